@@ -1,0 +1,147 @@
+//! What an operator wants to know: [`Event`], in a bounded queue.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use crate::mac::{Mac, NodeId};
+
+/// Why a node changed its upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The first route after having none.
+    First,
+    /// The upstream fell silent.
+    Dead,
+    /// The upstream said goodbye.
+    Goodbye,
+    /// The upstream withdrew its route.
+    Withdrawn,
+    /// The upstream restarted and forgot its routes.
+    Restarted,
+    /// The upstream was getting worse fast.
+    Fading,
+    /// Another candidate was better for long enough.
+    Better,
+    /// Our own radio went down.
+    LinkDown,
+}
+
+impl Cause {
+    /// One lower-case word for logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Dead => "dead",
+            Self::Goodbye => "goodbye",
+            Self::Withdrawn => "withdrawn",
+            Self::Restarted => "restarted",
+            Self::Fading => "fading",
+            Self::Better => "better",
+            Self::LinkDown => "link-down",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which RSU a node uses, and through which neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// The RSU.
+    pub rsu: NodeId,
+    /// The neighbour frames are sent to.
+    pub upstream: NodeId,
+    /// Radio hops to the RSU: 1 when it is heard directly.
+    pub hops: u8,
+}
+
+/// Something an operator wants to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The node sends through another neighbour, or to another RSU, than before.
+    UpstreamChanged {
+        /// Before; `None` if there was none.
+        from: Option<Attachment>,
+        /// Now; `None` if there is none left.
+        to: Option<Attachment>,
+        /// Why.
+        cause: Cause,
+        /// How long the old upstream had been silent when the decision fell.
+        silence: Duration,
+    },
+    /// An OBU attached to this RSU, or announced its clients again.
+    ObuAttached {
+        /// The OBU.
+        obu: NodeId,
+        /// Clients it announced.
+        clients: usize,
+        /// Its epoch.
+        epoch: u32,
+    },
+    /// An OBU left this RSU: it said so, went silent, or its clients appeared elsewhere.
+    ObuDetached {
+        /// The OBU.
+        obu: NodeId,
+    },
+    /// The RSU acknowledged our announcement.
+    Acknowledged {
+        /// The RSU.
+        rsu: NodeId,
+        /// The epoch it accepted.
+        epoch: u32,
+        /// Announcements sent until then.
+        attempts: u32,
+    },
+    /// Somebody else uses our node id: one of the two must be changed.
+    IdConflict {
+        /// The MAC the frame came from.
+        mac: Mac,
+    },
+}
+
+/// Events waiting for the driver; the oldest are dropped, and counted, when nobody reads them.
+#[derive(Debug, Default)]
+pub struct Events {
+    queue: VecDeque<Event>,
+}
+
+/// Events kept for a driver that does not read them.
+const EVENTS_MAX: usize = 256;
+
+impl Events {
+    /// Appends an event. Returns how many old ones were lost to make room.
+    pub fn push(&mut self, event: Event) -> u64 {
+        let lost = self.queue.len() >= EVENTS_MAX;
+        if lost {
+            self.queue.pop_front();
+        }
+        self.queue.push_back(event);
+        u64::from(lost)
+    }
+
+    /// Takes the oldest event.
+    pub fn pop(&mut self) -> Option<Event> {
+        self.queue.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_event_is_lost_first() {
+        let mut events = Events::default();
+        let detached = |n| Event::ObuDetached { obu: NodeId([n, 0, 0, 0, 0, 0]) };
+        for n in 0..=255 {
+            assert_eq!(events.push(detached(n)), 0);
+        }
+        assert_eq!(events.push(detached(7)), 1);
+        assert_eq!(events.pop(), Some(detached(1)));
+    }
+}

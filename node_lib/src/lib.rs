@@ -1,0 +1,28 @@
+//! What the two roles of a V2X node share.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`messages`] | every frame on the radio: one documented format per file |
+//! | [`control`] | the [`control::node::Node`] seam and the parts both control planes are made of |
+//! | [`buffer_pool`] | thread-local buffers of 256, 512 and 1500 bytes |
+//! | [`sim`] | a deterministic world that runs nodes unchanged |
+//! | `device`, `runtime` | TAP, packet socket and the loop that drives a node over them (feature `io`) |
+//!
+//! A node is a state machine: time, randomness and frames go in, replies come out in order. It never
+//! reads a clock or a socket, so the daemon, the simulator and a test run the same code.
+
+pub mod buffer_pool;
+pub mod control;
+#[cfg(feature = "io")]
+pub mod device;
+pub mod mac;
+pub mod messages;
+pub mod order;
+#[cfg(feature = "io")]
+pub mod runtime;
+pub mod sim;
+pub mod time;
+
+pub use mac::{Mac, NodeId};
+pub use order::{Boot, Order, Seq};
+pub use time::Timestamp;

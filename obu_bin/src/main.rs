@@ -1,0 +1,2 @@
+//! The OBU daemon.
+fn main() {}

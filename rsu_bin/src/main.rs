@@ -1,0 +1,2 @@
+//! The RSU daemon.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Namespaces, radios and real daemons.
