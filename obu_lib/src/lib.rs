@@ -1,1 +1,5 @@
 //! Control plane of the OBU.
+
+mod config;
+
+pub use config::Config;

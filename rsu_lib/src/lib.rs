@@ -1,1 +1,5 @@
 //! Control plane of the RSU.
+
+mod config;
+
+pub use config::Config;

@@ -98,6 +98,8 @@ pub enum LinkEvent {
     Down,
     /// It has another MAC address.
     AddressChanged(Mac),
+    /// It carries Ethernet payloads of at most this many bytes.
+    MtuChanged(usize),
 }
 
 /// A V2X node without I/O: the contract between a control plane and whoever drives it.

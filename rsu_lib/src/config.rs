@@ -1,0 +1,46 @@
+//! What the operator decides about an RSU, in the units the node works with.
+
+use std::time::Duration;
+
+use node_lib::messages::ETHERTYPE_DEFAULT;
+use node_lib::{Boot, Mac, NodeId};
+
+/// Settings of one RSU.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Identity; by default the MAC of the radio.
+    pub id: NodeId,
+    /// MAC of the radio interface.
+    pub radio_mac: Mac,
+    /// Largest Ethernet payload the radio carries, in bytes.
+    pub radio_mtu: usize,
+    /// EtherType of our frames.
+    pub ethertype: u16,
+    /// MAC of our own TAP, never taken for a client of an OBU.
+    pub tap_mac: Option<Mac>,
+    /// Boot count of this start: higher than that of any start before.
+    pub boot: Boot,
+    /// Seed of everything random in the node.
+    pub seed: u64,
+    /// Time between heartbeats (`--hello-periodicity`); each is sent up to 10 % earlier or later.
+    pub hello_periodicity: Duration,
+    /// Heartbeats over which a link is judged (`--hello-history`).
+    pub hello_history: usize,
+}
+
+impl Config {
+    /// Defaults for a node with this radio.
+    pub fn new(radio_mac: Mac) -> Self {
+        Self {
+            id: radio_mac.into(),
+            radio_mac,
+            radio_mtu: 1500,
+            ethertype: ETHERTYPE_DEFAULT,
+            tap_mac: None,
+            boot: Boot(1),
+            seed: 0,
+            hello_periodicity: Duration::from_millis(100),
+            hello_history: 10,
+        }
+    }
+}
