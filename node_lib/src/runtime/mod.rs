@@ -1,1 +1,3 @@
-//! To come.
+//! The loop that drives a node over devices.
+
+pub mod mtu;
