@@ -264,7 +264,8 @@ impl Node for Flooder {
         out.wire(|flat| {
             flat.extend_from_slice(&to.0);
             flat.extend_from_slice(&mac(self.n).0);
-            flat.extend_from_slice(&[0x88, 0xb5, 0x19, u8::from(is_flood) * FLOOD, 0, 0]);
+            flat.extend_from_slice(&[0x88, 0xb5, 0x19, u8::from(is_flood) * FLOOD]);
+            flat.extend_from_slice(&(22 + frame.len() as u16).to_be_bytes());
             flat.extend_from_slice(&[0xee; 6]);
             flat.extend_from_slice(&mac(self.n).0);
             flat.extend_from_slice(&[16, self.boot.0 as u8]);

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use foldhash::fast::FixedState;
 
 use crate::mac::{Mac, NodeId};
+use crate::messages::Message;
 use crate::sim::frame::{Flight, Packet, Trail};
 use crate::sim::index::NodeIndex;
 use crate::sim::lan::addresses;
@@ -260,7 +261,10 @@ fn check_wire_frame(node: Subject, frame: &[u8], len_max: usize) -> Checked {
     if from != node.mac || to == Mac::ZERO || to == node.mac {
         return malformed(format!("frame from {from} to {to}, sent by {}", node.mac));
     }
-    Ok(())
+    match Message::try_from(frame) {
+        Ok(_) => Ok(()),
+        Err(error) => malformed(format!("to the radio: {error}")),
+    }
 }
 
 /// A map that forgets: what was put in lives through one to two [`Recent::turn`]s.
