@@ -29,6 +29,8 @@ use crate::programs::Programs;
 use crate::wait::wait_until;
 use crate::{Quality, sys};
 
+/// What an OBU logs when it sends through another neighbour.
+pub const UPSTREAM_CHANGED: &str = "upstream changed";
 /// Interface names inside nodes.
 const RADIO: &str = "radio0";
 const TAP: &str = "tap0";
@@ -173,6 +175,13 @@ impl Node {
     /// Everything its daemons logged so far.
     pub fn events(&self) -> Result<Vec<LogEvent>> {
         daemon::read_events(&self.log)
+    }
+
+    /// The neighbour its daemon said last that it sends through; `"none"` without a route.
+    pub fn upstream(&self) -> Result<String> {
+        let events = self.events()?;
+        let last = events.iter().rfind(|event| event.message() == UPSTREAM_CHANGED);
+        Ok(last.map_or_else(|| "none".to_owned(), |event| event.text("to")))
     }
 
     /// Its log as text.
