@@ -1,5 +1,52 @@
 //! Every frame on the radio: one documented format per file.
+//!
+//! | type | message | file | sent by |
+//! |-----:|---------|------|---------|
+//! | 1 | [`control::heartbeat::Heartbeat`] | `control/heartbeat.rs` | RSU, relayed by OBUs |
+//! | 2 | [`control::heartbeat::HeartbeatReply`] | `control/heartbeat.rs` | OBU, relayed to the RSU |
+//! | 3 | [`control::probe::Probe`] | `control/probe.rs` | anyone, to a neighbour |
+//! | 4 | [`control::probe::ProbeAnswer`] | `control/probe.rs` | the neighbour |
+//! | 5 | [`control::withdrawal::Withdrawal`] | `control/withdrawal.rs` | whoever lost its route |
+//! | 6 | [`control::announcement::Announcement`] | `control/announcement.rs` | OBU, relayed to the RSU |
+//! | 7 | [`control::ack::AnnouncementAck`] | `control/ack.rs` | RSU, relayed to the OBU |
+//! | 8 | [`data::ToUpstream`] | `data.rs` | OBU, relayed to the RSU |
+//! | 9 | [`data::ToDownstream`] | `data.rs` | RSU, relayed to the OBU |
+//!
+//! All numbers are big-endian. Offsets count from the byte after the 14-byte Ethernet header. Every
+//! message opens with the four-byte prefix of [`prefix`]; its explicit length is there because Ethernet
+//! pads. [`message::Message`] is the frame with its Ethernet header, [`packet_type::PacketType`] any one
+//! message. Bytes from outside enter through `TryFrom<&[u8]>` only; past it nothing is malformed.
+//!
+//! Three ways out, for every type: `emit` appends to a buffer the caller owns; `Vec<u8>` is the flat
+//! form, one allocation of the exact size; `Vec<Vec<u8>>` is the older nested form, one part per row of
+//! the field table, for gather writes. The parts joined are the flat form.
+
+#[macro_use]
+mod layout;
+
+pub mod control;
+pub mod cost;
+pub mod data;
+pub mod error;
+pub mod message;
+pub mod packet_type;
+pub mod prefix;
+
+pub use cost::Cost;
+pub use error::ParseError;
+pub use message::Message;
+pub use packet_type::PacketType;
+pub use prefix::Kind;
 
 /// EtherType of our frames unless the operator chooses another: IEEE 802 local experimental 1
 /// (IEEE 802-2014 §9.2.4).
 pub const ETHERTYPE_DEFAULT: u16 = 0x88b5;
+
+/// Destination, source, EtherType.
+pub const ETHERNET_HEADER_LEN: usize = 14;
+
+/// Smallest Ethernet frame without its check sequence (IEEE 802.3 §4A.4.2): shorter ones are padded.
+pub const MIN_FRAME_LEN: usize = 60;
+
+/// No path is longer. A message that says so is refused, which ends whatever made it travel on.
+pub const MAX_HOPS: u8 = 32;

@@ -1,0 +1,497 @@
+//! Announcement: these clients are behind this OBU from now on.
+//!
+//! | offset | bytes | field       | meaning                                                             |
+//! |-------:|------:|-------------|---------------------------------------------------------------------|
+//! |      0 |     1 | type        | `0x16`                                                              |
+//! |      1 |     1 | flags       | none                                                                |
+//! |      2 |     2 | length      | 36 + the groups                                                     |
+//! |      4 |     6 | rsu         | for whom                                                            |
+//! |     10 |     6 | origin      | the OBU                                                             |
+//! |     16 |     4 | boot        | starts of the OBU                                                   |
+//! |     20 |     4 | seq         | replies and announcements of the OBU since that start               |
+//! |     24 |     4 | epoch       | of the OBU's attachment: the highest owns the clients               |
+//! |     28 |     1 | hop_limit   | relays still allowed                                                |
+//! |     29 |     1 | hops        | from the OBU to the sender, 0 at the OBU, at most 32                |
+//! |     30 |     1 | part        | of the set, counted from 0                                          |
+//! |     31 |     1 | parts       | how many make the set, at least 1                                   |
+//! |     32 |     4 | digest      | of the whole set, see [`client_digest`]                             |
+//! |     36 |       | groups      | to the end of the message                                           |
+//!
+//! Each group is the clients of one VLAN:
+//!
+//! | offset | bytes | field       | meaning                                                             |
+//! |-------:|------:|-------------|---------------------------------------------------------------------|
+//! |      0 |     2 | vlan        | 0 untagged, otherwise 1 to 4094                                     |
+//! |      2 |     2 | count       | addresses that follow, at least 1                                   |
+//! |      4 |   6 × | macs        | unicast addresses                                                   |
+//!
+//! A message has at most 230 addresses, in all groups together: with one group that is 36 + 4 + 1380
+//! bytes, and 14 for Ethernet, in a radio MTU of 1500. A set without clients is one part without groups.
+//!
+//! An OBU keeps its announcement ready as a frame and patches it when it needs it ([`RSU_OFFSET`],
+//! [`SEQ_OFFSET`], [`EPOCH_OFFSET`]); a relay patches the copy it forwards ([`HOP_LIMIT_OFFSET`],
+//! [`HOPS_OFFSET`]).
+
+use std::mem::offset_of;
+
+use crate::mac::{Mac, NodeId};
+use crate::messages::prefix::length;
+use crate::messages::{Kind, ParseError};
+use crate::order::Order;
+
+/// Length without the groups.
+pub const HEADER_LEN: usize = 36;
+
+/// Addresses in one message, in all groups together.
+pub const MAX_CLIENTS: usize = 230;
+
+/// Highest VLAN id (IEEE 802.1Q-2018 table 9-2: 4095 is reserved).
+pub const MAX_VLAN: u16 = 4094;
+
+/// Where `rsu` (6 bytes) stands, from the prefix on.
+pub const RSU_OFFSET: usize = offset_of!(Wire, rsu);
+/// Where `seq` (4 bytes) stands, from the prefix on.
+pub const SEQ_OFFSET: usize = offset_of!(Wire, seq);
+/// Where `epoch` (4 bytes) stands, from the prefix on.
+pub const EPOCH_OFFSET: usize = offset_of!(Wire, epoch);
+/// Where `hop_limit` (1 byte) stands, from the prefix on.
+pub const HOP_LIMIT_OFFSET: usize = offset_of!(Wire, hop_limit);
+/// Where `hops` (1 byte) stands, from the prefix on.
+pub const HOPS_OFFSET: usize = offset_of!(Wire, hops);
+
+const GROUP_HEADER_LEN: usize = 4;
+
+layout! {
+    struct Wire: HEADER_LEN {
+        0 version_type: 1,
+        1 flags: 1,
+        2 length: 2,
+        4 rsu: 6,
+        10 origin: 6,
+        16 boot: 4,
+        20 seq: 4,
+        24 epoch: 4,
+        28 hop_limit: 1,
+        29 hops: 1,
+        30 part: 1,
+        31 parts: 1,
+        32 digest: 4,
+    }
+}
+
+/// Clients of one OBU, or a part of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announcement<'a> {
+    /// For whom.
+    pub rsu: NodeId,
+    /// The OBU.
+    pub origin: NodeId,
+    /// Boot count and sequence of the OBU.
+    pub order: Order,
+    /// Of the OBU's attachment.
+    pub epoch: u32,
+    /// Relays still allowed.
+    pub hop_limit: u8,
+    /// From the OBU to the sender.
+    pub hops: u8,
+    /// Of the set, counted from 0.
+    pub part: u8,
+    /// How many make the set.
+    pub parts: u8,
+    /// Of the whole set.
+    pub digest: u32,
+    /// The clients of this part.
+    pub clients: Clients<'a>,
+}
+
+/// One client: an address on one VLAN. The same address on two VLANs is two clients.
+///
+/// Field order is priority: `derive(Ord)` compares top to bottom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Client {
+    /// 0: untagged.
+    pub vlan: u16,
+    /// Unicast.
+    pub mac: Mac,
+}
+
+/// The groups of an announcement, where they stand in the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Clients<'a> {
+    groups: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Clients<'a> {
+    /// No clients.
+    pub const EMPTY: Self = Self { groups: &[], len: 0 };
+
+    /// The clients in these groups, which must fill the bytes. [`Self::encode`] makes such bytes.
+    pub fn parse(groups: &'a [u8]) -> Result<Self, ParseError> {
+        let kind = Kind::Announcement;
+        let truncated = |missing: usize| ParseError::Truncated {
+            message: kind.name(),
+            need: HEADER_LEN + groups.len() + missing,
+            have: HEADER_LEN + groups.len(),
+        };
+        let mut len = 0;
+        let mut rest = groups;
+        while !rest.is_empty() {
+            let Some((group, tail)) = Group::split(rest) else {
+                let need = GROUP_HEADER_LEN + usize::from(Group::count(rest)) * Mac::LEN;
+                return Err(truncated(need - rest.len()));
+            };
+            if group.vlan > MAX_VLAN {
+                return Err(kind.value("vlan", "at most 4094", u32::from(group.vlan)));
+            }
+            if group.macs.is_empty() {
+                return Err(kind.value("count", "at least 1", 0));
+            }
+            len += group.macs.len();
+            if len > MAX_CLIENTS {
+                let have = u32::try_from(len).unwrap_or(u32::MAX);
+                return Err(kind.value("count", "at most 230 in all groups", have));
+            }
+            if let Some(&mac) = group.macs.iter().find(|&&mac| !Mac(mac).is_unicast()) {
+                return Err(ParseError::Client { message: kind.name(), have: Mac(mac) });
+            }
+            rest = tail;
+        }
+        Ok(Self { groups, len })
+    }
+
+    /// Appends the groups of these clients, which are sorted: one group per VLAN.
+    pub fn encode(sorted: &[Client], out: &mut Vec<u8>) {
+        out.reserve(Self::encoded_len(sorted));
+        for group in sorted.chunk_by(|a, b| a.vlan == b.vlan) {
+            let vlan = group.first().map_or(0, |client| client.vlan);
+            debug_assert!(group.len() <= MAX_CLIENTS, "{} clients in a message", group.len());
+            let count = u16::try_from(group.len()).unwrap_or(u16::MAX);
+            out.extend_from_slice(&vlan.to_be_bytes());
+            out.extend_from_slice(&count.to_be_bytes());
+            for client in group {
+                out.extend_from_slice(&client.mac.0);
+            }
+        }
+    }
+
+    /// Bytes that [`Self::encode`] appends for these clients, which are sorted.
+    pub fn encoded_len(sorted: &[Client]) -> usize {
+        let groups = sorted.chunk_by(|a, b| a.vlan == b.vlan).count();
+        groups * GROUP_HEADER_LEN + sorted.len() * Mac::LEN
+    }
+
+    /// How many of the first of these clients, which are sorted, go into one message with `room` bytes
+    /// for groups. Every VLAN costs four bytes more, so that [`MAX_CLIENTS`] alone is no safe measure.
+    pub fn fitting(sorted: &[Client], room: usize) -> usize {
+        let mut used = 0;
+        let mut vlan = None;
+        for (index, client) in sorted.iter().enumerate() {
+            used += Mac::LEN + if vlan == Some(client.vlan) { 0 } else { GROUP_HEADER_LEN };
+            vlan = Some(client.vlan);
+            if used > room || index == MAX_CLIENTS {
+                return index;
+            }
+        }
+        sorted.len()
+    }
+
+    /// How many.
+    pub const fn len(self) -> usize {
+        self.len
+    }
+
+    /// None.
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// First to last.
+    pub fn iter(self) -> impl Iterator<Item = Client> + use<'a> {
+        self.groups().flat_map(|group| {
+            group.macs.iter().map(move |&mac| Client { vlan: group.vlan, mac: Mac(mac) })
+        })
+    }
+
+    fn groups(self) -> impl Iterator<Item = Group<'a>> + use<'a> {
+        let mut rest = self.groups;
+        std::iter::from_fn(move || {
+            let (group, tail) = Group::split(rest)?;
+            rest = tail;
+            Some(group)
+        })
+    }
+}
+
+/// The clients of one VLAN.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    vlan: u16,
+    macs: &'a [[u8; Mac::LEN]],
+}
+
+impl<'a> Group<'a> {
+    /// The first group and what follows it; `None` when there are too few bytes.
+    fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (&[v0, v1, c0, c1], tail) = bytes.split_first_chunk::<GROUP_HEADER_LEN>()?;
+        let count = usize::from(u16::from_be_bytes([c0, c1]));
+        let (macs, tail) = tail.split_at_checked(count * Mac::LEN)?;
+        let (macs, _) = macs.as_chunks();
+        Some((Self { vlan: u16::from_be_bytes([v0, v1]), macs }, tail))
+    }
+
+    /// What the first group says it holds; 0 when it does not even say that.
+    fn count(bytes: &[u8]) -> u16 {
+        match bytes {
+            &[_, _, c0, c1, ..] => u16::from_be_bytes([c0, c1]),
+            _ => 0,
+        }
+    }
+}
+
+/// Digest of a set of clients, which is sorted and has no client twice: CRC-32 (IEEE 802.3) over VLAN
+/// (2 bytes, big-endian) and MAC of each. Two equal sets have one digest, however they were sent.
+pub fn client_digest(sorted: &[Client]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    for client in sorted {
+        let [v0, v1] = client.vlan.to_be_bytes();
+        let [a, b, c, d, e, f] = client.mac.0;
+        crc.update(&[v0, v1, a, b, c, d, e, f]);
+    }
+    crc.finalize()
+}
+
+impl Announcement<'_> {
+    /// Bytes on the wire, prefix included.
+    #[inline]
+    pub const fn wire_len(&self) -> usize {
+        HEADER_LEN + self.clients.groups.len()
+    }
+
+    /// Appends the message.
+    #[inline]
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.reserve(self.wire_len());
+        out.extend_from_slice(&self.wire().to_bytes());
+        out.extend_from_slice(self.clients.groups);
+    }
+
+    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
+        let rows = self.clients.groups().map(|group| 2 + group.macs.len()).sum::<usize>();
+        parts.reserve(Wire::FIELDS + rows);
+        self.wire().push_parts(parts);
+        for group in self.clients.groups() {
+            let count = u16::try_from(group.macs.len()).unwrap_or(u16::MAX);
+            parts.push(group.vlan.to_be_bytes().to_vec());
+            parts.push(count.to_be_bytes().to_vec());
+            parts.extend(group.macs.iter().map(|mac| mac.to_vec()));
+        }
+    }
+
+    #[inline]
+    fn wire(&self) -> Wire {
+        Wire {
+            version_type: Kind::Announcement.first_byte(),
+            flags: [0],
+            length: length(self.wire_len()),
+            rsu: self.rsu.0,
+            origin: self.origin.0,
+            boot: self.order.boot.0.to_be_bytes(),
+            seq: self.order.seq.0.to_be_bytes(),
+            epoch: self.epoch.to_be_bytes(),
+            hop_limit: [self.hop_limit],
+            hops: [self.hops],
+            part: [self.part],
+            parts: [self.parts],
+            digest: self.digest.to_be_bytes(),
+        }
+    }
+}
+
+impl<'a> TryFrom<&'a [u8]> for Announcement<'a> {
+    type Error = ParseError;
+
+    fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let kind = Kind::Announcement;
+        let (_, body) = kind.open(bytes)?;
+        let Some((wire, groups)) = Wire::read(body) else {
+            return Err(kind.truncated(body.len()));
+        };
+        let Wire {
+            version_type: _,
+            flags: _,
+            length: _,
+            rsu,
+            origin,
+            boot,
+            seq,
+            epoch,
+            hop_limit: [hop_limit],
+            hops: [hops],
+            part: [part],
+            parts: [parts],
+            digest,
+        } = wire;
+        kind.part(part, parts)?;
+        Ok(Self {
+            rsu: kind.node("rsu", rsu)?,
+            origin: kind.node("origin", origin)?,
+            order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
+            epoch: u32::from_be_bytes(epoch),
+            hop_limit,
+            hops: kind.hops(hops)?,
+            part,
+            parts,
+            digest: u32::from_be_bytes(digest),
+            clients: Clients::parse(groups)?,
+        })
+    }
+}
+
+conversions!(Announcement<'_>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(vlan: u16, last: u8) -> Client {
+        Client { vlan, mac: Mac([2, 0, 0, 0, 0xc, last]) }
+    }
+
+    fn clients() -> Vec<Client> {
+        vec![client(0, 1), client(0, 2), client(100, 1)]
+    }
+
+    fn encoded(sorted: &[Client]) -> Vec<u8> {
+        let mut groups = Vec::new();
+        Clients::encode(sorted, &mut groups);
+        groups
+    }
+
+    fn announcement(groups: &[u8]) -> Announcement<'_> {
+        Announcement {
+            rsu: NodeId([2, 0, 0, 0, 0, 1]),
+            origin: NodeId([2, 0, 0, 0, 0, 2]),
+            order: Order::new(9, 78),
+            epoch: 5,
+            hop_limit: 8,
+            hops: 2,
+            part: 0,
+            parts: 1,
+            digest: client_digest(&clients()),
+            clients: Clients::parse(groups).unwrap(),
+        }
+    }
+
+    fn value(field: &'static str, need: &'static str, have: u32) -> ParseError {
+        ParseError::Value { message: "Announcement", field, need, have }
+    }
+
+    #[test]
+    fn reads_as_it_was_written() {
+        let groups = encoded(&clients());
+        let flat: Vec<u8> = (&announcement(&groups)).into();
+        assert_eq!(flat.len(), 36 + 4 + 12 + 4 + 6);
+        let read = Announcement::try_from(&flat[..]).unwrap();
+        assert_eq!(read, announcement(&groups));
+        assert_eq!(read.clients.len(), 3);
+        assert_eq!(read.clients.iter().collect::<Vec<_>>(), clients());
+    }
+
+    #[test]
+    fn a_set_may_be_empty() {
+        let flat: Vec<u8> = (&announcement(&[])).into();
+        assert_eq!(Announcement::try_from(&flat[..]).unwrap().clients, Clients::EMPTY);
+    }
+
+    #[test]
+    fn offsets_point_at_what_a_relay_patches() {
+        let groups = encoded(&clients());
+        let mut flat: Vec<u8> = (&announcement(&groups)).into();
+        flat[HOP_LIMIT_OFFSET] -= 1;
+        flat[HOPS_OFFSET] += 1;
+        flat[EPOCH_OFFSET..EPOCH_OFFSET + 4].copy_from_slice(&6_u32.to_be_bytes());
+        flat[SEQ_OFFSET..SEQ_OFFSET + 4].copy_from_slice(&79_u32.to_be_bytes());
+        flat[RSU_OFFSET..RSU_OFFSET + 6].copy_from_slice(&[4; 6]);
+        let patched = Announcement {
+            rsu: NodeId([4; 6]),
+            order: Order::new(9, 79),
+            epoch: 6,
+            hop_limit: 7,
+            hops: 3,
+            ..announcement(&groups)
+        };
+        assert_eq!(Announcement::try_from(&flat[..]), Ok(patched));
+    }
+
+    #[test]
+    fn a_part_is_one_of_the_parts() {
+        for (part, parts) in [(0, 0), (1, 1), (7, 3)] {
+            let flat: Vec<u8> = (&Announcement { part, parts, ..announcement(&[]) }).into();
+            let need = value("part", "below parts", part.into());
+            assert_eq!(Announcement::try_from(&flat[..]), Err(need));
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_vlan_and_an_empty_group() {
+        let error = Clients::parse(&[0x0f, 0xff, 0, 1, 2, 0, 0, 0, 0, 1]).unwrap_err();
+        assert_eq!(error, value("vlan", "at most 4094", 4095));
+        let error = Clients::parse(&[0, 0, 0, 0]).unwrap_err();
+        assert_eq!(error, value("count", "at least 1", 0));
+    }
+
+    #[test]
+    fn refuses_clients_that_are_no_interface() {
+        for mac in [Mac::ZERO, Mac::BROADCAST, Mac([1, 0, 0x5e, 0, 0, 1])] {
+            let groups = encoded(&[Client { vlan: 0, mac }]);
+            let need = ParseError::Client { message: "Announcement", have: mac };
+            assert_eq!(Clients::parse(&groups), Err(need));
+        }
+    }
+
+    #[test]
+    fn holds_230_clients_and_no_more() {
+        let mut many: Vec<_> = (0..230).map(|last| client(0, last)).collect();
+        let groups = encoded(&many);
+        assert_eq!(Clients::parse(&groups).unwrap().len(), MAX_CLIENTS);
+        let full: Vec<u8> = (&announcement(&groups)).into();
+        assert!(full.len() + 14 <= 1500);
+        assert_eq!(Clients::fitting(&many, usize::MAX), 230);
+        many.push(client(1, 0));
+        let need = value("count", "at most 230 in all groups", 231);
+        assert_eq!(Clients::parse(&encoded(&many)), Err(need));
+        assert_eq!(Clients::fitting(&many, usize::MAX), 230);
+    }
+
+    #[test]
+    fn says_how_many_clients_fit() {
+        let sorted = clients();
+        for (room, count) in [(0, 0), (9, 0), (10, 1), (15, 1), (16, 2), (25, 2), (26, 3)] {
+            assert_eq!(Clients::fitting(&sorted, room), count, "{room}");
+            assert!(Clients::encoded_len(&sorted[..count]) <= room);
+        }
+        assert_eq!(Clients::encoded_len(&sorted), encoded(&sorted).len());
+    }
+
+    #[test]
+    fn refuses_half_a_group() {
+        let groups = encoded(&clients());
+        let flat: Vec<u8> = (&announcement(&groups)).into();
+        // Cut where a group ends, the rest is a message; anywhere else it is not.
+        for have in (HEADER_LEN + 1..flat.len()).filter(|&have| have != HEADER_LEN + 16) {
+            let mut cut = flat[..have].to_vec();
+            cut[2..4].copy_from_slice(&u16::try_from(have).unwrap().to_be_bytes());
+            let error = Announcement::try_from(&cut[..]).unwrap_err();
+            assert!(matches!(error, ParseError::Truncated { .. }), "{have}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_digest_tells_sets_apart() {
+        assert_eq!(client_digest(&[]), 0);
+        // CRC-32 of 00 00 02 00 00 00 0c 01, as zlib computes it.
+        assert_eq!(client_digest(&[client(0, 1)]), 0xf358_01f8);
+        assert_ne!(client_digest(&[client(0, 1)]), client_digest(&[client(1, 1)]));
+    }
+}

@@ -1,0 +1,367 @@
+//! Probe: is this link alive, and what would you do for me? ProbeAnswer: the sender's route, now.
+//!
+//! A node probes an upstream that fell silent, and solicits (`rsu` zero) when it has none. The answer is
+//! worth as much as a heartbeat of that neighbour: it carries the same fields.
+//!
+//! # Probe
+//!
+//! | offset | bytes | field       | meaning                                                             |
+//! |-------:|------:|-------------|---------------------------------------------------------------------|
+//! |      0 |     1 | type        | `0x13`                                                              |
+//! |      1 |     1 | flags       | none                                                                |
+//! |      2 |     2 | length      | 24                                                                  |
+//! |      4 |     6 | sender      | who asks                                                            |
+//! |     10 |     4 | sender_boot | starts of the sender                                                |
+//! |     14 |     4 | nonce       | comes back in the answer                                            |
+//! |     18 |     6 | rsu         | whose route is asked for; zero: any                                 |
+//!
+//! # ProbeAnswer
+//!
+//! | offset | bytes | field       | meaning                                                             |
+//! |-------:|------:|-------------|---------------------------------------------------------------------|
+//! |      0 |     1 | type        | `0x14`                                                              |
+//! |      1 |     1 | flags       | none                                                                |
+//! |      2 |     2 | length      | 50                                                                  |
+//! |      4 |     6 | sender      | who answers                                                         |
+//! |     10 |     4 | sender_boot | starts of the sender                                                |
+//! |     14 |     6 | asker       | who asked                                                           |
+//! |     20 |     4 | nonce       | of the question                                                     |
+//! |     24 |     6 | rsu         | whose route this is; zero only without a route                      |
+//! |     30 |     4 | boot        | starts of the RSU                                                   |
+//! |     34 |     4 | seq         | of the last heartbeat the sender heard from it                      |
+//! |     38 |     2 | interval_ms | of that heartbeat, at least 1                                       |
+//! |     40 |     1 | hops        | from the RSU to the sender, at most 32; 255: no route               |
+//! |     41 |     1 | hop_limit   | relays still allowed                                                |
+//! |     42 |     2 | cost        | of the path from sender to RSU                                      |
+//! |     44 |     6 | via         | the sender's upstream for this RSU; zero at the RSU                 |
+//!
+//! Without a route, `boot` to `via` are zero except `hops`.
+
+use crate::mac::NodeId;
+use crate::messages::prefix::length;
+use crate::messages::{Cost, Kind, ParseError};
+use crate::order::{Boot, Order};
+
+/// Length of a probe.
+pub const LEN: usize = 24;
+
+/// Length of an answer.
+pub const ANSWER_LEN: usize = 50;
+
+/// In `hops`: the sender has no route.
+pub const NO_ROUTE: u8 = 255;
+
+layout! {
+    struct Wire: LEN {
+        0 version_type: 1,
+        1 flags: 1,
+        2 length: 2,
+        4 sender: 6,
+        10 sender_boot: 4,
+        14 nonce: 4,
+        18 rsu: 6,
+    }
+}
+
+layout! {
+    struct AnswerWire: ANSWER_LEN {
+        0 version_type: 1,
+        1 flags: 1,
+        2 length: 2,
+        4 sender: 6,
+        10 sender_boot: 4,
+        14 asker: 6,
+        20 nonce: 4,
+        24 rsu: 6,
+        30 boot: 4,
+        34 seq: 4,
+        38 interval_ms: 2,
+        40 hops: 1,
+        41 hop_limit: 1,
+        42 cost: 2,
+        44 via: 6,
+    }
+}
+
+/// Asks a neighbour, or all of them, for a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Who asks.
+    pub sender: NodeId,
+    /// Starts of the sender.
+    pub sender_boot: Boot,
+    /// Comes back in the answer.
+    pub nonce: u32,
+    /// Whose route is asked for; [`NodeId::NONE`]: any, a solicitation.
+    pub rsu: NodeId,
+}
+
+impl Probe {
+    /// Bytes on the wire, prefix included.
+    #[inline]
+    pub const fn wire_len(&self) -> usize {
+        LEN
+    }
+
+    /// Appends the message.
+    #[inline]
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.wire().to_bytes());
+    }
+
+    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
+        self.wire().push_parts(parts);
+    }
+
+    #[inline]
+    fn wire(&self) -> Wire {
+        Wire {
+            version_type: Kind::Probe.first_byte(),
+            flags: [0],
+            length: length(LEN),
+            sender: self.sender.0,
+            sender_boot: self.sender_boot.0.to_be_bytes(),
+            nonce: self.nonce.to_be_bytes(),
+            rsu: self.rsu.0,
+        }
+    }
+}
+
+impl TryFrom<&[u8]> for Probe {
+    type Error = ParseError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
+        let kind = Kind::Probe;
+        let (_, body) = kind.open(bytes)?;
+        let Some((wire, [])) = Wire::read(body) else {
+            return Err(kind.truncated(body.len()));
+        };
+        let Wire { version_type: _, flags: _, length: _, sender, sender_boot, nonce, rsu } = wire;
+        Ok(Self {
+            sender: kind.node("sender", sender)?,
+            sender_boot: Boot(u32::from_be_bytes(sender_boot)),
+            nonce: u32::from_be_bytes(nonce),
+            rsu: NodeId(rsu),
+        })
+    }
+}
+
+/// What the sender knows about an RSU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeAnswer {
+    /// Who answers.
+    pub sender: NodeId,
+    /// Starts of the sender.
+    pub sender_boot: Boot,
+    /// Who asked.
+    pub asker: NodeId,
+    /// Of the question.
+    pub nonce: u32,
+    /// Whose route this is; may be [`NodeId::NONE`] only without a route.
+    pub rsu: NodeId,
+    /// The route, if the sender has one.
+    pub route: Option<AnsweredRoute>,
+}
+
+/// The route in a [`ProbeAnswer`]: what a heartbeat of the sender would say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnsweredRoute {
+    /// Boot count and sequence of the last heartbeat of the RSU.
+    pub order: Order,
+    /// Of that heartbeat.
+    pub interval_ms: u16,
+    /// From the RSU to the sender.
+    pub hops: u8,
+    /// Relays still allowed.
+    pub hop_limit: u8,
+    /// Of the path from sender to RSU.
+    pub cost: Cost,
+    /// The sender's upstream for this RSU; [`NodeId::NONE`] at the RSU.
+    pub via: NodeId,
+}
+
+impl ProbeAnswer {
+    /// Bytes on the wire, prefix included.
+    #[inline]
+    pub const fn wire_len(&self) -> usize {
+        ANSWER_LEN
+    }
+
+    /// Appends the message.
+    #[inline]
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.wire().to_bytes());
+    }
+
+    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
+        self.wire().push_parts(parts);
+    }
+
+    #[inline]
+    fn wire(&self) -> AnswerWire {
+        // What the other route fields hold when there is none.
+        let route = self.route.unwrap_or(AnsweredRoute {
+            order: Order::new(0, 0),
+            interval_ms: 0,
+            hops: NO_ROUTE,
+            hop_limit: 0,
+            cost: Cost::ZERO,
+            via: NodeId::NONE,
+        });
+        AnswerWire {
+            version_type: Kind::ProbeAnswer.first_byte(),
+            flags: [0],
+            length: length(ANSWER_LEN),
+            sender: self.sender.0,
+            sender_boot: self.sender_boot.0.to_be_bytes(),
+            asker: self.asker.0,
+            nonce: self.nonce.to_be_bytes(),
+            rsu: self.rsu.0,
+            boot: route.order.boot.0.to_be_bytes(),
+            seq: route.order.seq.0.to_be_bytes(),
+            interval_ms: route.interval_ms.to_be_bytes(),
+            hops: [route.hops],
+            hop_limit: [route.hop_limit],
+            cost: route.cost.0.to_be_bytes(),
+            via: route.via.0,
+        }
+    }
+}
+
+impl TryFrom<&[u8]> for ProbeAnswer {
+    type Error = ParseError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
+        let kind = Kind::ProbeAnswer;
+        let (_, body) = kind.open(bytes)?;
+        let Some((wire, [])) = AnswerWire::read(body) else {
+            return Err(kind.truncated(body.len()));
+        };
+        let AnswerWire {
+            version_type: _,
+            flags: _,
+            length: _,
+            sender,
+            sender_boot,
+            asker,
+            nonce,
+            rsu,
+            boot,
+            seq,
+            interval_ms,
+            hops: [hops],
+            hop_limit: [hop_limit],
+            cost,
+            via,
+        } = wire;
+        let route = if hops == NO_ROUTE {
+            let fields = [
+                (&boot[..], "boot"),
+                (&seq, "seq"),
+                (&interval_ms, "interval_ms"),
+                (&cost, "cost"),
+            ];
+            for (bytes, field) in
+                fields.into_iter().chain([(&[hop_limit][..], "hop_limit"), (&via, "via")])
+            {
+                if bytes.iter().any(|&byte| byte != 0) {
+                    let have = bytes.iter().fold(0, |value, &byte| value << 8 | u32::from(byte));
+                    return Err(kind.value(field, "zero without a route", have));
+                }
+            }
+            None
+        } else {
+            kind.node("rsu", rsu)?;
+            Some(AnsweredRoute {
+                order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
+                interval_ms: kind.interval(interval_ms)?,
+                hops: kind.hops(hops)?,
+                hop_limit,
+                cost: Cost(u16::from_be_bytes(cost)),
+                via: NodeId(via),
+            })
+        };
+        Ok(Self {
+            sender: kind.node("sender", sender)?,
+            sender_boot: Boot(u32::from_be_bytes(sender_boot)),
+            asker: kind.node("asker", asker)?,
+            nonce: u32::from_be_bytes(nonce),
+            rsu: NodeId(rsu),
+            route,
+        })
+    }
+}
+
+conversions!(Probe, ProbeAnswer);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
+    const OBU: NodeId = NodeId([2, 0, 0, 0, 0, 2]);
+    const RELAY: NodeId = NodeId([2, 0, 0, 0, 0, 3]);
+
+    fn answer(route: Option<AnsweredRoute>) -> ProbeAnswer {
+        ProbeAnswer { sender: RELAY, sender_boot: Boot(4), asker: OBU, nonce: 17, rsu: RSU, route }
+    }
+
+    fn route() -> AnsweredRoute {
+        AnsweredRoute {
+            order: Order::new(3, 1000),
+            interval_ms: 100,
+            hops: 1,
+            hop_limit: 7,
+            cost: Cost(64),
+            via: RSU,
+        }
+    }
+
+    #[test]
+    fn a_solicitation_asks_for_any_rsu() {
+        let probe = Probe { sender: OBU, sender_boot: Boot(9), nonce: 17, rsu: NodeId::NONE };
+        let flat: Vec<u8> = (&probe).into();
+        assert_eq!(flat.len(), LEN);
+        assert_eq!(flat[..4], [0x13, 0, 0, 24]);
+        assert_eq!(Probe::try_from(&flat[..]), Ok(probe));
+    }
+
+    #[test]
+    fn an_answer_reads_as_it_was_written() {
+        for route in [None, Some(route())] {
+            let flat: Vec<u8> = (&answer(route)).into();
+            assert_eq!(flat.len(), ANSWER_LEN);
+            assert_eq!(flat[..4], [0x14, 0, 0, 50]);
+            assert_eq!(ProbeAnswer::try_from(&flat[..]), Ok(answer(route)));
+        }
+    }
+
+    #[test]
+    fn only_an_answer_without_a_route_may_name_no_rsu() {
+        let flat: Vec<u8> = (&ProbeAnswer { rsu: NodeId::NONE, ..answer(None) }).into();
+        assert!(ProbeAnswer::try_from(&flat[..]).is_ok());
+        let flat: Vec<u8> = (&ProbeAnswer { rsu: NodeId::NONE, ..answer(Some(route())) }).into();
+        let need = ParseError::NoNode { message: "ProbeAnswer", field: "rsu" };
+        assert_eq!(ProbeAnswer::try_from(&flat[..]), Err(need));
+    }
+
+    #[test]
+    fn no_route_has_no_fields() {
+        for at in (30..ANSWER_LEN).filter(|&at| at != 40) {
+            let mut flat: Vec<u8> = (&answer(None)).into();
+            flat[at] = 1;
+            let error = ProbeAnswer::try_from(&flat[..]).unwrap_err();
+            assert!(
+                matches!(error, ParseError::Value { need: "zero without a route", .. }),
+                "{at}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_beyond_the_limit_is_neither_a_route_nor_none() {
+        let flat: Vec<u8> = (&answer(Some(AnsweredRoute { hops: 254, ..route() }))).into();
+        let error = ProbeAnswer::try_from(&flat[..]).unwrap_err();
+        assert!(matches!(error, ParseError::Value { field: "hops", have: 254, .. }), "{error}");
+    }
+}

@@ -1,0 +1,178 @@
+//! A frame: one message with its Ethernet header.
+//!
+//! | offset | bytes | field     | meaning                                                              |
+//! |-------:|------:|-----------|----------------------------------------------------------------------|
+//! |      0 |     6 | to        | the neighbour it is for, or broadcast                                |
+//! |      6 |     6 | from      | the radio that sent it: one hop, not the origin                      |
+//! |     12 |     2 | ethertype | [`super::ETHERTYPE_DEFAULT`] unless the operator chose another       |
+//! |     14 |       | packet    | one message from its prefix on, then padding                         |
+//!
+//! Offsets in this file count from the start of the frame; everywhere else from the packet.
+
+use super::control::Control;
+use super::{ETHERNET_HEADER_LEN, PacketType, ParseError};
+use crate::mac::Mac;
+
+layout! {
+    struct Wire: ETHERNET_HEADER_LEN {
+        0 to: 6,
+        6 from: 6,
+        12 ethertype: 2,
+    }
+}
+
+/// One frame on the radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// The neighbour it is for, or broadcast.
+    pub to: Mac,
+    /// The radio that sent it.
+    pub from: Mac,
+    /// EtherType.
+    pub ethertype: u16,
+    /// What it says.
+    pub packet: PacketType<'a>,
+}
+
+impl<'a> Message<'a> {
+    /// Reads one frame of ours; another EtherType is refused before anything else is looked at.
+    pub fn parse(frame: &'a [u8], ethertype: u16) -> Result<Self, ParseError> {
+        let (header, packet) = header(frame)?;
+        let have = u16::from_be_bytes(header.ethertype);
+        if have != ethertype {
+            return Err(ParseError::EtherType { need: ethertype, have });
+        }
+        Self::assemble(header, packet)
+    }
+
+    /// Bytes of the frame, without padding.
+    #[inline]
+    pub fn wire_len(&self) -> usize {
+        ETHERNET_HEADER_LEN + self.packet.wire_len()
+    }
+
+    /// Appends the frame, without padding: whoever puts it on a wire pads it.
+    #[inline]
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.wire().to_bytes());
+        self.packet.emit(out);
+    }
+
+    fn assemble(header: Wire, packet: &'a [u8]) -> Result<Self, ParseError> {
+        let Wire { to, from, ethertype } = header;
+        Ok(Self {
+            to: Mac(to),
+            from: Mac(from),
+            ethertype: u16::from_be_bytes(ethertype),
+            packet: PacketType::try_from(packet)?,
+        })
+    }
+
+    #[inline]
+    fn wire(&self) -> Wire {
+        Wire { to: self.to.0, from: self.from.0, ethertype: self.ethertype.to_be_bytes() }
+    }
+}
+
+fn header(frame: &[u8]) -> Result<(Wire, &[u8]), ParseError> {
+    Wire::read(frame).ok_or(ParseError::Truncated {
+        message: "frame",
+        need: ETHERNET_HEADER_LEN,
+        have: frame.len(),
+    })
+}
+
+impl<'a> TryFrom<&'a [u8]> for Message<'a> {
+    type Error = ParseError;
+
+    /// Reads one frame, whatever its EtherType: for tools that look at captures.
+    fn try_from(frame: &'a [u8]) -> Result<Self, ParseError> {
+        let (header, packet) = header(frame)?;
+        Self::assemble(header, packet)
+    }
+}
+
+/// The flat form: one allocation of the exact size.
+impl From<&Message<'_>> for Vec<u8> {
+    #[inline]
+    fn from(message: &Message<'_>) -> Self {
+        // The one message that every node makes all the time has a path of its own: its size is known
+        // here, so that the frame is put together on the stack and copied once.
+        if let PacketType::Control(Control::Heartbeat(heartbeat)) = &message.packet {
+            return message.join(&heartbeat.to_bytes());
+        }
+        let mut flat = Vec::with_capacity(message.wire_len());
+        message.emit(&mut flat);
+        flat
+    }
+}
+
+impl Message<'_> {
+    #[inline]
+    fn join<const N: usize>(&self, packet: &[u8; N]) -> Vec<u8> {
+        let mut flat = Vec::with_capacity(ETHERNET_HEADER_LEN + N);
+        flat.extend_from_slice(&self.wire().to_bytes());
+        flat.extend_from_slice(packet);
+        flat
+    }
+}
+
+/// The nested form: the three rows above, then one part per row of the message's table.
+impl From<&Message<'_>> for Vec<Vec<u8>> {
+    fn from(message: &Message<'_>) -> Self {
+        /// Room for the longest table without growing: 3 rows here, 15 there.
+        const ROWS: usize = Wire::FIELDS + 15;
+        let mut parts = Vec::with_capacity(ROWS);
+        message.wire().push_parts(&mut parts);
+        message.packet.push_parts(&mut parts);
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mac::NodeId;
+    use crate::messages::ETHERTYPE_DEFAULT;
+    use crate::messages::control::probe::Probe;
+    use crate::order::Boot;
+
+    fn message() -> Message<'static> {
+        Message {
+            to: Mac::BROADCAST,
+            from: Mac([2, 0, 0, 0, 0, 1]),
+            ethertype: ETHERTYPE_DEFAULT,
+            packet: Probe {
+                sender: NodeId([2, 0, 0, 0, 0, 1]),
+                sender_boot: Boot(1),
+                nonce: 7,
+                rsu: NodeId::NONE,
+            }
+            .into(),
+        }
+    }
+
+    #[test]
+    fn reads_what_it_wrote() {
+        let flat: Vec<u8> = (&message()).into();
+        assert_eq!(flat.len(), message().wire_len());
+        assert_eq!(flat.capacity(), flat.len());
+        assert_eq!(Message::parse(&flat, ETHERTYPE_DEFAULT), Ok(message()));
+        assert_eq!(Message::try_from(&flat[..]), Ok(message()));
+        let nested: Vec<Vec<u8>> = (&message()).into();
+        assert_eq!(nested.concat(), flat);
+    }
+
+    #[test]
+    fn leaves_other_protocols_alone() {
+        let flat: Vec<u8> = (&message()).into();
+        let need = ParseError::EtherType { need: 0x8947, have: ETHERTYPE_DEFAULT };
+        assert_eq!(Message::parse(&flat, 0x8947), Err(need));
+    }
+
+    #[test]
+    fn refuses_half_a_header() {
+        let need = ParseError::Truncated { message: "frame", need: 14, have: 13 };
+        assert_eq!(Message::parse(&[0; 13], ETHERTYPE_DEFAULT), Err(need));
+    }
+}

@@ -1,0 +1,112 @@
+//! Any one message: what stands in a frame after the Ethernet header.
+
+use super::control::Control;
+use super::control::ack::AnnouncementAck;
+use super::control::announcement::Announcement;
+use super::control::heartbeat::{Heartbeat, HeartbeatReply};
+use super::control::probe::{Probe, ProbeAnswer};
+use super::control::withdrawal::Withdrawal;
+use super::data::{Data, ToDownstream, ToUpstream};
+use super::{Kind, ParseError};
+
+/// A message of either plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketType<'a> {
+    /// Keeps routes alive.
+    Control(Control<'a>),
+    /// Carries a client's frame.
+    Data(Data<'a>),
+}
+
+impl PacketType<'_> {
+    /// Which message this is.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Control(control) => control.kind(),
+            Self::Data(data) => data.kind(),
+        }
+    }
+
+    /// Bytes on the wire, prefix included.
+    #[inline]
+    pub fn wire_len(&self) -> usize {
+        match self {
+            Self::Control(control) => control.wire_len(),
+            Self::Data(data) => data.wire_len(),
+        }
+    }
+
+    /// Appends the message.
+    #[inline]
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Control(control) => control.emit(out),
+            Self::Data(data) => data.emit(out),
+        }
+    }
+
+    pub(super) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
+        match self {
+            Self::Control(control) => control.push_parts(parts),
+            Self::Data(data) => data.push_parts(parts),
+        }
+    }
+}
+
+impl<'a> TryFrom<&'a [u8]> for PacketType<'a> {
+    type Error = ParseError;
+
+    /// Reads whichever message its prefix names.
+    fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        Ok(match Kind::peek(bytes)? {
+            Kind::Heartbeat => Heartbeat::try_from(bytes)?.into(),
+            Kind::HeartbeatReply => HeartbeatReply::try_from(bytes)?.into(),
+            Kind::Probe => Probe::try_from(bytes)?.into(),
+            Kind::ProbeAnswer => ProbeAnswer::try_from(bytes)?.into(),
+            Kind::Withdrawal => Withdrawal::try_from(bytes)?.into(),
+            Kind::Announcement => Announcement::try_from(bytes)?.into(),
+            Kind::AnnouncementAck => AnnouncementAck::try_from(bytes)?.into(),
+            Kind::ToUpstream => ToUpstream::try_from(bytes)?.into(),
+            Kind::ToDownstream => ToDownstream::try_from(bytes)?.into(),
+        })
+    }
+}
+
+impl<'a> From<Control<'a>> for PacketType<'a> {
+    fn from(control: Control<'a>) -> Self {
+        Self::Control(control)
+    }
+}
+
+impl<'a> From<Data<'a>> for PacketType<'a> {
+    fn from(data: Data<'a>) -> Self {
+        Self::Data(data)
+    }
+}
+
+macro_rules! from_message {
+    ($($message:ty => $plane:ident::$variant:ident),* $(,)?) => {
+        $(
+            impl<'a> From<$message> for PacketType<'a> {
+                #[inline]
+                fn from(message: $message) -> Self {
+                    Self::$plane($plane::$variant(message))
+                }
+            }
+        )*
+    };
+}
+
+from_message! {
+    Heartbeat => Control::Heartbeat,
+    HeartbeatReply => Control::HeartbeatReply,
+    Probe => Control::Probe,
+    ProbeAnswer => Control::ProbeAnswer,
+    Withdrawal<'a> => Control::Withdrawal,
+    Announcement<'a> => Control::Announcement,
+    AnnouncementAck => Control::AnnouncementAck,
+    ToUpstream<'a> => Data::Upstream,
+    ToDownstream<'a> => Data::Downstream,
+}
+
+conversions!(PacketType<'_>);

@@ -1,0 +1,329 @@
+//! The prefix: the first four bytes of every message.
+//!
+//! | offset | bytes | field   | meaning                                                              |
+//! |-------:|------:|---------|----------------------------------------------------------------------|
+//! |      0 |     1 | type    | version (1) in bits 7–4, type code in bits 3–0                       |
+//! |      1 |     1 | flags   | bits 7–6 key slot, must be 0; bits 5–0 per message, unused ones 0    |
+//! |      2 |     2 | length  | bytes of the message, from offset 0                                  |
+//!
+//! Bytes past `length` are Ethernet padding and ignored, as long as the frame has no more than 60 bytes;
+//! in a longer frame nobody pads, so they are refused.
+//!
+//! A key slot other than 0 is reserved for the security envelope: boot index (8 bytes) and counter
+//! (8 bytes) right after the prefix, a tag (16 bytes) last. This version refuses it rather than guess.
+
+use super::control::{ack, announcement, heartbeat, probe, withdrawal};
+use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError, data};
+use crate::mac::NodeId;
+
+/// Length of the prefix.
+pub const LEN: usize = 4;
+
+/// The format version in every first byte.
+pub const VERSION: u8 = 1;
+
+/// A message and its padding are no longer than this: the smallest frame without its header.
+pub const MIN_BODY_LEN: usize = MIN_FRAME_LEN - ETHERNET_HEADER_LEN;
+
+/// Flag of [`Kind::HeartbeatReply`] and [`Kind::Withdrawal`]: the sender leaves the network.
+pub const GOODBYE: u8 = 0x01;
+
+/// Flag of [`Kind::ToDownstream`]: for every OBU attached to the source.
+pub const FLOOD: u8 = 0x01;
+
+/// Which message, with its type code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "each is named like the message it stands for")]
+pub enum Kind {
+    Heartbeat = 1,
+    HeartbeatReply = 2,
+    Probe = 3,
+    ProbeAnswer = 4,
+    Withdrawal = 5,
+    Announcement = 6,
+    AnnouncementAck = 7,
+    ToUpstream = 8,
+    ToDownstream = 9,
+}
+
+impl Kind {
+    /// Every kind, in the order of the codes.
+    pub const ALL: [Self; 9] = [
+        Self::Heartbeat,
+        Self::HeartbeatReply,
+        Self::Probe,
+        Self::ProbeAnswer,
+        Self::Withdrawal,
+        Self::Announcement,
+        Self::AnnouncementAck,
+        Self::ToUpstream,
+        Self::ToDownstream,
+    ];
+
+    /// The type code on the wire.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The name in errors, counters and docs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Heartbeat => "Heartbeat",
+            Self::HeartbeatReply => "HeartbeatReply",
+            Self::Probe => "Probe",
+            Self::ProbeAnswer => "ProbeAnswer",
+            Self::Withdrawal => "Withdrawal",
+            Self::Announcement => "Announcement",
+            Self::AnnouncementAck => "AnnouncementAck",
+            Self::ToUpstream => "ToUpstream",
+            Self::ToDownstream => "ToDownstream",
+        }
+    }
+
+    /// Bytes of the fixed part, prefix included; for [fixed](Self::is_fixed) kinds the whole message.
+    pub const fn fixed_len(self) -> usize {
+        match self {
+            Self::Heartbeat => heartbeat::LEN,
+            Self::HeartbeatReply => heartbeat::REPLY_LEN,
+            Self::Probe => probe::LEN,
+            Self::ProbeAnswer => probe::ANSWER_LEN,
+            Self::Withdrawal => withdrawal::HEADER_LEN,
+            Self::Announcement => announcement::HEADER_LEN,
+            Self::AnnouncementAck => ack::LEN,
+            Self::ToUpstream | Self::ToDownstream => data::HEADER_LEN,
+        }
+    }
+
+    /// All messages of this kind have one length.
+    pub const fn is_fixed(self) -> bool {
+        match self {
+            Self::Heartbeat
+            | Self::HeartbeatReply
+            | Self::Probe
+            | Self::ProbeAnswer
+            | Self::AnnouncementAck => true,
+            Self::Withdrawal | Self::Announcement | Self::ToUpstream | Self::ToDownstream => false,
+        }
+    }
+
+    /// The flags this kind has; all others must be zero.
+    pub const fn known_flags(self) -> u8 {
+        match self {
+            Self::HeartbeatReply | Self::Withdrawal => GOODBYE,
+            Self::ToDownstream => FLOOD,
+            _ => 0,
+        }
+    }
+
+    /// Reads the kind off a message (from its prefix on) and looks no further.
+    pub fn peek(bytes: &[u8]) -> Result<Self, ParseError> {
+        let Some(&first) = bytes.first() else {
+            return Err(ParseError::Truncated { message: "prefix", need: LEN, have: 0 });
+        };
+        if first >> 4 != VERSION {
+            return Err(ParseError::Version { need: VERSION, have: first >> 4 });
+        }
+        let code = first & 0x0f;
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.code() == code)
+            .ok_or(ParseError::UnknownType { have: code })
+    }
+
+    /// First byte of a message of this kind.
+    pub(super) const fn first_byte(self) -> [u8; 1] {
+        [VERSION << 4 | self.code()]
+    }
+
+    /// Judges the prefix; returns the flags and the message without its padding.
+    #[inline]
+    pub(super) fn open(self, bytes: &[u8]) -> Result<(u8, &[u8]), ParseError> {
+        let message = self.name();
+        let &[first, flags, l0, l1, ..] = bytes else {
+            return Err(ParseError::Truncated { message, need: LEN, have: bytes.len() });
+        };
+        if first != VERSION << 4 | self.code() {
+            let have = Self::peek(bytes)?.code();
+            return Err(ParseError::Type { message, need: self.code(), have });
+        }
+        if flags >> 6 != 0 {
+            return Err(ParseError::Envelope { message, slot: flags >> 6 });
+        }
+        if flags & !self.known_flags() != 0 {
+            return Err(ParseError::Flags { message, need: self.known_flags(), have: flags });
+        }
+        let length = usize::from(u16::from_be_bytes([l0, l1]));
+        let need = self.fixed_len();
+        if length < need || self.is_fixed() && length > need {
+            return Err(ParseError::Length { message, need, have: length });
+        }
+        let Some(body) = bytes.get(..length) else {
+            return Err(ParseError::Truncated { message, need: length, have: bytes.len() });
+        };
+        if bytes.len() > length && bytes.len() > MIN_BODY_LEN {
+            return Err(ParseError::TrailingBytes { message, need: length, have: bytes.len() });
+        }
+        Ok((flags, body))
+    }
+
+    /// The error for a fixed part that is not there. [`Self::open`] has seen to it that it is.
+    pub(super) const fn truncated(self, have: usize) -> ParseError {
+        ParseError::Truncated { message: self.name(), need: self.fixed_len(), have }
+    }
+
+    /// The error for a value out of range.
+    pub(super) const fn value(
+        self,
+        field: &'static str,
+        need: &'static str,
+        have: u32,
+    ) -> ParseError {
+        ParseError::Value { message: self.name(), field, need, have }
+    }
+
+    /// The node named in a field; nobody is refused.
+    #[inline]
+    pub(super) fn node(self, field: &'static str, bytes: [u8; 6]) -> Result<NodeId, ParseError> {
+        if bytes == NodeId::NONE.0 {
+            return Err(ParseError::NoNode { message: self.name(), field });
+        }
+        Ok(NodeId(bytes))
+    }
+
+    /// A hop count, at most [`super::MAX_HOPS`].
+    #[inline]
+    pub(super) fn hops(self, hops: u8) -> Result<u8, ParseError> {
+        if hops > super::MAX_HOPS {
+            return Err(self.value("hops", "at most 32", u32::from(hops)));
+        }
+        Ok(hops)
+    }
+
+    /// A heartbeat interval in milliseconds, at least one.
+    #[inline]
+    pub(super) fn interval(self, bytes: [u8; 2]) -> Result<u16, ParseError> {
+        match u16::from_be_bytes(bytes) {
+            0 => Err(self.value("interval_ms", "at least 1", 0)),
+            interval => Ok(interval),
+        }
+    }
+
+    /// `part` of `parts`, counted from zero.
+    #[inline]
+    pub(super) fn part(self, part: u8, parts: u8) -> Result<(), ParseError> {
+        if part >= parts {
+            return Err(self.value("part", "below parts", u32::from(part)));
+        }
+        Ok(())
+    }
+}
+
+/// The length field of a message of `len` bytes.
+///
+/// What we send fits the MTU of a radio, which is far below 65 536. A message that does not fit the
+/// field says 65 535 and is refused by whoever hears it.
+#[inline]
+pub(super) fn length(len: usize) -> [u8; 2] {
+    debug_assert!(u16::try_from(len).is_ok(), "a message of {len} bytes");
+    u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::control::probe::Probe;
+
+    const PROBE: [u8; 24] =
+        [0x13, 0, 0, 24, 2, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0];
+
+    fn with(offset: usize, value: u8) -> Vec<u8> {
+        let mut bytes = PROBE.to_vec();
+        bytes[offset] = value;
+        bytes
+    }
+
+    fn error(bytes: &[u8]) -> ParseError {
+        Probe::try_from(bytes).unwrap_err()
+    }
+
+    #[test]
+    fn nothing_is_not_a_message() {
+        let need = ParseError::Truncated { message: "Probe", need: 4, have: 0 };
+        assert_eq!(error(&[]), need);
+        let need = ParseError::Truncated { message: "prefix", need: 4, have: 0 };
+        assert_eq!(Kind::peek(&[]), Err(need));
+    }
+
+    #[test]
+    fn refuses_another_version() {
+        assert_eq!(error(&with(0, 0x23)), ParseError::Version { need: 1, have: 2 });
+    }
+
+    #[test]
+    fn refuses_an_unknown_type() {
+        assert_eq!(error(&with(0, 0x1a)), ParseError::UnknownType { have: 10 });
+        assert_eq!(Kind::peek(&[0x10]), Err(ParseError::UnknownType { have: 0 }));
+    }
+
+    #[test]
+    fn refuses_another_type_than_asked_for() {
+        assert_eq!(error(&with(0, 0x11)), ParseError::Type { message: "Probe", need: 3, have: 1 });
+    }
+
+    #[test]
+    fn refuses_an_envelope_it_cannot_open() {
+        for slot in 1..=3 {
+            let need = ParseError::Envelope { message: "Probe", slot };
+            assert_eq!(error(&with(1, slot << 6)), need);
+        }
+    }
+
+    #[test]
+    fn refuses_flags_it_does_not_know() {
+        for bit in 0..6 {
+            let have = 1 << bit;
+            assert_eq!(
+                error(&with(1, have)),
+                ParseError::Flags { message: "Probe", need: 0, have }
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_a_length_the_format_does_not_have() {
+        for length in [0, 23, 25] {
+            let need = ParseError::Length { message: "Probe", need: 24, have: length.into() };
+            assert_eq!(error(&with(3, length)), need);
+        }
+    }
+
+    #[test]
+    fn ignores_padding_up_to_the_smallest_frame_and_no_further() {
+        let mut bytes = PROBE.to_vec();
+        bytes.resize(MIN_BODY_LEN, 0xee);
+        assert!(Probe::try_from(&bytes[..]).is_ok());
+        bytes.push(0);
+        let need = ParseError::TrailingBytes { message: "Probe", need: 24, have: 47 };
+        assert_eq!(error(&bytes), need);
+    }
+
+    #[test]
+    fn each_code_has_one_kind() {
+        for (code, kind) in (1..).zip(Kind::ALL) {
+            assert_eq!(kind.code(), code);
+            assert_eq!(Kind::peek(&kind.first_byte()), Ok(kind));
+        }
+    }
+
+    #[test]
+    fn an_error_reads_as_a_sentence() {
+        assert_eq!(error(&with(3, 25)).to_string(), "Probe: length 25 where the format has 24");
+        let mut bytes = PROBE.to_vec();
+        bytes.resize(50, 0);
+        assert_eq!(
+            error(&bytes).to_string(),
+            "Probe: 50 bytes where the message has 24 and padding ends at 46"
+        );
+    }
+}

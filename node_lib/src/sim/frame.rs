@@ -1,0 +1,188 @@
+//! What a bystander reads off a frame on the radio: [`Kind`] and, for data, [`Packet`].
+//!
+//! Written against the format tables and not with the parsers of the nodes, so that a mistake in
+//! those cannot hide itself here.
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::mac::{Mac, NodeId};
+
+/// Message type of a frame on the radio: low nibble of the first byte after the Ethernet header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(pub u8);
+
+impl Kind {
+    /// An RSU makes itself known; OBUs relay it outward.
+    pub const HEARTBEAT: Self = Self(1);
+    /// A neighbour was heard: the other direction of the link.
+    pub const HEARTBEAT_REPLY: Self = Self(2);
+    /// Are you there?
+    pub const PROBE: Self = Self(3);
+    /// I am.
+    pub const PROBE_ANSWER: Self = Self(4);
+    /// Do not route through me; also the goodbye.
+    pub const WITHDRAWAL: Self = Self(5);
+    /// An OBU's clients, on their way to its RSU.
+    pub const ANNOUNCEMENT: Self = Self(6);
+    /// The RSU has them.
+    pub const ACK: Self = Self(7);
+    /// A client's frame on its way to an RSU.
+    pub const TO_UPSTREAM: Self = Self(8);
+    /// A client's frame on its way to an OBU, or to all.
+    pub const TO_DOWNSTREAM: Self = Self(9);
+
+    /// Kinds there are, for tables indexed by kind; the last is "unknown".
+    pub const COUNT: usize = 10;
+
+    /// The kind of a whole Ethernet frame; 0 if it is none of ours.
+    pub fn of(frame: &[u8]) -> Self {
+        match frame.get(14).map(|first| first & 0x0f) {
+            Some(kind @ 1..=9) => Self(kind),
+            _ => Self(0),
+        }
+    }
+
+    /// Carries a client's frame.
+    pub const fn is_data(self) -> bool {
+        matches!(self, Self::TO_UPSTREAM | Self::TO_DOWNSTREAM)
+    }
+
+    /// One lower-case word.
+    pub const fn as_str(self) -> &'static str {
+        match self.0 {
+            1 => "heartbeat",
+            2 => "reply",
+            3 => "probe",
+            4 => "answer",
+            5 => "withdrawal",
+            6 => "announcement",
+            7 => "ack",
+            8 => "to-upstream",
+            9 => "to-downstream",
+            _ => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Identity of one data packet, the same on every hop.
+///
+/// | offset | bytes | field, counted after the Ethernet header |
+/// |-------:|------:|------------------------------------------|
+/// |      0 |     1 | version, message type 8 or 9             |
+/// |      1 |     1 | flags; bit 0 of type 9: flood            |
+/// |      4 |     6 | destination id                           |
+/// |     10 |     6 | source id                                |
+/// |     16 |     1 | hop limit                                |
+/// |     17 |     1 | boot count, low byte                     |
+/// |     18 |     4 | sequence                                 |
+/// |     22 |       | the client's frame                       |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Packet {
+    /// To an RSU or to an OBU.
+    pub kind: Kind,
+    /// For everyone on the way.
+    pub is_flood: bool,
+    /// Node it goes to.
+    pub destination: NodeId,
+    /// Node that took it from its TAP.
+    pub source: NodeId,
+    /// Low byte of the source's boot count.
+    pub boot: u8,
+    /// Its number.
+    pub seq: u32,
+}
+
+/// Bytes of the data header.
+const DATA_HEADER_LEN: usize = 22;
+
+impl Packet {
+    /// The packet in a whole Ethernet frame, and how many hops it may still go.
+    pub fn of(frame: &[u8]) -> Option<(Self, u8)> {
+        let kind = Kind::of(frame);
+        if !kind.is_data() {
+            return None;
+        }
+        let header = frame.get(14..)?.first_chunk::<DATA_HEADER_LEN>()?;
+        let [_, flags, _, _, d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, limit, boot, seq @ ..] =
+            *header;
+        let packet = Self {
+            kind,
+            is_flood: kind == Kind::TO_DOWNSTREAM && flags & 1 == 1,
+            destination: NodeId([d0, d1, d2, d3, d4, d5]),
+            source: NodeId([s0, s1, s2, s3, s4, s5]),
+            boot,
+            seq: u32::from_be_bytes(seq),
+        };
+        Some((packet, limit))
+    }
+}
+
+/// A frame under way, shared by all who will hear it.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// The whole Ethernet frame.
+    pub(super) bytes: Vec<u8>,
+    /// Checksum, for the trace.
+    pub(super) crc: u32,
+    pub(super) kind: Kind,
+    /// Destination MAC of this hop.
+    pub(super) to: Mac,
+    /// Index of the node that sent it.
+    pub(super) from: usize,
+    /// The data packet in it and its hop limit.
+    pub(super) packet: Option<(Packet, u8)>,
+    /// The nodes this copy went through, the last first.
+    pub(super) trail: Option<Rc<Trail>>,
+}
+
+/// The way one copy of a packet went: the node that sent it last, and the way before.
+#[derive(Debug)]
+pub(super) struct Trail {
+    pub(super) node: usize,
+    pub(super) before: Option<Rc<Trail>>,
+}
+
+impl Trail {
+    /// Nodes from the last to the first.
+    pub(super) fn nodes(trail: Option<&Rc<Self>>) -> impl Iterator<Item = usize> {
+        std::iter::successors(trail, |trail| trail.before.as_ref()).map(|trail| trail.node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_kind_and_packet_at_the_offsets_of_the_table() {
+        let mut frame = vec![0; 14];
+        frame.extend([0x19, 0x01, 0, 50]);
+        frame.extend([1; 6]);
+        frame.extend([2; 6]);
+        frame.extend([7, 3, 0, 0, 1, 0]);
+        assert_eq!(Kind::of(&frame), Kind::TO_DOWNSTREAM);
+        let (packet, limit) = Packet::of(&frame).unwrap();
+        assert_eq!(limit, 7);
+        assert_eq!(
+            packet,
+            Packet {
+                kind: Kind::TO_DOWNSTREAM,
+                is_flood: true,
+                destination: NodeId([1; 6]),
+                source: NodeId([2; 6]),
+                boot: 3,
+                seq: 256,
+            }
+        );
+        frame.pop();
+        assert_eq!(Packet::of(&frame), None);
+        assert_eq!(Kind::of(&frame[..14]), Kind(0));
+    }
+}

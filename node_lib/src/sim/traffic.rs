@@ -1,0 +1,205 @@
+//! Numbered frames between clients: [`Flow`] and what became of it, [`FlowLog`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::mac::Mac;
+use crate::sim::index::{ClientIndex, FlowIndex};
+use crate::time::Timestamp;
+
+/// Who a flow is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// One client.
+    Client(ClientIndex),
+    /// Everyone, as an Ethernet broadcast.
+    Everyone,
+    /// An address nobody has.
+    Nobody(Mac),
+}
+
+/// Numbered frames sent at even times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Who sends.
+    pub from: ClientIndex,
+    /// Who should receive.
+    pub to: Target,
+    /// When the first frame is sent.
+    pub start: Timestamp,
+    /// Time between two frames.
+    pub every: Duration,
+    /// Frames in all.
+    pub count: u32,
+    /// Bytes of each frame, Ethernet header included; at least 60.
+    pub size: usize,
+}
+
+impl Flow {
+    /// One frame of 60 bytes.
+    pub fn once(from: ClientIndex, to: Target, at: Timestamp) -> Self {
+        Self::steady(from, to, at, Duration::ZERO, 1)
+    }
+
+    /// `count` frames of 60 bytes.
+    pub fn steady(
+        from: ClientIndex,
+        to: Target,
+        start: Timestamp,
+        every: Duration,
+        count: u32,
+    ) -> Self {
+        Self { from, to, start, every, count, size: SIZE_MIN }
+    }
+}
+
+/// Shortest Ethernet frame without checksum.
+const SIZE_MIN: usize = 60;
+
+/// IEEE 802 local experimental EtherType 2: what numbered frames carry.
+const ETHERTYPE: [u8; 2] = [0x88, 0xb6];
+
+const MAGIC: [u8; 4] = *b"#sim";
+
+/// Which frame of which flow, as it stands in the frame itself.
+///
+/// | offset | bytes | field                        |
+/// |-------:|------:|------------------------------|
+/// |      0 |    12 | destination, source          |
+/// |     12 |     2 | 0x88b6                       |
+/// |     14 |     4 | `#sim`                       |
+/// |     18 |     4 | flow                         |
+/// |     22 |     4 | number, from 0               |
+/// |     26 |       | zero                         |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Numbered {
+    /// The flow.
+    pub flow: FlowIndex,
+    /// Frame of the flow, from 0.
+    pub number: u32,
+}
+
+impl Numbered {
+    /// Writes the frame.
+    pub fn emit(self, to: Mac, from: Mac, size: usize) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(size.max(SIZE_MIN));
+        frame.extend_from_slice(&to.0);
+        frame.extend_from_slice(&from.0);
+        frame.extend_from_slice(&ETHERTYPE);
+        frame.extend_from_slice(&MAGIC);
+        frame.extend_from_slice(&self.flow.0.to_be_bytes());
+        frame.extend_from_slice(&self.number.to_be_bytes());
+        frame.resize(size.max(SIZE_MIN), 0);
+        frame
+    }
+
+    /// Reads it; `None` if it is another frame.
+    pub fn parse(frame: &[u8]) -> Option<Self> {
+        let (marks, rest) = frame.get(12..)?.split_first_chunk::<6>()?;
+        let (flow, rest) = rest.split_first_chunk::<4>()?;
+        let (number, _) = rest.split_first_chunk::<4>()?;
+        let [e0, e1, magic @ ..] = *marks;
+        ([e0, e1] == ETHERTYPE && magic == MAGIC).then(|| Self {
+            flow: FlowIndex(u32::from_be_bytes(*flow)),
+            number: u32::from_be_bytes(*number),
+        })
+    }
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug, Default)]
+pub struct FlowLog {
+    sent: Vec<Timestamp>,
+    received: BTreeMap<ClientIndex, Vec<Option<Timestamp>>>,
+}
+
+impl FlowLog {
+    pub(super) fn note_sent(&mut self, now: Timestamp) {
+        self.sent.push(now);
+    }
+
+    pub(super) fn note_received(&mut self, now: Timestamp, client: ClientIndex, number: u32) {
+        let times = self.received.entry(client).or_default();
+        let index = number as usize;
+        if times.len() <= index {
+            times.resize(index + 1, None);
+        }
+        if let Some(time) = times.get_mut(index) {
+            time.get_or_insert(now);
+        }
+    }
+
+    /// When each frame was sent.
+    pub fn sent(&self) -> &[Timestamp] {
+        &self.sent
+    }
+
+    /// When `client` received frame `number`.
+    pub fn received_at(&self, client: ClientIndex, number: u32) -> Option<Timestamp> {
+        *self.received.get(&client)?.get(number as usize)?
+    }
+
+    /// Frames `client` received.
+    pub fn received(&self, client: ClientIndex) -> usize {
+        self.received.get(&client).map_or(0, |times| times.iter().flatten().count())
+    }
+
+    /// Clients that received at least one frame.
+    pub fn receivers(&self) -> impl Iterator<Item = ClientIndex> {
+        self.received.keys().copied()
+    }
+
+    /// The longest time `client` was cut off, among frames sent in this span: from the first frame of
+    /// a run of lost ones to the next that came through, or to `to` if none did. As fine as the
+    /// flow's interval.
+    pub fn longest_gap(&self, client: ClientIndex, from: Timestamp, to: Timestamp) -> Duration {
+        let mut longest = Duration::ZERO;
+        let mut lost_since = None;
+        for (number, &sent) in (0..).zip(&self.sent) {
+            if sent < from || sent >= to {
+                continue;
+            }
+            if self.received_at(client, number).is_some() {
+                if let Some(since) = lost_since.take() {
+                    longest = longest.max(sent - since);
+                }
+            } else {
+                lost_since.get_or_insert(sent);
+            }
+        }
+        lost_since.map_or(longest, |since| longest.max(to - since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_numbered_frame_reads_back() {
+        let numbered = Numbered { flow: FlowIndex(7), number: 513 };
+        let frame = numbered.emit(Mac([2; 6]), Mac([4; 6]), 0);
+        assert_eq!(frame.len(), 60);
+        assert_eq!(Numbered::parse(&frame), Some(numbered));
+        assert_eq!(Numbered::parse(&frame[..25]), None);
+        assert_eq!(Numbered::parse(&[0; 60]), None);
+    }
+
+    #[test]
+    fn the_longest_gap_lasts_from_the_first_lost_frame_to_the_next_good_one() {
+        let at = Timestamp::from_millis;
+        let mut log = FlowLog::default();
+        for time in [0, 10, 20, 30, 40, 50] {
+            log.note_sent(at(time));
+        }
+        let client = ClientIndex(1);
+        for number in [0, 3, 4] {
+            log.note_received(at(99), client, number);
+        }
+        let gap = |from, to| log.longest_gap(client, at(from), at(to));
+        assert_eq!(gap(0, 45), Duration::from_millis(20));
+        assert_eq!(gap(30, 50), Duration::ZERO);
+        assert_eq!(gap(0, 100), Duration::from_millis(50));
+        assert_eq!(log.received(client), 3);
+    }
+}

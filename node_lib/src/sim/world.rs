@@ -1,0 +1,474 @@
+//! Nodes, links, clients and one queue of what happens next: [`World`].
+
+mod engine;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::control::event::{Attachment, Event};
+use crate::control::node::{Node, Replies};
+use crate::mac::{Mac, NodeId};
+use crate::order::Boot;
+use crate::sim::check::{Checker, Segment, Violation};
+use crate::sim::dice::Dice;
+use crate::sim::fault::Fault;
+use crate::sim::frame::Flight;
+use crate::sim::index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
+use crate::sim::lan::{Lan, Port};
+use crate::sim::link::Link;
+use crate::sim::stats::Stats;
+use crate::sim::topology::Graph;
+use crate::sim::trace::Trace;
+use crate::sim::traffic::{Flow, FlowLog};
+use crate::time::Timestamp;
+
+/// What a node is, as far as the world must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// In a vehicle.
+    Obu,
+    /// At the road side.
+    Rsu,
+}
+
+/// Makes a node for one start: its boot count, the time, and a seed of its own.
+pub type Factory = Box<dyn Fn(Boot, Timestamp, u64) -> Box<dyn Node>>;
+
+/// Where a client lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Behind the TAP of this node: on its LAN, if it is plugged into one.
+    Tap(NodeIndex),
+    /// On a LAN.
+    Lan(LanIndex),
+}
+
+/// A frame a node handed to its TAP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TapDelivery {
+    /// When.
+    pub time: Timestamp,
+    /// Which node.
+    pub node: NodeIndex,
+    /// The whole Ethernet frame.
+    pub frame: Vec<u8>,
+}
+
+/// One node, running or not.
+struct Slot {
+    mac: Mac,
+    role: Role,
+    factory: Factory,
+    node: Option<Box<dyn Node>>,
+    id: NodeId,
+    boot: u32,
+    radio_up: bool,
+    isolated: bool,
+    wake: Option<Timestamp>,
+    /// Wake-ups without time passing.
+    spins: u32,
+    stats: Stats,
+    attachment: Option<Attachment>,
+    lan: Option<(usize, Port)>,
+}
+
+/// One direction between two nodes.
+struct Path {
+    link: Link,
+    cut: bool,
+    dice: Dice,
+}
+
+/// What is plugged into a port of a LAN.
+#[derive(Clone, Copy)]
+enum Plug {
+    Node(usize),
+    Client(usize),
+}
+
+#[derive(Default)]
+struct LanSlot {
+    switch: Lan,
+    plugs: Vec<Plug>,
+}
+
+struct Client {
+    mac: Mac,
+    home: Home,
+}
+
+#[derive(Clone, Copy)]
+enum Home {
+    Tap(usize),
+    Lan(usize, Port),
+}
+
+enum Happening {
+    Arrive { to: usize, life: u32, flight: Rc<Flight> },
+    Wake { node: usize, life: u32 },
+    IntoTap { node: usize, frame: Rc<[u8]> },
+    Reach { client: usize, frame: Rc<[u8]> },
+    Emit { flow: usize },
+    Change(Fault),
+    Gone { node: usize, life: u32 },
+}
+
+/// What happens at one time. Of two things at the same time the one planned first comes first.
+struct Entry {
+    time: Timestamp,
+    serial: u64,
+    what: Happening,
+}
+
+impl Entry {
+    fn key(&self) -> (Timestamp, u64) {
+        (self.time, self.serial)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// A network of nodes in virtual time. See the [module](crate::sim) for what it does and how to use
+/// it.
+pub struct World {
+    seed: u64,
+    now: Timestamp,
+    serial: u64,
+    queue: BinaryHeap<Reverse<Entry>>,
+    slots: Vec<Slot>,
+    /// By sender, then by receiver.
+    paths: Vec<BTreeMap<usize, Path>>,
+    lans: Vec<LanSlot>,
+    clients: Vec<Client>,
+    flows: Vec<(Flow, FlowLog)>,
+    trace: Trace,
+    checker: Checker,
+    next_turn: Timestamp,
+    violation: Option<Box<Violation>>,
+    events: Vec<(Timestamp, NodeIndex, Event)>,
+    taps: Option<Vec<TapDelivery>>,
+    hears_all: bool,
+    happenings: u64,
+    replies: Replies,
+    spare: Vec<Vec<u8>>,
+}
+
+/// Time through a switch and the cables to it.
+const LAN_DELAY: Duration = Duration::from_micros(20);
+
+/// No packet lives longer than this: hop limit times the longest delay a link here has, with room.
+const PACKET_LIFE: Duration = Duration::from_secs(10);
+
+/// Wake-ups, or events, a node may ask for before time must pass.
+const SPINS_MAX: u32 = 1000;
+
+/// Buffers kept for frames under way.
+const SPARE_MAX: usize = 256;
+
+/// Purposes of streams of randomness.
+const PATH_DICE: u64 = 1 << 60;
+const NODE_SEED: u64 = 2 << 60;
+
+impl World {
+    /// An empty world. Everything random in it comes from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            now: Timestamp::ZERO,
+            serial: 0,
+            queue: BinaryHeap::new(),
+            slots: Vec::new(),
+            paths: Vec::new(),
+            lans: Vec::new(),
+            clients: Vec::new(),
+            flows: Vec::new(),
+            trace: Trace::new(),
+            checker: Checker::new(),
+            next_turn: Timestamp::ZERO + PACKET_LIFE,
+            violation: None,
+            events: Vec::new(),
+            taps: None,
+            hears_all: false,
+            happenings: 0,
+            replies: Replies::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    // Building it.
+
+    /// Adds a node with this radio MAC and starts it. Nobody hears it until it is linked.
+    pub fn add_node(&mut self, role: Role, mac: Mac, factory: Factory) -> NodeIndex {
+        let index = self.slots.len();
+        self.slots.push(Slot {
+            mac,
+            role,
+            factory,
+            node: None,
+            id: NodeId::NONE,
+            boot: 0,
+            radio_up: true,
+            isolated: false,
+            wake: None,
+            spins: 0,
+            stats: Stats::default(),
+            attachment: None,
+            lan: None,
+        });
+        self.paths.push(BTreeMap::new());
+        self.start(index);
+        NodeIndex(index)
+    }
+
+    /// Lets frames from `from` reach `to`. Linked before, the link is replaced and heals.
+    pub fn link_one_way(&mut self, from: NodeIndex, to: NodeIndex, link: Link) {
+        let purpose = PATH_DICE | (from.0 as u64) << 24 | to.0 as u64;
+        let dice = Dice::new(self.seed, purpose);
+        if from != to
+            && to.0 < self.slots.len()
+            && let Some(paths) = self.paths.get_mut(from.0)
+        {
+            let path = paths.entry(to.0).or_insert(Path { link, cut: false, dice });
+            path.link = link;
+            path.cut = false;
+        }
+    }
+
+    /// Lets frames pass both ways.
+    pub fn link(&mut self, a: NodeIndex, b: NodeIndex, link: Link) {
+        self.link_one_way(a, b, link);
+        self.link_one_way(b, a, link);
+    }
+
+    /// Links nodes as in `graph`, whose node `n` is the `n`-th node here.
+    pub fn link_all(&mut self, graph: &Graph, link: Link) {
+        for (a, b) in graph.edges() {
+            self.link(NodeIndex(a), NodeIndex(b), link);
+        }
+    }
+
+    /// Adds a LAN behind one switch.
+    pub fn add_lan(&mut self) -> LanIndex {
+        self.lans.push(LanSlot::default());
+        LanIndex(self.lans.len() - 1)
+    }
+
+    /// Plugs the TAP of a node into a LAN. To be done before clients are added behind it.
+    pub fn plug(&mut self, node: NodeIndex, lan: LanIndex) {
+        if let (Some(slot), Some(lan_slot)) = (self.slots.get_mut(node.0), self.lans.get_mut(lan.0))
+        {
+            let port = lan_slot.switch.add_port();
+            lan_slot.plugs.push(Plug::Node(node.0));
+            slot.lan = Some((lan.0, port));
+        }
+    }
+
+    /// Adds a client with this address.
+    pub fn add_client(&mut self, mac: Mac, place: Place) -> ClientIndex {
+        let index = self.clients.len();
+        let segment = match place {
+            Place::Tap(node) => self.segment_of(node.0),
+            Place::Lan(lan) => Segment::Lan(lan.0),
+        };
+        let home = match segment {
+            Segment::Tap(node) => Home::Tap(node),
+            Segment::Lan(lan) => match self.lans.get_mut(lan) {
+                Some(slot) => {
+                    slot.plugs.push(Plug::Client(index));
+                    Home::Lan(lan, slot.switch.add_port())
+                }
+                None => Home::Lan(lan, Port(0)),
+            },
+        };
+        self.checker.settle(mac, segment);
+        self.clients.push(Client { mac, home });
+        ClientIndex(index)
+    }
+
+    /// Lets numbered frames flow.
+    pub fn add_flow(&mut self, flow: Flow) -> FlowIndex {
+        let index = self.flows.len();
+        self.flows.push((flow, FlowLog::default()));
+        if flow.count > 0 {
+            self.plan(flow.start, Happening::Emit { flow: index });
+        }
+        FlowIndex(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    /// Plans a fault.
+    pub fn at(&mut self, time: Timestamp, fault: Fault) {
+        self.plan(time, Happening::Change(fault));
+    }
+
+    /// A frame comes out of a node's TAP at this time.
+    pub fn inject_tap(&mut self, time: Timestamp, node: NodeIndex, frame: &[u8]) {
+        self.plan(time, Happening::IntoTap { node: node.0, frame: frame.into() });
+    }
+
+    /// Keeps the text of the trace from here on.
+    pub fn keep_trace(&mut self) {
+        self.trace.keep_text();
+    }
+
+    /// Keeps the frames handed to TAPs from here on.
+    pub fn keep_taps(&mut self) {
+        self.taps.get_or_insert_default();
+    }
+
+    /// Lets nodes hear frames addressed to others too, as a radio without a filter would.
+    pub fn hear_all(&mut self) {
+        self.hears_all = true;
+    }
+
+    // Running it.
+
+    /// Runs until this time, everything at that time included.
+    ///
+    /// # Errors
+    /// A rule was broken; the world stands still from then on and gives the same answer again.
+    pub fn run_until(&mut self, until: Timestamp) -> Result<(), Box<Violation>> {
+        while self.violation.is_none()
+            && let Some(Reverse(next)) = self.queue.peek()
+            && next.time <= until
+            && let Some(Reverse(entry)) = self.queue.pop()
+        {
+            self.now = self.now.max(entry.time);
+            self.happenings += 1;
+            if self.now >= self.next_turn {
+                self.checker.forget_old();
+                self.next_turn = self.now + PACKET_LIFE;
+            }
+            self.happen(entry.what);
+        }
+        match &self.violation {
+            Some(violation) => Err(violation.clone()),
+            None => {
+                self.now = self.now.max(until);
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs for this long.
+    ///
+    /// # Errors
+    /// As [`World::run_until`].
+    pub fn run_for(&mut self, span: Duration) -> Result<(), Box<Violation>> {
+        self.run_until(self.now + span)
+    }
+
+    // Looking at it.
+
+    /// Time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// How many things happened: a measure of work.
+    pub fn happenings(&self) -> u64 {
+        self.happenings
+    }
+
+    /// Hash over the whole trace so far.
+    pub fn trace_hash(&self) -> u64 {
+        self.trace.hash()
+    }
+
+    /// The trace since [`World::keep_trace`].
+    pub fn trace_text(&self) -> &str {
+        self.trace.text()
+    }
+
+    /// The last lines of the trace, always kept.
+    pub fn last_lines(&self) -> Vec<String> {
+        self.trace.last()
+    }
+
+    /// A running node.
+    pub fn node(&self, node: NodeIndex) -> Option<&dyn Node> {
+        self.slots.get(node.0)?.node.as_deref()
+    }
+
+    /// Nodes of this role, running or not.
+    pub fn nodes(&self, role: Role) -> impl Iterator<Item = NodeIndex> {
+        let of_role = move |(_, slot): &(usize, &Slot)| slot.role == role;
+        self.slots.iter().enumerate().filter(of_role).map(|(index, _)| NodeIndex(index))
+    }
+
+    /// What the node last said it sends through.
+    pub fn attachment(&self, node: NodeIndex) -> Option<Attachment> {
+        self.slots.get(node.0)?.attachment
+    }
+
+    /// What nodes reported, in order.
+    pub fn events(&self) -> &[(Timestamp, NodeIndex, Event)] {
+        &self.events
+    }
+
+    /// What nodes handed to their TAPs since [`World::keep_taps`].
+    pub fn taps(&self) -> &[TapDelivery] {
+        self.taps.as_deref().unwrap_or_default()
+    }
+
+    /// What became of a flow.
+    pub fn flow(&self, flow: FlowIndex) -> Option<&FlowLog> {
+        self.flows.get(flow.0 as usize).map(|(_, log)| log)
+    }
+
+    /// What one node sent over the air.
+    pub fn stats_of(&self, node: NodeIndex) -> Stats {
+        self.slots.get(node.0).map(|slot| slot.stats).unwrap_or_default()
+    }
+
+    /// What all nodes sent over the air.
+    pub fn stats(&self) -> Stats {
+        self.slots.iter().fold(Stats::default(), |sum, slot| sum + slot.stats)
+    }
+
+    /// Data packets a node sent more than once to the same neighbour: no loop, but wasted air.
+    pub fn repeats(&self) -> u64 {
+        self.checker.repeats()
+    }
+
+    /// Who can now hear whom in both directions, links that lose everything left out. The graph
+    /// has all nodes; those that are off have no edges.
+    pub fn graph(&self) -> Graph {
+        let mut graph = Graph::empty(self.slots.len());
+        for (from, paths) in self.paths.iter().enumerate() {
+            for &to in paths.keys().filter(|&&to| to > from) {
+                if self.passes(from, to) && self.passes(to, from) {
+                    graph.link(from, to);
+                }
+            }
+        }
+        graph
+    }
+
+    /// The oracle: hops from each node to the nearest running RSU over present links.
+    pub fn hops_to_rsu(&self) -> Vec<Option<usize>> {
+        let running = |node: &NodeIndex| self.node(*node).is_some();
+        self.graph().hops_to(self.nodes(Role::Rsu).filter(running).map(|node| node.0))
+    }
+}

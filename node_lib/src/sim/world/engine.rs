@@ -1,0 +1,409 @@
+//! How a world runs: what each happening does to nodes, links, LANs and clients.
+
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+use crate::control::event::Event;
+use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
+use crate::mac::Mac;
+use crate::order::Boot;
+use crate::sim::check::{Breach, Receiver, Rule, Segment, Subject, Violation};
+use crate::sim::dice::subseed;
+use crate::sim::fault::Fault;
+use crate::sim::frame::{Flight, Kind, Packet};
+use crate::sim::index::{ClientIndex, FlowIndex, NodeIndex};
+use crate::sim::lan::{Port, addresses};
+use crate::sim::trace::What;
+use crate::sim::traffic::{Numbered, Target};
+use crate::sim::world::{
+    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, SPARE_MAX, SPINS_MAX, TapDelivery,
+    World,
+};
+use crate::time::Timestamp;
+
+impl World {
+    pub(super) fn plan(&mut self, time: Timestamp, what: Happening) {
+        self.serial += 1;
+        let entry = Entry { time: time.max(self.now), serial: self.serial, what };
+        self.queue.push(Reverse(entry));
+    }
+
+    pub(super) fn happen(&mut self, what: Happening) {
+        match what {
+            Happening::Arrive { to, life, flight } => self.arrive(to, life, flight),
+            Happening::Wake { node, life } => self.wake(node, life),
+            Happening::IntoTap { node, frame } => self.enter_tap(node, &frame),
+            Happening::Reach { client, frame } => self.reach(client, &frame),
+            Happening::Emit { flow } => self.emit(flow),
+            Happening::Change(fault) => self.apply(fault),
+            Happening::Gone { node, life } => {
+                if self.slots.get(node).is_some_and(|slot| slot.boot == life) {
+                    self.stop(node);
+                }
+            }
+        }
+    }
+
+    /// Makes a change now.
+    pub fn apply(&mut self, fault: Fault) {
+        self.trace.add(self.now, What::Fault(fault));
+        match fault {
+            Fault::CutOneWay(a, b) => self.set_cut(a, b, true),
+            Fault::HealOneWay(a, b) => self.set_cut(a, b, false),
+            Fault::Cut(a, b) => {
+                self.set_cut(a, b, true);
+                self.set_cut(b, a, true);
+            }
+            Fault::Heal(a, b) => {
+                self.set_cut(a, b, false);
+                self.set_cut(b, a, false);
+            }
+            Fault::Isolate(a) => self.set_isolated(a, true),
+            Fault::Rejoin(a) => self.set_isolated(a, false),
+            Fault::RadioDown(a) => self.set_radio(a, false),
+            Fault::RadioUp(a) => self.set_radio(a, true),
+            Fault::Crash(a) => self.stop(a.0),
+            Fault::Start(a) => self.start(a.0),
+            Fault::Restart(a, after) => {
+                self.stop(a.0);
+                self.at(self.now + after, Fault::Start(a));
+            }
+            Fault::Shutdown(a) => self.shut_down(a.0),
+            Fault::Relink(a, b, link) => self.link(a, b, link),
+        }
+    }
+
+    fn set_cut(&mut self, from: NodeIndex, to: NodeIndex, cut: bool) {
+        if let Some(path) = self.paths.get_mut(from.0).and_then(|paths| paths.get_mut(&to.0)) {
+            path.cut = cut;
+        }
+    }
+
+    fn set_isolated(&mut self, node: NodeIndex, isolated: bool) {
+        if let Some(slot) = self.slots.get_mut(node.0) {
+            slot.isolated = isolated;
+        }
+    }
+
+    fn set_radio(&mut self, node: NodeIndex, up: bool) {
+        let Some(slot) = self.slots.get_mut(node.0) else { return };
+        slot.radio_up = up;
+        let event = if up { LinkEvent::Up } else { LinkEvent::Down };
+        self.drive(node.0, None, |node, now, out| node.handle_link(now, event, out));
+    }
+
+    pub(super) fn start(&mut self, index: usize) {
+        self.stop(index);
+        let (seed, now) = (self.seed, self.now);
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.boot += 1;
+        let purpose = NODE_SEED | (index as u64) << 32 | u64::from(slot.boot);
+        let node = (slot.factory)(Boot(slot.boot), now, subseed(seed, purpose));
+        slot.id = node.id();
+        slot.node = Some(node);
+        let what = What::Started { node: index, boot: slot.boot };
+        self.trace.add(now, what);
+        // Asks it when it wants to be woken.
+        self.drive(index, None, |_, _, _| ());
+        if self.slots.get(index).is_some_and(|slot| !slot.radio_up) {
+            self.drive(index, None, |node, now, out| node.handle_link(now, LinkEvent::Down, out));
+        }
+    }
+
+    fn stop(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.wake = None;
+        slot.attachment = None;
+        if slot.node.take().is_some() {
+            self.trace.add(self.now, What::Stopped { node: index });
+        }
+    }
+
+    fn shut_down(&mut self, index: usize) {
+        self.drive(index, None, |node, now, out| node.handle_shutdown(now, out));
+        let Some(slot) = self.slots.get(index) else { return };
+        let Some(node) = &slot.node else { return };
+        let (linger, life) = (node.linger(), slot.boot);
+        self.plan(self.now + linger, Happening::Gone { node: index, life });
+    }
+
+    fn wake(&mut self, index: usize, life: u32) {
+        let now = self.now;
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        // An earlier wish, replaced since.
+        if slot.boot != life || slot.wake != Some(now) {
+            return;
+        }
+        slot.wake = None;
+        self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.spins = if slot.wake == Some(now) { slot.spins + 1 } else { 0 };
+        if slot.spins > SPINS_MAX {
+            let detail = format!("wants to be woken at {now}, again and again");
+            self.breach(index, Breach { rule: Rule::Spin, detail });
+        }
+    }
+
+    /// Calls a node, then sends what it wants sent and notes what it reports.
+    fn drive(
+        &mut self,
+        index: usize,
+        cause: Option<&Flight>,
+        call: impl FnOnce(&mut dyn Node, Timestamp, &mut Replies),
+    ) {
+        let now = self.now;
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let Some(node) = slot.node.as_deref_mut() else { return };
+        let mut out = std::mem::take(&mut self.replies);
+        call(node, now, &mut out);
+
+        let mut events = 0;
+        while let Some(event) = node.poll_event() {
+            if let Event::UpstreamChanged { to, .. } = &event {
+                slot.attachment = *to;
+            }
+            self.trace.add(now, What::Event { node: index, event: event.clone() });
+            self.events.push((now, NodeIndex(index), event));
+            events += 1;
+            if events > SPINS_MAX {
+                let detail = "events without end".to_owned();
+                self.breach(index, Breach { rule: Rule::Spin, detail });
+                return;
+            }
+        }
+        let wake = node.poll_timeout().map(|wake| wake.max(now));
+        if wake != slot.wake {
+            slot.wake = wake;
+            let life = slot.boot;
+            if let Some(wake) = wake {
+                self.plan(wake, Happening::Wake { node: index, life });
+            }
+        }
+        for reply in out.as_slice() {
+            match reply {
+                ReplyType::WireFlat(frame) => self.transmit(index, frame, cause),
+                ReplyType::TapFlat(frame) => self.out_of_tap(index, frame, cause),
+                ReplyType::Wire(parts) => self.transmit(index, &parts.concat(), cause),
+                ReplyType::Tap(parts) => self.out_of_tap(index, &parts.concat(), cause),
+            }
+        }
+        out.recycle();
+        self.replies = out;
+    }
+
+    /// A node sends to the radio: everyone linked may hear it.
+    fn transmit(&mut self, index: usize, frame: &[u8], cause: Option<&Flight>) {
+        let Some(subject) = self.subject(index) else { return };
+        let packet = Packet::of(frame);
+        let trail = match self.checker.sends(subject, frame, packet, cause) {
+            Ok(trail) => trail,
+            Err(breach) => return self.breach(index, breach),
+        };
+        if self.slots.get(index).is_none_or(|slot| !slot.radio_up) {
+            return;
+        }
+        let Some((to, _)) = addresses(frame) else { return };
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(frame);
+        let (kind, len, crc) = (Kind::of(frame), frame.len(), crc32fast::hash(frame));
+        self.trace.add(self.now, What::Sent { node: index, kind, to, len, crc });
+        let flight = Rc::new(Flight { bytes, crc, kind, to, from: index, packet, trail });
+
+        let Self { now, serial, queue, slots, paths, trace, hears_all, .. } = self;
+        let Some(slot) = slots.get_mut(index) else { return };
+        slot.stats.count(kind, len);
+        if slot.isolated {
+            return;
+        }
+        for (&receiver, path) in paths.get_mut(index).into_iter().flatten() {
+            let Some(slot) = slots.get(receiver) else { continue };
+            let is_for_it = to.is_group() || to == slot.mac || *hears_all;
+            if path.cut || !is_for_it || slot.node.is_none() {
+                continue;
+            }
+            if path.dice.chance(path.link.loss) {
+                trace.add(*now, What::Lost { from: index, to: receiver, crc });
+                continue;
+            }
+            let copies = if path.dice.chance(path.link.duplicate) { 2 } else { 1 };
+            for _ in 0..copies {
+                *serial += 1;
+                queue.push(Reverse(Entry {
+                    time: *now + path.link.delay + path.dice.up_to(path.link.jitter),
+                    serial: *serial,
+                    what: Happening::Arrive {
+                        to: receiver,
+                        life: slot.boot,
+                        flight: Rc::clone(&flight),
+                    },
+                }));
+            }
+        }
+    }
+
+    fn arrive(&mut self, index: usize, life: u32, flight: Rc<Flight>) {
+        // Cut, out of range or restarted meanwhile: what was under way is lost.
+        let is_same = self.slots.get(index).is_some_and(|slot| slot.boot == life);
+        if is_same
+            && self.passes(flight.from, index)
+            && let Some(subject) = self.subject(index)
+        {
+            let Flight { from, kind, crc, .. } = *flight;
+            self.trace.add(self.now, What::Heard { node: index, from, kind, crc });
+            match self.checker.heard(subject, &flight) {
+                Ok(()) => self.drive(index, Some(&flight), |node, now, out| {
+                    node.handle_wire(now, &flight.bytes, out);
+                }),
+                Err(breach) => self.breach(index, breach),
+            }
+        }
+        if let Some(flight) = Rc::into_inner(flight)
+            && self.spare.len() < SPARE_MAX
+        {
+            self.spare.push(flight.bytes);
+        }
+    }
+
+    /// Would a frame from the one reach the other now?
+    pub(super) fn passes(&self, from: usize, to: usize) -> bool {
+        let can = |index: usize| {
+            self.slots
+                .get(index)
+                .is_some_and(|slot| slot.node.is_some() && slot.radio_up && !slot.isolated)
+        };
+        let path = self.paths.get(from).and_then(|paths| paths.get(&to));
+        can(from) && can(to) && path.is_some_and(|path| !path.cut && path.link.loss < 1.0)
+    }
+
+    /// A node hands a frame to its TAP: to the LAN it is plugged into, or to the clients behind it.
+    fn out_of_tap(&mut self, index: usize, frame: &[u8], cause: Option<&Flight>) {
+        let Some(subject) = self.subject(index) else { return };
+        let (len, crc) = (frame.len(), crc32fast::hash(frame));
+        self.trace.add(self.now, What::OutOfTap { node: index, len, crc });
+        if let Err(breach) = self.checker.hands_over(subject, frame, cause) {
+            return self.breach(index, breach);
+        }
+        if let Some(taps) = &mut self.taps {
+            taps.push(TapDelivery {
+                time: self.now,
+                node: NodeIndex(index),
+                frame: frame.to_vec(),
+            });
+        }
+        match self.slots.get(index).and_then(|slot| slot.lan) {
+            Some((lan, port)) => self.enter_lan(lan, port, frame),
+            None => {
+                let behind = |client: &Client| matches!(client.home, Home::Tap(n) if n == index);
+                let clients: Vec<usize> = (0..)
+                    .zip(&self.clients)
+                    .filter(|(_, client)| behind(client))
+                    .map(|(client, _)| client)
+                    .collect();
+                for client in clients {
+                    self.reach(client, frame);
+                }
+            }
+        }
+    }
+
+    fn enter_lan(&mut self, lan: usize, from: Port, frame: &[u8]) {
+        let Some(slot) = self.lans.get_mut(lan) else { return };
+        let shared: Rc<[u8]> = frame.into();
+        let plugs: Vec<Plug> = slot
+            .switch
+            .forward(self.now, from, frame)
+            .into_iter()
+            .filter_map(|port| slot.plugs.get(port.0).copied())
+            .collect();
+        for plug in plugs {
+            let frame = Rc::clone(&shared);
+            let what = match plug {
+                Plug::Node(node) => Happening::IntoTap { node, frame },
+                Plug::Client(client) => Happening::Reach { client, frame },
+            };
+            self.plan(self.now + LAN_DELAY, what);
+        }
+    }
+
+    fn enter_tap(&mut self, index: usize, frame: &[u8]) {
+        if self.slots.get(index).is_none_or(|slot| slot.node.is_none()) {
+            return;
+        }
+        let (len, crc) = (frame.len(), crc32fast::hash(frame));
+        self.trace.add(self.now, What::IntoTap { node: index, len, crc });
+        self.drive(index, None, |node, now, out| node.handle_tap(now, frame, out));
+    }
+
+    /// A frame reached a client's network card, which takes what is for it or for all.
+    fn reach(&mut self, index: usize, frame: &[u8]) {
+        let Some(client) = self.clients.get(index) else { return };
+        let Some((to, from)) = addresses(frame) else { return };
+        if from == client.mac || !(to == client.mac || to.is_group()) {
+            return;
+        }
+        let Some(numbered) = Numbered::parse(frame) else { return };
+        let home = match client.home {
+            Home::Tap(node) => node,
+            Home::Lan(..) => 0,
+        };
+        let (flow, number) = (numbered.flow.0, numbered.number);
+        self.trace.add(self.now, What::Received { client: index, flow, number });
+        if let Some((_, log)) = self.flows.get_mut(flow as usize) {
+            log.note_received(self.now, ClientIndex(index), number);
+        }
+        if let Err(breach) = self.checker.received(Receiver::Client(index), numbered) {
+            self.breach(home, breach);
+        }
+    }
+
+    /// A client sends the next frame of a flow.
+    fn emit(&mut self, index: usize) {
+        let Some((flow, log)) = self.flows.get_mut(index) else { return };
+        let flow = *flow;
+        let number = u32::try_from(log.sent().len()).unwrap_or(u32::MAX);
+        let target = match flow.to {
+            Target::Client(client) => self.clients.get(client.0).map(|client| client.mac),
+            Target::Everyone => Some(Mac::BROADCAST),
+            Target::Nobody(mac) => Some(mac),
+        };
+        let (Some(to), Some(from)) = (target, self.clients.get(flow.from.0)) else { return };
+        log.note_sent(self.now);
+        let name = FlowIndex(u32::try_from(index).unwrap_or(u32::MAX));
+        let frame = Numbered { flow: name, number }.emit(to, from.mac, flow.size);
+        match from.home {
+            Home::Tap(node) => self.enter_tap(node, &frame),
+            Home::Lan(lan, port) => self.enter_lan(lan, port, &frame),
+        }
+        if number + 1 < flow.count {
+            self.plan(self.now + flow.every, Happening::Emit { flow: index });
+        }
+    }
+
+    pub(super) fn segment_of(&self, index: usize) -> Segment {
+        match self.slots.get(index).and_then(|slot| slot.lan) {
+            Some((lan, _)) => Segment::Lan(lan),
+            None => Segment::Tap(index),
+        }
+    }
+
+    fn subject(&self, index: usize) -> Option<Subject> {
+        let segment = self.segment_of(index);
+        let slot = self.slots.get(index)?;
+        slot.node.as_ref()?;
+        Some(Subject { index, life: slot.boot, id: slot.id, mac: slot.mac, segment })
+    }
+
+    fn breach(&mut self, index: usize, breach: Breach) {
+        if self.violation.is_none() {
+            self.violation = Some(Box::new(Violation {
+                seed: self.seed,
+                time: self.now,
+                node: NodeIndex(index),
+                rule: breach.rule,
+                detail: breach.detail,
+                trace: self.trace.last(),
+            }));
+        }
+    }
+}
