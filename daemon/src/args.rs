@@ -14,8 +14,6 @@ use node_lib::{Mac, NodeId};
 
 use crate::{Role, exit};
 
-/// The largest MTU of a TAP: 65535 less its Ethernet header.
-const TAP_MTU_MAX: u64 = 65521;
 /// Smaller values are lengths, not EtherTypes (IEEE 802.3 §3.2.6).
 const ETHERTYPE_MIN: u16 = 0x0600;
 
@@ -37,7 +35,7 @@ pub struct Common {
 
     /// MTU of the TAP; by default that of the radio less 40, following it
     #[arg(short, long, value_name = "N",
-        value_parser = RangedU64ValueParser::<usize>::new().range(mtu::TAP_MTU_MIN as u64..=TAP_MTU_MAX))]
+        value_parser = RangedU64ValueParser::<usize>::new().range(mtu::TAP_MTU_MIN as u64..=mtu::TAP_MTU_MAX as u64))]
     pub mtu: Option<usize>,
 
     /// EtherType of our frames, decimal or 0x…: the same on all nodes
@@ -159,7 +157,7 @@ pub fn parse_from<A: Parser>(
 ) -> Result<A, clap::Error> {
     let command = A::command()
         .after_help(exit::HELP)
-        .mut_arg("tap_name", |arg| arg.default_value(role.tap_name))
+        .mut_arg("tap_name", |arg| arg.required(false).default_value(role.tap_name))
         .mut_args(|arg| {
             let variable = format!("{}_{}", role.env_prefix, arg.get_id()).to_uppercase();
             arg.env(variable)
@@ -215,8 +213,8 @@ mod tests {
     #[test]
     fn out_of_range_values_are_refused_with_the_range() {
         for (flag, value, expected) in [
-            ("--mtu", "67", "68..=65521"),
-            ("--mtu", "65522", "68..=65521"),
+            ("--mtu", "67", "68..=65495"),
+            ("--mtu", "65496", "68..=65495"),
             ("--hello-history", "0", "1..=64"),
             ("--hello-history", "65", "1..=64"),
             ("--node-id", "ff:ff:ff:ff:ff:ff", "not a group address"),
