@@ -5,13 +5,13 @@ mod screen;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::netns::Netns;
 use crate::probe::{Ping, PingReport, transfer};
 use crate::programs::Programs;
 use crate::wait::wait_until;
-use crate::world::{Host, Node, Testbed, UPSTREAM_CHANGED};
+use crate::world::{ATTACHMENT_CHANGED, Host, Node, Testbed};
 use screen::{Screen, in_ms};
 
 /// Time between pings, here and in the promises below.
@@ -74,14 +74,13 @@ impl Scene {
 
     /// The road-side unit a vehicle next to it sends to, by what its daemon said last.
     fn upstream_of(&self, obu: &Node) -> Result<(Rc<Node>, Rc<Node>)> {
-        let to = obu.upstream()?;
         let [rsu1, rsu2] = &self.rsus;
         for (rsu, other) in [(rsu1, rsu2), (rsu2, rsu1)] {
-            if to.contains(&rsu.radio.to_string()) {
+            if obu.sends_through(rsu)? {
                 return Ok((Rc::clone(rsu), Rc::clone(other)));
             }
         }
-        anyhow::bail!("{} has no road-side unit as upstream: {to:?}", obu.name())
+        bail!("{} sends through no road-side unit: {}", obu.name(), obu.attachment()?)
     }
 }
 
@@ -105,7 +104,7 @@ fn discovery(screen: &Screen, scene: &Scene) -> Result<()> {
     for obu in &scene.obus {
         let event = obu
             .daemon()?
-            .wait_for_event(UPSTREAM_CHANGED, ROUTE_WITHIN, |event| event.text("to") != "none")?;
+            .wait_for_event(ATTACHMENT_CHANGED, ROUTE_WITHIN, |event| event.text("to") != "none")?;
         let to = scene.with_names(&event.text("to"));
         screen.good(obu.name(), &format!("uses {to}"));
     }
@@ -215,7 +214,7 @@ fn judge(
     let (now, _) = scene.upstream_of(obu)?;
     ensure!(now.name() == other.name(), "{} should now use {}", obu.name(), other.name());
     let events = obu.events()?;
-    if let Some(event) = events.iter().rfind(|event| event.message() == UPSTREAM_CHANGED) {
+    if let Some(event) = events.iter().rfind(|event| event.message() == ATTACHMENT_CHANGED) {
         let to = scene.with_names(&event.text("to"));
         screen.good(obu.name(), &format!("now uses {to} (cause: {})", event.text("cause")));
     }
@@ -228,17 +227,16 @@ fn shown_gap(report: &PingReport) -> String {
 }
 
 const TOPOLOGY: &str = "
-                      server
-                        │
-     ═══════╤═══════════╧═══════════╤═══════  road-side LAN
-          ┌─┴────┐               ┌──┴───┐
-          │ rsu1 │               │ rsu2 │
-          └──────┘               └──────┘
-             ╎ ╲                   ╱ ╎
-             ╎   ╲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╱   ╎        radio: dashed
-             ╎  ╱                 ╲  ╎
-          ┌──────┐               ┌──────┐      ┌──────┐
-          │ obu1 │               │ obu2 ├╌╌╌╌╌╌┤ obu3 │
-          └──┬───┘               └──────┘      └──────┘
-           laptop                              hears only obu2
+                  server
+                    │
+      ══════╤═══════╧════════╤══════   road-side LAN
+         ┌──┴───┐        ┌───┴──┐
+         │ rsu1 │        │ rsu2 │
+         └──────┘        └──────┘
+           ╎   ╲╌╌╌╌╌╌╌╌╌╱   ╎
+           ╎   ╱╌╌╌╌╌╌╌╌╌╲   ╎         radio
+         ┌──────┐        ┌──────┐     ┌──────┐
+         │ obu1 │        │ obu2 │╌╌╌╌╌│ obu3 │
+         └──┬───┘        └──────┘     └──────┘
+          laptop                      hears only obu2
 ";

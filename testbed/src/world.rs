@@ -29,8 +29,8 @@ use crate::programs::Programs;
 use crate::wait::wait_until;
 use crate::{Quality, sys};
 
-/// What an OBU logs when it sends through another neighbour.
-pub const UPSTREAM_CHANGED: &str = "upstream changed";
+/// What an OBU logs when it sends through another neighbour, or to another road-side unit.
+pub const ATTACHMENT_CHANGED: &str = "attachment changed";
 /// Interface names inside nodes.
 const RADIO: &str = "radio0";
 const TAP: &str = "tap0";
@@ -179,11 +179,19 @@ impl Node {
         self.daemon()?.events()
     }
 
-    /// The neighbour its daemon said last that it sends through; `"none"` without a route.
-    pub fn upstream(&self) -> Result<String> {
+    /// Where its daemon said last that it sends to: `RSU (1 hop)`, `RSU via NEIGHBOUR (2 hops)` or
+    /// `none`.
+    pub fn attachment(&self) -> Result<String> {
         let events = self.events()?;
-        let last = events.iter().rfind(|event| event.message() == UPSTREAM_CHANGED);
+        let last = events.iter().rfind(|event| event.message() == ATTACHMENT_CHANGED);
         Ok(last.map_or_else(|| "none".to_owned(), |event| event.text("to")))
+    }
+
+    /// Whether its daemon said last that it sends through this neighbour.
+    pub fn sends_through(&self, neighbour: &Node) -> Result<bool> {
+        let attachment = self.attachment()?;
+        let upstream = attachment.rsplit("via ").next().unwrap_or_default();
+        Ok(upstream.starts_with(&neighbour.radio.to_string()))
     }
 
     /// Its log as text.

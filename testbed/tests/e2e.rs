@@ -597,13 +597,12 @@ fn active_first<'a>(
     obu: &Node,
     paths: &'a mut [Rc<Node>; 2],
 ) -> Result<(&'a Rc<Node>, &'a Rc<Node>)> {
-    let to = obu.upstream()?;
-    let has = |node: &Node| to == node.radio.to_string();
-    if has(&paths[1]) {
+    if obu.sends_through(&paths[1])? {
         paths.swap(0, 1);
     }
     let [active, other] = &*paths;
-    ensure!(has(active), "{} uses {to:?}, neither of the two", obu.name());
+    let says = || format!("{} sends through neither: {:?}", obu.name(), obu.attachment());
+    ensure!(obu.sends_through(active)?, says());
     Ok((active, other))
 }
 
