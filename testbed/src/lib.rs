@@ -1,1 +1,24 @@
-//! Namespaces, radios and real daemons.
+//! Namespaces, a radio medium and the real daemons: the ground on which the demo, the end-to-end
+//! tests and the system benches run.
+//!
+//! A program [enters](arena::enter) the arena first, then builds a [`Testbed`]: hosts on a LAN,
+//! road-side units, vehicles, and who hears whom. [`probe`] sends traffic and counts.
+
+pub mod arena;
+pub mod daemon;
+pub mod demo;
+pub mod link;
+pub mod medium;
+mod netns;
+pub mod probe;
+mod programs;
+mod sys;
+mod wait;
+mod world;
+
+pub use medium::Quality;
+pub use netns::Netns;
+pub use programs::Programs;
+pub use sys::PacketSocket;
+pub use wait::wait_until;
+pub use world::{Host, Node, Role, Testbed};

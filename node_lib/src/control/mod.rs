@@ -1,5 +1,29 @@
-//! The seam between a node and whoever drives it, and the parts both control planes are made of.
+//! The seam between a node and whoever drives it ([`node`]), and the parts both control planes are
+//! made of.
+//!
+//! | part | what it decides |
+//! |---|---|
+//! | [`neighbour`] | who is in radio range, and how well each direction of the link works |
+//! | [`feasibility`] | which advertised routes cannot loop |
+//! | [`candidates`] | which neighbours could be upstream, best first |
+//! | [`downstream`] | the way back to an OBU |
+//! | [`duplicates`] | whether a data frame was seen before |
+//! | [`client_cache`] | which MAC is behind which node |
+//! | [`inner`] | what a bridge must know of the frame inside |
+//! | [`radio`] | how a message becomes a frame, and which frames are ours |
+//! | [`random`] | jitter and nonces, from a seed |
+//! | [`token_bucket`] | how often something may happen |
 
+pub mod candidates;
+pub mod client_cache;
 pub mod counters;
+pub mod downstream;
+pub mod duplicates;
 pub mod event;
+pub mod feasibility;
+pub mod inner;
+pub mod neighbour;
 pub mod node;
+pub mod radio;
+pub mod random;
+pub mod token_bucket;

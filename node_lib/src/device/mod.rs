@@ -1,1 +1,95 @@
-//! To come.
+//! Where frames come from and go to: TAP, packet socket, UDP multicast and an in-memory pair.
+//!
+//! The loop in [`crate::runtime`] sees only [`Device`], so it cannot tell them apart. The shape is
+//! *batch in, batch out*: [`Device::recv`] fills a [`Burst`] the loop owns, with as few system calls as
+//! the device can manage; [`Device::send`] may hold a frame back until [`Device::flush`], so a
+//! device that gathers frames into one system call (`sendmmsg`) or one super-frame (TAP offload)
+//! fits in without a change to the loop.
+//!
+//! | file | device | needs |
+//! |---|---|---|
+//! | [`tap`] | the interface hosts and bridges see | `CAP_NET_ADMIN`, `/dev/net/tun` |
+//! | [`packet`] | a raw socket on the radio | `CAP_NET_RAW` |
+//! | [`udp`] | frames in multicast datagrams, to try things without a radio | nothing |
+//! | [`memory`] | two ends in one process, for tests and benches | nothing |
+//! | [`netlink`] | not a device: reads, watches and configures interfaces | `CAP_NET_ADMIN` to configure |
+//!
+//! `unsafe` is confined to `sys.rs`. Nothing here is fatal once a device is open: what the kernel
+//! refuses is counted in [`Counters`] and dropped.
+
+mod burst;
+mod counters;
+mod error;
+mod link;
+pub mod memory;
+pub mod name;
+pub mod netlink;
+pub mod packet;
+mod sys;
+pub mod tap;
+pub mod udp;
+
+use std::io::IoSlice;
+use std::task::{Context, Poll};
+
+pub use burst::Burst;
+pub use counters::Counters;
+pub use error::{DeviceError, Problem};
+pub use link::{Link, LinkChange, Links, Side, StaticLinks};
+pub(crate) use sys::boottime;
+pub use sys::random;
+
+/// What [`Device::recv`] left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// Nothing more is waiting: [`Device::poll_readable`] will tell when that changes.
+    Drained,
+    /// The burst is full and there may be more.
+    More,
+    /// The interface behind the descriptor no longer exists; see [`Device::reopen`].
+    Gone,
+}
+
+/// What became of a frame given to [`Device::send`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The kernel has it, or will have it at the next [`Device::flush`].
+    Done,
+    /// It was dropped, and counted.
+    Dropped,
+    /// It was dropped because the interface no longer exists; see [`Device::reopen`].
+    Gone,
+}
+
+/// Something that takes and gives whole Ethernet frames, without ever blocking.
+pub trait Device {
+    /// The interface, for logs.
+    fn name(&self) -> &str;
+
+    /// Ready when [`Device::recv`] is worth calling. Early is harmless.
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Moves waiting frames into `burst` until it is full or none is left. Asks the kernel even when
+    /// no readiness was signalled, so a late process sees what is queued before it acts on a timer.
+    fn recv(&mut self, burst: &mut Burst) -> Received;
+
+    /// Sends the concatenation of `parts` as exactly one frame.
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> Sent;
+
+    /// Passes on what `send` held back.
+    fn flush(&mut self) {}
+
+    /// The interface changed, appeared (again) or, with `None`, disappeared.
+    fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {
+        let _ = link;
+        Ok(())
+    }
+
+    /// Tries to create the interface anew after it was found to be gone.
+    fn reopen(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// What was counted since the start, including what the kernel counted for us.
+    fn counters(&mut self) -> &Counters;
+}

@@ -1,1 +1,447 @@
-//! To come.
+//! The loop that drives a node over devices, and what a daemon needs around it.
+//!
+//! One task, one loop, no channel and no allocation per packet. A turn:
+//!
+//! 1. Wait until the radio or the TAP has frames, a deadline has come, an interface changed or the
+//!    operator wants something. If the last turn left frames behind, only look.
+//! 2. Up to [`BURST`] frames of the radio go into the node, then up to as many of the TAP, so that a
+//!    busy side cannot starve the other. What the node answers is sent right after each frame, in
+//!    order, each reply as one write.
+//! 3. A deadline that has come is handled only when the radio has nothing left that was queued
+//!    before: a process that was stopped for three seconds first hears what its neighbours said in
+//!    the meantime, and then judges their silence. Under a load that never drains it waits for at most
+//!    [`DRAIN_TURNS`] bursts.
+//!
+//! The runtime must be tokio's with I/O and time enabled; a single thread is enough and best.
+
+pub mod boot;
+pub mod clock;
+pub mod command;
+mod log;
+pub mod mtu;
+
+use std::future::{Future, poll_fn};
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+use tracing::{debug, info, trace, warn};
+
+use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
+use crate::device::{Burst, Device, Link, LinkChange, Links, Received, Sent, Side};
+use crate::time::Timestamp;
+use clock::Clock;
+use command::{Command, Commands};
+use mtu::TapMtu;
+
+/// Frames of one side per turn: 64 are read and answered in about 0.2 ms.
+pub const BURST: usize = 64;
+/// Bursts of the radio that may hold back a deadline: 2048 frames, more than its socket buffers.
+pub const DRAIN_TURNS: u32 = 32;
+
+/// Wait before the first attempt to re-create a TAP; it doubles with every failure.
+const REOPEN_DELAY_MIN: Duration = Duration::from_millis(100);
+/// Longest wait between attempts to re-create a TAP.
+const REOPEN_DELAY_MAX: Duration = Duration::from_secs(5);
+/// Longest sleep. tokio's timer stands still while the machine sleeps and our clock does not, so
+/// after waking up a deadline that has passed is noticed within this time at the latest.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+/// Parts of a nested reply that are gathered by the kernel; more are joined first.
+const PARTS_MAX: usize = 8;
+
+/// How the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// After the goodbye and the time to linger.
+    Clean,
+    /// At once, because it was asked twice.
+    Forced,
+}
+
+/// Everything the loop has to know beforehand.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    /// The clock the node was created with.
+    pub clock: Clock,
+    /// State of the radio when the node was created.
+    pub radio: Link,
+    /// What the TAP's MTU is to be when the radio's changes.
+    pub tap_mtu: TapMtu,
+}
+
+impl Runtime {
+    /// Drives `node` until it is told to stop.
+    pub async fn run(
+        self,
+        node: &mut impl Node,
+        radio: &mut impl Device,
+        tap: &mut impl Device,
+        links: &mut impl Links,
+        commands: &mut impl Commands,
+    ) -> Exit {
+        let mut driver = Driver {
+            node,
+            ports: Ports { radio, tap, gather: Vec::new(), tap_lost: false },
+            links,
+            commands,
+            clock: self.clock,
+            replies: Replies::new(),
+            burst: Burst::new(BURST),
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            armed: None,
+            overdue_turns: 0,
+            radio_up: self.radio.up,
+            radio: self.radio,
+            tap_mtu: self.tap_mtu,
+            reopen: None,
+            stop_at: None,
+        };
+        driver.run().await
+    }
+}
+
+/// The two devices, and what sending to them needs.
+struct Ports<'a, R, T> {
+    radio: &'a mut R,
+    tap: &'a mut T,
+    /// Where a reply of very many parts is joined.
+    gather: Vec<u8>,
+    /// The TAP was found to be gone and nobody has looked at it yet.
+    tap_lost: bool,
+}
+
+impl<R: Device, T: Device> Ports<'_, R, T> {
+    /// Sends replies in order, each as one frame, and takes their buffers back.
+    fn transmit(&mut self, replies: &mut Replies) {
+        for reply in replies.as_slice() {
+            match reply {
+                ReplyType::WireFlat(flat) => {
+                    self.radio.send(&[IoSlice::new(flat)]);
+                }
+                ReplyType::TapFlat(flat) => {
+                    self.tap_lost |= self.tap.send(&[IoSlice::new(flat)]) == Sent::Gone;
+                }
+                ReplyType::Wire(parts) => {
+                    send_parts(self.radio, parts, &mut self.gather);
+                }
+                ReplyType::Tap(parts) => {
+                    let sent = send_parts(self.tap, parts, &mut self.gather);
+                    self.tap_lost |= sent == Sent::Gone;
+                }
+            }
+        }
+        replies.recycle();
+    }
+
+    fn flush(&mut self) {
+        self.radio.flush();
+        self.tap.flush();
+    }
+}
+
+fn send_parts(device: &mut impl Device, parts: &[Vec<u8>], gather: &mut Vec<u8>) -> Sent {
+    let mut slices = [IoSlice::new(&[]); PARTS_MAX];
+    if let Some(slices) = slices.get_mut(..parts.len()) {
+        for (slice, part) in slices.iter_mut().zip(parts) {
+            *slice = IoSlice::new(part);
+        }
+        device.send(slices)
+    } else {
+        gather.clear();
+        parts.iter().for_each(|part| gather.extend_from_slice(part));
+        device.send(&[IoSlice::new(gather)])
+    }
+}
+
+/// A TAP that is gone and will be tried again.
+#[derive(Clone, Copy)]
+struct Reopen {
+    at: Timestamp,
+    delay: Duration,
+    /// The failure has been logged; one line per change is enough.
+    logged: bool,
+}
+
+/// Why the loop woke up.
+#[derive(Default)]
+struct Wake {
+    radio: bool,
+    tap: bool,
+    timer: bool,
+    change: Option<LinkChange>,
+    command: Option<Command>,
+}
+
+struct Driver<'a, N, R, T, L, C> {
+    node: &'a mut N,
+    ports: Ports<'a, R, T>,
+    links: &'a mut L,
+    commands: &'a mut C,
+    clock: Clock,
+    replies: Replies,
+    burst: Burst,
+    sleep: Pin<Box<Sleep>>,
+    /// When `sleep` ends; `None` if it has ended or was never set.
+    armed: Option<Timestamp>,
+    /// Turns for which a deadline has been waiting for the radio to drain.
+    overdue_turns: u32,
+    /// The last known state of the radio, which the node works with while there is none.
+    radio: Link,
+    radio_up: bool,
+    tap_mtu: TapMtu,
+    reopen: Option<Reopen>,
+    stop_at: Option<Timestamp>,
+}
+
+impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L, C> {
+    async fn run(&mut self) -> Exit {
+        if !self.radio_up {
+            warn!(radio = self.ports.radio.name(), "radio is down, waiting for it");
+            self.link_event(LinkEvent::Down);
+        }
+        // The first turn looks at everything: frames may have come before the loop did.
+        let (mut radio_more, mut tap_more) = (true, true);
+        loop {
+            if radio_more || tap_more {
+                // Lets tokio see what else is ready, and its other tasks run.
+                tokio::task::yield_now().await;
+            }
+            let wake = self.wait(radio_more || tap_more).await;
+            match wake.command {
+                Some(Command::Report) => self.report(),
+                Some(Command::Stop) if self.stop_at.is_some() => {
+                    info!("asked to stop again, stopping at once");
+                    self.report();
+                    return Exit::Forced;
+                }
+                Some(Command::Stop) => self.begin_to_stop(),
+                None => {}
+            }
+            if let Some(change) = wake.change {
+                self.link_changed(change);
+            }
+            let due = self.node.poll_timeout().is_some_and(|at| at <= self.clock.now());
+            if wake.radio || radio_more || due {
+                radio_more = self.turn_radio();
+            }
+            if wake.tap || tap_more || radio_more || due {
+                tap_more = self.turn_tap();
+            }
+            if due {
+                self.turn_timeout(radio_more);
+            }
+            self.turn_reopen();
+            while let Some(event) = self.node.poll_event() {
+                log::event(&event);
+            }
+            if self.stop_at.is_some_and(|at| at <= self.clock.now()) {
+                self.report();
+                return Exit::Clean;
+            }
+        }
+    }
+
+    /// Waits for something to do; with `poll_only`, only looks.
+    async fn wait(&mut self, poll_only: bool) -> Wake {
+        self.arm();
+        poll_fn(|cx| {
+            let wake = self.poll_wake(cx);
+            let nothing = !(wake.radio || wake.tap || wake.timer)
+                && wake.change.is_none()
+                && wake.command.is_none();
+            if nothing && !poll_only { Poll::Pending } else { Poll::Ready(wake) }
+        })
+        .await
+    }
+
+    fn poll_wake(&mut self, cx: &mut Context<'_>) -> Wake {
+        let mut wake = Wake {
+            radio: self.ports.radio.poll_readable(cx).is_ready(),
+            tap: self.ports.tap.poll_readable(cx).is_ready(),
+            ..Wake::default()
+        };
+        if self.armed.is_some() && self.sleep.as_mut().poll(cx).is_ready() {
+            self.armed = None;
+            wake.timer = true;
+        }
+        if let Poll::Ready(change) = self.links.poll_change(cx) {
+            wake.change = Some(change);
+        }
+        if let Poll::Ready(command) = self.commands.poll_command(cx) {
+            wake.command = Some(command);
+        }
+        wake
+    }
+
+    /// Sets the timer to the next deadline, unless it goes off before that anyway.
+    fn arm(&mut self) {
+        let reopen = self.reopen.map(|reopen| reopen.at);
+        let deadlines = [self.node.poll_timeout(), self.stop_at, reopen];
+        let Some(next) = deadlines.into_iter().flatten().min() else {
+            return;
+        };
+        let now = self.clock.now();
+        let next = next.min(now + SLEEP_MAX);
+        if self.armed.is_none_or(|armed| next < armed) {
+            self.armed = Some(next);
+            self.sleep.as_mut().reset(Instant::now() + next.since(now));
+        }
+    }
+
+    /// One burst from the radio. Returns whether there may be more.
+    fn turn_radio(&mut self) -> bool {
+        let received = self.ports.radio.recv(&mut self.burst);
+        let now = self.clock.now();
+        for frame in self.burst.frames() {
+            trace!(len = frame.len(), "from radio");
+            self.node.handle_wire(now, frame, &mut self.replies);
+            self.ports.transmit(&mut self.replies);
+        }
+        self.ports.flush();
+        received == Received::More
+    }
+
+    /// One burst from the TAP. Returns whether there may be more.
+    fn turn_tap(&mut self) -> bool {
+        let received = self.ports.tap.recv(&mut self.burst);
+        self.ports.tap_lost |= received == Received::Gone;
+        let now = self.clock.now();
+        for frame in self.burst.frames() {
+            trace!(len = frame.len(), "from tap");
+            self.node.handle_tap(now, frame, &mut self.replies);
+            self.ports.transmit(&mut self.replies);
+        }
+        self.ports.flush();
+        received == Received::More
+    }
+
+    /// A deadline has come; the radio may still hold what was said before it.
+    fn turn_timeout(&mut self, radio_more: bool) {
+        if radio_more && self.overdue_turns < DRAIN_TURNS {
+            self.overdue_turns += 1;
+            return;
+        }
+        self.overdue_turns = 0;
+        self.node.handle_timeout(self.clock.now(), &mut self.replies);
+        self.ports.transmit(&mut self.replies);
+        self.ports.flush();
+    }
+
+    fn link_event(&mut self, event: LinkEvent) {
+        self.node.handle_link(self.clock.now(), event, &mut self.replies);
+        self.ports.transmit(&mut self.replies);
+        self.ports.flush();
+    }
+
+    fn link_changed(&mut self, change: LinkChange) {
+        match change.side {
+            Side::Radio => self.radio_changed(change.link),
+            Side::Tap => self.tap_changed(change.link),
+        }
+    }
+
+    fn radio_changed(&mut self, link: Option<Link>) {
+        if let Err(error) = self.ports.radio.link_changed(link.as_ref()) {
+            // Gone again already: the next change says so.
+            debug!(cause = %error.source, "{error}");
+        }
+        let radio = self.ports.radio.name().to_owned();
+        let was_up = self.radio_up;
+        let Some(link) = link else {
+            warn!(%radio, "radio interface is gone, waiting for it");
+            self.radio_up = false;
+            if was_up {
+                self.link_event(LinkEvent::Down);
+            }
+            return;
+        };
+        self.radio_up = link.up;
+        let (mac, mtu) = (link.mac, link.mtu);
+        let before = std::mem::replace(&mut self.radio, link);
+        let recreated = before.index != self.radio.index;
+        if recreated {
+            info!(%radio, index = self.radio.index, "radio interface is back");
+        }
+        if was_up && (recreated || !self.radio_up) {
+            warn!(%radio, "radio is down, waiting for it");
+            self.link_event(LinkEvent::Down);
+        }
+        if before.mac != mac {
+            info!(%radio, %mac, "radio has another address");
+            self.link_event(LinkEvent::AddressChanged(mac));
+        }
+        if before.mtu != mtu {
+            self.radio_mtu_changed(&radio, mtu);
+        }
+        if self.radio_up && (recreated || !was_up) {
+            info!(%radio, "radio is up");
+            self.link_event(LinkEvent::Up);
+        }
+    }
+
+    fn radio_mtu_changed(&mut self, radio: &str, mtu: usize) {
+        self.link_event(LinkEvent::MtuChanged(mtu));
+        match self.tap_mtu.over(mtu) {
+            Ok(tap_mtu) => {
+                info!(%radio, mtu, tap_mtu, "radio MTU");
+                self.links.configure_tap(tap_mtu);
+            }
+            Err(error) => warn!(%radio, mtu, %error, "radio MTU does not fit the TAP"),
+        }
+    }
+
+    fn tap_changed(&mut self, link: Option<Link>) {
+        if let Err(error) = self.ports.tap.link_changed(link.as_ref()) {
+            debug!(cause = %error.source, "{error}");
+        }
+        if link.is_none() {
+            // Whether it is ours that was deleted, the descriptor knows.
+            self.turn_tap();
+        }
+    }
+
+    /// Notices that the TAP is gone, and tries to re-create it when the time has come.
+    fn turn_reopen(&mut self) {
+        let now = self.clock.now();
+        if std::mem::take(&mut self.ports.tap_lost) && self.reopen.is_none() {
+            warn!(tap = self.ports.tap.name(), "TAP was deleted, re-creating it");
+            let delay = REOPEN_DELAY_MIN;
+            self.reopen = Some(Reopen { at: now + delay, delay, logged: false });
+        }
+        let Some(reopen) = self.reopen.filter(|reopen| reopen.at <= now) else {
+            return;
+        };
+        match self.ports.tap.reopen() {
+            Ok(()) => {
+                self.reopen = None;
+                info!(tap = self.ports.tap.name(), "TAP is back");
+                if let Ok(mtu) = self.tap_mtu.over(self.radio.mtu) {
+                    self.links.configure_tap(mtu);
+                }
+            }
+            Err(error) => {
+                if !reopen.logged {
+                    warn!(cause = %error.source, "{error}; trying again");
+                }
+                let delay = (reopen.delay * 2).min(REOPEN_DELAY_MAX);
+                self.reopen = Some(Reopen { at: now + delay, delay, logged: true });
+            }
+        }
+    }
+
+    fn begin_to_stop(&mut self) {
+        let now = self.clock.now();
+        let linger = self.node.linger();
+        info!(linger_ms = u64::try_from(linger.as_millis()).unwrap_or(u64::MAX), "stopping");
+        self.node.handle_shutdown(now, &mut self.replies);
+        self.ports.transmit(&mut self.replies);
+        self.ports.flush();
+        self.stop_at = Some(now + linger);
+    }
+
+    fn report(&mut self) {
+        log::counters(self.node, self.ports.radio, self.ports.tap);
+    }
+}

@@ -1,0 +1,309 @@
+//! Which neighbours could be upstream towards one RSU, best first.
+
+use std::time::Duration;
+
+use crate::control::feasibility::{Distance, Feasibility};
+use crate::control::neighbour::Neighbours;
+use crate::mac::{Mac, NodeId};
+use crate::messages::Cost;
+use crate::time::Timestamp;
+
+/// Neighbours remembered per RSU; more would never be tried. Beyond, the worst goes.
+const CANDIDATES_MAX: usize = 16;
+
+/// Intervals after which what a neighbour advertised no longer counts. The quiet period of a
+/// restarted node is longer, so by its end nobody sends through it on the strength of old news.
+pub const FRESH_INTERVALS: u32 = 3;
+
+/// Intervals for which a proof that a neighbour hears us is believed. Candidates kept ready are
+/// probed three times as often.
+pub const PROVEN_INTERVALS: u32 = 30;
+
+/// What a neighbour last said about its way to one RSU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advert {
+    /// How recent, how far.
+    pub distance: Distance,
+    /// Expected transmissions from it to the RSU.
+    pub cost: Cost,
+    /// Relays the news may still pass.
+    pub hop_limit: u8,
+    /// Its own upstream.
+    pub via: NodeId,
+}
+
+/// A neighbour that advertised a way to the RSU.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// Where to send.
+    pub mac: Mac,
+    /// Who it is.
+    pub id: NodeId,
+    /// What it said.
+    pub advert: Advert,
+    /// When it said so.
+    pub heard: Timestamp,
+    /// It said goodbye: still carries what is under way, must not be chosen.
+    pub leaving: bool,
+    /// Since when it has been better than the upstream by the margin.
+    pub better_since: Option<Timestamp>,
+}
+
+/// Smaller is better. Field order is priority, because `derive(Ord)` compares top to bottom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// Nothing heard for half again an interval: maybe gone already.
+    pub is_late: bool,
+    /// Expected transmissions to the RSU, the link to the candidate included.
+    pub cost: Cost,
+    /// Radio hops to the RSU.
+    pub hops: u8,
+    /// Ties fall the same way on every run.
+    pub id: NodeId,
+}
+
+/// Candidates towards one RSU, by MAC.
+#[derive(Clone, Debug, Default)]
+pub struct Candidates {
+    list: Vec<Candidate>,
+}
+
+/// What is needed to judge a candidate.
+#[derive(Clone, Copy, Debug)]
+pub struct Judge<'a> {
+    /// Now.
+    pub now: Timestamp,
+    /// Ourselves: a candidate that sends through us is none.
+    pub us: NodeId,
+    /// The RSU's heartbeat interval.
+    pub interval: Duration,
+    /// What we advertised for this RSU.
+    pub feasibility: Feasibility,
+    /// The links.
+    pub neighbours: &'a Neighbours,
+    /// Only the RSU itself may be upstream: we have just restarted.
+    pub is_quiet: bool,
+}
+
+impl Judge<'_> {
+    /// Could be upstream, were it proven that it hears us.
+    pub fn is_eligible(&self, candidate: &Candidate) -> bool {
+        !candidate.leaving
+            && candidate.advert.via != self.us
+            && (!self.is_quiet || candidate.advert.distance.hops == 0)
+            && self.now.since(candidate.heard) < self.interval * FRESH_INTERVALS
+            && self.feasibility.allows(candidate.advert.distance)
+    }
+
+    /// The neighbour has proven that it hears us.
+    pub fn is_proven(&self, mac: Mac) -> bool {
+        self.neighbours
+            .get(mac)
+            .and_then(|neighbour| neighbour.proven)
+            .is_some_and(|proven| self.now.since(proven) < self.interval * PROVEN_INTERVALS)
+    }
+
+    /// Can be upstream right now.
+    pub fn is_usable(&self, candidate: &Candidate) -> bool {
+        self.is_eligible(candidate) && self.is_proven(candidate.mac)
+    }
+
+    /// How good it is.
+    pub fn rank(&self, candidate: &Candidate) -> Rank {
+        let link = self.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
+        Rank {
+            is_late: self.now.since(candidate.heard) > self.interval * 3 / 2,
+            cost: candidate.advert.cost.saturating_add(link),
+            // Our own distance, one more than what it advertises.
+            hops: candidate.advert.distance.hops.saturating_add(1),
+            id: candidate.id,
+        }
+    }
+}
+
+impl Candidates {
+    /// A neighbour advertised a way. News older than what it said before is ignored: `false`.
+    pub fn hear(&mut self, now: Timestamp, mac: Mac, id: NodeId, advert: Advert) -> bool {
+        if let Some(known) = self.list.iter_mut().find(|c| c.mac == mac) {
+            if advert.distance.order < known.advert.distance.order {
+                return false;
+            }
+            known.advert = advert;
+            known.heard = now;
+            known.id = id;
+            return true;
+        }
+        if self.list.len() >= CANDIDATES_MAX {
+            self.evict();
+        }
+        let at = self.list.partition_point(|c| c.mac < mac);
+        let new = Candidate { mac, id, advert, heard: now, leaving: false, better_since: None };
+        self.list.insert(at, new);
+        true
+    }
+
+    /// The candidate with this MAC.
+    pub fn get(&self, mac: Mac) -> Option<&Candidate> {
+        self.list.iter().find(|c| c.mac == mac)
+    }
+
+    /// The candidate with this MAC.
+    pub fn get_mut(&mut self, mac: Mac) -> Option<&mut Candidate> {
+        self.list.iter_mut().find(|c| c.mac == mac)
+    }
+
+    /// Forgets one; `true` if it was there.
+    pub fn forget(&mut self, mac: Mac) -> bool {
+        let before = self.list.len();
+        self.list.retain(|c| c.mac != mac);
+        self.list.len() != before
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    /// Forgets those that said nothing for `span`.
+    pub fn expire(&mut self, now: Timestamp, span: Duration) {
+        self.list.retain(|c| now.since(c.heard) <= span);
+    }
+
+    /// The best that is usable now.
+    pub fn best(&self, judge: &Judge<'_>) -> Option<&Candidate> {
+        self.list.iter().filter(|c| judge.is_usable(c)).min_by_key(|c| judge.rank(c))
+    }
+
+    /// All, by MAC.
+    pub fn iter(&self) -> impl Iterator<Item = &Candidate> {
+        self.list.iter()
+    }
+
+    /// All, by MAC.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
+        self.list.iter_mut()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// None.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Drops the one that says least: longest silent first, then furthest.
+    fn evict(&mut self) {
+        let worst = self
+            .list
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, c)| (c.advert.distance.order, std::cmp::Reverse(c.advert.cost), c.mac))
+            .map(|(at, _)| at);
+        if let Some(at) = worst {
+            self.list.remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::{Boot, Order};
+
+    const US: NodeId = NodeId([2, 0, 0, 0, 0, 0xff]);
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    fn mac(n: u8) -> Mac {
+        Mac([2, 0, 0, 0, 0, n])
+    }
+
+    fn advert(seq: u32, hops: u8) -> Advert {
+        Advert {
+            distance: Distance { order: Order::new(1, seq), hops },
+            cost: Cost(Cost::ONE.0 * u16::from(hops)),
+            hop_limit: 15,
+            via: NodeId::NONE,
+        }
+    }
+
+    struct Setup {
+        candidates: Candidates,
+        neighbours: Neighbours,
+        feasibility: Feasibility,
+    }
+
+    fn setup(adverts: &[(u8, Advert)]) -> Setup {
+        let mut candidates = Candidates::default();
+        let mut neighbours = Neighbours::new();
+        for (n, advert) in adverts {
+            candidates.hear(Timestamp::ZERO, mac(*n), mac(*n).into(), *advert);
+            let (_, neighbour) = neighbours.hear(Timestamp::ZERO, mac(*n), mac(*n).into(), Boot(1));
+            neighbour.note_proof(Timestamp::ZERO);
+        }
+        Setup { candidates, neighbours, feasibility: Feasibility::default() }
+    }
+
+    impl Setup {
+        fn best(&self, ms: u64, is_quiet: bool) -> Option<Mac> {
+            let judge = Judge {
+                now: Timestamp::from_millis(ms),
+                us: US,
+                interval: INTERVAL,
+                feasibility: self.feasibility,
+                neighbours: &self.neighbours,
+                is_quiet,
+            };
+            self.candidates.best(&judge).map(|c| c.mac)
+        }
+    }
+
+    #[test]
+    fn the_cheapest_is_best_and_ties_fall_to_the_lowest_id() {
+        let s = setup(&[(3, advert(1, 2)), (2, advert(1, 1)), (1, advert(1, 1))]);
+        assert_eq!(s.best(0, false), Some(mac(1)));
+    }
+
+    #[test]
+    fn what_is_not_feasible_is_never_chosen() {
+        let mut s = setup(&[(1, advert(7, 1)), (2, advert(7, 2))]);
+        s.feasibility.advertised(Distance { order: Order::new(1, 7), hops: 2 });
+        s.candidates.forget(mac(1));
+        assert_eq!(s.best(0, false), None);
+        s.candidates.hear(Timestamp::ZERO, mac(2), mac(2).into(), advert(8, 2));
+        assert_eq!(s.best(0, false), Some(mac(2)), "newer news is feasible");
+    }
+
+    #[test]
+    fn a_candidate_must_be_proven_fresh_and_not_send_through_us() {
+        let mut s = setup(&[(1, advert(1, 1))]);
+        assert_eq!(s.best(299, false), Some(mac(1)));
+        assert_eq!(s.best(300, false), None, "silent for three intervals");
+        s.candidates.get_mut(mac(1)).unwrap().advert.via = US;
+        assert_eq!(s.best(0, false), None, "sends through us");
+        let mut unproven = setup(&[(1, advert(1, 1))]);
+        unproven.neighbours.get_mut(mac(1)).unwrap().proven = None;
+        assert_eq!(unproven.best(0, false), None, "one-way, for all we know");
+    }
+
+    #[test]
+    fn while_quiet_only_the_rsu_itself_is_used() {
+        let s = setup(&[(1, advert(1, 1))]);
+        assert_eq!(s.best(0, true), None);
+        let s = setup(&[(1, advert(1, 0))]);
+        assert_eq!(s.best(0, true), Some(mac(1)));
+    }
+
+    #[test]
+    fn old_news_is_ignored_and_the_table_is_bounded() {
+        let mut s = setup(&[(1, advert(5, 1))]);
+        assert!(!s.candidates.hear(Timestamp::ZERO, mac(1), mac(1).into(), advert(4, 0)));
+        for n in 0..40 {
+            s.candidates.hear(Timestamp::ZERO, mac(n), mac(n).into(), advert(9, n));
+        }
+        assert_eq!(s.candidates.len(), CANDIDATES_MAX);
+        assert!(s.candidates.get(mac(0)).is_some(), "the cheapest stays");
+    }
+}

@@ -1,0 +1,82 @@
+//! What a bridge must know of the frame inside: [`Inner`].
+
+use crate::mac::Mac;
+
+/// Addresses and VLAN of a client's Ethernet frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inner {
+    /// To whom.
+    pub destination: Mac,
+    /// From whom.
+    pub source: Mac,
+    /// VLAN id of an IEEE 802.1Q tag; 0 without one, or with a priority tag only.
+    pub vlan: u16,
+    /// EtherType behind the tag, if there is one.
+    pub ethertype: u16,
+}
+
+/// EtherType of an IEEE 802.1Q C-tag.
+const VLAN_TAG: u16 = 0x8100;
+
+impl Inner {
+    /// Reads the header. `None` when it is too short, or of the kind no bridge may forward: sent
+    /// from a group or zero address, or to a link-local control address (IEEE 802.1Q-2018 §8.6.3).
+    pub fn parse(frame: &[u8]) -> Option<Self> {
+        let (destination, rest) = frame.split_first_chunk::<6>()?;
+        let (source, rest) = rest.split_first_chunk::<6>()?;
+        let (ethertype, rest) = rest.split_first_chunk::<2>()?;
+        let (destination, source) = (Mac(*destination), Mac(*source));
+        if !source.is_unicast() || destination.is_bridge_local() || destination == Mac::ZERO {
+            return None;
+        }
+        let mut ethertype = u16::from_be_bytes(*ethertype);
+        let mut vlan = 0;
+        if ethertype == VLAN_TAG {
+            let [tci_high, tci_low, type_high, type_low] = *rest.first_chunk::<4>()?;
+            vlan = u16::from_be_bytes([tci_high, tci_low]) & 0x0fff;
+            ethertype = u16::from_be_bytes([type_high, type_low]);
+            if vlan == 0x0fff {
+                // Reserved, never on a wire (IEEE 802.1Q-2018 table 9-2).
+                return None;
+            }
+        }
+        Some(Self { destination, source, vlan, ethertype })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
+    const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
+
+    fn frame(destination: [u8; 6], source: [u8; 6], rest: &[u8]) -> Vec<u8> {
+        [&destination[..], &source, rest].concat()
+    }
+
+    #[test]
+    fn reads_an_untagged_frame() {
+        let inner = Inner::parse(&frame(A, B, &[0x08, 0x00])).unwrap();
+        assert_eq!(
+            inner,
+            Inner { destination: Mac(A), source: Mac(B), vlan: 0, ethertype: 0x0800 }
+        );
+    }
+
+    #[test]
+    fn reads_the_vlan_id_and_not_the_priority() {
+        let inner = Inner::parse(&frame(A, B, &[0x81, 0, 0xe0 | 0x01, 0x2c, 0x86, 0xdd])).unwrap();
+        assert_eq!((inner.vlan, inner.ethertype), (300, 0x86dd));
+    }
+
+    #[test]
+    fn refuses_what_no_bridge_forwards() {
+        assert_eq!(Inner::parse(&frame(A, [0xff; 6], &[8, 0])), None, "group source");
+        assert_eq!(Inner::parse(&frame(A, [0; 6], &[8, 0])), None, "zero source");
+        assert_eq!(Inner::parse(&frame([1, 0x80, 0xc2, 0, 0, 0], B, &[8, 0])), None, "BPDU");
+        assert_eq!(Inner::parse(&frame(A, B, &[8])), None, "short");
+        assert_eq!(Inner::parse(&frame(A, B, &[0x81, 0, 0, 1])), None, "short tag");
+        assert_eq!(Inner::parse(&frame(A, B, &[0x81, 0, 0x0f, 0xff, 8, 0])), None, "VLAN 4095");
+    }
+}

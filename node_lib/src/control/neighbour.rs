@@ -1,0 +1,382 @@
+//! Who is in radio range, and how well each direction of the link works.
+//!
+//! A link has two directions, and only an answer to something we sent proves ours: `send()`
+//! succeeding proves nothing. What we hear is judged by the *hello* number every node counts up with
+//! each heartbeat it sends, so gaps are exact losses; what gets through to the other side is judged
+//! by the share of our probes that are answered.
+
+use std::collections::BTreeMap;
+
+use crate::mac::{Mac, NodeId};
+use crate::messages::Cost;
+use crate::order::Boot;
+use crate::time::Timestamp;
+
+/// Neighbours remembered. Beyond, the one silent for longest goes.
+const NEIGHBOURS_MAX: usize = 256;
+
+/// Weight of one sample in the slow averages, as a right shift: 1/32. At ten heartbeats a second the
+/// average looks back about 3 s; 10 % random loss then makes it wander by ±2 points.
+const SLOW_SHIFT: u32 = 5;
+
+/// Everything gets through, in the fixed-point form of [`Share`].
+const WHOLE: u32 = 1 << 16;
+
+/// A share between 0 and 1 in 1/65536, averaged over its samples.
+///
+/// The first samples are averaged plainly, later ones exponentially (`s ← s + (x − s)/32`), so that
+/// a young link is judged by what was seen, not by where the average started. Integer arithmetic,
+/// so that simulations repeat bit for bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    value: u32,
+    samples: u32,
+}
+
+impl Share {
+    fn add(&mut self, hit: bool) {
+        let sample = if hit { WHOLE } else { 0 };
+        self.samples = (self.samples + 1).min(1 << SLOW_SHIFT);
+        let step = (i64::from(sample) - i64::from(self.value)) / i64::from(self.samples);
+        self.value = u32::try_from(i64::from(self.value) + step).unwrap_or(0);
+    }
+
+    /// The share, once at least `samples` were seen.
+    fn after(self, samples: u32) -> Option<u32> {
+        (self.samples >= samples).then_some(self.value)
+    }
+
+    /// As a number between 0 and 1, for people.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.value) / f64::from(WHOLE)
+    }
+}
+
+/// A probe under way.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    nonce: u32,
+    sent: Timestamp,
+}
+
+/// Probes to one neighbour that may be under way at once; an older one counts as lost.
+const OUTSTANDING_MAX: usize = 8;
+
+/// One neighbour.
+#[derive(Clone, Debug)]
+pub struct Neighbour {
+    /// Its node id.
+    pub id: NodeId,
+    /// Its boot count.
+    pub boot: Boot,
+    /// When any control frame of it was last heard.
+    pub heard: Timestamp,
+    /// When it last proved that it hears us.
+    pub proven: Option<Timestamp>,
+    /// Smoothed round trip of probes, microseconds: `srtt ← 7/8·srtt + 1/8·sample` (RFC 6298 §2.3).
+    pub srtt_us: Option<u32>,
+    /// When we last probed it.
+    pub probed: Option<Timestamp>,
+    /// Probes in a row without an answer.
+    pub unanswered: u32,
+    hello: Option<u32>,
+    /// One bit per hello, newest lowest; 1 = heard.
+    history: u64,
+    history_len: u32,
+    received: Share,
+    answered: Share,
+    outstanding: Vec<Outstanding>,
+}
+
+impl Neighbour {
+    fn new(id: NodeId, boot: Boot, now: Timestamp) -> Self {
+        Self {
+            id,
+            boot,
+            heard: now,
+            proven: None,
+            srtt_us: None,
+            probed: None,
+            unanswered: 0,
+            hello: None,
+            history: 0,
+            history_len: 0,
+            received: Share::default(),
+            answered: Share::default(),
+            outstanding: Vec::new(),
+        }
+    }
+
+    /// A heartbeat with this hello number came.
+    pub fn note_hello(&mut self, hello: u32) {
+        let missed = match self.hello {
+            None => 0,
+            Some(last) => match hello.wrapping_sub(last) {
+                0 => return,
+                ahead @ 1..=64 => ahead - 1,
+                // Very late, or the numbers make no sense: start counting here.
+                _ => 0,
+            },
+        };
+        self.hello = Some(hello);
+        for _ in 0..missed {
+            self.note(false);
+        }
+        self.note(true);
+    }
+
+    fn note(&mut self, heard: bool) {
+        self.history = self.history << 1 | u64::from(heard);
+        self.history_len = (self.history_len + 1).min(64);
+        self.received.add(heard);
+    }
+
+    /// Of the last `window` hellos, how many were heard; `None` before so many were due.
+    pub fn heard_of_last(&self, window: u32) -> Option<u32> {
+        let window = window.clamp(1, 64);
+        let mask = u64::MAX >> (64 - window);
+        (self.history_len >= window).then(|| (self.history & mask).count_ones())
+    }
+
+    /// A probe with this nonce goes out.
+    pub fn note_probe(&mut self, now: Timestamp, nonce: u32) {
+        if self.outstanding.len() >= OUTSTANDING_MAX {
+            self.outstanding.remove(0);
+            self.answered.add(false);
+        }
+        self.outstanding.push(Outstanding { nonce, sent: now });
+        self.probed = Some(now);
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// An answer came; `true` if it answers a probe of ours, and so proves both directions.
+    pub fn note_answer(&mut self, now: Timestamp, nonce: u32) -> bool {
+        let Some(at) = self.outstanding.iter().position(|probe| probe.nonce == nonce) else {
+            return false;
+        };
+        // Probes before it were overtaken: lost, or their answers were.
+        for _ in 0..at {
+            self.answered.add(false);
+        }
+        self.answered.add(true);
+        let mut done = self.outstanding.drain(..=at);
+        if let Some(probe) = done.next_back() {
+            let sample = u32::try_from(now.since(probe.sent).as_micros()).unwrap_or(u32::MAX);
+            self.srtt_us = Some(self.srtt_us.map_or(sample, |srtt| srtt - srtt / 8 + sample / 8));
+        }
+        drop(done);
+        self.note_proof(now);
+        true
+    }
+
+    /// It said something only a node that hears us can say.
+    pub fn note_proof(&mut self, now: Timestamp) {
+        self.proven = Some(now);
+        self.unanswered = 0;
+    }
+
+    /// Share of its heartbeats we hear.
+    pub fn received(&self) -> Share {
+        self.received
+    }
+
+    /// Share of our probes it answered.
+    pub fn answered(&self) -> Share {
+        self.answered
+    }
+
+    /// Expected transmissions until a frame is through and answered: 1 / (share heard × share
+    /// answered of what can be heard), the ETX of De Couto et al., MobiCom 2003, §4.
+    ///
+    /// A link too young to judge costs one transmission.
+    pub fn link_cost(&self) -> Cost {
+        let heard = self.received.after(4).unwrap_or(WHOLE);
+        // An answer passes the link both ways, so its share is that of a round trip.
+        let round_trip = self.answered.after(4).unwrap_or(heard).min(heard).max(WHOLE / 64);
+        let cost = u64::from(Cost::ONE.0) * u64::from(WHOLE) / u64::from(round_trip);
+        Cost(u16::try_from(cost).unwrap_or(u16::MAX))
+    }
+}
+
+/// Neighbours by the MAC their frames come from.
+#[derive(Debug, Default)]
+pub struct Neighbours {
+    by_mac: BTreeMap<Mac, Neighbour>,
+}
+
+/// What [`Neighbours::hear`] found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A neighbour we knew.
+    Known,
+    /// One we did not know.
+    New,
+    /// One we knew, started again: what it said before is void.
+    Restarted,
+    /// From before its restart: to be ignored.
+    Stale,
+}
+
+impl Neighbours {
+    /// Nobody known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A control frame came from `mac`, sent by node `id` in its start number `boot`.
+    pub fn hear(
+        &mut self,
+        now: Timestamp,
+        mac: Mac,
+        id: NodeId,
+        boot: Boot,
+    ) -> (Heard, &mut Neighbour) {
+        let len = self.by_mac.len();
+        if len >= NEIGHBOURS_MAX && !self.by_mac.contains_key(&mac) {
+            let silent = self.by_mac.iter().min_by_key(|(_, n)| n.heard).map(|(mac, _)| *mac);
+            if let Some(silent) = silent {
+                self.by_mac.remove(&silent);
+            }
+        }
+        let mut heard = Heard::Known;
+        let neighbour = self.by_mac.entry(mac).or_insert_with(|| {
+            heard = Heard::New;
+            Neighbour::new(id, boot, now)
+        });
+        if heard == Heard::Known && (neighbour.id != id || neighbour.boot != boot) {
+            // A boot count may also fall, when a node without a state file had its clock set back:
+            // after some silence the lower one is believed.
+            let is_stale = neighbour.id == id
+                && boot < neighbour.boot
+                && now.since(neighbour.heard) < STALE_BOOT_FOR;
+            if is_stale {
+                return (Heard::Stale, neighbour);
+            }
+            *neighbour = Neighbour::new(id, boot, now);
+            heard = Heard::Restarted;
+        }
+        neighbour.heard = now;
+        (heard, neighbour)
+    }
+
+    /// The neighbour with this MAC.
+    pub fn get(&self, mac: Mac) -> Option<&Neighbour> {
+        self.by_mac.get(&mac)
+    }
+
+    /// The neighbour with this MAC.
+    pub fn get_mut(&mut self, mac: Mac) -> Option<&mut Neighbour> {
+        self.by_mac.get_mut(&mac)
+    }
+
+    /// Forgets one.
+    pub fn forget(&mut self, mac: Mac) {
+        self.by_mac.remove(&mac);
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.by_mac.clear();
+    }
+
+    /// Forgets those silent for longer than `span`.
+    pub fn expire(&mut self, now: Timestamp, span: std::time::Duration) {
+        self.by_mac.retain(|_, neighbour| now.since(neighbour.heard) <= span);
+    }
+
+    /// All, by MAC.
+    pub fn iter(&self) -> impl Iterator<Item = (Mac, &Neighbour)> {
+        self.by_mac.iter().map(|(mac, neighbour)| (*mac, neighbour))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.by_mac.len()
+    }
+
+    /// Nobody.
+    pub fn is_empty(&self) -> bool {
+        self.by_mac.is_empty()
+    }
+}
+
+/// For this long after a frame with a higher boot count, a lower one is a late frame.
+const STALE_BOOT_FOR: std::time::Duration = std::time::Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const ID: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn neighbour() -> Neighbour {
+        Neighbour::new(ID, Boot(1), at(0))
+    }
+
+    #[test]
+    fn gaps_in_the_hello_numbers_are_losses() {
+        let mut n = neighbour();
+        for hello in [1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 12] {
+            n.note_hello(hello);
+        }
+        assert_eq!(n.heard_of_last(12), Some(10));
+        assert_eq!(n.heard_of_last(3), Some(2));
+        assert_eq!(n.heard_of_last(13), None);
+    }
+
+    #[test]
+    fn an_answer_proves_both_directions_and_measures_the_round_trip() {
+        let mut n = neighbour();
+        n.note_probe(at(10), 77);
+        assert!(!n.note_answer(at(11), 78), "not asked by us");
+        assert_eq!(n.proven, None);
+        assert!(n.note_answer(at(12), 77));
+        assert_eq!((n.proven, n.srtt_us, n.unanswered), (Some(at(12)), Some(2000), 0));
+        assert!(!n.note_answer(at(13), 77), "answered already");
+    }
+
+    #[test]
+    fn a_lossy_link_costs_more_in_proportion() {
+        let mut n = neighbour();
+        assert_eq!(n.link_cost(), Cost::ONE, "too young to judge");
+        for hello in (0..4000).filter(|hello| hello % 2 == 0) {
+            n.note_hello(hello);
+        }
+        let half_heard = n.link_cost().0;
+        assert!((120..=136).contains(&half_heard), "{half_heard}");
+        for nonce in 0..64 {
+            n.note_probe(at(0), nonce);
+        }
+        assert!(n.link_cost() > Cost(1000), "nothing is answered: {:?}", n.link_cost());
+    }
+
+    #[test]
+    fn a_restart_voids_what_was_known_and_late_frames_of_the_old_life_are_ignored() {
+        let mut all = Neighbours::new();
+        assert_eq!(all.hear(at(0), MAC, ID, Boot(1)).0, Heard::New);
+        all.get_mut(MAC).unwrap().note_proof(at(0));
+        assert_eq!(all.hear(at(1), MAC, ID, Boot(1)).0, Heard::Known);
+        assert_eq!(all.hear(at(2), MAC, ID, Boot(2)).0, Heard::Restarted);
+        assert_eq!(all.get(MAC).unwrap().proven, None);
+        assert_eq!(all.hear(at(3), MAC, ID, Boot(1)).0, Heard::Stale);
+        assert_eq!(all.hear(at(3000), MAC, ID, Boot(1)).0, Heard::Restarted);
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_the_longest_silent_goes_first() {
+        let mut all = Neighbours::new();
+        for n in 0..=NEIGHBOURS_MAX {
+            let mac = Mac([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
+            all.hear(at(n as u64), mac, mac.into(), Boot(1));
+        }
+        assert_eq!(all.len(), NEIGHBOURS_MAX);
+        assert!(all.get(Mac([2, 0, 0, 0, 0, 0])).is_none());
+        all.expire(at(1000), std::time::Duration::from_millis(900));
+        assert_eq!(all.len(), NEIGHBOURS_MAX - 99);
+    }
+}

@@ -1,0 +1,107 @@
+//! How a message becomes a frame, and which frames are ours: [`Radio`].
+
+use crate::control::counters::Counters;
+use crate::control::node::Replies;
+use crate::mac::{Mac, NodeId};
+use crate::messages::ETHERNET_HEADER_LEN;
+use crate::messages::message::Message;
+use crate::messages::packet_type::PacketType;
+use crate::messages::prefix::Kind;
+use crate::order::Boot;
+
+/// Relays a data frame or a reply may pass. Twice the longest chain worth having: at 90 % per hop,
+/// sixteen hops deliver 19 %.
+pub const HOP_LIMIT: u8 = 16;
+
+/// This node's end of the radio.
+#[derive(Clone, Debug)]
+pub struct Radio {
+    /// Who we are.
+    pub id: NodeId,
+    /// Which start of ours this is.
+    pub boot: Boot,
+    /// MAC of the interface.
+    pub mac: Mac,
+    /// EtherType of our frames.
+    pub ethertype: u16,
+    /// Largest Ethernet payload it carries, in bytes.
+    pub mtu: usize,
+}
+
+impl Radio {
+    /// Reads a frame off the radio. `None`, and counted, when it is malformed or none of our business:
+    /// sent to another node, or our own coming back.
+    pub fn parse<'a>(&self, frame: &'a [u8], counters: &mut Counters) -> Option<Message<'a>> {
+        // Addresses first: on a shared medium most frames are for others, and need no parsing.
+        let Some((to, rest)) = frame.split_first_chunk::<6>() else {
+            counters.drop_malformed += 1;
+            return None;
+        };
+        let Some(from) = rest.first_chunk::<6>() else {
+            counters.drop_malformed += 1;
+            return None;
+        };
+        let (to, from) = (Mac(*to), Mac(*from));
+        if (to != self.mac && to != Mac::BROADCAST) || from == self.mac || !from.is_unicast() {
+            counters.drop_foreign += 1;
+            return None;
+        }
+        match Message::parse(frame, self.ethertype) {
+            Ok(message) => Some(message),
+            Err(error) => {
+                counters.drop_malformed += 1;
+                tracing::trace!(%from, %error, "malformed frame");
+                None
+            }
+        }
+    }
+
+    /// Sends a control message.
+    pub fn control<'a>(
+        &self,
+        to: Mac,
+        control: impl Into<PacketType<'a>>,
+        out: &mut Replies,
+        counters: &mut Counters,
+    ) {
+        let message = self.message(to, control.into());
+        let counter = match message.packet.kind() {
+            Kind::Heartbeat => &mut counters.heartbeat_tx,
+            Kind::HeartbeatReply => &mut counters.reply_tx,
+            Kind::Probe => &mut counters.probe_tx,
+            Kind::ProbeAnswer => &mut counters.answer_tx,
+            Kind::Withdrawal => &mut counters.withdrawal_tx,
+            Kind::Announcement => &mut counters.announcement_tx,
+            Kind::AnnouncementAck => &mut counters.ack_tx,
+            Kind::ToUpstream | Kind::ToDownstream => {
+                debug_assert!(false, "data goes through Radio::data, which checks its size");
+                return;
+            }
+        };
+        *counter += 1;
+        counters.ctl_tx_frames += 1;
+        counters.ctl_tx_bytes += message.wire_len() as u64;
+        out.wire(|flat| message.emit(flat));
+    }
+
+    /// Sends a data frame; `false`, and counted, when the radio cannot carry it.
+    pub fn data<'a>(
+        &self,
+        to: Mac,
+        data: impl Into<PacketType<'a>>,
+        out: &mut Replies,
+        counters: &mut Counters,
+    ) -> bool {
+        let message = self.message(to, data.into());
+        if message.wire_len() > self.mtu.saturating_add(ETHERNET_HEADER_LEN) {
+            counters.drop_oversize += 1;
+            return false;
+        }
+        out.wire(|flat| message.emit(flat));
+        true
+    }
+
+    fn message<'a>(&self, to: Mac, packet: PacketType<'a>) -> Message<'a> {
+        Message { to, from: self.mac, ethertype: self.ethertype, packet }
+    }
+}

@@ -1,0 +1,63 @@
+//! A limit on how often something may happen: [`TokenBucket`].
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// Allows `burst` events at once and one more every `every` (a token bucket, RFC 2697 §3 with one
+/// bucket). Integer arithmetic, so that simulations repeat bit for bit.
+#[derive(Clone, Debug)]
+pub struct TokenBucket {
+    every: Duration,
+    burst: u32,
+    tokens: u32,
+    /// When the last whole token was added.
+    filled: Timestamp,
+}
+
+impl TokenBucket {
+    /// A full bucket. `every` must not be zero.
+    pub const fn new(burst: u32, every: Duration) -> Self {
+        Self { every, burst, tokens: burst, filled: Timestamp::ZERO }
+    }
+
+    /// Takes one token if there is one.
+    pub fn take(&mut self, now: Timestamp) -> bool {
+        let every = self.every.as_micros().max(1);
+        let new = now.since(self.filled).as_micros() / every;
+        let new = u32::try_from(new).unwrap_or(u32::MAX);
+        self.filled += self.every.saturating_mul(new);
+        self.tokens = self.tokens.saturating_add(new).min(self.burst);
+        match self.tokens.checked_sub(1) {
+            Some(left) => {
+                self.tokens = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allows_a_burst_and_then_the_rate() {
+        let mut bucket = TokenBucket::new(3, Duration::from_millis(10));
+        let at = Timestamp::from_millis;
+        let taken = (0..5).filter(|_| bucket.take(at(1000))).count();
+        assert_eq!(taken, 3);
+        assert!(!bucket.take(at(1009)));
+        assert!(bucket.take(at(1010)));
+        assert!(!bucket.take(at(1011)));
+    }
+
+    #[test]
+    fn does_not_save_up_more_than_a_burst() {
+        let mut bucket = TokenBucket::new(2, Duration::from_millis(10));
+        assert!(bucket.take(Timestamp::from_millis(100)));
+        let taken = (0..9).filter(|_| bucket.take(Timestamp::from_millis(90_000))).count();
+        assert_eq!(taken, 2);
+    }
+}

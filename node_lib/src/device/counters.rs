@@ -1,0 +1,67 @@
+//! What a device counts.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Frames and losses of one device since it was opened.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// Name and value of each counter, in a fixed order, for logs and metrics.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Frames handed to the loop.
+    rx_frames,
+    /// Bytes in them.
+    rx_bytes,
+    /// Dropped: marked by the kernel as for another host, among them every VLAN-tagged frame.
+    rx_foreign,
+    /// Dropped: sent by ourselves.
+    rx_own,
+    /// Dropped: longer than the interface's MTU allows, so possibly cut short.
+    rx_oversize,
+    /// Dropped by the kernel because we were too slow to read.
+    rx_kernel_drops,
+    /// Reads that failed because the interface was down.
+    rx_down,
+    /// Reads that failed for any other reason.
+    rx_errors,
+    /// Frames given to the kernel.
+    tx_frames,
+    /// Bytes in them.
+    tx_bytes,
+    /// Dropped: the interface was down or gone.
+    tx_down,
+    /// Dropped: a queue or buffer of the kernel was full.
+    tx_full,
+    /// Dropped: longer than the interface carries.
+    tx_oversize,
+    /// Dropped: shorter than an Ethernet header.
+    tx_short,
+    /// Dropped: the kernel refused for any other reason.
+    tx_errors,
+    /// Times the device was bound to, or created as, a new interface of the same name.
+    reopened,
+}
+
+impl Counters {
+    /// Counts one frame of `len` bytes received.
+    pub(super) fn count_rx(&mut self, len: usize) {
+        self.rx_frames += 1;
+        self.rx_bytes += len as u64;
+    }
+
+    /// Counts one frame of `len` bytes sent.
+    pub(super) fn count_tx(&mut self, len: usize) {
+        self.tx_frames += 1;
+        self.tx_bytes += len as u64;
+    }
+}

@@ -1,0 +1,104 @@
+//! [`DeviceError`]: which interface, what was tried, what was wrong and what was expected.
+
+use std::io;
+
+/// An interface could not be opened, read or configured.
+#[derive(Debug, thiserror::Error)]
+#[error("{interface}: cannot {operation}")]
+pub struct DeviceError {
+    /// The interface, or the resource that stands for it.
+    pub interface: String,
+    /// What was tried, as a verb phrase.
+    pub operation: &'static str,
+    /// What was wrong, and what was expected.
+    pub source: Problem,
+}
+
+/// What was wrong, and what was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The name cannot be that of any interface.
+    #[error("the name is {0} bytes long; interface names have 1 to 15")]
+    NameLength(usize),
+    /// The name has a character the kernel refuses or expands.
+    #[error(
+        "the name contains {0:?}; interface names have no space, '/', ':', '%' and are not '.' or '..'"
+    )]
+    NameCharacter(char),
+    /// There is no such interface.
+    #[error("no such interface in this network namespace; `ip link` lists those there are")]
+    NoSuchInterface,
+    /// The interface does not carry Ethernet frames.
+    #[error(
+        "it is of type {0}; expected an Ethernet-like interface (wired, Wi-Fi in OCB mode, veth, …)"
+    )]
+    NotEthernet(String),
+    /// A name of ours is taken by an interface that is not a TAP.
+    #[error("an interface of this name exists and is not a TAP, or has other TAP flags")]
+    NotTap,
+    /// Another process has the TAP open.
+    #[error("another process has it open; choose another name with --tap-name")]
+    Busy,
+    /// A capability is missing.
+    #[error(
+        "{0} is missing; grant it, for example with `setcap cap_net_admin,cap_net_raw+ep FILE`"
+    )]
+    MissingCapability(&'static str),
+    /// The kernel has no TUN/TAP driver, or the device node is absent.
+    #[error(
+        "/dev/net/tun does not exist; load the module `tun` or create the device node (10, 200)"
+    )]
+    NoTunDevice,
+    /// The device node may not be opened by this user.
+    #[error(
+        "/dev/net/tun may not be opened by this user; expected read and write permission on it"
+    )]
+    TunNotOpenable,
+    /// Radio and TAP MTU do not fit together.
+    #[error(transparent)]
+    Mtu(#[from] crate::runtime::mtu::MtuError),
+    /// Anything else the kernel said.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl DeviceError {
+    /// An error of `interface` while doing `operation`.
+    pub(crate) fn new(
+        interface: impl Into<String>,
+        operation: &'static str,
+        source: impl Into<Problem>,
+    ) -> Self {
+        Self { interface: interface.into(), operation, source: source.into() }
+    }
+
+    /// Lack of a permission, rather than of an interface, was the reason.
+    pub fn is_permission(&self) -> bool {
+        match &self.source {
+            Problem::MissingCapability(_) | Problem::TunNotOpenable => true,
+            Problem::Io(error) => error.kind() == io::ErrorKind::PermissionDenied,
+            _ => false,
+        }
+    }
+
+    /// What the user asked for can never work, whatever the state of the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(self.source, Problem::NameLength(_) | Problem::NameCharacter(_) | Problem::Mtu(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_permission_usage_and_the_rest_apart() {
+        let denied = io::Error::from_raw_os_error(libc::EPERM);
+        let error = |source: Problem| DeviceError::new("tap0", "be created", source);
+        assert!(error(denied.into()).is_permission());
+        assert!(error(Problem::TunNotOpenable).is_permission());
+        assert!(error(Problem::NameLength(16)).is_usage());
+        let busy = error(Problem::Busy);
+        assert!(!busy.is_permission() && !busy.is_usage());
+    }
+}

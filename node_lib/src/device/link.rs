@@ -1,0 +1,58 @@
+//! State of an interface, and who reports and sets it: [`Links`].
+
+use std::task::{Context, Poll};
+
+use crate::mac::Mac;
+
+/// What is known about an interface that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The kernel's number for it; a re-created interface has another one.
+    pub index: u32,
+    /// Its address.
+    pub mac: Mac,
+    /// Largest Ethernet payload, in bytes.
+    pub mtu: usize,
+    /// Enabled by the administrator, and with carrier: a frame sent can arrive.
+    pub up: bool,
+}
+
+/// Which of a node's two interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Towards other nodes.
+    Radio,
+    /// Towards the host.
+    Tap,
+}
+
+/// An interface is in a new state; `None` if it no longer exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkChange {
+    /// Which interface.
+    pub side: Side,
+    /// Its state, complete: changes may be merged, never misread.
+    pub link: Option<Link>,
+}
+
+/// Reports and sets the state of a node's interfaces.
+pub trait Links {
+    /// The next change, if there is one. Never the same state twice in a row.
+    fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<LinkChange>;
+
+    /// (Re-)applies the settings of the TAP in the background: up, addresses, and this MTU. A newer
+    /// call replaces an older one that has not finished.
+    fn configure_tap(&mut self, mtu: usize);
+}
+
+/// Interfaces that never change: memory pairs in tests and benches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StaticLinks;
+
+impl Links for StaticLinks {
+    fn poll_change(&mut self, _: &mut Context<'_>) -> Poll<LinkChange> {
+        Poll::Pending
+    }
+
+    fn configure_tap(&mut self, _: usize) {}
+}

@@ -1,0 +1,315 @@
+//! Ethernet frames in UDP multicast datagrams: a shared medium any user may have, to try things
+//! without a radio. Every process that joins the same group and port hears every other.
+//!
+//! It behaves like a packet socket: one EtherType, no frame of our own, none to another address.
+//! The address is random and locally administered (IEEE 802-2014 §8.4.4.2); there is no protection
+//! of any kind, and the time to live is 1, so nothing leaves the local network.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::str::FromStr;
+use std::task::{Context, Poll};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use tokio::io::unix::AsyncFd;
+use tracing::trace;
+
+use super::error::{DeviceError, Problem};
+use super::{Burst, Counters, Device, Link, Received, Sent, sys};
+use crate::mac::Mac;
+
+/// The group unless another is named: in the range for private use (RFC 2365 §6.2).
+pub const GROUP_DEFAULT: Ipv4Addr = Ipv4Addr::new(239, 118, 122, 98);
+/// The port unless another is named: the number of our default EtherType.
+pub const PORT_DEFAULT: u16 = 0x88b5;
+/// Payload of an Ethernet frame that fits a datagram on a 1500-byte network: 1500 − 20 (IPv4) − 8
+/// (UDP) − 14 (the frame's own header).
+pub const MTU: usize = 1458;
+
+/// Header and payload of the longest frame.
+const FRAME_MAX: usize = MTU + HEADER_LEN;
+const HEADER_LEN: usize = 14;
+const RECV_BUFFER: usize = 4 << 20;
+
+/// Where the link is: `udp:[GROUP[:PORT]][@IFACE_ADDR]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpAddress {
+    /// Multicast group and port.
+    pub group: SocketAddrV4,
+    /// Address of the interface to use; unspecified lets the routing table decide.
+    pub interface: Ipv4Addr,
+}
+
+impl UdpAddress {
+    /// What such an address begins with.
+    pub const PREFIX: &str = "udp:";
+}
+
+/// The text does not say where a UDP link is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{text}\" is not a UDP link ({why}); expected udp:GROUP:PORT[@IFACE_ADDR] such as \
+     udp:239.118.122.98:34997@127.0.0.1"
+)]
+pub struct ParseUdpError {
+    text: String,
+    why: &'static str,
+}
+
+impl FromStr for UdpAddress {
+    type Err = ParseUdpError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = |why| ParseUdpError { text: text.to_owned(), why };
+        let rest = text.strip_prefix(Self::PREFIX).ok_or(error("no udp: in front"))?;
+        let (group, interface) = match rest.split_once('@') {
+            Some((group, interface)) => {
+                (group, interface.parse().map_err(|_| error("no IPv4 address after the @"))?)
+            }
+            None => (rest, Ipv4Addr::UNSPECIFIED),
+        };
+        let (ip, port) = group.split_once(':').unwrap_or((group, ""));
+        let ip = match ip {
+            "" => GROUP_DEFAULT,
+            ip => ip.parse().map_err(|_| error("the group is no IPv4 address"))?,
+        };
+        let port = match port {
+            "" => PORT_DEFAULT,
+            port => port.parse().map_err(|_| error("the port is not 1 to 65535"))?,
+        };
+        if !ip.is_multicast() {
+            return Err(error("the group is not in 224.0.0.0/4"));
+        }
+        if port == 0 {
+            return Err(error("the port is not 1 to 65535"));
+        }
+        Ok(Self { group: SocketAddrV4::new(ip, port), interface })
+    }
+}
+
+impl fmt::Display for UdpAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", Self::PREFIX, self.group)?;
+        if self.interface.is_unspecified() { Ok(()) } else { write!(f, "@{}", self.interface) }
+    }
+}
+
+/// One member of a UDP link.
+#[derive(Debug)]
+pub struct Udp {
+    name: String,
+    fd: AsyncFd<Socket>,
+    group: SockAddr,
+    mac: Mac,
+    ethertype: u16,
+    counters: Counters,
+}
+
+impl Udp {
+    /// Joins the link with a random address. Must run inside a tokio runtime.
+    pub fn open(address: &UdpAddress, ethertype: u16) -> Result<Self, DeviceError> {
+        let name = address.to_string();
+        let error = |operation| {
+            move |source: io::Error| DeviceError::new(address.to_string(), operation, source)
+        };
+        let [a, rest @ ..] = sys::random::<6>().map_err(error("choose a random address"))?;
+        let [b, c, d, e, f] = rest;
+        // Locally administered, and not a group.
+        let mac = Mac([(a | 0x02) & !0x01, b, c, d, e, f]);
+        let socket =
+            Socket::new(Domain::IPV4, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))
+                .map_err(error("open a UDP socket"))?;
+        let group = SockAddr::from(address.group);
+        let join = || {
+            socket.set_reuse_address(true)?;
+            // More than the system's limit is cut down to it.
+            socket.set_recv_buffer_size(RECV_BUFFER)?;
+            socket.bind(&group)?;
+            socket.join_multicast_v4(address.group.ip(), &address.interface)?;
+            socket.set_multicast_if_v4(&address.interface)?;
+            socket.set_multicast_loop_v4(true)?;
+            socket.set_multicast_ttl_v4(1)
+        };
+        join().map_err(|source: io::Error| {
+            let problem = match source.raw_os_error() {
+                Some(libc::ENODEV | libc::EADDRNOTAVAIL) => Problem::Io(io::Error::new(
+                    source.kind(),
+                    "no interface to reach the group through; name one by its address after an @, \
+                     for example @127.0.0.1",
+                )),
+                _ => Problem::Io(source),
+            };
+            DeviceError::new(&name, "join the multicast group", problem)
+        })?;
+        let fd = sys::register(socket).map_err(error("watch the UDP socket"))?;
+        Ok(Self { name, fd, group, mac, ethertype, counters: Counters::default() })
+    }
+
+    /// Our address on the link.
+    pub fn mac(&self) -> Mac {
+        self.mac
+    }
+
+    /// The link, as if it were an interface.
+    pub fn link(&self) -> Link {
+        Link { index: 0, mac: self.mac, mtu: MTU, up: true }
+    }
+}
+
+/// Whom a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Ours,
+    Own,
+    Foreign,
+}
+
+/// What the kernel does for a packet socket.
+fn judge(frame: &[u8], mac: Mac, ethertype: u16) -> Verdict {
+    let Some(([dest @ .., s0, s1, s2, s3, s4, s5, t0, t1], _)) =
+        frame.split_first_chunk::<HEADER_LEN>()
+    else {
+        return Verdict::Foreign;
+    };
+    let dest = Mac(*dest);
+    if [*s0, *s1, *s2, *s3, *s4, *s5] == mac.0 {
+        Verdict::Own
+    } else if u16::from_be_bytes([*t0, *t1]) == ethertype && (dest == mac || dest.is_group()) {
+        Verdict::Ours
+    } else {
+        Verdict::Foreign
+    }
+}
+
+impl Device for Udp {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.fd.poll_read_ready(cx).map(drop)
+    }
+
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(FRAME_MAX + 1);
+        // Frames that are dropped count too, or a stream of them would keep us here for ever.
+        for _ in 0..burst.slots() {
+            let Some(slot) = burst.vacant() else {
+                break;
+            };
+            let read = sys::read_with(&self.fd, |mut socket| io::Read::read(&mut socket, slot));
+            let len = match read {
+                Ok(len) => len,
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN) => return Received::Drained,
+                    Some(libc::EINTR) => continue,
+                    _ => {
+                        // Once per error, such as one of a former send; the next call reads on.
+                        self.counters.rx_errors += 1;
+                        trace!(radio = %self.name, %error, "read failed");
+                        continue;
+                    }
+                },
+            };
+            if len > FRAME_MAX {
+                self.counters.rx_oversize += 1;
+                continue;
+            }
+            match judge(slot.get(..len).unwrap_or_default(), self.mac, self.ethertype) {
+                Verdict::Ours => {
+                    self.counters.count_rx(len);
+                    burst.commit(len);
+                }
+                Verdict::Own => self.counters.rx_own += 1,
+                Verdict::Foreign => self.counters.rx_foreign += 1,
+            }
+        }
+        Received::More
+    }
+
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> Sent {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if len < HEADER_LEN {
+            self.counters.tx_short += 1;
+            return Sent::Dropped;
+        }
+        if len > FRAME_MAX {
+            self.counters.tx_oversize += 1;
+            return Sent::Dropped;
+        }
+        match self.fd.get_ref().send_to_vectored(parts, &self.group) {
+            Ok(_) => {
+                self.counters.count_tx(len);
+                return Sent::Done;
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV) => {
+                    self.counters.tx_down += 1;
+                }
+                Some(libc::EAGAIN | libc::ENOBUFS) => self.counters.tx_full += 1,
+                Some(libc::EMSGSIZE) => self.counters.tx_oversize += 1,
+                _ => {
+                    self.counters.tx_errors += 1;
+                    trace!(radio = %self.name, %error, "send failed");
+                }
+            },
+        }
+        Sent::Dropped
+    }
+
+    fn counters(&mut self) -> &Counters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_it_prints() {
+        for text in ["udp:239.1.2.3:4000", "udp:239.1.2.3:4000@127.0.0.1"] {
+            assert_eq!(text.parse::<UdpAddress>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn fills_in_group_and_port() {
+        for text in ["udp:", "udp:239.118.122.98", "udp::34997"] {
+            let address: UdpAddress = text.parse().unwrap();
+            assert_eq!(address.group, SocketAddrV4::new(GROUP_DEFAULT, PORT_DEFAULT));
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_an_address() {
+        for (text, why) in [
+            ("239.1.2.3:4000", "no udp: in front"),
+            ("udp:10.0.0.1:4000", "not in 224.0.0.0/4"),
+            ("udp:239.1.2.3:0", "port"),
+            ("udp:239.1.2.3:70000", "port"),
+            ("udp:ff02::1", "group is no IPv4"),
+            ("udp:@lo", "after the @"),
+        ] {
+            let error = text.parse::<UdpAddress>().unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("expected udp:GROUP"), "{error}");
+        }
+    }
+
+    #[test]
+    fn takes_only_frames_a_packet_socket_would_deliver() {
+        let us = Mac([2, 0, 0, 0, 0, 1]);
+        let frame = |dest: Mac, source: Mac, ethertype: u16| {
+            [&dest.0[..], &source.0[..], &ethertype.to_be_bytes()[..], b"x"].concat()
+        };
+        let other = Mac([2, 0, 0, 0, 0, 2]);
+        let judged = |frame: &[u8]| judge(frame, us, 0x88b5);
+        assert_eq!(judged(&frame(us, other, 0x88b5)), Verdict::Ours);
+        assert_eq!(judged(&frame(Mac::BROADCAST, other, 0x88b5)), Verdict::Ours);
+        assert_eq!(judged(&frame(other, other, 0x88b5)), Verdict::Foreign);
+        assert_eq!(judged(&frame(us, other, 0x0800)), Verdict::Foreign);
+        assert_eq!(judged(&frame(Mac::BROADCAST, us, 0x88b5)), Verdict::Own);
+        assert_eq!(judged(&[0; 13]), Verdict::Foreign);
+    }
+}

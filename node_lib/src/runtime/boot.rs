@@ -1,0 +1,168 @@
+//! The boot count: higher with every start, so that a restarted node is believed over its own past.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::Boot;
+
+/// Longest file looked at: a number of 32 bits has at most ten digits.
+const FILE_LEN_MAX: u64 = 64;
+
+/// The state file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// It could not be read or written.
+    #[error("state file {}: cannot {operation}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        operation: &'static str,
+        /// What was wrong.
+        source: io::Error,
+    },
+    /// There is something else in it.
+    #[error(
+        "state file {}: expected one line with the number of the last start and found {found:?}; \
+         if nothing else uses the file, remove it", path.display()
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Its beginning.
+        found: String,
+    },
+    /// The number cannot grow any more.
+    #[error("state file {}: the count has reached its end; remove the file", path.display())]
+    Exhausted {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Seconds since 1970: without a state file, what makes this start newer than the last. Good until
+/// 2106, as long as the clock is right and the daemon does not restart within a second.
+fn unix_seconds() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// The boot count of this start, without changing anything.
+pub fn peek(state_file: Option<&Path>) -> Result<Boot, BootError> {
+    let Some(path) = state_file else {
+        return Ok(Boot(unix_seconds()));
+    };
+    let next = match read(path)? {
+        Some(last) => {
+            last.checked_add(1).ok_or_else(|| BootError::Exhausted { path: path.to_owned() })?
+        }
+        None => 0,
+    };
+    Ok(Boot(next.max(unix_seconds())))
+}
+
+/// The boot count of this start, made to last in the state file, if there is one, before it is used.
+pub fn advance(state_file: Option<&Path>) -> Result<Boot, BootError> {
+    let boot = peek(state_file)?;
+    if let Some(path) = state_file {
+        write(path, boot)?;
+    }
+    Ok(boot)
+}
+
+fn read(path: &Path) -> Result<Option<u32>, BootError> {
+    let error = |source| BootError::Io { path: path.to_owned(), operation: "read it", source };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(error(source)),
+    };
+    let mut bytes = Vec::new();
+    file.take(FILE_LEN_MAX).read_to_end(&mut bytes).map_err(error)?;
+    let text = String::from_utf8_lossy(&bytes);
+    match text.trim_end().parse() {
+        Ok(count) => Ok(Some(count)),
+        Err(_) => Err(BootError::Malformed { path: path.to_owned(), found: text.into_owned() }),
+    }
+}
+
+/// Writes a new file and puts it in place of the old one: whenever the power fails, one of the two
+/// is there whole.
+fn write(path: &Path, boot: Boot) -> Result<(), BootError> {
+    let error =
+        |operation| move |source| BootError::Io { path: path.to_owned(), operation, source };
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let mut file = File::create(&temporary).map_err(error("create a new one beside it"))?;
+    writeln!(file, "{}", boot.0)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, path))
+        .map_err(error("replace it"))?;
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(error("make its directory entry last"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+            let _ = fs::remove_file(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn every_start_is_newer_even_within_one_second_and_with_a_clock_set_back() {
+        let file = Scratch::new("boot-newer");
+        let first = advance(Some(&file.0)).unwrap();
+        let second = advance(Some(&file.0)).unwrap();
+        assert!(second > first);
+        fs::write(&file.0, "4294967000\n").unwrap();
+        assert_eq!(peek(Some(&file.0)).unwrap(), Boot(4_294_967_001));
+        assert_eq!(advance(Some(&file.0)).unwrap(), Boot(4_294_967_001));
+    }
+
+    #[test]
+    fn without_a_file_the_clock_counts() {
+        assert!(advance(None).unwrap() > Boot(1_700_000_000));
+    }
+
+    #[test]
+    fn a_file_with_something_else_in_it_is_left_alone() {
+        let file = Scratch::new("boot-malformed");
+        for content in ["", "yesterday\n", "-1", "99999999999", "1 2"] {
+            fs::write(&file.0, content).unwrap();
+            let error = advance(Some(&file.0)).unwrap_err();
+            assert!(matches!(error, BootError::Malformed { .. }), "{error}");
+            assert_eq!(fs::read_to_string(&file.0).unwrap(), content);
+        }
+        fs::write(&file.0, u32::MAX.to_string()).unwrap();
+        assert!(matches!(advance(Some(&file.0)).unwrap_err(), BootError::Exhausted { .. }));
+    }
+
+    #[test]
+    fn an_unusable_path_is_an_error_that_names_it() {
+        let error = advance(Some(Path::new("/proc/nowhere/boot"))).unwrap_err();
+        assert!(error.to_string().contains("/proc/nowhere/boot"), "{error}");
+        let error = advance(Some(Path::new("/"))).unwrap_err();
+        assert!(matches!(error, BootError::Io { .. }), "{error}");
+    }
+}

@@ -1,0 +1,106 @@
+//! What the operator tells a running node: [`Commands`], as signals or from within the process.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// An instruction to the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Say goodbye and stop; the second time, stop at once.
+    Stop,
+    /// Log all counters.
+    Report,
+}
+
+/// Where instructions come from.
+pub trait Commands {
+    /// The next instruction, if there is one.
+    fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command>;
+}
+
+/// SIGTERM and SIGINT stop, SIGUSR1 reports.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    user1: Signal,
+}
+
+impl Signals {
+    /// Takes over the three signals. Must run inside a tokio runtime.
+    pub fn install() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            user1: signal(SignalKind::user_defined1())?,
+        })
+    }
+}
+
+impl Commands for Signals {
+    fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command> {
+        for (source, command) in [
+            (&mut self.terminate, Command::Stop),
+            (&mut self.interrupt, Command::Stop),
+            (&mut self.user1, Command::Report),
+        ] {
+            // `None` would mean that no signal can come any more: nothing to tell the loop.
+            if let Poll::Ready(Some(())) = source.poll_recv(cx) {
+                return Poll::Ready(command);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    waiting: VecDeque<Command>,
+    waker: Option<Waker>,
+}
+
+/// Gives instructions from within the process, from any thread: for tests and for programs that run
+/// a node themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Remote(Arc<Mutex<Mailbox>>);
+
+impl Remote {
+    /// A remote, and by [`Clone`] as many as needed, for one loop.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives an instruction.
+    pub fn send(&self, command: Command) {
+        let waker = {
+            let mut mailbox = self.lock();
+            mailbox.waiting.push_back(command);
+            mailbox.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The mailbox is whole between any two operations on it.
+    fn lock(&self) -> MutexGuard<'_, Mailbox> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Commands for Remote {
+    fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command> {
+        let mut mailbox = self.lock();
+        match mailbox.waiting.pop_front() {
+            Some(command) => Poll::Ready(command),
+            None => {
+                mailbox.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

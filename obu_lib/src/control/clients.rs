@@ -1,0 +1,121 @@
+//! Who is behind our own TAP.
+
+use std::time::Duration;
+
+use node_lib::control::client_cache::{ClientCache, Learnt, client};
+use node_lib::control::inner::Inner;
+use node_lib::messages::control::announcement::Client;
+use node_lib::{Mac, Timestamp};
+
+/// Clients remembered: a vehicle's LAN, three announcements long. Beyond, the longest unused goes.
+const CLIENTS_MAX: usize = 512;
+
+/// A client that says nothing is remembered for an hour: a camera or a sign in a vehicle does not
+/// move elsewhere, and must stay reachable although it never speaks.
+const AGE_MAX: Duration = Duration::from_secs(3600);
+
+/// A client heard on the TAP within this time has not moved: its frame coming from the radio is a
+/// reflection (the lock of Open vSwitch after a gratuitous ARP, shortened for moving hosts).
+const REFLECTION_FOR: Duration = Duration::from_secs(1);
+
+/// Clients on the TAP side.
+#[derive(Debug)]
+pub(crate) struct LocalClients {
+    cache: ClientCache<()>,
+    tap_mac: Option<Mac>,
+}
+
+/// What a frame from the radio says about its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FromRadio {
+    /// Not one of ours.
+    Stranger,
+    /// One of ours that has just spoken here: the frame is its own, coming back.
+    Reflection,
+    /// One of ours that has moved to the other side; it was forgotten.
+    Moved,
+}
+
+impl LocalClients {
+    pub(crate) fn new(tap_mac: Option<Mac>, seed: u64) -> Self {
+        Self { cache: ClientCache::new(CLIENTS_MAX, AGE_MAX, seed), tap_mac }
+    }
+
+    /// A client spoke on the TAP. Returns whether the set changed, and how many were evicted for it.
+    pub(crate) fn learn(&mut self, now: Timestamp, inner: &Inner) -> (bool, u64) {
+        let (learnt, evicted) = self.cache.learn(now, client(inner.vlan, inner.source), ());
+        (learnt == Learnt::New, evicted)
+    }
+
+    /// The frame is for somebody on the TAP side already.
+    pub(crate) fn is_local(&self, now: Timestamp, inner: &Inner) -> bool {
+        self.cache.owner(now, client(inner.vlan, inner.destination)).is_some()
+    }
+
+    /// A frame with this sender came from the radio.
+    pub(crate) fn hear_from_radio(&mut self, now: Timestamp, inner: &Inner) -> FromRadio {
+        if Some(inner.source) == self.tap_mac {
+            return FromRadio::Reflection;
+        }
+        let client = client(inner.vlan, inner.source);
+        match self.cache.last_used(client) {
+            None => FromRadio::Stranger,
+            Some(used) if now.since(used) < REFLECTION_FOR => FromRadio::Reflection,
+            Some(_) => {
+                self.cache.forget(client);
+                FromRadio::Moved
+            }
+        }
+    }
+
+    /// Forgets what is too old; whether anything was.
+    pub(crate) fn expire(&mut self, now: Timestamp) -> bool {
+        self.cache.expire(now) > 0
+    }
+
+    /// The set to announce: everybody on the TAP side, and the TAP itself.
+    pub(crate) fn announced(&self) -> Vec<Client> {
+        let mut clients = self.cache.clients_of(());
+        if let Some(own) = self.tap_mac.map(|mac| client(0, mac))
+            && let Err(at) = clients.binary_search(&own)
+        {
+            clients.insert(at, own);
+        }
+        clients
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAMERA: Mac = Mac([2, 0, 0, 0, 0, 7]);
+    const TAP: Mac = Mac([2, 0, 0, 0, 0, 1]);
+
+    fn from(source: Mac) -> Inner {
+        Inner { destination: Mac::BROADCAST, source, vlan: 0, ethertype: 0x0800 }
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn the_tap_itself_is_announced_before_anybody_speaks() {
+        let mut clients = LocalClients::new(Some(TAP), 1);
+        assert_eq!(clients.announced(), [client(0, TAP)]);
+        assert_eq!(clients.learn(at(0), &from(CAMERA)), (true, 0));
+        assert_eq!(clients.learn(at(0), &from(CAMERA)), (false, 0));
+        assert_eq!(clients.announced(), [client(0, TAP), client(0, CAMERA)]);
+    }
+
+    #[test]
+    fn a_frame_of_our_own_coming_back_is_told_from_a_client_that_moved() {
+        let mut clients = LocalClients::new(None, 1);
+        clients.learn(at(10), &from(CAMERA));
+        assert_eq!(clients.hear_from_radio(at(10), &from(CAMERA)), FromRadio::Reflection);
+        assert_eq!(clients.hear_from_radio(at(12), &from(CAMERA)), FromRadio::Moved);
+        assert_eq!(clients.hear_from_radio(at(12), &from(CAMERA)), FromRadio::Stranger);
+        assert_eq!(clients.announced(), []);
+    }
+}

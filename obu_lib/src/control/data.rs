@@ -1,0 +1,224 @@
+//! Where clients' frames go: from the TAP up, from above to the TAP, and past us for others.
+
+use node_lib::control::inner::Inner;
+use node_lib::control::node::Replies;
+use node_lib::control::radio::HOP_LIMIT;
+use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::{Mac, NodeId, Timestamp};
+
+use super::clients::FromRadio;
+use super::node::Obu;
+
+impl Obu {
+    /// A client's frame goes to the RSU we are attached to.
+    pub(super) fn take_from_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        let Some(inner) = Inner::parse(frame) else {
+            self.core.counters.drop_inner += 1;
+            return;
+        };
+        let (changed, evicted) = self.clients.learn(now, &inner);
+        self.core.counters.evicted += evicted;
+        if changed {
+            self.registration.note_clients_changed(now);
+            self.wake_at(self.registration.deadline());
+        }
+        if !inner.destination.is_group() && self.clients.is_local(now, &inner) {
+            // The bridge beside us flooded a frame that is for its own side.
+            self.core.counters.drop_reflected += 1;
+            return;
+        }
+        let Some(attached) = self.attached else {
+            self.core.counters.drop_no_route += 1;
+            return;
+        };
+        self.seq.0 = self.seq.0.wrapping_add(1);
+        let data = ToUpstream {
+            destination: attached.rsu,
+            source: self.core.id(),
+            hop_limit: HOP_LIMIT,
+            boot: self.boot_byte(),
+            seq: self.seq,
+            payload: frame,
+        };
+        if self.core.radio.data(attached.upstream, data, out, &mut self.core.counters) {
+            self.core.counters.tap_to_wire += 1;
+            self.note_sent(now, attached.rsu);
+        }
+    }
+
+    /// Another node's frame on its way up: passed to our upstream for that RSU.
+    pub(super) fn relay_up(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        data: &ToUpstream<'_>,
+        out: &mut Replies,
+    ) {
+        let us = self.core.id();
+        if data.source == us || data.destination == us {
+            self.core.counters.drop_reflected += 1;
+            return;
+        }
+        let Some(hop_limit) = data.hop_limit.checked_sub(1) else {
+            self.core.counters.drop_hop_limit += 1;
+            return;
+        };
+        let Some(to) = self.upstream_for_others(now, data.destination, from, out) else { return };
+        let relayed = ToUpstream { hop_limit, ..*data };
+        if self.core.radio.data(to, relayed, out, &mut self.core.counters) {
+            self.core.counters.relayed += 1;
+            self.note_sent(now, data.destination);
+        }
+    }
+
+    /// Where to pass what `from` sends through us to `rsu`. When there is no way, it is told so.
+    pub(super) fn upstream_for_others(
+        &mut self,
+        now: Timestamp,
+        rsu: NodeId,
+        from: Mac,
+        out: &mut Replies,
+    ) -> Option<Mac> {
+        let Some(route) = self.routes.get_mut(&rsu) else {
+            self.core.counters.drop_no_route += 1;
+            return None;
+        };
+        if route.is_quiet(&self.core, now) {
+            self.core.counters.drop_quiet += 1;
+            return None;
+        }
+        match route.parent() {
+            Some(parent) if parent != from => {
+                route.note_child(now);
+                Some(parent)
+            }
+            _ => {
+                self.core.counters.drop_no_route += 1;
+                if self.complaints.take(now) {
+                    route.say_withdrawal(&mut self.core, from, out);
+                } else {
+                    self.core.counters.drop_rate_limit += 1;
+                }
+                None
+            }
+        }
+    }
+
+    /// A frame from an RSU: for us, for an OBU behind us, or for all.
+    pub(super) fn take_from_above(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        data: &ToDownstream<'_>,
+        out: &mut Replies,
+    ) {
+        match data.destination {
+            Destination::Node(obu) if obu == self.core.id() => {
+                if self.is_new(now, data) {
+                    self.deliver(now, data.payload, out);
+                }
+            }
+            Destination::Node(obu) => self.relay_down(now, from, obu, data, out),
+            Destination::AllExcept(except) => self.flood(now, from, except, data, out),
+        }
+    }
+
+    fn is_new(&mut self, now: Timestamp, data: &ToDownstream<'_>) -> bool {
+        let is_new = self.duplicates.accept(now, data.source, data.boot, data.seq);
+        if !is_new {
+            self.core.counters.drop_duplicate += 1;
+        }
+        is_new
+    }
+
+    fn relay_down(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        obu: NodeId,
+        data: &ToDownstream<'_>,
+        out: &mut Replies,
+    ) {
+        let Some(hop_limit) = data.hop_limit.checked_sub(1) else {
+            self.core.counters.drop_hop_limit += 1;
+            return;
+        };
+        match self.downstream.path(now, obu) {
+            Some(path) if path.next != from => {
+                let relayed = ToDownstream { hop_limit, ..*data };
+                if self.core.radio.data(path.next, relayed, out, &mut self.core.counters) {
+                    self.core.counters.relayed += 1;
+                }
+            }
+            _ => self.core.counters.drop_no_route += 1,
+        }
+    }
+
+    /// Everybody attached to the RSU gets a flood once; each relay passes it on once, if somebody
+    /// is behind it.
+    fn flood(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        except: NodeId,
+        data: &ToDownstream<'_>,
+        out: &mut Replies,
+    ) {
+        if !self.is_new(now, data) {
+            return;
+        }
+        let is_our_rsu = self.attached.is_some_and(|attached| attached.rsu == data.source);
+        if is_our_rsu && except != self.core.id() {
+            self.deliver(now, data.payload, out);
+        }
+        let mut next_hops = self
+            .downstream
+            .attached_to(now, data.source)
+            .filter(|(obu, path)| *obu != except && path.next != from)
+            .map(|(_, path)| path.next);
+        let Some(first) = next_hops.next() else { return };
+        // One frame over the radio, however many are behind us; to one alone it goes by unicast,
+        // which a radio repeats when it is not acknowledged.
+        let to = if next_hops.any(|next| next != first) { Mac::BROADCAST } else { first };
+        drop(next_hops);
+        let Some(hop_limit) = data.hop_limit.checked_sub(1) else {
+            self.core.counters.drop_hop_limit += 1;
+            return;
+        };
+        let relayed = ToDownstream { hop_limit, ..*data };
+        if self.core.radio.data(to, relayed, out, &mut self.core.counters) {
+            self.core.counters.flood_relayed += 1;
+        }
+    }
+
+    fn deliver(&mut self, now: Timestamp, payload: &[u8], out: &mut Replies) {
+        let Some(inner) = Inner::parse(payload) else {
+            self.core.counters.drop_inner += 1;
+            return;
+        };
+        match self.clients.hear_from_radio(now, &inner) {
+            FromRadio::Reflection => {
+                self.core.counters.drop_reflected += 1;
+                return;
+            }
+            FromRadio::Moved => {
+                self.registration.note_clients_changed(now);
+                self.wake_at(self.registration.deadline());
+            }
+            FromRadio::Stranger => {}
+        }
+        self.core.counters.wire_to_tap += 1;
+        out.tap(|flat| flat.extend_from_slice(payload));
+    }
+
+    fn note_sent(&mut self, now: Timestamp, rsu: NodeId) {
+        if let Some(route) = self.routes.get_mut(&rsu) {
+            route.note_sent(now);
+            self.wake_by_route(now, rsu);
+        }
+    }
+
+    fn boot_byte(&self) -> u8 {
+        self.core.radio.boot.0.to_be_bytes()[3]
+    }
+}

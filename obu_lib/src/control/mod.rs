@@ -1,0 +1,20 @@
+//! The OBU's state machine.
+//!
+//! | part | what it decides |
+//! |---|---|
+//! | `node` | what is heard and when to act; which RSU |
+//! | `route` | through whom to one RSU, and when that changes |
+//! | `solicitation` | asking and answering for a way between heartbeats |
+//! | `registration` | telling the RSU where we are and who is behind us |
+//! | `clients` | who is behind our TAP |
+//! | `data` | where clients' frames go |
+//! | `timing` | every time these depend on |
+
+mod clients;
+mod core;
+mod data;
+pub(crate) mod node;
+mod registration;
+mod route;
+mod solicitation;
+mod timing;

@@ -1,0 +1,303 @@
+//! Telling the RSU where we are and who is behind our TAP: announcements until acknowledged after
+//! every change, a reply with a digest about once a second.
+
+use std::time::Duration;
+
+use node_lib::control::event::Event;
+use node_lib::control::node::Replies;
+use node_lib::control::radio::HOP_LIMIT;
+use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
+use node_lib::messages::control::announcement::{
+    self, Announcement, Client, Clients, client_digest,
+};
+use node_lib::messages::control::heartbeat::HeartbeatReply;
+use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
+
+use super::core::Core;
+
+/// First repetition of an unacknowledged announcement; each further one waits twice as long …
+const REPEAT_FIRST: Duration = Duration::from_millis(20);
+
+/// … up to this …
+const REPEAT_MAX: Duration = Duration::from_millis(320);
+
+/// … and after so many the digest in the periodic reply has to heal it.
+const ATTEMPTS_MAX: u32 = 12;
+
+/// A new client is announced after this, so that a burst of new ones needs one announcement.
+const GATHER_FOR: Duration = Duration::from_millis(50);
+
+/// An announcement not yet acknowledged in all its parts.
+#[derive(Debug)]
+struct Pending {
+    acked: Vec<bool>,
+    attempts: u32,
+    next: Timestamp,
+    wait: Duration,
+}
+
+/// What the RSU must know of us.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    epoch: u32,
+    /// Order of our replies and announcements; relays learn the way back from it.
+    order: Order,
+    clients: Vec<Client>,
+    digest: u32,
+    /// Encoded client groups, one entry per announcement frame.
+    parts: Vec<Vec<u8>>,
+    pending: Option<Pending>,
+    clients_changed: Option<Timestamp>,
+    reply_at: Timestamp,
+    /// The heartbeat to answer, and when it came.
+    heard: Option<(Seq, Timestamp)>,
+}
+
+impl Registration {
+    pub(crate) fn new(core: &Core, now: Timestamp) -> Self {
+        let mut registration = Self {
+            epoch: 0,
+            order: Order { boot: core.radio.boot, seq: Seq(0) },
+            clients: Vec::new(),
+            digest: 0,
+            parts: Vec::new(),
+            pending: None,
+            clients_changed: None,
+            reply_at: now,
+            heard: None,
+        };
+        registration.set_clients(Vec::new(), core.radio.mtu);
+        registration
+    }
+
+    /// The set behind our TAP is now this. It is announced shortly.
+    pub(crate) fn set_clients(&mut self, sorted: Vec<Client>, mtu: usize) {
+        self.digest = client_digest(&sorted);
+        self.parts = split_into_parts(&sorted, mtu);
+        self.clients = sorted;
+    }
+
+    /// A client came or went.
+    pub(crate) fn note_clients_changed(&mut self, now: Timestamp) {
+        self.clients_changed.get_or_insert(now);
+    }
+
+    /// The client set must be read again now.
+    pub(crate) fn wants_clients(&mut self, now: Timestamp) -> bool {
+        let due = self.clients_changed.is_some_and(|at| now.since(at) >= GATHER_FOR);
+        if due {
+            self.clients_changed = None;
+        }
+        due
+    }
+
+    pub(crate) fn note_heartbeat(&mut self, now: Timestamp, seq: Seq) {
+        self.heard = Some((seq, now));
+    }
+
+    /// We are attached anew: whoever has the highest epoch owns our clients.
+    pub(crate) fn begin(&mut self, core: &mut Core, now: Timestamp, reply_every: Duration) {
+        self.epoch = self.epoch.saturating_add(1);
+        self.announce(now);
+        self.reply_at = now + core.random.jitter(reply_every, 25);
+    }
+
+    /// No longer attached.
+    pub(crate) fn end(&mut self) {
+        self.pending = None;
+        self.heard = None;
+    }
+
+    /// Announces the present set until it is acknowledged.
+    pub(crate) fn announce(&mut self, now: Timestamp) {
+        self.pending = Some(Pending {
+            acked: vec![false; self.parts.len()],
+            attempts: 0,
+            next: now,
+            wait: REPEAT_FIRST,
+        });
+    }
+
+    /// Sends what is due, through `upstream` to `rsu`.
+    pub(crate) fn drive(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        rsu: NodeId,
+        upstream: Mac,
+        reply_every: Duration,
+        out: &mut Replies,
+    ) {
+        self.announce_if_due(core, now, rsu, upstream, out);
+        if now >= self.reply_at {
+            self.reply_at = now + core.random.jitter(reply_every, 25);
+            self.reply(core, now, rsu, upstream, false, out);
+        }
+    }
+
+    fn announce_if_due(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        rsu: NodeId,
+        upstream: Mac,
+        out: &mut Replies,
+    ) {
+        let Some(pending) = self.pending.as_mut().filter(|pending| now >= pending.next) else {
+            return;
+        };
+        if pending.attempts >= ATTEMPTS_MAX {
+            self.pending = None;
+            return;
+        }
+        pending.attempts += 1;
+        pending.next = now + core.random.jitter(pending.wait, 25);
+        pending.wait = (pending.wait * 2).min(REPEAT_MAX);
+        let count = u8::try_from(self.parts.len()).unwrap_or(u8::MAX);
+        for (part, (groups, acked)) in (0u8..).zip(self.parts.iter().zip(&pending.acked)) {
+            if *acked {
+                continue;
+            }
+            self.order = self.order.next();
+            let Ok(clients) = Clients::parse(groups) else { continue };
+            let announcement = Announcement {
+                rsu,
+                origin: core.radio.id,
+                order: self.order,
+                epoch: self.epoch,
+                hop_limit: HOP_LIMIT,
+                hops: 0,
+                part,
+                parts: count,
+                digest: self.digest,
+                clients,
+            };
+            core.radio.control(upstream, announcement, out, &mut core.counters);
+        }
+    }
+
+    /// Answers the last heartbeat: renews the way back, and lets the RSU compare client sets.
+    pub(crate) fn reply(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        rsu: NodeId,
+        upstream: Mac,
+        goodbye: bool,
+        out: &mut Replies,
+    ) {
+        self.order = self.order.next();
+        let (answers, held) =
+            self.heard.map_or((Seq(0), Duration::ZERO), |(seq, at)| (seq, now - at));
+        let reply = HeartbeatReply {
+            rsu,
+            origin: core.radio.id,
+            order: self.order,
+            answers,
+            hop_limit: HOP_LIMIT,
+            hops: 0,
+            held_100us: u16::try_from(held.as_micros() / 100).unwrap_or(u16::MAX),
+            epoch: self.epoch,
+            digest: self.digest,
+            clients: u16::try_from(self.clients.len()).unwrap_or(u16::MAX),
+            goodbye,
+        };
+        core.radio.control(upstream, reply, out, &mut core.counters);
+    }
+
+    /// The RSU answered an announcement, or asks for one.
+    pub(crate) fn handle_ack(&mut self, core: &mut Core, now: Timestamp, ack: &AnnouncementAck) {
+        match ack.status {
+            AckStatus::Accepted if ack.epoch == self.epoch && ack.digest == self.digest => {
+                let Some(pending) = &mut self.pending else { return };
+                if let Some(acked) = pending.acked.get_mut(usize::from(ack.part)) {
+                    *acked = true;
+                }
+                if pending.acked.iter().all(|acked| *acked) {
+                    let attempts = pending.attempts;
+                    self.pending = None;
+                    core.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
+                }
+            }
+            // An answer to an older announcement of ours.
+            AckStatus::Accepted => {}
+            AckStatus::StaleEpoch if ack.epoch >= self.epoch => {
+                // From before our restart, most likely: jump above it.
+                self.epoch = ack.epoch.saturating_add(1);
+                self.announce(now);
+            }
+            AckStatus::StaleEpoch => {}
+            AckStatus::SendAll => {
+                if self.pending.is_none() {
+                    self.announce(now);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Timestamp {
+        let mut next = self.reply_at;
+        if let Some(pending) = &self.pending {
+            next = next.min(pending.next);
+        }
+        if let Some(at) = self.clients_changed {
+            next = next.min(at + GATHER_FOR);
+        }
+        next
+    }
+}
+
+/// Encodes the set in as few frames as the radio's MTU allows; an empty set is one empty frame.
+fn split_into_parts(sorted: &[Client], mtu: usize) -> Vec<Vec<u8>> {
+    let room = mtu.saturating_sub(announcement::HEADER_LEN);
+    let mut parts = Vec::new();
+    let mut rest = sorted;
+    loop {
+        let (part, after) = rest.split_at(Clients::fitting(rest, room).min(rest.len()));
+        let mut groups = Vec::new();
+        Clients::encode(part, &mut groups);
+        parts.push(groups);
+        // A radio too small for a single client ends this as well.
+        if after.is_empty() || after.len() == rest.len() || parts.len() >= usize::from(u8::MAX) {
+            return parts;
+        }
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clients(count: u16, vlan: impl Fn(u16) -> u16) -> Vec<Client> {
+        let mut clients: Vec<_> = (0..count)
+            .map(|n| {
+                let [high, low] = n.to_be_bytes();
+                Client { vlan: vlan(n), mac: Mac([2, 0, 0, 0, high, low]) }
+            })
+            .collect();
+        clients.sort_unstable();
+        clients
+    }
+
+    #[test]
+    fn two_hundred_and_thirty_clients_fit_one_frame() {
+        assert_eq!(split_into_parts(&clients(230, |_| 0), 1500).len(), 1);
+        assert_eq!(split_into_parts(&clients(231, |_| 0), 1500).len(), 2);
+        assert_eq!(split_into_parts(&[], 1500).len(), 1);
+    }
+
+    #[test]
+    fn no_part_is_larger_than_the_radio_carries_and_none_is_lost() {
+        for mtu in [100, 576, 1500] {
+            let all = clients(400, |n| n % 50);
+            let parts = split_into_parts(&all, mtu);
+            assert!(parts.iter().all(|part| part.len() + announcement::HEADER_LEN <= mtu));
+            let read: Vec<_> = parts
+                .iter()
+                .flat_map(|p| Clients::parse(p).unwrap().iter().collect::<Vec<_>>())
+                .collect();
+            assert_eq!(read, all);
+        }
+    }
+}

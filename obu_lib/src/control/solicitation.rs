@@ -1,0 +1,123 @@
+//! Asking the neighbourhood for a way without waiting for the next heartbeat, and answering.
+//!
+//! A node without a way broadcasts a probe that names no RSU. Neighbours with a way answer by
+//! broadcast after a short random wait, unless two others did before: the answer also serves
+//! everybody else in earshot, and a crowd does not answer all at once.
+
+use std::time::Duration;
+
+use node_lib::{NodeId, Timestamp};
+
+use super::core::Core;
+
+/// The first questions follow each other this fast: a vehicle that starts beside an RSU must not
+/// wait …
+const FAST_EVERY: Duration = Duration::from_millis(25);
+const FAST_TIMES: u32 = 8;
+
+/// … the next ones are slower …
+const SLOW_EVERY: Duration = Duration::from_millis(100);
+const SLOW_TIMES: u32 = 24;
+
+/// … and a vehicle alone on the road hardly speaks.
+const IDLE_EVERY: Duration = Duration::from_secs(1);
+
+/// Questions of ours that may still be answered.
+const NONCES_MAX: usize = 4;
+
+/// Answers wait a random time from 1 ms up to this …
+const ANSWER_WITHIN: Duration = Duration::from_millis(6);
+
+/// … and are not sent when so many others answered before.
+const ANSWERS_ENOUGH: u32 = 2;
+
+/// Answers waiting at once; a node asked more often than that is not needed by the rest.
+const WAITING_MAX: usize = 16;
+
+#[derive(Debug)]
+struct Waiting {
+    asker: NodeId,
+    nonce: u32,
+    at: Timestamp,
+    others: u32,
+}
+
+/// Our questions, and others' questions waiting for our answer.
+#[derive(Debug, Default)]
+pub(crate) struct Solicitation {
+    asked: u32,
+    ask_at: Timestamp,
+    nonces: Vec<u32>,
+    waiting: Vec<Waiting>,
+}
+
+impl Solicitation {
+    /// We have no way (any more): ask soon and often.
+    pub(crate) fn begin(&mut self, core: &mut Core, now: Timestamp) {
+        self.asked = 0;
+        self.ask_at = now + core.random.up_to(Duration::from_millis(2));
+    }
+
+    /// The nonce of the question to ask now, if one is due.
+    pub(crate) fn question(&mut self, core: &mut Core, now: Timestamp) -> Option<u32> {
+        if now < self.ask_at {
+            return None;
+        }
+        let wait = match self.asked {
+            0..FAST_TIMES => FAST_EVERY,
+            FAST_TIMES..SLOW_TIMES => SLOW_EVERY,
+            _ => IDLE_EVERY,
+        };
+        self.asked = self.asked.saturating_add(1);
+        self.ask_at = now + core.random.jitter(wait, 25);
+        let nonce = core.random.number();
+        if self.nonces.len() >= NONCES_MAX {
+            self.nonces.remove(0);
+        }
+        self.nonces.push(nonce);
+        Some(nonce)
+    }
+
+    /// The answer is to a question of ours, so its sender hears us.
+    pub(crate) fn is_ours(&self, nonce: u32) -> bool {
+        self.nonces.contains(&nonce)
+    }
+
+    /// Somebody asks everybody.
+    pub(crate) fn hear_question(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        asker: NodeId,
+        nonce: u32,
+    ) {
+        if self.waiting.len() >= WAITING_MAX || self.waiting.iter().any(|w| w.asker == asker) {
+            core.counters.drop_rate_limit += 1;
+            return;
+        }
+        let at = now + Duration::from_millis(1) + core.random.up_to(ANSWER_WITHIN);
+        self.waiting.push(Waiting { asker, nonce, at, others: 0 });
+    }
+
+    /// Somebody else answered.
+    pub(crate) fn hear_answer(&mut self, asker: NodeId, nonce: u32) {
+        for waiting in &mut self.waiting {
+            if waiting.asker == asker && waiting.nonce == nonce {
+                waiting.others += 1;
+            }
+        }
+        self.waiting.retain(|waiting| waiting.others < ANSWERS_ENOUGH);
+    }
+
+    /// The next question to answer now.
+    pub(crate) fn due_answer(&mut self, now: Timestamp) -> Option<(NodeId, u32)> {
+        let at = self.waiting.iter().position(|waiting| now >= waiting.at)?;
+        let waiting = self.waiting.remove(at);
+        Some((waiting.asker, waiting.nonce))
+    }
+
+    pub(crate) fn deadline(&self, is_attached: bool) -> Option<Timestamp> {
+        let ask = (!is_attached).then_some(self.ask_at);
+        self.waiting.iter().map(|waiting| waiting.at).chain(ask).min()
+    }
+}

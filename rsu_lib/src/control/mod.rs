@@ -1,0 +1,15 @@
+//! The RSU's state machine.
+//!
+//! | part | what it decides |
+//! |---|---|
+//! | `node` | what is heard and when to act |
+//! | `obus` | which OBUs are attached, and whether we know their clients |
+//! | `clients` | behind which port each client is |
+//! | `data` | where clients' frames go |
+//! | `wired` | telling the LAN's switches where clients are |
+
+mod clients;
+mod data;
+pub(crate) mod node;
+mod obus;
+mod wired;

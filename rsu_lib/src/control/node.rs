@@ -1,0 +1,499 @@
+//! The RSU: what it hears, what it does when time passes.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use node_lib::control::client_cache::{ClientCache, Learnt};
+use node_lib::control::counters::Counters;
+use node_lib::control::downstream::{Downstream, Path};
+use node_lib::control::duplicates::Duplicates;
+use node_lib::control::event::{Event, Events};
+use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::control::radio::{HOP_LIMIT, Radio};
+use node_lib::control::random::Random;
+use node_lib::control::token_bucket::TokenBucket;
+use node_lib::messages::Cost;
+use node_lib::messages::control::Control;
+use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
+use node_lib::messages::control::announcement::{Announcement, Client};
+use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::withdrawal::Withdrawal;
+use node_lib::messages::data::Data;
+use node_lib::messages::packet_type::PacketType;
+use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
+
+use super::clients::{AGE_MAX, CLIENTS_MAX, HEARD_LATELY, Port};
+use super::obus::{Claim, Obus};
+use super::wired::WiredAnnouncements;
+use crate::Config;
+
+/// Frames for unknown clients that may go over the radio: 100 a second, 200 at once.
+const FLOODS: TokenBucket = TokenBucket::new(200, Duration::from_millis(10));
+
+/// "Announce yourself" is said to strangers at most 100 times a second.
+const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
+
+/// Probes are answered at most 1,000 times a second.
+const ANSWERS: TokenBucket = TokenBucket::new(128, Duration::from_millis(1));
+
+/// Tables are looked through for old entries this often.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
+
+/// Heartbeats come up to so many per cent earlier or later, so that RSUs do not fall into step.
+const JITTER_PERCENT: u32 = 10;
+
+/// A goodbye is said this often, because nobody acknowledges it …
+const GOODBYES: u8 = 3;
+
+/// … and this far apart.
+const GOODBYE_EVERY: Duration = Duration::from_millis(15);
+
+/// How long an RSU keeps forwarding after its goodbye.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// Heartbeats whose sending time is remembered, to measure round trips.
+const SENT_MAX: usize = 64;
+
+/// Control plane of one RSU. See the crate's documentation for its life.
+#[derive(Debug)]
+pub struct Rsu {
+    pub(super) radio: Radio,
+    pub(super) tap_mac: Option<Mac>,
+    period: Duration,
+    history: usize,
+    order: Order,
+    hello: u32,
+    heartbeat_at: Timestamp,
+    sent: VecDeque<(Seq, Timestamp)>,
+    pub(super) downstream: Downstream,
+    pub(super) obus: Obus,
+    pub(super) clients: ClientCache<Port>,
+    pub(super) wired: WiredAnnouncements,
+    pub(super) duplicates: Duplicates,
+    pub(super) seq: Seq,
+    pub(super) floods: TokenBucket,
+    pub(super) questions: TokenBucket,
+    answers: TokenBucket,
+    random: Random,
+    pub(super) counters: Counters,
+    events: Events,
+    link_is_up: bool,
+    is_leaving: bool,
+    goodbyes_left: u8,
+    goodbye_at: Timestamp,
+    tidy_at: Timestamp,
+    deadline: Timestamp,
+}
+
+impl Rsu {
+    /// An RSU that starts `now`.
+    pub fn new(config: Config, now: Timestamp) -> Self {
+        let mut random = Random::new(config.seed);
+        // Not at once: after a power cut many RSUs start together.
+        let heartbeat_at = now + random.up_to(config.hello_periodicity / 10);
+        Self {
+            radio: Radio {
+                id: config.id,
+                boot: config.boot,
+                mac: config.radio_mac,
+                ethertype: config.ethertype,
+                mtu: config.radio_mtu,
+            },
+            tap_mac: config.tap_mac,
+            period: config.hello_periodicity.max(Duration::from_millis(1)),
+            history: config.hello_history.clamp(1, SENT_MAX),
+            order: Order { boot: config.boot, seq: Seq(0) },
+            hello: 0,
+            heartbeat_at,
+            sent: VecDeque::new(),
+            downstream: Downstream::new(),
+            obus: Obus::default(),
+            clients: ClientCache::new(CLIENTS_MAX, AGE_MAX, config.seed),
+            wired: WiredAnnouncements::default(),
+            duplicates: Duplicates::new(),
+            seq: Seq(0),
+            floods: FLOODS,
+            questions: QUESTIONS,
+            answers: ANSWERS,
+            random,
+            counters: Counters::default(),
+            events: Events::default(),
+            link_is_up: true,
+            is_leaving: false,
+            goodbyes_left: 0,
+            goodbye_at: now,
+            tidy_at: now + TIDY_EVERY,
+            deadline: now,
+        }
+    }
+
+    /// OBUs attached, with the way to each and the smoothed round trip of heartbeat and reply.
+    pub fn attached(&self, now: Timestamp) -> Vec<(NodeId, Path, Option<Duration>)> {
+        let paths = self.downstream.attached_to(now, self.radio.id);
+        paths.map(|(obu, path)| (obu, path, self.obus.round_trip(obu))).collect()
+    }
+
+    /// Clients known behind `obu`.
+    pub fn clients_of(&self, obu: NodeId) -> Vec<Client> {
+        self.clients.clients_of(Port::Obu(obu))
+    }
+
+    fn event(&mut self, event: Event) {
+        self.counters.events_lost += self.events.push(event);
+    }
+
+    fn hear_heartbeat(&mut self, from: Mac, heartbeat: &Heartbeat) {
+        // Relays bring our own heartbeats back; only one that is newer than any of ours is news.
+        if heartbeat.rsu != self.radio.id || heartbeat.order <= self.order {
+            return;
+        }
+        // Another RSU with our id, or we were started with a lower boot count than before. OBUs
+        // would ignore us until they forget that order, so go above it.
+        self.event(Event::IdConflict { mac: from });
+        let boot = Boot(heartbeat.order.boot.0.saturating_add(1));
+        self.order = Order { boot, seq: Seq(0) };
+        self.radio.boot = boot;
+    }
+
+    fn hear_probe(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        was_for_all: bool,
+        probe: &Probe,
+        out: &mut Replies,
+    ) {
+        if was_for_all && (self.is_leaving || probe.rsu != NodeId::NONE) {
+            return;
+        }
+        if !self.answers.take(now) {
+            self.counters.drop_rate_limit += 1;
+            return;
+        }
+        let is_for_us = probe.rsu == NodeId::NONE || probe.rsu == self.radio.id;
+        let route = is_for_us.then(|| AnsweredRoute {
+            order: self.order,
+            interval_ms: self.interval_ms(),
+            hops: 0,
+            hop_limit: HOP_LIMIT,
+            cost: Cost::ZERO,
+            via: NodeId::NONE,
+        });
+        let rsu = if is_for_us { self.radio.id } else { probe.rsu };
+        let answer = ProbeAnswer {
+            sender: self.radio.id,
+            sender_boot: self.radio.boot,
+            asker: probe.sender,
+            nonce: probe.nonce,
+            rsu,
+            route,
+        };
+        // By broadcast, a question to all is answered for everybody in earshot.
+        let to = if was_for_all { Mac::BROADCAST } else { from };
+        self.radio.control(to, answer, out, &mut self.counters);
+    }
+
+    fn interval_ms(&self) -> u16 {
+        u16::try_from(self.period.as_millis()).unwrap_or(u16::MAX).max(1)
+    }
+
+    fn hear_reply(&mut self, now: Timestamp, from: Mac, reply: &HeartbeatReply, out: &mut Replies) {
+        let obu = reply.origin;
+        if reply.rsu != self.radio.id {
+            self.counters.drop_foreign += 1;
+            return;
+        }
+        if reply.goodbye {
+            self.detach(now, obu);
+            return;
+        }
+        self.learn_path(now, obu, from, reply.order, reply.hops);
+        if let Some((_, sent)) = self.sent.iter().find(|(seq, _)| *seq == reply.answers) {
+            let held = Duration::from_micros(u64::from(reply.held_100us) * 100);
+            self.obus.note_round_trip(obu, now.since(*sent).saturating_sub(held));
+        }
+        if self.obus.vouches(obu, reply.digest) {
+            self.clients.touch_owner(now, Port::Obu(obu));
+        }
+        if self.obus.must_ask(now, obu, reply.epoch, reply.digest) && self.questions.take(now) {
+            self.send_ack(now, obu, None, AckStatus::SendAll, 0, (0, 1), reply.digest, out);
+        }
+    }
+
+    fn learn_path(&mut self, now: Timestamp, obu: NodeId, next: Mac, order: Order, hops: u8) {
+        let hops = hops.saturating_add(1);
+        let path = Path { order, hops, next, rsu: self.radio.id, seen: now };
+        let (_, evicted) = self.downstream.learn(obu, path);
+        self.counters.evicted += evicted;
+    }
+
+    fn hear_announcement(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        announcement: &Announcement<'_>,
+        out: &mut Replies,
+    ) {
+        let Announcement { origin: obu, order, epoch, part, parts, digest, .. } = *announcement;
+        if announcement.rsu != self.radio.id || obu == self.radio.id {
+            self.counters.drop_foreign += 1;
+            return;
+        }
+        self.learn_path(now, obu, from, order, announcement.hops);
+        let was_attached = self.obus.contains(obu);
+        let (status, epoch, complete) = match self.obus.claim(announcement) {
+            Claim::Stale(higher) => (AckStatus::StaleEpoch, higher, None),
+            Claim::Accepted => (AckStatus::Accepted, epoch, None),
+            Claim::Complete(set) => (AckStatus::Accepted, epoch, Some(set)),
+        };
+        // Acknowledged first: the OBU waits, the LAN does not.
+        self.send_ack(now, obu, None, status, epoch, (part, parts), digest, out);
+        if status == AckStatus::Accepted {
+            for client in announcement.clients.iter() {
+                self.take_over(now, obu, client);
+            }
+        }
+        if let Some(set) = complete {
+            self.drop_clients_not_in(now, obu, &set);
+            if !was_attached {
+                self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
+            }
+        }
+    }
+
+    /// An announced client is behind `obu` from now on.
+    fn take_over(&mut self, now: Timestamp, obu: NodeId, client: Client) {
+        if let Some(Port::Obu(other)) = self.clients.owner(now, client) {
+            let heard = self.clients.last_used(client);
+            let is_alive_there = heard.is_some_and(|at| now.since(at) < HEARD_LATELY)
+                && self.downstream.path(now, other).is_some();
+            if other != obu && is_alive_there {
+                return;
+            }
+        }
+        let (learnt, evicted) = self.clients.learn(now, client, Port::Obu(obu));
+        self.counters.evicted += evicted;
+        if learnt != Learnt::Known {
+            self.wired.add(now, client);
+        }
+    }
+
+    /// What is announced is complete: others of this OBU that did not just speak are gone.
+    fn drop_clients_not_in(&mut self, now: Timestamp, obu: NodeId, set: &[Client]) {
+        for client in self.clients.clients_of(Port::Obu(obu)) {
+            let spoke = self.clients.last_used(client);
+            let spoke_lately = spoke.is_some_and(|at| now.since(at) < HEARD_LATELY);
+            if set.binary_search(&client).is_err() && !spoke_lately {
+                self.clients.forget(client);
+            }
+        }
+    }
+
+    /// Sends an acknowledgement down to `obu`: along the known path, or to `next_hop`.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    pub(super) fn send_ack(
+        &mut self,
+        now: Timestamp,
+        obu: NodeId,
+        next_hop: Option<Mac>,
+        status: AckStatus,
+        epoch: u32,
+        (part, parts): (u8, u8),
+        digest: u32,
+        out: &mut Replies,
+    ) {
+        let known = self.downstream.path(now, obu).map(|path| path.next);
+        let Some(to) = known.or(next_hop) else {
+            self.counters.drop_no_route += 1;
+            return;
+        };
+        let ack = AnnouncementAck {
+            destination: obu,
+            rsu: self.radio.id,
+            epoch,
+            hop_limit: HOP_LIMIT,
+            part,
+            parts,
+            status,
+            digest,
+        };
+        self.radio.control(to, ack, out, &mut self.counters);
+    }
+
+    fn detach(&mut self, now: Timestamp, obu: NodeId) {
+        self.downstream.retire(now, obu);
+        self.clients.forget_owner(Port::Obu(obu));
+        if self.obus.forget(obu) {
+            self.event(Event::ObuDetached { obu });
+        }
+    }
+
+    fn drive(&mut self, now: Timestamp, out: &mut Replies) {
+        if now >= self.tidy_at {
+            self.tidy(now);
+        }
+        self.send_heartbeat(now, out);
+        let clients = &self.clients;
+        let is_here = |client| matches!(clients.owner(now, client), Some(Port::Obu(_)));
+        self.wired.drive(now, is_here, out);
+        self.say_goodbye(now, out);
+        self.deadline = self.next_deadline(now);
+    }
+
+    fn tidy(&mut self, now: Timestamp) {
+        self.tidy_at = now + TIDY_EVERY;
+        self.clients.expire(now);
+        let silent: Vec<_> =
+            self.obus.ids().filter(|obu| self.downstream.path(now, *obu).is_none()).collect();
+        for obu in silent {
+            self.detach(now, obu);
+        }
+        self.downstream.expire(now);
+    }
+
+    fn send_heartbeat(&mut self, now: Timestamp, out: &mut Replies) {
+        if now < self.heartbeat_at || self.is_leaving {
+            return;
+        }
+        // Counted from when it was due, so that delays do not add up; but never two at once.
+        let due = self.heartbeat_at.max(now.before(self.period / 2));
+        self.heartbeat_at = due + self.random.jitter(self.period, JITTER_PERCENT);
+        if !self.link_is_up {
+            return;
+        }
+        self.order = self.order.next();
+        self.hello = self.hello.wrapping_add(1);
+        if self.sent.len() >= self.history {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((self.order.seq, now));
+        let heartbeat = Heartbeat {
+            rsu: self.radio.id,
+            order: self.order,
+            interval_ms: self.interval_ms(),
+            hop_limit: HOP_LIMIT,
+            hops: 0,
+            cost: Cost::ZERO,
+            sender: self.radio.id,
+            sender_boot: self.radio.boot,
+            hello: self.hello,
+            via: NodeId::NONE,
+        };
+        self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);
+    }
+
+    fn say_goodbye(&mut self, now: Timestamp, out: &mut Replies) {
+        if self.goodbyes_left == 0 || now < self.goodbye_at {
+            return;
+        }
+        self.goodbyes_left -= 1;
+        self.goodbye_at = now + GOODBYE_EVERY;
+        let goodbye = Withdrawal {
+            sender: self.radio.id,
+            sender_boot: self.radio.boot,
+            goodbye: true,
+            rsus: Default::default(),
+        };
+        self.radio.control(Mac::BROADCAST, goodbye, out, &mut self.counters);
+    }
+
+    fn next_deadline(&self, now: Timestamp) -> Timestamp {
+        let mut next = self.tidy_at;
+        if !self.is_leaving {
+            next = next.min(self.heartbeat_at);
+        }
+        if let Some(at) = self.wired.deadline() {
+            next = next.min(at);
+        }
+        if self.goodbyes_left > 0 {
+            next = next.min(self.goodbye_at);
+        }
+        next.max(now + Duration::from_micros(1))
+    }
+
+    /// Something on the data path needs attention earlier than planned.
+    pub(super) fn wake_at(&mut self, at: Timestamp) {
+        self.deadline = self.deadline.min(at);
+    }
+}
+
+impl Node for Rsu {
+    fn id(&self) -> NodeId {
+        self.radio.id
+    }
+
+    fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        let Some(message) = self.radio.parse(frame, &mut self.counters) else { return };
+        let from = message.from;
+        let was_for_all = message.to.is_group();
+        let control = match &message.packet {
+            PacketType::Data(Data::Upstream(data)) if !was_for_all => {
+                self.take_from_obu(now, from, data, out);
+                return;
+            }
+            PacketType::Data(_) => {
+                self.counters.drop_foreign += 1;
+                return;
+            }
+            PacketType::Control(control) => control,
+        };
+        self.counters.ctl_rx_frames += 1;
+        match control {
+            Control::Heartbeat(heartbeat) => self.hear_heartbeat(from, heartbeat),
+            Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
+            // OBUs say these to each other.
+            Control::ProbeAnswer(_) | Control::Withdrawal(_) => {}
+            // The rest has one addressee.
+            _ if was_for_all => self.counters.drop_foreign += 1,
+            Control::HeartbeatReply(reply) => self.hear_reply(now, from, reply, out),
+            Control::Announcement(a) => self.hear_announcement(now, from, a, out),
+            Control::AnnouncementAck(_) => self.counters.drop_foreign += 1,
+        }
+        self.drive(now, out);
+    }
+
+    fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.take_from_tap(now, frame, out);
+    }
+
+    fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {
+        match event {
+            LinkEvent::Up => {
+                self.link_is_up = true;
+                self.heartbeat_at = now;
+            }
+            LinkEvent::Down => self.link_is_up = false,
+            LinkEvent::AddressChanged(mac) => self.radio.mac = mac,
+            LinkEvent::MtuChanged(mtu) => self.radio.mtu = mtu,
+        }
+        self.drive(now, out);
+    }
+
+    fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
+        self.drive(now, out);
+    }
+
+    fn poll_timeout(&self) -> Option<Timestamp> {
+        Some(self.deadline)
+    }
+
+    fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies) {
+        self.is_leaving = true;
+        self.goodbyes_left = GOODBYES;
+        self.goodbye_at = now;
+        self.drive(now, out);
+    }
+
+    fn linger(&self) -> Duration {
+        LINGER
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+}

@@ -1,0 +1,148 @@
+//! One `obu` or `rsu` process in a namespace, its log and its end.
+
+use std::fs::OpenOptions;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::netns::Netns;
+use crate::wait::wait_until;
+
+/// A running daemon.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+/// One line of a daemon's JSON log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogEvent(Value);
+
+impl Daemon {
+    /// Starts `program` in `ns`; standard output and error are appended to `log`.
+    pub fn start(ns: &Netns, program: &Path, args: &[String], log: &Path) -> Result<Self> {
+        let out = OpenOptions::new().create(true).append(true).open(log)?;
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+        let child = ns
+            .run(|| Ok(command.spawn()?))
+            .with_context(|| format!("start {}", program.display()))?;
+        Ok(Self { child, log: log.to_owned() })
+    }
+
+    /// Sends a signal to this daemon only.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.child.id()).context("process id")?;
+        kill(Pid::from_raw(pid), signal).context("signal")
+    }
+
+    /// The exit status, once it has ended.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Waits for its end. Past `timeout` it is killed, and that is an error.
+    pub fn wait(&mut self, timeout: Duration) -> Result<ExitStatus> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if start.elapsed() > timeout {
+                self.child.kill()?;
+                self.child.wait()?;
+                bail!("the daemon did not end within {timeout:?} and was killed");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Asks for a goodbye and waits for it; anything but a clean exit is an error.
+    pub fn terminate(&mut self) -> Result<()> {
+        self.signal(Signal::SIGTERM)?;
+        let status = self.wait(EXIT_WITHIN)?;
+        if !status.success() {
+            bail!("after SIGTERM the daemon ended with {status}");
+        }
+        Ok(())
+    }
+
+    /// Ends it without a goodbye, as a crash or a power cut would.
+    pub fn kill(&mut self) -> Result<()> {
+        self.signal(Signal::SIGKILL)?;
+        let status = self.wait(EXIT_WITHIN)?;
+        if status.signal() != Some(Signal::SIGKILL as i32) {
+            bail!("the daemon had already ended: {status}");
+        }
+        Ok(())
+    }
+
+    /// Its log so far, also of earlier runs with the same log.
+    pub fn events(&self) -> Result<Vec<LogEvent>> {
+        read_events(&self.log)
+    }
+
+    /// Waits for an event with this message and, if given, this field.
+    pub fn wait_for_event(
+        &self,
+        message: &str,
+        timeout: Duration,
+        accept: impl Fn(&LogEvent) -> bool,
+    ) -> Result<LogEvent> {
+        let what = format!("\"{message}\" in {}", self.log.display());
+        wait_until(&what, timeout, || {
+            Ok(self.events()?.into_iter().find(|event| event.message() == message && accept(event)))
+        })
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How long a daemon may take from signal to exit.
+const EXIT_WITHIN: Duration = Duration::from_secs(3);
+
+impl LogEvent {
+    /// What happened.
+    pub fn message(&self) -> &str {
+        self.field("message").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A field of the event.
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.0.get("fields").unwrap_or(&self.0).get(name)
+    }
+
+    /// A field as text, whatever its JSON type; `"none"` when it is absent.
+    pub fn text(&self, name: &str) -> String {
+        match self.field(name) {
+            None | Some(Value::Null) => "none".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        }
+    }
+}
+
+/// The JSON lines of a log; anything else in it, such as a panic message, is not an event.
+pub fn read_events(log: &Path) -> Result<Vec<LogEvent>> {
+    let text = std::fs::read_to_string(log).with_context(|| log.display().to_string())?;
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).map(LogEvent).collect())
+}
+
+/// The end of a log, for a person to read.
+pub fn tail(log: &Path, lines: usize) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let all: Vec<&str> = text.lines().collect();
+    all.get(all.len().saturating_sub(lines)..).unwrap_or_default().join("\n")
+}

@@ -1,0 +1,5 @@
+//! demo
+/// Runs the demo.
+pub fn run() -> anyhow::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Interfaces of a [`Netns`], by rtnetlink.
+
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use futures_util::TryStreamExt;
+use node_lib::Mac;
+use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage,
+};
+use rtnetlink::packet_route::neighbour::NeighbourAttribute;
+use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec};
+
+use crate::netns::Netns;
+use crate::wait::wait_until;
+
+/// One end of a veth pair.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// Where it goes.
+    pub ns: &'a Netns,
+    /// Its name there.
+    pub name: &'a str,
+    /// Its address; the kernel invents one when absent.
+    pub mac: Option<Mac>,
+    /// Its MTU.
+    pub mtu: u32,
+}
+
+/// What the kernel says about an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkState {
+    /// Interface index.
+    pub index: u32,
+    /// Hardware address.
+    pub mac: Mac,
+    /// MTU.
+    pub mtu: u32,
+    /// Administratively up.
+    pub is_up: bool,
+    /// Index of the bridge it is a port of.
+    pub bridge: Option<u32>,
+}
+
+/// How long an interface that somebody else creates may take to appear.
+const APPEAR_WITHIN: Duration = Duration::from_secs(5);
+
+/// Creates a veth pair between two namespaces, both ends up.
+pub fn create_veth(a: VethEnd<'_>, b: VethEnd<'_>) -> Result<()> {
+    let end = |end: VethEnd<'_>| {
+        let builder = LinkMessageBuilder::<LinkUnspec>::new().name(end.name).mtu(end.mtu);
+        match end.mac {
+            Some(mac) => builder.address(mac.0.to_vec()),
+            None => builder,
+        }
+    };
+    let peer = end(b).setns_by_fd(b.ns.as_fd().as_raw_fd()).build();
+    let info = InfoData::Veth(InfoVeth::Peer(peer));
+    let mut message = end(a).build();
+    message.attributes.push(LinkAttribute::LinkInfo(vec![
+        rtnetlink::packet_route::link::LinkInfo::Kind(InfoKind::Veth),
+        rtnetlink::packet_route::link::LinkInfo::Data(info),
+    ]));
+    a.ns.netlink(async |handle| Ok(handle.link().add(message).execute().await?)).with_context(
+        || format!("veth {}:{} to {}:{}", a.ns.name(), a.name, b.ns.name(), b.name),
+    )?;
+    // An end can only come up once the other exists.
+    a.ns.set_up(a.name)?;
+    b.ns.set_up(b.name)
+}
+
+impl Netns {
+    /// Creates a bridge, up: no spanning tree, no multicast snooping (nobody queries here).
+    pub fn create_bridge(&self, name: &str, mac: Mac) -> Result<()> {
+        let message = LinkBridge::new(name)
+            .address(mac.0.to_vec())
+            .mcast_snooping(false)
+            .forward_delay(0)
+            .up()
+            .build();
+        self.netlink(async |handle| Ok(handle.link().add(message).execute().await?))
+            .with_context(|| format!("bridge {}:{name}", self.name()))
+    }
+
+    /// Sets an interface up.
+    pub fn set_up(&self, name: &str) -> Result<()> {
+        self.set(name, "up", LinkMessageBuilder::up)
+    }
+
+    /// Sets an interface down.
+    pub fn set_down(&self, name: &str) -> Result<()> {
+        self.set(name, "down", LinkMessageBuilder::down)
+    }
+
+    /// Sets the MTU of an interface.
+    pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<()> {
+        self.set(name, "mtu", |link| link.mtu(mtu))
+    }
+
+    /// Sets the hardware address of an interface.
+    pub fn set_mac(&self, name: &str, mac: Mac) -> Result<()> {
+        self.set(name, "address", |link| link.address(mac.0.to_vec()))
+    }
+
+    /// Makes an interface a port of a bridge.
+    pub fn enslave(&self, name: &str, bridge: &str) -> Result<()> {
+        let bridge = self.state(bridge)?.index;
+        self.set(name, "bridge", |link| link.controller(bridge))
+    }
+
+    /// Deletes an interface (of a veth pair: both ends).
+    pub fn delete(&self, name: &str) -> Result<()> {
+        let index = self.state(name)?.index;
+        self.netlink(async |handle| Ok(handle.link().del(index).execute().await?))
+            .with_context(|| format!("delete {}:{name}", self.name()))
+    }
+
+    /// Adds an address to an interface.
+    pub fn add_address(&self, name: &str, address: IpAddr, prefix_len: u8) -> Result<()> {
+        let index = self.state(name)?.index;
+        self.netlink(async |handle| {
+            Ok(handle.address().add(index, address, prefix_len).replace().execute().await?)
+        })
+        .with_context(|| format!("address {address}/{prefix_len} on {}:{name}", self.name()))
+    }
+
+    /// The state of an interface, or `None` when there is no such interface.
+    pub fn find(&self, name: &str) -> Result<Option<LinkState>> {
+        Ok(self.links()?.into_iter().find(|(have, _)| have == name).map(|(_, state)| state))
+    }
+
+    /// The state of an interface that must exist.
+    pub fn state(&self, name: &str) -> Result<LinkState> {
+        match self.find(name)? {
+            Some(state) => Ok(state),
+            None => bail!("{} has no interface {name}", self.name()),
+        }
+    }
+
+    /// Waits until a daemon has created an interface.
+    pub fn wait_for(&self, name: &str) -> Result<LinkState> {
+        let what = format!("interface {name} appears in {}", self.name());
+        wait_until(&what, APPEAR_WITHIN, || self.find(name))
+    }
+
+    /// The port behind which a bridge of this namespace knows `mac` (`bridge fdb show`).
+    pub fn bridge_port_of(&self, mac: Mac) -> Result<Option<String>> {
+        let links = self.links()?;
+        let entries = self.netlink(async |handle| {
+            let request = handle.neighbours().get().set_address_family(AddressFamily::Bridge);
+            Ok(request.execute().try_collect::<Vec<_>>().await?)
+        })?;
+        let port = entries.iter().find_map(|entry| {
+            let is_ours = entry
+                .attributes
+                .iter()
+                .any(|a| matches!(a, NeighbourAttribute::LinkLayerAddress(have) if *have == mac.0));
+            is_ours.then_some(entry.header.ifindex)
+        });
+        Ok(port.and_then(|port| {
+            links.into_iter().find(|(_, state)| state.index == port).map(|(name, _)| name)
+        }))
+    }
+
+    fn links(&self) -> Result<Vec<(String, LinkState)>> {
+        let links = self.netlink(async |handle| {
+            Ok(handle.link().get().execute().try_collect::<Vec<_>>().await?)
+        })?;
+        Ok(links.iter().map(parse_link).collect())
+    }
+
+    fn set(
+        &self,
+        name: &str,
+        what: &str,
+        change: impl FnOnce(LinkMessageBuilder<LinkUnspec>) -> LinkMessageBuilder<LinkUnspec>,
+    ) -> Result<()> {
+        let index = self.state(name)?.index;
+        let message = change(LinkMessageBuilder::<LinkUnspec>::new().index(index)).build();
+        self.netlink(async |handle| Ok(handle.link().set(message).execute().await?))
+            .with_context(|| format!("set {what} on {}:{name}", self.name()))
+    }
+
+    fn netlink<T: Send>(&self, work: impl AsyncFnOnce(Handle) -> Result<T> + Send) -> Result<T> {
+        self.run(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+            runtime.block_on(async {
+                let (connection, handle, _) = rtnetlink::new_connection()?;
+                let connection = tokio::spawn(connection);
+                let done = work(handle).await;
+                connection.abort();
+                done
+            })
+        })
+    }
+}
+
+fn parse_link(message: &LinkMessage) -> (String, LinkState) {
+    let mut name = String::new();
+    let mut state = LinkState {
+        index: message.header.index,
+        mac: Mac::ZERO,
+        mtu: 0,
+        is_up: message.header.flags.contains(LinkFlags::Up),
+        bridge: None,
+    };
+    for attribute in &message.attributes {
+        match attribute {
+            LinkAttribute::IfName(have) => name.clone_from(have),
+            LinkAttribute::Mtu(mtu) => state.mtu = *mtu,
+            LinkAttribute::Controller(bridge) => state.bridge = Some(*bridge),
+            LinkAttribute::Address(mac) => {
+                state.mac = mac.as_slice().try_into().map_or(Mac::ZERO, Mac);
+            }
+            _ => {}
+        }
+    }
+    (name, state)
+}

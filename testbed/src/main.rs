@@ -1,0 +1,67 @@
+//! `testbed`: the demo, and the radio medium the testbed runs as a process of its own.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use testbed::arena::{self, Entered};
+
+#[derive(Parser)]
+#[command(version, about)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show discovery, multi-hop traffic and fail-over with real daemons, in under a minute
+    Demo,
+    /// Say whether this machine can run the testbed, and what is missing
+    Check,
+    /// Keep an arena with a medium in it until interrupted
+    #[command(hide = true)]
+    Hold,
+    /// Carry frames between the radios in this namespace, told by JSON on standard input
+    #[command(hide = true)]
+    Medium {
+        /// Seed of everything random
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("testbed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    match Args::parse().command {
+        Command::Medium { seed } => testbed::medium::serve(seed)?,
+        Command::Check => {
+            arena::check()?;
+            println!("This machine can run the testbed.");
+        }
+        Command::Hold => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => {
+                let _medium = testbed::medium::Medium::start(&std::env::current_exe()?, 1)?;
+                println!("holding");
+                loop {
+                    std::thread::park();
+                }
+            }
+        },
+        Command::Demo => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::demo::run()?,
+        },
+    }
+    Ok(ExitCode::SUCCESS)
+}

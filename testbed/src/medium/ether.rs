@@ -1,0 +1,325 @@
+//! The medium without I/O: who hears whom, how well, and when a frame is due.
+//!
+//! Time is an argument and every direction of a link draws from its own generator, seeded from the
+//! medium's seed and the two names. So the same frames at the same times meet the same fate on
+//! every run, whatever happens on other links.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+
+use super::quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality};
+
+/// Frames on their way, over all links. Beyond, new ones are dropped and counted as overflow.
+const FLYING_MAX: usize = 16 * 1024;
+
+/// Who hears whom.
+#[derive(Debug)]
+pub struct Ether {
+    seed: u64,
+    /// By sender, then by receiver.
+    links: BTreeMap<String, BTreeMap<String, Link>>,
+    flying: BinaryHeap<Reverse<Flying>>,
+    /// Frames due at the same moment leave in the order they came.
+    sequence: u64,
+}
+
+#[derive(Debug)]
+struct Link {
+    quality: Quality,
+    counters: Counters,
+    random: Pcg32,
+    /// When a rate-limited link has sent what waits.
+    busy_until: Option<Instant>,
+    /// When the last frame in order is due: the next is not due earlier.
+    last_due: Option<Instant>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Flying {
+    due: Instant,
+    sequence: u64,
+    from: String,
+    to: String,
+    frame: Rc<[u8]>,
+}
+
+impl Ether {
+    /// An ether in which nobody hears anybody.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, links: BTreeMap::new(), flying: BinaryHeap::new(), sequence: 0 }
+    }
+
+    /// Lets `to` hear `from`, or changes how well it does. Frames on their way still arrive.
+    pub fn link(&mut self, from: &str, to: &str, quality: Quality) {
+        let seed = self.seed;
+        let receivers = self.links.entry(from.to_owned()).or_default();
+        let link = receivers.entry(to.to_owned()).or_insert_with(|| Link {
+            quality,
+            counters: Counters::default(),
+            random: Pcg32::seed_from_u64(seed ^ name_hash(from).rotate_left(17) ^ name_hash(to)),
+            busy_until: None,
+            last_due: None,
+        });
+        link.quality = quality;
+    }
+
+    /// What happened so far, by sender and receiver.
+    pub fn counters(&self) -> impl Iterator<Item = (&str, &str, Counters)> {
+        self.links.iter().flat_map(|(from, receivers)| {
+            receivers.iter().map(move |(to, link)| (from.as_str(), to.as_str(), link.counters))
+        })
+    }
+
+    /// `from` sends a frame. Calls `deliver` for what arrives at once; the rest waits for
+    /// [`Ether::handle_timeout`].
+    pub fn send(
+        &mut self,
+        now: Instant,
+        from: &str,
+        frame: &[u8],
+        deliver: &mut impl FnMut(&str, &[u8]),
+    ) {
+        let Some(receivers) = self.links.get_mut(from) else { return };
+        let mut shared: Option<Rc<[u8]>> = None;
+        for (to, link) in receivers {
+            let Some(fate) = link.decide(now, frame.len()) else { continue };
+            let mut harmed = None;
+            if let Some(bit) = fate.flipped_bit {
+                harmed = Some(flip(frame, bit));
+            }
+            for due in [Some(fate.due), fate.copy_due].into_iter().flatten() {
+                if due <= now {
+                    link.counters.forwarded += 1;
+                    deliver(to, harmed.as_deref().unwrap_or(frame));
+                } else if self.flying.len() >= FLYING_MAX {
+                    link.counters.overflow += 1;
+                } else {
+                    let frame = match &harmed {
+                        Some(harmed) => Rc::clone(harmed),
+                        None => Rc::clone(shared.get_or_insert_with(|| frame.into())),
+                    };
+                    let (from, to) = (from.to_owned(), to.clone());
+                    self.sequence += 1;
+                    let sequence = self.sequence;
+                    self.flying.push(Reverse(Flying { due, sequence, from, to, frame }));
+                }
+            }
+        }
+    }
+
+    /// When to call [`Ether::handle_timeout`]. Coming early is harmless.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.flying.peek().map(|Reverse(next)| next.due)
+    }
+
+    /// Delivers what is due.
+    pub fn handle_timeout(&mut self, now: Instant, deliver: &mut impl FnMut(&str, &[u8])) {
+        while self.flying.peek().is_some_and(|Reverse(next)| next.due <= now) {
+            let Some(Reverse(due)) = self.flying.pop() else { return };
+            if let Some(link) = self.links.get_mut(&due.from).and_then(|l| l.get_mut(&due.to)) {
+                link.counters.forwarded += 1;
+            }
+            deliver(&due.to, &due.frame);
+        }
+    }
+}
+
+/// What becomes of one frame on one link.
+struct Fate {
+    due: Instant,
+    copy_due: Option<Instant>,
+    flipped_bit: Option<u32>,
+}
+
+impl Link {
+    /// `None`: it does not arrive.
+    fn decide(&mut self, now: Instant, len: usize) -> Option<Fate> {
+        let quality = self.quality;
+        if self.chance(quality.loss) {
+            self.counters.lost += 1;
+            return None;
+        }
+        let Some(sent) = self.transmit(now, len as u64) else {
+            self.counters.overflow += 1;
+            return None;
+        };
+        let arrives = sent + quality.delay + self.part_of(quality.jitter);
+        let in_order = self.last_due.map_or(arrives, |last| arrives.max(last));
+        let due = if self.chance(quality.reorder) {
+            self.counters.reordered += 1;
+            in_order + HELD_BACK
+        } else {
+            self.last_due = Some(in_order);
+            in_order
+        };
+        let copy_due = self.chance(quality.duplicate).then_some(due);
+        self.counters.duplicated += u64::from(copy_due.is_some());
+        let flipped_bit = self.chance(quality.corrupt).then(|| self.random.next_u32());
+        self.counters.corrupted += u64::from(flipped_bit.is_some());
+        Some(Fate { due, copy_due, flipped_bit })
+    }
+
+    /// When the frame has left the sender; `None` when the queue is full.
+    fn transmit(&mut self, now: Instant, len: u64) -> Option<Instant> {
+        let Some(rate) = self.quality.rate_bps.filter(|rate| *rate > 0) else { return Some(now) };
+        let takes = |bytes: u64| {
+            Duration::from_nanos(bytes.saturating_mul(8_000_000_000).checked_div(rate).unwrap_or(0))
+        };
+        let free_at = self.busy_until.map_or(now, |busy| busy.max(now));
+        if free_at.saturating_duration_since(now) > takes(QUEUE_BYTES) {
+            return None;
+        }
+        let sent = free_at + takes(len);
+        self.busy_until = Some(sent);
+        Some(sent)
+    }
+
+    fn chance(&mut self, share: f64) -> bool {
+        // A clean link draws nothing, so that turning one fault on does not shift the others.
+        share > 0.0 && f64::from(self.random.next_u32()) < share * (f64::from(u32::MAX) + 1.0)
+    }
+
+    fn part_of(&mut self, limit: Duration) -> Duration {
+        if limit.is_zero() {
+            return limit;
+        }
+        limit.mul_f64(f64::from(self.random.next_u32()) / f64::from(u32::MAX))
+    }
+}
+
+fn flip(frame: &[u8], bit: u32) -> Rc<[u8]> {
+    let mut harmed = frame.to_vec();
+    let bit = bit as usize % (harmed.len() * 8).max(1);
+    if let Some(byte) = harmed.get_mut(bit / 8) {
+        *byte ^= 1 << (bit % 8);
+    }
+    harmed.into()
+}
+
+/// FNV-1a: the same on every machine, unlike the standard library's hashes.
+fn name_hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_who_hear_the_sender_receive() {
+        let mut ether = Ether::new(1);
+        ether.link("a", "b", Quality::default());
+        ether.link("c", "a", Quality::default());
+        assert_eq!(sent(&mut ether, Instant::now(), "a", 1), ["b"]);
+        assert_eq!(sent(&mut ether, Instant::now(), "b", 1), [""; 0]);
+        assert_eq!(sent(&mut ether, Instant::now(), "c", 1), ["a"]);
+    }
+
+    #[test]
+    fn a_cut_link_loses_everything_and_a_healed_one_nothing() {
+        let mut ether = Ether::new(1);
+        ether.link("a", "b", Quality::CUT);
+        assert_eq!(sent(&mut ether, Instant::now(), "a", 1000).len(), 0);
+        ether.link("a", "b", Quality::default());
+        assert_eq!(sent(&mut ether, Instant::now(), "a", 1000).len(), 1000);
+        assert_eq!(
+            counters(&ether),
+            Counters { forwarded: 1000, lost: 1000, ..Counters::default() }
+        );
+    }
+
+    #[test]
+    fn loss_is_the_share_asked_for_and_the_same_for_the_same_seed() {
+        let run = |seed| {
+            let mut ether = Ether::new(seed);
+            ether.link("a", "b", Quality::lossy(0.1));
+            sent(&mut ether, Instant::now(), "a", 10_000);
+            counters(&ether).lost
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+        assert!((900..1100).contains(&run(7)), "{}", run(7));
+    }
+
+    #[test]
+    fn delayed_frames_keep_their_order_whatever_the_jitter() {
+        let mut ether = Ether::new(1);
+        let ms = Duration::from_millis;
+        ether.link("a", "b", Quality { delay: ms(5), jitter: ms(20), ..Quality::default() });
+        let start = Instant::now();
+        for n in 0..50 {
+            ether.send(start + ms(n), "a", &[n as u8], &mut |_, _| panic!("not yet"));
+        }
+        let mut order = Vec::new();
+        ether.handle_timeout(start + ms(100), &mut |_, frame| order.push(frame[0]));
+        assert_eq!(order, (0..50).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn reordered_frames_come_after_later_ones() {
+        let mut ether = Ether::new(1);
+        ether.link("a", "b", Quality { reorder: 0.5, ..Quality::default() });
+        let mut order = Vec::new();
+        let now = Instant::now();
+        for n in 0..20 {
+            ether.send(now, "a", &[n], &mut |_, frame| order.push(frame[0]));
+        }
+        ether.handle_timeout(now + HELD_BACK, &mut |_, frame| order.push(frame[0]));
+        assert_eq!(order.len(), 20);
+        assert!(!order.is_sorted());
+    }
+
+    #[test]
+    fn duplicates_arrive_twice_and_harmed_frames_differ_in_one_bit() {
+        let mut ether = Ether::new(1);
+        ether.link("a", "b", Quality { duplicate: 1.0, corrupt: 1.0, ..Quality::default() });
+        let mut seen = Vec::new();
+        ether.send(Instant::now(), "a", &[0; 8], &mut |_, f| seen.push(f.to_vec()));
+        assert_eq!(seen.len(), 2);
+        for frame in seen {
+            assert_eq!(frame.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
+        }
+    }
+
+    #[test]
+    fn a_rate_limit_spaces_frames_and_bounds_its_queue() {
+        let mut ether = Ether::new(1);
+        ether.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
+        let now = Instant::now();
+        for _ in 0..100 {
+            ether.send(now, "a", &[0; 1000], &mut |_, _| panic!("takes a millisecond"));
+        }
+        let mut got = 0;
+        ether.handle_timeout(now + Duration::from_millis(10), &mut |_, _| got += 1);
+        assert_eq!(got, 10);
+        // 64 KiB wait, one more was admitted while the queue was just not full.
+        assert_eq!(counters(&ether).overflow, 100 - 66);
+    }
+
+    #[test]
+    fn the_medium_never_holds_more_than_its_bound() {
+        let mut ether = Ether::new(1);
+        ether.link("a", "b", Quality { delay: Duration::from_secs(1), ..Quality::default() });
+        assert_eq!(sent(&mut ether, Instant::now(), "a", FLYING_MAX + 5).len(), 0);
+        assert_eq!(counters(&ether).overflow, 5);
+    }
+
+    fn sent(ether: &mut Ether, now: Instant, from: &str, times: usize) -> Vec<String> {
+        let mut heard = Vec::new();
+        for _ in 0..times {
+            ether.send(now, from, &[1, 2, 3], &mut |to, _| heard.push(to.to_owned()));
+        }
+        heard
+    }
+
+    fn counters(ether: &Ether) -> Counters {
+        ether.counters().next().unwrap().2
+    }
+}

@@ -1,0 +1,146 @@
+//! The radio medium: a process between the radios of all nodes.
+//!
+//! Each radio is one end of a veth pair; the other end is in the medium's namespace. What a radio
+//! sends is delivered to every radio that hears it, whatever its destination address, as on air.
+//!
+//! The process ([`serve`]) is told what to do in JSON, one [`Request`] per line, and answers each
+//! with one [`Answer`]; [`Medium`] is the other side of that conversation.
+
+mod ether;
+mod quality;
+mod serve;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+pub use ether::Ether;
+pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality};
+pub use serve::serve;
+
+use crate::netns::Netns;
+
+/// What the medium can be told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Request {
+    /// A radio's far end appeared, perhaps again.
+    Attach {
+        /// The radio, and the name of the interface.
+        radio: String,
+    },
+    /// `to` hears `from` from now on, this well.
+    Link {
+        /// The sender.
+        from: String,
+        /// The receiver.
+        to: String,
+        /// What happens on the way.
+        quality: Quality,
+    },
+    /// Tell what happened so far.
+    Statistics,
+}
+
+/// What the medium says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// It cannot be done.
+    Failed(String),
+    /// One entry per direction of a link.
+    Statistics(Vec<LinkStatistics>),
+}
+
+/// What happened on one direction of one link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkStatistics {
+    /// The sender.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// What happened, in frames.
+    pub counters: Counters,
+}
+
+/// A running medium process and the namespace it works in.
+#[derive(Debug)]
+pub struct Medium {
+    ns: Netns,
+    child: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Medium {
+    /// Starts `testbed medium` in a namespace of its own.
+    pub fn start(program: &Path, seed: u64) -> Result<Self> {
+        let ns = Netns::create("medium")?;
+        let mut command = Command::new(program);
+        command.args(["medium", "--seed", &seed.to_string()]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = ns
+            .run(|| Ok(command.spawn()?))
+            .with_context(|| format!("start {} medium", program.display()))?;
+        let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            bail!("the medium has no pipes");
+        };
+        Ok(Self { ns, child, requests, answers: BufReader::new(answers) })
+    }
+
+    /// The namespace where the far ends of radios belong.
+    pub fn ns(&self) -> &Netns {
+        &self.ns
+    }
+
+    /// Starts carrying for a radio whose far end was just created here under the radio's name.
+    pub fn attach(&mut self, radio: &str) -> Result<()> {
+        self.ask(&Request::Attach { radio: radio.to_owned() }).map(drop)
+    }
+
+    /// Lets `to` hear `from`, this well.
+    pub fn link(&mut self, from: &str, to: &str, quality: Quality) -> Result<()> {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.ask(&Request::Link { from, to, quality }).map(drop)
+    }
+
+    /// What happened on every link so far.
+    pub fn statistics(&mut self) -> Result<Vec<LinkStatistics>> {
+        match self.ask(&Request::Statistics)? {
+            Answer::Statistics(statistics) => Ok(statistics),
+            other => bail!("the medium answers {other:?} when asked for statistics"),
+        }
+    }
+
+    /// What happened in one direction so far.
+    pub fn counters(&mut self, from: &str, to: &str) -> Result<Counters> {
+        let all = self.statistics()?;
+        let link = all.into_iter().find(|link| link.from == from && link.to == to);
+        link.map(|link| link.counters).with_context(|| format!("{to} never heard {from}"))
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Answer> {
+        let mut line = serde_json::to_string(request)?;
+        line.push('\n');
+        self.requests.write_all(line.as_bytes()).context("the medium has ended")?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        match serde_json::from_str(&answer).context("the medium has ended")? {
+            Answer::Failed(why) => bail!("medium: {why} ({request:?})"),
+            answer => Ok(answer),
+        }
+    }
+}
+
+impl Drop for Medium {
+    fn drop(&mut self) {
+        // It has nothing to say goodbye to.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

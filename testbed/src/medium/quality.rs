@@ -1,0 +1,65 @@
+//! What a radio link does to frames.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// One direction of a radio link. The default carries everything, at once and unharmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Quality {
+    /// Share of frames lost, 0 to 1.
+    pub loss: f64,
+    /// Time from one antenna to the other.
+    pub delay: Duration,
+    /// Added to the delay, evenly from nothing to this much; the order of frames stays.
+    pub jitter: Duration,
+    /// Share of frames that arrive twice.
+    pub duplicate: f64,
+    /// Share of frames held back by [`HELD_BACK`], so that later ones overtake them.
+    pub reorder: f64,
+    /// Share of frames in which one bit is flipped, anywhere in the frame.
+    pub corrupt: f64,
+    /// Bits per second; frames wait in a queue of [`QUEUE_BYTES`], what does not fit is dropped.
+    pub rate_bps: Option<u64>,
+}
+
+/// By how much a reordered frame is late: some frames' worth in any test stream.
+pub const HELD_BACK: Duration = Duration::from_millis(5);
+/// Queue of a rate-limited link: 43 full frames, as a driver's transmit ring has some dozen.
+pub const QUEUE_BYTES: u64 = 64 * 1024;
+
+impl Quality {
+    /// Nothing arrives.
+    pub const CUT: Self = Self {
+        loss: 1.0,
+        delay: Duration::ZERO,
+        jitter: Duration::ZERO,
+        duplicate: 0.0,
+        reorder: 0.0,
+        corrupt: 0.0,
+        rate_bps: None,
+    };
+
+    /// A clean link that loses this share of frames.
+    pub fn lossy(loss: f64) -> Self {
+        Self { loss, ..Self::default() }
+    }
+}
+
+/// What happened on one direction of a link, in frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Handed to the receiver, copies included.
+    pub forwarded: u64,
+    /// Lost by chance.
+    pub lost: u64,
+    /// Dropped because the link's queue, or the medium itself, was full.
+    pub overflow: u64,
+    /// Sent a second time.
+    pub duplicated: u64,
+    /// Held back behind later ones.
+    pub reordered: u64,
+    /// Delivered with a flipped bit.
+    pub corrupted: u64,
+}

@@ -1,0 +1,136 @@
+//! The medium process: sockets and standard input around an [`Ether`].
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use super::{Answer, Ether, LinkStatistics, Request};
+use crate::sys::PacketSocket;
+
+/// Frames taken from one radio before the others have their turn.
+const BURST_MAX: usize = 64;
+/// The longest frame: what a veth pair with the largest MTU carries, with a VLAN tag.
+const FRAME_MAX: usize = 65_535 + 18;
+
+/// Carries frames until standard input ends.
+pub fn serve(seed: u64) -> Result<()> {
+    let mut ether = Ether::new(seed);
+    let mut radios: BTreeMap<String, PacketSocket> = BTreeMap::new();
+    let mut typed = Vec::new();
+    let mut buf = vec![0; FRAME_MAX];
+    loop {
+        let ready = wait(&radios, ether.poll_timeout())?;
+        let now = Instant::now();
+        ether.handle_timeout(now, &mut |to, frame| deliver(&radios, to, frame));
+        for name in ready.radios {
+            let Some(radio) = radios.get(&name) else { continue };
+            for _ in 0..BURST_MAX {
+                match radio.recv(&mut buf) {
+                    Ok(Some(frame)) => {
+                        ether.send(now, &name, frame, &mut |to, frame| deliver(&radios, to, frame));
+                    }
+                    Ok(None) => break,
+                    // Down: it comes back by itself. Deleted: this socket stays silent until the
+                    // radio is attached again.
+                    Err(_) => break,
+                }
+            }
+        }
+        if ready.input && !obey(&mut typed, &mut ether, &mut radios)? {
+            return Ok(());
+        }
+    }
+}
+
+struct Ready {
+    input: bool,
+    radios: Vec<String>,
+}
+
+fn wait(radios: &BTreeMap<String, PacketSocket>, deadline: Option<Instant>) -> Result<Ready> {
+    let stdin = io::stdin();
+    let sources = std::iter::once(stdin.as_fd()).chain(radios.values().map(AsFd::as_fd));
+    let mut polled: Vec<_> = sources.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+    match ppoll(&mut polled, timeout.map(TimeSpec::from_duration), None) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(error).context("poll"),
+    }
+    let mut is_ready = polled.iter().map(|fd| fd.any().unwrap_or(false));
+    let input = is_ready.next().unwrap_or(false);
+    let radios = radios.keys().zip(is_ready).filter(|(_, ready)| *ready);
+    Ok(Ready { input, radios: radios.map(|(name, _)| name.clone()).collect() })
+}
+
+/// A frame that cannot be handed over is lost, as it would be at a receiver that is off.
+fn deliver(radios: &BTreeMap<String, PacketSocket>, to: &str, frame: &[u8]) {
+    if let Some(radio) = radios.get(to) {
+        let _ = radio.send(frame);
+    }
+}
+
+/// Handles what was typed. `false` when the conversation is over.
+fn obey(
+    typed: &mut Vec<u8>,
+    ether: &mut Ether,
+    radios: &mut BTreeMap<String, PacketSocket>,
+) -> Result<bool> {
+    let mut chunk = [0; 4096];
+    // Not through `Stdin`, whose buffer would hide requests from `poll`.
+    let n = File::from(io::stdin().as_fd().try_clone_to_owned()?)
+        .read(&mut chunk)
+        .context("read requests")?;
+    if n == 0 {
+        return Ok(false);
+    }
+    typed.extend_from_slice(chunk.get(..n).unwrap_or_default());
+    while let Some(end) = typed.iter().position(|byte| *byte == b'\n') {
+        let line: Vec<u8> = typed.drain(..=end).collect();
+        let answer = match serde_json::from_slice(&line) {
+            Ok(request) => answer(request, ether, radios),
+            Err(error) => Answer::Failed(error.to_string()),
+        };
+        let mut line = serde_json::to_vec(&answer)?;
+        line.push(b'\n');
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&line)?;
+        stdout.flush()?;
+    }
+    Ok(true)
+}
+
+fn answer(
+    request: Request,
+    ether: &mut Ether,
+    radios: &mut BTreeMap<String, PacketSocket>,
+) -> Answer {
+    match request {
+        Request::Attach { radio } => match PacketSocket::open(&radio) {
+            Ok(socket) => {
+                radios.insert(radio, socket);
+                Answer::Done
+            }
+            Err(error) => Answer::Failed(format!("{radio}: {error}")),
+        },
+        Request::Link { from, to, quality } => {
+            ether.link(&from, &to, quality);
+            Answer::Done
+        }
+        Request::Statistics => Answer::Statistics(
+            ether
+                .counters()
+                .map(|(from, to, counters)| {
+                    let (from, to) = (from.to_owned(), to.to_owned());
+                    LinkStatistics { from, to, counters }
+                })
+                .collect(),
+        ),
+    }
+}

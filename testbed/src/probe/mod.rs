@@ -1,0 +1,13 @@
+//! Traffic with a memory: what was sent, what arrived, how often, and the longest silence.
+
+mod frames;
+mod ping;
+mod tally;
+mod tcp;
+mod udp;
+
+pub use frames::{FrameReceiver, NumberedFrame, PROBE_ETHERTYPE, send_frames};
+pub use ping::{Ping, PingReport};
+pub use tally::{Report, Tally};
+pub use tcp::{TcpReport, transfer};
+pub use udp::UdpStream;

@@ -1,0 +1,204 @@
+//! All `unsafe` of this crate: packet sockets that see VLAN tags, and switching offloads off.
+//!
+//! The kernel takes the outermost VLAN tag out of a received frame and hands it over as
+//! "auxiliary data"; [`PacketSocket::recv`] puts it back, so that what is read is what was on the
+//! wire.
+
+use std::ffi::CString;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libc::{c_int, c_void};
+
+/// Room a caller of [`PacketSocket::recv`] must offer beyond the frame: one VLAN tag.
+const TAG_LEN: usize = 4;
+/// The two MAC addresses in front of a tag.
+const ADDRESSES_LEN: usize = 12;
+/// Enough for one `tpacket_auxdata` control message, rounded up generously.
+const CONTROL_WORDS: usize = 16;
+/// Socket buffer per direction: some hundred full frames, so that a descheduled process loses none.
+const BUFFER_BYTES: c_int = 4 << 20;
+
+/// A non-blocking AF_PACKET socket on one interface: every EtherType, promiscuous, whole frames,
+/// and never the frames this host itself sends.
+#[derive(Debug)]
+pub struct PacketSocket {
+    fd: OwnedFd,
+}
+
+impl PacketSocket {
+    /// Opens the socket in the network namespace of the calling thread.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let index = interface_index(interface)?;
+        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: no pointers. Protocol 0: nothing is received before `bind`.
+        let raw = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        if raw < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `raw` was just returned by `socket` and belongs to nobody else.
+        let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(raw) } };
+        socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1_i32)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
+        // Root may exceed the system's limit; in a user namespace the limit holds.
+        for (forced, plain) in
+            [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+        {
+            if socket.set(libc::SOL_SOCKET, forced, &BUFFER_BYTES).is_err() {
+                socket.set(libc::SOL_SOCKET, plain, &BUFFER_BYTES)?;
+            }
+        }
+        // SAFETY: both are plain C structs for which all zeroes is a valid value.
+        let (mut membership, mut address) =
+            unsafe { (zeroed::<libc::packet_mreq>(), zeroed::<libc::sockaddr_ll>()) };
+        membership.mr_ifindex = index;
+        membership.mr_type = libc::PACKET_MR_PROMISC as u16;
+        socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_ifindex = index;
+        // SAFETY: the pointer and the length describe `address`, which outlives the call.
+        let bound = unsafe {
+            libc::bind(
+                socket.fd.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+            )
+        };
+        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+    }
+
+    /// Reads one frame into `buf`, VLAN tag included. `None` when nothing waits.
+    ///
+    /// `buf` needs four bytes more than the longest frame; what does not fit is cut off.
+    pub fn recv<'a>(&self, buf: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
+        let Some(room) = buf.get_mut(TAG_LEN..) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut control = [0_u64; CONTROL_WORDS];
+        let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+        // SAFETY: `msghdr` is a plain C struct for which all zeroes is a valid value.
+        let mut header: libc::msghdr = unsafe { zeroed() };
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: every pointer in `header` refers to a live local buffer of the length beside it.
+        let got = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut header, 0) };
+        let Ok(got) = usize::try_from(got) else {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(error),
+            };
+        };
+        let tag = vlan_tag(&header);
+        let Some([p0, p1, c0, c1]) = tag.filter(|_| got >= ADDRESSES_LEN) else {
+            return Ok(buf.get(TAG_LEN..TAG_LEN + got));
+        };
+        buf.copy_within(TAG_LEN..TAG_LEN + ADDRESSES_LEN, 0);
+        if let Some(hole) = buf.get_mut(ADDRESSES_LEN..ADDRESSES_LEN + TAG_LEN) {
+            hole.copy_from_slice(&[p0, p1, c0, c1]);
+        }
+        Ok(buf.get(..TAG_LEN + got))
+    }
+
+    /// Sends one whole Ethernet frame.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: pointer and length describe `frame`.
+        let sent =
+            unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn set<T>(&self, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+        // SAFETY: pointer and length describe `value`, which outlives the call.
+        let done = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                name,
+                std::ptr::from_ref(value).cast::<c_void>(),
+                size_of::<T>() as libc::socklen_t,
+            )
+        };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The VLAN tag the kernel took out of the frame just received.
+fn vlan_tag(header: &libc::msghdr) -> Option<[u8; TAG_LEN]> {
+    // SAFETY: `header` was filled by a successful `recvmsg`; the CMSG functions stay inside the
+    // control buffer it describes, and the data is read unaligned, only when long enough.
+    let aux = unsafe {
+        let mut cursor = libc::CMSG_FIRSTHDR(header);
+        loop {
+            let found = cursor.as_ref()?;
+            let wanted = libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as u32) as usize;
+            if found.cmsg_level == libc::SOL_PACKET
+                && found.cmsg_type == libc::PACKET_AUXDATA
+                && found.cmsg_len as usize >= wanted
+            {
+                break libc::CMSG_DATA(cursor).cast::<libc::tpacket_auxdata>().read_unaligned();
+            }
+            cursor = libc::CMSG_NXTHDR(header, cursor);
+        }
+    };
+    if aux.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let has_tpid = aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+    let tpid = if has_tpid { aux.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+    let ([p0, p1], [c0, c1]) = (tpid.to_be_bytes(), aux.tp_vlan_tci.to_be_bytes());
+    Some([p0, p1, c0, c1])
+}
+
+/// Makes the kernel finish checksums and cut large segments before frames enter `interface`, as it
+/// must for a radio without offloads. Works in the network namespace of the calling thread.
+pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    const SET_TX_CHECKSUM: u32 = 0x17;
+    const SET_TCP_SEGMENTATION: u32 = 0x1f;
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+    let socket =
+        std::net::UdpSocket::bind("[::]:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))?;
+    for command in [SET_TCP_SEGMENTATION, SET_TX_CHECKSUM] {
+        let mut value = Value { command, data: 0 };
+        // SAFETY: `ifreq` is a plain C struct for which all zeroes is a valid value.
+        let mut request: libc::ifreq = unsafe { zeroed() };
+        if interface.len() >= request.ifr_name.len() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        for (slot, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *slot = byte as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = (&raw mut value).cast();
+        // SAFETY: the request names a terminated interface name and points at `value`, both alive.
+        let done = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+fn interface_index(name: &str) -> io::Result<c_int> {
+    let name = CString::new(name)?;
+    // SAFETY: `name` is a terminated string that outlives the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => c_int::try_from(index).map_err(io::Error::other),
+    }
+}
