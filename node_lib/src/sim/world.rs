@@ -56,6 +56,17 @@ pub struct TapDelivery {
     pub frame: Vec<u8>,
 }
 
+/// A frame a node sent to the radio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RadioFrame {
+    /// When.
+    pub time: Timestamp,
+    /// Which node.
+    pub node: NodeIndex,
+    /// The whole Ethernet frame.
+    pub frame: Vec<u8>,
+}
+
 /// One node, running or not.
 struct Slot {
     mac: Mac,
@@ -164,6 +175,7 @@ pub struct World {
     violation: Option<Box<Violation>>,
     events: Vec<(Timestamp, NodeIndex, Event)>,
     taps: Option<Vec<TapDelivery>>,
+    air: Option<Vec<RadioFrame>>,
     hears_all: bool,
     happenings: u64,
     replies: Replies,
@@ -205,6 +217,7 @@ impl World {
             violation: None,
             events: Vec::new(),
             taps: None,
+            air: None,
             hears_all: false,
             happenings: 0,
             replies: Replies::new(),
@@ -332,6 +345,11 @@ impl World {
         self.taps.get_or_insert_default();
     }
 
+    /// Keeps the frames sent to the radio from here on.
+    pub fn keep_air(&mut self) {
+        self.air.get_or_insert_default();
+    }
+
     /// Lets nodes hear frames addressed to others too, as a radio without a filter would.
     pub fn hear_all(&mut self) {
         self.hears_all = true;
@@ -430,6 +448,11 @@ impl World {
     /// What nodes handed to their TAPs since [`World::keep_taps`].
     pub fn taps(&self) -> &[TapDelivery] {
         self.taps.as_deref().unwrap_or_default()
+    }
+
+    /// What nodes sent to the radio since [`World::keep_air`].
+    pub fn air(&self) -> &[RadioFrame] {
+        self.air.as_deref().unwrap_or_default()
     }
 
     /// What became of a flow.

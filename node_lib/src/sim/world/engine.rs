@@ -16,8 +16,8 @@ use crate::sim::lan::{Port, addresses};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::{
-    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, SPARE_MAX, SPINS_MAX, TapDelivery,
-    World,
+    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, SPARE_MAX, SPINS_MAX,
+    TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -208,6 +208,9 @@ impl World {
         bytes.extend_from_slice(frame);
         let (kind, len, crc) = (Kind::of(frame), frame.len(), crc32fast::hash(frame));
         self.trace.add(self.now, What::Sent { node: index, kind, to, len, crc });
+        if let Some(air) = &mut self.air {
+            air.push(RadioFrame { time: self.now, node: NodeIndex(index), frame: bytes.clone() });
+        }
         let flight = Rc::new(Flight { bytes, crc, kind, to, from: index, packet, trail });
 
         let Self { now, serial, queue, slots, paths, trace, hears_all, .. } = self;
