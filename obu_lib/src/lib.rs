@@ -1,4 +1,37 @@
-//! Control plane of the OBU.
+//! Control plane of the OBU: which RSU, via whom, and what happens when that ends.
+//!
+//! # The life of an OBU
+//!
+//! **Start.** It knows nobody, asks the neighbourhood with a broadcast probe, and listens. For a
+//! quiet period of 3.5 heartbeat intervals it uses only an RSU it hears directly, and routes for
+//! nobody: it has forgotten what it advertised before the restart, and neighbours may still send
+//! through it on the strength of that.
+//!
+//! **Candidates.** Every heartbeat, relayed or not, and every answer to a probe says how far its
+//! sender is from an RSU. A neighbour is a *candidate* when what it says is *feasible* (better than
+//! anything this OBU ever advertised for that RSU, RFC 8966 §2.4), fresh, and when it has proven
+//! that it hears us by answering a probe or by naming us as its upstream.
+//!
+//! **Attachment.** Per RSU the best candidate is the *upstream*: the one of least expected
+//! transmissions, then fewest hops, then lowest id. The OBU attaches to the RSU with the best
+//! upstream and announces its clients there with a new epoch, until acknowledged. Heartbeats its
+//! upstream brings are relayed once each, after a short random wait; relaying one binds the OBU to
+//! the distance it advertised.
+//!
+//! **Steady state.** Once a second a reply renews the way back and lets the RSU compare client sets
+//! by digest. The upstream and the best candidates are probed about as often, so that a candidate is
+//! known to work before it is needed. Silence of 1.25 intervals, or data sent for as long without
+//! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
+//!
+//! **Change.** *Dead* (six questions and 2.4 intervals without an answer), *goodbye*, *withdrawn*
+//! and *restarted* switch at once to the best usable candidate, of the same RSU or of another.
+//! *Better* needs a margin and three seconds; *fading* needs most of the last hellos lost and a
+//! strong alternative.
+//!
+//! **Loss.** Without a usable candidate the OBU withdraws what it advertised, three times, so that
+//! those behind it move on at once; it asks the neighbourhood again and takes the next feasible news.
+//!
+//! **Stop.** It says goodbye, three times, and forwards for another 200 ms what is under way.
 
 mod config;
 mod control;

@@ -1,2 +1,31 @@
 //! The RSU daemon.
-fn main() {}
+
+mod args;
+
+use std::process::ExitCode;
+
+use args::Args;
+use daemon::exit::{self, Failure};
+use daemon::start::{self, Devices};
+use daemon::{args as shared, capabilities, logging};
+use rsu_lib::Rsu;
+
+fn main() -> ExitCode {
+    exit::code("rsu", run())
+}
+
+fn run() -> Result<(), Failure> {
+    let args: Args = shared::parse(daemon::RSU);
+    logging::start(&args.common)?;
+    capabilities::check(&args.common)?;
+    start::tokio_runtime()?.block_on(async {
+        let checked = start::check(&args.common).await?;
+        if args.common.check {
+            start::print_checked(&args.common, &checked);
+            return Ok(());
+        }
+        let devices = Devices::open(&args.common, checked).await?;
+        let config = args.config(&devices);
+        devices.drive(|now| Rsu::new(config, now)).await
+    })
+}

@@ -128,8 +128,8 @@ impl Device for Packet {
                     self.counters.count_rx(read.len);
                     burst.commit(read.len);
                 }
+                Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN) => return Received::Drained,
                     Some(libc::EINTR) => {}
                     // Said once; the next call reads on, or says that nothing is there.
                     Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.counters.rx_down += 1,

@@ -167,9 +167,14 @@ pub(super) fn read_with<T: OwnsFd, R>(
         read(inner)
     });
     match result {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock && !asked => read(fd.get_ref()),
+        Err(error) if is_would_block(&error) && !asked => read(fd.get_ref()),
         result => result,
     }
+}
+
+/// Nothing to read. Said by tokio it carries no number of the kernel.
+pub(super) fn is_would_block(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {

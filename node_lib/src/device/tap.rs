@@ -105,8 +105,8 @@ impl Device for Tap {
                     self.counters.count_rx(len);
                     burst.commit(len);
                 }
+                Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN) => return Received::Drained,
                     Some(libc::EINTR) => {}
                     Some(libc::EBADFD) => {
                         self.lose();

@@ -201,8 +201,8 @@ impl Device for Udp {
             let read = sys::read_with(&self.fd, |mut socket| io::Read::read(&mut socket, slot));
             let len = match read {
                 Ok(len) => len,
+                Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN) => return Received::Drained,
                     Some(libc::EINTR) => continue,
                     _ => {
                         // Once per error, such as one of a former send; the next call reads on.

@@ -3,10 +3,9 @@
 //! A frame from the TAP travels whole behind our header: 14 bytes of inner Ethernet header, up to 4 of
 //! an inner VLAN tag and 22 of ours. The radio's own Ethernet header is not part of its MTU.
 
-/// Radio MTU less TAP MTU: 14 inner Ethernet + 22 header + 4 inner VLAN tag.
-pub const OVERHEAD: usize = 40;
-/// Every IPv4 link carries this much (RFC 791 §3.2).
-pub const TAP_MTU_MIN: usize = 68;
+use crate::messages::data::{self, OVERHEAD};
+pub use crate::messages::data::{TAP_MTU_MAX, TAP_MTU_MIN};
+
 /// Every IPv6 link carries this much (RFC 8200 §5); below it Linux turns IPv6 off.
 pub const TAP_MTU_MIN_IPV6: usize = 1280;
 
@@ -62,7 +61,7 @@ impl TapMtu {
     /// The MTU of the TAP over a radio with this one.
     pub fn over(self, radio: usize) -> Result<usize, MtuError> {
         let least = if self.ipv6 { TAP_MTU_MIN_IPV6 } else { TAP_MTU_MIN };
-        let largest = radio.saturating_sub(OVERHEAD);
+        let largest = data::tap_mtu(radio).unwrap_or(0);
         match self.fixed {
             Some(tap) if tap < least => Err(MtuError::TapTooSmall { tap, least }),
             Some(tap) if tap > largest => Err(MtuError::TapTooLarge { tap, radio }),

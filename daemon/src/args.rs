@@ -1,0 +1,238 @@
+//! What the user typed: the flags both daemons have, and how they are read.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::{BoolishValueParser, RangedU64ValueParser};
+use clap::{Parser, ValueEnum};
+use node_lib::device::name;
+use node_lib::device::netlink::TapAddress;
+use node_lib::device::udp::UdpAddress;
+use node_lib::runtime::mtu;
+use node_lib::{Mac, NodeId};
+
+use crate::{Role, exit};
+
+/// Smaller values are lengths, not EtherTypes (IEEE 802.3 §3.2.6).
+const ETHERTYPE_MIN: u16 = 0x0600;
+
+/// Flags of both daemons.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Common {
+    /// Interface to reach other nodes through; or udp:GROUP:PORT[@IFACE_ADDR], a multicast group
+    /// that stands for a radio when there is none
+    #[arg(short, long, value_name = "IFACE", value_parser = Bind::from_str)]
+    pub bind: Bind,
+
+    /// Name of the TAP to create, or to attach to if it is persistent
+    #[arg(short, long, value_name = "NAME", value_parser = interface_name)]
+    pub tap_name: String,
+
+    /// Address of the TAP, IPv4 (default prefix /24) or IPv6 (/64); may be repeated
+    #[arg(short, long, value_name = "ADDR[/PREFIX]", value_delimiter = ',')]
+    pub ip: Vec<TapAddress>,
+
+    /// MTU of the TAP; by default that of the radio less 40, following it
+    #[arg(short, long, value_name = "N",
+        value_parser = RangedU64ValueParser::<usize>::new().range(mtu::TAP_MTU_MIN as u64..=mtu::TAP_MTU_MAX as u64))]
+    pub mtu: Option<usize>,
+
+    /// EtherType of our frames, decimal or 0x…: the same on all nodes
+    #[arg(long, value_name = "N", default_value = "0x88b5", value_parser = ethertype)]
+    pub ethertype: u16,
+
+    /// Heartbeats over which a link is judged, 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 10,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub hello_history: usize,
+
+    /// Identity of this node; by default the MAC of the radio
+    #[arg(long, value_name = "MAC", value_parser = node_id)]
+    pub node_id: Option<NodeId>,
+
+    /// File to count starts in; without one, the time of day tells a restart from the past
+    #[arg(long, value_name = "PATH")]
+    pub state_file: Option<PathBuf>,
+
+    /// What to log: off, error, warn, info, debug or trace, also per module (info,node_lib=debug)
+    #[arg(long, value_name = "FILTER", default_value = "info")]
+    pub log: String,
+
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+
+    /// Check flags, capabilities and interfaces, and exit without changing anything
+    #[arg(long, value_parser = BoolishValueParser::new())]
+    pub check: bool,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// What stands for the radio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// A network interface.
+    Interface(String),
+    /// A UDP multicast group.
+    Udp(UdpAddress),
+}
+
+impl FromStr for Bind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with(UdpAddress::PREFIX) {
+            return text.parse().map(Self::Udp).map_err(|error| format!("{error}"));
+        }
+        interface_name(text).map(Self::Interface)
+    }
+}
+
+fn interface_name(text: &str) -> Result<String, String> {
+    name::check(text).map_err(|error| error.source.to_string())?;
+    Ok(text.to_owned())
+}
+
+fn ethertype(text: &str) -> Result<u16, String> {
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    // `from_str_radix` would take a sign.
+    let digits = hex.unwrap_or(text);
+    let radix = if hex.is_some() { 16 } else { 10 };
+    let value = Some(digits)
+        .filter(|digits| digits.chars().all(|c| c.is_digit(radix)))
+        .and_then(|digits| u16::from_str_radix(digits, radix).ok())
+        .ok_or("expected a number of 16 bits such as 0x88b5 or 34997")?;
+    if value < ETHERTYPE_MIN {
+        return Err(format!("values below {ETHERTYPE_MIN:#06x} are lengths, not EtherTypes"));
+    }
+    match owner(value) {
+        Some(owner) => {
+            Err(format!("{value:#06x} belongs to {owner}; 0x88b5 and 0x88b6 are for experiments"))
+        }
+        None => Ok(value),
+    }
+}
+
+/// Whose EtherType this is, where using it would do harm.
+fn owner(ethertype: u16) -> Option<&'static str> {
+    Some(match ethertype {
+        0x0800 => "IPv4",
+        0x0806 => "ARP",
+        0x86dd => "IPv6",
+        0x8100 => "VLAN tags",
+        0x8947 => "ETSI GeoNetworking",
+        0x88dc => "IEEE 1609 (WSMP)",
+        _ => return None,
+    })
+}
+
+fn node_id(text: &str) -> Result<NodeId, String> {
+    let mac: Mac = text.parse().map_err(|error| format!("{error}"))?;
+    if mac.is_unicast() {
+        Ok(mac.into())
+    } else {
+        Err("expected an address of one node: not a group address and not all zero".to_owned())
+    }
+}
+
+/// Reads the command line and the environment; exits with a message if they cannot be understood, or
+/// if only help was wanted.
+pub fn parse<A: Parser>(role: Role) -> A {
+    parse_from(role, std::env::args_os()).unwrap_or_else(|error| error.exit())
+}
+
+/// Reads this command line, and the environment.
+pub fn parse_from<A: Parser>(
+    role: Role,
+    line: impl IntoIterator<Item = OsString>,
+) -> Result<A, clap::Error> {
+    let command = A::command()
+        .after_help(exit::HELP)
+        .mut_arg("tap_name", |arg| arg.required(false).default_value(role.tap_name))
+        .mut_args(|arg| {
+            let variable = format!("{}_{}", role.env_prefix, arg.get_id()).to_uppercase();
+            arg.env(variable)
+        });
+    A::from_arg_matches(&command.try_get_matches_from(line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Args {
+        #[command(flatten)]
+        common: Common,
+    }
+
+    fn parsed(line: &[&str]) -> Result<Common, String> {
+        let line = ["obu"].iter().chain(line).map(OsString::from);
+        parse_from::<Args>(crate::OBU, line).map(|args| args.common).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_shortest_line_has_all_defaults() {
+        let common = parsed(&["-b", "wlan0"]).unwrap();
+        assert_eq!(common.bind, Bind::Interface("wlan0".into()));
+        assert_eq!(common.tap_name, "obu0");
+        assert_eq!((common.ethertype, common.hello_history), (0x88b5, 10));
+        assert_eq!((common.mtu, common.node_id, common.check), (None, None, false));
+        assert!(common.ip.is_empty());
+    }
+
+    #[test]
+    fn addresses_may_be_repeated_or_listed() {
+        let common = parsed(&["-b", "w", "-i", "10.0.0.1", "--ip", "fd00::1/48,10.0.1.1/16"]);
+        let shown: Vec<_> = common.unwrap().ip.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["10.0.0.1/24", "fd00::1/48", "10.0.1.1/16"]);
+    }
+
+    #[test]
+    fn an_ethertype_is_hexadecimal_or_decimal_and_nobody_elses() {
+        assert_eq!(ethertype("0x88B6"), Ok(0x88b6));
+        assert_eq!(ethertype("34997"), Ok(0x88b5));
+        for text in ["", "0x", "+5000", "0x+600", "65536", "0x10000", "beef", "-1"] {
+            assert!(ethertype(text).unwrap_err().contains("16 bits"), "{text}");
+        }
+        assert!(ethertype("0x05ff").unwrap_err().contains("lengths"));
+        for taken in ["0x0800", "0x0806", "0x86dd", "0x8100", "0x8947", "0x88dc", "2048"] {
+            assert!(ethertype(taken).unwrap_err().contains("belongs to"), "{taken}");
+        }
+    }
+
+    #[test]
+    fn out_of_range_values_are_refused_with_the_range() {
+        for (flag, value, expected) in [
+            ("--mtu", "67", "68..=65495"),
+            ("--mtu", "65496", "68..=65495"),
+            ("--hello-history", "0", "1..=64"),
+            ("--hello-history", "65", "1..=64"),
+            ("--node-id", "ff:ff:ff:ff:ff:ff", "not a group address"),
+            ("--node-id", "02:00", "six hexadecimal bytes"),
+            ("--tap-name", "sixteen_bytes_xx", "1 to 15"),
+            ("--ip", "10.0.0.1/33", "1 to 32"),
+            ("--log-format", "xml", "text, json"),
+        ] {
+            let error = parsed(&["-b", "w", flag, value]).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_radio_is_an_interface_or_a_group() {
+        assert!(matches!(parsed(&["-b", "udp:"]).unwrap().bind, Bind::Udp(_)));
+        assert!(parsed(&["-b", "udp:10.0.0.1:5"]).unwrap_err().contains("224.0.0.0/4"));
+        assert!(parsed(&["-b", "a/b"]).unwrap_err().contains("'/'"));
+        assert!(parsed(&[]).unwrap_err().contains("--bind"));
+    }
+}

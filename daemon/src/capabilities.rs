@@ -1,0 +1,82 @@
+//! What the kernel lets this process do (capabilities(7)).
+//!
+//! Asked before anything is opened, so that the message can name what is missing. In a user
+//! namespace capabilities are relative: having one here says nothing about network namespaces owned
+//! by another user namespace, so opening a device may still be refused, and says so then.
+
+use std::fs;
+
+use anyhow::anyhow;
+use tracing::debug;
+
+use crate::args::{Bind, Common};
+use crate::exit::{Failure, Kind};
+
+/// Bits of capabilities(7).
+const NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
+const NET_RAW: (u32, &str) = (13, "CAP_NET_RAW");
+
+/// Fails with the names of the capabilities that are needed and missing.
+pub fn check(args: &Common) -> Result<(), Failure> {
+    let Some(effective) = effective() else {
+        debug!("/proc/self/status does not tell our capabilities, going on without");
+        return Ok(());
+    };
+    let missing = missing(effective, &args.bind);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.join(" and ");
+    let program = std::env::current_exe()
+        .map_or_else(|_| "FILE".to_owned(), |path| path.display().to_string());
+    Err(Failure::new(
+        Kind::Permission,
+        anyhow!(
+            "{missing} missing: grant what is needed to the file with `setcap \
+             cap_net_admin,cap_net_raw+ep {program}`, or start it with ambient capabilities (see \
+             setpriv(1))"
+        ),
+    ))
+}
+
+fn missing(effective: u64, bind: &Bind) -> Vec<&'static str> {
+    let needed: &[_] = match bind {
+        Bind::Interface(_) => &[NET_ADMIN, NET_RAW],
+        // An ordinary UDP socket needs nothing; the TAP still does.
+        Bind::Udp(_) => &[NET_ADMIN],
+    };
+    needed.iter().filter(|(bit, _)| effective & (1 << bit) == 0).map(|(_, name)| *name).collect()
+}
+
+fn effective() -> Option<u64> {
+    parse(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn parse(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_what_is_missing_and_only_what_is_needed() {
+        let radio = Bind::Interface("wlan0".into());
+        let udp: Bind = "udp:".parse().unwrap();
+        let both = parse("Name:\tobu\nCapEff:\t0000000000003000\n").unwrap();
+        assert!(missing(both, &radio).is_empty());
+        assert_eq!(missing(0, &radio), ["CAP_NET_ADMIN", "CAP_NET_RAW"]);
+        assert_eq!(missing(1 << 12, &radio), ["CAP_NET_RAW"]);
+        assert_eq!(missing(1 << 13, &udp), ["CAP_NET_ADMIN"]);
+        assert!(missing(1 << 12, &udp).is_empty());
+    }
+
+    #[test]
+    fn an_unknown_status_is_not_an_answer() {
+        assert_eq!(parse("Name:\tobu\n"), None);
+        assert_eq!(parse("CapEff:\tnone\n"), None);
+        assert!(effective().is_some());
+    }
+}

@@ -1,0 +1,108 @@
+//! Exit codes, and the error that carries one.
+
+use std::io;
+use std::process::ExitCode;
+
+use node_lib::device::DeviceError;
+use node_lib::runtime::boot::BootError;
+
+/// Exit codes as `--help` tells them.
+pub const HELP: &str = "\
+Exit codes:
+  0  stopped as asked, or --check found nothing wrong
+  1  failed while running
+  2  wrong arguments or configuration
+  3  a capability or permission is missing
+  4  an interface does not exist or cannot be used
+
+Signals: SIGTERM and SIGINT say goodbye and stop, a second one stops at once; SIGUSR1 logs all counters.";
+
+/// What kind of failure ended the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Something failed that had worked.
+    Runtime = 1,
+    /// What the user asked for cannot work.
+    Usage = 2,
+    /// The kernel does not let us.
+    Permission = 3,
+    /// An interface is missing or cannot be used.
+    Interface = 4,
+}
+
+/// Why the daemon ended.
+#[derive(Debug)]
+pub struct Failure {
+    /// Decides the exit code.
+    pub kind: Kind,
+    /// What to print, with its causes.
+    pub error: anyhow::Error,
+}
+
+impl Failure {
+    /// A failure of this kind.
+    pub fn new(kind: Kind, error: impl Into<anyhow::Error>) -> Self {
+        Self { kind, error: error.into() }
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        let kind = if error.is_usage() {
+            Kind::Usage
+        } else if error.is_permission() {
+            Kind::Permission
+        } else {
+            Kind::Interface
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<BootError> for Failure {
+    fn from(error: BootError) -> Self {
+        let kind = match &error {
+            BootError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Kind::Permission
+            }
+            _ => Kind::Usage,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Prints the failure, if it is one, with its chain of causes on one line, and tells the shell.
+pub fn code(name: &str, result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{name}: {:#}", failure.error);
+            ExitCode::from(failure.kind as u8)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node_lib::device::Problem;
+
+    #[test]
+    fn each_kind_of_problem_has_its_code() {
+        let kind = |source: Problem| {
+            let error = DeviceError { interface: "x0".into(), operation: "be tried", source };
+            Failure::from(error).kind
+        };
+        assert_eq!(kind(Problem::NameLength(16)), Kind::Usage);
+        assert_eq!(kind(Problem::MissingCapability("CAP_NET_RAW")), Kind::Permission);
+        assert_eq!(kind(Problem::NoSuchInterface), Kind::Interface);
+        assert_eq!(kind(Problem::Busy), Kind::Interface);
+    }
+
+    #[test]
+    fn help_lists_every_code() {
+        for kind in [Kind::Runtime, Kind::Usage, Kind::Permission, Kind::Interface] {
+            assert!(HELP.contains(&format!("\n  {}  ", kind as u8)), "{kind:?}");
+        }
+    }
+}

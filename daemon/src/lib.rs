@@ -1,0 +1,35 @@
+//! What the daemons `obu` and `rsu` share, so that `main` in either is a checklist and nothing is
+//! written twice.
+//!
+//! A crate of its own rather than a part of `node_lib::runtime`: that library also serves simulators
+//! and other programs, which have arguments, logging and exit codes of their own and should not
+//! have to build ours. It knows no role: what differs comes in as a [`Role`].
+//!
+//! | module | step of `main` |
+//! |---|---|
+//! | [`args`] | what the user typed |
+//! | [`logging`] | where log lines go |
+//! | [`capabilities`] | what the kernel lets us do |
+//! | [`start`] | checks, devices, loop, shutdown |
+//! | [`exit`] | what the shell is told |
+
+pub mod args;
+pub mod capabilities;
+pub mod exit;
+pub mod logging;
+mod radio;
+pub mod start;
+
+/// What tells one daemon from the other, apart from its node.
+#[derive(Clone, Copy, Debug)]
+pub struct Role {
+    /// Prefix of its environment variables.
+    pub env_prefix: &'static str,
+    /// Name of its TAP unless another is given.
+    pub tap_name: &'static str,
+}
+
+/// The OBU daemon.
+pub const OBU: Role = Role { env_prefix: "OBU", tap_name: "obu0" };
+/// The RSU daemon.
+pub const RSU: Role = Role { env_prefix: "RSU", tap_name: "rsu0" };

@@ -1,0 +1,58 @@
+//! [`Radio`]: the packet socket or the UDP link, whichever the user bound to.
+
+use std::io::IoSlice;
+use std::task::{Context, Poll};
+
+use node_lib::device::packet::Packet;
+use node_lib::device::udp::Udp;
+use node_lib::device::{Burst, Counters, Device, DeviceError, Link, Received, Sent};
+
+#[derive(Debug)]
+pub(crate) enum Radio {
+    Packet(Packet),
+    Udp(Udp),
+}
+
+/// Calls the same method of whichever it is.
+macro_rules! either {
+    ($self:ident, $device:ident => $call:expr) => {
+        match $self {
+            Radio::Packet($device) => $call,
+            Radio::Udp($device) => $call,
+        }
+    };
+}
+
+impl Device for Radio {
+    fn name(&self) -> &str {
+        either!(self, device => device.name())
+    }
+
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        either!(self, device => device.poll_readable(cx))
+    }
+
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        either!(self, device => device.recv(burst))
+    }
+
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> Sent {
+        either!(self, device => device.send(parts))
+    }
+
+    fn flush(&mut self) {
+        either!(self, device => device.flush());
+    }
+
+    fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {
+        either!(self, device => device.link_changed(link))
+    }
+
+    fn reopen(&mut self) -> Result<(), DeviceError> {
+        either!(self, device => device.reopen())
+    }
+
+    fn counters(&mut self) -> &Counters {
+        either!(self, device => device.counters())
+    }
+}

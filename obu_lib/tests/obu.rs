@@ -1,0 +1,339 @@
+//! What an OBU does, told as a conversation: what it hears, what it answers.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod talk;
+
+use node_lib::control::event::{Cause, Event};
+use node_lib::control::node::{LinkEvent, Node};
+use node_lib::messages::control::ack::AckStatus;
+use node_lib::messages::control::announcement::Client;
+use node_lib::messages::data::{Data, Destination};
+use node_lib::messages::{Message, PacketType};
+use node_lib::{Mac, NodeId, Seq};
+
+use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+
+#[test]
+fn attaches_to_an_rsu_it_hears_directly_even_while_quiet() {
+    let mut t = Talk::new();
+    t.hear(5, RSU, Heard::heartbeat(1, 0));
+    let probe = t.sent_probe(RSU);
+    assert_eq!(t.obu.attachment(), None, "not before the RSU has proven that it hears us");
+    t.hear(7, RSU, Heard::answer(probe, 1, 0));
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+    let announced = t.sent_announcement();
+    assert_eq!((announced.0, announced.1), (RSU, 1));
+}
+
+#[test]
+fn does_not_route_through_others_while_quiet_and_does_afterwards() {
+    let mut t = Talk::new();
+    t.hear(5, A, Heard::heartbeat(1, 1));
+    assert_eq!(t.last_probe(A), None, "nobody but the RSU is of use yet");
+    for beat in 1..=4 {
+        t.hear(5 + beat * 100, A, Heard::heartbeat(1 + beat as u32, 1));
+    }
+    let probe = t.sent_probe(A);
+    t.hear(410, A, Heard::answer(probe, 5, 1));
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+}
+
+#[test]
+fn relays_each_heartbeat_of_its_upstream_once_one_hop_further() {
+    let mut t = Talk::settled_behind(A);
+    t.clear();
+    t.hear(450, A, Heard::heartbeat(5, 1));
+    t.hear(451, A, Heard::heartbeat(5, 1));
+    t.hear(452, B, Heard::heartbeat(5, 1));
+    t.pass(500);
+    let relayed = t.heartbeats();
+    assert_eq!(relayed.len(), 1, "{relayed:?}");
+    let (hops, hop_limit, via) = (relayed[0].hops, relayed[0].hop_limit, relayed[0].via);
+    assert_eq!((relayed[0].order.seq, hops, hop_limit, via), (Seq(5), 2, 14, id(A)));
+}
+
+#[test]
+fn a_candidate_as_far_away_as_we_say_we_are_is_not_used_for_the_same_heartbeat() {
+    let mut t = Talk::settled_behind(A);
+    let seq = t.beat(A, 1);
+    t.pass(t.now + 10);
+    // C is as far from the RSU as we say we are: it may be behind us.
+    t.hear(t.now + 2, C, Heard::heartbeat(seq, 2));
+    t.prove(C, seq, 2);
+    t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), None);
+    // Newer news through C cannot have come through us.
+    t.hear(t.now + 1, C, Heard::heartbeat(seq + 100, 2));
+    assert_eq!(t.obu.attachment(), attached(RSU, C, 3));
+}
+
+#[test]
+fn a_neighbour_that_does_not_answer_is_never_used() {
+    let mut t = Talk::new();
+    for beat in 0..50 {
+        t.hear(beat * 100, A, Heard::heartbeat(beat as u32 + 1, 1));
+        t.pass(beat * 100 + 99);
+    }
+    assert_eq!(t.obu.attachment(), None);
+}
+
+#[test]
+fn a_silent_upstream_is_given_up_within_three_intervals_and_the_next_one_used() {
+    let mut t = Talk::settled_behind(A);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    // From here on A says nothing, while B brings every heartbeat.
+    let silent_from = t.now;
+    t.events();
+    while t.obu.attachment() == attached(RSU, A, 2) {
+        t.pass(t.now + 5);
+        assert!(t.now < silent_from + 300, "still trusted after three intervals");
+        if (t.now - silent_from).is_multiple_of(100) {
+            t.seq += 1;
+            t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
+        }
+        t.answer_probes_of(B);
+    }
+    assert!(t.now >= silent_from + 200, "given up after only {} ms", t.now - silent_from);
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    let events = t.events();
+    assert!(
+        matches!(events[..], [Event::UpstreamChanged { cause: Cause::Dead, .. }]),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn an_upstream_that_answers_is_kept_though_some_heartbeats_are_lost() {
+    let mut t = Talk::settled_behind(A);
+    for step in 0..300 {
+        t.pass(t.now + 10);
+        t.answer_probes_of(A);
+        if step % 100 == 99 {
+            t.beat(A, 1);
+        }
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+}
+
+#[test]
+fn an_upstream_that_answers_but_brings_no_news_leads_nowhere() {
+    let mut t = Talk::settled_behind(A);
+    for _ in 0..300 {
+        t.pass(t.now + 10);
+        t.answer_probes_of(A);
+    }
+    assert_eq!(t.obu.attachment(), None);
+}
+
+#[test]
+fn data_that_may_not_arrive_makes_it_ask_even_while_heartbeats_come() {
+    let mut t = Talk::settled_behind(A);
+    let start = t.now;
+    // A is heard, but hears nothing: a one-way link.
+    while t.now < start + 300 {
+        t.tap(CAMERA, Mac::BROADCAST);
+        if (t.now - start).is_multiple_of(100) {
+            t.beat(A, 1);
+        }
+        t.pass(t.now + 10);
+    }
+    assert_eq!(t.obu.attachment(), None);
+}
+
+#[test]
+fn a_goodbye_moves_us_as_soon_as_there_is_another_way() {
+    let mut t = Talk::settled_behind(A);
+    t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: true });
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2), "it still forwards for a moment");
+    let seq = t.seq + 1;
+    t.hear(t.now + 1, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    t.pass(t.now + 1);
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+}
+
+#[test]
+fn without_any_way_it_withdraws_three_times_and_asks_around() {
+    let mut t = Talk::settled_behind(A);
+    t.beat(A, 1);
+    t.pass(t.now + 10);
+    t.clear();
+    t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
+    t.pass(t.now + 60);
+    assert_eq!(t.withdrawals(), 3);
+    assert!(t.solicitations() >= 1);
+}
+
+#[test]
+fn a_restarted_upstream_is_left_at_once() {
+    let mut t = Talk::settled_behind(A);
+    t.hear(t.now + 1, A, Heard::Probe { boot: 2 });
+    assert_eq!(t.obu.attachment(), None);
+}
+
+#[test]
+fn a_neighbour_that_sends_through_us_is_no_candidate() {
+    let mut t = Talk::settled_behind(A);
+    t.hear(t.now + 1, C, Heard::heartbeat_via(t.seq + 1, 1, US));
+    t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), None);
+}
+
+#[test]
+fn the_radio_going_down_ends_everything_and_coming_up_asks_again() {
+    let mut t = Talk::settled_behind(A);
+    t.events();
+    t.link(LinkEvent::Down);
+    assert_eq!(t.obu.attachment(), None);
+    let events = t.events();
+    let down = |e: &Event| matches!(e, Event::UpstreamChanged { cause: Cause::LinkDown, .. });
+    assert!(events.len() == 1 && events.iter().all(down), "{events:?}");
+    t.clear();
+    t.pass(t.now + 500);
+    assert_eq!(t.sent.len(), 0, "a radio that is down cannot send");
+    t.link(LinkEvent::Up);
+    t.pass(t.now + 50);
+    assert!(t.solicitations() >= 1);
+}
+
+#[test]
+fn an_announcement_is_repeated_until_acknowledged() {
+    let mut t = Talk::settled_behind(A);
+    t.clear();
+    t.pass(t.now + 60);
+    assert!(t.announcements() >= 1);
+    t.acknowledge(A);
+    assert!(t.events().iter().any(|e| matches!(e, Event::Acknowledged { .. })));
+    t.clear();
+    t.pass(t.now + 60);
+    assert_eq!(t.announcements(), 0);
+}
+
+#[test]
+fn an_rsu_that_knows_a_higher_epoch_makes_us_jump_above_it() {
+    let mut t = Talk::settled_behind(A);
+    t.hear(t.now, A, Heard::Ack { epoch: 500, status: AckStatus::StaleEpoch, digest: 0 });
+    let (_, epoch, ..) = t.sent_announcement();
+    assert_eq!(epoch, 501);
+}
+
+#[test]
+fn an_rsu_that_restarted_is_told_our_clients_at_once() {
+    let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
+    t.clear();
+    t.hear(t.now + 10, A, Heard::Heartbeat { boot: 2, seq: 1, hops: 1, via: None });
+    assert_eq!(t.announcements(), 1);
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+}
+
+#[test]
+fn clients_behind_the_tap_are_announced_shortly_after_they_first_speak() {
+    let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
+    t.clear();
+    t.tap(CAMERA, Mac::BROADCAST);
+    t.pass(t.now + 60);
+    let (_, _, clients) = t.sent_announcement();
+    assert_eq!(clients, [Client { vlan: 0, mac: CAMERA }]);
+}
+
+#[test]
+fn a_frame_from_the_tap_goes_up_in_one_piece() {
+    let mut t = Talk::settled_behind(A);
+    t.clear();
+    let frame = t.tap(CAMERA, SERVER);
+    let [(to, flat)] = &t.sent[..] else { panic!("{:?}", t.sent) };
+    let message = Message::try_from(&flat[..]).unwrap();
+    let PacketType::Data(Data::Upstream(data)) = message.packet else { panic!("{message:?}") };
+    assert_eq!((*to, data.destination, data.source), (A, id(RSU), id(US)));
+    assert_eq!(data.payload, frame);
+}
+
+#[test]
+fn a_frame_for_us_reaches_the_tap_once() {
+    let mut t = Talk::settled_behind(A);
+    t.down(A, Destination::Node(id(US)), 7);
+    t.down(A, Destination::Node(id(US)), 7);
+    assert_eq!(t.taps, 1);
+    assert_eq!(t.obu.counters().drop_duplicate, 1);
+}
+
+#[test]
+fn a_flood_is_delivered_once_unless_it_was_ours_and_only_from_our_rsu() {
+    let mut t = Talk::settled_behind(A);
+    t.down(A, Destination::AllExcept(NodeId::NONE), 1);
+    t.down(B, Destination::AllExcept(NodeId::NONE), 1);
+    assert_eq!(t.taps, 1);
+    t.down(A, Destination::AllExcept(id(US)), 2);
+    assert_eq!(t.taps, 1, "our own frame coming back");
+    t.rsu = OTHER_RSU;
+    t.down(A, Destination::AllExcept(NodeId::NONE), 3);
+    assert_eq!(t.taps, 1, "another RSU's");
+}
+
+#[test]
+fn frames_for_others_are_relayed_up_and_down_and_never_back() {
+    let mut t = Talk::settled_behind(A);
+    t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+    t.clear();
+    t.up(C, C, 16);
+    assert_eq!(t.sent_to(), [A]);
+    t.clear();
+    t.down(A, Destination::Node(id(C)), 1);
+    assert_eq!(t.sent_to(), [C]);
+    t.clear();
+    t.up(A, C, 16);
+    assert_eq!(t.relayed_data(), 0, "never back to where it came from");
+    t.up(C, C, 0);
+    assert_eq!(t.obu.counters().drop_hop_limit, 1);
+}
+
+#[test]
+fn who_sends_through_us_without_a_way_is_told() {
+    let mut t = Talk::settled_behind(A);
+    t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
+    t.pass(t.now + 100);
+    t.clear();
+    t.up(C, C, 16);
+    assert_eq!((t.withdrawals(), t.sent_to()), (1, vec![C]));
+}
+
+#[test]
+fn a_question_to_all_is_answered_unless_two_others_did() {
+    let mut t = Talk::settled_behind(A);
+    t.clear();
+    t.hear_broadcast(t.now, C, Heard::Probe { boot: 1 });
+    t.pass(t.now + 10);
+    assert_eq!(t.answers(), 1);
+    t.clear();
+    t.hear_broadcast(t.now, C, Heard::Probe { boot: 1 });
+    for other in [A, B] {
+        t.hear_broadcast(t.now, other, Heard::AnswerTo { asker: C, seq: t.seq });
+    }
+    t.pass(t.now + 10);
+    assert_eq!(t.answers(), 0);
+}
+
+#[test]
+fn a_goodbye_of_ours_is_said_three_times_and_frames_still_pass() {
+    let mut t = Talk::settled_behind(A);
+    t.clear();
+    t.shut_down();
+    t.pass(t.now + 100);
+    assert_eq!(t.withdrawals(), 3);
+    t.clear();
+    t.up(C, C, 16);
+    assert_eq!(t.sent_to(), [A]);
+}
+
+#[test]
+fn somebody_with_our_id_is_reported() {
+    let mut t = Talk::settled_behind(A);
+    t.events();
+    t.hear(t.now, C, Heard::Impostor);
+    assert_eq!(t.events(), [Event::IdConflict { mac: C }]);
+}

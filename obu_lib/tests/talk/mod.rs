@@ -1,0 +1,391 @@
+//! A conversation with one OBU: what it hears goes in as messages, what it says is kept.
+
+use std::time::Duration;
+
+use node_lib::control::event::{Attachment, Event};
+use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::messages::control::Control;
+use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
+use node_lib::messages::control::announcement::{Announcement, Client};
+use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
+use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType};
+use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
+use obu_lib::{Config, Obu};
+
+pub(crate) const US: Mac = Mac([2, 0, 0, 0, 0, 0xee]);
+pub(crate) const RSU: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
+pub(crate) const OTHER_RSU: Mac = Mac([2, 0, 0, 0, 0, 0x11]);
+pub(crate) const A: Mac = Mac([2, 0, 0, 0, 0, 0x0a]);
+pub(crate) const B: Mac = Mac([2, 0, 0, 0, 0, 0x0b]);
+pub(crate) const C: Mac = Mac([2, 0, 0, 0, 0, 0x0c]);
+pub(crate) const CAMERA: Mac = Mac([2, 0, 0, 0, 1, 1]);
+pub(crate) const SERVER: Mac = Mac([2, 0, 0, 0, 1, 2]);
+
+pub(crate) fn id(mac: Mac) -> NodeId {
+    mac.into()
+}
+
+pub(crate) fn attached(rsu: Mac, upstream: Mac, hops: u8) -> Option<Attachment> {
+    Some(Attachment { rsu: id(rsu), upstream: id(upstream), hops })
+}
+
+pub(crate) enum Heard {
+    Heartbeat { boot: u32, seq: u32, hops: u8, via: Option<Mac> },
+    Answer { nonce: u32, seq: u32, hops: u8 },
+    AnswerTo { asker: Mac, seq: u32 },
+    Probe { boot: u32 },
+    Withdrawal { goodbye: bool },
+    Ack { epoch: u32, status: AckStatus, digest: u32 },
+    Reply { origin: Mac, seq: u32, hops: u8 },
+    Impostor,
+}
+
+impl Heard {
+    pub(crate) fn heartbeat(seq: u32, hops: u8) -> Self {
+        Self::Heartbeat { boot: 1, seq, hops, via: None }
+    }
+
+    pub(crate) fn heartbeat_via(seq: u32, hops: u8, via: Mac) -> Self {
+        Self::Heartbeat { boot: 1, seq, hops, via: Some(via) }
+    }
+
+    pub(crate) fn answer(nonce: u32, seq: u32, hops: u8) -> Self {
+        Self::Answer { nonce, seq, hops }
+    }
+}
+
+/// An OBU, the time in milliseconds, and everything it sent since the last [`Talk::clear`].
+pub(crate) struct Talk {
+    pub(crate) obu: Obu,
+    pub(crate) now: u64,
+    pub(crate) seq: u32,
+    pub(crate) rsu: Mac,
+    pub(crate) sent: Vec<(Mac, Vec<u8>)>,
+    pub(crate) taps: usize,
+    out: Replies,
+}
+
+impl Talk {
+    pub(crate) fn new() -> Self {
+        Self {
+            obu: Obu::new(Config { seed: 1, ..Config::new(US) }, Timestamp::ZERO),
+            now: 0,
+            seq: 0,
+            rsu: RSU,
+            sent: Vec::new(),
+            taps: 0,
+            out: Replies::new(),
+        }
+    }
+
+    /// Past the quiet period, attached through `via`, two hops from the RSU.
+    pub(crate) fn settled_behind(via: Mac) -> Self {
+        let mut t = Self::new();
+        for beat in 1..=4 {
+            t.hear(beat * 100, via, Heard::heartbeat(beat as u32, 1));
+        }
+        t.seq = 4;
+        let nonce = t.sent_probe(via);
+        t.hear(405, via, Heard::answer(nonce, 4, 1));
+        t.pass(420);
+        assert_eq!(t.obu.attachment(), attached(RSU, via, 2));
+        t
+    }
+
+    /// The next heartbeat, through `via`.
+    pub(crate) fn beat(&mut self, via: Mac, hops: u8) -> u32 {
+        self.seq += 1;
+        self.hear(self.now, via, Heard::heartbeat(self.seq, hops));
+        self.seq
+    }
+
+    fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.now)
+    }
+
+    pub(crate) fn hear(&mut self, ms: u64, from: Mac, heard: Heard) {
+        self.hear_at(ms, from, US, heard);
+    }
+
+    pub(crate) fn hear_broadcast(&mut self, ms: u64, from: Mac, heard: Heard) {
+        self.hear_at(ms, from, Mac::BROADCAST, heard);
+    }
+
+    fn hear_at(&mut self, ms: u64, from: Mac, to: Mac, heard: Heard) {
+        self.pass(ms);
+        let sender = id(from);
+        let sender_boot = Boot(1);
+        let rsu = id(RSU);
+        let packet: PacketType<'_> = match heard {
+            Heard::Heartbeat { boot, seq, hops, via } => Heartbeat {
+                rsu,
+                order: Order::new(boot, seq),
+                interval_ms: 100,
+                hop_limit: 16 - hops,
+                hops,
+                cost: Cost(64 * u16::from(hops)),
+                sender,
+                sender_boot,
+                hello: seq,
+                via: via.map_or(if hops == 0 { NodeId::NONE } else { rsu }, id),
+            }
+            .into(),
+            Heard::Answer { nonce, seq, hops } => answer(from, US, nonce, seq, hops).into(),
+            Heard::AnswerTo { asker, seq } => answer(from, asker, ASKED, seq, 1).into(),
+            Heard::Probe { boot } => {
+                let sender_boot = Boot(boot);
+                Probe { sender, sender_boot, nonce: ASKED, rsu: NodeId::NONE }.into()
+            }
+            Heard::Impostor => {
+                Probe { sender: id(US), sender_boot, nonce: ASKED, rsu: NodeId::NONE }.into()
+            }
+            Heard::Withdrawal { goodbye } => {
+                let rsus = if goodbye { NodeIds::EMPTY } else { NodeIds::parse(&RSU.0).unwrap() };
+                Withdrawal { sender, sender_boot, goodbye, rsus }.into()
+            }
+            Heard::Ack { epoch, status, digest } => AnnouncementAck {
+                destination: id(US),
+                rsu,
+                epoch,
+                hop_limit: 16,
+                part: 0,
+                parts: 1,
+                status,
+                digest,
+            }
+            .into(),
+            Heard::Reply { origin, seq, hops } => HeartbeatReply {
+                rsu,
+                origin: id(origin),
+                order: Order::new(1, seq),
+                answers: Seq(0),
+                hop_limit: 16,
+                hops,
+                held_100us: 0,
+                epoch: 1,
+                digest: 0,
+                clients: 0,
+                goodbye: false,
+            }
+            .into(),
+        };
+        self.wire(from, to, packet);
+    }
+
+    fn wire(&mut self, from: Mac, to: Mac, packet: PacketType<'_>) {
+        let frame: Vec<u8> = (&Message { to, from, ethertype: ETHERTYPE_DEFAULT, packet }).into();
+        self.obu.handle_wire(self.at(), &frame, &mut self.out);
+        self.collect();
+    }
+
+    /// A data frame of `source` on its way up comes from `from`.
+    pub(crate) fn up(&mut self, from: Mac, source: Mac, hop_limit: u8) {
+        let payload = inner(CAMERA, SERVER);
+        let data = ToUpstream {
+            destination: id(RSU),
+            source: id(source),
+            hop_limit,
+            boot: 1,
+            seq: Seq(1),
+            payload: &payload,
+        };
+        self.wire(from, US, data.into());
+    }
+
+    /// A data frame of the RSU comes from `from`.
+    pub(crate) fn down(&mut self, from: Mac, destination: Destination, seq: u32) {
+        let payload = inner(SERVER, CAMERA);
+        let data = ToDownstream {
+            destination,
+            source: id(self.rsu),
+            hop_limit: 16,
+            boot: 1,
+            seq: Seq(seq),
+            payload: &payload,
+        };
+        self.wire(from, US, data.into());
+    }
+
+    /// A client's frame comes out of the TAP.
+    pub(crate) fn tap(&mut self, from: Mac, to: Mac) -> Vec<u8> {
+        let frame = inner(from, to);
+        self.obu.handle_tap(self.at(), &frame, &mut self.out);
+        self.collect();
+        frame
+    }
+
+    pub(crate) fn link(&mut self, event: LinkEvent) {
+        self.obu.handle_link(self.at(), event, &mut self.out);
+        self.collect();
+    }
+
+    pub(crate) fn shut_down(&mut self) {
+        self.obu.handle_shutdown(self.at(), &mut self.out);
+        self.collect();
+        assert!(self.obu.linger() > Duration::ZERO);
+    }
+
+    /// Time passes; the OBU does what it planned.
+    pub(crate) fn pass(&mut self, until_ms: u64) {
+        let until = Timestamp::from_millis(until_ms);
+        while let Some(due) = self.obu.poll_timeout().filter(|due| *due <= until) {
+            self.obu.handle_timeout(due, &mut self.out);
+            self.collect();
+        }
+        self.now = self.now.max(until_ms);
+    }
+
+    fn collect(&mut self) {
+        for reply in self.out.take() {
+            match reply {
+                ReplyType::WireFlat(flat) => {
+                    let to = Message::try_from(&flat[..]).unwrap().to;
+                    self.sent.push((to, flat));
+                }
+                ReplyType::TapFlat(_) => self.taps += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.sent.clear();
+    }
+
+    pub(crate) fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.obu.poll_event()).collect()
+    }
+
+    pub(crate) fn sent_to(&self) -> Vec<Mac> {
+        self.sent.iter().map(|(to, _)| *to).collect()
+    }
+
+    fn each<T>(&self, mut pick: impl FnMut(Mac, &Control<'_>) -> Option<T>) -> Vec<T> {
+        let mut picked = Vec::new();
+        for (to, flat) in &self.sent {
+            if let PacketType::Control(control) = Message::try_from(&flat[..]).unwrap().packet {
+                picked.extend(pick(*to, &control));
+            }
+        }
+        picked
+    }
+
+    pub(crate) fn heartbeats(&self) -> Vec<Heartbeat> {
+        self.each(|_, control| match control {
+            Control::Heartbeat(heartbeat) => Some(*heartbeat),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn withdrawals(&self) -> usize {
+        self.each(|_, control| matches!(control, Control::Withdrawal(_)).then_some(())).len()
+    }
+
+    pub(crate) fn solicitations(&self) -> usize {
+        self.each(|to, c| (to.is_group() && matches!(c, Control::Probe(_))).then_some(())).len()
+    }
+
+    pub(crate) fn announcements(&self) -> usize {
+        self.each(|_, control| matches!(control, Control::Announcement(_)).then_some(())).len()
+    }
+
+    pub(crate) fn answers(&self) -> usize {
+        self.each(|_, control| matches!(control, Control::ProbeAnswer(_)).then_some(())).len()
+    }
+
+    pub(crate) fn relayed_data(&self) -> usize {
+        let is_data =
+            |flat: &[u8]| matches!(Message::try_from(flat).unwrap().packet, PacketType::Data(_));
+        self.sent.iter().filter(|(_, flat)| is_data(flat)).count()
+    }
+
+    pub(crate) fn last_probe(&self, to: Mac) -> Option<u32> {
+        let nonces = self.each(|sent_to, control| match control {
+            Control::Probe(probe) if sent_to == to => Some(probe.nonce),
+            _ => None,
+        });
+        nonces.last().copied()
+    }
+
+    pub(crate) fn sent_probe(&self, to: Mac) -> u32 {
+        self.last_probe(to).expect("a probe was sent")
+    }
+
+    fn last_announcement(&self) -> (Mac, u32, Vec<Client>, u32) {
+        let read =
+            |a: &Announcement<'_>| (Mac(a.rsu.0), a.epoch, a.clients.iter().collect(), a.digest);
+        let all = self.each(|_, control| match control {
+            Control::Announcement(announcement) => Some(read(announcement)),
+            _ => None,
+        });
+        all.last().expect("an announcement was sent").clone()
+    }
+
+    /// RSU, epoch and clients of the last announcement.
+    pub(crate) fn sent_announcement(&self) -> (Mac, u32, Vec<Client>) {
+        let (rsu, epoch, clients, _) = self.last_announcement();
+        (rsu, epoch, clients)
+    }
+
+    pub(crate) fn acknowledge(&mut self, via: Mac) {
+        let (_, epoch, _, digest) = self.last_announcement();
+        self.hear(self.now, via, Heard::Ack { epoch, status: AckStatus::Accepted, digest });
+    }
+
+    /// Lets time pass until `who` is asked, and answers; A answers as well meanwhile.
+    pub(crate) fn prove(&mut self, who: Mac, seq: u32, hops: u8) {
+        for _ in 0..2000 {
+            if let Some(nonce) = self.last_probe(who) {
+                self.hear(self.now, who, Heard::answer(nonce, seq, hops));
+                self.sent.retain(|(to, _)| *to != who);
+                return;
+            }
+            self.pass(self.now + 1);
+            self.answer_probes_of(A);
+            if self.now.is_multiple_of(90) {
+                self.beat(A, 1);
+                self.hear(self.now, who, Heard::heartbeat(self.seq, hops));
+            }
+        }
+        panic!("{who} was never asked");
+    }
+
+    /// `who`, one hop from the RSU, answers what it was asked.
+    pub(crate) fn answer_probes_of(&mut self, who: Mac) {
+        if let Some(nonce) = self.last_probe(who) {
+            self.hear(self.now, who, Heard::answer(nonce, self.seq, 1));
+            self.sent.retain(|(to, _)| *to != who);
+        }
+    }
+}
+
+/// Nonce of the questions others ask here.
+const ASKED: u32 = 99;
+
+fn answer(from: Mac, asker: Mac, nonce: u32, seq: u32, hops: u8) -> ProbeAnswer {
+    ProbeAnswer {
+        sender: id(from),
+        sender_boot: Boot(1),
+        asker: id(asker),
+        nonce,
+        rsu: id(RSU),
+        route: Some(AnsweredRoute {
+            order: Order::new(1, seq),
+            interval_ms: 100,
+            hops,
+            hop_limit: 16 - hops,
+            cost: Cost(64 * u16::from(hops)),
+            via: if hops == 0 { NodeId::NONE } else { id(RSU) },
+        }),
+    }
+}
+
+/// A client's frame, as short as frames are.
+fn inner(from: Mac, to: Mac) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &[0x08, 0x00]].concat();
+    frame.resize(60, 0);
+    frame
+}
