@@ -133,7 +133,7 @@ fn real_frames() -> BTreeMap<Kind, Vec<Vec<u8>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
     fn no_bytes_make_a_node_panic(

@@ -7,6 +7,7 @@
 
 mod sim_common;
 
+use std::fmt;
 use std::time::Duration;
 
 use node_lib::Timestamp;
@@ -27,6 +28,13 @@ struct Case {
     graph: Graph,
     rsus: Vec<usize>,
     fault: Fault,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let edges: Vec<_> = self.graph.edges().map(|(a, b)| format!("{a}-{b}")).collect();
+        write!(f, "links {}, RSUs {:?}, {}", edges.join(" "), self.rsus, self.fault)
+    }
 }
 
 #[test]
@@ -61,7 +69,7 @@ fn exhaust(test: &str, cases: &[Case]) {
         };
         let run = |seed: u64| {
             let case = &cases[seed as usize % 10_000];
-            run(seed, case).map_err(|wrong| Wrong::from(format!("{wrong}\n{case:?}")))
+            run(seed, case).map_err(|wrong| Wrong::from(format!("{wrong}, {case}")))
         };
         let gaps = run_all("sim_small", test, seeds, run);
         let obus = gaps.len();

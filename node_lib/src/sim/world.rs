@@ -78,8 +78,9 @@ struct Slot {
     radio_up: bool,
     isolated: bool,
     wake: Option<Timestamp>,
-    /// Wake-ups without time passing.
+    /// Wake-ups of late, and since when they are counted.
     spins: u32,
+    spins_since: Timestamp,
     stats: Stats,
     attachment: Option<Attachment>,
     lan: Option<(usize, Port)>,
@@ -188,8 +189,11 @@ const LAN_DELAY: Duration = Duration::from_micros(20);
 /// No packet lives longer than this: hop limit times the longest delay a link here has, with room.
 const PACKET_LIFE: Duration = Duration::from_secs(10);
 
-/// Wake-ups, or events, a node may ask for before time must pass.
+/// Wake-ups a node may ask for within [`SPINS_WITHIN`], and events it may have at once. More would be
+/// a daemon that burns a whole processor.
 const SPINS_MAX: u32 = 1000;
+
+const SPINS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Buffers kept for frames under way.
 const SPARE_MAX: usize = 256;
@@ -241,6 +245,7 @@ impl World {
             isolated: false,
             wake: None,
             spins: 0,
+            spins_since: Timestamp::ZERO,
             stats: Stats::default(),
             attachment: None,
             lan: None,

@@ -79,6 +79,9 @@ impl Town {
     /// Linked as in `graph`; the nodes in `rsus` are RSUs.
     pub fn new(seed: u64, graph: &Graph, rsus: &[usize], link: Link) -> Self {
         let mut world = World::new(seed);
+        if trace_file().is_some() {
+            world.keep_trace();
+        }
         let lan = world.add_lan();
         let host = world.add_client(HOST_MAC, Place::Lan(lan));
         let mut riders = BTreeMap::new();
@@ -200,6 +203,12 @@ pub fn seeds(quick: u64) -> Range<u64> {
     }
 }
 
+/// `V2X_SIM_SHOW`: how many failures are listed, one line each.
+fn failures_shown() -> usize {
+    let text = std::env::var("V2X_SIM_SHOW").ok();
+    text.map_or(20, |text| text.parse().expect("V2X_SIM_SHOW: a number"))
+}
+
 /// Runs `run` for every seed, on all cores, and gives back what it found in the order of seeds. Fails
 /// with the first failures and how to see them again.
 #[track_caller]
@@ -226,19 +235,17 @@ pub fn run_all<T: Send>(
     done.sort_by_key(|(seed, _)| *seed);
     let failed: Vec<(u64, &Wrong)> =
         done.iter().filter_map(|(seed, result)| Some((*seed, result.as_ref().err()?))).collect();
-    for (seed, wrong) in failed.iter().take(3) {
+    if let Some((first, wrong)) = failed.first() {
         eprintln!("{wrong}\nto see it again:");
         eprintln!(
-            "  V2X_SIM_SEED={seed} cargo test -p node_lib --test {file} {test} -- --nocapture"
+            "  V2X_SIM_SEED={first} cargo test -p node_lib --test {file} {test} -- --nocapture"
         );
-    }
-    if let Some((first, _)) = failed.first() {
-        let seeds: Vec<_> = failed.iter().take(20).map(|(seed, _)| seed).collect();
-        for (seed, wrong) in failed.iter().skip(3).take(20) {
+        for (seed, wrong) in failed.iter().skip(1).take(failures_shown()) {
             let text = wrong.to_string();
-            eprintln!("seed {seed}: {}", text.lines().last().unwrap_or_default());
+            let last = text.lines().rfind(|line| !line.starts_with("    ")).unwrap_or_default();
+            eprintln!("seed {seed}: {last}");
         }
-        panic!("{} of {} runs failed, seed {first} first: {seeds:?}", failed.len(), done.len());
+        panic!("{} of {} runs failed, seed {first} first", failed.len(), done.len());
     }
     done.into_iter().filter_map(|(_, result)| result.ok()).collect()
 }
@@ -254,4 +261,17 @@ pub fn spread(mut spans: Vec<Duration>) -> String {
     spans.sort_unstable();
     let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| percentile(&spans, share).as_millis());
     format!("p50 {p50} ms, p99 {p99} ms, max {max} ms over {} runs", spans.len())
+}
+
+/// `V2X_SIM_TRACE`: a file for the whole trace of the one seed asked for.
+fn trace_file() -> Option<String> {
+    only_seed().and_then(|_| std::env::var("V2X_SIM_TRACE").ok())
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        if let Some(path) = trace_file() {
+            std::fs::write(&path, self.world.trace_text()).expect("V2X_SIM_TRACE: a file");
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::{
     Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, SPARE_MAX, SPINS_MAX,
-    TapDelivery, World,
+    SPINS_WITHIN, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -137,9 +137,12 @@ impl World {
         slot.wake = None;
         self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.spins = if slot.wake == Some(now) { slot.spins + 1 } else { 0 };
+        if now.since(slot.spins_since) > SPINS_WITHIN {
+            (slot.spins, slot.spins_since) = (0, now);
+        }
+        slot.spins += 1;
         if slot.spins > SPINS_MAX {
-            let detail = format!("wants to be woken at {now}, again and again");
+            let detail = format!("woken {SPINS_MAX} times within {SPINS_WITHIN:?} by itself");
             self.breach(index, Breach { rule: Rule::Spin, detail });
         }
     }
