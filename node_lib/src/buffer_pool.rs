@@ -98,15 +98,16 @@ impl Pool {
     }
 
     fn take(&mut self, size_hint: usize) -> BytesMut {
-        let (found, capacity) = match size_hint {
-            0..=SMALL => (self.small.pop(), SMALL),
-            ..=MEDIUM => (self.medium.pop(), MEDIUM),
-            ..=LARGE => (self.large.pop(), LARGE),
-            ..=CAPACITY_MAX => {
-                let fits = self.large.iter().rposition(|kept| kept.capacity() >= size_hint);
-                (fits.map(|index| self.large.swap_remove(index)), size_hint)
-            }
-            _ => (None, size_hint),
+        let (found, capacity) = if size_hint <= SMALL {
+            (self.small.pop(), SMALL)
+        } else if size_hint <= MEDIUM {
+            (self.medium.pop(), MEDIUM)
+        } else if size_hint <= LARGE {
+            (self.large.pop(), LARGE)
+        } else {
+            // The newest that is large enough; at most `KEPT_MAX` are looked at.
+            let fits = self.large.iter().rposition(|kept| kept.capacity() >= size_hint);
+            (fits.map(|index| self.large.swap_remove(index)), size_hint)
         };
         if let Some(kept) = found {
             self.stats.hits += 1;

@@ -33,7 +33,7 @@ pub enum Rule {
     Echo,
     /// A reply is not a well-formed frame.
     Malformed,
-    /// A node asks again and again to be woken at once, or has events without end.
+    /// A node asks to be woken all the time, or has events without end.
     Spin,
 }
 

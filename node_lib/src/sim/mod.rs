@@ -24,4 +24,4 @@ pub use lan::{Lan, Port};
 pub use link::Link;
 pub use stats::{Stats, Tally};
 pub use traffic::{Flow, FlowLog, Numbered, Target};
-pub use world::{Factory, Place, Role, TapDelivery, World};
+pub use world::{Factory, Place, RadioFrame, Role, TapDelivery, World};

@@ -56,6 +56,17 @@ pub struct TapDelivery {
     pub frame: Vec<u8>,
 }
 
+/// A frame a node sent to the radio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RadioFrame {
+    /// When.
+    pub time: Timestamp,
+    /// Which node.
+    pub node: NodeIndex,
+    /// The whole Ethernet frame.
+    pub frame: Vec<u8>,
+}
+
 /// One node, running or not.
 struct Slot {
     mac: Mac,
@@ -67,8 +78,9 @@ struct Slot {
     radio_up: bool,
     isolated: bool,
     wake: Option<Timestamp>,
-    /// Wake-ups without time passing.
+    /// Wake-ups of late, and since when they are counted.
     spins: u32,
+    spins_since: Timestamp,
     stats: Stats,
     attachment: Option<Attachment>,
     lan: Option<(usize, Port)>,
@@ -164,6 +176,7 @@ pub struct World {
     violation: Option<Box<Violation>>,
     events: Vec<(Timestamp, NodeIndex, Event)>,
     taps: Option<Vec<TapDelivery>>,
+    air: Option<Vec<RadioFrame>>,
     hears_all: bool,
     happenings: u64,
     replies: Replies,
@@ -176,8 +189,11 @@ const LAN_DELAY: Duration = Duration::from_micros(20);
 /// No packet lives longer than this: hop limit times the longest delay a link here has, with room.
 const PACKET_LIFE: Duration = Duration::from_secs(10);
 
-/// Wake-ups, or events, a node may ask for before time must pass.
+/// Wake-ups a node may ask for within [`SPINS_WITHIN`], and events it may have at once. More would be
+/// a daemon that burns a whole processor.
 const SPINS_MAX: u32 = 1000;
+
+const SPINS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Buffers kept for frames under way.
 const SPARE_MAX: usize = 256;
@@ -205,6 +221,7 @@ impl World {
             violation: None,
             events: Vec::new(),
             taps: None,
+            air: None,
             hears_all: false,
             happenings: 0,
             replies: Replies::new(),
@@ -228,6 +245,7 @@ impl World {
             isolated: false,
             wake: None,
             spins: 0,
+            spins_since: Timestamp::ZERO,
             stats: Stats::default(),
             attachment: None,
             lan: None,
@@ -332,6 +350,11 @@ impl World {
         self.taps.get_or_insert_default();
     }
 
+    /// Keeps the frames sent to the radio from here on.
+    pub fn keep_air(&mut self) {
+        self.air.get_or_insert_default();
+    }
+
     /// Lets nodes hear frames addressed to others too, as a radio without a filter would.
     pub fn hear_all(&mut self) {
         self.hears_all = true;
@@ -430,6 +453,11 @@ impl World {
     /// What nodes handed to their TAPs since [`World::keep_taps`].
     pub fn taps(&self) -> &[TapDelivery] {
         self.taps.as_deref().unwrap_or_default()
+    }
+
+    /// What nodes sent to the radio since [`World::keep_air`].
+    pub fn air(&self) -> &[RadioFrame] {
+        self.air.as_deref().unwrap_or_default()
     }
 
     /// What became of a flow.

@@ -16,8 +16,8 @@ use crate::sim::lan::{Port, addresses};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::{
-    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, SPARE_MAX, SPINS_MAX, TapDelivery,
-    World,
+    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, SPARE_MAX, SPINS_MAX,
+    SPINS_WITHIN, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -137,9 +137,12 @@ impl World {
         slot.wake = None;
         self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.spins = if slot.wake == Some(now) { slot.spins + 1 } else { 0 };
+        if now.since(slot.spins_since) > SPINS_WITHIN {
+            (slot.spins, slot.spins_since) = (0, now);
+        }
+        slot.spins += 1;
         if slot.spins > SPINS_MAX {
-            let detail = format!("wants to be woken at {now}, again and again");
+            let detail = format!("woken {SPINS_MAX} times within {SPINS_WITHIN:?} by itself");
             self.breach(index, Breach { rule: Rule::Spin, detail });
         }
     }
@@ -208,6 +211,9 @@ impl World {
         bytes.extend_from_slice(frame);
         let (kind, len, crc) = (Kind::of(frame), frame.len(), crc32fast::hash(frame));
         self.trace.add(self.now, What::Sent { node: index, kind, to, len, crc });
+        if let Some(air) = &mut self.air {
+            air.push(RadioFrame { time: self.now, node: NodeIndex(index), frame: bytes.clone() });
+        }
         let flight = Rc::new(Flight { bytes, crc, kind, to, from: index, packet, trail });
 
         let Self { now, serial, queue, slots, paths, trace, hears_all, .. } = self;

@@ -1,0 +1,389 @@
+//! What holds for every message, not only for those someone thought of.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that panics has failed, and that is all"
+)]
+
+use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
+use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
+use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
+use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::{Cost, Kind, MAX_HOPS, Message, PacketType, ParseError};
+use node_lib::{Boot, Mac, NodeId, Order, Seq};
+use proptest::prelude::*;
+
+/// A message and the bytes it borrows. The fields that borrow are empty in `head`.
+#[derive(Clone, Debug)]
+struct Any {
+    to: Mac,
+    from: Mac,
+    ethertype: u16,
+    head: PacketType<'static>,
+    tail: Vec<u8>,
+}
+
+impl Any {
+    fn message(&self) -> Message<'_> {
+        use node_lib::messages::control::Control;
+        use node_lib::messages::data::Data;
+        let packet = match self.head {
+            PacketType::Control(Control::Withdrawal(head)) => {
+                Withdrawal { rsus: NodeIds::parse(&self.tail).unwrap(), ..head }.into()
+            }
+            PacketType::Control(Control::Announcement(head)) => {
+                Announcement { clients: Clients::parse(&self.tail).unwrap(), ..head }.into()
+            }
+            PacketType::Data(Data::Upstream(head)) => {
+                ToUpstream { payload: &self.tail, ..head }.into()
+            }
+            PacketType::Data(Data::Downstream(head)) => {
+                ToDownstream { payload: &self.tail, ..head }.into()
+            }
+            head => head,
+        };
+        Message { to: self.to, from: self.from, ethertype: self.ethertype, packet }
+    }
+}
+
+fn mac() -> impl Strategy<Value = Mac> {
+    any::<[u8; 6]>().prop_map(Mac)
+}
+
+fn node() -> impl Strategy<Value = NodeId> {
+    any::<[u8; 6]>().prop_map(NodeId).prop_filter("a node", |&id| id != NodeId::NONE)
+}
+
+fn maybe_node() -> impl Strategy<Value = NodeId> {
+    prop_oneof![1 => Just(NodeId::NONE), 4 => node()]
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    any::<(u32, u32)>().prop_map(|(boot, seq)| Order::new(boot, seq))
+}
+
+fn part() -> impl Strategy<Value = (u8, u8)> {
+    (1..=u8::MAX).prop_flat_map(|parts| (0..parts, Just(parts)))
+}
+
+fn heartbeat() -> impl Strategy<Value = Heartbeat> {
+    (
+        (node(), order(), 1..=u16::MAX, any::<u8>(), 0..=MAX_HOPS, any::<u16>()),
+        (node(), any::<u32>(), any::<u32>(), maybe_node()),
+    )
+        .prop_map(
+            |((rsu, order, interval_ms, hop_limit, hops, cost), (sender, boot, hello, via))| {
+                Heartbeat {
+                    rsu,
+                    order,
+                    interval_ms,
+                    hop_limit,
+                    hops,
+                    cost: Cost(cost),
+                    sender,
+                    sender_boot: Boot(boot),
+                    hello,
+                    via,
+                }
+            },
+        )
+}
+
+fn reply() -> impl Strategy<Value = HeartbeatReply> {
+    (
+        (node(), node(), order(), any::<u32>(), any::<u8>(), 0..=MAX_HOPS),
+        any::<(u16, u32, u32, u16, bool)>(),
+    )
+        .prop_map(
+            |(
+                (rsu, origin, order, answers, hop_limit, hops),
+                (held_100us, epoch, digest, clients, goodbye),
+            )| HeartbeatReply {
+                rsu,
+                origin,
+                order,
+                answers: Seq(answers),
+                hop_limit,
+                hops,
+                held_100us,
+                epoch,
+                digest,
+                clients,
+                goodbye,
+            },
+        )
+}
+
+fn probe() -> impl Strategy<Value = Probe> {
+    (node(), any::<u32>(), any::<u32>(), maybe_node()).prop_map(|(sender, boot, nonce, rsu)| {
+        Probe { sender, sender_boot: Boot(boot), nonce, rsu }
+    })
+}
+
+fn answer() -> impl Strategy<Value = ProbeAnswer> {
+    let route = (order(), 1..=u16::MAX, 0..=MAX_HOPS, any::<u8>(), any::<u16>(), maybe_node())
+        .prop_map(|(order, interval_ms, hops, hop_limit, cost, via)| AnsweredRoute {
+            order,
+            interval_ms,
+            hops,
+            hop_limit,
+            cost: Cost(cost),
+            via,
+        });
+    let about =
+        prop_oneof![maybe_node().prop_map(|rsu| (rsu, None)), (node(), route.prop_map(Some)),];
+    (node(), any::<u32>(), node(), any::<u32>(), about).prop_map(
+        |(sender, boot, asker, nonce, (rsu, route))| ProbeAnswer {
+            sender,
+            sender_boot: Boot(boot),
+            asker,
+            nonce,
+            rsu,
+            route,
+        },
+    )
+}
+
+fn withdrawal() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
+    let ids = prop_oneof![Just(Vec::new()), prop::collection::vec(node(), 1..=64)];
+    (node(), any::<u32>(), ids).prop_map(|(sender, boot, ids)| {
+        let mut tail = Vec::new();
+        NodeIds::encode(&ids, &mut tail);
+        let goodbye = ids.is_empty();
+        let head = Withdrawal { sender, sender_boot: Boot(boot), goodbye, rsus: NodeIds::EMPTY };
+        (head.into(), tail)
+    })
+}
+
+fn clients() -> impl Strategy<Value = Vec<Client>> {
+    let unicast = mac().prop_filter("an interface", |mac| mac.is_unicast());
+    let vlan = prop_oneof![Just(0), 0..5_u16, 0..=4094_u16];
+    let client = (vlan, unicast).prop_map(|(vlan, mac)| Client { vlan, mac });
+    prop::collection::btree_set(client, 0..=230).prop_map(|set| set.into_iter().collect())
+}
+
+fn announcement() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
+    (node(), node(), order(), any::<u32>(), any::<u8>(), 0..=MAX_HOPS, part(), clients()).prop_map(
+        |(rsu, origin, order, epoch, hop_limit, hops, (part, parts), clients)| {
+            let mut tail = Vec::new();
+            Clients::encode(&clients, &mut tail);
+            let head = Announcement {
+                rsu,
+                origin,
+                order,
+                epoch,
+                hop_limit,
+                hops,
+                part,
+                parts,
+                digest: client_digest(&clients),
+                clients: Clients::EMPTY,
+            };
+            (head.into(), tail)
+        },
+    )
+}
+
+fn ack() -> impl Strategy<Value = AnnouncementAck> {
+    let status = prop_oneof![
+        Just(AckStatus::Accepted),
+        Just(AckStatus::StaleEpoch),
+        Just(AckStatus::SendAll)
+    ];
+    (node(), node(), any::<u32>(), any::<u8>(), part(), status, any::<u32>()).prop_map(
+        |(destination, rsu, epoch, hop_limit, (part, parts), status, digest)| AnnouncementAck {
+            destination,
+            rsu,
+            epoch,
+            hop_limit,
+            part,
+            parts,
+            status,
+            digest,
+        },
+    )
+}
+
+fn data() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
+    let destination = prop_oneof![
+        node().prop_map(|node| (node, None)),
+        node().prop_map(|node| (node, Some(Destination::Node(node)))),
+        (node(), maybe_node()).prop_map(|(node, out)| (node, Some(Destination::AllExcept(out)))),
+    ];
+    let payload = prop::collection::vec(any::<u8>(), 14..1600);
+    (destination, node(), any::<(u8, u8, u32)>(), payload).prop_map(
+        |((node, down), source, (hop_limit, boot, seq), payload)| {
+            let seq = Seq(seq);
+            let head = match down {
+                Some(destination) => {
+                    ToDownstream { destination, source, hop_limit, boot, seq, payload: &[] }.into()
+                }
+                None => {
+                    ToUpstream { destination: node, source, hop_limit, boot, seq, payload: &[] }
+                        .into()
+                }
+            };
+            (head, payload)
+        },
+    )
+}
+
+fn any_message() -> impl Strategy<Value = Any> {
+    let alone = |head: PacketType<'static>| (head, Vec::new());
+    let packet = prop_oneof![
+        heartbeat().prop_map(move |message| alone(message.into())),
+        reply().prop_map(move |message| alone(message.into())),
+        probe().prop_map(move |message| alone(message.into())),
+        answer().prop_map(move |message| alone(message.into())),
+        ack().prop_map(move |message| alone(message.into())),
+        withdrawal(),
+        announcement(),
+        data(),
+    ];
+    (mac(), mac(), any::<u16>(), packet).prop_map(|(to, from, ethertype, (head, tail))| Any {
+        to,
+        from,
+        ethertype,
+        head,
+        tail,
+    })
+}
+
+/// Bytes that get past the prefix, so that what comes after it is tried as well.
+fn plausible() -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop::sample::select(Kind::ALL.to_vec());
+    (kind, any::<bool>(), prop::collection::vec(any::<u8>(), 0..200), 0..3_usize).prop_map(
+        |(kind, flag, rest, short)| {
+            let mut bytes = vec![0x10 | kind.code(), u8::from(flag) & kind.known_flags()];
+            let length = if kind.is_fixed() {
+                kind.fixed_len()
+            } else {
+                4 + rest.len() - short.min(rest.len())
+            };
+            bytes.extend(u16::try_from(length).unwrap().to_be_bytes());
+            bytes.extend(
+                rest.iter().copied().chain(std::iter::repeat(0)).take(length.saturating_sub(4)),
+            );
+            bytes
+        },
+    )
+}
+
+/// Whatever is accepted is written the way it came.
+fn nothing_is_lost(bytes: &[u8]) -> Result<(), TestCaseError> {
+    if let Ok(packet) = PacketType::try_from(bytes) {
+        let flat: Vec<u8> = (&packet).into();
+        prop_assert_eq!(Some(&flat[..]), bytes.get(..packet.wire_len()));
+    }
+    Ok(())
+}
+
+/// Each type refuses what is another's and agrees with the dispatch about its own.
+fn types_agree(bytes: &[u8]) -> Result<(), TestCaseError> {
+    fn one<'a, T>(bytes: &'a [u8], kind: Kind) -> Result<(), TestCaseError>
+    where
+        T: TryFrom<&'a [u8], Error = ParseError> + Into<PacketType<'a>>,
+    {
+        let alone = T::try_from(bytes).map(Into::into);
+        if Kind::peek(bytes) == Ok(kind) {
+            prop_assert_eq!(alone, PacketType::try_from(bytes));
+        } else {
+            prop_assert!(alone.is_err());
+        }
+        Ok(())
+    }
+    one::<Heartbeat>(bytes, Kind::Heartbeat)?;
+    one::<HeartbeatReply>(bytes, Kind::HeartbeatReply)?;
+    one::<Probe>(bytes, Kind::Probe)?;
+    one::<ProbeAnswer>(bytes, Kind::ProbeAnswer)?;
+    one::<Withdrawal<'_>>(bytes, Kind::Withdrawal)?;
+    one::<Announcement<'_>>(bytes, Kind::Announcement)?;
+    one::<AnnouncementAck>(bytes, Kind::AnnouncementAck)?;
+    one::<ToUpstream<'_>>(bytes, Kind::ToUpstream)?;
+    one::<ToDownstream<'_>>(bytes, Kind::ToDownstream)
+}
+
+proptest! {
+    #[test]
+    fn parse_undoes_emit(any in any_message()) {
+        let message = any.message();
+        let flat: Vec<u8> = (&message).into();
+        prop_assert_eq!(Message::parse(&flat, any.ethertype), Ok(message));
+        prop_assert_eq!(flat.len(), message.wire_len());
+        prop_assert_eq!(flat.capacity(), flat.len());
+        let error = Message::parse(&flat, !any.ethertype).unwrap_err();
+        let need = ParseError::EtherType { need: !any.ethertype, have: any.ethertype };
+        prop_assert_eq!(error, need);
+    }
+
+    #[test]
+    fn the_three_forms_are_one(any in any_message(), before in prop::collection::vec(any::<u8>(), 0..40)) {
+        let message = any.message();
+        let flat: Vec<u8> = (&message).into();
+        let nested: Vec<Vec<u8>> = (&message).into();
+        prop_assert_eq!(&nested.concat(), &flat);
+        prop_assert!(nested.iter().all(|part| !part.is_empty()));
+        let mut appended = before.clone();
+        message.emit(&mut appended);
+        prop_assert_eq!(appended, [before, flat].concat());
+    }
+
+    #[test]
+    fn padding_changes_nothing(any in any_message(), byte in any::<u8>()) {
+        let message = any.message();
+        let mut flat: Vec<u8> = (&message).into();
+        flat.resize(flat.len().max(60), byte);
+        prop_assert_eq!(Message::try_from(&flat[..]), Ok(message));
+        flat.push(byte);
+        prop_assert!(Message::try_from(&flat[..]).is_err());
+    }
+
+    #[test]
+    fn a_shorter_message_is_refused(any in any_message(), at in any::<prop::sample::Index>()) {
+        let flat: Vec<u8> = (&any.message()).into();
+        prop_assert!(Message::try_from(&flat[..at.index(flat.len())]).is_err());
+    }
+
+    #[test]
+    fn clients_come_out_as_they_went_in(clients in clients(), room in 0..1500_usize) {
+        let mut groups = Vec::new();
+        Clients::encode(&clients, &mut groups);
+        prop_assert_eq!(groups.len(), Clients::encoded_len(&clients));
+        let read = Clients::parse(&groups).unwrap();
+        prop_assert_eq!(read.len(), clients.len());
+        prop_assert_eq!(read.iter().collect::<Vec<_>>(), &clients[..]);
+        let fitting = Clients::fitting(&clients, room);
+        prop_assert!(Clients::encoded_len(&clients[..fitting]) <= room);
+        if let Some(more) = clients.get(..=fitting) {
+            prop_assert!(Clients::encoded_len(more) > room);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Message::try_from(&bytes[..]);
+        nothing_is_lost(&bytes)?;
+        types_agree(&bytes)?;
+    }
+
+    #[test]
+    fn plausible_bytes_never_panic(bytes in plausible()) {
+        nothing_is_lost(&bytes)?;
+        types_agree(&bytes)?;
+    }
+
+    #[test]
+    fn flipped_bits_never_panic(any in any_message(), flips in prop::collection::vec(any::<prop::sample::Index>(), 1..4)) {
+        let mut packet: Vec<u8> = (&any.message().packet).into();
+        for flip in flips {
+            let bit = flip.index(packet.len() * 8);
+            packet[bit / 8] ^= 1 << (bit % 8);
+        }
+        nothing_is_lost(&packet)?;
+        types_agree(&packet)?;
+    }
+}

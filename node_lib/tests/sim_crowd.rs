@@ -1,0 +1,47 @@
+//! Many OBUs in one radio cell: control traffic grows with their number, not with its square.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+mod sim_common;
+
+use node_lib::sim::topology::Graph;
+use node_lib::sim::{Kind, Link};
+use sim_common::{HEARTBEAT, Town, at, broken, ms, run_all, seeds};
+
+#[test]
+fn forty_obus_in_one_cell_speak_four_times_as_much_as_ten() {
+    let sizes = [10_u32, 20, 40];
+    let mut per_beat = Vec::new();
+    for obus in sizes {
+        let test = "forty_obus_in_one_cell_speak_four_times_as_much_as_ten";
+        let done = run_all("sim_crowd", test, seeds(4), |seed| {
+            let graph = Graph::complete(obus as usize + 1);
+            let mut town = Town::new(seed, &graph, &[0], Link::CLEAN);
+            let riders: Vec<_> = town.riders.keys().copied().collect();
+            for node in riders {
+                town.up(node, at(900), ms(1000), 12);
+            }
+            town.world.run_until(at(2000)).map_err(broken)?;
+            let before = town.world.stats();
+            town.world.run_until(at(12_000)).map_err(broken)?;
+            Ok(town.world.stats() - before)
+        });
+        let beats = 10_000.0 / HEARTBEAT.as_millis() as f64 * done.len() as f64;
+        let frames: u64 = done.iter().map(|stats| stats.control().frames).sum();
+        let bytes: u64 = done.iter().map(|stats| stats.control().bytes).sum();
+        let frames = frames as f64 / beats;
+        print!(
+            "{obus} OBUs: {frames:.1} control frames, {:.0} B per heartbeat:",
+            bytes as f64 / beats
+        );
+        for kind in (1..=7).map(Kind) {
+            let of_kind: u64 = done.iter().map(|stats| stats.of(kind).frames).sum();
+            print!(" {kind} {:.2}", of_kind as f64 / beats);
+        }
+        println!();
+        per_beat.push(frames);
+    }
+    // Linear with a quarter to spare: four times the nodes, at most five times the frames.
+    assert!(per_beat[1] <= per_beat[0] * 2.5, "{per_beat:?}");
+    assert!(per_beat[2] <= per_beat[0] * 5.0, "{per_beat:?}");
+}

@@ -1,0 +1,148 @@
+//! Random towns with cuts, restarts and loss: nothing loops, and all who can reach an RSU do.
+//!
+//! `V2X_SIM_RUNS=10000` for the long form.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+mod sim_common;
+
+use std::time::Duration;
+
+use node_lib::Timestamp;
+use node_lib::sim::topology::Graph;
+use node_lib::sim::{Dice, Fault, Flow, Link, NodeIndex, Target};
+use sim_common::{HEARTBEAT, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
+
+/// Everything is let run in before the first fault.
+const CALM: Timestamp = at(1000);
+
+/// Faults happen until here; at the end of it all links are clean again.
+const FAULTS_UNTIL: Timestamp = at(3000);
+
+/// From the last fault to a route.
+const ROUTE_WITHIN: Duration = HEARTBEAT.saturating_mul(5);
+
+#[test]
+fn whoever_can_reach_an_rsu_does_and_no_packet_goes_in_circles() {
+    let done = run_all(
+        "sim_random",
+        "whoever_can_reach_an_rsu_does_and_no_packet_goes_in_circles",
+        seeds(400),
+        run,
+    );
+    let sum = |of: fn(&Outcome) -> u64| done.iter().map(of).sum::<u64>();
+    println!(
+        "{} topologies, {} faults, {} happenings, {} OBUs that could reach an RSU, {} that could not",
+        done.len(),
+        sum(|o| o.faults),
+        sum(|o| o.happenings),
+        sum(|o| o.reachable),
+        sum(|o| o.unreachable),
+    );
+    println!("{} data packets sent, {} of them repeats", sum(|o| o.data), sum(|o| o.repeats));
+}
+
+struct Outcome {
+    faults: u64,
+    happenings: u64,
+    reachable: u64,
+    unreachable: u64,
+    data: u64,
+    repeats: u64,
+}
+
+fn run(seed: u64) -> Result<Outcome, Wrong> {
+    let mut dice = Dice::new(seed, 0);
+    let nodes = 2 + dice.index(11);
+    let density = [0.0, 0.1, 0.2, 0.4][dice.index(4)];
+    let graph = match dice.index(4) {
+        0 => Graph::random(nodes, 0.25, &mut dice),
+        _ => Graph::random_connected(nodes, density, &mut dice),
+    };
+    let rsus: &[usize] = if nodes > 3 && dice.chance(0.4) { &[0, 1] } else { &[0] };
+    let mut town = Town::new(seed, &graph, rsus, Link::CLEAN);
+    let faults = plan_faults(&mut town, &graph, &mut dice);
+
+    // Everyone talks all the time, so that a loop has something to carry.
+    let riders: Vec<NodeIndex> = town.riders.keys().copied().collect();
+    for &node in &riders {
+        let phase = dice.up_to(ms(40));
+        town.up(node, at(300) + phase, ms(40), 110);
+        town.down(node, at(320) + phase, ms(40), 110);
+    }
+    let host = town.host;
+    town.world.add_flow(Flow::steady(host, Target::Everyone, at(330), ms(200), 20));
+
+    town.world.run_until(FAULTS_UNTIL).map_err(broken)?;
+    let reachable = town.reachable();
+    let routed = FAULTS_UNTIL + ROUTE_WITHIN;
+    town.world.run_until(routed).map_err(broken)?;
+    for &(node, hops) in &reachable {
+        if town.world.attachment(node).is_none() {
+            return Err(wrong(&town, format!("{node}, {hops} hops from an RSU, has no route")));
+        }
+    }
+    // The truth: frames get through, both ways.
+    let flows: Vec<_> = reachable
+        .iter()
+        .map(|&(node, hops)| {
+            (node, hops, town.up(node, routed, ms(20), 5), town.down(node, routed, ms(20), 5))
+        })
+        .collect();
+    town.world.run_for(ms(500)).map_err(broken)?;
+    for (node, hops, up, down) in flows {
+        let (up, down) = (town.arrived_up(up), town.arrived_down(down, node));
+        if up < 5 || down < 5 {
+            let what = format!("{node}, {hops} hops from an RSU: {up} up and {down} down of 5");
+            return Err(wrong(&town, what));
+        }
+    }
+    Ok(Outcome {
+        faults,
+        happenings: town.world.happenings(),
+        reachable: reachable.len() as u64,
+        unreachable: (riders.len() - reachable.len()) as u64,
+        data: town.world.stats().data().frames,
+        repeats: town.world.repeats(),
+    })
+}
+
+/// Cuts, one-way cuts, restarts, isolation and loss at random times; some heal, some stay.
+fn plan_faults(town: &mut Town, graph: &Graph, dice: &mut Dice) -> u64 {
+    let edges: Vec<_> = graph.edges().map(|(a, b)| (NodeIndex(a), NodeIndex(b))).collect();
+    let span = FAULTS_UNTIL - CALM;
+    let mut count = 0;
+    for _ in 0..1 + dice.index(8) {
+        let time = CALM + dice.up_to(span);
+        let later = time + dice.up_to(FAULTS_UNTIL - time);
+        let node = NodeIndex(dice.index(graph.nodes()));
+        let edge = dice.pick(&edges).copied();
+        let heals = dice.chance(0.5);
+        let (fault, cure) = match (dice.index(7), edge) {
+            (0 | 1, Some((a, b))) => (Fault::Cut(a, b), Fault::Heal(a, b)),
+            (2, Some((a, b))) => (Fault::CutOneWay(a, b), Fault::HealOneWay(a, b)),
+            (3, Some((a, b))) => {
+                let link = Link { duplicate: 0.05, ..Link::lossy(0.3) };
+                town.world.at(later, Fault::Relink(a, b, Link::CLEAN));
+                town.world.at(time, Fault::Relink(a, b, link));
+                count += 2;
+                continue;
+            }
+            (4, _) => (Fault::Isolate(node), Fault::Rejoin(node)),
+            (5, _) => (Fault::Crash(node), Fault::Start(node)),
+            _ => {
+                let off = dice.up_to(ms(400)).min(FAULTS_UNTIL - time);
+                town.world.at(time, Fault::Restart(node, off));
+                count += 1;
+                continue;
+            }
+        };
+        town.world.at(time, fault);
+        count += 1;
+        if heals {
+            town.world.at(later, cure);
+            count += 1;
+        }
+    }
+    count
+}

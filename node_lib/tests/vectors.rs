@@ -1,0 +1,399 @@
+//! The format, held against frames written by hand (`vectors/*.hex`) and against `docs/wire-format.md`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that panics has failed, and that is all"
+)]
+
+#[path = "vectors/read.rs"]
+mod read;
+
+use std::collections::BTreeSet;
+
+use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
+use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
+use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
+use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::{
+    Cost, ETHERTYPE_DEFAULT, Kind, MIN_FRAME_LEN, Message, PacketType, ParseError,
+};
+use node_lib::{Boot, Mac, NodeId, Order, Seq};
+
+const fn node(last: u8) -> NodeId {
+    NodeId([2, 0, 0, 0, 0, last])
+}
+
+const RSU: NodeId = node(0x01);
+const RELAY: NodeId = node(0x21);
+const OBU: NodeId = node(0x31);
+
+/// What each vector says, in our words. `frame` lends the payload of the data messages.
+fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<'a> {
+    let heartbeat = Heartbeat {
+        rsu: RSU,
+        order: Order::new(3, 1000),
+        interval_ms: 100,
+        hop_limit: 8,
+        hops: 0,
+        cost: Cost::ZERO,
+        sender: RSU,
+        sender_boot: Boot(3),
+        hello: 1001,
+        via: NodeId::NONE,
+    };
+    let reply = HeartbeatReply {
+        rsu: RSU,
+        origin: OBU,
+        order: Order::new(5, 77),
+        answers: Seq(1000),
+        hop_limit: 8,
+        hops: 0,
+        held_100us: 13,
+        epoch: 2,
+        digest: client_digest(&clients()[..1]),
+        clients: 1,
+        goodbye: false,
+    };
+    let probe = Probe { sender: OBU, sender_boot: Boot(5), nonce: 0xc0ff_ee01, rsu: RSU };
+    let answer = ProbeAnswer {
+        sender: RELAY,
+        sender_boot: Boot(9),
+        asker: OBU,
+        nonce: 0xc0ff_ee01,
+        rsu: RSU,
+        route: None,
+    };
+    let route = AnsweredRoute {
+        order: Order::new(3, 1000),
+        interval_ms: 100,
+        hops: 1,
+        hop_limit: 7,
+        cost: Cost(80),
+        via: RSU,
+    };
+    let withdrawal =
+        Withdrawal { sender: RELAY, sender_boot: Boot(9), goodbye: true, rsus: NodeIds::EMPTY };
+    let announcement = Announcement {
+        rsu: RSU,
+        origin: OBU,
+        order: Order::new(5, 80),
+        epoch: 4,
+        hop_limit: 8,
+        hops: 0,
+        part: 0,
+        parts: 1,
+        digest: 0,
+        clients: Clients::EMPTY,
+    };
+    let ack = AnnouncementAck {
+        destination: OBU,
+        rsu: RSU,
+        epoch: 3,
+        hop_limit: 8,
+        part: 0,
+        parts: 1,
+        status: AckStatus::Accepted,
+        digest: client_digest(&clients()),
+    };
+    let down = ToDownstream {
+        destination: Destination::Node(OBU),
+        source: RSU,
+        hop_limit: 8,
+        boot: 3,
+        seq: Seq(65_536),
+        payload: frame.get(36..).unwrap_or_default(),
+    };
+    let to_all = Mac::BROADCAST;
+    let (to, from, packet): (Mac, NodeId, PacketType<'a>) = match name {
+        "heartbeat_rsu" => (to_all, RSU, heartbeat.into()),
+        "heartbeat_relayed" => {
+            let relayed = Heartbeat {
+                hop_limit: 6,
+                hops: 2,
+                cost: Cost(144),
+                sender: node(0x22),
+                sender_boot: Boot(9),
+                hello: 4242,
+                via: RELAY,
+                ..heartbeat
+            };
+            (to_all, NodeId([0x0a, 0x11, 0x22, 0x33, 0x44, 0x55]), relayed.into())
+        }
+        "heartbeat_reply" => (Mac(RELAY.0), OBU, reply.into()),
+        "heartbeat_reply_goodbye" => {
+            let goodbye = HeartbeatReply {
+                order: Order::new(5, 78),
+                hop_limit: 7,
+                hops: 1,
+                held_100us: u16::MAX,
+                digest: 0,
+                clients: 0,
+                goodbye: true,
+                ..reply
+            };
+            (Mac(RSU.0), RELAY, goodbye.into())
+        }
+        "probe" => (Mac(RELAY.0), OBU, probe.into()),
+        "probe_solicitation" => {
+            (to_all, OBU, Probe { nonce: 0xc0ff_ee02, rsu: NodeId::NONE, ..probe }.into())
+        }
+        "probe_answer" => (Mac(OBU.0), RELAY, ProbeAnswer { route: Some(route), ..answer }.into()),
+        "probe_answer_no_route" => (Mac(OBU.0), RELAY, answer.into()),
+        "withdrawal" => {
+            NodeIds::encode(&[RSU, node(2)], buffer);
+            let rsus = NodeIds::parse(buffer).unwrap();
+            (to_all, RELAY, Withdrawal { goodbye: false, rsus, ..withdrawal }.into())
+        }
+        "withdrawal_goodbye" => (to_all, RELAY, withdrawal.into()),
+        "announcement" => {
+            Clients::encode(&clients(), buffer);
+            let three = Announcement {
+                order: Order::new(5, 79),
+                epoch: 3,
+                hop_limit: 7,
+                hops: 1,
+                digest: client_digest(&clients()),
+                clients: Clients::parse(buffer).unwrap(),
+                ..announcement
+            };
+            (Mac(RSU.0), RELAY, three.into())
+        }
+        "announcement_empty" => (Mac(RSU.0), OBU, announcement.into()),
+        "announcement_ack" => (Mac(RELAY.0), RSU, ack.into()),
+        "announcement_ack_stale" => {
+            let stale = AnnouncementAck {
+                epoch: 9,
+                part: 2,
+                parts: 3,
+                status: AckStatus::StaleEpoch,
+                digest: 0xdead_beef,
+                ..ack
+            };
+            (Mac(RELAY.0), RSU, stale.into())
+        }
+        "to_upstream" => {
+            let up = ToUpstream {
+                destination: RSU,
+                source: OBU,
+                hop_limit: 8,
+                boot: 5,
+                seq: Seq(256),
+                payload: down.payload,
+            };
+            (Mac(RELAY.0), OBU, up.into())
+        }
+        "to_downstream" => (Mac(RELAY.0), RSU, down.into()),
+        "to_downstream_flood" => {
+            let destination = Destination::AllExcept(OBU);
+            (to_all, RSU, ToDownstream { destination, seq: Seq(65_537), ..down }.into())
+        }
+        "to_downstream_flood_all" => {
+            let destination = Destination::AllExcept(NodeId::NONE);
+            (to_all, RSU, ToDownstream { destination, seq: Seq(65_538), ..down }.into())
+        }
+        _ => panic!("{name}.hex has no meaning here yet"),
+    };
+    Message { to, from: Mac(from.0), ethertype: ETHERTYPE_DEFAULT, packet }
+}
+
+fn clients() -> [Client; 3] {
+    [(0, 1), (0, 2), (100, 3)]
+        .map(|(vlan, last)| Client { vlan, mac: Mac([2, 0, 0, 0, 0xc, last]) })
+}
+
+#[test]
+fn every_vector_means_what_it_should() {
+    for read::Vector { name, frame } in read::all() {
+        let mut buffer = Vec::new();
+        let read = Message::parse(&frame, ETHERTYPE_DEFAULT);
+        assert_eq!(read, Ok(meaning(&name, &frame, &mut buffer)), "{name}");
+    }
+}
+
+#[test]
+fn every_vector_is_what_we_would_write() {
+    for read::Vector { name, frame } in read::all() {
+        let mut buffer = Vec::new();
+        let message = meaning(&name, &frame, &mut buffer);
+        let flat: Vec<u8> = (&message).into();
+        assert_eq!(flat, frame, "{name}");
+        assert_eq!(flat.capacity(), flat.len(), "{name}: one exact allocation");
+        assert_eq!(message.wire_len(), frame.len(), "{name}");
+        let nested: Vec<Vec<u8>> = (&message).into();
+        assert_eq!(nested.concat(), frame, "{name}");
+        let mut appended = vec![0xaa];
+        message.emit(&mut appended);
+        assert_eq!(appended.split_first(), Some((&0xaa, &frame[..])), "{name}");
+        let packet: Vec<u8> = (&message.packet).into();
+        assert_eq!(packet, frame[14..], "{name}");
+        let packet: Vec<Vec<u8>> = (&message.packet).into();
+        assert_eq!(packet.concat(), frame[14..], "{name}");
+    }
+}
+
+#[test]
+fn every_kind_has_a_vector() {
+    let seen: BTreeSet<Kind> =
+        read::all().iter().map(|vector| Kind::peek(&vector.frame[14..]).unwrap()).collect();
+    assert_eq!(seen, BTreeSet::from(Kind::ALL));
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    for read::Vector { name, frame } in read::all() {
+        for len in 0..frame.len() {
+            let error = Message::parse(&frame[..len], ETHERTYPE_DEFAULT).unwrap_err();
+            assert!(
+                matches!(error, ParseError::Truncated { have, .. } if have <= len),
+                "{name} cut to {len}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn padding_is_ignored_up_to_the_smallest_frame() {
+    for read::Vector { name, frame } in read::all() {
+        for byte in [0, 0xff] {
+            let mut padded = frame.clone();
+            while padded.len() < MIN_FRAME_LEN {
+                padded.push(byte);
+                let read = Message::parse(&padded, ETHERTYPE_DEFAULT);
+                assert_eq!(read, Message::try_from(&frame[..]), "{name} with {}", padded.len());
+            }
+            padded.push(byte);
+            let error = Message::parse(&padded, ETHERTYPE_DEFAULT).unwrap_err();
+            assert!(matches!(error, ParseError::TrailingBytes { .. }), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn one_flipped_bit_is_refused_or_read_as_something_else() {
+    for read::Vector { name, frame } in read::all() {
+        for bit in 0..frame.len() * 8 {
+            let mut flipped = frame.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(message) = Message::try_from(&flipped[..]) {
+                let again: Vec<u8> = (&message).into();
+                assert_eq!(again, flipped, "{name}, bit {bit}: nothing is lost on the way");
+            }
+        }
+    }
+}
+
+/// A row of a field table: offset, bytes, name. Bytes are not a number where the field repeats.
+type Row = (String, String, String);
+
+/// Rows of the tables in a text, whatever stands before the first `|` of a line.
+fn rows(text: &str) -> Vec<Row> {
+    text.lines()
+        .filter_map(|line| {
+            let mut cells = line.split_once('|')?.1.split('|').map(str::trim);
+            let row = (cells.next()?, cells.next()?, cells.next()?);
+            row.0.parse::<usize>().ok()?;
+            // Another table that starts with a number has words in its second column.
+            if !row.1.chars().next().is_none_or(|first| first.is_ascii_digit()) {
+                return None;
+            }
+            Some((row.0.to_owned(), row.1.to_owned(), row.2.to_owned()))
+        })
+        .collect()
+}
+
+fn source(path: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    std::fs::read_to_string(format!("{root}{path}"))
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The section of the document about one kind, from its heading to the next.
+fn section(document: &str, kind: Kind) -> (String, String) {
+    let start = format!("## {} ", kind.name());
+    let mut lines = document.lines().skip_while(|line| !line.starts_with(&start));
+    let heading = lines.next().unwrap_or_else(|| panic!("no section {start}"));
+    let text: Vec<_> = lines.take_while(|line| !line.starts_with("## ")).collect();
+    (heading.to_owned(), text.join("\n"))
+}
+
+/// Where the table of a kind stands: the file, and the struct of its layout.
+fn home(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Heartbeat => ("control/heartbeat.rs", "Wire"),
+        Kind::HeartbeatReply => ("control/heartbeat.rs", "ReplyWire"),
+        Kind::Probe => ("control/probe.rs", "Wire"),
+        Kind::ProbeAnswer => ("control/probe.rs", "AnswerWire"),
+        Kind::Withdrawal => ("control/withdrawal.rs", "Wire"),
+        Kind::Announcement => ("control/announcement.rs", "Wire"),
+        Kind::AnnouncementAck => ("control/ack.rs", "Wire"),
+        Kind::ToUpstream | Kind::ToDownstream => ("data.rs", "Wire"),
+    }
+}
+
+/// Rows of `layout! { struct <name>: … }`, which the compiler has checked.
+fn layout_rows(source: &str, name: &str) -> Vec<Row> {
+    source
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with(&format!("struct {name}: ")))
+        .skip(1)
+        .map_while(|line| {
+            let (offset, field) = line.trim().strip_suffix(',')?.split_once(' ')?;
+            let (field, bytes) = field.split_once(": ")?;
+            let field = if field == "version_type" { "type" } else { field };
+            Some((offset.to_owned(), bytes.to_owned(), field.to_owned()))
+        })
+        .collect()
+}
+
+#[test]
+fn the_document_names_each_type_and_length() {
+    let document = source("../docs/wire-format.md");
+    for kind in Kind::ALL {
+        let (heading, text) = section(&document, kind);
+        let more = if kind.is_fixed() { "" } else { " and more" };
+        let need =
+            format!("## {} (type {}, {} bytes{more})", kind.name(), kind.code(), kind.fixed_len());
+        assert_eq!(heading, need);
+        let type_row = text.lines().find(|line| line.contains("| type ")).unwrap_or_default();
+        assert!(type_row.contains(&format!("`{:#04x}`", 0x10 | kind.code())), "{type_row}");
+        let length_row = text.lines().find(|line| line.contains("| length ")).unwrap_or_default();
+        assert!(length_row.contains(&kind.fixed_len().to_string()), "{length_row}");
+    }
+}
+
+#[test]
+fn the_tables_of_document_rustdoc_and_code_agree() {
+    let document = source("../docs/wire-format.md");
+    for kind in Kind::ALL {
+        let (file, layout) = home(kind);
+        let code = source(&format!("src/messages/{file}"));
+        let documented = rows(&section(&document, kind).1);
+
+        let layout = layout_rows(&code, layout);
+        let sizes = layout.iter().map(|(_, bytes, _)| bytes.parse::<usize>().unwrap());
+        assert_eq!(sizes.sum::<usize>(), kind.fixed_len(), "{}", kind.name());
+        assert_eq!(documented.get(..layout.len()), Some(&layout[..]), "{}", kind.name());
+
+        let rustdoc = rows(
+            &code.lines().filter(|line| line.starts_with("//! |")).collect::<Vec<_>>().join("\n"),
+        );
+        assert!(
+            rustdoc.windows(documented.len()).any(|table| table == documented),
+            "{}: {documented:#?}",
+            kind.name()
+        );
+    }
+}
+
+#[test]
+fn the_document_holds_the_numbers_of_the_prefix() {
+    let document = source("../docs/wire-format.md");
+    let prefix = document.split("## The prefix").nth(1).unwrap().split("\n## ").next().unwrap();
+    let code = source("src/messages/prefix.rs");
+    assert_eq!(rows(prefix), rows(&code)[..3]);
+    assert_eq!(rows(prefix).last().unwrap().2, "length");
+}

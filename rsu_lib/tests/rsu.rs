@@ -1,0 +1,480 @@
+//! What an RSU does: what it hears and reads, what it answers and writes.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use node_lib::control::event::Event;
+use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::messages::control::Control;
+use node_lib::messages::control::ack::AckStatus;
+use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
+use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::probe::Probe;
+use node_lib::messages::data::{Data, Destination, ToUpstream};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType};
+use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
+use rsu_lib::{Config, Rsu};
+
+#[test]
+fn heartbeats_come_at_the_period_give_or_take_a_tenth_and_count_up() {
+    let mut t = Talk::new();
+    t.pass(10_000);
+    let beats = t.heartbeats();
+    assert!((98..=102).contains(&beats.len()), "{}", beats.len());
+    for pair in beats.windows(2) {
+        assert_eq!(pair[1].1.order, pair[0].1.order.next());
+        let gap = pair[1].0 - pair[0].0;
+        assert!((89..=111).contains(&gap), "{gap} ms");
+    }
+    assert_eq!((beats[0].1.hops, beats[0].1.via, beats[0].1.interval_ms), (0, NodeId::NONE, 100));
+}
+
+#[test]
+fn an_announcement_is_acknowledged_and_its_clients_are_shown_to_the_lan() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA, SIGN]);
+    assert_eq!(t.acks(), [(A, AckStatus::Accepted, 1)]);
+    let shown: Vec<_> = t.taps.iter().map(|frame| Mac(frame[6..12].try_into().unwrap())).collect();
+    assert_eq!(shown, [CAMERA, SIGN]);
+    assert!(t.taps.iter().all(|frame| frame[12..14] == [0x80, 0x35] && frame.len() == 60));
+    assert_eq!(t.events(), [Event::ObuAttached { obu: id(A), clients: 2, epoch: 1 }]);
+}
+
+#[test]
+fn a_client_that_never_spoke_is_reachable_from_the_lan() {
+    let mut t = Talk::new();
+    t.announce(A, RELAY, 1, &[CAMERA]);
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), [(RELAY, Destination::Node(id(A)))]);
+}
+
+#[test]
+fn a_late_claim_with_a_lower_epoch_is_refused_and_told_the_higher() {
+    let mut t = Talk::new();
+    t.announce(A, A, 9, &[CAMERA]);
+    t.clear();
+    t.announce(A, A, 3, &[SIGN]);
+    assert_eq!(t.acks(), [(A, AckStatus::StaleEpoch, 9)]);
+    assert_eq!(t.rsu.clients_of(id(A)), [Client { vlan: 0, mac: CAMERA }]);
+}
+
+#[test]
+fn a_reply_with_another_digest_makes_the_rsu_ask_for_the_set() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.clear();
+    t.reply(A, 1, &[CAMERA], false);
+    assert_eq!(t.acks(), []);
+    t.reply(A, 1, &[CAMERA, SIGN], false);
+    assert_eq!(t.acks(), [(A, AckStatus::SendAll, 0)]);
+}
+
+#[test]
+fn a_stranger_is_asked_to_announce_itself() {
+    let mut t = Talk::new();
+    t.reply(A, 1, &[CAMERA], false);
+    assert_eq!(t.acks(), [(A, AckStatus::SendAll, 0)]);
+    t.clear();
+    t.up(B, CAMERA, SERVER);
+    assert_eq!(t.acks(), [(B, AckStatus::SendAll, 0)]);
+    assert_eq!(t.taps.len(), 1, "and its frame is carried all the same");
+}
+
+#[test]
+fn frames_go_where_their_client_is() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.announce(B, B, 1, &[SIGN]);
+    t.tap(SERVER, Mac::BROADCAST);
+    t.clear();
+    t.up(A, CAMERA, SERVER);
+    assert_eq!((t.taps.len(), t.sent_down().len()), (1, 0), "to the LAN only");
+    t.clear();
+    t.up(A, CAMERA, SIGN);
+    assert_eq!(t.sent_down(), [(B, Destination::Node(id(B)))]);
+    assert_eq!(t.taps.len(), 0, "from OBU to OBU without the LAN");
+}
+
+#[test]
+fn a_broadcast_goes_once_over_the_radio_to_the_lan_and_not_back_to_its_sender() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.announce(B, B, 1, &[SIGN]);
+    t.announce(C, RELAY, 1, &[]);
+    t.clear();
+    t.up(A, CAMERA, Mac::BROADCAST);
+    assert_eq!(t.taps.len(), 1);
+    assert_eq!(t.sent_down(), [(Mac::BROADCAST, Destination::AllExcept(id(A)))]);
+}
+
+#[test]
+fn a_flood_to_a_single_next_hop_is_unicast_and_to_nobody_is_not_sent() {
+    let mut t = Talk::new();
+    t.tap(SERVER, Mac::BROADCAST);
+    assert_eq!(t.sent_down(), []);
+    t.announce(A, RELAY, 1, &[CAMERA]);
+    t.announce(B, RELAY, 1, &[SIGN]);
+    t.clear();
+    t.tap(SERVER, Mac::BROADCAST);
+    assert_eq!(t.sent_down(), [(RELAY, Destination::AllExcept(NodeId::NONE))]);
+}
+
+#[test]
+fn unknown_destinations_are_flooded_within_a_budget() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.clear();
+    for _ in 0..1000 {
+        t.tap(SERVER, STRANGER);
+    }
+    assert_eq!(t.sent_down().len(), 200);
+    assert_eq!(t.rsu.counters().drop_flood_limit, 800);
+}
+
+#[test]
+fn a_client_whose_frames_come_from_the_lan_has_moved_there() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    // Another RSU shows it to the LAN.
+    t.tap_frame(&rarp(CAMERA));
+    assert_eq!(t.rsu.clients_of(id(A)), []);
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), [], "the LAN reaches it without us");
+    assert_eq!(t.taps.len(), 0);
+}
+
+#[test]
+fn reverse_arp_of_another_rsu_does_not_go_over_the_radio() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.clear();
+    t.tap_frame(&rarp(SIGN));
+    assert_eq!(t.sent_down(), []);
+}
+
+#[test]
+fn a_goodbye_or_five_seconds_of_silence_detach_an_obu() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.announce(B, B, 1, &[SIGN]);
+    t.events();
+    t.reply(A, 1, &[CAMERA], true);
+    assert_eq!(t.events(), [Event::ObuDetached { obu: id(A) }]);
+    assert_eq!(t.rsu.clients_of(id(A)), []);
+    t.pass(t.now + 7000);
+    assert_eq!(t.events(), [Event::ObuDetached { obu: id(B) }]);
+    assert_eq!(t.rsu.clients_of(id(B)), []);
+}
+
+#[test]
+fn a_frame_seen_before_is_dropped() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.clear();
+    let seq = t.seq;
+    t.up(A, CAMERA, SERVER);
+    t.seq = seq;
+    t.up(A, CAMERA, SERVER);
+    assert_eq!(t.taps.len(), 1);
+    assert_eq!(t.rsu.counters().drop_duplicate, 1);
+}
+
+#[test]
+fn a_client_heard_behind_one_obu_is_not_taken_by_anothers_announcement() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.up(A, CAMERA, SERVER);
+    t.announce(B, B, 1, &[CAMERA]);
+    assert_eq!(t.rsu.clients_of(id(A)).len(), 1);
+    // But where it speaks, there it is.
+    t.up(B, CAMERA, SERVER);
+    assert_eq!(t.rsu.clients_of(id(B)).len(), 1);
+}
+
+#[test]
+fn the_round_trip_is_measured_without_the_time_the_obu_held_the_heartbeat() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.pass(t.now + 150);
+    let (at, beat) = *t.heartbeats().last().unwrap();
+    t.pass(at + 30);
+    t.reply_to(A, beat.order.seq, 200);
+    let attached = t.rsu.attached(t.at());
+    let rtt = attached[0].2.unwrap();
+    assert!(rtt <= Duration::from_millis(11) && rtt >= Duration::from_millis(9), "{rtt:?}");
+}
+
+#[test]
+fn a_probe_is_answered_with_the_heartbeat_last_sent() {
+    let mut t = Talk::new();
+    t.pass(250);
+    t.clear();
+    t.hear(A, US, Probe { sender: id(A), sender_boot: Boot(1), nonce: 7, rsu: id(US) }.into());
+    let answer = t.each(|to, control| match control {
+        Control::ProbeAnswer(answer) => Some((to, answer.nonce, answer.route.unwrap().hops)),
+        _ => None,
+    });
+    assert_eq!(answer, [(A, 7, 0)]);
+}
+
+#[test]
+fn an_rsu_whose_boot_count_fell_goes_above_what_it_hears_of_itself() {
+    let mut t = Talk::new();
+    t.pass(50);
+    let echo = Heartbeat {
+        rsu: id(US),
+        order: Order::new(900, 5),
+        interval_ms: 100,
+        hop_limit: 15,
+        hops: 1,
+        cost: Cost::ONE,
+        sender: id(A),
+        sender_boot: Boot(1),
+        hello: 1,
+        via: id(US),
+    };
+    t.hear(A, Mac::BROADCAST, echo.into());
+    t.clear();
+    t.pass(t.now + 150);
+    assert_eq!(t.heartbeats()[0].1.order.boot, Boot(901));
+}
+
+#[test]
+fn a_goodbye_is_said_three_times_and_no_heartbeat_after_it() {
+    let mut t = Talk::new();
+    t.pass(150);
+    t.clear();
+    t.rsu.handle_shutdown(t.at(), &mut t.out);
+    t.collect();
+    t.pass(t.now + 1000);
+    let goodbyes = t.each(|_, c| match c {
+        Control::Withdrawal(withdrawal) => Some(withdrawal.goodbye),
+        _ => None,
+    });
+    assert_eq!(goodbyes, [true; 3]);
+    assert_eq!(t.heartbeats().len(), 0);
+}
+
+#[test]
+fn a_radio_that_is_down_sends_nothing_and_beats_at_once_when_it_is_back() {
+    let mut t = Talk::new();
+    t.rsu.handle_link(t.at(), LinkEvent::Down, &mut t.out);
+    t.pass(500);
+    assert_eq!(t.heartbeats().len(), 0);
+    t.rsu.handle_link(t.at(), LinkEvent::Up, &mut t.out);
+    t.collect();
+    assert_eq!(t.heartbeats().len(), 1);
+}
+
+// ---- the conversation ----
+
+const US: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
+const A: Mac = Mac([2, 0, 0, 0, 0, 0x0a]);
+const B: Mac = Mac([2, 0, 0, 0, 0, 0x0b]);
+const C: Mac = Mac([2, 0, 0, 0, 0, 0x0c]);
+const RELAY: Mac = Mac([2, 0, 0, 0, 0, 0x0f]);
+const CAMERA: Mac = Mac([2, 0, 0, 0, 1, 1]);
+const SIGN: Mac = Mac([2, 0, 0, 0, 1, 2]);
+const SERVER: Mac = Mac([2, 0, 0, 0, 1, 3]);
+const STRANGER: Mac = Mac([2, 0, 0, 0, 1, 4]);
+
+fn id(mac: Mac) -> NodeId {
+    mac.into()
+}
+
+/// An RSU, the time in milliseconds, and what it sent since the last [`Talk::clear`].
+struct Talk {
+    rsu: Rsu,
+    now: u64,
+    seq: u32,
+    sent: Vec<(u64, Vec<u8>)>,
+    taps: Vec<Vec<u8>>,
+    out: Replies,
+}
+
+impl Talk {
+    fn new() -> Self {
+        Self {
+            rsu: Rsu::new(Config { seed: 1, ..Config::new(US) }, Timestamp::ZERO),
+            now: 0,
+            seq: 0,
+            sent: Vec::new(),
+            taps: Vec::new(),
+            out: Replies::new(),
+        }
+    }
+
+    fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.now)
+    }
+
+    fn pass(&mut self, until_ms: u64) {
+        let until = Timestamp::from_millis(until_ms);
+        while let Some(due) = self.rsu.poll_timeout().filter(|due| *due <= until) {
+            self.now = due.as_micros() / 1000;
+            self.rsu.handle_timeout(due, &mut self.out);
+            self.collect();
+        }
+        self.now = until_ms;
+    }
+
+    fn hear(&mut self, from: Mac, to: Mac, packet: PacketType<'_>) {
+        let frame: Vec<u8> = (&Message { to, from, ethertype: ETHERTYPE_DEFAULT, packet }).into();
+        self.rsu.handle_wire(self.at(), &frame, &mut self.out);
+        self.collect();
+    }
+
+    fn announce(&mut self, obu: Mac, from: Mac, epoch: u32, macs: &[Mac]) {
+        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
+        let mut groups = Vec::new();
+        Clients::encode(&set, &mut groups);
+        self.seq += 1;
+        let announcement = Announcement {
+            rsu: id(US),
+            origin: id(obu),
+            order: Order::new(1, self.seq),
+            epoch,
+            hop_limit: 16,
+            hops: 0,
+            part: 0,
+            parts: 1,
+            digest: client_digest(&set),
+            clients: Clients::parse(&groups).unwrap(),
+        };
+        self.hear(from, US, announcement.into());
+    }
+
+    fn reply(&mut self, obu: Mac, epoch: u32, macs: &[Mac], goodbye: bool) {
+        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
+        self.seq += 1;
+        let reply = HeartbeatReply {
+            rsu: id(US),
+            origin: id(obu),
+            order: Order::new(1, self.seq),
+            answers: Seq(0),
+            hop_limit: 16,
+            hops: 0,
+            held_100us: 0,
+            epoch,
+            digest: client_digest(&set),
+            clients: set.len() as u16,
+            goodbye,
+        };
+        self.hear(obu, US, reply.into());
+    }
+
+    fn reply_to(&mut self, obu: Mac, answers: Seq, held_100us: u16) {
+        self.seq += 1;
+        let reply = HeartbeatReply {
+            rsu: id(US),
+            origin: id(obu),
+            order: Order::new(1, self.seq),
+            answers,
+            hop_limit: 16,
+            hops: 0,
+            held_100us,
+            epoch: 1,
+            digest: 0,
+            clients: 0,
+            goodbye: false,
+        };
+        self.hear(obu, US, reply.into());
+    }
+
+    fn up(&mut self, obu: Mac, from: Mac, to: Mac) {
+        let payload = inner(from, to);
+        self.seq += 1;
+        let data = ToUpstream {
+            destination: id(US),
+            source: id(obu),
+            hop_limit: 16,
+            boot: 1,
+            seq: Seq(self.seq),
+            payload: &payload,
+        };
+        self.hear(obu, US, data.into());
+    }
+
+    fn tap(&mut self, from: Mac, to: Mac) {
+        self.tap_frame(&inner(from, to));
+    }
+
+    fn tap_frame(&mut self, frame: &[u8]) {
+        self.rsu.handle_tap(self.at(), frame, &mut self.out);
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        for reply in self.out.take() {
+            match reply {
+                ReplyType::WireFlat(flat) => self.sent.push((self.now, flat)),
+                ReplyType::TapFlat(flat) => self.taps.push(flat),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.sent.clear();
+        self.taps.clear();
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.rsu.poll_event()).collect()
+    }
+
+    fn each<T>(&self, mut pick: impl FnMut(Mac, &Control<'_>) -> Option<T>) -> Vec<T> {
+        let mut picked = Vec::new();
+        for (_, flat) in &self.sent {
+            let message = Message::try_from(&flat[..]).unwrap();
+            if let PacketType::Control(control) = &message.packet {
+                picked.extend(pick(message.to, control));
+            }
+        }
+        picked
+    }
+
+    fn heartbeats(&self) -> Vec<(u64, Heartbeat)> {
+        let mut beats = Vec::new();
+        for (at, flat) in &self.sent {
+            let message = Message::try_from(&flat[..]).unwrap();
+            if let PacketType::Control(Control::Heartbeat(heartbeat)) = message.packet {
+                beats.push((*at, heartbeat));
+            }
+        }
+        beats
+    }
+
+    fn acks(&self) -> Vec<(Mac, AckStatus, u32)> {
+        self.each(|to, control| match control {
+            Control::AnnouncementAck(ack) => Some((to, ack.status, ack.epoch)),
+            _ => None,
+        })
+    }
+
+    fn sent_down(&self) -> Vec<(Mac, Destination)> {
+        let mut sent = Vec::new();
+        for (_, flat) in &self.sent {
+            let message = Message::try_from(&flat[..]).unwrap();
+            if let PacketType::Data(Data::Downstream(data)) = message.packet {
+                sent.push((message.to, data.destination));
+            }
+        }
+        sent
+    }
+}
+
+fn inner(from: Mac, to: Mac) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &[0x08, 0x00]].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+fn rarp(client: Mac) -> Vec<u8> {
+    let mut frame = [&[0xff; 6][..], &client.0, &[0x80, 0x35]].concat();
+    frame.resize(60, 0);
+    frame
+}
