@@ -31,7 +31,8 @@ fn filter(text: &str) -> Result<EnvFilter, Failure> {
     };
     // Taken alone, an unknown word would be a module, and silence everything else.
     for part in text.split(',').filter(|part| !part.contains(['=', '['])) {
-        if part.trim().parse::<LevelFilter>().is_err() {
+        // The parser takes an empty word for "error".
+        if part.trim().is_empty() || part.trim().parse::<LevelFilter>().is_err() {
             return Err(refuse(format!("{part:?} is not a level")));
         }
     }

@@ -1,6 +1,7 @@
 //! One `obu` or `rsu` process in a namespace, its log and its end.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -19,6 +20,8 @@ use crate::wait::wait_until;
 pub struct Daemon {
     child: Child,
     log: PathBuf,
+    /// Length of the log when this daemon started: what stands before is from earlier ones.
+    log_from: u64,
 }
 
 /// One line of a daemon's JSON log.
@@ -29,12 +32,13 @@ impl Daemon {
     /// Starts `program` in `ns`; standard output and error are appended to `log`.
     pub fn start(ns: &Netns, program: &Path, args: &[String], log: &Path) -> Result<Self> {
         let out = OpenOptions::new().create(true).append(true).open(log)?;
+        let log_from = out.metadata()?.len();
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
         let child = ns
             .run(|| Ok(command.spawn()?))
             .with_context(|| format!("start {}", program.display()))?;
-        Ok(Self { child, log: log.to_owned() })
+        Ok(Self { child, log: log.to_owned(), log_from })
     }
 
     /// Sends a signal to this daemon only.
@@ -84,9 +88,12 @@ impl Daemon {
         Ok(())
     }
 
-    /// Its log so far, also of earlier runs with the same log.
+    /// What it logged so far. Anything but JSON, such as a panic message, is not an event.
     pub fn events(&self) -> Result<Vec<LogEvent>> {
-        read_events(&self.log)
+        let mut log = File::open(&self.log).with_context(|| self.log.display().to_string())?;
+        log.seek(SeekFrom::Start(self.log_from))?;
+        let text = io::read_to_string(log)?;
+        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).map(LogEvent).collect())
     }
 
     /// Waits for an event with this message and, if given, this field.
@@ -132,12 +139,6 @@ impl LogEvent {
             Some(other) => other.to_string(),
         }
     }
-}
-
-/// The JSON lines of a log; anything else in it, such as a panic message, is not an event.
-pub fn read_events(log: &Path) -> Result<Vec<LogEvent>> {
-    let text = std::fs::read_to_string(log).with_context(|| log.display().to_string())?;
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).map(LogEvent).collect())
 }
 
 /// The end of a log, for a person to read.

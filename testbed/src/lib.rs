@@ -21,4 +21,4 @@ pub use netns::Netns;
 pub use programs::Programs;
 pub use sys::PacketSocket;
 pub use wait::wait_until;
-pub use world::{Host, Node, Role, Testbed};
+pub use world::{ATTACHMENT_CHANGED, Host, Node, Role, Testbed};

@@ -29,6 +29,8 @@ use crate::programs::Programs;
 use crate::wait::wait_until;
 use crate::{Quality, sys};
 
+/// What an OBU logs when it sends through another neighbour, or to another road-side unit.
+pub const ATTACHMENT_CHANGED: &str = "attachment changed";
 /// Interface names inside nodes.
 const RADIO: &str = "radio0";
 const TAP: &str = "tap0";
@@ -38,6 +40,8 @@ const WIRE: &str = "eth0";
 const OVERHEAD: u32 = 40;
 const PREFIX_V4: u8 = 24;
 const PREFIX_V6: u8 = 64;
+/// How long a daemon may take from start to work.
+const READY_WITHIN: Duration = Duration::from_secs(5);
 /// Lines of each log shown when something failed.
 const TAIL_LINES: usize = 25;
 /// Directory for logs that shall outlive the arena.
@@ -129,13 +133,13 @@ impl Node {
 
     /// Waits for the TAP and puts it in the bridge, or gives it its IPv6 address.
     pub fn adopt_tap(&self) -> Result<()> {
-        let what = format!("{} creates {TAP}", self.name());
-        wait_until(&what, Duration::from_secs(5), || {
+        let what = format!("{} is running", self.name());
+        wait_until(&what, READY_WITHIN, || {
             if let Some(status) = self.try_wait()? {
                 bail!("{} ended with {status}", self.name());
             }
-            // The daemon sets it up when it is ready.
-            Ok(self.ns().find(TAP)?.filter(|tap| tap.is_up))
+            let is_running = self.events()?.iter().any(|event| event.message() == "running");
+            Ok(self.ns().find(TAP)?.filter(|tap| is_running && tap.is_up))
         })?;
         if self.is_bridged {
             self.ns().enslave(TAP, BRIDGE)
@@ -170,9 +174,24 @@ impl Node {
         self.take_daemon()?.wait(timeout).context(self.name().to_owned())
     }
 
-    /// Everything its daemons logged so far.
+    /// Everything its daemon logged since it was started.
     pub fn events(&self) -> Result<Vec<LogEvent>> {
-        daemon::read_events(&self.log)
+        self.daemon()?.events()
+    }
+
+    /// Where its daemon said last that it sends to: `RSU (1 hop)`, `RSU via NEIGHBOUR (2 hops)` or
+    /// `none`.
+    pub fn attachment(&self) -> Result<String> {
+        let events = self.events()?;
+        let last = events.iter().rfind(|event| event.message() == ATTACHMENT_CHANGED);
+        Ok(last.map_or_else(|| "none".to_owned(), |event| event.text("to")))
+    }
+
+    /// Whether its daemon said last that it sends through this neighbour.
+    pub fn sends_through(&self, neighbour: &Node) -> Result<bool> {
+        let attachment = self.attachment()?;
+        let upstream = attachment.rsplit("via ").next().unwrap_or_default();
+        Ok(upstream.starts_with(&neighbour.radio.to_string()))
     }
 
     /// Its log as text.

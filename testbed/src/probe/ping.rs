@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ pub type PingReport = Report;
 #[derive(Debug)]
 pub struct Ping {
     stop: Arc<AtomicBool>,
+    replies: Arc<AtomicU64>,
     thread: JoinHandle<PingReport>,
 }
 
@@ -38,9 +39,15 @@ impl Ping {
     pub fn start(ns: &Netns, to: IpAddr, interval: Duration) -> Result<Self> {
         let socket = ns.run(|| Ok(open(to)?))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || run(&socket, to, interval, &stopped));
-        Ok(Self { stop, thread })
+        let replies = Arc::new(AtomicU64::new(0));
+        let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&replies));
+        let thread = std::thread::spawn(move || run(&socket, to, interval, &stopped, &counted));
+        Ok(Self { stop, replies, thread })
+    }
+
+    /// Replies so far.
+    pub fn received(&self) -> u64 {
+        self.replies.load(Ordering::Relaxed)
     }
 
     /// Stops asking, waits a moment for the last replies, and reports.
@@ -68,7 +75,13 @@ fn open(to: IpAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn run(socket: &Socket, to: IpAddr, interval: Duration, stop: &AtomicBool) -> PingReport {
+fn run(
+    socket: &Socket,
+    to: IpAddr,
+    interval: Duration,
+    stop: &AtomicBool,
+    replies: &AtomicU64,
+) -> PingReport {
     static NEXT_ID: AtomicU16 = AtomicU16::new(1);
     let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
     let mut tally = Tally::default();
@@ -97,6 +110,7 @@ fn run(socket: &Socket, to: IpAddr, interval: Duration, stop: &AtomicBool) -> Pi
             let reply = buf.get(..n).unwrap_or_default();
             if let Some(number) = parse_reply(to.is_ipv6(), id, reply) {
                 tally.arrive(Instant::now(), number);
+                replies.fetch_add(1, Ordering::Relaxed);
             }
         }
     }

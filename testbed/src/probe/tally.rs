@@ -25,6 +25,8 @@ pub struct Report {
     pub lost: u64,
     /// Longest run of numbers that never arrived.
     pub lost_in_a_row: u64,
+    /// The highest number that arrived; 0 when none did.
+    pub last_received: u64,
     /// Arrivals beyond the first of a number.
     pub duplicates: u64,
     /// Numbers that arrived after a higher one.
@@ -81,6 +83,7 @@ impl Tally {
             received: (self.arrivals.len() - lost) as u64,
             lost: lost as u64,
             lost_in_a_row: runs.max().unwrap_or(0) as u64,
+            last_received: self.highest.unwrap_or(0) as u64,
             duplicates: self.arrivals.iter().map(|n| u64::from(n.saturating_sub(1))).sum(),
             reordered: self.reordered,
             gap: self.gap,
@@ -111,6 +114,7 @@ mod tests {
             received: 6,
             lost: 2,
             lost_in_a_row: 2,
+            last_received: 7,
             duplicates: 1,
             reordered: 1,
             gap: Duration::from_millis(40),

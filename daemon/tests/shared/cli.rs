@@ -1,0 +1,217 @@
+//! What both daemons promise at the command line. Each names itself and runs all of it.
+//!
+//! No test here starts a node: every command line lacks something. What can be seen depends on
+//! privileges in one place only, the order of checks: without capabilities that is the first
+//! complaint.
+
+use std::process::Output;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+
+/// A daemon under test.
+pub(crate) struct Daemon {
+    /// Path of the program.
+    pub(crate) program: &'static str,
+    /// Prefix of its environment variables.
+    pub(crate) env_prefix: &'static str,
+    /// Flags only it has, with a valid and an invalid value.
+    pub(crate) own_flags: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// Flags both have, with a valid and an invalid value.
+const FLAGS: &[(&str, &str, &str)] = &[
+    ("--bind", "nope0", "a/b"),
+    ("--tap-name", "tap9", "sixteen_bytes_xx"),
+    ("--ip", "10.0.0.1/24", "10.0.0.1/33"),
+    ("--mtu", "1400", "67"),
+    ("--ethertype", "0x88b6", "0x0800"),
+    ("--hello-history", "20", "65"),
+    ("--node-id", "02:00:00:00:00:01", "01:00:00:00:00:01"),
+    ("--state-file", "/proc/no/such/directory", "/"),
+    ("--log", "warn", "loud"),
+    ("--log-format", "json", "xml"),
+];
+
+impl Daemon {
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.program);
+        command.env_clear().timeout(Duration::from_secs(20));
+        command
+    }
+
+    fn run<'a>(&self, line: impl IntoIterator<Item = &'a str>) -> (i32, String) {
+        ended(self.command().args(line).output().expect("the daemon starts"))
+    }
+
+    fn flags(&self) -> impl Iterator<Item = &(&'static str, &'static str, &'static str)> {
+        FLAGS.iter().chain(self.own_flags)
+    }
+
+    /// Every flag, its variable and every exit code are in the help.
+    pub(crate) fn help_lists_everything(&self) {
+        let (code, text) = self.run(["--help"]);
+        assert_eq!(code, 0);
+        for (flag, ..) in self.flags().chain(&[("--check", "", "")]) {
+            assert!(text.contains(flag), "{flag} is not in:\n{text}");
+            let variable = flag.trim_start_matches('-').replace('-', "_").to_uppercase();
+            let variable = format!("{}_{variable}=", self.env_prefix);
+            assert!(text.contains(&variable), "{variable} is not in:\n{text}");
+        }
+        for short in ["-b", "-t", "-i", "-m"] {
+            assert!(text.contains(&format!("{short}, --")), "{short} is not in:\n{text}");
+        }
+        for code in 0..=4 {
+            assert!(text.contains(&format!("\n  {code}  ")), "code {code} is not in:\n{text}");
+        }
+        let (code, text) = self.run(["--version"]);
+        assert_eq!(code, 0, "{text}");
+    }
+
+    /// An invalid value of any flag is refused with code 2 and a message that names the flag.
+    pub(crate) fn bad_values_are_refused(&self) {
+        for (flag, _, bad) in self.flags().filter(|(flag, ..)| *flag != "--state-file") {
+            let bind: &[_] = if *flag == "--bind" { &[] } else { &["--bind", "nope0"] };
+            let (code, text) = self.run(bind.iter().copied().chain([*flag, *bad]));
+            assert_eq!(code, 2, "{flag} {bad}: {text}");
+            assert!(text.contains(flag) && text.contains(bad), "{flag} {bad}: {text}");
+        }
+        for line in [&[][..], &["--bind"], &["-b", "x", "--no-such-flag"], &["-b", "x", "y"]] {
+            let (code, text) = self.run(line.iter().copied());
+            assert_eq!(code, 2, "{line:?}: {text}");
+        }
+        for taken in ["0x0800", "0x0806", "0x86dd", "0x8100", "0x8947", "0x88dc", "0x05ff"] {
+            let (code, text) = self.run(["-b", "nope0", "--ethertype", taken]);
+            assert_eq!(code, 2, "{taken}: {text}");
+        }
+    }
+
+    /// A variable does what its flag does, and the flag wins.
+    pub(crate) fn variables_stand_for_flags(&self) {
+        for (flag, _, bad) in self.flags().filter(|(flag, ..)| *flag != "--state-file") {
+            let variable = flag.trim_start_matches('-').replace('-', "_").to_uppercase();
+            let mut command = self.command();
+            command.env(format!("{}_{variable}", self.env_prefix), bad);
+            if *flag != "--bind" {
+                command.args(["--bind", "nope0"]);
+            }
+            let (code, text) = ended(command.output().expect("the daemon starts"));
+            assert_eq!(code, 2, "{variable}={bad}: {text}");
+            assert!(text.contains(bad), "{variable}={bad}: {text}");
+        }
+        let mut command = self.command();
+        command.env(format!("{}_MTU", self.env_prefix), "1").args(["-b", "nope0", "-m", "1400"]);
+        self.assert_no_such_interface(ended(command.output().expect("the daemon starts")));
+        let mut command = self.command();
+        command.env(format!("{}_BIND", self.env_prefix), "nope0");
+        self.assert_no_such_interface(ended(command.output().expect("the daemon starts")));
+    }
+
+    /// A radio that does not exist is code 4, also when only checking.
+    pub(crate) fn a_missing_interface_has_its_own_code(&self) {
+        self.assert_no_such_interface(self.run(["--bind", "nope0"]));
+        self.assert_no_such_interface(self.run(["--bind", "nope0", "--check"]));
+    }
+
+    fn assert_no_such_interface(&self, (code, text): (i32, String)) {
+        if has_capabilities() {
+            assert_eq!(code, 4, "{text}");
+            assert!(text.contains("nope0") && text.contains("no such interface"), "{text}");
+        } else {
+            assert_eq!(code, 3, "{text}");
+        }
+    }
+
+    /// An interface that is not Ethernet, a pair of equal names: refused before anything is made.
+    pub(crate) fn unusable_interfaces_are_refused(&self) {
+        if !has_capabilities() {
+            return self.missing_capabilities_are_named();
+        }
+        let (code, text) = self.run(["--bind", "lo", "--check"]);
+        assert_eq!(code, 4, "{text}");
+        assert!(text.contains("loopback") && text.contains("expected an Ethernet"), "{text}");
+        let (code, text) = self.run(["--bind", "same0", "--tap-name", "same0"]);
+        assert_eq!(code, 2, "{text}");
+        // A UDP link has a known MTU of 1458, so this needs no interface.
+        let (code, text) = self.run(["--bind", "udp:", "--mtu", "1500", "--check"]);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains("1500") && text.contains("1458"), "{text}");
+        let line = ["--bind", "udp:", "--mtu", "1000", "--ip", "fd00::1", "--check"];
+        let (code, text) = self.run(line);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains("1000") && text.contains("1280"), "{text}");
+        let (code, text) = self.run(["--bind", "udp:", "--state-file", "/", "--check"]);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains("state file /"), "{text}");
+        let (code, text) = self.run(["--bind", "udp:", "--check"]);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains("MTU 1418"), "{text}");
+    }
+
+    /// Without capabilities the message names both, and how to grant them.
+    pub(crate) fn missing_capabilities_are_named(&self) {
+        let mut command = if has_capabilities() {
+            let mut command = Command::new("setpriv");
+            command.args(["--bounding-set=-all", "--inh-caps=-all", self.program]);
+            command
+        } else {
+            self.command()
+        };
+        let output = command.args(["--bind", "nope0"]).output().expect("setpriv of util-linux");
+        let (code, text) = ended(output);
+        assert_eq!(code, 3, "{text}");
+        for word in ["CAP_NET_ADMIN", "CAP_NET_RAW", "setcap", "ambient"] {
+            assert!(text.contains(word), "{word} is not in: {text}");
+        }
+        assert!(text.lines().count() <= 3, "{text}");
+    }
+
+    /// Whatever is typed, the answer is a code and a message, soon.
+    pub(crate) fn any_mixture_of_flags_ends_in_order(&self) {
+        const SEED: u64 = 0x0b5e_55ed;
+        let mut random = Pcg32::seed_from_u64(SEED);
+        let odd = ["", "-", "--", "=", "\u{1f697}", "-1", "0", "99999999999999999999", "%d", "a b"];
+        let flags: Vec<_> = self.flags().filter(|(flag, ..)| *flag != "--bind").collect();
+        for round in 0..200 {
+            let mut line = Vec::new();
+            // Mostly a radio, and never one that exists.
+            match random.next_u32() % 8 {
+                0 => {}
+                1 => line.extend(["--bind", "udp:10.0.0.1:1"]),
+                _ => line.extend(["--bind", "nope0"]),
+            }
+            for _ in 0..random.next_u32() % 6 {
+                let pick = random.next_u32() as usize;
+                let (flag, good, bad) = flags[pick % flags.len()];
+                match random.next_u32() % 8 {
+                    0 => line.push(flag),
+                    1 => line.extend([*flag, odd[pick % odd.len()]]),
+                    2 => line.push(odd[pick % odd.len()]),
+                    3 => line.push("--check"),
+                    4 => line.extend([*flag, *bad]),
+                    _ => line.extend([*flag, *good]),
+                }
+            }
+            let (code, text) = self.run(line.iter().copied());
+            assert!((2..=4).contains(&code), "round {round} {line:?} ended with {code}:\n{text}");
+            assert!(!text.contains("panicked"), "round {round} {line:?}:\n{text}");
+            assert!(!text.trim().is_empty(), "round {round} {line:?} said nothing");
+        }
+    }
+}
+
+/// Exit code, and everything printed. A daemon that had to be killed has none.
+fn ended(output: Output) -> (i32, String) {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    (output.status.code().unwrap_or_else(|| panic!("it had to be killed:\n{text}")), text)
+}
+
+fn has_capabilities() -> bool {
+    const BOTH: u64 = 1 << 12 | 1 << 13;
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("CapEff");
+    u64::from_str_radix(line.trim(), 16).expect("a number") & BOTH == BOTH
+}

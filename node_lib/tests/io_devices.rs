@@ -1,0 +1,519 @@
+//! What the devices do with a real kernel: TAP, packet socket, netlink, in namespaces of their own.
+//!
+//! Each test runs on a thread in a new network namespace, which vanishes with it. That needs
+//! CAP_SYS_ADMIN, and /dev/net/tun for the TAPs: run as root. There is no skipping: a test that
+//! cannot run has failed. `ip` (iproute2) plays the operator.
+
+use std::io::IoSlice;
+use std::process::Command;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, unshare};
+use node_lib::Mac;
+use node_lib::device::memory;
+use node_lib::device::netlink::{Netlink, TapSettings};
+use node_lib::device::packet::Packet;
+use node_lib::device::tap::Tap;
+use node_lib::device::udp::Udp;
+use node_lib::device::{Burst, Device, Link, LinkChange, Links, Problem, Received, Sent, Side};
+
+const ETHERTYPE: u16 = 0x88b5;
+
+#[test]
+fn frames_cross_and_our_own_do_not_come_back() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let (mac_a, mac_b) = (a.mac, b.mac);
+        send(&mut a.radio, &frame(mac_b, mac_a, b"to b"));
+        send(&mut b.radio, &frame(Mac::BROADCAST, mac_b, b"to all"));
+        assert_eq!(receive(&mut b.radio, 1).await, [frame(mac_b, mac_a, b"to b")]);
+        assert_eq!(receive(&mut a.radio, 1).await, [frame(Mac::BROADCAST, mac_b, b"to all")]);
+        assert!(silent(&mut a.radio).await && silent(&mut b.radio).await);
+        assert_eq!(a.radio.counters().rx_frames, 1);
+        assert_eq!(a.radio.counters().rx_errors, 0);
+    });
+}
+
+#[test]
+fn a_vlan_tagged_frame_is_dropped_even_if_it_is_to_our_address() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let mut tagged = [&b.mac.0[..], &a.mac.0, &[0x81, 0x00, 0x00, 0x05]].concat();
+        tagged.extend_from_slice(&ETHERTYPE.to_be_bytes());
+        tagged.extend_from_slice(&[7; 60]);
+        send(&mut a.radio, &tagged);
+        assert!(silent(&mut b.radio).await);
+        assert_eq!(b.radio.counters().rx_foreign, 1);
+    });
+}
+
+#[test]
+fn unicast_to_others_and_other_ethertypes_are_not_delivered() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let (mac_a, mac_b) = (a.mac, b.mac);
+        ip("link set radio1 promisc on");
+        send(&mut a.radio, &frame(Mac([2, 9, 9, 9, 9, 9]), mac_a, b"to another"));
+        let mut other = frame(mac_b, mac_a, b"of another kind");
+        other[12..14].copy_from_slice(&[0x88, 0xb6]);
+        send(&mut a.radio, &other);
+        assert!(silent(&mut b.radio).await);
+        let counters = b.radio.counters();
+        assert_eq!((counters.rx_foreign, counters.rx_frames), (1, 0));
+    });
+}
+
+#[test]
+fn a_radio_that_was_down_works_again_without_being_bound_again() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let (mac_a, mac_b) = (a.mac, b.mac);
+        ip("link set radio0 down");
+        assert_eq!(a.radio.send(&[IoSlice::new(&frame(mac_b, mac_a, b"lost"))]), Sent::Dropped);
+        assert!(silent(&mut a.radio).await);
+        assert_eq!(a.radio.counters().tx_down, 1);
+        ip("link set radio0 up");
+        carrier(&["radio0", "radio1"]).await;
+        let link = a.netlink.link("radio0").await.unwrap();
+        a.radio.link_changed(Some(&link)).unwrap();
+        let wanted = frame(mac_b, mac_a, b"back");
+        send(&mut a.radio, &wanted);
+        assert_eq!(receive(&mut b.radio, 1).await, [wanted]);
+        assert_eq!(a.radio.counters().reopened, 0);
+    });
+}
+
+#[test]
+fn a_radio_that_is_down_can_be_opened_and_works_once_it_is_up() {
+    in_namespace(async || {
+        ip("link add radio0 type veth peer name radio1");
+        let (mut a, mut b) = (end("radio0").await, end("radio1").await);
+        assert!(!a.link.up);
+        ip("link set radio0 up");
+        ip("link set radio1 up");
+        carrier(&["radio0", "radio1"]).await;
+        let wanted = frame(b.mac, a.mac, b"at last");
+        send(&mut a.radio, &wanted);
+        assert_eq!(receive(&mut b.radio, 1).await, [wanted]);
+    });
+}
+
+#[test]
+fn a_radio_that_was_deleted_and_re_created_is_bound_again() {
+    in_namespace(async || {
+        let (mut a, _) = veth_pair().await;
+        let old = a.link.index;
+        ip("link del radio0");
+        a.radio.link_changed(None).unwrap();
+        assert!(silent(&mut a.radio).await);
+        assert_eq!(a.radio.send(&[IoSlice::new(&frame(a.mac, a.mac, b""))]), Sent::Dropped);
+        ip("link add radio0 type veth peer name radio1");
+        ip("link set radio0 up");
+        ip("link set radio1 up");
+        carrier(&["radio0", "radio1"]).await;
+        let link = a.netlink.link("radio0").await.unwrap();
+        assert_ne!(link.index, old);
+        a.radio.link_changed(Some(&link)).unwrap();
+        let mut b = end("radio1").await;
+        let (there, back) = (frame(b.mac, link.mac, b"there"), frame(link.mac, b.mac, b"back"));
+        // The very first frame counts: no error of the past may be in its way.
+        send(&mut a.radio, &there);
+        assert_eq!(receive(&mut b.radio, 1).await, [there]);
+        send(&mut b.radio, &back);
+        assert_eq!(receive(&mut a.radio, 1).await, [back]);
+        assert_eq!(a.radio.counters().reopened, 1);
+    });
+}
+
+#[test]
+fn frames_too_long_or_too_short_are_counted_on_both_ways() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let (mac_a, mac_b) = (a.mac, b.mac);
+        let long = |len: usize| frame(mac_b, mac_a, &vec![1; len]);
+        assert_eq!(a.radio.send(&[IoSlice::new(&long(1500))]), Sent::Done);
+        assert_eq!(a.radio.send(&[IoSlice::new(&long(1501))]), Sent::Dropped);
+        assert_eq!(a.radio.send(&[IoSlice::new(&[0; 5])]), Sent::Dropped);
+        assert_eq!((a.radio.counters().tx_oversize, a.radio.counters().tx_short), (1, 1));
+        assert_eq!(receive(&mut b.radio, 1).await[0].len(), 1514);
+        // The interfaces grow and `b` has not heard of it yet.
+        ip("link set radio0 mtu 9000");
+        ip("link set radio1 mtu 9000");
+        send(&mut a.radio, &long(5000));
+        assert!(silent(&mut b.radio).await);
+        assert_eq!(b.radio.counters().rx_oversize, 1);
+        let link = b.netlink.link("radio1").await.unwrap();
+        b.radio.link_changed(Some(&link)).unwrap();
+        send(&mut a.radio, &long(5000));
+        assert_eq!(receive(&mut b.radio, 1).await, [long(5000)]);
+    });
+}
+
+#[test]
+fn a_nested_frame_is_one_frame() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let wanted = frame(b.mac, a.mac, b"in three parts");
+        let parts = [&wanted[..14], &wanted[14..20], &wanted[20..]].map(IoSlice::new);
+        assert_eq!(a.radio.send(&parts), Sent::Done);
+        assert_eq!(receive(&mut b.radio, 1).await, [wanted]);
+    });
+}
+
+#[test]
+fn what_the_kernel_drops_for_us_is_counted() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let small = frame(b.mac, a.mac, b"one of very many");
+        for _ in 0..40_000 {
+            a.radio.send(&[IoSlice::new(&small)]);
+        }
+        assert!(b.radio.counters().rx_kernel_drops > 0, "{:?}", b.radio.counters());
+    });
+}
+
+#[test]
+fn frames_cross_the_tap_both_ways_and_none_is_cut_short() {
+    in_namespace(async || {
+        let (mut tap, mut host, link) = tap_with_host("tap0").await;
+        let out = frame(Mac::BROADCAST, link.mac, b"from the host");
+        send(&mut host, &out);
+        assert_eq!(receive(&mut tap, 1).await, [out]);
+        let inward = frame(link.mac, Mac([2, 0, 0, 0, 0, 9]), b"from the node");
+        send(&mut tap, &inward);
+        assert_eq!(receive(&mut host, 1).await, [inward]);
+        // The operator raises the MTU and we have not heard of it yet.
+        ip("link set tap0 mtu 9000");
+        send(&mut host, &frame(Mac::BROADCAST, link.mac, &[1; 5000]));
+        assert!(silent(&mut tap).await);
+        assert_eq!(tap.counters().rx_oversize, 1);
+        tap.link_changed(Some(&Link { mtu: 9000, ..link })).unwrap();
+        let large = frame(Mac::BROADCAST, link.mac, &[1; 9000]);
+        send(&mut host, &large);
+        assert_eq!(receive(&mut tap, 1).await, [large]);
+        assert_eq!(tap.counters().rx_errors, 0);
+    });
+}
+
+#[test]
+fn writes_to_a_tap_that_is_down_or_of_impossible_length_are_counted() {
+    in_namespace(async || {
+        let (mut tap, _host, link) = tap_with_host("tap0").await;
+        let inward = frame(link.mac, Mac([2, 0, 0, 0, 0, 9]), b"x");
+        ip("link set tap0 down");
+        assert_eq!(tap.send(&[IoSlice::new(&inward)]), Sent::Dropped);
+        assert_eq!(tap.counters().tx_down, 1);
+        assert!(silent(&mut tap).await);
+        ip("link set tap0 up");
+        send(&mut tap, &inward);
+        assert_eq!(tap.send(&[IoSlice::new(&[0; 13])]), Sent::Dropped);
+        assert_eq!(tap.send(&[IoSlice::new(&[0; 70_000])]), Sent::Dropped);
+        assert_eq!((tap.counters().tx_short, tap.counters().tx_oversize), (1, 1));
+    });
+}
+
+#[test]
+fn a_deleted_tap_is_noticed_by_reading_and_by_writing_and_can_be_re_created() {
+    in_namespace(async || {
+        for notice_by_reading in [true, false] {
+            let (mut tap, host, link) = tap_with_host("tap0").await;
+            ip("link del tap0");
+            drop(host);
+            if notice_by_reading {
+                assert_eq!(tap.recv(&mut Burst::new(4)), Received::Gone);
+            } else {
+                let inward = frame(link.mac, Mac([2, 0, 0, 0, 0, 9]), b"x");
+                assert_eq!(tap.send(&[IoSlice::new(&inward)]), Sent::Gone);
+                assert_eq!(tap.send(&[IoSlice::new(&inward)]), Sent::Dropped);
+            }
+            assert!(tap.poll_readable(&mut Context::from_waker(Waker::noop())).is_pending());
+            tap.reopen().unwrap();
+            let mut netlink = Netlink::open().unwrap();
+            let settings = TapSettings { mac: Some(link.mac), ..TapSettings::default() };
+            netlink.set_up_tap("tap0", settings, 1460).await.unwrap();
+            let again = netlink.link("tap0").await.unwrap();
+            assert_eq!((again.mac, again.mtu), (link.mac, 1460));
+            let mut host = Packet::open("tap0", &again, ETHERTYPE).unwrap();
+            let out = frame(Mac::BROADCAST, link.mac, b"again");
+            send(&mut host, &out);
+            assert_eq!(receive(&mut tap, 1).await, [out]);
+        }
+    });
+}
+
+#[test]
+fn an_impossible_device_is_explained() {
+    in_namespace(async || {
+        let _first = Tap::open("tap0").unwrap();
+        assert!(matches!(Tap::open("tap0").unwrap_err().source, Problem::Busy));
+        ip("link add radio0 type veth peer name radio1");
+        assert!(matches!(Tap::open("radio0").unwrap_err().source, Problem::NotTap));
+        let long = Tap::open("sixteen_bytes_xx").unwrap_err();
+        assert!(matches!(long.source, Problem::NameLength(16)));
+        let netlink = Netlink::open().unwrap();
+        let missing = netlink.link("radio9").await.unwrap_err();
+        assert!(matches!(missing.source, Problem::NoSuchInterface), "{missing:?}");
+        let loopback = netlink.link("lo").await.unwrap_err();
+        assert!(matches!(loopback.source, Problem::NotEthernet(_)), "{loopback:?}");
+        let nowhere = Link { index: 9999, mac: Mac::ZERO, mtu: 1500, up: true };
+        let missing = Packet::open("radio9", &nowhere, ETHERTYPE).unwrap_err();
+        assert!(matches!(missing.source, Problem::NoSuchInterface), "{missing:?}");
+    });
+}
+
+#[test]
+fn addresses_mtu_and_mac_are_set_and_setting_them_twice_is_harmless() {
+    in_namespace(async || {
+        let _tap = Tap::open("tap0").unwrap();
+        let mut netlink = Netlink::open().unwrap();
+        let settings = TapSettings {
+            addresses: vec!["10.7.0.1".parse().unwrap(), "fd07::1/48".parse().unwrap()],
+            mac: Some(Mac([2, 1, 2, 3, 4, 5])),
+        };
+        for mtu in [1460, 1400] {
+            netlink.set_up_tap("tap0", settings.clone(), mtu).await.unwrap();
+            let link = netlink.link("tap0").await.unwrap();
+            assert!(link.up);
+            assert_eq!((link.mtu, link.mac), (mtu, Mac([2, 1, 2, 3, 4, 5])));
+        }
+        let shown = ip("-o addr show dev tap0");
+        assert!(shown.contains("10.7.0.1/24") && shown.contains("fd07::1/48"), "{shown}");
+    });
+}
+
+#[test]
+fn every_change_of_a_watched_interface_is_reported_once() {
+    in_namespace(async || {
+        let (mut a, _b) = veth_pair().await;
+        let link = a.netlink.link("radio0").await.unwrap();
+        a.netlink.watch(Side::Radio, "radio0", &link);
+        ip("link set radio0 mtu 1400");
+        let state = settled(&mut a.netlink).await.unwrap();
+        assert_eq!((state.mtu, state.up), (1400, true));
+        ip("link set radio0 down");
+        assert!(!settled(&mut a.netlink).await.unwrap().up);
+        ip("link set radio0 address 02:00:00:00:00:77 up");
+        let state = settled(&mut a.netlink).await.unwrap();
+        assert_eq!((state.mac, state.up), (Mac([2, 0, 0, 0, 0, 0x77]), true));
+        // Without the other end there is no carrier.
+        ip("link set radio1 down");
+        assert!(!settled(&mut a.netlink).await.unwrap().up);
+        ip("link set radio1 up");
+        assert!(settled(&mut a.netlink).await.unwrap().up);
+        ip("link del radio0");
+        assert_eq!(settled(&mut a.netlink).await, None);
+        ip("link add radio0 mtu 1300 type veth peer name radio1");
+        let state = settled(&mut a.netlink).await.unwrap();
+        assert_eq!((state.mtu, state.up), (1300, false));
+        assert_ne!(state.index, link.index);
+        ip("link set radio0 name elsewhere");
+        assert_eq!(settled(&mut a.netlink).await, None);
+    });
+}
+
+#[test]
+fn joining_and_leaving_a_bridge_is_not_a_deletion() {
+    in_namespace(async || {
+        let _tap = Tap::open("tap0").unwrap();
+        let mut netlink = Netlink::open().unwrap();
+        netlink.set_up_tap("tap0", TapSettings::default(), 1460).await.unwrap();
+        let link = netlink.link("tap0").await.unwrap();
+        netlink.watch(Side::Tap, "tap0", &link);
+        ip("link add br0 type bridge");
+        ip("link set tap0 master br0");
+        ip("link set tap0 nomaster");
+        ip("link set tap0 mtu 1400");
+        while let Some(change) = next_change(&mut netlink).await {
+            assert!(change.link.is_some(), "{change:?}");
+        }
+        assert_eq!(netlink.link("tap0").await.unwrap().mtu, 1400);
+    });
+}
+
+#[test]
+fn members_of_a_udp_link_hear_each_other_and_not_themselves() {
+    in_namespace(async || {
+        ip("link set lo up");
+        let address = "udp:239.1.2.3:4000@127.0.0.1".parse().unwrap();
+        let mut a = Udp::open(&address, ETHERTYPE).unwrap();
+        let mut b = Udp::open(&address, ETHERTYPE).unwrap();
+        let mut c = Udp::open(&address, ETHERTYPE).unwrap();
+        let all = frame(Mac::BROADCAST, a.mac(), &[1; 1458]);
+        send(&mut a, &all);
+        assert_eq!(receive(&mut b, 1).await, [all.clone()]);
+        assert_eq!(receive(&mut c, 1).await, [all]);
+        let only_b = frame(b.mac(), a.mac(), b"for b");
+        send(&mut a, &only_b);
+        assert_eq!(receive(&mut b, 1).await, [only_b]);
+        assert!(silent(&mut a).await && silent(&mut c).await);
+        assert_eq!((a.counters().rx_own, c.counters().rx_foreign), (2, 1));
+        let large = frame(Mac::BROADCAST, a.mac(), &[1; 1459]);
+        assert_eq!(a.send(&[IoSlice::new(&large)]), Sent::Dropped);
+    });
+}
+
+#[test]
+fn readiness_wakes_a_sleeping_reader_of_every_device() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let out = frame(b.mac, a.mac, b"wake up");
+        for _ in 0..3 {
+            assert!(silent(&mut b.radio).await);
+            send(&mut a.radio, &out);
+            readable(&mut b.radio).await;
+            assert_eq!(receive(&mut b.radio, 1).await, [out.clone()]);
+        }
+        let (mut tap, mut host, link) = tap_with_host("tap0").await;
+        let out = frame(Mac::BROADCAST, link.mac, b"wake up");
+        for _ in 0..3 {
+            assert!(silent(&mut tap).await);
+            send(&mut host, &out);
+            readable(&mut tap).await;
+            assert_eq!(receive(&mut tap, 1).await, [out.clone()]);
+        }
+        let (mut near, mut far) = memory::pair(1500);
+        assert!(silent(&mut far).await);
+        send(&mut near, &out);
+        readable(&mut far).await;
+    });
+}
+
+// ---------------------------------------------------------------------------------------------
+
+/// Runs `test` on a thread of its own, in a network namespace of its own.
+fn in_namespace<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    let thread = std::thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET).expect(
+            "these tests make a network namespace each and need CAP_SYS_ADMIN: run as root",
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(test());
+    });
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// The operator's hand. Its child process is in the namespace of the calling thread.
+fn ip(line: &str) -> String {
+    let output = Command::new("ip")
+        .args(line.split_whitespace())
+        .output()
+        .expect("these tests need `ip` of iproute2");
+    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+struct End {
+    radio: Packet,
+    netlink: Netlink,
+    link: Link,
+    mac: Mac,
+}
+
+async fn end(name: &str) -> End {
+    let netlink = Netlink::open().unwrap();
+    let link = netlink.link(name).await.unwrap();
+    let radio = Packet::open(name, &link, ETHERTYPE).unwrap();
+    End { radio, netlink, mac: link.mac, link }
+}
+
+/// Two packet sockets with a cable between them.
+async fn veth_pair() -> (End, End) {
+    ip("link add radio0 type veth peer name radio1");
+    ip("link set radio0 up");
+    ip("link set radio1 up");
+    carrier(&["radio0", "radio1"]).await;
+    (end("radio0").await, end("radio1").await)
+}
+
+/// Waits until these interfaces are up and have a carrier.
+async fn carrier(names: &[&str]) {
+    let netlink = Netlink::open().unwrap();
+    for name in names {
+        for attempt in 0.. {
+            if netlink.link(name).await.unwrap().up {
+                break;
+            }
+            assert!(attempt < 400, "{name} did not come up");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// A TAP, and a packet socket that stands for the host behind it.
+async fn tap_with_host(name: &str) -> (Tap, Packet, Link) {
+    let mut tap = Tap::open(name).unwrap();
+    let mut netlink = Netlink::open().unwrap();
+    netlink.set_up_tap(name, TapSettings::default(), 1460).await.unwrap();
+    carrier(&[name]).await;
+    let link = netlink.link(name).await.unwrap();
+    tap.link_changed(Some(&link)).unwrap();
+    let host = Packet::open(name, &link, ETHERTYPE).unwrap();
+    (tap, host, link)
+}
+
+fn frame(dest: Mac, source: Mac, payload: &[u8]) -> Vec<u8> {
+    [&dest.0[..], &source.0, &ETHERTYPE.to_be_bytes(), payload].concat()
+}
+
+fn send(device: &mut impl Device, frame: &[u8]) {
+    assert_eq!(device.send(&[IoSlice::new(frame)]), Sent::Done, "{:?}", device.counters());
+    device.flush();
+}
+
+/// The next frames of ours, waiting for them up to two seconds. What the host sends on a TAP by
+/// itself (multicast listeners and the like) is passed over.
+async fn receive(device: &mut impl Device, count: usize) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let mut burst = Burst::new(8);
+    for _ in 0..400 {
+        device.recv(&mut burst);
+        frames.extend(burst.frames().filter(|frame| is_ours(frame)).map(<[u8]>::to_vec));
+        if frames.len() >= count {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    frames
+}
+
+fn is_ours(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&ETHERTYPE.to_be_bytes())
+}
+
+/// No frame of ours arrives for a while.
+async fn silent(device: &mut impl Device) -> bool {
+    let mut burst = Burst::new(8);
+    for _ in 0..10 {
+        while device.recv(&mut burst) == Received::More {}
+        if burst.frames().any(is_ours) {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    true
+}
+
+async fn readable(device: &mut impl Device) {
+    let ready = std::future::poll_fn(|cx| device.poll_readable(cx));
+    tokio::time::timeout(Duration::from_secs(2), ready).await.expect("a frame wakes the reader");
+}
+
+async fn next_change(links: &mut impl Links) -> Option<LinkChange> {
+    let next = std::future::poll_fn(|cx| links.poll_change(cx));
+    tokio::time::timeout(Duration::from_millis(300), next).await.ok()
+}
+
+/// The last state reported before nothing more comes. Waits out the second that Linux may hold back
+/// the loss of a carrier.
+async fn settled(links: &mut impl Links) -> Option<Link> {
+    let first = std::future::poll_fn(|cx| links.poll_change(cx));
+    let mut last = tokio::time::timeout(Duration::from_secs(3), first).await.expect("a change");
+    while let Some(change) = next_change(links).await {
+        assert_ne!(change, last, "the same state twice");
+        last = change;
+    }
+    last.link
+}

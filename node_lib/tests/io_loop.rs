@@ -1,0 +1,567 @@
+//! The loop that drives a node, with a node and devices made for the purpose.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use node_lib::control::counters::Counters as NodeCounters;
+use node_lib::control::event::Event;
+use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::device::memory::{self, Memory};
+use node_lib::device::{
+    Burst, Counters, Device, DeviceError, Link, LinkChange, Links, Problem, Received, Sent, Side,
+    StaticLinks,
+};
+use node_lib::runtime::clock::Clock;
+use node_lib::runtime::command::{Command, Remote};
+use node_lib::runtime::mtu::TapMtu;
+use node_lib::runtime::{DRAIN_TURNS, Exit, Runtime};
+use node_lib::{Mac, NodeId, Timestamp};
+
+#[test]
+fn replies_go_out_in_order_each_as_one_frame() {
+    let mut node = Script::new(|call, out| {
+        if matches!(call, Call::Wire(_)) {
+            out.tap(|flat| flat.extend_from_slice(&[1; 20]));
+            out.push(ReplyType::Wire(vec![vec![2; 14], vec![3; 6]]));
+            out.wire(|flat| flat.extend_from_slice(&[4; 20]));
+            out.push(ReplyType::Tap((0..30).map(|n| vec![n]).collect()));
+        }
+    });
+    let mut bench = Bench::new();
+    put(&mut bench.air, &[0; 60]);
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(50));
+    assert_eq!(take(&mut bench.air), [[vec![2; 14], vec![3; 6]].concat(), vec![4; 20]]);
+    assert_eq!(take(&mut bench.host), [vec![1; 20], (0..30).collect()]);
+}
+
+#[test]
+fn what_the_radio_holds_is_heard_before_a_deadline_is_handled() {
+    let mut node = Script::new(|_, _| {});
+    // Long past: the process has been asleep.
+    node.deadline = Some(Timestamp::ZERO);
+    let mut bench = Bench::new();
+    for _ in 0..300 {
+        put(&mut bench.air, &[0; 60]);
+    }
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(50));
+    let calls = node.calls.borrow();
+    let first = calls.iter().position(|call| *call == Call::Timeout).expect("a timeout");
+    let heard = calls.iter().take(first).filter(|call| matches!(call, Call::Wire(_))).count();
+    assert_eq!(heard, 300);
+}
+
+#[test]
+fn a_radio_that_never_drains_holds_back_neither_the_deadline_nor_the_tap() {
+    let mut node = Script::new(|_, _| {});
+    node.deadline = Some(Timestamp::ZERO);
+    let mut bench = Bench::new();
+    put(&mut bench.host, &[9; 60]);
+    let mut radio = Flood::default();
+    bench.run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(50));
+    let calls = node.calls.borrow();
+    let before = |wanted: &dyn Fn(&Call) -> bool| {
+        let first = calls.iter().position(wanted).expect("it happened");
+        calls.iter().take(first).filter(|call| matches!(call, Call::Wire(_))).count()
+    };
+    assert!(before(&|call| matches!(call, Call::Tap(_))) <= 64);
+    assert!(before(&|call| *call == Call::Timeout) <= 64 * (DRAIN_TURNS as usize + 1));
+}
+
+#[test]
+fn deadlines_are_kept_without_any_traffic() {
+    let mut node = Script::new(|_, _| {});
+    node.deadline = Some(Timestamp::from_millis(5));
+    node.again_after = Some(Duration::from_millis(10));
+    let mut bench = Bench::new();
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(200));
+    let timeouts = node.calls.borrow().iter().filter(|call| **call == Call::Timeout).count();
+    assert!((5..=21).contains(&timeouts), "{timeouts} timeouts in 200 ms, one due every 10 ms");
+}
+
+#[test]
+fn stopping_says_goodbye_lingers_and_keeps_driving() {
+    let mut node = Script::new(|call, out| {
+        if matches!(call, Call::Shutdown | Call::Wire(_)) {
+            out.wire(|flat| flat.extend_from_slice(&[0xbb; 20]));
+        }
+    });
+    node.linger = Duration::from_millis(60);
+    let mut bench = Bench::new();
+    let remote = Remote::new();
+    remote.send(Command::Report);
+    remote.send(Command::Stop);
+    put(&mut bench.air, &[0; 60]);
+    let begun = std::time::Instant::now();
+    assert_eq!(bench.run_until(&mut node, &mut StaticLinks, remote), Exit::Clean);
+    assert!(begun.elapsed() >= Duration::from_millis(60));
+    assert_eq!(take(&mut bench.air).len(), 2);
+}
+
+#[test]
+fn asked_twice_it_stops_at_once() {
+    let mut node = Script::new(|_, _| {});
+    node.linger = Duration::from_secs(3600);
+    let remote = Remote::new();
+    remote.send(Command::Stop);
+    remote.send(Command::Stop);
+    assert_eq!(Bench::new().run_until(&mut node, &mut StaticLinks, remote), Exit::Forced);
+}
+
+#[test]
+fn a_remote_wakes_a_loop_that_sleeps() {
+    let mut node = Script::new(|_, _| {});
+    let remote = Remote::new();
+    let sender = remote.clone();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(30));
+        sender.send(Command::Stop);
+    });
+    assert_eq!(Bench::new().run_until(&mut node, &mut StaticLinks, remote), Exit::Clean);
+    thread.join().unwrap();
+}
+
+#[test]
+fn changes_of_the_radio_become_link_events_and_set_the_tap_mtu() {
+    let link = radio_link();
+    let radio = |link: Option<Link>| LinkChange { side: Side::Radio, link };
+    let other = Mac([2, 0, 0, 0, 0, 2]);
+    let mut links = ScriptedLinks::new([
+        radio(Some(Link { up: false, ..link.clone() })),
+        radio(Some(link.clone())),
+        radio(Some(Link { mtu: 1400, ..link.clone() })),
+        radio(None),
+        radio(Some(Link { index: 8, mac: other, up: false, ..link.clone() })),
+        radio(Some(Link { index: 8, mac: other, ..link.clone() })),
+        // Deleted and re-created between two looks.
+        radio(Some(Link { index: 9, mac: other, ..link.clone() })),
+        // Too small for any TAP: said, and survived.
+        radio(Some(Link { index: 9, mac: other, mtu: 90, up: true })),
+    ]);
+    let mut node = Script::new(|_, _| {});
+    Bench::new().run(&mut node, &mut links, Duration::from_millis(50));
+    let seen: Vec<_> = node
+        .calls
+        .borrow()
+        .iter()
+        .filter_map(|call| match call {
+            Call::Link(event) => Some(*event),
+            _ => None,
+        })
+        .collect();
+    use LinkEvent::{AddressChanged, Down, MtuChanged, Up};
+    assert_eq!(
+        seen,
+        [
+            Down,
+            Up,
+            MtuChanged(1400),
+            Down,
+            AddressChanged(other),
+            MtuChanged(1500),
+            Up,
+            Down,
+            Up,
+            MtuChanged(90),
+        ]
+    );
+    assert_eq!(links.tap_mtus, [1360, 1460]);
+}
+
+#[test]
+fn a_tap_mtu_the_operator_fixed_stays_and_one_that_no_longer_fits_is_left_alone() {
+    let link = radio_link();
+    let change = |mtu| LinkChange { side: Side::Radio, link: Some(Link { mtu, ..link.clone() }) };
+    let mut links = ScriptedLinks::new([change(1600), change(1300)]);
+    let mut bench = Bench::new();
+    bench.tap_mtu.fixed = Some(1400);
+    bench.run(&mut Script::new(|_, _| {}), &mut links, Duration::from_millis(50));
+    assert_eq!(links.tap_mtus, [1400]);
+}
+
+#[test]
+fn a_radio_that_is_down_at_the_start_is_told_to_the_node() {
+    let mut node = Script::new(|_, _| {});
+    let mut bench = Bench::new();
+    bench.link.up = false;
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(20));
+    assert_eq!(node.calls.borrow().first(), Some(&Call::Link(LinkEvent::Down)));
+}
+
+#[test]
+fn a_tap_that_is_gone_is_re_created_and_configured_anew() {
+    let mut links = ScriptedLinks::new([]);
+    let mut node = Script::new(|_, _| {});
+    let mut bench = Bench::new();
+    let mut tap = Mortal { refusals: 2, ..Mortal::default() };
+    bench.run_all(
+        &mut node,
+        &mut bench_radio(),
+        &mut tap,
+        &mut links,
+        Remote::new(),
+        Some(Duration::from_millis(900)),
+    );
+    // 100 ms, then 200, then 400.
+    assert_eq!((tap.attempts, tap.alive), (3, true));
+    assert_eq!(links.tap_mtus, [1460]);
+}
+
+#[test]
+fn forwarding_a_frame_allocates_nothing() {
+    let mut node = Script::new(|call, out| match call {
+        Call::Wire(frame) => out.tap(|flat| flat.extend_from_slice(frame)),
+        Call::Tap(frame) => out.wire(|flat| flat.extend_from_slice(frame)),
+        _ => {}
+    });
+    node.record = false;
+    let mut bench = Bench::new();
+    let mut traffic = |rounds: u32| {
+        let Bench { radio, air, tap, host, tap_mtu, link } = &mut bench;
+        let runtime = Runtime { clock: Clock::start(), radio: link.clone(), tap_mtu: *tap_mtu };
+        let remote = Remote::new();
+        let ended = Cell::new(0);
+        block_on(async {
+            let mut commands = remote.clone();
+            let mut links = StaticLinks;
+            let driving = runtime.run(&mut node, radio, tap, &mut links, &mut commands);
+            let feeding = async {
+                let mut burst = Burst::new(64);
+                for round in 0..rounds {
+                    if round == 100 {
+                        ended.set(ALLOCATIONS.get());
+                    }
+                    for _ in 0..20 {
+                        air.send(&[IoSlice::new(&[5; 1400])]);
+                        host.send(&[IoSlice::new(&[6; 200])]);
+                    }
+                    tokio::task::yield_now().await;
+                    tokio::task::yield_now().await;
+                    host.recv(&mut burst);
+                    air.recv(&mut burst);
+                }
+                ended.set(ALLOCATIONS.get() - ended.get());
+                remote.send(Command::Stop);
+            };
+            join(driving, feeding).await;
+        });
+        ended.get()
+    };
+    assert_eq!(traffic(1100), 0, "allocations while 40000 frames were forwarded");
+    assert!(bench.tap.counters().tx_frames > 15_000, "{:?}", bench.tap.counters());
+}
+
+// ---------------------------------------------------------------------------------------------
+
+/// What the loop asked of the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Call {
+    Wire(Vec<u8>),
+    Tap(Vec<u8>),
+    Link(LinkEvent),
+    Timeout,
+    Shutdown,
+}
+
+/// A node that writes down what it is asked and answers by a closure.
+struct Script<F> {
+    calls: RefCell<Vec<Call>>,
+    answer: F,
+    deadline: Option<Timestamp>,
+    /// The next deadline after one was handled.
+    again_after: Option<Duration>,
+    linger: Duration,
+    counters: NodeCounters,
+    record: bool,
+    scratch: Call,
+}
+
+impl<F: FnMut(&Call, &mut Replies)> Script<F> {
+    fn new(answer: F) -> Self {
+        Self {
+            calls: RefCell::default(),
+            answer,
+            deadline: None,
+            again_after: None,
+            linger: Duration::ZERO,
+            counters: NodeCounters::default(),
+            record: true,
+            scratch: Call::Timeout,
+        }
+    }
+
+    fn call(&mut self, call: Call, out: &mut Replies) {
+        (self.answer)(&call, out);
+        if self.record {
+            self.calls.borrow_mut().push(call);
+        }
+    }
+
+    /// As `call`, for a frame, and without an allocation when nothing is recorded.
+    fn call_frame(&mut self, make: fn(Vec<u8>) -> Call, frame: &[u8], out: &mut Replies) {
+        if self.record {
+            return self.call(make(frame.to_vec()), out);
+        }
+        let mut bytes = match std::mem::replace(&mut self.scratch, Call::Timeout) {
+            Call::Wire(bytes) | Call::Tap(bytes) => bytes,
+            _ => Vec::new(),
+        };
+        bytes.clear();
+        bytes.extend_from_slice(frame);
+        self.scratch = make(bytes);
+        (self.answer)(&self.scratch, out);
+    }
+}
+
+impl<F: FnMut(&Call, &mut Replies)> Node for Script<F> {
+    fn id(&self) -> NodeId {
+        NodeId([2, 0, 0, 0, 0, 1])
+    }
+    fn handle_wire(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.call_frame(Call::Wire, frame, out);
+    }
+    fn handle_tap(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.call_frame(Call::Tap, frame, out);
+    }
+    fn handle_link(&mut self, _: Timestamp, event: LinkEvent, out: &mut Replies) {
+        self.call(Call::Link(event), out);
+    }
+    fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
+        self.deadline = self.again_after.map(|span| now + span);
+        self.call(Call::Timeout, out);
+    }
+    fn poll_timeout(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+    fn handle_shutdown(&mut self, _: Timestamp, out: &mut Replies) {
+        self.call(Call::Shutdown, out);
+    }
+    fn linger(&self) -> Duration {
+        self.linger
+    }
+    fn counters(&self) -> &NodeCounters {
+        &self.counters
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
+}
+
+/// A node's two devices and what is at the other end of them.
+struct Bench {
+    radio: Memory,
+    air: Memory,
+    tap: Memory,
+    host: Memory,
+    tap_mtu: TapMtu,
+    link: Link,
+}
+
+fn radio_link() -> Link {
+    Link { index: 7, mac: Mac([2, 0, 0, 0, 0, 1]), mtu: 1500, up: true }
+}
+
+fn bench_radio() -> Memory {
+    memory::pair(1500).0
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (radio, air) = memory::pair(1500);
+        let (tap, host) = memory::pair(1500);
+        Self { radio, air, tap, host, tap_mtu: TapMtu::default(), link: radio_link() }
+    }
+
+    fn run(&mut self, node: &mut impl Node, links: &mut impl Links, span: Duration) {
+        let mut radio = std::mem::replace(&mut self.radio, bench_radio());
+        self.run_with(node, &mut radio, links, span);
+        self.radio = radio;
+    }
+
+    fn run_with(
+        &mut self,
+        node: &mut impl Node,
+        radio: &mut impl Device,
+        links: &mut impl Links,
+        span: Duration,
+    ) {
+        let mut tap = std::mem::replace(&mut self.tap, bench_radio());
+        self.run_all(node, radio, &mut tap, links, Remote::new(), Some(span));
+        self.tap = tap;
+    }
+
+    fn run_until(
+        &mut self,
+        node: &mut impl Node,
+        links: &mut impl Links,
+        commands: Remote,
+    ) -> Exit {
+        let mut radio = std::mem::replace(&mut self.radio, bench_radio());
+        let mut tap = std::mem::replace(&mut self.tap, bench_radio());
+        let exit = self.run_all(node, &mut radio, &mut tap, links, commands, None);
+        exit.expect("the loop ended by itself")
+    }
+
+    fn run_all(
+        &mut self,
+        node: &mut impl Node,
+        radio: &mut impl Device,
+        tap: &mut impl Device,
+        links: &mut impl Links,
+        mut commands: Remote,
+        span: Option<Duration>,
+    ) -> Option<Exit> {
+        let runtime =
+            Runtime { clock: Clock::start(), radio: self.link.clone(), tap_mtu: self.tap_mtu };
+        block_on(async {
+            let running = runtime.run(node, radio, tap, links, &mut commands);
+            let span = span.unwrap_or(Duration::from_secs(20));
+            tokio::time::timeout(span, running).await.ok()
+        })
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+async fn join(a: impl Future, b: impl Future) {
+    let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
+    let (mut a_done, mut b_done) = (false, false);
+    std::future::poll_fn(|cx| {
+        a_done = a_done || a.as_mut().poll(cx).is_ready();
+        b_done = b_done || b.as_mut().poll(cx).is_ready();
+        if a_done && b_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+fn put(end: &mut Memory, frame: &[u8]) {
+    assert_eq!(end.send(&[IoSlice::new(frame)]), Sent::Done);
+}
+
+fn take(end: &mut Memory) -> Vec<Vec<u8>> {
+    let mut burst = Burst::new(1000);
+    end.recv(&mut burst);
+    burst.frames().map(<[u8]>::to_vec).collect()
+}
+
+/// A radio with more frames than anybody can read.
+#[derive(Default)]
+struct Flood {
+    counters: Counters,
+}
+
+impl Device for Flood {
+    fn name(&self) -> &str {
+        "flood"
+    }
+    fn poll_readable(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(64);
+        while let Some(slot) = burst.vacant() {
+            slot.fill(1);
+            burst.commit(60);
+        }
+        Received::More
+    }
+    fn send(&mut self, _: &[IoSlice<'_>]) -> Sent {
+        Sent::Done
+    }
+    fn counters(&mut self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// A TAP that is dead at first, and refuses to be revived a few times.
+#[derive(Default)]
+struct Mortal {
+    refusals: u32,
+    attempts: u32,
+    alive: bool,
+    counters: Counters,
+}
+
+impl Device for Mortal {
+    fn name(&self) -> &str {
+        "mortal"
+    }
+    fn poll_readable(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(64);
+        if self.alive || self.attempts > 0 { Received::Drained } else { Received::Gone }
+    }
+    fn send(&mut self, _: &[IoSlice<'_>]) -> Sent {
+        Sent::Dropped
+    }
+    fn reopen(&mut self) -> Result<(), DeviceError> {
+        self.attempts += 1;
+        self.alive = self.attempts > self.refusals;
+        if self.alive {
+            return Ok(());
+        }
+        Err(DeviceError {
+            interface: "mortal".into(),
+            operation: "create the TAP",
+            source: Problem::Busy,
+        })
+    }
+    fn counters(&mut self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// Reports these changes, one per look, and writes down what the TAP is told.
+struct ScriptedLinks {
+    changes: VecDeque<LinkChange>,
+    tap_mtus: Vec<usize>,
+}
+
+impl ScriptedLinks {
+    fn new(changes: impl IntoIterator<Item = LinkChange>) -> Self {
+        Self { changes: changes.into_iter().collect(), tap_mtus: Vec::new() }
+    }
+}
+
+impl Links for ScriptedLinks {
+    fn poll_change(&mut self, _: &mut Context<'_>) -> Poll<LinkChange> {
+        match self.changes.pop_front() {
+            Some(change) => Poll::Ready(change),
+            None => Poll::Pending,
+        }
+    }
+    fn configure_tap(&mut self, mtu: usize) {
+        self.tap_mtus.push(mtu);
+    }
+}
+
+/// Counts the allocations of each thread, so that tests do not count each other's.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: forwards to the system's allocator; the counter is a plain thread-local without destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;

@@ -1,0 +1,47 @@
+//! The command line of `rsu`.
+
+#[path = "../../daemon/tests/shared/cli.rs"]
+mod shared;
+
+use shared::Daemon;
+
+const DAEMON: Daemon = Daemon {
+    program: env!("CARGO_BIN_EXE_rsu"),
+    env_prefix: "RSU",
+    own_flags: &[("--hello-periodicity", "50", "9")],
+};
+
+#[test]
+fn help_lists_every_flag_variable_and_exit_code() {
+    DAEMON.help_lists_everything();
+}
+
+#[test]
+fn bad_values_are_refused_by_name() {
+    DAEMON.bad_values_are_refused();
+}
+
+#[test]
+fn variables_stand_for_flags_and_flags_win() {
+    DAEMON.variables_stand_for_flags();
+}
+
+#[test]
+fn a_missing_interface_has_its_own_code() {
+    DAEMON.a_missing_interface_has_its_own_code();
+}
+
+#[test]
+fn unusable_interfaces_and_impossible_pairs_are_refused() {
+    DAEMON.unusable_interfaces_are_refused();
+}
+
+#[test]
+fn missing_capabilities_are_named() {
+    DAEMON.missing_capabilities_are_named();
+}
+
+#[test]
+fn any_mixture_of_flags_ends_in_order() {
+    DAEMON.any_mixture_of_flags_ends_in_order();
+}
