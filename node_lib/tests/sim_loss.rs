@@ -20,30 +20,31 @@ const X: NodeIndex = NodeIndex(2);
 
 #[test]
 fn ten_minutes_at_ten_per_cent_loss_are_calm() {
-    let done = run_all("sim_loss", "ten_minutes_at_ten_per_cent_loss_are_calm", seeds(8), |seed| {
-        // X has two ways of equal length.
-        let mut town = Town::new(seed, &Graph::ring(4), &[0], Link::lossy(LOSS));
-        let frames = u32::try_from(MINUTES * 60 * 10).unwrap();
-        let calm = at(5000);
-        let far = town.up(X, calm, ms(100), frames);
-        let far_down = town.down(X, calm + ms(30), ms(100), frames);
-        let near = town.up(A, calm + ms(50), ms(100), frames);
-        town.world.run_until(calm).map_err(broken)?;
-        town.world.run_for(ms(MINUTES * 60 * 1000 + 100)).map_err(broken)?;
-        let share = |arrived: usize| arrived as f64 / f64::from(frames);
-        let shares = [
-            share(town.arrived_up(near)),
-            share(town.arrived_up(far)),
-            share(town.arrived_down(far_down, X)),
-        ];
-        let changes = town.changes(calm);
-        let of_x = changes.iter().filter(|(_, node, _)| *node == X).count();
-        let mut causes = BTreeMap::new();
-        for (_, node, cause) in changes {
-            *causes.entry((node, cause.as_str())).or_insert(0) += 1;
-        }
-        Ok((shares, of_x, causes, town.world.repeats()))
-    });
+    let done =
+        run_all("sim_loss", "ten_minutes_at_ten_per_cent_loss_are_calm", seeds(20), |seed| {
+            // X has two ways of equal length.
+            let mut town = Town::new(seed, &Graph::ring(4), &[0], Link::lossy(LOSS));
+            let frames = u32::try_from(MINUTES * 60 * 10).unwrap();
+            let calm = at(5000);
+            let far = town.up(X, calm, ms(100), frames);
+            let far_down = town.down(X, calm + ms(30), ms(100), frames);
+            let near = town.up(A, calm + ms(50), ms(100), frames);
+            town.world.run_until(calm).map_err(broken)?;
+            town.world.run_for(ms(MINUTES * 60 * 1000 + 100)).map_err(broken)?;
+            let share = |arrived: usize| arrived as f64 / f64::from(frames);
+            let shares = [
+                share(town.arrived_up(near)),
+                share(town.arrived_up(far)),
+                share(town.arrived_down(far_down, X)),
+            ];
+            let changes = town.changes(calm);
+            let of_x = changes.iter().filter(|(_, node, _)| *node == X).count();
+            let mut causes = BTreeMap::new();
+            for (_, node, cause) in changes {
+                *causes.entry((node, cause.as_str())).or_insert(0) += 1;
+            }
+            Ok((shares, of_x, causes, town.world.repeats()))
+        });
     let runs = done.len();
     let mean = |n: usize| done.iter().map(|(shares, ..)| shares[n]).sum::<f64>() / runs as f64;
     let minutes = runs as u64 * MINUTES;

@@ -168,6 +168,7 @@ fn every_checker_sees_what_it_is_there_for() {
         (Habit::HandsOverTwice, Rule::Doubled),
         (Habit::HandsOverAll, Rule::WrongDelivery),
         (Habit::Reflects, Rule::Echo),
+        (Habit::SendsBack, Rule::Echo),
         (Habit::Truncates, Rule::Malformed),
         (Habit::Spins, Rule::Spin),
     ] {
@@ -202,6 +203,8 @@ enum Habit {
     HandsOverAll,
     /// Hands its own clients' frames back to them.
     Reflects,
+    /// Sends data back to whom it came from.
+    SendsBack,
     /// Sends half a header.
     Truncates,
     /// Always wants to be woken now.
@@ -246,7 +249,11 @@ impl Node for Flooder {
         }
         let limit =
             if self.habit == Habit::KeepsHopLimit { limit } else { limit.saturating_sub(1) };
-        let to = if packet.is_flood { Mac::BROADCAST } else { self.next() };
+        let to = match self.habit {
+            Habit::SendsBack => Mac(frame[6..12].try_into().unwrap()),
+            _ if packet.is_flood => Mac::BROADCAST,
+            _ => self.next(),
+        };
         if limit > 0 {
             out.wire(|flat| {
                 flat.extend_from_slice(frame);
@@ -259,7 +266,7 @@ impl Node for Flooder {
 
     fn handle_tap(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
         self.seq += 1;
-        let is_flood = !matches!(self.habit, Habit::Loop | Habit::HandsOverAll);
+        let is_flood = !matches!(self.habit, Habit::Loop | Habit::HandsOverAll | Habit::SendsBack);
         let to = if is_flood { Mac::BROADCAST } else { self.next() };
         out.wire(|flat| {
             flat.extend_from_slice(&to.0);

@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 pub enum Rule {
     /// One copy of a data packet came to a node it had already been to: a forwarding loop.
     VisitedTwice,
-    /// A node sent the same flood twice to the same address.
+    /// A node sent the same flood twice.
     FloodedTwice,
     /// A relay did not lower the hop limit.
     HopLimit,
@@ -29,7 +29,8 @@ pub enum Rule {
     /// A node handed to its TAP a packet that was addressed to another node, or a client's frame
     /// whose client is known to live elsewhere.
     WrongDelivery,
-    /// A client's frame came back out on the side it came from.
+    /// A client's frame came back out on the side it came from, or a packet was sent back to the
+    /// neighbour that had just sent it.
     Echo,
     /// A reply is not a well-formed frame.
     Malformed,
@@ -178,19 +179,25 @@ impl Checker {
         let to = addresses(frame).map_or(Mac::ZERO, |(to, _)| to);
         let relayed = cause.and_then(|cause| {
             let (heard, limit) = cause.packet?;
-            (heard == packet).then_some((limit, cause.trail.clone()))
+            (heard == packet).then_some((limit, cause))
         });
-        if let Some((before, _)) = &relayed {
-            ensure(limit < *before, Rule::HopLimit, || {
+        if let Some((before, cause)) = relayed {
+            ensure(limit < before, Rule::HopLimit, || {
                 format!("{packet:?} heard with {before} hops to go, sent with {limit}")
             })?;
+            let came_from = addresses(&cause.bytes).map(|(_, from)| from);
+            ensure(came_from != Some(to), Rule::Echo, || {
+                format!("{packet:?} back to {to}, where it came from")
+            })?;
         }
-        if self.sent.insert((packet, node.index, node.life, to), ()) {
+        // A flood is one frame, to whomever; anything else may go to two neighbours for a moment.
+        let heard_by = if packet.is_flood { Mac::ZERO } else { to };
+        if self.sent.insert((packet, node.index, node.life, heard_by), ()) {
             self.repeats += 1;
             ensure(!packet.is_flood, Rule::FloodedTwice, || format!("{packet:?} to {to}"))?;
         }
         let before = match relayed {
-            Some((_, trail)) => trail,
+            Some((_, cause)) => cause.trail.clone(),
             None => self.arrived.get(&(packet, node.index)).cloned(),
         };
         Ok(Some(Rc::new(Trail { node: node.index, before })))

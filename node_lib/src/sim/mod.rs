@@ -1,6 +1,92 @@
 //! # Simulation
 //!
-//! To come.
+//! A [`World`] runs any number of nodes in one thread, in virtual time, from one seed: the same
+//! [`Node`](crate::control::node::Node)s the daemons run, unchanged. It reads no clock and opens no
+//! socket; ten minutes of four nodes take a fraction of a second. Two worlds with the same seed and the
+//! same calls do the same to the byte, so a failure is a number.
+//!
+//! ```
+//! use node_lib::Mac;
+//! use node_lib::sim::{Fault, Flow, Link, Place, Role, Target, World, topology::Graph};
+//! use obu_lib::Obu;
+//! use rsu_lib::Rsu;
+//! use std::time::Duration;
+//! # use node_lib::Timestamp;
+//!
+//! let radio = |n| Mac([2, 0, 0, 0, 0, n]);
+//! let mut world = World::new(7);
+//! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(move |boot, now, seed| {
+//!     Box::new(Rsu::new(rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(radio(1)) }, now))
+//! }));
+//! let obu = world.add_node(Role::Obu, radio(2), Box::new(move |boot, now, seed| {
+//!     Box::new(Obu::new(obu_lib::Config { boot, seed, ..obu_lib::Config::new(radio(2)) }, now))
+//! }));
+//! world.link_all(&Graph::chain(2), Link::lossy(0.01));
+//!
+//! // A host behind the RSU sends to a client behind the OBU, a hundred frames a second; for half a
+//! // second nothing passes between the two nodes.
+//! let host = world.add_client(Mac([2, 0, 0, 0, 1, 1]), Place::Tap(rsu));
+//! let rider = world.add_client(Mac([2, 0, 0, 0, 1, 2]), Place::Tap(obu));
+//! let at = Timestamp::from_millis;
+//! let flow = world.add_flow(Flow::steady(
+//!     host, Target::Client(rider), at(1000), Duration::from_millis(10), 300));
+//! world.at(at(2000), Fault::Cut(rsu, obu));
+//! world.at(at(2500), Fault::Heal(rsu, obu));
+//!
+//! world.run_until(at(5000))?; // an error is a broken rule, with the seed and what led to it
+//! let log = world.flow(flow).unwrap();
+//! assert!(log.received(rider) > 200);
+//! # Ok::<(), Box<node_lib::sim::Violation>>(())
+//! ```
+//!
+//! ## What is in a world
+//!
+//! | part | what it does |
+//! |---|---|
+//! | node | made by a [`Factory`] at every start, so that it can crash and start again with a higher boot count and nothing remembered |
+//! | [`Link`] | one direction between two nodes: loss, delay, jitter, doubling. A frame sent once reaches every linked node by its own luck; unicast passes the filter of its addressee only ([`World::hear_all`] lifts that) |
+//! | [`Fault`] | cut, heal, one way or both; out of range; radio down; crash, restart, goodbye; another link. Now ([`World::apply`]) or later ([`World::at`]) |
+//! | [`Lan`] | a learning switch. The TAPs of several RSUs plugged into one are one road-side LAN |
+//! | client | an address behind a TAP or on a LAN. It takes what is for it or for all |
+//! | [`Flow`] | numbered frames from one client to another; its [`FlowLog`] knows which arrived, when, and the longest time cut off |
+//! | [`Stats`] | frames and bytes on the air by message type |
+//! | [`topology`] | shapes, random graphs, all small graphs, and who can reach whom |
+//!
+//! What is not in it: no airtime, so no collisions and no queue for the medium, and no repetition of
+//! unicast by the radio. A link with jitter may put frames out of order. A cut, and a restart of the
+//! receiver, take what is under way.
+//!
+//! ## Rules that are always watched
+//!
+//! Each [`Rule`] is checked on every frame of every run; [`World::run_until`] returns the first
+//! [`Violation`]. *Visited twice*: a copy of a data packet came to a node it had been to; each copy
+//! carries the way it went, so a frame doubled by the medium is not mistaken for a loop. *Flooded
+//! twice*, *hop limit*: a relay forwards a flood once and lowers the limit. *Doubled*: no numbered
+//! frame reaches a TAP or a client twice. *Wrong delivery*, *echo*: no frame comes out where it is not
+//! for, or where it came from. *Malformed*: whatever is sent can be parsed and bears its sender's
+//! address. *Spin*: no node keeps its driver busy. `World::now` never goes back.
+//!
+//! ## Randomness
+//!
+//! Every purpose has its own stream ([`Dice`], PCG), derived from the world's seed: each direction of
+//! each link, each start of each node. A frame more on one link does not change the luck of another.
+//! Things planned for the same microsecond happen in the order they were planned.
+//!
+//! ## Seeing a failure again
+//!
+//! The tests in `node_lib/tests/sim_*.rs` run many worlds and print, for the first that fails, its last
+//! lines and the command that repeats it:
+//!
+//! ```sh
+//! V2X_SIM_SEED=42 cargo test -p node_lib --test sim_random -- --nocapture
+//! ```
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `V2X_SIM_SEED` | this seed and no other |
+//! | `V2X_SIM_TRACE` | with one seed: the file its whole trace is written to |
+//! | `V2X_SIM_RUNS` | how many runs, instead of the quick number |
+//! | `V2X_SIM_SHOW` | how many failures are listed, one line each |
 
 mod check;
 mod dice;

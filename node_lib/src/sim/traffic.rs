@@ -149,6 +149,19 @@ impl FlowLog {
         self.received.keys().copied()
     }
 
+    /// When the last frame was sent, of those sent in this span, that `client` never received.
+    pub fn last_lost(
+        &self,
+        client: ClientIndex,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Option<Timestamp> {
+        let lost = |&(number, &sent): &(u32, &Timestamp)| {
+            sent >= from && sent < to && self.received_at(client, number).is_none()
+        };
+        (0..).zip(&self.sent).filter(lost).map(|(_, &sent)| sent).last()
+    }
+
     /// The longest time `client` was cut off, among frames sent in this span: from the first frame of
     /// a run of lost ones to the next that came through, or to `to` if none did. As fine as the
     /// flow's interval.
@@ -201,5 +214,7 @@ mod tests {
         assert_eq!(gap(30, 50), Duration::ZERO);
         assert_eq!(gap(0, 100), Duration::from_millis(50));
         assert_eq!(log.received(client), 3);
+        assert_eq!(log.last_lost(client, at(0), at(45)), Some(at(20)));
+        assert_eq!(log.last_lost(client, at(30), at(45)), None);
     }
 }

@@ -2,6 +2,7 @@
 //! words for a failure that make it easy to see again.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
+#![allow(clippy::panic, reason = "this is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,0 +1,92 @@
+//! The smallest towns that show one difficulty each: what larger simulations stumbled over.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
+
+mod sim_common;
+
+use std::time::Duration;
+
+use node_lib::sim::topology::Graph;
+use node_lib::sim::{Dice, Fault, Link, NodeIndex};
+use sim_common::{HEARTBEAT, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
+
+const R: NodeIndex = NodeIndex(0);
+
+/// R – A – C – D and R – B – C – D: when C loses A it goes on through B, and D, behind it, notices
+/// nothing. But what is for D must come down through B from then on.
+#[test]
+fn who_is_behind_a_relay_that_changes_its_upstream_is_reached_again_at_once() {
+    let test = "who_is_behind_a_relay_that_changes_its_upstream_is_reached_again_at_once";
+    let gaps = run_all("sim_minimal", test, seeds(40), |seed| {
+        let graph = Graph::new(5, [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]);
+        let [relay, behind] = [NodeIndex(3), NodeIndex(4)];
+        let mut town = Town::new(seed, &graph, &[0], Link::CLEAN);
+        let down = town.down(behind, at(1000), ms(5), 500);
+        town.up(behind, at(1000), ms(20), 125);
+        let hit = at(1500) + Dice::new(seed, 1).up_to(ms(1000));
+        town.world.run_until(hit).map_err(broken)?;
+        let Some(upstream) = town.upstream(relay) else {
+            return Err(wrong(&town, format!("{relay} has no upstream")));
+        };
+        town.world.apply(Fault::Cut(relay, upstream));
+        town.world.run_until(at(3500)).map_err(broken)?;
+        let gap = town.gap_down(down, behind, hit.before(ms(20)), at(3400));
+        if gap > ms(300) {
+            return Err(wrong(&town, format!("{behind} was out of reach for {gap:?} after {hit}")));
+        }
+        Ok(gap)
+    });
+    println!("behind a relay that changes: {}", sim_common::spread(gaps));
+}
+
+/// X hears R, but R does not hear X any more; through A all is well. X must go to A and stay there,
+/// however often it hears R.
+#[test]
+fn an_upstream_that_no_longer_hears_us_is_left_for_good() {
+    let test = "an_upstream_that_no_longer_hears_us_is_left_for_good";
+    let gaps = run_all("sim_minimal", test, seeds(40), |seed| {
+        let x = NodeIndex(2);
+        let (town, gap) = one_way(seed, Graph::complete(3), &[0], x, R)?;
+        let changes = town.changes(at(1500));
+        if changes.len() > 1 {
+            return Err(wrong(&town, format!("{} changes: {changes:?}", changes.len())));
+        }
+        Ok(gap)
+    });
+    println!("one way to the RSU cut: {}", sim_common::spread(gaps));
+}
+
+/// X uses relay 2 for one RSU and could use it for the other; the way round it is longer. A neighbour
+/// that does not hear us is no way to any RSU, so X must not try it for the second one.
+#[test]
+fn a_neighbour_that_no_longer_hears_us_is_no_way_to_any_rsu() {
+    let test = "a_neighbour_that_no_longer_hears_us_is_no_way_to_any_rsu";
+    let gaps = run_all("sim_minimal", test, seeds(40), |seed| {
+        let graph = Graph::new(6, [(0, 2), (1, 2), (2, 4), (0, 3), (3, 5), (5, 4)]);
+        Ok(one_way(seed, graph, &[0, 1], NodeIndex(4), NodeIndex(2))?.1)
+    });
+    println!("one way to a relay for two RSUs cut: {}", sim_common::spread(gaps));
+}
+
+/// Cuts the way from `from` to `to` and measures how long `from` is cut off upward.
+fn one_way(
+    seed: u64,
+    graph: Graph,
+    rsus: &[usize],
+    from: NodeIndex,
+    to: NodeIndex,
+) -> Result<(Town, Duration), Wrong> {
+    let mut town = Town::new(seed, &graph, rsus, Link::CLEAN);
+    let up = town.up(from, at(1000), ms(5), 1000);
+    let hit = at(1500) + Dice::new(seed, 1).up_to(HEARTBEAT);
+    town.world.at(hit, Fault::CutOneWay(from, to));
+    town.world.run_until(at(5000)).map_err(broken)?;
+    let log = town.world.flow(up).unwrap();
+    let lost = log.last_lost(town.host, hit.before(ms(20)), at(4900));
+    let gap = lost.map_or(Duration::ZERO, |lost| lost.since(hit));
+    // Silence is noticed within 245 ms; a longer way is feasible with the next heartbeat.
+    if gap > ms(400) {
+        return Err(wrong(&town, format!("{from} loses frames {gap:?} after {hit}")));
+    }
+    Ok((town, gap))
+}
