@@ -7,9 +7,11 @@
 //! | 1500  | everything else up to the usual MTU |
 //!
 //! [`get_buffer`] takes from the smallest class that has room, or allocates; [`return_buffer`] puts back.
-//! A buffer is always handed out empty, and never with less capacity than was asked for. Above
-//! 1500 bytes (a frame with its headers on a radio of MTU 1500, a jumbo frame) a returned buffer that
-//! happens to be large enough is taken, otherwise exactly as much as asked is allocated.
+//! A buffer is always handed out empty, and never with less capacity than was asked for. The largest
+//! class is named after the MTU; its buffers have room for the headers in front as well
+//! ([`FRAME_CAPACITY`]), because a full frame is the most frequent size on a busy radio. Beyond that (a
+//! jumbo frame) a returned buffer that happens to be large enough is taken, otherwise exactly as much as
+//! asked is allocated.
 //!
 //! A returned buffer is judged by what it is now, not by where it came from: it may have grown, or lost
 //! its front to `advance`, or part of itself to `split`. It goes to the largest class it satisfies; below
@@ -28,21 +30,24 @@ use std::cell::RefCell;
 
 use bytes::BytesMut;
 
-/// Capacity of the classes, in ascending order.
+/// The classes, in ascending order.
 pub const CLASSES: [usize; 3] = [SMALL, MEDIUM, LARGE];
 
 const SMALL: usize = 256;
 const MEDIUM: usize = 512;
 const LARGE: usize = 1500;
 
+/// What a buffer of the largest class is allocated with: 1500 MTU + 14 Ethernet header + 22 data header.
+pub const FRAME_CAPACITY: usize = LARGE + 14 + 22;
+
 /// Buffers kept in each class: one burst of the packet loop, 64 frames.
 ///
-/// Per thread that is 64 × (256 + 512 + 1500) = 145 152 bytes of buffers that were not changed, and at
-/// most 64 × (511 + 1499 + 3000) = 320 640 of such as grew.
+/// Per thread that is 64 × (256 + 512 + 1536) = 147 456 bytes of buffers that were not changed, and at
+/// most 64 × (511 + 1499 + 3072) = 325 248 of such as grew.
 pub const KEPT_MAX: usize = 64;
 
 /// A buffer with more than this is not kept: the largest class, grown once.
-pub const CAPACITY_MAX: usize = 2 * LARGE;
+pub const CAPACITY_MAX: usize = 2 * FRAME_CAPACITY;
 
 /// What the pool of this thread did since the thread began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -103,11 +108,11 @@ impl Pool {
         } else if size_hint <= MEDIUM {
             (self.medium.pop(), MEDIUM)
         } else if size_hint <= LARGE {
-            (self.large.pop(), LARGE)
+            (self.large.pop(), FRAME_CAPACITY)
         } else {
             // The newest that is large enough; at most `KEPT_MAX` are looked at.
             let fits = self.large.iter().rposition(|kept| kept.capacity() >= size_hint);
-            (fits.map(|index| self.large.swap_remove(index)), size_hint)
+            (fits.map(|index| self.large.swap_remove(index)), size_hint.max(FRAME_CAPACITY))
         };
         if let Some(kept) = found {
             self.stats.hits += 1;
@@ -122,8 +127,9 @@ impl Pool {
         buf.clear();
         // `capacity` tells what is left behind the read position. `try_reclaim` moves that position back
         // if nobody else holds a part, and says how much there really is; it never allocates.
-        if !buf.try_reclaim(CAPACITY_MAX + 1) {
-            for class in [LARGE, MEDIUM, SMALL] {
+        let unchanged = [SMALL, MEDIUM, FRAME_CAPACITY].contains(&buf.capacity());
+        if !buf.try_reclaim(CAPACITY_MAX + 1) && !unchanged {
+            for class in [FRAME_CAPACITY, LARGE, MEDIUM, SMALL] {
                 if buf.try_reclaim(class) {
                     break;
                 }
@@ -166,11 +172,11 @@ mod tests {
     fn hands_out_the_smallest_class_with_room() {
         on_a_fresh_thread(|| {
             for (hint, capacity) in
-                [(0, 256), (256, 256), (257, 512), (512, 512), (513, 1500), (1500, 1500)]
+                [(0, 256), (256, 256), (257, 512), (512, 512), (513, 1536), (1500, 1536)]
             {
                 assert_eq!(get_buffer(hint).capacity(), capacity);
             }
-            assert!(get_buffer(1501).capacity() >= 1501);
+            assert!(get_buffer(1537).capacity() >= 1537);
             assert!(get_buffer(100_000).capacity() >= 100_000);
         });
     }
@@ -190,13 +196,25 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_a_little_over_the_largest_class_is_reused_too() {
+    fn a_full_frame_is_reused_too() {
         on_a_fresh_thread(|| {
             return_buffer(get_buffer(1500));
             return_buffer(get_buffer(1514));
-            assert_eq!(stats().hits, 0, "1500 bytes are not enough for 1514");
-            assert!(get_buffer(1514).capacity() >= 1514);
-            assert_eq!(stats().hits, 1);
+            return_buffer(get_buffer(FRAME_CAPACITY));
+            assert_eq!(stats(), Stats { hits: 2, misses: 1, returned: 3, dropped: 0 });
+        });
+    }
+
+    #[test]
+    fn a_jumbo_frame_finds_a_buffer_that_grew() {
+        on_a_fresh_thread(|| {
+            return_buffer(get_buffer(2000));
+            return_buffer(get_buffer(3000));
+            assert_eq!(stats().misses, 2, "2000 bytes are not enough for 3000");
+            return_buffer(get_buffer(1500));
+            assert!(get_buffer(2900).capacity() >= 2900);
+            assert!(get_buffer(1900).capacity() >= 1900);
+            assert_eq!(stats().misses, 2);
         });
     }
 
@@ -220,7 +238,7 @@ mod tests {
             buf.put_slice(&[7; 1200]);
             let part = buf.split_to(1200);
             return_buffer(buf);
-            assert_eq!(kept(), [1, 0, 0], "300 bytes are left of 1500");
+            assert_eq!(kept(), [1, 0, 0], "336 bytes are left of 1536");
             // Its other part is still in the list, so this one has 1200.
             return_buffer(part);
             assert_eq!(kept(), [1, 1, 0]);

@@ -200,7 +200,7 @@ impl ToUpstream<'_> {
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.reserve(self.wire_len());
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
         out.extend_from_slice(self.payload);
     }
 
@@ -236,7 +236,7 @@ impl ToDownstream<'_> {
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.reserve(self.wire_len());
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
         out.extend_from_slice(self.payload);
     }
 

@@ -35,13 +35,15 @@ macro_rules! layout {
                 Some((Self { $( $field, )* }, rest))
             }
 
+            /// Appends the fields, each where it belongs. Put together on the stack and copied as a
+            /// whole, they would be read wider than they were written, which stalls the processor.
             #[inline]
-            fn to_bytes(self) -> [u8; $len] {
-                let mut all = [0; $len];
-                let rest = all.as_mut_slice();
+            fn append(self, out: &mut Vec<u8>) {
+                let start = out.len();
+                out.resize(start + $len, 0);
+                let rest = out.get_mut(start..).unwrap_or_default();
                 $( let rest = $crate::messages::layout::put(rest, self.$field); )*
                 debug_assert!(rest.is_empty(), "the table has as many bytes as the constant says");
-                all
             }
 
             fn push_parts(self, parts: &mut Vec<Vec<u8>>) {

@@ -9,7 +9,6 @@
 //!
 //! Offsets in this file count from the start of the frame; everywhere else from the packet.
 
-use super::control::Control;
 use super::{ETHERNET_HEADER_LEN, PacketType, ParseError};
 use crate::mac::Mac;
 
@@ -54,7 +53,7 @@ impl<'a> Message<'a> {
     /// Appends the frame, without padding: whoever puts it on a wire pads it.
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
         self.packet.emit(out);
     }
 
@@ -96,23 +95,8 @@ impl<'a> TryFrom<&'a [u8]> for Message<'a> {
 impl From<&Message<'_>> for Vec<u8> {
     #[inline]
     fn from(message: &Message<'_>) -> Self {
-        // The one message that every node makes all the time has a path of its own: its size is known
-        // here, so that the frame is put together on the stack and copied once.
-        if let PacketType::Control(Control::Heartbeat(heartbeat)) = &message.packet {
-            return message.join(&heartbeat.to_bytes());
-        }
         let mut flat = Vec::with_capacity(message.wire_len());
         message.emit(&mut flat);
-        flat
-    }
-}
-
-impl Message<'_> {
-    #[inline]
-    fn join<const N: usize>(&self, packet: &[u8; N]) -> Vec<u8> {
-        let mut flat = Vec::with_capacity(ETHERNET_HEADER_LEN + N);
-        flat.extend_from_slice(&self.wire().to_bytes());
-        flat.extend_from_slice(packet);
         flat
     }
 }

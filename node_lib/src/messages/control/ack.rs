@@ -96,7 +96,7 @@ impl AnnouncementAck {
     /// Appends the message.
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
     }
 
     pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {

@@ -272,7 +272,7 @@ impl Announcement<'_> {
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.reserve(self.wire_len());
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
         out.extend_from_slice(self.clients.groups);
     }
 

@@ -129,13 +129,7 @@ impl Heartbeat {
     /// Appends the message.
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_bytes());
-    }
-
-    /// The message on the stack.
-    #[inline]
-    pub fn to_bytes(&self) -> [u8; LEN] {
-        self.wire().to_bytes()
+        self.wire().append(out);
     }
 
     pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
@@ -240,7 +234,7 @@ impl HeartbeatReply {
     /// Appends the message.
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
     }
 
     pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {

@@ -106,7 +106,7 @@ impl Probe {
     /// Appends the message.
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
     }
 
     pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
@@ -190,7 +190,7 @@ impl ProbeAnswer {
     /// Appends the message.
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
     }
 
     pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
@@ -255,19 +255,18 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             via,
         } = wire;
         let route = if hops == NO_ROUTE {
+            let [v0, v1, low @ ..] = via;
             let fields = [
-                (&boot[..], "boot"),
-                (&seq, "seq"),
-                (&interval_ms, "interval_ms"),
-                (&cost, "cost"),
+                ("boot", u32::from_be_bytes(boot)),
+                ("seq", u32::from_be_bytes(seq)),
+                ("interval_ms", u16::from_be_bytes(interval_ms).into()),
+                ("hop_limit", hop_limit.into()),
+                ("cost", u16::from_be_bytes(cost).into()),
+                ("via", u32::from_be_bytes(low)),
+                ("via", u16::from_be_bytes([v0, v1]).into()),
             ];
-            for (bytes, field) in
-                fields.into_iter().chain([(&[hop_limit][..], "hop_limit"), (&via, "via")])
-            {
-                if bytes.iter().any(|&byte| byte != 0) {
-                    let have = bytes.iter().fold(0, |value, &byte| value << 8 | u32::from(byte));
-                    return Err(kind.value(field, "zero without a route", have));
-                }
+            if let Some((field, have)) = fields.into_iter().find(|&(_, value)| value != 0) {
+                return Err(kind.value(field, "zero without a route", have));
             }
             None
         } else {

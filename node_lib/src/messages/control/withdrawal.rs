@@ -110,7 +110,7 @@ impl Withdrawal<'_> {
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.reserve(self.wire_len());
-        out.extend_from_slice(&self.wire().to_bytes());
+        self.wire().append(out);
         out.extend_from_slice(self.rsus.0.as_flattened());
     }
 
