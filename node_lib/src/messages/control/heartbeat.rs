@@ -333,6 +333,7 @@ mod tests {
             sender_boot: Boot(9),
             hello: 4242,
             via: RSU,
+            path: PathTag(7),
         }
     }
 

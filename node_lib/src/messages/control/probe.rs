@@ -322,6 +322,7 @@ mod tests {
             hop_limit: 7,
             cost: Cost(64),
             via: RSU,
+            path: PathTag(7),
         }
     }
 
