@@ -27,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) grace_until: Timestamp,
     /// Heartbeats sent, for [`node_lib::messages::control::heartbeat::Heartbeat::hello`].
     pub(crate) hello: u32,
+    /// Upstreams just found not to hear us, until every route has left them.
+    pub(crate) silent: Vec<Mac>,
     /// Candidates kept ready beside the upstream.
     pub(crate) cached_candidates: usize,
     /// Hellos over which a link is judged fading.
@@ -40,6 +42,15 @@ impl Core {
 
     pub(crate) fn event(&mut self, event: Event) {
         self.counters.events_lost += self.events.push(event);
+    }
+
+    /// An upstream did not answer. We may well go on hearing it: then the link works one way only, and
+    /// nothing it proved before counts any more.
+    pub(crate) fn fell_silent(&mut self, mac: Mac) {
+        if let Some(neighbour) = self.neighbours.get_mut(mac) {
+            neighbour.note_silence();
+        }
+        self.silent.push(mac);
     }
 
     /// Asks one neighbour whether it hears us, and for its way to `rsu`.

@@ -106,6 +106,7 @@ impl Obu {
             is_leaving: false,
             grace_until: now,
             hello: 0,
+            silent: Vec::new(),
             cached_candidates: config.cached_candidates,
             hello_history: u32::try_from(config.hello_history).unwrap_or(64).clamp(1, 64),
         };
@@ -440,9 +441,12 @@ impl Obu {
         if now >= self.tidy_at {
             self.tidy(now);
         }
-        let ours = self.attached.map(|attached| attached.rsu);
-        for (rsu, route) in &mut self.routes {
-            route.drive(&mut self.core, now, Some(*rsu) == ours, out);
+        self.drive_routes(now, out);
+        for mac in std::mem::take(&mut self.core.silent) {
+            for route in self.routes.values_mut() {
+                route.leave_silent(now, mac);
+            }
+            self.drive_routes(now, out);
         }
         self.choose_attachment(now);
         self.probe_candidates(now, out);
@@ -450,6 +454,13 @@ impl Obu {
         self.ask_and_answer(now, out);
         self.say_goodbye(now, out);
         self.deadline = self.next_deadline(now);
+    }
+
+    fn drive_routes(&mut self, now: Timestamp, out: &mut Replies) {
+        let ours = self.attached.map(|attached| attached.rsu);
+        for (rsu, route) in &mut self.routes {
+            route.drive(&mut self.core, now, Some(*rsu) == ours, out);
+        }
     }
 
     fn tidy(&mut self, now: Timestamp) {

@@ -198,6 +198,13 @@ impl Route {
         }
     }
 
+    /// A neighbour does not hear us: it is no upstream to this RSU either.
+    pub(crate) fn leave_silent(&mut self, now: Timestamp, from: Mac) {
+        if self.parent == Some(from) {
+            self.drop_candidate(now, from, Cause::Dead);
+        }
+    }
+
     /// A neighbour said goodbye: it is not chosen any more, but may carry what is under way until
     /// another way is there.
     pub(crate) fn note_goodbye(&mut self, from: Mac, id: NodeId) {
@@ -296,10 +303,7 @@ impl Route {
         {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
             core.counters.upstream_dead += 1;
-            // We may well go on hearing it: then the link works one way only.
-            if let Some(neighbour) = core.neighbours.get_mut(parent) {
-                neighbour.note_silence();
-            }
+            core.fell_silent(parent);
             return self.drop_candidate(now, parent, Cause::Dead);
         }
         if self.asked == 0 {
