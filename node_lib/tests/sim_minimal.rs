@@ -74,8 +74,8 @@ fn a_neighbour_that_no_longer_hears_us_is_no_way_to_any_rsu() {
 fn a_broadcast_under_way_during_a_hand_over_is_not_doubled() {
     let test = "a_broadcast_under_way_during_a_hand_over_is_not_doubled";
     run_all("sim_minimal", test, seeds(40), |seed| {
-        // Somebody else is behind each RSU, so that both send broadcasts.
-        let graph = Graph::new(5, [(0, 2), (1, 2), (0, 3), (1, 4)]);
+        // Two others are behind each RSU, so that both send broadcasts to all.
+        let graph = Graph::new(7, [(0, 2), (1, 2), (0, 3), (0, 4), (1, 5), (1, 6)]);
         let (second, x) = (NodeIndex(1), NodeIndex(2));
         let mut town = Town::new(seed, &graph, &[0, 1], Link::CLEAN);
         town.world.link(second, x, Link { delay: ms(10), ..Link::CLEAN });
