@@ -1,21 +1,21 @@
 # Builds, shows and checks the suite. docs/testing.md explains every check.
 
 CARGO ?= cargo
-# One set of build products for tests and the daemons they start: everything in this profile.
-TEST_PROFILE := --profile test --locked
+RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo test check setup
+.PHONY: help demo test e2e check setup
 
 help:
 	@echo "make demo    see it work: real daemons, multi-hop, fail-over, in under a minute"
 	@echo "make test    all tests, also end to end with real daemons"
+	@echo "make e2e     end-to-end tests only; TEST=part_of_a_name for some of them"
 	@echo "make check   format, lints, documentation, benches once, oldest Rust version"
 	@echo "make setup   install what these need, or say what is missing"
 
 demo:
 	@.ci/setup demo
-	@$(CARGO) build --release --locked --quiet -p obu -p rsu -p testbed
-	@$(CARGO) run --release --locked --quiet -p testbed -- demo
+	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
+	@$(RELEASE)/testbed demo
 
 setup:
 	@.ci/setup
@@ -26,10 +26,16 @@ check:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy -p node_lib --no-default-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
-	$(CARGO) bench --workspace $(TEST_PROFILE) -- --test
+	$(CARGO) bench --workspace --profile test --locked -- --test
 	$(CARGO) test -p testbed --locked --test msrv
 
+# Cargo builds everything before the first test runs, the daemons among it: their command-line
+# tests need them. So the end-to-end tests meet the daemons of the same sources and profile.
 test:
 	@.ci/setup test
-	$(CARGO) build --workspace --bins $(TEST_PROFILE)
 	$(CARGO) test --workspace --locked
+
+e2e:
+	@.ci/setup test
+	$(CARGO) test --workspace --locked --no-run
+	$(CARGO) test -p testbed --locked --test e2e -- $(TEST)

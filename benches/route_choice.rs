@@ -8,7 +8,7 @@ use node_lib::control::candidates::{Advert, Candidates, Judge};
 use node_lib::control::feasibility::{Distance, Feasibility};
 use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::Node;
-use node_lib::messages::Cost;
+use node_lib::messages::{Cost, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order, Timestamp};
 
 #[path = "support/pair.rs"]
@@ -26,6 +26,7 @@ fn choose(c: &mut Criterion) {
             cost: Cost(64 + u16::from(n)),
             hop_limit: 15,
             via: NodeId::NONE,
+            path: PathTag::DIRECT,
         };
         candidates.hear(now, mac, mac.into(), advert);
         neighbours.hear(now, mac, mac.into(), Boot(1)).1.note_proof(now);

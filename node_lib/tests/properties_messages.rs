@@ -13,7 +13,7 @@ use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::messages::{Cost, Kind, MAX_HOPS, Message, PacketType, ParseError};
+use node_lib::messages::{Cost, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 use proptest::prelude::*;
 
@@ -73,10 +73,13 @@ fn part() -> impl Strategy<Value = (u8, u8)> {
 fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
         (node(), order(), 1..=u16::MAX, any::<u8>(), 0..=MAX_HOPS, any::<u16>()),
-        (node(), any::<u32>(), any::<u32>(), maybe_node()),
+        (node(), any::<u32>(), any::<u32>(), maybe_node(), any::<u32>()),
     )
         .prop_map(
-            |((rsu, order, interval_ms, hop_limit, hops, cost), (sender, boot, hello, via))| {
+            |(
+                (rsu, order, interval_ms, hop_limit, hops, cost),
+                (sender, boot, hello, via, path),
+            )| {
                 Heartbeat {
                     rsu,
                     order,
@@ -88,6 +91,7 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
                     sender_boot: Boot(boot),
                     hello,
                     via,
+                    path: PathTag(path),
                 }
             },
         )
@@ -125,15 +129,18 @@ fn probe() -> impl Strategy<Value = Probe> {
 }
 
 fn answer() -> impl Strategy<Value = ProbeAnswer> {
-    let route = (order(), 1..=u16::MAX, 0..=MAX_HOPS, any::<u8>(), any::<u16>(), maybe_node())
-        .prop_map(|(order, interval_ms, hops, hop_limit, cost, via)| AnsweredRoute {
+    let what = (any::<u8>(), any::<u16>(), maybe_node(), any::<u32>());
+    let route = (order(), 1..=u16::MAX, 0..=MAX_HOPS, what).prop_map(
+        |(order, interval_ms, hops, (hop_limit, cost, via, path))| AnsweredRoute {
             order,
             interval_ms,
             hops,
             hop_limit,
             cost: Cost(cost),
             via,
-        });
+            path: PathTag(path),
+        },
+    );
     let about =
         prop_oneof![maybe_node().prop_map(|rsu| (rsu, None)), (node(), route.prop_map(Some)),];
     (node(), any::<u32>(), node(), any::<u32>(), about).prop_map(

@@ -19,7 +19,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::{
-    Cost, ETHERTYPE_DEFAULT, Kind, MIN_FRAME_LEN, Message, PacketType, ParseError,
+    Cost, ETHERTYPE_DEFAULT, Kind, MIN_FRAME_LEN, Message, PacketType, ParseError, PathTag,
 };
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 
@@ -44,6 +44,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         sender_boot: Boot(3),
         hello: 1001,
         via: NodeId::NONE,
+        path: PathTag::DIRECT,
     };
     let reply = HeartbeatReply {
         rsu: RSU,
@@ -74,6 +75,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         hop_limit: 7,
         cost: Cost(80),
         via: RSU,
+        path: PathTag(0xdead_beef),
     };
     let withdrawal =
         Withdrawal { sender: RELAY, sender_boot: Boot(9), goodbye: true, rsus: NodeIds::EMPTY };
@@ -119,6 +121,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 sender_boot: Boot(9),
                 hello: 4242,
                 via: RELAY,
+                path: PathTag(0xdead_beef),
                 ..heartbeat
             };
             (to_all, NodeId([0x0a, 0x11, 0x22, 0x33, 0x44, 0x55]), relayed.into())

@@ -225,9 +225,25 @@ fn an_rsu_that_restarted_is_told_our_clients_at_once() {
     let mut t = Talk::settled_behind(A);
     t.acknowledge(A);
     t.clear();
-    t.hear(t.now + 10, A, Heard::Heartbeat { boot: 2, seq: 1, hops: 1, via: None });
+    t.hear(t.now + 10, A, Heard::Heartbeat { boot: 2, seq: 1, hops: 1, via: None, path: 0 });
     assert_eq!(t.announcements(), 1);
     assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+}
+
+#[test]
+fn when_a_relay_further_up_is_replaced_we_show_the_rsu_the_new_way_back() {
+    let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
+    t.beat(A, 1);
+    t.clear();
+    let seq = t.seq + 1;
+    t.hear(t.now + 10, A, Heard::Heartbeat { boot: 1, seq, hops: 1, via: None, path: 7 });
+    assert_eq!(t.announcements(), 1);
+    t.acknowledge(A);
+    t.clear();
+    t.hear(t.now + 90, A, Heard::Heartbeat { boot: 1, seq: seq + 1, hops: 1, via: None, path: 7 });
+    t.pass(t.now + 50);
+    assert_eq!(t.announcements(), 0, "nothing changed any more");
 }
 
 #[test]

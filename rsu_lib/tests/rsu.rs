@@ -12,7 +12,7 @@ use node_lib::messages::control::announcement::{Announcement, Client, Clients, c
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::data::{Data, Destination, ToUpstream};
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use rsu_lib::{Config, Rsu};
 
@@ -235,6 +235,7 @@ fn an_rsu_whose_boot_count_fell_goes_above_what_it_hears_of_itself() {
         sender_boot: Boot(1),
         hello: 1,
         via: id(US),
+        path: PathTag::DIRECT,
     };
     t.hear(A, Mac::BROADCAST, echo.into());
     t.clear();

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         ("a_host_behind_a_vehicle_is_on_the_lan", a_host_behind_a_vehicle_is_on_the_lan),
         ("vehicles_reach_each_other", vehicles_reach_each_other),
         ("no_loop_and_no_duplicate", no_loop_and_no_duplicate),
+        ("frames_doubled_on_air_arrive_once", frames_doubled_on_air_arrive_once),
         ("silent_death_of_the_upstream_20_times", silent_death_of_the_upstream),
         ("silent_client_stays_reachable", silent_client_stays_reachable),
         ("goodbye_of_a_road_side_unit", goodbye_of_a_road_side_unit),
@@ -217,6 +218,27 @@ fn no_loop_and_no_duplicate() -> Result<()> {
     })
 }
 
+/// As when an acknowledgement was lost on air and the radio sent again.
+fn frames_doubled_on_air_arrive_once() -> Result<()> {
+    chain(2, |bed, server, obu| {
+        let nodes: Vec<Rc<Node>> = bed.nodes().to_vec();
+        for pair in nodes.windows(2) {
+            let doubled = Quality { duplicate: 1.0, ..Quality::default() };
+            bed.connect_with(&pair[0], &pair[1], doubled)?;
+        }
+        for (from, to) in [(&obu.host, server), (server, &obu.host)] {
+            for destination in [to.mac_now()?, Mac::BROADCAST] {
+                let frames = numbered(destination, from.mac_now()?, 100);
+                for (_, got) in exchange(from, &frames, &[to])? {
+                    let way = || format!("{} to {}, {destination}", from.name(), to.name());
+                    each_arrived(&frames, &got, 1).with_context(way)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
 fn tcp_is_intact_over_a_bad_link() -> Result<()> {
     let bad = Quality {
         loss: 0.005,
@@ -394,7 +416,7 @@ fn the_last_path_dies_and_comes_back() -> Result<()> {
         let nodes: Vec<Rc<Node>> = bed.nodes().to_vec();
         for pair in nodes.windows(2) {
             bed.cut(&pair[0], &pair[1])?;
-            std::thread::sleep(ms(1500));
+            rests(&pair[1], ms(1500))?;
             let report = Ping::count(obu.ns(), server.v4, 5, PROBE_EVERY)?;
             ensure!(report.received == 0, "{report:?} over no path");
             bed.connect(&pair[0], &pair[1])?;
@@ -409,7 +431,7 @@ fn radio_goes_down_and_up() -> Result<()> {
     chain(2, |bed, server, obu| {
         for node in bed.nodes() {
             node.ns().set_down("radio0")?;
-            std::thread::sleep(ms(1000));
+            rests(node, ms(1000))?;
             node.ns().set_up("radio0")?;
             let took =
                 reaches(&obu.host, server, PATIENCE).with_context(|| node.name().to_owned())?;
@@ -423,7 +445,7 @@ fn radio_is_deleted_and_made_again() -> Result<()> {
     chain(2, |bed, server, obu| {
         for node in bed.nodes().to_vec() {
             bed.delete_radio(&node)?;
-            std::thread::sleep(ms(1000));
+            rests(&node, ms(1000))?;
             bed.create_radio(&node)?;
             let took =
                 reaches(&obu.host, server, PATIENCE).with_context(|| node.name().to_owned())?;
@@ -581,8 +603,10 @@ fn steady_ping(from: &Netns, to: IpAddr) -> Result<Report> {
     Ping::count(from, to, 30, PROBE_EVERY)
 }
 
-/// How long there was no route: lost probes in a row, times their distance.
+/// How long there was no route: lost probes in a row, times their distance. Whatever happened,
+/// nothing may arrive twice.
 fn outage(report: &Report) -> Result<Duration> {
+    ensure!(report.duplicates == 0, "{report:?}");
     ensure!(report.received > 0, "no ping was answered");
     let lost_at_the_end = report.sent - 1 - report.last_received;
     ensure!(lost_at_the_end < 5, "the last {lost_at_the_end} pings were lost: {report:?}");
@@ -601,6 +625,15 @@ fn active_first<'a>(
     let says = || format!("{} sends through neither: {:?}", obu.name(), obu.attachment());
     ensure!(obu.sends_through(active)?, says());
     Ok((active, other))
+}
+
+/// Waits, and sees to it that the daemon waits too: nothing to do is no reason to be busy.
+fn rests(node: &Node, time: Duration) -> Result<()> {
+    let before = node.daemon()?.cpu_time()?;
+    std::thread::sleep(time);
+    let used = node.daemon()?.cpu_time()?.saturating_sub(before);
+    ensure!(used <= time / 5, "{} was busy for {used:?} of {time:?}", node.name());
+    Ok(())
 }
 
 fn all_run(bed: &Testbed) -> Result<()> {

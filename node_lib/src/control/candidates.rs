@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::control::feasibility::{Distance, Feasibility};
 use crate::control::neighbour::Neighbours;
 use crate::mac::{Mac, NodeId};
-use crate::messages::Cost;
+use crate::messages::{Cost, PathTag};
 use crate::time::Timestamp;
 
 /// Neighbours remembered per RSU; more would never be tried. Beyond, the worst goes.
@@ -30,6 +30,8 @@ pub struct Advert {
     pub hop_limit: u8,
     /// Its own upstream.
     pub via: NodeId,
+    /// The relays between it and the RSU.
+    pub path: PathTag,
 }
 
 /// A neighbour that advertised a way to the RSU.
@@ -226,6 +228,7 @@ mod tests {
             cost: Cost(Cost::ONE.0 * u16::from(hops)),
             hop_limit: 15,
             via: NodeId::NONE,
+            path: PathTag::DIRECT,
         }
     }
 

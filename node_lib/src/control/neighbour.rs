@@ -175,6 +175,11 @@ impl Neighbour {
         self.unanswered = 0;
     }
 
+    /// It did not answer when asked: whatever it proved before no longer counts.
+    pub fn note_silence(&mut self) {
+        self.proven = None;
+    }
+
     /// Share of its heartbeats we hear.
     pub fn received(&self) -> Share {
         self.received

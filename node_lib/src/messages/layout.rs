@@ -36,7 +36,7 @@ macro_rules! layout {
             }
 
             /// Appends the fields, each where it belongs. Put together on the stack and copied as a
-            /// whole, they would be read wider than they were written, which stalls the processor.
+            /// whole they took longer: docs/performance.md.
             #[inline]
             fn append(self, out: &mut Vec<u8>) {
                 let start = out.len();

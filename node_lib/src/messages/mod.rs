@@ -30,12 +30,14 @@ pub mod data;
 pub mod error;
 pub mod message;
 pub mod packet_type;
+pub mod path_tag;
 pub mod prefix;
 
 pub use cost::Cost;
 pub use error::ParseError;
 pub use message::Message;
 pub use packet_type::PacketType;
+pub use path_tag::PathTag;
 pub use prefix::Kind;
 
 /// EtherType of our frames unless the operator chooses another: IEEE 802 local experimental 1

@@ -168,6 +168,7 @@ impl Obu {
                 cost: heartbeat.cost,
                 hop_limit: heartbeat.hop_limit,
                 via: heartbeat.via,
+                path: heartbeat.path,
             },
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
@@ -222,8 +223,9 @@ impl Obu {
         if attached.upstream == from {
             self.registration.note_heartbeat(now, advert.distance.order.seq);
         }
-        if has_restarted {
-            // It forgot us.
+        // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back
+        // to us leads to the old one.
+        if has_restarted || route.take_path_changed() {
             self.registration.announce(now);
         }
     }
@@ -305,6 +307,7 @@ impl Obu {
                     cost: route.cost,
                     hop_limit: route.hop_limit,
                     via: route.via,
+                    path: route.path,
                 },
                 Duration::from_millis(u64::from(route.interval_ms)),
             ),
@@ -621,8 +624,9 @@ impl Obu {
         for (rsu, route) in &self.routes {
             next = next.min(route.deadline(&self.core, now, Some(*rsu) == ours));
         }
-        if let Some(at) =
-            self.solicitation.deadline(self.attached.is_some() || self.core.is_leaving)
+        let wants_a_way = self.attached.is_none() && !self.core.is_leaving;
+        if self.core.link_is_up
+            && let Some(at) = self.solicitation.deadline(wants_a_way)
         {
             next = next.min(at);
         }

@@ -46,6 +46,8 @@ pub(crate) struct Route {
     evidence: Timestamp,
     /// When the parent last brought a newer heartbeat.
     progress: Timestamp,
+    /// The parent's own way to the RSU is another one than before.
+    path_changed: bool,
     /// Data has gone to the parent since this moment without proof that it arrives.
     unproven_since: Option<Timestamp>,
     asked: u32,
@@ -77,6 +79,7 @@ impl Route {
             parent: None,
             evidence: now,
             progress: now,
+            path_changed: false,
             unproven_since: None,
             asked: 0,
             ask_at: now,
@@ -113,6 +116,11 @@ impl Route {
         self.loss.take()
     }
 
+    /// Whether the way beyond the parent changed; asked once.
+    pub(crate) fn take_path_changed(&mut self) -> bool {
+        std::mem::take(&mut self.path_changed)
+    }
+
     /// How good the route is, for choosing between RSUs.
     pub(crate) fn rank(&self, core: &Core, now: Timestamp) -> Option<Rank> {
         let candidate = self.parent_candidate()?;
@@ -145,7 +153,7 @@ impl Route {
         advert: Advert,
         interval: Duration,
     ) {
-        let known = self.candidates.get(from).map(|c| c.advert.distance.order);
+        let known = self.candidates.get(from).map(|c| c.advert);
         if !self.candidates.hear(now, from, id, advert) {
             return;
         }
@@ -157,9 +165,10 @@ impl Route {
         }
         if self.parent == Some(from) {
             self.evidence = now;
-            if known.is_none_or(|known| order > known) {
+            if known.is_none_or(|known| order > known.distance.order) {
                 self.progress = now;
             }
+            self.path_changed |= known.is_some_and(|known| known.path != advert.path);
         }
     }
 
@@ -207,7 +216,9 @@ impl Route {
         if self.parent.is_some() {
             self.lose_parent(now, Cause::LinkDown);
         }
+        // Nobody can be told, and those behind us notice our silence.
         self.withdrawals_left = 0;
+        self.relayed = None;
         self.relay_at = None;
     }
 
@@ -285,6 +296,10 @@ impl Route {
         {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
             core.counters.upstream_dead += 1;
+            // We may well go on hearing it: then the link works one way only.
+            if let Some(neighbour) = core.neighbours.get_mut(parent) {
+                neighbour.note_silence();
+            }
             return self.drop_candidate(now, parent, Cause::Dead);
         }
         if self.asked == 0 {
@@ -344,6 +359,7 @@ impl Route {
         let Some(candidate) = self.candidates.get(mac) else { return };
         self.evidence = candidate.heard;
         self.progress = now;
+        self.path_changed = false;
         self.parent = Some(mac);
         self.unproven_since = None;
         self.asked = 0;
@@ -485,6 +501,7 @@ impl Route {
             sender_boot: core.radio.boot,
             hello: core.hello,
             via: route.via,
+            path: route.path,
         };
         core.radio.control(Mac::BROADCAST, heartbeat, out, &mut core.counters);
     }
@@ -507,6 +524,7 @@ impl Route {
             hop_limit,
             cost: candidate.advert.cost.saturating_add(link),
             via: candidate.id,
+            path: candidate.advert.path.behind(core.id()),
         })
     }
 

@@ -116,8 +116,8 @@ impl Solicitation {
         Some((waiting.asker, waiting.nonce))
     }
 
-    pub(crate) fn deadline(&self, is_attached: bool) -> Option<Timestamp> {
-        let ask = (!is_attached).then_some(self.ask_at);
+    pub(crate) fn deadline(&self, wants_a_way: bool) -> Option<Timestamp> {
+        let ask = wants_a_way.then_some(self.ask_at);
         self.waiting.iter().map(|waiting| waiting.at).chain(ask).min()
     }
 }

@@ -11,7 +11,7 @@ use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use obu_lib::{Config, Obu};
 
@@ -33,7 +33,7 @@ pub(crate) fn attached(rsu: Mac, upstream: Mac, hops: u8) -> Option<Attachment> 
 }
 
 pub(crate) enum Heard {
-    Heartbeat { boot: u32, seq: u32, hops: u8, via: Option<Mac> },
+    Heartbeat { boot: u32, seq: u32, hops: u8, via: Option<Mac>, path: u32 },
     Answer { nonce: u32, seq: u32, hops: u8 },
     AnswerTo { asker: Mac, seq: u32 },
     Probe { boot: u32 },
@@ -45,11 +45,11 @@ pub(crate) enum Heard {
 
 impl Heard {
     pub(crate) fn heartbeat(seq: u32, hops: u8) -> Self {
-        Self::Heartbeat { boot: 1, seq, hops, via: None }
+        Self::Heartbeat { boot: 1, seq, hops, via: None, path: 0 }
     }
 
     pub(crate) fn heartbeat_via(seq: u32, hops: u8, via: Mac) -> Self {
-        Self::Heartbeat { boot: 1, seq, hops, via: Some(via) }
+        Self::Heartbeat { boot: 1, seq, hops, via: Some(via), path: 0 }
     }
 
     pub(crate) fn answer(nonce: u32, seq: u32, hops: u8) -> Self {
@@ -120,7 +120,7 @@ impl Talk {
         let sender_boot = Boot(1);
         let rsu = id(RSU);
         let packet: PacketType<'_> = match heard {
-            Heard::Heartbeat { boot, seq, hops, via } => Heartbeat {
+            Heard::Heartbeat { boot, seq, hops, via, path } => Heartbeat {
                 rsu,
                 order: Order::new(boot, seq),
                 interval_ms: 100,
@@ -131,6 +131,7 @@ impl Talk {
                 sender_boot,
                 hello: seq,
                 via: via.map_or(if hops == 0 { NodeId::NONE } else { rsu }, id),
+                path: PathTag(path),
             }
             .into(),
             Heard::Answer { nonce, seq, hops } => answer(from, US, nonce, seq, hops).into(),
@@ -379,6 +380,7 @@ fn answer(from: Mac, asker: Mac, nonce: u32, seq: u32, hops: u8) -> ProbeAnswer 
             hop_limit: 16 - hops,
             cost: Cost(64 * u16::from(hops)),
             via: if hops == 0 { NodeId::NONE } else { id(RSU) },
+            path: PathTag::DIRECT,
         }),
     }
 }

@@ -12,7 +12,6 @@ use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::random::Random;
 use node_lib::control::token_bucket::TokenBucket;
-use node_lib::messages::Cost;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client};
@@ -21,6 +20,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::Data;
 use node_lib::messages::packet_type::PacketType;
+use node_lib::messages::{Cost, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 
 use super::clients::{AGE_MAX, CLIENTS_MAX, HEARD_LATELY, Port};
@@ -179,6 +179,7 @@ impl Rsu {
             hop_limit: HOP_LIMIT,
             cost: Cost::ZERO,
             via: NodeId::NONE,
+            path: PathTag::DIRECT,
         });
         let rsu = if is_for_us { self.radio.id } else { probe.rsu };
         let answer = ProbeAnswer {
@@ -379,6 +380,7 @@ impl Rsu {
             sender_boot: self.radio.boot,
             hello: self.hello,
             via: NodeId::NONE,
+            path: PathTag::DIRECT,
         };
         self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);
     }

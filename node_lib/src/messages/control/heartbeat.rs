@@ -7,7 +7,7 @@
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x11`                                                              |
 //! |      1 |     1 | flags       | none                                                                |
-//! |      2 |     2 | length      | 44                                                                  |
+//! |      2 |     2 | length      | 48                                                                  |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
 //! |     14 |     4 | seq         | heartbeats since that start                                         |
@@ -19,9 +19,11 @@
 //! |     30 |     4 | sender_boot | starts of the sender                                                |
 //! |     34 |     4 | hello       | heartbeats the sender sent on this radio, of any RSU                |
 //! |     38 |     6 | via         | the sender's upstream for this RSU; zero at the RSU                 |
+//! |     44 |     4 | path        | which relays it came through, see [`PathTag`]                       |
 //!
 //! A gap in `hello` is loss on the link from the sender, and nothing else: a relay that had no news to
-//! pass on leaves no gap. `via` lets a node see that a neighbour routes through it.
+//! pass on leaves no gap. `via` lets a node see that a neighbour routes through it. `path` changes when any
+//! relay on the way does: then OBUs behind it must show the RSU their new way back.
 //!
 //! # HeartbeatReply
 //!
@@ -47,11 +49,11 @@
 
 use crate::mac::NodeId;
 use crate::messages::prefix::{GOODBYE, length};
-use crate::messages::{Cost, Kind, ParseError};
+use crate::messages::{Cost, Kind, ParseError, PathTag};
 use crate::order::{Boot, Order, Seq};
 
 /// Length of a heartbeat.
-pub const LEN: usize = 44;
+pub const LEN: usize = 48;
 
 /// Length of a reply.
 pub const REPLY_LEN: usize = 42;
@@ -72,6 +74,7 @@ layout! {
         30 sender_boot: 4,
         34 hello: 4,
         38 via: 6,
+        44 path: 4,
     }
 }
 
@@ -117,6 +120,8 @@ pub struct Heartbeat {
     pub hello: u32,
     /// The sender's upstream for this RSU; [`NodeId::NONE`] at the RSU.
     pub via: NodeId,
+    /// The relays between the RSU and the sender.
+    pub path: PathTag,
 }
 
 impl Heartbeat {
@@ -153,6 +158,7 @@ impl Heartbeat {
             sender_boot: self.sender_boot.0.to_be_bytes(),
             hello: self.hello.to_be_bytes(),
             via: self.via.0,
+            path: self.path.0.to_be_bytes(),
         }
     }
 }
@@ -181,6 +187,7 @@ impl TryFrom<&[u8]> for Heartbeat {
             sender_boot,
             hello,
             via,
+            path,
         } = wire;
         Ok(Self {
             rsu: kind.node("rsu", rsu)?,
@@ -193,6 +200,7 @@ impl TryFrom<&[u8]> for Heartbeat {
             sender_boot: Boot(u32::from_be_bytes(sender_boot)),
             hello: u32::from_be_bytes(hello),
             via: NodeId(via),
+            path: PathTag(u32::from_be_bytes(path)),
         })
     }
 }
@@ -325,6 +333,7 @@ mod tests {
             sender_boot: Boot(9),
             hello: 4242,
             via: RSU,
+            path: PathTag(7),
         }
     }
 
@@ -355,7 +364,7 @@ mod tests {
         let flat: Vec<u8> = (&heartbeat()).into();
         assert_eq!(flat.len(), LEN);
         assert_eq!(flat.capacity(), LEN);
-        assert_eq!(flat[..4], [0x11, 0, 0, 44]);
+        assert_eq!(flat[..4], [0x11, 0, 0, 48]);
         assert_eq!(flat[18..24], [0, 100, 7, 1, 0, 80]);
         assert_eq!(Heartbeat::try_from(&flat[..]), Ok(heartbeat()));
     }

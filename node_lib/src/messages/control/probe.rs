@@ -21,7 +21,7 @@
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x14`                                                              |
 //! |      1 |     1 | flags       | none                                                                |
-//! |      2 |     2 | length      | 50                                                                  |
+//! |      2 |     2 | length      | 54                                                                  |
 //! |      4 |     6 | sender      | who answers                                                         |
 //! |     10 |     4 | sender_boot | starts of the sender                                                |
 //! |     14 |     6 | asker       | who asked                                                           |
@@ -34,19 +34,20 @@
 //! |     41 |     1 | hop_limit   | relays still allowed                                                |
 //! |     42 |     2 | cost        | of the path from sender to RSU                                      |
 //! |     44 |     6 | via         | the sender's upstream for this RSU; zero at the RSU                 |
+//! |     50 |     4 | path        | the relays between, see [`PathTag`]                                 |
 //!
-//! Without a route, `boot` to `via` are zero except `hops`.
+//! Without a route, `boot` to `path` are zero except `hops`.
 
 use crate::mac::NodeId;
 use crate::messages::prefix::length;
-use crate::messages::{Cost, Kind, ParseError};
+use crate::messages::{Cost, Kind, ParseError, PathTag};
 use crate::order::{Boot, Order};
 
 /// Length of a probe.
 pub const LEN: usize = 24;
 
 /// Length of an answer.
-pub const ANSWER_LEN: usize = 50;
+pub const ANSWER_LEN: usize = 54;
 
 /// In `hops`: the sender has no route.
 pub const NO_ROUTE: u8 = 255;
@@ -80,6 +81,7 @@ layout! {
         41 hop_limit: 1,
         42 cost: 2,
         44 via: 6,
+        50 path: 4,
     }
 }
 
@@ -178,6 +180,8 @@ pub struct AnsweredRoute {
     pub cost: Cost,
     /// The sender's upstream for this RSU; [`NodeId::NONE`] at the RSU.
     pub via: NodeId,
+    /// The relays between the RSU and the sender.
+    pub path: PathTag,
 }
 
 impl ProbeAnswer {
@@ -207,6 +211,7 @@ impl ProbeAnswer {
             hop_limit: 0,
             cost: Cost::ZERO,
             via: NodeId::NONE,
+            path: PathTag::DIRECT,
         });
         AnswerWire {
             version_type: Kind::ProbeAnswer.first_byte(),
@@ -224,6 +229,7 @@ impl ProbeAnswer {
             hop_limit: [route.hop_limit],
             cost: route.cost.0.to_be_bytes(),
             via: route.via.0,
+            path: route.path.0.to_be_bytes(),
         }
     }
 }
@@ -253,6 +259,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             hop_limit: [hop_limit],
             cost,
             via,
+            path,
         } = wire;
         let route = if hops == NO_ROUTE {
             let [v0, v1, low @ ..] = via;
@@ -264,6 +271,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
                 ("cost", u16::from_be_bytes(cost).into()),
                 ("via", u32::from_be_bytes(low)),
                 ("via", u16::from_be_bytes([v0, v1]).into()),
+                ("path", u32::from_be_bytes(path)),
             ];
             if let Some((field, have)) = fields.into_iter().find(|&(_, value)| value != 0) {
                 return Err(kind.value(field, "zero without a route", have));
@@ -278,6 +286,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
                 hop_limit,
                 cost: Cost(u16::from_be_bytes(cost)),
                 via: NodeId(via),
+                path: PathTag(u32::from_be_bytes(path)),
             })
         };
         Ok(Self {
@@ -313,6 +322,7 @@ mod tests {
             hop_limit: 7,
             cost: Cost(64),
             via: RSU,
+            path: PathTag(7),
         }
     }
 
@@ -330,7 +340,7 @@ mod tests {
         for route in [None, Some(route())] {
             let flat: Vec<u8> = (&answer(route)).into();
             assert_eq!(flat.len(), ANSWER_LEN);
-            assert_eq!(flat[..4], [0x14, 0, 0, 50]);
+            assert_eq!(flat[..4], [0x14, 0, 0, 54]);
             assert_eq!(ProbeAnswer::try_from(&flat[..]), Ok(answer(route)));
         }
     }
