@@ -7,7 +7,7 @@ mod sim_common;
 use std::time::Duration;
 
 use node_lib::sim::topology::Graph;
-use node_lib::sim::{Dice, Fault, Link, NodeIndex};
+use node_lib::sim::{Dice, Fault, Flow, Link, NodeIndex, Target};
 use sim_common::{HEARTBEAT, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 const R: NodeIndex = NodeIndex(0);
@@ -66,6 +66,30 @@ fn a_neighbour_that_no_longer_hears_us_is_no_way_to_any_rsu() {
         Ok(one_way(seed, graph, &[0, 1], NodeIndex(4), NodeIndex(2))?.1)
     });
     println!("one way to a relay for two RSUs cut: {}", sim_common::spread(gaps));
+}
+
+/// A broadcast on the LAN goes out once per RSU. The copy of the second RSU is still under way when X
+/// leaves the first, which said goodbye: X has that frame already.
+#[test]
+fn a_broadcast_under_way_during_a_hand_over_is_not_doubled() {
+    let test = "a_broadcast_under_way_during_a_hand_over_is_not_doubled";
+    run_all("sim_minimal", test, seeds(40), |seed| {
+        // Two others are behind each RSU, so that both send broadcasts to all.
+        let graph = Graph::new(7, [(0, 2), (1, 2), (0, 3), (0, 4), (1, 5), (1, 6)]);
+        let (second, x) = (NodeIndex(1), NodeIndex(2));
+        let mut town = Town::new(seed, &graph, &[0, 1], Link::CLEAN);
+        town.world.link(second, x, Link { delay: ms(10), ..Link::CLEAN });
+        town.world.run_until(at(1000)).map_err(broken)?;
+        let hit = at(1500) + Dice::new(seed, 1).up_to(HEARTBEAT);
+        // X prefers the first or the second; whichever it is, that one leaves.
+        let Some(first) = town.upstream(x) else {
+            return Err(wrong(&town, format!("{x} has no upstream")));
+        };
+        town.world.at(hit, Fault::Shutdown(first));
+        let host = town.host;
+        town.world.add_flow(Flow::steady(host, Target::Everyone, at(1000), ms(5), 200));
+        town.world.run_until(at(3000)).map_err(broken)
+    });
 }
 
 /// Cuts the way from `from` to `to` and measures how long `from` is cut off upward.

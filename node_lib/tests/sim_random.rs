@@ -42,6 +42,48 @@ fn whoever_can_reach_an_rsu_does_and_no_packet_goes_in_circles() {
     println!("{} data packets sent, {} of them repeats", sum(|o| o.data), sum(|o| o.repeats));
 }
 
+/// Links that lose, double and reorder all the time: nothing is promised to arrive, but no rule may
+/// break.
+#[test]
+fn no_packet_goes_in_circles_on_the_worst_of_links() {
+    let test = "no_packet_goes_in_circles_on_the_worst_of_links";
+    let done = run_all("sim_random", test, seeds(300), |seed| {
+        let mut dice = Dice::new(seed, 1);
+        let graph = Graph::random_connected(3 + dice.index(8), 0.3, &mut dice);
+        let rsus: &[usize] = if dice.chance(0.5) { &[0, 1] } else { &[0] };
+        let mut town = Town::new(seed, &graph, rsus, Link::CLEAN);
+        for (a, b) in graph.edges() {
+            for (a, b) in [(a, b), (b, a)] {
+                let link = Link {
+                    loss: [0.0, 0.1, 0.3, 0.5][dice.index(4)],
+                    delay: dice.up_to(ms(5)),
+                    jitter: dice.up_to(ms(40)),
+                    duplicate: [0.0, 0.1, 0.3][dice.index(3)],
+                };
+                town.world.link_one_way(NodeIndex(a), NodeIndex(b), link);
+            }
+        }
+        plan_faults(&mut town, &graph, &mut dice);
+        let riders: Vec<NodeIndex> = town.riders.keys().copied().collect();
+        for &node in &riders {
+            town.up(node, at(300), ms(20), 180);
+            town.down(node, at(310), ms(20), 180);
+        }
+        // Frames here are under way for up to 45 ms, longer than a change of upstream takes.
+        town.world.tolerate_revisits(1);
+        // Two RSUs send one broadcast twice, and an OBU that changes between them hears both copies.
+        if rsus.len() == 1 {
+            let host = town.host;
+            town.world.add_flow(Flow::steady(host, Target::Everyone, at(330), ms(50), 70));
+        }
+        town.world.run_until(at(4000)).map_err(broken)?;
+        Ok((town.world.stats().data().frames, town.world.repeats()))
+    });
+    let data: u64 = done.iter().map(|(data, _)| data).sum();
+    let repeats: u64 = done.iter().map(|(_, repeats)| repeats).sum();
+    println!("{} topologies, {data} data packets sent, {repeats} of them repeats", done.len());
+}
+
 struct Outcome {
     faults: u64,
     happenings: u64,

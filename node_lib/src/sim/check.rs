@@ -18,13 +18,16 @@ use crate::time::Timestamp;
 /// What a checker watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// One copy of a data packet came to a node it had already been to: a forwarding loop.
+    /// One copy of a data packet came to a node it had already been to: a forwarding loop, or a
+    /// packet that was overtaken by a change of routes.
     VisitedTwice,
+    /// Following the upstreams of nodes attached to one RSU leads back to where one began.
+    Cycle,
     /// A node sent the same flood twice.
     FloodedTwice,
     /// A relay did not lower the hop limit.
     HopLimit,
-    /// A numbered frame was handed twice to one TAP, or reached a client twice.
+    /// A node handed a numbered frame to its TAP twice, or one reached a client on a LAN twice.
     Doubled,
     /// A node handed to its TAP a packet that was addressed to another node, or a client's frame
     /// whose client is known to live elsewhere.
@@ -91,7 +94,8 @@ pub(super) enum Segment {
 /// Who got a numbered frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Receiver {
-    Tap(usize),
+    /// The TAP of a node, in one life: a node that starts again has forgotten what it handed over.
+    Tap(usize, u32),
     Client(usize),
 }
 
@@ -118,6 +122,8 @@ pub(super) struct Checker {
     /// Numbered frames handed out, one bit each.
     handed: BTreeMap<(Receiver, u32), Vec<u64>>,
     repeats: u64,
+    /// Nodes a copy may come to again.
+    pub(super) revisits_max: usize,
     frame_len_max: usize,
 }
 
@@ -129,6 +135,7 @@ impl Checker {
             arrived: Recent::default(),
             handed: BTreeMap::new(),
             repeats: 0,
+            revisits_max: 0,
             frame_len_max: FRAME_LEN_MAX,
         }
     }
@@ -159,7 +166,8 @@ impl Checker {
         }
         self.arrived.insert((*packet, node.index), Rc::clone(trail));
         let came_by = || Trail::nodes(Some(trail));
-        ensure(came_by().all(|before| before != node.index), Rule::VisitedTwice, || {
+        let revisits = came_by().filter(|before| *before == node.index).count();
+        ensure(revisits <= self.revisits_max, Rule::VisitedTwice, || {
             let way: Vec<String> = came_by().map(|n| NodeIndex(n).to_string()).collect();
             format!("{packet:?} came by {} (last first)", way.join(" "))
         })
@@ -235,7 +243,7 @@ impl Checker {
             }
         }
         match Numbered::parse(frame) {
-            Some(numbered) => self.received(Receiver::Tap(node.index), numbered),
+            Some(numbered) => self.received(Receiver::Tap(node.index, node.life), numbered),
             None => Ok(()),
         }
     }

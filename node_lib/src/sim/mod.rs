@@ -60,7 +60,8 @@
 //!
 //! Each [`Rule`] is checked on every frame of every run; [`World::run_until`] returns the first
 //! [`Violation`]. *Visited twice*: a copy of a data packet came to a node it had been to; each copy
-//! carries the way it went, so a frame doubled by the medium is not mistaken for a loop. *Flooded
+//! carries the way it went, so a frame doubled by the medium is not mistaken for a loop. *Cycle*: the
+//! upstreams of nodes attached to one RSU never lead in a circle, not for a microsecond. *Flooded
 //! twice*, *hop limit*: a relay forwards a flood once and lowers the limit. *Doubled*: no numbered
 //! frame reaches a TAP or a client twice. *Wrong delivery*, *echo*: no frame comes out where it is not
 //! for, or where it came from. *Malformed*: whatever is sent can be parsed and bears its sender's

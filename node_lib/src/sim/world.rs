@@ -121,7 +121,7 @@ enum Happening {
     Arrive { to: usize, life: u32, flight: Rc<Flight> },
     Wake { node: usize, life: u32 },
     IntoTap { node: usize, frame: Rc<[u8]> },
-    Reach { client: usize, frame: Rc<[u8]> },
+    Reach { client: usize, by: usize, frame: Rc<[u8]> },
     Emit { flow: usize },
     Change(Fault),
     Gone { node: usize, life: u32 },
@@ -353,6 +353,13 @@ impl World {
     /// Keeps the frames sent to the radio from here on.
     pub fn keep_air(&mut self) {
         self.air.get_or_insert_default();
+    }
+
+    /// Lets a copy of a packet come to a node again, so often. Where frames are under way for longer
+    /// than a node takes to change its upstream, a packet may be overtaken by the change; that the
+    /// upstreams themselves never form a cycle is still watched.
+    pub fn tolerate_revisits(&mut self, times: usize) {
+        self.checker.revisits_max = times;
     }
 
     /// Lets nodes hear frames addressed to others too, as a radio without a filter would.

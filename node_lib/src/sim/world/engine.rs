@@ -33,7 +33,7 @@ impl World {
             Happening::Arrive { to, life, flight } => self.arrive(to, life, flight),
             Happening::Wake { node, life } => self.wake(node, life),
             Happening::IntoTap { node, frame } => self.enter_tap(node, &frame),
-            Happening::Reach { client, frame } => self.reach(client, &frame),
+            Happening::Reach { client, by, frame } => self.reach(client, by, &frame),
             Happening::Emit { flow } => self.emit(flow),
             Happening::Change(fault) => self.apply(fault),
             Happening::Gone { node, life } => {
@@ -174,6 +174,7 @@ impl World {
                 return;
             }
         }
+        let has_moved = events > 0;
         let wake = node.poll_timeout().map(|wake| wake.max(now));
         if wake != slot.wake {
             slot.wake = wake;
@@ -181,6 +182,9 @@ impl World {
             if let Some(wake) = wake {
                 self.plan(wake, Happening::Wake { node: index, life });
             }
+        }
+        if has_moved && let Some(detail) = self.cycle_through(index) {
+            self.breach(index, Breach { rule: Rule::Cycle, detail });
         }
         for reply in out.as_slice() {
             match reply {
@@ -192,6 +196,22 @@ impl World {
         }
         out.recycle();
         self.replies = out;
+    }
+
+    /// The way from a node over upstreams towards its RSU, if it comes back to the node.
+    fn cycle_through(&self, index: usize) -> Option<String> {
+        let rsu = self.slots.get(index)?.attachment?.rsu;
+        let mut way = NodeIndex(index).to_string();
+        let mut at = index;
+        for _ in 0..self.slots.len() {
+            let attachment = self.slots.get(at)?.attachment.filter(|to| to.rsu == rsu)?;
+            at = self.slots.iter().position(|slot| slot.id == attachment.upstream)?;
+            way.push_str(&format!(" to {}", NodeIndex(at)));
+            if at == index {
+                return Some(way);
+            }
+        }
+        None
     }
 
     /// A node sends to the radio: everyone linked may hear it.
@@ -307,7 +327,7 @@ impl World {
                     .map(|(client, _)| client)
                     .collect();
                 for client in clients {
-                    self.reach(client, frame);
+                    self.reach(client, index, frame);
                 }
             }
         }
@@ -316,6 +336,11 @@ impl World {
     fn enter_lan(&mut self, lan: usize, from: Port, frame: &[u8]) {
         let Some(slot) = self.lans.get_mut(lan) else { return };
         let shared: Rc<[u8]> = frame.into();
+        // Whose TAP it came out of; a frame of another client breaks no rule on the switch.
+        let by = match slot.plugs.get(from.0) {
+            Some(Plug::Node(node)) => *node,
+            _ => 0,
+        };
         let plugs: Vec<Plug> = slot
             .switch
             .forward(self.now, from, frame)
@@ -326,7 +351,7 @@ impl World {
             let frame = Rc::clone(&shared);
             let what = match plug {
                 Plug::Node(node) => Happening::IntoTap { node, frame },
-                Plug::Client(client) => Happening::Reach { client, frame },
+                Plug::Client(client) => Happening::Reach { client, by, frame },
             };
             self.plan(self.now + LAN_DELAY, what);
         }
@@ -342,24 +367,22 @@ impl World {
     }
 
     /// A frame reached a client's network card, which takes what is for it or for all.
-    fn reach(&mut self, index: usize, frame: &[u8]) {
+    fn reach(&mut self, index: usize, by: usize, frame: &[u8]) {
         let Some(client) = self.clients.get(index) else { return };
         let Some((to, from)) = addresses(frame) else { return };
         if from == client.mac || !(to == client.mac || to.is_group()) {
             return;
         }
         let Some(numbered) = Numbered::parse(frame) else { return };
-        let home = match client.home {
-            Home::Tap(node) => node,
-            Home::Lan(..) => 0,
-        };
+        let is_on_lan = matches!(client.home, Home::Lan(..));
         let (flow, number) = (numbered.flow.0, numbered.number);
         self.trace.add(self.now, What::Received { client: index, flow, number });
         if let Some((_, log)) = self.flows.get_mut(flow as usize) {
             log.note_received(self.now, ClientIndex(index), number);
         }
-        if let Err(breach) = self.checker.received(Receiver::Client(index), numbered) {
-            self.breach(home, breach);
+        // Behind a TAP the node that handed it over was checked already; on a LAN it may be two.
+        if is_on_lan && let Err(breach) = self.checker.received(Receiver::Client(index), numbered) {
+            self.breach(by, breach);
         }
     }
 
