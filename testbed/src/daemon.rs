@@ -47,14 +47,11 @@ impl Daemon {
         kill(Pid::from_raw(pid), signal).context("signal")
     }
 
-    /// Processor time it has used, to 10 ms.
-    pub fn cpu_time(&self) -> Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // User and system time are fields 14 and 15 (proc_pid_stat(5)), counted in 1/100 s for
-        // programs on every Linux; what stands before may contain spaces, up to the parenthesis.
-        let (_, rest) = stat.rsplit_once(')').context("/proc/PID/stat")?;
-        let ticks: u64 = rest.split_whitespace().skip(11).take(2).flat_map(str::parse::<u64>).sum();
-        Ok(Duration::from_millis(ticks * 10))
+    /// How often it went to sleep since it was started.
+    pub fn sleeps(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        Ok(line.context("/proc/PID/status")?.trim().parse()?)
     }
 
     /// The exit status, once it has ended.
