@@ -4,6 +4,8 @@
 //! CAP_SYS_ADMIN, and /dev/net/tun for the TAPs: run as root. There is no skipping: a test that
 //! cannot run has failed. `ip` (iproute2) plays the operator.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
 use std::io::IoSlice;
 use std::process::Command;
 use std::task::{Context, Waker};
@@ -341,7 +343,7 @@ fn members_of_a_udp_link_hear_each_other_and_not_themselves() {
         let mut c = Udp::open(&address, ETHERTYPE).unwrap();
         let all = frame(Mac::BROADCAST, a.mac(), &[1; 1458]);
         send(&mut a, &all);
-        assert_eq!(receive(&mut b, 1).await, [all.clone()]);
+        assert_eq!(receive(&mut b, 1).await, std::slice::from_ref(&all));
         assert_eq!(receive(&mut c, 1).await, [all]);
         let only_b = frame(b.mac(), a.mac(), b"for b");
         send(&mut a, &only_b);
@@ -362,7 +364,7 @@ fn readiness_wakes_a_sleeping_reader_of_every_device() {
             assert!(silent(&mut b.radio).await);
             send(&mut a.radio, &out);
             readable(&mut b.radio).await;
-            assert_eq!(receive(&mut b.radio, 1).await, [out.clone()]);
+            assert_eq!(receive(&mut b.radio, 1).await, std::slice::from_ref(&out));
         }
         let (mut tap, mut host, link) = tap_with_host("tap0").await;
         let out = frame(Mac::BROADCAST, link.mac, b"wake up");
@@ -370,7 +372,7 @@ fn readiness_wakes_a_sleeping_reader_of_every_device() {
             assert!(silent(&mut tap).await);
             send(&mut host, &out);
             readable(&mut tap).await;
-            assert_eq!(receive(&mut tap, 1).await, [out.clone()]);
+            assert_eq!(receive(&mut tap, 1).await, std::slice::from_ref(&out));
         }
         let (mut near, mut far) = memory::pair(1500);
         assert!(silent(&mut far).await);
@@ -383,9 +385,12 @@ fn readiness_wakes_a_sleeping_reader_of_every_device() {
 
 /// Runs `test` on a thread of its own, in a network namespace of its own.
 fn in_namespace<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    if !nix::unistd::geteuid().is_root() {
+        return again_as_root_of_a_user_namespace();
+    }
     let thread = std::thread::spawn(move || {
         unshare(CloneFlags::CLONE_NEWNET).expect(
-            "these tests make a network namespace each and need CAP_SYS_ADMIN: run as root",
+            "these tests make a network namespace each: they need CAP_SYS_ADMIN or user namespaces",
         );
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(test());
@@ -393,6 +398,20 @@ fn in_namespace<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'stati
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
     }
+}
+
+/// A plain user becomes root where only its own namespaces count. That takes a process with a single
+/// thread, which a test program is not, so this one test runs again in a process of its own.
+fn again_as_root_of_a_user_namespace() {
+    let test = std::thread::current().name().expect("the test runner names threads").to_owned();
+    let itself = std::env::current_exe().unwrap();
+    let status = Command::new("unshare")
+        .args(["--user", "--map-root-user"])
+        .arg(itself)
+        .args(["--exact", &test, "--nocapture"])
+        .status()
+        .expect("`unshare` of util-linux makes the user namespace a plain user needs");
+    assert!(status.success(), "{test} failed in its user namespace");
 }
 
 /// The operator's hand. Its child process is in the namespace of the calling thread.

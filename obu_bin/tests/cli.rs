@@ -1,5 +1,7 @@
 //! The command line of `obu`.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
 #[path = "../../daemon/tests/shared/cli.rs"]
 mod shared;
 

@@ -96,7 +96,8 @@ pub(super) enum Segment {
 pub(super) enum Receiver {
     /// The TAP of a node, in one life: a node that starts again has forgotten what it handed over.
     Tap(usize, u32),
-    Client(usize),
+    /// A client on a LAN, while the RSUs there live: one that starts again has forgotten as well.
+    Client(usize, u32),
 }
 
 /// What the checkers must know of a node.

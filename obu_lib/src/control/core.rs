@@ -6,6 +6,7 @@ use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
+use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::probe::Probe;
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -27,6 +28,8 @@ pub(crate) struct Core {
     pub(crate) grace_until: Timestamp,
     /// Heartbeats sent, for [`node_lib::messages::control::heartbeat::Heartbeat::hello`].
     pub(crate) hello: u32,
+    /// Limits questions to candidates while there is no way: anybody may pretend to be one.
+    pub(crate) searches: TokenBucket,
     /// Upstreams just found not to hear us, until every route has left them.
     pub(crate) silent: Vec<Mac>,
     /// Candidates kept ready beside the upstream.

@@ -169,7 +169,11 @@ impl Obu {
         }
         let is_our_rsu = self.attached.is_some_and(|attached| attached.rsu == data.source);
         if is_our_rsu && except != self.core.id() {
-            self.deliver(now, data.payload, out);
+            if self.floods.is_new(now, data.source, data.payload) {
+                self.deliver(now, data.payload, out);
+            } else {
+                self.core.counters.drop_duplicate += 1;
+            }
         }
         let mut next_hops = self
             .downstream

@@ -8,11 +8,13 @@
 //! | `registration` | telling the RSU where we are and who is behind us |
 //! | `clients` | who is behind our TAP |
 //! | `data` | where clients' frames go |
+//! | `floods` | one broadcast of a LAN with two RSUs, delivered once |
 //! | `timing` | every time these depend on |
 
 mod clients;
 mod core;
 mod data;
+mod floods;
 pub(crate) mod node;
 mod registration;
 mod route;

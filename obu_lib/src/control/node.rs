@@ -27,6 +27,7 @@ use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 
 use super::clients::LocalClients;
 use super::core::Core;
+use super::floods::Floods;
 use super::registration::Registration;
 use super::route::{Loss, Route, is_better};
 use super::solicitation::Solicitation;
@@ -45,6 +46,9 @@ const COMPLAINTS: TokenBucket = TokenBucket::new(5, Duration::from_millis(20));
 
 /// Probes of others are answered at most 500 times a second.
 const ANSWERS: TokenBucket = TokenBucket::new(64, Duration::from_millis(2));
+
+/// Candidates are asked whether they hear us at most 200 times a second while there is no way.
+const SEARCHES: TokenBucket = TokenBucket::new(32, Duration::from_millis(5));
 
 /// Tables are looked through for old entries this often.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
@@ -74,6 +78,7 @@ pub struct Obu {
     solicitation: Solicitation,
     pub(super) downstream: Downstream,
     pub(super) duplicates: Duplicates,
+    pub(super) floods: Floods,
     pub(super) clients: LocalClients,
     pub(super) seq: Seq,
     pub(super) complaints: TokenBucket,
@@ -107,6 +112,7 @@ impl Obu {
             grace_until: now,
             hello: 0,
             silent: Vec::new(),
+            searches: SEARCHES,
             cached_candidates: config.cached_candidates,
             hello_history: u32::try_from(config.hello_history).unwrap_or(64).clamp(1, 64),
         };
@@ -125,6 +131,7 @@ impl Obu {
             solicitation,
             downstream: Downstream::new(),
             duplicates: Duplicates::new(),
+            floods: Floods::default(),
             clients,
             seq: Seq(0),
             complaints: COMPLAINTS,

@@ -389,8 +389,14 @@ impl Route {
         unproven.truncate(LOOK_AT_ONCE);
         for (_, mac) in unproven {
             let probed = core.neighbours.get(mac).and_then(|n| n.probed);
-            if probed.is_none_or(|at| now.since(at) >= timing::ask_every(self.interval)) {
+            let is_due = probed.is_none_or(|at| now.since(at) >= timing::ask_every(self.interval));
+            if !is_due {
+                continue;
+            }
+            if core.searches.take(now) {
                 core.probe(now, mac, self.rsu, out);
+            } else {
+                core.counters.drop_rate_limit += 1;
             }
         }
     }

@@ -16,8 +16,8 @@ use crate::sim::lan::{Port, addresses};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::{
-    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, SPARE_MAX, SPINS_MAX,
-    SPINS_WITHIN, TapDelivery, World,
+    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, Role, SPARE_MAX,
+    SPINS_MAX, SPINS_WITHIN, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -381,7 +381,9 @@ impl World {
             log.note_received(self.now, ClientIndex(index), number);
         }
         // Behind a TAP the node that handed it over was checked already; on a LAN it may be two.
-        if is_on_lan && let Err(breach) = self.checker.received(Receiver::Client(index), numbered) {
+        let starts = self.slots.iter().filter(|slot| slot.role == Role::Rsu).map(|slot| slot.boot);
+        let receiver = Receiver::Client(index, starts.sum());
+        if is_on_lan && let Err(breach) = self.checker.received(receiver, numbered) {
             self.breach(by, breach);
         }
     }
