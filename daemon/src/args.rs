@@ -20,7 +20,7 @@ const ETHERTYPE_MIN: u16 = 0x0600;
 /// Flags of both daemons.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
-    /// Interface to reach other nodes through; or udp:GROUP:PORT[@IFACE_ADDR], a multicast group
+    /// Interface to reach other nodes through; or udp:GROUP:PORT, a multicast group
     /// that stands for a radio when there is none
     #[arg(short, long, value_name = "IFACE", value_parser = Bind::from_str)]
     pub bind: Bind,
