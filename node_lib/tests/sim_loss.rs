@@ -21,7 +21,7 @@ const X: NodeIndex = NodeIndex(2);
 #[test]
 fn ten_minutes_at_ten_per_cent_loss_are_calm() {
     let done =
-        run_all("sim_loss", "ten_minutes_at_ten_per_cent_loss_are_calm", seeds(20), |seed| {
+        run_all("sim_loss", "ten_minutes_at_ten_per_cent_loss_are_calm", seeds(100), |seed| {
             // X has two ways of equal length.
             let mut town = Town::new(seed, &Graph::ring(4), &[0], Link::lossy(LOSS));
             let frames = u32::try_from(MINUTES * 60 * 10).unwrap();

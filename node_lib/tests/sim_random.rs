@@ -27,7 +27,7 @@ fn whoever_can_reach_an_rsu_does_and_no_packet_goes_in_circles() {
     let done = run_all(
         "sim_random",
         "whoever_can_reach_an_rsu_does_and_no_packet_goes_in_circles",
-        seeds(1500),
+        seeds(10_000),
         run,
     );
     let sum = |of: fn(&Outcome) -> u64| done.iter().map(of).sum::<u64>();

@@ -1,0 +1,324 @@
+//! What each control message means to the OBU.
+
+use std::time::Duration;
+
+use node_lib::control::candidates::Advert;
+use node_lib::control::downstream::Path;
+use node_lib::control::event::{Cause, Event};
+use node_lib::control::feasibility::Distance;
+use node_lib::control::neighbour::Heard;
+use node_lib::control::node::Replies;
+use node_lib::messages::MAX_HOPS;
+use node_lib::messages::control::ack::AnnouncementAck;
+use node_lib::messages::control::announcement::Announcement;
+use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::probe::{Probe, ProbeAnswer};
+use node_lib::messages::control::withdrawal::Withdrawal;
+use node_lib::{Boot, Mac, NodeId, Order, Timestamp};
+
+use super::super::route::Route;
+use super::Obu;
+
+/// RSUs known at once. Beyond, the one with the oldest news goes.
+const ROUTES_MAX: usize = 64;
+
+impl Obu {
+    pub(super) fn hear_heartbeat(&mut self, now: Timestamp, from: Mac, heartbeat: &Heartbeat) {
+        let Some(us) = self.hear(now, from, heartbeat.sender, heartbeat.sender_boot) else {
+            return;
+        };
+        if let Some(neighbour) = self.core.neighbours.get_mut(from) {
+            neighbour.note_hello(heartbeat.hello);
+            if heartbeat.via == us {
+                // Only a node that hears us names us.
+                neighbour.note_proof(now);
+            }
+        }
+        self.hear_advert(
+            now,
+            from,
+            heartbeat.sender,
+            heartbeat.rsu,
+            Advert {
+                distance: Distance { order: heartbeat.order, hops: heartbeat.hops },
+                cost: heartbeat.cost,
+                hop_limit: heartbeat.hop_limit,
+                via: heartbeat.via,
+                path: heartbeat.path,
+            },
+            Duration::from_millis(u64::from(heartbeat.interval_ms)),
+        );
+    }
+
+    /// A control frame of `id` came. `None` if it must be ignored; else who we are.
+    fn hear(&mut self, now: Timestamp, from: Mac, id: NodeId, boot: Boot) -> Option<NodeId> {
+        let us = self.core.id();
+        if id == us {
+            self.core.counters.drop_foreign += 1;
+            self.core.event(Event::IdConflict { mac: from });
+            return None;
+        }
+        let (heard, _) = self.core.neighbours.hear(now, from, id, boot);
+        self.core.counters.ctl_rx_frames += 1;
+        match heard {
+            Heard::Stale => return None,
+            Heard::Restarted => {
+                for route in self.routes.values_mut() {
+                    route.drop_candidate(now, from, Cause::Restarted);
+                }
+            }
+            Heard::Known | Heard::New => {}
+        }
+        Some(us)
+    }
+
+    fn hear_advert(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        id: NodeId,
+        rsu: NodeId,
+        advert: Advert,
+        interval: Duration,
+    ) {
+        if rsu == self.core.id() || advert.distance.hops >= MAX_HOPS {
+            return;
+        }
+        if !self.routes.contains_key(&rsu) {
+            self.make_room_for_a_route();
+            self.routes.insert(rsu, Route::new(rsu, interval, now));
+        }
+        let Some(route) = self.routes.get_mut(&rsu) else { return };
+        if advert.via == self.core.radio.id {
+            route.note_child(now);
+        }
+        let boot_before = route.newest().boot;
+        route.hear(now, from, id, advert, interval);
+        let has_restarted = boot_before != Boot(0) && route.newest().boot > boot_before;
+        let Some(attached) = self.attached.filter(|attached| attached.rsu == rsu) else { return };
+        if attached.upstream == from {
+            self.registration.note_heartbeat(now, advert.distance.order.seq);
+        }
+        // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back
+        // to us leads to the old one.
+        if has_restarted || route.take_path_changed() {
+            self.registration.announce(now);
+        }
+    }
+
+    fn make_room_for_a_route(&mut self) {
+        if self.routes.len() < ROUTES_MAX {
+            return;
+        }
+        let used = self.attached.map(|attached| attached.rsu);
+        let oldest = self
+            .routes
+            .iter()
+            .filter(|(rsu, _)| Some(**rsu) != used)
+            .min_by_key(|(_, route)| route.newest_at())
+            .map(|(rsu, _)| *rsu);
+        if let Some(oldest) = oldest {
+            self.routes.remove(&oldest);
+            self.core.counters.evicted += 1;
+        }
+    }
+
+    pub(super) fn hear_probe(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        was_for_all: bool,
+        probe: &Probe,
+        out: &mut Replies,
+    ) {
+        if self.hear(now, from, probe.sender, probe.sender_boot).is_none() {
+            return;
+        }
+        if was_for_all {
+            if self.attached.is_some() && !self.core.is_leaving {
+                self.solicitation.hear_question(&mut self.core, now, probe.sender, probe.nonce);
+            }
+            return;
+        }
+        if !self.answers.take(now) {
+            self.core.counters.drop_rate_limit += 1;
+            return;
+        }
+        self.answer(now, from, probe.sender, probe.nonce, probe.rsu, out);
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        now: Timestamp,
+        to: Mac,
+        asker: NodeId,
+        nonce: u32,
+        asked: NodeId,
+        out: &mut Replies,
+    ) {
+        let ours = self.attached.map(|attached| attached.rsu);
+        let rsu = if asked == NodeId::NONE { ours } else { Some(asked) };
+        let Some(rsu) = rsu else { return };
+        let core = &self.core;
+        let route = self.routes.get_mut(&rsu).and_then(|route| route.advertise(core, now));
+        if to == Mac::BROADCAST && route.is_none() {
+            return;
+        }
+        let (sender, sender_boot) = (self.core.id(), self.core.radio.boot);
+        let answer = ProbeAnswer { sender, sender_boot, asker, nonce, rsu, route };
+        self.core.radio.control(to, answer, out, &mut self.core.counters);
+    }
+
+    pub(super) fn hear_answer(&mut self, now: Timestamp, from: Mac, answer: &ProbeAnswer) {
+        let Some(us) = self.hear(now, from, answer.sender, answer.sender_boot) else { return };
+        self.solicitation.hear_answer(answer.asker, answer.nonce);
+        match answer.route {
+            Some(route) => self.hear_advert(
+                now,
+                from,
+                answer.sender,
+                answer.rsu,
+                Advert {
+                    distance: Distance { order: route.order, hops: route.hops },
+                    cost: route.cost,
+                    hop_limit: route.hop_limit,
+                    via: route.via,
+                    path: route.path,
+                },
+                Duration::from_millis(u64::from(route.interval_ms)),
+            ),
+            None => {
+                if let Some(route) = self.routes.get_mut(&answer.rsu) {
+                    route.drop_candidate(now, from, Cause::Withdrawn);
+                }
+            }
+        }
+        if answer.asker != us {
+            return;
+        }
+        let is_solicited = self.solicitation.is_ours(answer.nonce);
+        let Some(neighbour) = self.core.neighbours.get_mut(from) else { return };
+        let is_answer = neighbour.note_answer(now, answer.nonce);
+        if is_solicited {
+            neighbour.note_proof(now);
+        }
+        if is_answer || is_solicited {
+            for route in self.routes.values_mut() {
+                route.note_proof(from);
+            }
+        }
+    }
+
+    pub(super) fn hear_withdrawal(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        withdrawal: &Withdrawal<'_>,
+    ) {
+        if self.hear(now, from, withdrawal.sender, withdrawal.sender_boot).is_none() {
+            return;
+        }
+        if withdrawal.goodbye {
+            for route in self.routes.values_mut() {
+                route.note_goodbye(from, withdrawal.sender);
+            }
+            return;
+        }
+        for rsu in withdrawal.rsus.iter() {
+            if let Some(route) = self.routes.get_mut(&rsu) {
+                route.drop_candidate(now, from, Cause::Withdrawn);
+            }
+        }
+    }
+
+    /// Somebody behind us answers an RSU: we learn the way back and pass it on.
+    pub(super) fn relay_reply(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        reply: &HeartbeatReply,
+        out: &mut Replies,
+    ) {
+        let Some((hop_limit, hops)) = self.next_hop(reply.origin, reply.hop_limit, reply.hops)
+        else {
+            return;
+        };
+        if reply.goodbye {
+            self.downstream.retire(now, reply.origin);
+        } else {
+            self.learn_path(now, reply.origin, from, reply.rsu, reply.order, hops);
+        }
+        let Some(to) = self.upstream_for_others(now, reply.rsu, from, out) else { return };
+        let relayed = HeartbeatReply { hop_limit, hops, ..*reply };
+        self.core.radio.control(to, relayed, out, &mut self.core.counters);
+    }
+
+    pub(super) fn relay_announcement(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        announcement: &Announcement<'_>,
+        out: &mut Replies,
+    ) {
+        let next = self.next_hop(announcement.origin, announcement.hop_limit, announcement.hops);
+        let Some((hop_limit, hops)) = next else { return };
+        let (origin, rsu) = (announcement.origin, announcement.rsu);
+        self.learn_path(now, origin, from, rsu, announcement.order, hops);
+        let Some(to) = self.upstream_for_others(now, rsu, from, out) else { return };
+        let relayed = Announcement { hop_limit, hops, ..*announcement };
+        self.core.radio.control(to, relayed, out, &mut self.core.counters);
+    }
+
+    /// Hop limit and hops after us; `None`, and counted, when it must go no further.
+    fn next_hop(&mut self, origin: NodeId, hop_limit: u8, hops: u8) -> Option<(u8, u8)> {
+        if origin == self.core.id() {
+            self.core.counters.drop_reflected += 1;
+            return None;
+        }
+        let next = hop_limit.checked_sub(1).zip(hops.checked_add(1));
+        if next.is_none() {
+            self.core.counters.drop_hop_limit += 1;
+        }
+        next
+    }
+
+    fn learn_path(
+        &mut self,
+        now: Timestamp,
+        obu: NodeId,
+        next: Mac,
+        rsu: NodeId,
+        order: Order,
+        hops: u8,
+    ) {
+        let path = Path { order, hops, next, rsu, seen: now };
+        let (_, evicted) = self.downstream.learn(obu, path);
+        self.core.counters.evicted += evicted;
+    }
+
+    pub(super) fn hear_ack(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        ack: &AnnouncementAck,
+        out: &mut Replies,
+    ) {
+        if ack.destination == self.core.id() {
+            if self.attached.is_some_and(|attached| attached.rsu == ack.rsu) {
+                self.registration.handle_ack(&mut self.core, now, ack);
+            }
+            return;
+        }
+        let Some(hop_limit) = ack.hop_limit.checked_sub(1) else {
+            self.core.counters.drop_hop_limit += 1;
+            return;
+        };
+        match self.downstream.path(now, ack.destination) {
+            Some(path) if path.next != from => {
+                let relayed = AnnouncementAck { hop_limit, ..*ack };
+                self.core.radio.control(path.next, relayed, out, &mut self.core.counters);
+            }
+            _ => self.core.counters.drop_no_route += 1,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is said to others about the way to the RSU: relayed heartbeats, answers, withdrawals.
+
+use node_lib::control::feasibility::Distance;
+use node_lib::control::node::Replies;
+use node_lib::messages::Cost;
+use node_lib::messages::control::heartbeat::Heartbeat;
+use node_lib::messages::control::probe::AnsweredRoute;
+use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
+use node_lib::{Mac, Timestamp};
+
+use super::super::core::Core;
+use super::super::timing;
+use super::Route;
+impl Route {
+    /// News from the parent is relayed once, after a short random wait.
+    pub(super) fn plan_relay(&mut self, core: &mut Core, now: Timestamp) {
+        let Some(advert) = self.parent_candidate().map(|c| c.advert) else { return };
+        let is_news = self.relayed.is_none_or(|relayed| advert.distance.order > relayed);
+        let may_relay = !core.is_leaving && !self.is_quiet(core, now) && advert.hop_limit > 0;
+        if !is_news || !may_relay || self.relay_at.is_some() {
+            return;
+        }
+        let waits_for_preferred = self.preferred.is_some_and(|(mac, _)| {
+            self.candidates
+                .get(mac)
+                .is_some_and(|c| c.advert.distance.order < advert.distance.order)
+        });
+        let wait = if waits_for_preferred {
+            timing::prefer_for(self.interval)
+        } else {
+            let longest = timing::RELAY_DELAY_MAX.min(self.interval / 20);
+            core.random.up_to(longest)
+        };
+        self.relay_at = Some(now + wait);
+    }
+
+    pub(super) fn relay_if_due(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {
+        if self.relay_at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.relay_at = None;
+        let Some(route) = self.advertise(core, now) else { return };
+        self.relayed = Some(route.order);
+        core.hello = core.hello.wrapping_add(1);
+        let heartbeat = Heartbeat {
+            rsu: self.rsu,
+            order: route.order,
+            interval_ms: route.interval_ms,
+            hop_limit: route.hop_limit,
+            hops: route.hops,
+            cost: route.cost,
+            sender: core.id(),
+            sender_boot: core.radio.boot,
+            hello: core.hello,
+            via: route.via,
+            path: route.path,
+        };
+        core.radio.control(Mac::BROADCAST, heartbeat, out, &mut core.counters);
+    }
+
+    /// What we tell others about our way, if we have one to offer; binds us to it.
+    pub(crate) fn advertise(&mut self, core: &Core, now: Timestamp) -> Option<AnsweredRoute> {
+        if core.is_leaving || self.is_quiet(core, now) {
+            return None;
+        }
+        let candidate = *self.parent_candidate()?;
+        let hop_limit = candidate.advert.hop_limit.checked_sub(1)?;
+        let parent = candidate.advert.distance;
+        let distance = Distance { order: parent.order, hops: parent.hops.saturating_add(1) };
+        self.feasibility.advertised(distance);
+        let link = core.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
+        Some(AnsweredRoute {
+            order: distance.order,
+            interval_ms: u16::try_from(self.interval.as_millis()).unwrap_or(u16::MAX).max(1),
+            hops: distance.hops,
+            hop_limit,
+            cost: candidate.advert.cost.saturating_add(link),
+            via: candidate.id,
+            path: candidate.advert.path.behind(core.id()),
+        })
+    }
+
+    /// Others may still send through us: they must hear that there is no way any more.
+    pub(super) fn withdraw_if_advertised(&mut self, now: Timestamp) {
+        if self.relayed.take().is_some() {
+            self.withdrawals_left = timing::SAID_TIMES;
+            self.withdraw_at = now;
+        }
+    }
+
+    pub(super) fn say_withdrawal_if_due(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        out: &mut Replies,
+    ) {
+        if self.withdrawals_left == 0 || now < self.withdraw_at || !core.link_is_up {
+            return;
+        }
+        self.withdrawals_left -= 1;
+        self.withdraw_at = now + timing::SAID_EVERY;
+        self.say_withdrawal(core, Mac::BROADCAST, out);
+    }
+
+    /// Says that there is no way to this RSU through us.
+    pub(crate) fn say_withdrawal(&self, core: &mut Core, to: Mac, out: &mut Replies) {
+        let Ok(rsus) = NodeIds::parse(&self.rsu.0) else { return };
+        let withdrawal =
+            Withdrawal { sender: core.id(), sender_boot: core.radio.boot, goodbye: false, rsus };
+        core.radio.control(to, withdrawal, out, &mut core.counters);
+    }
+}
