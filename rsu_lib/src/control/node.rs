@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use node_lib::control::client_cache::{ClientCache, Learnt};
+use node_lib::control::client_cache::ClientCache;
 use node_lib::control::counters::Counters;
 use node_lib::control::downstream::{Downstream, Path};
 use node_lib::control::duplicates::Duplicates;
@@ -13,20 +13,21 @@ use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::random::Random;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::Control;
-use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
-use node_lib::messages::control::announcement::{Announcement, Client};
-use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
-use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::Data;
 use node_lib::messages::packet_type::PacketType;
 use node_lib::messages::{Cost, PathTag};
-use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
+use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
-use super::clients::{AGE_MAX, CLIENTS_MAX, HEARD_LATELY, Port};
-use super::obus::{Claim, Obus};
+use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
+use super::obus::Obus;
 use super::wired::WiredAnnouncements;
 use crate::Config;
+
+mod attachment;
+mod hearing;
 
 /// Frames for unknown clients that may go over the radio: 100 a second, 200 at once.
 const FLOODS: TokenBucket = TokenBucket::new(200, Duration::from_millis(10));
@@ -143,191 +144,8 @@ impl Rsu {
         self.counters.events_lost += self.events.push(event);
     }
 
-    fn hear_heartbeat(&mut self, from: Mac, heartbeat: &Heartbeat) {
-        // Relays bring our own heartbeats back; only one that is newer than any of ours is news.
-        if heartbeat.rsu != self.radio.id || heartbeat.order <= self.order {
-            return;
-        }
-        // Another RSU with our id, or we were started with a lower boot count than before. OBUs
-        // would ignore us until they forget that order, so go above it.
-        self.event(Event::IdConflict { mac: from });
-        let boot = Boot(heartbeat.order.boot.0.saturating_add(1));
-        self.order = Order { boot, seq: Seq(0) };
-        self.radio.boot = boot;
-    }
-
-    fn hear_probe(
-        &mut self,
-        now: Timestamp,
-        from: Mac,
-        was_for_all: bool,
-        probe: &Probe,
-        out: &mut Replies,
-    ) {
-        if was_for_all && (self.is_leaving || probe.rsu != NodeId::NONE) {
-            return;
-        }
-        if !self.answers.take(now) {
-            self.counters.drop_rate_limit += 1;
-            return;
-        }
-        let is_for_us = probe.rsu == NodeId::NONE || probe.rsu == self.radio.id;
-        let route = is_for_us.then(|| AnsweredRoute {
-            order: self.order,
-            interval_ms: self.interval_ms(),
-            hops: 0,
-            hop_limit: HOP_LIMIT,
-            cost: Cost::ZERO,
-            via: NodeId::NONE,
-            path: PathTag::DIRECT,
-        });
-        let rsu = if is_for_us { self.radio.id } else { probe.rsu };
-        let answer = ProbeAnswer {
-            sender: self.radio.id,
-            sender_boot: self.radio.boot,
-            asker: probe.sender,
-            nonce: probe.nonce,
-            rsu,
-            route,
-        };
-        // By broadcast, a question to all is answered for everybody in earshot.
-        let to = if was_for_all { Mac::BROADCAST } else { from };
-        self.radio.control(to, answer, out, &mut self.counters);
-    }
-
     fn interval_ms(&self) -> u16 {
         u16::try_from(self.period.as_millis()).unwrap_or(u16::MAX).max(1)
-    }
-
-    fn hear_reply(&mut self, now: Timestamp, from: Mac, reply: &HeartbeatReply, out: &mut Replies) {
-        let obu = reply.origin;
-        if reply.rsu != self.radio.id {
-            self.counters.drop_foreign += 1;
-            return;
-        }
-        if reply.goodbye {
-            self.detach(now, obu);
-            return;
-        }
-        self.learn_path(now, obu, from, reply.order, reply.hops);
-        if let Some((_, sent)) = self.sent.iter().find(|(seq, _)| *seq == reply.answers) {
-            let held = Duration::from_micros(u64::from(reply.held_100us) * 100);
-            self.obus.note_round_trip(obu, now.since(*sent).saturating_sub(held));
-        }
-        if self.obus.vouches(obu, reply.digest) {
-            self.clients.touch_owner(now, Port::Obu(obu));
-        }
-        if self.obus.must_ask(now, obu, reply.epoch, reply.digest) && self.questions.take(now) {
-            self.send_ack(now, obu, None, AckStatus::SendAll, 0, (0, 1), reply.digest, out);
-        }
-    }
-
-    fn learn_path(&mut self, now: Timestamp, obu: NodeId, next: Mac, order: Order, hops: u8) {
-        let hops = hops.saturating_add(1);
-        let path = Path { order, hops, next, rsu: self.radio.id, seen: now };
-        let (_, evicted) = self.downstream.learn(obu, path);
-        self.counters.evicted += evicted;
-    }
-
-    fn hear_announcement(
-        &mut self,
-        now: Timestamp,
-        from: Mac,
-        announcement: &Announcement<'_>,
-        out: &mut Replies,
-    ) {
-        let Announcement { origin: obu, order, epoch, part, parts, digest, .. } = *announcement;
-        if announcement.rsu != self.radio.id || obu == self.radio.id {
-            self.counters.drop_foreign += 1;
-            return;
-        }
-        self.learn_path(now, obu, from, order, announcement.hops);
-        let was_attached = self.obus.contains(obu);
-        let (status, epoch, complete) = match self.obus.claim(announcement) {
-            Claim::Stale(higher) => (AckStatus::StaleEpoch, higher, None),
-            Claim::Accepted => (AckStatus::Accepted, epoch, None),
-            Claim::Complete(set) => (AckStatus::Accepted, epoch, Some(set)),
-        };
-        // Acknowledged first: the OBU waits, the LAN does not.
-        self.send_ack(now, obu, None, status, epoch, (part, parts), digest, out);
-        if status == AckStatus::Accepted {
-            for client in announcement.clients.iter() {
-                self.take_over(now, obu, client);
-            }
-        }
-        if let Some(set) = complete {
-            self.drop_clients_not_in(now, obu, &set);
-            if !was_attached {
-                self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
-            }
-        }
-    }
-
-    /// An announced client is behind `obu` from now on.
-    fn take_over(&mut self, now: Timestamp, obu: NodeId, client: Client) {
-        if let Some(Port::Obu(other)) = self.clients.owner(now, client) {
-            let heard = self.clients.last_used(client);
-            let is_alive_there = heard.is_some_and(|at| now.since(at) < HEARD_LATELY)
-                && self.downstream.path(now, other).is_some();
-            if other != obu && is_alive_there {
-                return;
-            }
-        }
-        let (learnt, evicted) = self.clients.learn(now, client, Port::Obu(obu));
-        self.counters.evicted += evicted;
-        if learnt != Learnt::Known {
-            self.wired.add(now, client);
-        }
-    }
-
-    /// What is announced is complete: others of this OBU that did not just speak are gone.
-    fn drop_clients_not_in(&mut self, now: Timestamp, obu: NodeId, set: &[Client]) {
-        for client in self.clients.clients_of(Port::Obu(obu)) {
-            let spoke = self.clients.last_used(client);
-            let spoke_lately = spoke.is_some_and(|at| now.since(at) < HEARD_LATELY);
-            if set.binary_search(&client).is_err() && !spoke_lately {
-                self.clients.forget(client);
-            }
-        }
-    }
-
-    /// Sends an acknowledgement down to `obu`: along the known path, or to `next_hop`.
-    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
-    pub(super) fn send_ack(
-        &mut self,
-        now: Timestamp,
-        obu: NodeId,
-        next_hop: Option<Mac>,
-        status: AckStatus,
-        epoch: u32,
-        (part, parts): (u8, u8),
-        digest: u32,
-        out: &mut Replies,
-    ) {
-        let known = self.downstream.path(now, obu).map(|path| path.next);
-        let Some(to) = known.or(next_hop) else {
-            self.counters.drop_no_route += 1;
-            return;
-        };
-        let ack = AnnouncementAck {
-            destination: obu,
-            rsu: self.radio.id,
-            epoch,
-            hop_limit: HOP_LIMIT,
-            part,
-            parts,
-            status,
-            digest,
-        };
-        self.radio.control(to, ack, out, &mut self.counters);
-    }
-
-    fn detach(&mut self, now: Timestamp, obu: NodeId) {
-        self.downstream.retire(now, obu);
-        self.clients.forget_owner(Port::Obu(obu));
-        if self.obus.forget(obu) {
-            self.event(Event::ObuDetached { obu });
-        }
     }
 
     fn drive(&mut self, now: Timestamp, out: &mut Replies) {
