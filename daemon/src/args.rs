@@ -51,7 +51,7 @@ pub struct Common {
     #[arg(long, value_name = "MAC", value_parser = node_id)]
     pub node_id: Option<NodeId>,
 
-    /// File to count starts in; without one, the time of day tells a restart from the past
+    /// File to count starts in; without one, the time of day tells one start from the next
     #[arg(long, value_name = "PATH")]
     pub state_file: Option<PathBuf>,
 

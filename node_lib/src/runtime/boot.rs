@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Boot;
 
@@ -42,17 +42,28 @@ pub enum BootError {
     },
 }
 
-/// Seconds since 1970: without a state file, what makes this start newer than the last. Good until
-/// 2106, as long as the clock is right and the daemon does not restart within a second.
-fn unix_seconds() -> u32 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+/// One unit of the clock's boot count: short enough to wait for at every start, long enough for 32
+/// bits to last from 2024 to 2058.
+const UNIT: Duration = Duration::from_millis(250);
+
+/// 2024-01-01T00:00:00Z.
+const EPOCH: Duration = Duration::from_secs(1_704_067_200);
+
+/// Without a state file the clock makes this start newer than the last: the number of the next unit
+/// to begin, and the time until then. A start that waits for it has a higher number than any that
+/// ran before, however soon after that it comes; as long as the clock is not set back.
+fn next_unit() -> (u32, Duration) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = now.saturating_sub(EPOCH);
+    let unit = since.as_millis() / UNIT.as_millis() + 1;
+    let begins = UNIT.saturating_mul(u32::try_from(unit).unwrap_or(u32::MAX));
+    (u32::try_from(unit).unwrap_or(u32::MAX), begins.saturating_sub(since))
 }
 
 /// The boot count of this start, without changing anything.
 pub fn peek(state_file: Option<&Path>) -> Result<Boot, BootError> {
     let Some(path) = state_file else {
-        return Ok(Boot(unix_seconds()));
+        return Ok(Boot(next_unit().0));
     };
     let next = match read(path)? {
         Some(last) => {
@@ -60,15 +71,19 @@ pub fn peek(state_file: Option<&Path>) -> Result<Boot, BootError> {
         }
         None => 0,
     };
-    Ok(Boot(next.max(unix_seconds())))
+    Ok(Boot(next.max(next_unit().0)))
 }
 
-/// The boot count of this start, made to last in the state file, if there is one, before it is used.
+/// The boot count of this start: made to last in the state file before it is used, or, without one,
+/// waited for up to 250 ms.
 pub fn advance(state_file: Option<&Path>) -> Result<Boot, BootError> {
+    let Some(path) = state_file else {
+        let (unit, wait) = next_unit();
+        std::thread::sleep(wait);
+        return Ok(Boot(unit));
+    };
     let boot = peek(state_file)?;
-    if let Some(path) = state_file {
-        write(path, boot)?;
-    }
+    write(path, boot)?;
     Ok(boot)
 }
 
@@ -141,8 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_the_clock_counts() {
-        assert!(advance(None).unwrap() > Boot(1_700_000_000));
+    fn without_a_file_the_clock_counts_and_two_starts_never_share_a_number() {
+        let starts: Vec<_> = (0..4).map(|_| advance(None).unwrap()).collect();
+        assert!(starts.is_sorted_by(|earlier, later| earlier < later), "{starts:?}");
     }
 
     #[test]
