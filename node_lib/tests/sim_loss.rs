@@ -1,6 +1,6 @@
 //! Ten per cent random loss: routes stay, and as much arrives as the links let through.
 //!
-//! `V2X_SIM_RUNS=100` for the long form.
+//! `V2X_SIM_RUNS` for more seeds than the 100 of every run.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 

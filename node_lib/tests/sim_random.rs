@@ -1,6 +1,6 @@
 //! Random towns with cuts, restarts and loss: nothing loops, and all who can reach an RSU do.
 //!
-//! `V2X_SIM_RUNS=10000` for the long form.
+//! `V2X_SIM_RUNS` for more towns than the 10,000 of every run.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
