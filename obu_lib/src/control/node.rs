@@ -40,6 +40,9 @@ const ANSWERS: TokenBucket = TokenBucket::new(64, Duration::from_millis(2));
 /// Candidates are asked whether they hear us at most 200 times a second while there is no way.
 const SEARCHES: TokenBucket = TokenBucket::new(32, Duration::from_millis(5));
 
+/// Somebody else with our id is reported at most every ten seconds.
+const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
+
 /// Tables are looked through for old entries this often.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
@@ -73,6 +76,7 @@ pub struct Obu {
     pub(super) seq: Seq,
     pub(super) complaints: TokenBucket,
     answers: TokenBucket,
+    conflicts: TokenBucket,
     probe_candidates_at: Timestamp,
     goodbyes_left: u8,
     goodbye_at: Timestamp,
@@ -126,6 +130,7 @@ impl Obu {
             seq: Seq(0),
             complaints: COMPLAINTS,
             answers: ANSWERS,
+            conflicts: CONFLICTS,
             probe_candidates_at: now,
             goodbyes_left: 0,
             goodbye_at: now,

@@ -38,6 +38,9 @@ const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 /// Probes are answered at most 1,000 times a second.
 const ANSWERS: TokenBucket = TokenBucket::new(128, Duration::from_millis(1));
 
+/// Somebody else with our id is reported at most every ten seconds.
+const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
+
 /// Tables are looked through for old entries this often.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
@@ -76,6 +79,7 @@ pub struct Rsu {
     pub(super) floods: TokenBucket,
     pub(super) questions: TokenBucket,
     answers: TokenBucket,
+    conflicts: TokenBucket,
     random: Random,
     pub(super) counters: Counters,
     events: Events,
@@ -117,6 +121,7 @@ impl Rsu {
             floods: FLOODS,
             questions: QUESTIONS,
             answers: ANSWERS,
+            conflicts: CONFLICTS,
             random,
             counters: Counters::default(),
             events: Events::default(),
@@ -260,7 +265,7 @@ impl Node for Rsu {
         };
         self.counters.ctl_rx_frames += 1;
         match control {
-            Control::Heartbeat(heartbeat) => self.hear_heartbeat(from, heartbeat),
+            Control::Heartbeat(heartbeat) => self.hear_heartbeat(now, from, heartbeat),
             Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
             // OBUs say these to each other.
             Control::ProbeAnswer(_) | Control::Withdrawal(_) => {}

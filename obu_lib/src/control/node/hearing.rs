@@ -55,7 +55,9 @@ impl Obu {
         let us = self.core.id();
         if id == us {
             self.core.counters.drop_foreign += 1;
-            self.core.event(Event::IdConflict { mac: from });
+            if self.conflicts.take(now) {
+                self.core.event(Event::IdConflict { mac: from });
+            }
             return None;
         }
         let (heard, _) = self.core.neighbours.hear(now, from, id, boot);

@@ -18,14 +18,16 @@ use super::super::obus::Claim;
 use super::Rsu;
 
 impl Rsu {
-    pub(super) fn hear_heartbeat(&mut self, from: Mac, heartbeat: &Heartbeat) {
+    pub(super) fn hear_heartbeat(&mut self, now: Timestamp, from: Mac, heartbeat: &Heartbeat) {
         // Relays bring our own heartbeats back; only one that is newer than any of ours is news.
         if heartbeat.rsu != self.radio.id || heartbeat.order <= self.order {
             return;
         }
         // Another RSU with our id, or we were started with a lower boot count than before. OBUs
         // would ignore us until they forget that order, so go above it.
-        self.event(Event::IdConflict { mac: from });
+        if self.conflicts.take(now) {
+            self.event(Event::IdConflict { mac: from });
+        }
         let boot = Boot(heartbeat.order.boot.0.saturating_add(1));
         self.order = Order { boot, seq: Seq(0) };
         self.radio.boot = boot;
