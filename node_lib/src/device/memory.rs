@@ -1,12 +1,16 @@
 //! Two ends of a cable in one process, for tests and benches. Frames keep their order; a full queue
-//! drops the newest, like a network card. No frame costs an allocation once the queues are warm.
+//! drops the newest, like a network card. Frames wait in buffers of the pool, so with both ends on one
+//! thread none costs an allocation once the queues are warm.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use bytes::BytesMut;
+
 use super::{Burst, Counters, Device, Received, Sent};
+use crate::buffer_pool::{get_buffer, return_buffer};
 
 /// Frames that wait in one direction, as many as in a TAP's queue by default.
 pub const QUEUE_MAX: usize = 1000;
@@ -14,8 +18,7 @@ pub const QUEUE_MAX: usize = 1000;
 /// Frames on their way in one direction.
 #[derive(Debug, Default)]
 struct Lane {
-    frames: VecDeque<Vec<u8>>,
-    spare: Vec<Vec<u8>>,
+    frames: VecDeque<BytesMut>,
     waker: Option<Waker>,
 }
 
@@ -71,7 +74,7 @@ impl Device for Memory {
         burst.reset(self.frame_max);
         let mut lane = lock(&self.inbound);
         while !burst.is_full() {
-            let Some(mut frame) = lane.frames.pop_front() else {
+            let Some(frame) = lane.frames.pop_front() else {
                 return Received::Drained;
             };
             if let Some(slot) = burst.vacant().and_then(|slot| slot.get_mut(..frame.len())) {
@@ -81,8 +84,7 @@ impl Device for Memory {
             } else {
                 self.counters.rx_oversize += 1;
             }
-            frame.clear();
-            lane.spare.push(frame);
+            return_buffer(frame);
         }
         Received::More
     }
@@ -98,7 +100,7 @@ impl Device for Memory {
             self.counters.tx_full += 1;
             return Sent::Dropped;
         }
-        let mut frame = lane.spare.pop().unwrap_or_default();
+        let mut frame = get_buffer(len);
         for part in parts {
             frame.extend_from_slice(part);
         }

@@ -3,6 +3,7 @@
 //! Written against the format tables and not with the parsers of the nodes, so that a mistake in
 //! those cannot hide itself here.
 
+use bytes::BytesMut;
 use std::fmt;
 use std::rc::Rc;
 
@@ -128,7 +129,7 @@ impl Packet {
 #[derive(Debug)]
 pub(super) struct Flight {
     /// The whole Ethernet frame.
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: BytesMut,
     /// Checksum, for the trace.
     pub(super) crc: u32,
     pub(super) kind: Kind,

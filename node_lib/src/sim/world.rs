@@ -180,7 +180,6 @@ pub struct World {
     hears_all: bool,
     happenings: u64,
     replies: Replies,
-    spare: Vec<Vec<u8>>,
 }
 
 /// Time through a switch and the cables to it.
@@ -194,9 +193,6 @@ const PACKET_LIFE: Duration = Duration::from_secs(10);
 const SPINS_MAX: u32 = 1000;
 
 const SPINS_WITHIN: Duration = Duration::from_millis(100);
-
-/// Buffers kept for frames under way.
-const SPARE_MAX: usize = 256;
 
 /// Purposes of streams of randomness.
 const PATH_DICE: u64 = 1 << 60;
@@ -225,7 +221,6 @@ impl World {
             hears_all: false,
             happenings: 0,
             replies: Replies::new(),
-            spare: Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
+use crate::buffer_pool::{get_buffer, return_buffer};
 use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::mac::Mac;
@@ -16,8 +17,8 @@ use crate::sim::lan::{Port, addresses};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::{
-    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, Role, SPARE_MAX,
-    SPINS_MAX, SPINS_WITHIN, TapDelivery, World,
+    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, Role, SPINS_MAX,
+    SPINS_WITHIN, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -226,13 +227,12 @@ impl World {
             return;
         }
         let Some((to, _)) = addresses(frame) else { return };
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.clear();
+        let mut bytes = get_buffer(frame.len());
         bytes.extend_from_slice(frame);
         let (kind, len, crc) = (Kind::of(frame), frame.len(), crc32fast::hash(frame));
         self.trace.add(self.now, What::Sent { node: index, kind, to, len, crc });
         if let Some(air) = &mut self.air {
-            air.push(RadioFrame { time: self.now, node: NodeIndex(index), frame: bytes.clone() });
+            air.push(RadioFrame { time: self.now, node: NodeIndex(index), frame: bytes.to_vec() });
         }
         let flight = Rc::new(Flight { bytes, crc, kind, to, from: index, packet, trail });
 
@@ -284,10 +284,8 @@ impl World {
                 Err(breach) => self.breach(index, breach),
             }
         }
-        if let Some(flight) = Rc::into_inner(flight)
-            && self.spare.len() < SPARE_MAX
-        {
-            self.spare.push(flight.bytes);
+        if let Some(flight) = Rc::into_inner(flight) {
+            return_buffer(flight.bytes);
         }
     }
 
