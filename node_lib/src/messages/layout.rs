@@ -67,6 +67,31 @@ pub(super) fn put<const N: usize>(room: &mut [u8], bytes: [u8; N]) -> &mut [u8] 
     }
 }
 
+/// `wire_len`, `emit` and `push_parts` of messages that end with their fields, in terms of `wire`.
+macro_rules! fixed_size {
+    ($($name:ty: $len:ident),* $(,)?) => {
+        $(
+            impl $name {
+                /// Bytes on the wire, prefix included.
+                #[inline]
+                pub const fn wire_len(&self) -> usize {
+                    $len
+                }
+
+                /// Appends the message.
+                #[inline]
+                pub fn emit(&self, out: &mut Vec<u8>) {
+                    self.wire().append(out);
+                }
+
+                pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
+                    self.wire().push_parts(parts);
+                }
+            }
+        )*
+    };
+}
+
 /// `Vec<u8>` (flat) and `Vec<Vec<u8>>` (nested) from a reference, in terms of `wire_len`, `emit` and
 /// `push_parts`.
 macro_rules! conversions {

@@ -87,22 +87,6 @@ pub struct AnnouncementAck {
 }
 
 impl AnnouncementAck {
-    /// Bytes on the wire, prefix included.
-    #[inline]
-    pub const fn wire_len(&self) -> usize {
-        LEN
-    }
-
-    /// Appends the message.
-    #[inline]
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        self.wire().append(out);
-    }
-
-    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
-        self.wire().push_parts(parts);
-    }
-
     #[inline]
     fn wire(&self) -> Wire {
         Wire {
@@ -162,6 +146,7 @@ impl TryFrom<&[u8]> for AnnouncementAck {
     }
 }
 
+fixed_size!(AnnouncementAck: LEN);
 conversions!(AnnouncementAck);
 
 #[cfg(test)]

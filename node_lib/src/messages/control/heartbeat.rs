@@ -125,22 +125,6 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Bytes on the wire, prefix included.
-    #[inline]
-    pub const fn wire_len(&self) -> usize {
-        LEN
-    }
-
-    /// Appends the message.
-    #[inline]
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        self.wire().append(out);
-    }
-
-    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
-        self.wire().push_parts(parts);
-    }
-
     #[inline]
     fn wire(&self) -> Wire {
         Wire {
@@ -233,22 +217,6 @@ pub struct HeartbeatReply {
 }
 
 impl HeartbeatReply {
-    /// Bytes on the wire, prefix included.
-    #[inline]
-    pub const fn wire_len(&self) -> usize {
-        REPLY_LEN
-    }
-
-    /// Appends the message.
-    #[inline]
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        self.wire().append(out);
-    }
-
-    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
-        self.wire().push_parts(parts);
-    }
-
     #[inline]
     fn wire(&self) -> ReplyWire {
         ReplyWire {
@@ -311,6 +279,7 @@ impl TryFrom<&[u8]> for HeartbeatReply {
     }
 }
 
+fixed_size!(Heartbeat: LEN, HeartbeatReply: REPLY_LEN);
 conversions!(Heartbeat, HeartbeatReply);
 
 #[cfg(test)]

@@ -99,22 +99,6 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Bytes on the wire, prefix included.
-    #[inline]
-    pub const fn wire_len(&self) -> usize {
-        LEN
-    }
-
-    /// Appends the message.
-    #[inline]
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        self.wire().append(out);
-    }
-
-    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
-        self.wire().push_parts(parts);
-    }
-
     #[inline]
     fn wire(&self) -> Wire {
         Wire {
@@ -185,22 +169,6 @@ pub struct AnsweredRoute {
 }
 
 impl ProbeAnswer {
-    /// Bytes on the wire, prefix included.
-    #[inline]
-    pub const fn wire_len(&self) -> usize {
-        ANSWER_LEN
-    }
-
-    /// Appends the message.
-    #[inline]
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        self.wire().append(out);
-    }
-
-    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
-        self.wire().push_parts(parts);
-    }
-
     #[inline]
     fn wire(&self) -> AnswerWire {
         // What the other route fields hold when there is none.
@@ -300,6 +268,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
     }
 }
 
+fixed_size!(Probe: LEN, ProbeAnswer: ANSWER_LEN);
 conversions!(Probe, ProbeAnswer);
 
 #[cfg(test)]
