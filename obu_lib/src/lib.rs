@@ -20,10 +20,10 @@
 //!
 //! **Steady state.** Once a second a reply renews the way back and lets the RSU compare client sets
 //! by digest. The upstream and the best candidates are probed about as often, so that a candidate is
-//! known to work before it is needed. Silence of 1.25 intervals, or data sent for as long without
+//! known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
 //! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
-//! **Change.** *Dead* (six questions and 2.4 intervals without an answer), *goodbye*, *withdrawn*
+//! **Change.** *Dead* (six questions and 2.25 intervals without an answer), *goodbye*, *withdrawn*
 //! and *restarted* switch at once to the best usable candidate, of the same RSU or of another.
 //! *Better* needs a margin and three seconds; *fading* needs most of the last hellos lost and a
 //! strong alternative.

@@ -290,7 +290,15 @@ impl Route {
         if !self.is_watched(now, is_ours) {
             return next.min(self.evidence + timing::lapsed_after(self.interval));
         }
-        let late = self.believed_since() + timing::late_after(self.interval);
-        next.min(if now >= late && self.asked > 0 { self.ask_at } else { late })
+        let believed = self.believed_since();
+        let late = believed + timing::late_after(self.interval);
+        if now < late || self.asked == 0 {
+            return next.min(late);
+        }
+        if self.asked >= timing::ASKED_MIN {
+            let dead = believed + timing::dead_after(self.interval);
+            next = next.min(dead.max(core.grace_until));
+        }
+        next.min(self.ask_at)
     }
 }

@@ -1,17 +1,17 @@
 //! Every time the OBU's decisions depend on, in one place.
 //!
 //! Most are multiples of the heartbeat interval *I* the RSU advertises, so the whole scales with it.
-//! With the default of 100 ms a silent upstream is given up after 240 ms.
+//! With the default of 100 ms a silent upstream is given up after 225 ms.
 
 use std::time::Duration;
 
-/// Silence after which an upstream is asked: 1.25 I. Heartbeats come at most 1.1 I apart, and relays
+/// Silence after which an upstream is asked: 1.2 I. Heartbeats come at most 1.1 I apart, and relays
 /// delay them by up to [`RELAY_DELAY_MAX`].
 pub(crate) fn late_after(interval: Duration) -> Duration {
-    interval * 5 / 4
+    interval * 6 / 5
 }
 
-/// Time between the questions to a late upstream: I/6. Seven fit before [`dead_after`].
+/// Time between the questions to a late upstream: I/6. Six fit before [`dead_after`].
 pub(crate) fn ask_every(interval: Duration) -> Duration {
     interval / 6
 }
@@ -20,9 +20,9 @@ pub(crate) fn ask_every(interval: Duration) -> Duration {
 /// in a row are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
 pub(crate) const ASKED_MIN: u32 = 6;
 
-/// Silence after which an upstream is dead: 2.4 I. Leaves 60 ms of 300 for the hand-over itself.
+/// Silence after which an upstream is dead: 2.25 I. Leaves 75 ms of 300 for the hand-over itself.
 pub(crate) fn dead_after(interval: Duration) -> Duration {
-    interval * 12 / 5
+    interval * 9 / 4
 }
 
 /// A route nobody uses is not worth questions: it lapses after 3 I of silence.

@@ -40,9 +40,6 @@ impl Route {
             self.asked = 0;
             return;
         }
-        if now < self.ask_at && self.asked > 0 {
-            return;
-        }
         if self.asked >= timing::ASKED_MIN
             && silence >= timing::dead_after(self.interval)
             && now >= core.grace_until
@@ -51,6 +48,9 @@ impl Route {
             core.counters.upstream_dead += 1;
             core.fell_silent(parent);
             return self.drop_candidate(now, parent, Cause::Dead);
+        }
+        if now < self.ask_at && self.asked > 0 {
+            return;
         }
         if self.asked == 0 {
             // If it is dead we want to know at once who else is alive.
