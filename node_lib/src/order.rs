@@ -6,6 +6,13 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Boot(pub u32);
 
+impl Boot {
+    /// The low 8 bits, which stand in the header of data frames.
+    pub const fn low_byte(self) -> u8 {
+        self.0.to_be_bytes()[3]
+    }
+}
+
 /// Sequence number within one boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(pub u32);

@@ -42,11 +42,6 @@ impl Feasibility {
             self.0 = Some(distance);
         }
     }
-
-    /// The order we last advertised.
-    pub fn order(self) -> Option<Order> {
-        self.0.map(|least| least.order)
-    }
 }
 
 #[cfg(test)]

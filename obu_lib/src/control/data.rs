@@ -36,7 +36,7 @@ impl Obu {
             destination: attached.rsu,
             source: self.core.id(),
             hop_limit: HOP_LIMIT,
-            boot: self.boot_byte(),
+            boot: self.core.radio.boot.low_byte(),
             seq: self.seq,
             payload: frame,
         };
@@ -220,9 +220,5 @@ impl Obu {
             route.note_sent(now);
             self.wake_by_route(now, rsu);
         }
-    }
-
-    fn boot_byte(&self) -> u8 {
-        self.core.radio.boot.0.to_be_bytes()[3]
     }
 }

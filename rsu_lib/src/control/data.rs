@@ -131,7 +131,7 @@ impl Rsu {
             destination,
             source: self.radio.id,
             hop_limit: HOP_LIMIT,
-            boot: self.radio.boot.0.to_be_bytes()[3],
+            boot: self.radio.boot.low_byte(),
             seq: self.seq,
             payload: frame,
         };
