@@ -38,6 +38,7 @@ fn choose(c: &mut Criterion) {
         feasibility: Feasibility::default(),
         neighbours: &neighbours,
         is_quiet: false,
+        by_hops: false,
     };
     let mut group = c.benchmark_group("route_choice");
     group.bench_function("best_of_16_candidates", |b| {

@@ -74,11 +74,13 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
         (node(), order(), 1..=u16::MAX, any::<u8>(), 0..=MAX_HOPS, any::<u16>()),
         (node(), any::<u32>(), any::<u32>(), maybe_node(), any::<u32>()),
+        any::<(u16, bool)>(),
     )
         .prop_map(
             |(
                 (rsu, order, interval_ms, hop_limit, hops, cost),
                 (sender, boot, hello, via, path),
+                (obus, few_candidates),
             )| {
                 Heartbeat {
                     rsu,
@@ -92,6 +94,8 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
                     hello,
                     via,
                     path: PathTag(path),
+                    obus,
+                    few_candidates,
                 }
             },
         )
@@ -100,12 +104,12 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
 fn reply() -> impl Strategy<Value = HeartbeatReply> {
     (
         (node(), node(), order(), any::<u32>(), any::<u8>(), 0..=MAX_HOPS),
-        any::<(u16, u32, u32, u16, bool)>(),
+        any::<(u16, u32, u32, u16, bool, bool)>(),
     )
         .prop_map(
             |(
                 (rsu, origin, order, answers, hop_limit, hops),
-                (held_100us, epoch, digest, clients, goodbye),
+                (held_100us, epoch, digest, clients, goodbye, standby),
             )| HeartbeatReply {
                 rsu,
                 origin,
@@ -118,6 +122,7 @@ fn reply() -> impl Strategy<Value = HeartbeatReply> {
                 digest,
                 clients,
                 goodbye,
+                standby,
             },
         )
 }
@@ -174,8 +179,9 @@ fn clients() -> impl Strategy<Value = Vec<Client>> {
 }
 
 fn announcement() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
-    (node(), node(), order(), any::<u32>(), any::<u8>(), 0..=MAX_HOPS, part(), clients()).prop_map(
-        |(rsu, origin, order, epoch, hop_limit, hops, (part, parts), clients)| {
+    let set = (clients(), any::<bool>());
+    (node(), node(), order(), any::<u32>(), any::<u8>(), 0..=MAX_HOPS, part(), set).prop_map(
+        |(rsu, origin, order, epoch, hop_limit, hops, (part, parts), (clients, standby))| {
             let mut tail = Vec::new();
             Clients::encode(&clients, &mut tail);
             let head = Announcement {
@@ -188,6 +194,7 @@ fn announcement() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
                 part,
                 parts,
                 digest: client_digest(&clients),
+                standby,
                 clients: Clients::EMPTY,
             };
             (head.into(), tail)

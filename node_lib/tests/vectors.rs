@@ -45,6 +45,8 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         hello: 1001,
         via: NodeId::NONE,
         path: PathTag::DIRECT,
+        obus: 7,
+        few_candidates: false,
     };
     let reply = HeartbeatReply {
         rsu: RSU,
@@ -58,6 +60,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         digest: client_digest(&clients()[..1]),
         clients: 1,
         goodbye: false,
+        standby: false,
     };
     let probe = Probe { sender: OBU, sender_boot: Boot(5), nonce: 0xc0ff_ee01, rsu: RSU };
     let answer = ProbeAnswer {
@@ -89,6 +92,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         part: 0,
         parts: 1,
         digest: 0,
+        standby: false,
         clients: Clients::EMPTY,
     };
     let ack = AnnouncementAck {
@@ -122,6 +126,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 hello: 4242,
                 via: RELAY,
                 path: PathTag(0xdead_beef),
+                few_candidates: true,
                 ..heartbeat
             };
             (to_all, NodeId([0x0a, 0x11, 0x22, 0x33, 0x44, 0x55]), relayed.into())
@@ -164,6 +169,12 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 ..announcement
             };
             (Mac(RSU.0), RELAY, three.into())
+        }
+        "heartbeat_reply_standby" => {
+            (Mac(RELAY.0), OBU, HeartbeatReply { standby: true, ..reply }.into())
+        }
+        "announcement_standby" => {
+            (Mac(RSU.0), OBU, Announcement { standby: true, ..announcement }.into())
         }
         "announcement_empty" => (Mac(RSU.0), OBU, announcement.into()),
         "announcement_ack" => (Mac(RELAY.0), RSU, ack.into()),

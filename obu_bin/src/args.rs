@@ -32,6 +32,7 @@ impl Args {
             seed: devices.seed,
             hello_history: self.common.hello_history,
             cached_candidates: self.cached_candidates,
+            policy: obu_lib::Policy::default(),
         }
     }
 }

@@ -3,6 +3,8 @@
 use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::{Boot, Mac, NodeId};
 
+use crate::Policy;
+
 /// Settings of one OBU.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -24,6 +26,8 @@ pub struct Config {
     pub hello_history: usize,
     /// Usable candidates kept ready beside the upstream (`--cached-candidates`).
     pub cached_candidates: usize,
+    /// Rules switched off for comparison.
+    pub policy: Policy,
 }
 
 impl Config {
@@ -39,6 +43,7 @@ impl Config {
             seed: 0,
             hello_history: 10,
             cached_candidates: 3,
+            policy: Policy::default(),
         }
     }
 }

@@ -35,6 +35,8 @@
 
 mod config;
 mod control;
+mod policy;
 
 pub use config::Config;
 pub use control::node::Obu;
+pub use policy::{Policy, Ranking};

@@ -236,6 +236,8 @@ fn an_rsu_whose_boot_count_fell_goes_above_what_it_hears_of_itself() {
         hello: 1,
         via: id(US),
         path: PathTag::DIRECT,
+        obus: 0,
+        few_candidates: false,
     };
     t.hear(A, Mac::BROADCAST, echo.into());
     t.clear();
@@ -343,6 +345,7 @@ impl Talk {
             part: 0,
             parts: 1,
             digest: client_digest(&set),
+            standby: false,
             clients: Clients::parse(&groups).unwrap(),
         };
         self.hear(from, US, announcement.into());
@@ -363,6 +366,7 @@ impl Talk {
             digest: client_digest(&set),
             clients: set.len() as u16,
             goodbye,
+            standby: false,
         };
         self.hear(obu, US, reply.into());
     }
@@ -381,6 +385,7 @@ impl Talk {
             digest: 0,
             clients: 0,
             goodbye: false,
+            standby: false,
         };
         self.hear(obu, US, reply.into());
     }

@@ -85,6 +85,8 @@ pub struct Judge<'a> {
     pub neighbours: &'a Neighbours,
     /// Only the RSU itself may be upstream: we have just restarted.
     pub is_quiet: bool,
+    /// Every link counts as perfect, so that hops alone rank.
+    pub by_hops: bool,
 }
 
 impl Judge<'_> {
@@ -113,11 +115,17 @@ impl Judge<'_> {
     /// How good it is.
     pub fn rank(&self, candidate: &Candidate) -> Rank {
         let link = self.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
+        let hops = candidate.advert.distance.hops.saturating_add(1);
+        let cost = if self.by_hops {
+            Cost(Cost::ONE.0.saturating_mul(u16::from(hops)))
+        } else {
+            candidate.advert.cost.saturating_add(link)
+        };
         Rank {
             is_late: self.now.since(candidate.heard) > self.interval * 3 / 2,
-            cost: candidate.advert.cost.saturating_add(link),
+            cost,
             // Our own distance, one more than what it advertises.
-            hops: candidate.advert.distance.hops.saturating_add(1),
+            hops,
             id: candidate.id,
         }
     }
@@ -258,6 +266,7 @@ mod tests {
                 feasibility: self.feasibility,
                 neighbours: &self.neighbours,
                 is_quiet,
+                by_hops: false,
             };
             self.candidates.best(&judge).map(|c| c.mac)
         }

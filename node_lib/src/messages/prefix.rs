@@ -28,6 +28,13 @@ pub const MIN_BODY_LEN: usize = MIN_FRAME_LEN - ETHERNET_HEADER_LEN;
 /// Flag of [`Kind::HeartbeatReply`] and [`Kind::Withdrawal`]: the sender leaves the network.
 pub const GOODBYE: u8 = 0x01;
 
+/// Flag of [`Kind::HeartbeatReply`] and [`Kind::Announcement`]: the OBU is attached elsewhere, and may
+/// come.
+pub const STANDBY: u8 = 0x02;
+
+/// Flag of [`Kind::Heartbeat`]: the sender knows fewer candidates than it would like.
+pub const FEW_CANDIDATES: u8 = 0x01;
+
 /// Flag of [`Kind::ToDownstream`]: for every OBU attached to the source.
 pub const FLOOD: u8 = 0x01;
 
@@ -110,7 +117,10 @@ impl Kind {
     /// The flags this kind has; all others must be zero.
     pub const fn known_flags(self) -> u8 {
         match self {
-            Self::HeartbeatReply | Self::Withdrawal => GOODBYE,
+            Self::Heartbeat => FEW_CANDIDATES,
+            Self::HeartbeatReply => GOODBYE | STANDBY,
+            Self::Withdrawal => GOODBYE,
+            Self::Announcement => STANDBY,
             Self::ToDownstream => FLOOD,
             _ => 0,
         }

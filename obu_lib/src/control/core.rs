@@ -10,6 +10,8 @@ use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::probe::Probe;
 use node_lib::{Mac, NodeId, Timestamp};
 
+use crate::Policy;
+
 /// The node's radio, its neighbours, its counts and its randomness.
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -36,6 +38,8 @@ pub(crate) struct Core {
     pub(crate) cached_candidates: usize,
     /// Hellos over which a link is judged fading.
     pub(crate) hello_history: u32,
+    /// Rules followed.
+    pub(crate) policy: Policy,
 }
 
 impl Core {

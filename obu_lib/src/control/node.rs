@@ -109,6 +109,7 @@ impl Obu {
             searches: SEARCHES,
             cached_candidates: config.cached_candidates,
             hello_history: u32::try_from(config.hello_history).unwrap_or(64).clamp(1, 64),
+            policy: config.policy,
         };
         let mut solicitation = Solicitation::default();
         solicitation.begin(&mut core, now);

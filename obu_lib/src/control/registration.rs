@@ -170,6 +170,7 @@ impl Registration {
                 part,
                 parts: count,
                 digest: self.digest,
+                standby: false,
                 clients,
             };
             core.radio.control(upstream, announcement, out, &mut core.counters);
@@ -201,6 +202,7 @@ impl Registration {
             digest: self.digest,
             clients: u16::try_from(self.clients.len()).unwrap_or(u16::MAX),
             goodbye,
+            standby: false,
         };
         core.radio.control(upstream, reply, out, &mut core.counters);
     }

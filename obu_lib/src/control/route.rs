@@ -8,6 +8,8 @@ use node_lib::control::feasibility::Feasibility;
 use node_lib::control::node::Replies;
 use node_lib::{Mac, NodeId, Order, Timestamp};
 
+use crate::Ranking;
+
 use super::core::Core;
 use super::timing;
 
@@ -29,6 +31,8 @@ pub(crate) struct Route {
     rsu: NodeId,
     /// Between two heartbeats, as the RSU says.
     interval: Duration,
+    /// OBUs attached to the RSU, as it says.
+    obus: u16,
     /// The newest heartbeat heard from anybody, and when.
     newest: Order,
     newest_at: Timestamp,
@@ -65,6 +69,7 @@ impl Route {
         Self {
             rsu,
             interval,
+            obus: 0,
             newest: Order::default(),
             newest_at: now,
             feasibility: Feasibility::default(),
@@ -134,7 +139,7 @@ impl Route {
 
     /// Still listening after our restart: this RSU is not routed to through others, nor for others.
     pub(crate) fn is_quiet(&self, core: &Core, now: Timestamp) -> bool {
-        now < core.started + timing::quiet_for(self.interval)
+        core.policy.quiet_period && now < core.started + timing::quiet_for(self.interval)
     }
 
     /// A neighbour advertised its way: by heartbeat, or by answering a probe.
@@ -163,6 +168,11 @@ impl Route {
             }
             self.path_changed |= known.is_some_and(|known| known.path != advert.path);
         }
+    }
+
+    /// So many OBUs are attached to the RSU.
+    pub(crate) fn note_obus(&mut self, obus: u16) {
+        self.obus = obus;
     }
 
     /// A neighbour named us as its upstream, or sent something for this RSU through us.
@@ -233,7 +243,12 @@ impl Route {
             now,
             us: core.id(),
             interval: self.interval,
-            feasibility: self.feasibility,
+            feasibility: if core.policy.feasibility {
+                self.feasibility
+            } else {
+                Feasibility::default()
+            },
+            by_hops: core.policy.ranking == Ranking::Hops,
             neighbours: &core.neighbours,
             is_quiet: self.is_quiet(core, now),
         }

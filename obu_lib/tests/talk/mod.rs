@@ -132,6 +132,8 @@ impl Talk {
                 hello: seq,
                 via: via.map_or(if hops == 0 { NodeId::NONE } else { rsu }, id),
                 path: PathTag(path),
+                obus: 1,
+                few_candidates: false,
             }
             .into(),
             Heard::Answer { nonce, seq, hops } => answer(from, US, nonce, seq, hops).into(),
@@ -170,6 +172,7 @@ impl Talk {
                 digest: 0,
                 clients: 0,
                 goodbye: false,
+                standby: false,
             }
             .into(),
         };

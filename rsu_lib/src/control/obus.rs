@@ -129,6 +129,10 @@ impl Obus {
         self.by_id.remove(&obu).is_some()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> {
         self.by_id.keys().copied()
     }
@@ -181,6 +185,7 @@ mod tests {
             part,
             parts,
             digest,
+            standby: false,
             clients: Clients::parse(&groups).unwrap(),
         })
     }

@@ -3,7 +3,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x16`                                                              |
-//! |      1 |     1 | flags       | none                                                                |
+//! |      1 |     1 | flags       | bit 1 standby: the OBU is attached elsewhere and may come           |
 //! |      2 |     2 | length      | 36 + the groups                                                     |
 //! |      4 |     6 | rsu         | for whom                                                            |
 //! |     10 |     6 | origin      | the OBU                                                             |
@@ -35,7 +35,7 @@
 use std::mem::offset_of;
 
 use crate::mac::{Mac, NodeId};
-use crate::messages::prefix::length;
+use crate::messages::prefix::{STANDBY, length};
 use crate::messages::{Kind, ParseError};
 use crate::order::Order;
 
@@ -100,6 +100,8 @@ pub struct Announcement<'a> {
     pub parts: u8,
     /// Of the whole set.
     pub digest: u32,
+    /// The OBU is attached elsewhere and may come: know its clients, but leave them where they are.
+    pub standby: bool,
     /// The clients of this part.
     pub clients: Clients<'a>,
 }
@@ -292,7 +294,7 @@ impl Announcement<'_> {
     fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::Announcement.first_byte(),
-            flags: [0],
+            flags: [if self.standby { STANDBY } else { 0 }],
             length: length(self.wire_len()),
             rsu: self.rsu.0,
             origin: self.origin.0,
@@ -313,7 +315,7 @@ impl<'a> TryFrom<&'a [u8]> for Announcement<'a> {
 
     fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let kind = Kind::Announcement;
-        let (_, body) = kind.open(bytes)?;
+        let (flags, body) = kind.open(bytes)?;
         let Some((wire, groups)) = Wire::read(body) else {
             return Err(kind.truncated(body.len()));
         };
@@ -343,6 +345,7 @@ impl<'a> TryFrom<&'a [u8]> for Announcement<'a> {
             part,
             parts,
             digest: u32::from_be_bytes(digest),
+            standby: flags & STANDBY != 0,
             clients: Clients::parse(groups)?,
         })
     }
@@ -379,6 +382,7 @@ mod tests {
             part: 0,
             parts: 1,
             digest: client_digest(&clients()),
+            standby: false,
             clients: Clients::parse(groups).unwrap(),
         }
     }

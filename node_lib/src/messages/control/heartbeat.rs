@@ -6,8 +6,8 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x11`                                                              |
-//! |      1 |     1 | flags       | none                                                                |
-//! |      2 |     2 | length      | 48                                                                  |
+//! |      1 |     1 | flags       | bit 0 few candidates: the sender would like others to relay more    |
+//! |      2 |     2 | length      | 50                                                                  |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
 //! |     14 |     4 | seq         | heartbeats since that start                                         |
@@ -20,17 +20,19 @@
 //! |     34 |     4 | hello       | heartbeats the sender sent on this radio, of any RSU                |
 //! |     38 |     6 | via         | the sender's upstream for this RSU; zero at the RSU                 |
 //! |     44 |     4 | path        | which relays it came through, see [`PathTag`]                       |
+//! |     48 |     2 | obus        | attached to the RSU; saturates                                      |
 //!
 //! A gap in `hello` is loss on the link from the sender, and nothing else: a relay that had no news to
 //! pass on leaves no gap. `via` lets a node see that a neighbour routes through it. `path` changes when any
-//! relay on the way does: then OBUs behind it must show the RSU their new way back.
+//! relay on the way does: then OBUs behind it must show the RSU their new way back. `obus` sets the pace of
+//! what every OBU says about once a second: the more there are, the rarer each speaks.
 //!
 //! # HeartbeatReply
 //!
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x12`                                                              |
-//! |      1 |     1 | flags       | bit 0 goodbye: the OBU leaves                                       |
+//! |      1 |     1 | flags       | bit 0 goodbye: the OBU leaves; bit 1 standby: it may come           |
 //! |      2 |     2 | length      | 42                                                                  |
 //! |      4 |     6 | rsu         | for whom                                                            |
 //! |     10 |     6 | origin      | the OBU                                                             |
@@ -48,12 +50,12 @@
 //! `held_100us` is what the RSU subtracts to see the round trip of the path.
 
 use crate::mac::NodeId;
-use crate::messages::prefix::{GOODBYE, length};
+use crate::messages::prefix::{FEW_CANDIDATES, GOODBYE, STANDBY, length};
 use crate::messages::{Cost, Kind, ParseError, PathTag};
 use crate::order::{Boot, Order, Seq};
 
 /// Length of a heartbeat.
-pub const LEN: usize = 48;
+pub const LEN: usize = 50;
 
 /// Length of a reply.
 pub const REPLY_LEN: usize = 42;
@@ -75,6 +77,7 @@ layout! {
         34 hello: 4,
         38 via: 6,
         44 path: 4,
+        48 obus: 2,
     }
 }
 
@@ -122,6 +125,10 @@ pub struct Heartbeat {
     pub via: NodeId,
     /// The relays between the RSU and the sender.
     pub path: PathTag,
+    /// OBUs attached to the RSU.
+    pub obus: u16,
+    /// The sender knows fewer candidates than it would like.
+    pub few_candidates: bool,
 }
 
 impl Heartbeat {
@@ -129,7 +136,7 @@ impl Heartbeat {
     fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::Heartbeat.first_byte(),
-            flags: [0],
+            flags: [if self.few_candidates { FEW_CANDIDATES } else { 0 }],
             length: length(LEN),
             rsu: self.rsu.0,
             boot: self.order.boot.0.to_be_bytes(),
@@ -143,6 +150,7 @@ impl Heartbeat {
             hello: self.hello.to_be_bytes(),
             via: self.via.0,
             path: self.path.0.to_be_bytes(),
+            obus: self.obus.to_be_bytes(),
         }
     }
 }
@@ -152,7 +160,7 @@ impl TryFrom<&[u8]> for Heartbeat {
 
     fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
         let kind = Kind::Heartbeat;
-        let (_, body) = kind.open(bytes)?;
+        let (flags, body) = kind.open(bytes)?;
         let Some((wire, [])) = Wire::read(body) else {
             return Err(kind.truncated(body.len()));
         };
@@ -172,6 +180,7 @@ impl TryFrom<&[u8]> for Heartbeat {
             hello,
             via,
             path,
+            obus,
         } = wire;
         Ok(Self {
             rsu: kind.node("rsu", rsu)?,
@@ -185,6 +194,8 @@ impl TryFrom<&[u8]> for Heartbeat {
             hello: u32::from_be_bytes(hello),
             via: NodeId(via),
             path: PathTag(u32::from_be_bytes(path)),
+            obus: u16::from_be_bytes(obus),
+            few_candidates: flags & FEW_CANDIDATES != 0,
         })
     }
 }
@@ -214,6 +225,8 @@ pub struct HeartbeatReply {
     pub clients: u16,
     /// The OBU leaves.
     pub goodbye: bool,
+    /// The OBU is attached elsewhere and may come.
+    pub standby: bool,
 }
 
 impl HeartbeatReply {
@@ -221,7 +234,7 @@ impl HeartbeatReply {
     fn wire(&self) -> ReplyWire {
         ReplyWire {
             version_type: Kind::HeartbeatReply.first_byte(),
-            flags: [if self.goodbye { GOODBYE } else { 0 }],
+            flags: [if self.goodbye { GOODBYE } else { 0 } | if self.standby { STANDBY } else { 0 }],
             length: length(REPLY_LEN),
             rsu: self.rsu.0,
             origin: self.origin.0,
@@ -275,6 +288,7 @@ impl TryFrom<&[u8]> for HeartbeatReply {
             digest: u32::from_be_bytes(digest),
             clients: u16::from_be_bytes(clients),
             goodbye: flags & GOODBYE != 0,
+            standby: flags & STANDBY != 0,
         })
     }
 }
@@ -303,6 +317,8 @@ mod tests {
             hello: 4242,
             via: RSU,
             path: PathTag(7),
+            obus: 9,
+            few_candidates: true,
         }
     }
 
@@ -319,6 +335,7 @@ mod tests {
             digest: 0xdead_beef,
             clients: 3,
             goodbye: false,
+            standby: false,
         }
     }
 

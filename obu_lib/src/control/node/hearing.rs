@@ -48,6 +48,9 @@ impl Obu {
             },
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
+        if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
+            route.note_obus(heartbeat.obus);
+        }
     }
 
     /// A control frame of `id` came. `None` if it must be ignored; else who we are.

@@ -54,6 +54,8 @@ impl Route {
             hello: core.hello,
             via: route.via,
             path: route.path,
+            obus: self.obus,
+            few_candidates: false,
         };
         core.radio.control(Mac::BROADCAST, heartbeat, out, &mut core.counters);
     }

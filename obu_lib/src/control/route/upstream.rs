@@ -152,7 +152,7 @@ impl Route {
         let Some(parent) = self.parent_candidate().copied() else { return };
         let judge = self.judge(core, now);
         let current = judge.rank(&parent);
-        let fading = self.is_fading(core, parent.mac);
+        let fading = core.policy.prediction && self.is_fading(core, parent.mac);
         let mut choice: Option<(Rank, Mac, Cause)> = None;
         let feasible_next = |c: &Candidate| {
             // Judged as if it had just brought the next heartbeat.
