@@ -350,18 +350,19 @@ mod tests {
         let flat: Vec<u8> = (&heartbeat()).into();
         assert_eq!(flat.len(), LEN);
         assert_eq!(flat.capacity(), LEN);
-        assert_eq!(flat[..4], [0x11, 0, 0, 48]);
+        assert_eq!(flat[..4], [0x11, 1, 0, 50]);
+        assert_eq!(flat[48..], [0, 9]);
         assert_eq!(flat[18..24], [0, 100, 7, 1, 0, 80]);
         assert_eq!(Heartbeat::try_from(&flat[..]), Ok(heartbeat()));
     }
 
     #[test]
     fn a_reply_reads_as_it_was_written() {
-        for goodbye in [false, true] {
-            let reply = HeartbeatReply { goodbye, ..reply() };
+        for (goodbye, standby) in [(false, false), (true, false), (false, true)] {
+            let reply = HeartbeatReply { goodbye, standby, ..reply() };
             let flat: Vec<u8> = (&reply).into();
             assert_eq!(flat.len(), REPLY_LEN);
-            assert_eq!(flat[..4], [0x12, goodbye.into(), 0, 42]);
+            assert_eq!(flat[..4], [0x12, u8::from(goodbye) | u8::from(standby) << 1, 0, 42]);
             assert_eq!(HeartbeatReply::try_from(&flat[..]), Ok(reply));
         }
     }
