@@ -6,6 +6,7 @@ use crate::control::feasibility::{Distance, Feasibility};
 use crate::control::neighbour::Neighbours;
 use crate::mac::{Mac, NodeId};
 use crate::messages::{Cost, PathTag};
+use crate::order::Order;
 use crate::time::Timestamp;
 
 /// Neighbours remembered per RSU; more would never be tried. Beyond, the worst goes.
@@ -97,6 +98,13 @@ impl Judge<'_> {
             && (!self.is_quiet || candidate.advert.distance.hops == 0)
             && self.now.since(candidate.heard) < self.interval * FRESH_INTERVALS
             && self.feasibility.allows(candidate.advert.distance)
+    }
+
+    /// Could be upstream once it brings the heartbeat after `newest` from where it is now.
+    pub fn is_eligible_next(&self, candidate: &Candidate, newest: Order) -> bool {
+        let mut next = *candidate;
+        next.advert.distance.order = newest.next();
+        self.is_eligible(&next)
     }
 
     /// The neighbour has proven that it hears us.

@@ -26,6 +26,8 @@ counters! {
     ctl_rx_frames,
     /// Heartbeats originated or relayed.
     heartbeat_tx,
+    /// Heartbeats not relayed, because enough neighbours do.
+    heartbeat_left,
     /// Heartbeat replies originated or forwarded.
     reply_tx,
     /// Probes sent.

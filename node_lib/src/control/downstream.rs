@@ -25,17 +25,27 @@ pub struct Path {
     pub rsu: NodeId,
     /// When it came.
     pub seen: Timestamp,
+    /// Not renewed for this long, it is not used any more: [`path_lifetime`].
+    pub lifetime: Duration,
 }
 
 /// Paths kept. Beyond, the one unused for longest goes.
 const PATHS_MAX: usize = 1024;
 
-/// A path not renewed for this long is not used any more: OBUs reply about once a second.
-pub const PATH_LIFETIME: Duration = Duration::from_secs(5);
+/// Replies of all OBUs of one RSU together, per ten heartbeat intervals.
+const REPLIES_PER_TEN: u32 = 64;
 
-/// An order not heard for this long no longer bars an older one: by then no frame and no path from
-/// its time can be left, and an OBU whose boot count went backwards is heard again.
-const ORDER_LIFETIME: Duration = Duration::from_secs(10);
+/// Time between two replies of an OBU: ten heartbeat intervals, but in a crowd no more than 6.4 per
+/// interval by all `obus` of an RSU together. At 100 ms that is 64 a second, each of which takes a
+/// radio of 6 Mbit/s for about 0.2 ms with its acknowledgement: 1.3 %.
+pub fn reply_every(interval: Duration, obus: u16) -> Duration {
+    interval * 10 * u32::from(obus).max(REPLIES_PER_TEN) / REPLIES_PER_TEN
+}
+
+/// How long the way back to an OBU is believed: three replies that did not come, but 5 s at least.
+pub fn path_lifetime(interval: Duration, obus: u16) -> Duration {
+    (reply_every(interval, obus) * 3).max(Duration::from_secs(5))
+}
 
 /// Next hops by OBU.
 #[derive(Debug, Default)]
@@ -55,7 +65,7 @@ impl Downstream {
         if let Some(known) = self.paths.get_mut(&obu) {
             let is_news = path.order > known.order
                 || (path.order == known.order && path.hops < known.hops)
-                || path.seen.since(known.seen) > ORDER_LIFETIME;
+                || path.seen.since(known.seen) > known.bars_for();
             if is_news {
                 *known = path;
             }
@@ -87,13 +97,13 @@ impl Downstream {
     /// `obu` said that it leaves. Its order stays known, so that a late reply cannot revive it.
     pub fn retire(&mut self, now: Timestamp, obu: NodeId) {
         if let Some(path) = self.paths.get_mut(&obu) {
-            path.seen = now.before(PATH_LIFETIME);
+            path.seen = now.before(path.lifetime);
         }
     }
 
     /// Forgets what is too old to matter.
     pub fn expire(&mut self, now: Timestamp) {
-        self.paths.retain(|_, path| now.since(path.seen) <= ORDER_LIFETIME);
+        self.paths.retain(|_, path| now.since(path.seen) <= path.bars_for());
     }
 
     /// Paths known, stale ones included.
@@ -109,7 +119,13 @@ impl Downstream {
 
 impl Path {
     fn is_fresh(&self, now: Timestamp) -> bool {
-        now.since(self.seen) < PATH_LIFETIME
+        now.since(self.seen) < self.lifetime
+    }
+
+    /// An order not heard for this long no longer bars an older one: by then no frame and no path from
+    /// its time can be left, and an OBU whose boot count went backwards is heard again.
+    fn bars_for(&self) -> Duration {
+        self.lifetime * 2
     }
 }
 
@@ -127,6 +143,7 @@ mod tests {
             next: Mac([2, 0, 0, 0, 1, next]),
             rsu: RSU,
             seen: Timestamp::from_millis(seconds * 1000),
+            lifetime: Duration::from_secs(5),
         }
     }
 

@@ -114,6 +114,9 @@ impl Obu {
     ) {
         match data.destination {
             Destination::Node(obu) if obu == self.core.id() => {
+                if let Some(route) = self.routes.get_mut(&data.source) {
+                    route.note_received(now);
+                }
                 if self.is_new(now, data) {
                     self.deliver(now, data.payload, out);
                 }

@@ -102,6 +102,7 @@ impl Obu {
             events: Events::default(),
             started: now,
             link_is_up: true,
+            has_way: false,
             is_leaving: false,
             grace_until: now,
             hello: 0,
@@ -200,7 +201,7 @@ impl Obu {
             return;
         }
         let Some(route) = self.routes.get(&attached.rsu) else { return };
-        let every = timing::reply_every(route.interval());
+        let every = route.reply_every();
         let Attached { rsu, upstream } = attached;
         self.registration.drive(&mut self.core, now, rsu, upstream, every, out);
     }
@@ -275,7 +276,7 @@ impl Obu {
 
     pub(super) fn wake_by_route(&mut self, now: Timestamp, rsu: NodeId) {
         if let Some(route) = self.routes.get(&rsu) {
-            let at = now + timing::late_after(route.interval());
+            let at = now + route.late_after(now);
             self.deadline = self.deadline.min(at);
         }
     }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, Rank};
+use node_lib::control::downstream::{path_lifetime, reply_every};
 use node_lib::control::event::Cause;
 use node_lib::control::feasibility::Feasibility;
 use node_lib::control::node::Replies;
+use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::{Mac, NodeId, Order, Timestamp};
 
 use crate::Ranking;
@@ -13,10 +15,15 @@ use crate::Ranking;
 use super::core::Core;
 use super::timing;
 
+mod crowd;
 mod news;
 mod upstream;
 
+use crowd::Crowd;
 pub(crate) use upstream::is_better;
+
+/// Intervals for which a neighbour is remembered as candidate after it last advertised its way.
+const CANDIDATE_INTERVALS: u32 = 10;
 
 /// Why an upstream was lost, and how long it had been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +54,19 @@ pub(crate) struct Route {
     path_changed: bool,
     /// Data has gone to the parent since this moment without proof that it arrives.
     unproven_since: Option<Timestamp>,
+    /// When a frame last went through the parent, up or down.
+    active_at: Option<Timestamp>,
     asked: u32,
     ask_at: Timestamp,
     changed_at: Timestamp,
     /// Why the last parent was lost, until it is reported.
     loss: Option<Loss>,
-    /// The order we last relayed; `None` also after a withdrawal.
+    /// The order we last relayed, or left to others to relay.
     relayed: Option<Order>,
     relay_at: Option<Timestamp>,
+    crowd: Crowd,
+    /// When we last said that we have a way; `None` also after a withdrawal.
+    advertised_at: Option<Timestamp>,
     /// A better candidate that becomes feasible with the next heartbeat, if its copy comes before
     /// we relay the parent's.
     preferred: Option<(Mac, Cause)>,
@@ -79,21 +91,20 @@ impl Route {
             progress: now,
             path_changed: false,
             unproven_since: None,
+            active_at: None,
             asked: 0,
             ask_at: now,
             changed_at: now,
             loss: None,
             relayed: None,
             relay_at: None,
+            crowd: Crowd::new(),
+            advertised_at: None,
             preferred: None,
             child_at: None,
             withdrawals_left: 0,
             withdraw_at: now,
         }
-    }
-
-    pub(crate) fn interval(&self) -> Duration {
-        self.interval
     }
 
     pub(crate) fn newest(&self) -> Order {
@@ -170,9 +181,35 @@ impl Route {
         }
     }
 
-    /// So many OBUs are attached to the RSU.
-    pub(crate) fn note_obus(&mut self, obus: u16) {
-        self.obus = obus;
+    /// A neighbour relayed a heartbeat, or the RSU sent one: who else speaks, and who lacks candidates.
+    pub(crate) fn note_heartbeat(&mut self, core: &mut Core, now: Timestamp, heard: &Heartbeat) {
+        self.obus = heard.obus;
+        let Some(hops) = self.hops() else { return };
+        if heard.hops > 0 && heard.hops <= hops {
+            self.crowd.hear_equal(heard.order);
+        } else if heard.few_candidates && heard.hops > hops {
+            self.crowd.hear_need(now, &mut core.random);
+        }
+    }
+
+    /// Ours to the RSU.
+    fn hops(&self) -> Option<u8> {
+        self.parent_candidate().map(|parent| parent.advert.distance.hops.saturating_add(1))
+    }
+
+    /// Time between two of our replies to this RSU.
+    pub(crate) fn reply_every(&self) -> Duration {
+        reply_every(self.interval, self.obus)
+    }
+
+    /// Time between two probes, one to each of so many targets in turn.
+    pub(crate) fn probe_every(&self, targets: usize) -> Duration {
+        timing::probe_every(self.interval, self.obus, targets)
+    }
+
+    /// How long the way back to an OBU behind us is believed.
+    pub(crate) fn path_lifetime(&self) -> Duration {
+        path_lifetime(self.interval, self.obus)
     }
 
     /// A neighbour named us as its upstream, or sent something for this RSU through us.
@@ -183,6 +220,17 @@ impl Route {
     /// Data goes to the parent.
     pub(crate) fn note_sent(&mut self, now: Timestamp) {
         self.unproven_since.get_or_insert(now);
+        self.active_at = Some(now);
+    }
+
+    /// A frame came down from the parent.
+    pub(crate) fn note_received(&mut self, now: Timestamp) {
+        self.active_at = Some(now);
+    }
+
+    /// How closely the parent is watched: the time after which silence is asked about.
+    pub(crate) fn late_after(&self, now: Timestamp) -> Duration {
+        self.watch(now).late_after
     }
 
     /// The parent proved that it hears us.
@@ -228,7 +276,7 @@ impl Route {
         }
         // Nobody can be told, and those behind us notice our silence.
         self.withdrawals_left = 0;
-        self.relayed = None;
+        self.advertised_at = None;
         self.relay_at = None;
     }
 
@@ -262,7 +310,7 @@ impl Route {
         is_ours: bool,
         out: &mut Replies,
     ) {
-        self.candidates.expire(now, self.interval * 10);
+        self.candidates.expire(now, self.interval * CANDIDATE_INTERVALS);
         self.check_parent(core, now, is_ours, out);
         self.leave_a_leaving_parent(core, now);
         if self.parent.is_none() {
@@ -273,6 +321,7 @@ impl Route {
             self.withdraw_if_advertised(now);
         } else {
             self.consider_better(core, now);
+            self.prove_preferred(core, now, out);
             self.plan_relay(core, now);
         }
         self.relay_if_due(core, now, out);
@@ -292,26 +341,23 @@ impl Route {
             next = next.min(self.withdraw_at);
         }
         if self.parent.is_none() {
-            let waits_for_proof = self.candidates.iter().any(|c| {
-                let judge = self.judge(core, now);
-                judge.is_eligible(c) && !judge.is_proven(c.mac)
-            });
-            if waits_for_proof {
-                next = next.min(now + timing::ask_every(self.interval));
-            }
-            return next;
+            // A question may be due and wait for the rate limit.
+            let soonest = now + timing::ask_every(self.interval);
+            let proof_at = self.next_proof_at(core, now);
+            return proof_at.map_or(next, |at| next.min(at.max(soonest)));
         }
         next = next.min(self.progress + timing::stuck_after(self.interval));
         if !self.is_watched(now, is_ours) {
             return next.min(self.evidence + timing::lapsed_after(self.interval));
         }
         let believed = self.believed_since();
-        let late = believed + timing::late_after(self.interval);
+        let watch = self.watch(now);
+        let late = believed + watch.late_after;
         if now < late || self.asked == 0 {
             return next.min(late);
         }
         if self.asked >= timing::ASKED_MIN {
-            let dead = believed + timing::dead_after(self.interval);
+            let dead = believed + watch.dead_after;
             next = next.min(dead.max(core.grace_until));
         }
         next.min(self.ask_at)

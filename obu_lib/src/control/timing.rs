@@ -5,25 +5,49 @@
 
 use std::time::Duration;
 
-/// Silence after which an upstream is asked: 1.2 I. Heartbeats come at most 1.1 I apart, and relays
-/// delay them by up to [`RELAY_DELAY_MAX`].
-pub(crate) fn late_after(interval: Duration) -> Duration {
-    interval * 6 / 5
+use node_lib::control::downstream::reply_every;
+
+/// How closely an upstream is watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    /// Silence after which it is asked.
+    pub(crate) late_after: Duration,
+    /// Time between the questions to a late upstream.
+    pub(crate) ask_every: Duration,
+    /// Silence after which it is dead.
+    pub(crate) dead_after: Duration,
 }
 
-/// Time between the questions to a late upstream: I/6. Six fit before [`dead_after`].
+impl Watch {
+    /// While frames go through it: asked after 1.2 I, because heartbeats come at most 1.1 I apart and
+    /// relays delay them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after 2.25 I, which
+    /// leaves 75 ms of 300 for the hand-over itself.
+    pub(crate) fn close(interval: Duration) -> Self {
+        Self {
+            late_after: interval * 6 / 5,
+            ask_every: ask_every(interval),
+            dead_after: interval * 9 / 4,
+        }
+    }
+
+    /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy
+    /// radio would do little else. Asked after 2.25 I, every I/8, six times; dead after 3 I.
+    pub(crate) fn loose(interval: Duration) -> Self {
+        Self { late_after: interval * 9 / 4, ask_every: interval / 8, dead_after: interval * 3 }
+    }
+}
+
+/// Without a way, a neighbour that may have one is asked this often: I/6.
 pub(crate) fn ask_every(interval: Duration) -> Duration {
     interval / 6
 }
 
+/// Without a frame for this long a route is idle, and watched less closely.
+pub(crate) const IDLE_AFTER: Duration = Duration::from_secs(5);
+
 /// Questions that must go unanswered before an upstream is dead. At 10 % loss in each direction six
 /// in a row are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
 pub(crate) const ASKED_MIN: u32 = 6;
-
-/// Silence after which an upstream is dead: 2.25 I. Leaves 75 ms of 300 for the hand-over itself.
-pub(crate) fn dead_after(interval: Duration) -> Duration {
-    interval * 9 / 4
-}
 
 /// A route nobody uses is not worth questions: it lapses after 3 I of silence.
 pub(crate) fn lapsed_after(interval: Duration) -> Duration {
@@ -41,19 +65,18 @@ pub(crate) fn quiet_for(interval: Duration) -> Duration {
     interval * 7 / 2
 }
 
-/// Candidates kept ready are probed this often: 10 I.
-pub(crate) fn probe_candidates_every(interval: Duration) -> Duration {
-    interval * 10
+/// Time between two probes that keep candidates proven and links measured: each of `targets` every
+/// 10 I, but in a crowd no more than 3 per interval by all `obus` of an RSU together. At 100 ms that
+/// is 30 questions and 30 answers a second, 1 % of a radio of 6 Mbit/s.
+pub(crate) fn probe_every(interval: Duration, obus: u16, targets: usize) -> Duration {
+    let targets = u32::try_from(targets).unwrap_or(u32::MAX).max(1);
+    (interval * 10 / targets).max(interval * u32::from(obus) / 3)
 }
 
-/// Replies go up this often: 10 I.
-pub(crate) fn reply_every(interval: Duration) -> Duration {
-    interval * 10
-}
-
-/// A neighbour that named us as its upstream within 10 I sends through us.
-pub(crate) fn child_for(interval: Duration) -> Duration {
-    interval * 10
+/// Whoever named us as its upstream, or sent a reply through us, within two and a half times the
+/// time between replies sends through us.
+pub(crate) fn child_for(interval: Duration, obus: u16) -> Duration {
+    reply_every(interval, obus) * 5 / 2
 }
 
 /// Relays wait a random time up to this, so that neighbours do not all speak at once.

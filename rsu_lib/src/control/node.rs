@@ -204,7 +204,7 @@ impl Rsu {
             hello: self.hello,
             via: NodeId::NONE,
             path: PathTag::DIRECT,
-            obus: u16::try_from(self.obus.len()).unwrap_or(u16::MAX),
+            obus: self.obus.count(),
             few_candidates: false,
         };
         self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);

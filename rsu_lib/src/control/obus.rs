@@ -129,8 +129,9 @@ impl Obus {
         self.by_id.remove(&obu).is_some()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.by_id.len()
+    /// How many.
+    pub(crate) fn count(&self) -> u16 {
+        u16::try_from(self.by_id.len()).unwrap_or(u16::MAX)
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> {

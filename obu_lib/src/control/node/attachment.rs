@@ -5,7 +5,7 @@ use std::time::Duration;
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
-use node_lib::{NodeId, Timestamp};
+use node_lib::{Mac, NodeId, Timestamp};
 
 use super::super::route::{Loss, Route, is_better};
 use super::super::timing;
@@ -73,6 +73,7 @@ impl Obu {
     fn attach(&mut self, now: Timestamp, to: Option<Attached>, loss: Option<Loss>, cause: Cause) {
         let from = self.reported;
         self.attached = to;
+        self.core.has_way = to.is_some();
         let attachment = self.attachment();
         self.reported = attachment;
         self.better_rsu = None;
@@ -86,9 +87,8 @@ impl Obu {
         match to {
             Some(to) => {
                 if let Some(route) = self.routes.get_mut(&to.rsu) {
-                    let interval = route.interval();
                     let seq = route.newest().seq;
-                    self.registration.begin(&mut self.core, now, timing::reply_every(interval));
+                    self.registration.begin(&mut self.core, now, route.reply_every());
                     self.registration.note_heartbeat(now, seq);
                 }
             }
@@ -106,19 +106,28 @@ impl Obu {
         }
         let Some(attached) = self.attached else { return };
         let Some(route) = self.routes.get(&attached.rsu) else { return };
-        let every = timing::probe_candidates_every(route.interval());
-        self.probe_candidates_at = now + self.core.random.jitter(every, 25);
-        // The upstream, the best beside it, and the upstreams towards other RSUs.
-        let mut asked = vec![(attached.upstream, attached.rsu)];
-        asked.extend(route.ready(&self.core, now).into_iter().map(|mac| (mac, attached.rsu)));
+        // The upstream, the best beside it, and the best towards other RSUs.
+        let mut targets = vec![(attached.upstream, attached.rsu)];
+        targets.extend(route.ready(&self.core, now).into_iter().map(|mac| (mac, attached.rsu)));
         let others = self.routes.iter().filter(|(rsu, _)| **rsu != attached.rsu);
-        for (rsu, route) in others.take(OTHER_RSUS_READY) {
-            let best = route.parent().or_else(|| route.ready(&self.core, now).first().copied());
-            if let Some(mac) = best.filter(|mac| asked.iter().all(|(known, _)| known != mac)) {
-                asked.push((mac, *rsu));
+        let mut others: Vec<_> =
+            others.filter_map(|(rsu, route)| Some((route.rank(&self.core, now)?, *rsu))).collect();
+        others.sort_unstable();
+        for (_, rsu) in others.into_iter().take(OTHER_RSUS_READY) {
+            let best = self.routes.get(&rsu).and_then(Route::parent);
+            if let Some(mac) = best.filter(|mac| targets.iter().all(|(known, _)| known != mac)) {
+                targets.push((mac, rsu));
             }
         }
-        for (mac, rsu) in asked {
+        let every = route.probe_every(targets.len());
+        self.probe_candidates_at = now + self.core.random.jitter(every, 25);
+        // Whoever was asked longest ago; the upstream twice as often as the others.
+        let age = |(mac, _): &(Mac, NodeId)| {
+            let probed = self.core.neighbours.get(*mac).and_then(|neighbour| neighbour.probed);
+            let age = probed.map_or(Duration::MAX, |probed| now.since(probed));
+            if *mac == attached.upstream { age.saturating_mul(2) } else { age }
+        };
+        if let Some((mac, rsu)) = targets.into_iter().rev().max_by_key(age) {
             self.core.probe(now, mac, rsu, out);
         }
     }

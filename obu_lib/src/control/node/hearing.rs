@@ -19,6 +19,9 @@ use node_lib::{Boot, Mac, NodeId, Order, Timestamp};
 use super::super::route::Route;
 use super::Obu;
 
+/// Of a path that leads from an RSU we know nothing of.
+const LIFETIME_UNKNOWN: Duration = Duration::from_secs(5);
+
 /// RSUs known at once. Beyond, the one with the oldest news goes.
 const ROUTES_MAX: usize = 64;
 
@@ -49,7 +52,7 @@ impl Obu {
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
         if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
-            route.note_obus(heartbeat.obus);
+            route.note_heartbeat(&mut self.core, now, heartbeat);
         }
     }
 
@@ -296,7 +299,9 @@ impl Obu {
         order: Order,
         hops: u8,
     ) {
-        let path = Path { order, hops, next, rsu, seen: now };
+        let route = self.routes.get(&rsu);
+        let lifetime = route.map_or(LIFETIME_UNKNOWN, Route::path_lifetime);
+        let path = Path { order, hops, next, rsu, seen: now, lifetime };
         let (_, evicted) = self.downstream.learn(obu, path);
         self.core.counters.evicted += evicted;
     }

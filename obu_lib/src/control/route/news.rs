@@ -10,7 +10,7 @@ use node_lib::{Mac, Timestamp};
 
 use super::super::core::Core;
 use super::super::timing;
-use super::Route;
+use super::{CANDIDATE_INTERVALS, Route};
 impl Route {
     /// News from the parent is relayed once, after a short random wait.
     pub(super) fn plan_relay(&mut self, core: &mut Core, now: Timestamp) {
@@ -18,6 +18,12 @@ impl Route {
         let is_news = self.relayed.is_none_or(|relayed| advert.distance.order > relayed);
         let may_relay = !core.is_leaving && !self.is_quiet(core, now) && advert.hop_limit > 0;
         if !is_news || !may_relay || self.relay_at.is_some() {
+            return;
+        }
+        let is_needed = !core.policy.suppression || self.has_children(now);
+        if !self.crowd.speaks(now, advert.distance.order, is_needed, &mut core.random) {
+            self.relayed = Some(advert.distance.order);
+            core.counters.heartbeat_left += 1;
             return;
         }
         let waits_for_preferred = self.preferred.is_some_and(|(mac, _)| {
@@ -55,7 +61,7 @@ impl Route {
             via: route.via,
             path: route.path,
             obus: self.obus,
-            few_candidates: false,
+            few_candidates: self.has_few_candidates(core, now),
         };
         core.radio.control(Mac::BROADCAST, heartbeat, out, &mut core.counters);
     }
@@ -70,6 +76,7 @@ impl Route {
         let parent = candidate.advert.distance;
         let distance = Distance { order: parent.order, hops: parent.hops.saturating_add(1) };
         self.feasibility.advertised(distance);
+        self.advertised_at = Some(now);
         let link = core.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
         Some(AnsweredRoute {
             order: distance.order,
@@ -84,7 +91,9 @@ impl Route {
 
     /// Others may still send through us: they must hear that there is no way any more.
     pub(super) fn withdraw_if_advertised(&mut self, now: Timestamp) {
-        if self.relayed.take().is_some() {
+        // Later than that nobody counts on what we said.
+        let is_believed = |at| now.since(at) <= self.interval * CANDIDATE_INTERVALS;
+        if self.advertised_at.take().is_some_and(is_believed) {
             self.withdrawals_left = timing::SAID_TIMES;
             self.withdraw_at = now;
         }

@@ -2,13 +2,12 @@
 
 use node_lib::control::candidates::{Candidate, Rank};
 use node_lib::control::event::Cause;
-use node_lib::control::feasibility::Distance;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::{Mac, Timestamp};
 
 use super::super::core::Core;
-use super::super::timing;
+use super::super::timing::{self, Watch};
 use super::{Loss, Route};
 impl Route {
     pub(super) fn check_parent(
@@ -36,13 +35,12 @@ impl Route {
             return;
         }
         let silence = now.since(self.believed_since());
-        if silence < timing::late_after(self.interval) {
+        let watch = self.watch(now);
+        if silence < watch.late_after {
             self.asked = 0;
             return;
         }
-        if self.asked >= timing::ASKED_MIN
-            && silence >= timing::dead_after(self.interval)
-            && now >= core.grace_until
+        if self.asked >= timing::ASKED_MIN && silence >= watch.dead_after && now >= core.grace_until
         {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
             core.counters.upstream_dead += 1;
@@ -52,15 +50,21 @@ impl Route {
         if now < self.ask_at && self.asked > 0 {
             return;
         }
-        if self.asked == 0 {
-            // If it is dead we want to know at once who else is alive.
+        if self.asked == 1 {
+            // No answer to the first question: if it is dead we want to know at once who else is alive.
             for mac in self.ready(core, now) {
                 core.probe(now, mac, self.rsu, out);
             }
         }
         core.probe(now, parent, self.rsu, out);
         self.asked += 1;
-        self.ask_at = now + timing::ask_every(self.interval);
+        self.ask_at = now + watch.ask_every;
+    }
+
+    /// How closely the parent is watched.
+    pub(super) fn watch(&self, now: Timestamp) -> Watch {
+        let is_idle = self.active_at.is_none_or(|at| now.since(at) >= timing::IDLE_AFTER);
+        if is_idle { Watch::loose(self.interval) } else { Watch::close(self.interval) }
     }
 
     /// The last moment we had no reason to doubt the parent.
@@ -69,9 +73,20 @@ impl Route {
     }
 
     pub(super) fn is_watched(&self, now: Timestamp, is_ours: bool) -> bool {
-        let has_children =
-            self.child_at.is_some_and(|at| now.since(at) < timing::child_for(self.interval));
-        is_ours || has_children
+        is_ours || self.has_children(now)
+    }
+
+    /// Others send through us.
+    pub(super) fn has_children(&self, now: Timestamp) -> bool {
+        let lately = timing::child_for(self.interval, self.obus);
+        self.child_at.is_some_and(|at| now.since(at) < lately)
+    }
+
+    /// Fewer neighbours than we want to keep ready could be upstream with the next heartbeat.
+    pub(super) fn has_few_candidates(&self, core: &Core, now: Timestamp) -> bool {
+        let judge = self.judge(core, now);
+        let could_be = |c: &&Candidate| judge.is_eligible_next(c, self.newest);
+        self.candidates.iter().filter(could_be).count() < core.cached_candidates
     }
 
     /// The best candidates beside the parent, at most `cached_candidates`.
@@ -134,17 +149,52 @@ impl Route {
         unproven.sort_unstable();
         unproven.truncate(LOOK_AT_ONCE);
         for (_, mac) in unproven {
-            let probed = core.neighbours.get(mac).and_then(|n| n.probed);
-            let is_due = probed.is_none_or(|at| now.since(at) >= timing::ask_every(self.interval));
-            if !is_due {
-                continue;
-            }
-            if core.searches.take(now) {
-                core.probe(now, mac, self.rsu, out);
-            } else {
-                core.counters.drop_rate_limit += 1;
-            }
+            self.ask_for_proof(core, now, mac, out);
         }
+    }
+
+    /// A candidate is left the upstream for only when it has just proven that it hears us: what it
+    /// proved seconds ago may be over.
+    pub(super) fn prove_preferred(&self, core: &mut Core, now: Timestamp, out: &mut Replies) {
+        if let Some((mac, _)) = self.preferred
+            && !self.is_proven_lately(core, now, mac)
+        {
+            self.ask_for_proof(core, now, mac, out);
+        }
+    }
+
+    fn is_proven_lately(&self, core: &Core, now: Timestamp, mac: Mac) -> bool {
+        let proven = core.neighbours.get(mac).and_then(|neighbour| neighbour.proven);
+        proven.is_some_and(|at| now.since(at) < timing::lapsed_after(self.interval))
+    }
+
+    /// Asks a neighbour whether it hears us, unless it was asked just now.
+    fn ask_for_proof(&self, core: &mut Core, now: Timestamp, mac: Mac, out: &mut Replies) {
+        if self.proof_due_at(core, mac).is_some_and(|due| now < due) {
+            return;
+        }
+        if core.searches.take(now) {
+            core.probe(now, mac, self.rsu, out);
+        } else {
+            core.counters.drop_rate_limit += 1;
+        }
+    }
+
+    /// When a neighbour may be asked for proof again: each question it did not answer doubles the wait,
+    /// up to once per interval while there is no way at all, or ten intervals.
+    fn proof_due_at(&self, core: &Core, mac: Mac) -> Option<Timestamp> {
+        let neighbour = core.neighbours.get(mac)?;
+        let longest = if core.has_way { self.interval * 10 } else { self.interval };
+        let wait = timing::ask_every(self.interval) * (1 << neighbour.unanswered.min(8));
+        Some(neighbour.probed? + wait.min(longest))
+    }
+
+    /// When the next question for proof is due, without an upstream.
+    pub(super) fn next_proof_at(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
+        let judge = self.judge(core, now);
+        let unproven = |c: &&Candidate| judge.is_eligible(c) && !judge.is_proven(c.mac);
+        let due = |c: &Candidate| self.proof_due_at(core, c.mac).unwrap_or(now);
+        self.candidates.iter().filter(unproven).map(due).min()
     }
 
     /// Dead switches at once; better needs margin and time; fading needs a much better alternative.
@@ -154,13 +204,8 @@ impl Route {
         let current = judge.rank(&parent);
         let fading = core.policy.prediction && self.is_fading(core, parent.mac);
         let mut choice: Option<(Rank, Mac, Cause)> = None;
-        let feasible_next = |c: &Candidate| {
-            // Judged as if it had just brought the next heartbeat.
-            let next = Distance { order: self.newest.next(), hops: c.advert.distance.hops };
-            let mut c = *c;
-            c.advert.distance = next;
-            judge.is_usable(&c)
-        };
+        let feasible_next =
+            |c: &Candidate| judge.is_eligible_next(c, self.newest) && judge.is_proven(c.mac);
         let mut verdicts = Vec::new();
         for candidate in self.candidates.iter() {
             if candidate.mac == parent.mac {
@@ -185,7 +230,7 @@ impl Route {
         }
         let usable = choice.and_then(|(_, mac, cause)| {
             let is_usable = self.candidates.get(mac).is_some_and(|c| judge.is_usable(c));
-            is_usable.then_some((mac, cause))
+            (is_usable && self.is_proven_lately(core, now, mac)).then_some((mac, cause))
         });
         for (mac, since) in verdicts {
             if let Some(candidate) = self.candidates.get_mut(mac) {

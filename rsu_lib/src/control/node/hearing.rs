@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::downstream::Path;
+use node_lib::control::downstream::{Path, path_lifetime};
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
@@ -103,7 +103,8 @@ impl Rsu {
 
     fn learn_path(&mut self, now: Timestamp, obu: NodeId, next: Mac, order: Order, hops: u8) {
         let hops = hops.saturating_add(1);
-        let path = Path { order, hops, next, rsu: self.radio.id, seen: now };
+        let lifetime = path_lifetime(self.period, self.obus.count());
+        let path = Path { order, hops, next, rsu: self.radio.id, seen: now, lifetime };
         let (_, evicted) = self.downstream.learn(obu, path);
         self.counters.evicted += evicted;
     }

@@ -1,0 +1,174 @@
+//! Who speaks in a crowd: [`Crowd`].
+//!
+//! Were every OBU in a jam to relay every heartbeat, the radio would be full of them, and all but a few
+//! would tell nobody anything new. So each OBU counts how many others relay a heartbeat from no further
+//! away than itself, and takes part in a lottery: with too few speakers some of the silent ones start,
+//! with too many some of those that speak fall silent. It is the counter-based scheme of Ni et al.
+//! (MobiCom 1999, §3.2) with two changes. The choice is kept from one heartbeat to the next, because a
+//! neighbour counts as a candidate only while it speaks regularly. And whoever is needed always speaks:
+//! others route through it, or somebody behind it says that it knows too few candidates.
+
+use std::time::Duration;
+
+use node_lib::control::random::Random;
+use node_lib::{Order, Timestamp};
+
+/// With fewer speakers in earshot some of the silent ones start to speak: three candidates for
+/// everybody, and one that may just be leaving.
+const SPEAKERS_MIN: u32 = 4;
+
+/// With more, some of those that speak fall silent. Between the two nothing changes.
+const SPEAKERS_MAX: u32 = 7;
+
+/// Of those that could, one in four starts to speak at a time when nobody does, in proportion fewer
+/// when some do: all at once would be the crowd again.
+const START_ONE_IN: u32 = 4;
+
+/// At most one in two falls silent at a time.
+const STOP_ONE_IN: u32 = 2;
+
+/// Of those that could help a neighbour with few candidates, one in eight does so per heartbeat, until
+/// it has enough.
+const HELP_ONE_IN: u32 = 8;
+
+/// Who helps, speaks for so long.
+const HELP_FOR: Duration = Duration::from_secs(10);
+
+/// Fixed point of [`Crowd::average`].
+const UNIT: u32 = 16;
+
+/// Whether we relay the heartbeats of one RSU.
+#[derive(Clone, Debug)]
+pub(super) struct Crowd {
+    /// The heartbeat being counted, and its relays heard so far.
+    order: Order,
+    heard: u32,
+    /// Relays per heartbeat, in 1/16: `a ← a + (heard − a)/4`.
+    average: u32,
+    is_speaker: bool,
+    helps_until: Option<Timestamp>,
+}
+
+impl Crowd {
+    /// Nobody heard yet: who comes new speaks until it knows better.
+    pub(super) fn new() -> Self {
+        Self { order: Order::default(), heard: 0, average: 0, is_speaker: true, helps_until: None }
+    }
+
+    /// A neighbour relayed this heartbeat from no further away than we are.
+    pub(super) fn hear_equal(&mut self, order: Order) {
+        self.turn_to(order);
+        if order == self.order {
+            self.heard += 1;
+        }
+    }
+
+    /// A neighbour further away than we are says that it knows few candidates.
+    pub(super) fn hear_need(&mut self, now: Timestamp, random: &mut Random) {
+        if random.below(HELP_ONE_IN) == 0 {
+            self.helps_until = Some(now + HELP_FOR);
+        }
+    }
+
+    /// A newer heartbeat: the count of the last one is complete.
+    fn turn_to(&mut self, order: Order) {
+        if order > self.order {
+            if self.order != Order::default() {
+                self.average = (self.average * 3 + self.heard * UNIT) / 4;
+            }
+            self.order = order;
+            self.heard = 0;
+        }
+    }
+
+    /// Whether to relay this heartbeat. `is_needed`: others route through us.
+    pub(super) fn speaks(
+        &mut self,
+        now: Timestamp,
+        order: Order,
+        is_needed: bool,
+        random: &mut Random,
+    ) -> bool {
+        self.turn_to(order);
+        let helps = self.helps_until.is_some_and(|until| now < until);
+        let (least, most) = (SPEAKERS_MIN * UNIT, SPEAKERS_MAX * UNIT);
+        if is_needed || helps {
+            self.is_speaker = true;
+        } else if self.is_speaker {
+            let surplus = self.average.saturating_sub(most);
+            self.is_speaker = random.below(self.average * STOP_ONE_IN) >= surplus;
+        } else {
+            let missing = least.saturating_sub(self.average);
+            self.is_speaker = random.below(least * START_ONE_IN) < missing;
+        }
+        self.is_speaker
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cell in which everybody hears everybody: speakers after each heartbeat.
+    fn cell(nodes: usize, beats: u32, needed: usize) -> Vec<usize> {
+        let mut random = Random::new(nodes as u64);
+        let mut crowd = vec![Crowd::new(); nodes];
+        let mut counts = Vec::new();
+        for beat in 1..=beats {
+            let order = Order::new(1, beat);
+            let now = Timestamp::from_millis(u64::from(beat) * 100);
+            let speakers: Vec<usize> = (0..nodes)
+                .filter(|n| crowd[*n].speaks(now, order, *n < needed, &mut random))
+                .collect();
+            for speaker in &speakers {
+                for (n, node) in crowd.iter_mut().enumerate() {
+                    if n != *speaker {
+                        node.hear_equal(order);
+                    }
+                }
+            }
+            counts.push(speakers.len());
+        }
+        counts
+    }
+
+    #[test]
+    fn in_a_crowd_few_speak_and_never_too_few_for_long() {
+        for nodes in [20, 80, 250] {
+            let counts = cell(nodes, 300, 0);
+            let settled = &counts[50..];
+            let sum: usize = settled.iter().sum();
+            let mean = sum as f64 / settled.len() as f64;
+            assert!((4.0..10.0).contains(&mean), "{nodes} nodes: {mean} speak");
+            let poor = settled.iter().filter(|count| **count < 3).count();
+            assert!(poor * 50 < settled.len(), "{nodes} nodes: fewer than 3 speak {poor} times");
+        }
+    }
+
+    #[test]
+    fn where_few_are_all_speak() {
+        assert!(cell(5, 100, 0).iter().all(|count| *count == 5));
+    }
+
+    #[test]
+    fn who_is_needed_always_speaks() {
+        let counts = cell(60, 200, 20);
+        assert!(counts[50..].iter().all(|count| *count >= 20));
+        assert!(counts[100..].iter().all(|count| *count <= 21), "{counts:?}");
+    }
+
+    #[test]
+    fn some_of_those_that_can_help_a_neighbour_do() {
+        let mut random = Random::new(3);
+        let now = Timestamp::from_millis(1000);
+        let mut crowd = Crowd::new();
+        crowd.average = 20 * UNIT;
+        crowd.is_speaker = false;
+        let order = |n| Order::new(1, n);
+        assert!(!crowd.speaks(now, order(1), false, &mut random));
+        for _ in 0..100 {
+            crowd.hear_need(now, &mut random);
+        }
+        assert!(crowd.speaks(now, order(2), false, &mut random));
+    }
+}
