@@ -120,6 +120,10 @@ pub trait Node {
     /// A whole Ethernet frame came off the radio.
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 
+    /// How strong the frame came in that the next [`Node::handle_wire`] will bring, in dBm, and whose
+    /// it is. A driver calls it where the radio tells, and never where it does not.
+    fn handle_signal(&mut self, _from: Mac, _dbm: i8) {}
+
     /// A whole Ethernet frame came out of the TAP.
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 

@@ -22,6 +22,33 @@ pub const fn subseed(seed: u64, purpose: u64) -> u64 {
     mix(seed.wrapping_add(mix(purpose.wrapping_add(0x9e37_79b9_7f4a_7c15))))
 }
 
+/// The luck of one frame at one receiver: a short stream that needs no memory between frames, for
+/// worlds in which each node hears hundreds of others (SplitMix64).
+#[derive(Clone, Debug)]
+pub(super) struct Luck(u64);
+
+impl Luck {
+    /// The luck of the `event`-th of whatever happens between these two.
+    pub(super) fn new(seed: u64, from: usize, to: usize, event: u64) -> Self {
+        Self(mix(subseed(seed, (from as u64) << 32 | to as u64).wrapping_add(mix(event))))
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// Evenly from 0 to 1, neither included.
+    pub(super) fn unit(&mut self) -> f64 {
+        ((self.next_u64() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
+    }
+
+    /// True with this probability. Draws nothing when the answer is certain.
+    pub(super) fn chance(&mut self, probability: f64) -> bool {
+        probability > 0.0 && (probability >= 1.0 || self.unit() < probability)
+    }
+}
+
 impl Dice {
     /// The stream for this purpose.
     pub fn new(seed: u64, purpose: u64) -> Self {

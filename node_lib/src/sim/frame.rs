@@ -137,6 +137,8 @@ pub(super) struct Flight {
     pub(super) to: Mac,
     /// Index of the node that sent it.
     pub(super) from: usize,
+    /// Number of the frame among all this node sent.
+    pub(super) number: u64,
     /// The data packet in it and its hop limit.
     pub(super) packet: Option<(Packet, u8)>,
     /// The nodes this copy went through, the last first.

@@ -1,6 +1,6 @@
 //! Who can hear whom: [`Graph`], ways to draw one, and all small ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::sim::dice::Dice;
 
@@ -113,25 +113,29 @@ impl Graph {
 
     /// Hops from each node to the nearest of `roots`; `None` where there is no way.
     pub fn hops_to(&self, roots: impl IntoIterator<Item = usize>) -> Vec<Option<usize>> {
+        let mut near = vec![Vec::new(); self.nodes];
+        for &(a, b) in &self.edges {
+            for (from, to) in [(a, b), (b, a)] {
+                if let Some(near) = near.get_mut(from) {
+                    near.push(to);
+                }
+            }
+        }
         let mut hops = vec![None; self.nodes];
-        let mut near: Vec<usize> = roots.into_iter().filter(|&root| root < self.nodes).collect();
-        let mut distance = 0;
-        while !near.is_empty() {
-            for &node in &near {
-                if let Some(slot) = hops.get_mut(node) {
-                    *slot = Some(distance);
+        let mut queue = VecDeque::new();
+        for root in roots {
+            if let Some(slot) = hops.get_mut(root) {
+                *slot = Some(0);
+                queue.push_back((root, 0));
+            }
+        }
+        while let Some((node, distance)) = queue.pop_front() {
+            for &next in near.get(node).into_iter().flatten() {
+                if let Some(slot @ None) = hops.get_mut(next) {
+                    *slot = Some(distance + 1);
+                    queue.push_back((next, distance + 1));
                 }
             }
-            let mut next = BTreeSet::new();
-            for &(a, b) in &self.edges {
-                for (from, to) in [(a, b), (b, a)] {
-                    if near.contains(&from) && hops.get(to) == Some(&None) {
-                        next.insert(to);
-                    }
-                }
-            }
-            near = next.into_iter().collect();
-            distance += 1;
         }
         hops
     }

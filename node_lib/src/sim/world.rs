@@ -1,11 +1,14 @@
 //! Nodes, links, clients and one queue of what happens next: [`World`].
 
 mod engine;
+mod ether;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
+
+use foldhash::fast::FixedState;
 
 use crate::control::event::{Attachment, Event};
 use crate::control::node::{Node, Replies};
@@ -18,11 +21,13 @@ use crate::sim::frame::Flight;
 use crate::sim::index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
 use crate::sim::lan::{Lan, Port};
 use crate::sim::link::Link;
+use crate::sim::mobility::Body;
 use crate::sim::stats::Stats;
 use crate::sim::topology::Graph;
 use crate::sim::trace::Trace;
 use crate::sim::traffic::{Flow, FlowLog};
 use crate::time::Timestamp;
+use ether::Ether;
 
 /// What a node is, as far as the world must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,13 +82,19 @@ struct Slot {
     boot: u32,
     radio_up: bool,
     isolated: bool,
+    /// When it wants to be woken, and when that is next looked at: not later.
     wake: Option<Timestamp>,
+    wake_planned: Option<Timestamp>,
     /// Wake-ups of late, and since when they are counted.
     spins: u32,
     spins_since: Timestamp,
     stats: Stats,
+    /// Frames sent to the radio.
+    frames: u64,
     attachment: Option<Attachment>,
     lan: Option<(usize, Port)>,
+    /// Clients behind its TAP.
+    clients: Vec<usize>,
 }
 
 /// One direction between two nodes.
@@ -119,6 +130,10 @@ enum Home {
 
 enum Happening {
     Arrive { to: usize, life: u32, flight: Rc<Flight> },
+    Land { flight: Rc<Flight> },
+    Move,
+    Appear { node: usize },
+    Disappear { node: usize },
     Wake { node: usize, life: u32 },
     IntoTap { node: usize, frame: Rc<[u8]> },
     Reach { client: usize, by: usize, frame: Rc<[u8]> },
@@ -167,6 +182,14 @@ pub struct World {
     slots: Vec<Slot>,
     /// By sender, then by receiver.
     paths: Vec<BTreeMap<usize, Path>>,
+    /// Where each node is.
+    bodies: Vec<Body>,
+    /// The radio channel between positions, instead of paths.
+    ether: Option<Box<Ether>>,
+    ids: HashMap<NodeId, usize, FixedState>,
+    macs: HashMap<Mac, usize, FixedState>,
+    /// Starts of RSUs so far.
+    rsu_starts: u32,
     lans: Vec<LanSlot>,
     clients: Vec<Client>,
     flows: Vec<(Flow, FlowLog)>,
@@ -208,6 +231,11 @@ impl World {
             queue: BinaryHeap::new(),
             slots: Vec::new(),
             paths: Vec::new(),
+            bodies: Vec::new(),
+            ether: None,
+            ids: HashMap::default(),
+            macs: HashMap::default(),
+            rsu_starts: 0,
             lans: Vec::new(),
             clients: Vec::new(),
             flows: Vec::new(),
@@ -226,8 +254,16 @@ impl World {
 
     // Building it.
 
-    /// Adds a node with this radio MAC and starts it. Nobody hears it until it is linked.
+    /// Adds a node with this radio MAC and starts it. Nobody hears it until it is linked or placed.
     pub fn add_node(&mut self, role: Role, mac: Mac, factory: Factory) -> NodeIndex {
+        let node = self.add_stopped(role, mac, factory);
+        self.start(node.0);
+        node
+    }
+
+    /// Adds a node that is off, until [`Fault::Start`] or the first waypoint of its track
+    /// ([`World::follow`]).
+    pub fn add_stopped(&mut self, role: Role, mac: Mac, factory: Factory) -> NodeIndex {
         let index = self.slots.len();
         self.slots.push(Slot {
             mac,
@@ -239,14 +275,18 @@ impl World {
             radio_up: true,
             isolated: false,
             wake: None,
+            wake_planned: None,
             spins: 0,
             spins_since: Timestamp::ZERO,
             stats: Stats::default(),
+            frames: 0,
             attachment: None,
             lan: None,
+            clients: Vec::new(),
         });
         self.paths.push(BTreeMap::new());
-        self.start(index);
+        self.bodies.push(Body::default());
+        self.macs.insert(mac, index);
         NodeIndex(index)
     }
 
@@ -310,6 +350,11 @@ impl World {
                 None => Home::Lan(lan, Port(0)),
             },
         };
+        if let Home::Tap(node) = home
+            && let Some(slot) = self.slots.get_mut(node)
+        {
+            slot.clients.push(index);
+        }
         self.checker.settle(mac, segment);
         self.clients.push(Client { mac, home });
         ClientIndex(index)
@@ -447,9 +492,14 @@ impl World {
         self.slots.get(node.0)?.attachment
     }
 
-    /// What nodes reported, in order.
+    /// What nodes reported, in order, since [`World::take_events`].
     pub fn events(&self) -> &[(Timestamp, NodeIndex, Event)] {
         &self.events
+    }
+
+    /// Takes what nodes reported: long runs of many nodes would fill the memory with it.
+    pub fn take_events(&mut self) -> Vec<(Timestamp, NodeIndex, Event)> {
+        std::mem::take(&mut self.events)
     }
 
     /// What nodes handed to their TAPs since [`World::keep_taps`].
@@ -482,9 +532,15 @@ impl World {
         self.checker.repeats()
     }
 
-    /// Who can now hear whom in both directions, links that lose everything left out. The graph
-    /// has all nodes; those that are off have no edges.
+    /// Who can now hear whom in both directions. The graph has all nodes; those that are off have
+    /// no edges. Left out are links that lose everything and, under a [`Radio`], those that lose
+    /// more than half.
+    ///
+    /// [`Radio`]: crate::sim::radio::Radio
     pub fn graph(&self) -> Graph {
+        if self.ether.is_some() {
+            return self.graph_of_ether();
+        }
         let mut graph = Graph::empty(self.slots.len());
         for (from, paths) in self.paths.iter().enumerate() {
             for &to in paths.keys().filter(|&&to| to > from) {

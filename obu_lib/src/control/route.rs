@@ -141,7 +141,7 @@ impl Route {
     }
 
     pub(crate) fn is_forgettable(&self, now: Timestamp) -> bool {
-        now.since(self.newest_at) > timing::FORGET_AFTER
+        now.since(self.newest_at) >= timing::FORGET_AFTER
     }
 
     pub(crate) fn newest_at(&self) -> Timestamp {
@@ -330,7 +330,8 @@ impl Route {
 
     /// When [`Route::drive`] next has something to do.
     pub(crate) fn deadline(&self, core: &Core, now: Timestamp, is_ours: bool) -> Timestamp {
-        let mut next = self.newest_at + timing::FORGET_AFTER;
+        // What is old is forgotten as the node tidies up, which has a time of its own.
+        let mut next = now + timing::FORGET_AFTER;
         if self.is_quiet(core, now) {
             next = next.min(core.started + timing::quiet_for(self.interval));
         }

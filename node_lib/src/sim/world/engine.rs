@@ -17,8 +17,8 @@ use crate::sim::lan::{Port, addresses};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::{
-    Client, Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, Role, SPINS_MAX,
-    SPINS_WITHIN, TapDelivery, World,
+    Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, Role, SPINS_MAX, SPINS_WITHIN,
+    Slot, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -32,6 +32,10 @@ impl World {
     pub(super) fn happen(&mut self, what: Happening) {
         match what {
             Happening::Arrive { to, life, flight } => self.arrive(to, life, flight),
+            Happening::Land { flight } => self.land(flight),
+            Happening::Move => self.move_all(),
+            Happening::Appear { node } => self.appear(node),
+            Happening::Disappear { node } => self.disappear(node),
             Happening::Wake { node, life } => self.wake(node, life),
             Happening::IntoTap { node, frame } => self.enter_tap(node, &frame),
             Happening::Reach { client, by, frame } => self.reach(client, by, &frame),
@@ -61,8 +65,8 @@ impl World {
             }
             Fault::Isolate(a) => self.set_isolated(a, true),
             Fault::Rejoin(a) => self.set_isolated(a, false),
-            Fault::RadioDown(a) => self.set_radio(a, false),
-            Fault::RadioUp(a) => self.set_radio(a, true),
+            Fault::RadioDown(a) => self.set_radio_up(a, false),
+            Fault::RadioUp(a) => self.set_radio_up(a, true),
             Fault::Crash(a) => self.stop(a.0),
             Fault::Start(a) => self.start(a.0),
             Fault::Restart(a, after) => {
@@ -78,6 +82,9 @@ impl World {
         if let Some(path) = self.paths.get_mut(from.0).and_then(|paths| paths.get_mut(&to.0)) {
             path.cut = cut;
         }
+        if let Some(ether) = &mut self.ether {
+            ether.set_cut(from.0, to.0, cut);
+        }
     }
 
     fn set_isolated(&mut self, node: NodeIndex, isolated: bool) {
@@ -86,7 +93,7 @@ impl World {
         }
     }
 
-    fn set_radio(&mut self, node: NodeIndex, up: bool) {
+    fn set_radio_up(&mut self, node: NodeIndex, up: bool) {
         let Some(slot) = self.slots.get_mut(node.0) else { return };
         slot.radio_up = up;
         let event = if up { LinkEvent::Up } else { LinkEvent::Down };
@@ -102,6 +109,8 @@ impl World {
         let node = (slot.factory)(Boot(slot.boot), now, subseed(seed, purpose));
         slot.id = node.id();
         slot.node = Some(node);
+        self.rsu_starts += u32::from(slot.role == Role::Rsu);
+        self.ids.insert(slot.id, index);
         let what = What::Started { node: index, boot: slot.boot };
         self.trace.add(now, what);
         // Asks it when it wants to be woken.
@@ -111,9 +120,10 @@ impl World {
         }
     }
 
-    fn stop(&mut self, index: usize) {
+    pub(super) fn stop(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.wake = None;
+        slot.wake_planned = None;
         slot.attachment = None;
         if slot.node.take().is_some() {
             self.trace.add(self.now, What::Stopped { node: index });
@@ -131,9 +141,13 @@ impl World {
     fn wake(&mut self, index: usize, life: u32) {
         let now = self.now;
         let Some(slot) = self.slots.get_mut(index) else { return };
-        // An earlier wish, replaced since.
-        if slot.boot != life || slot.wake != Some(now) {
+        // An earlier plan, replaced since.
+        if slot.boot != life || slot.wake_planned != Some(now) {
             return;
+        }
+        slot.wake_planned = None;
+        if slot.wake.is_none_or(|wake| wake > now) {
+            return self.plan_wake(index);
         }
         slot.wake = None;
         self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
@@ -162,9 +176,11 @@ impl World {
         call(node, now, &mut out);
 
         let mut events = 0;
+        let mut has_moved = false;
         while let Some(event) = node.poll_event() {
             if let Event::UpstreamChanged { to, .. } = &event {
                 slot.attachment = *to;
+                has_moved = true;
             }
             self.trace.add(now, What::Event { node: index, event: event.clone() });
             self.events.push((now, NodeIndex(index), event));
@@ -175,14 +191,10 @@ impl World {
                 return;
             }
         }
-        let has_moved = events > 0;
         let wake = node.poll_timeout().map(|wake| wake.max(now));
         if wake != slot.wake {
             slot.wake = wake;
-            let life = slot.boot;
-            if let Some(wake) = wake {
-                self.plan(wake, Happening::Wake { node: index, life });
-            }
+            self.plan_wake(index);
         }
         if has_moved && let Some(detail) = self.cycle_through(index) {
             self.breach(index, Breach { rule: Rule::Cycle, detail });
@@ -199,17 +211,30 @@ impl World {
         self.replies = out;
     }
 
+    /// Plans to wake a node when it wants to. A wish that is put off, as most are with every frame
+    /// heard, costs nothing: the plan made before it stands, and looks again.
+    fn plan_wake(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let Some(wake) = slot.wake else { return };
+        if slot.wake_planned.is_none_or(|planned| wake < planned) {
+            slot.wake_planned = Some(wake);
+            let life = slot.boot;
+            self.plan(wake, Happening::Wake { node: index, life });
+        }
+    }
+
     /// The way from a node over upstreams towards its RSU, if it comes back to the node.
     fn cycle_through(&self, index: usize) -> Option<String> {
         let rsu = self.slots.get(index)?.attachment?.rsu;
-        let mut way = NodeIndex(index).to_string();
         let mut at = index;
+        let mut way = vec![at];
         for _ in 0..self.slots.len() {
             let attachment = self.slots.get(at)?.attachment.filter(|to| to.rsu == rsu)?;
-            at = self.slots.iter().position(|slot| slot.id == attachment.upstream)?;
-            way.push_str(&format!(" to {}", NodeIndex(at)));
+            at = *self.ids.get(&attachment.upstream)?;
+            way.push(at);
             if at == index {
-                return Some(way);
+                let way: Vec<String> = way.iter().map(|&n| NodeIndex(n).to_string()).collect();
+                return Some(way.join(" to "));
             }
         }
         None
@@ -234,14 +259,19 @@ impl World {
         if let Some(air) = &mut self.air {
             air.push(RadioFrame { time: self.now, node: NodeIndex(index), frame: bytes.to_vec() });
         }
-        let flight = Rc::new(Flight { bytes, crc, kind, to, from: index, packet, trail });
-
-        let Self { now, serial, queue, slots, paths, trace, hears_all, .. } = self;
-        let Some(slot) = slots.get_mut(index) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
         slot.stats.count(kind, len);
+        slot.frames += 1;
+        let number = slot.frames;
         if slot.isolated {
             return;
         }
+        let flight = Rc::new(Flight { bytes, crc, kind, to, from: index, number, packet, trail });
+        if self.ether.is_some() {
+            return self.radiate(flight);
+        }
+
+        let Self { now, serial, queue, slots, paths, trace, hears_all, .. } = self;
         for (&receiver, path) in paths.get_mut(index).into_iter().flatten() {
             let Some(slot) = slots.get(receiver) else { continue };
             let is_for_it = to.is_group() || to == slot.mac || *hears_all;
@@ -271,33 +301,43 @@ impl World {
     fn arrive(&mut self, index: usize, life: u32, flight: Rc<Flight>) {
         // Cut, out of range or restarted meanwhile: what was under way is lost.
         let is_same = self.slots.get(index).is_some_and(|slot| slot.boot == life);
-        if is_same
-            && self.passes(flight.from, index)
-            && let Some(subject) = self.subject(index)
-        {
-            let Flight { from, kind, crc, .. } = *flight;
-            self.trace.add(self.now, What::Heard { node: index, from, kind, crc });
-            match self.checker.heard(subject, &flight) {
-                Ok(()) => self.drive(index, Some(&flight), |node, now, out| {
-                    node.handle_wire(now, &flight.bytes, out);
-                }),
-                Err(breach) => self.breach(index, breach),
-            }
+        if is_same && self.passes(flight.from, index) {
+            self.hear(index, &flight, None);
         }
         if let Some(flight) = Rc::into_inner(flight) {
             return_buffer(flight.bytes);
         }
     }
 
+    /// A node hears a frame, at this strength if that is known.
+    pub(super) fn hear(&mut self, index: usize, flight: &Flight, dbm: Option<i8>) {
+        let Some(subject) = self.subject(index) else { return };
+        let Flight { from, kind, crc, .. } = *flight;
+        self.trace.add(self.now, What::Heard { node: index, from, kind, crc });
+        if let Err(breach) = self.checker.heard(subject, flight) {
+            return self.breach(index, breach);
+        }
+        let sender = self.slots.get(from).map(|slot| slot.mac);
+        self.drive(index, Some(flight), |node, now, out| {
+            if let (Some(dbm), Some(sender)) = (dbm, sender) {
+                node.handle_signal(sender, dbm);
+            }
+            node.handle_wire(now, &flight.bytes, out);
+        });
+    }
+
+    /// Can this node send and receive at all?
+    pub(super) fn is_on_air(&self, index: usize) -> bool {
+        let is_on = |slot: &Slot| slot.node.is_some() && slot.radio_up && !slot.isolated;
+        self.slots.get(index).is_some_and(is_on)
+    }
+
     /// Would a frame from the one reach the other now?
     pub(super) fn passes(&self, from: usize, to: usize) -> bool {
-        let can = |index: usize| {
-            self.slots
-                .get(index)
-                .is_some_and(|slot| slot.node.is_some() && slot.radio_up && !slot.isolated)
-        };
         let path = self.paths.get(from).and_then(|paths| paths.get(&to));
-        can(from) && can(to) && path.is_some_and(|path| !path.cut && path.link.loss < 1.0)
+        self.is_on_air(from)
+            && self.is_on_air(to)
+            && path.is_some_and(|path| !path.cut && path.link.loss < 1.0)
     }
 
     /// A node hands a frame to its TAP: to the LAN it is plugged into, or to the clients behind it.
@@ -318,14 +358,13 @@ impl World {
         match self.slots.get(index).and_then(|slot| slot.lan) {
             Some((lan, port)) => self.enter_lan(lan, port, frame),
             None => {
-                let behind = |client: &Client| matches!(client.home, Home::Tap(n) if n == index);
-                let clients: Vec<usize> = (0..)
-                    .zip(&self.clients)
-                    .filter(|(_, client)| behind(client))
-                    .map(|(client, _)| client)
-                    .collect();
-                for client in clients {
+                let Some(slot) = self.slots.get_mut(index) else { return };
+                let clients = std::mem::take(&mut slot.clients);
+                for &client in &clients {
                     self.reach(client, index, frame);
+                }
+                if let Some(slot) = self.slots.get_mut(index) {
+                    slot.clients = clients;
                 }
             }
         }
@@ -379,8 +418,7 @@ impl World {
             log.note_received(self.now, ClientIndex(index), number);
         }
         // Behind a TAP the node that handed it over was checked already; on a LAN it may be two.
-        let starts = self.slots.iter().filter(|slot| slot.role == Role::Rsu).map(|slot| slot.boot);
-        let receiver = Receiver::Client(index, starts.sum());
+        let receiver = Receiver::Client(index, self.rsu_starts);
         if is_on_lan && let Err(breach) = self.checker.received(receiver, numbered) {
             self.breach(by, breach);
         }
