@@ -28,7 +28,7 @@ fn choose(c: &mut Criterion) {
             via: NodeId::NONE,
             path: PathTag::DIRECT,
         };
-        candidates.hear(now, mac, mac.into(), advert);
+        candidates.hear(now, mac, mac.into(), advert, None);
         neighbours.hear(now, mac, mac.into(), Boot(1)).1.note_proof(now);
     }
     let judge = Judge {

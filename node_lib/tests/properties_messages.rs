@@ -74,13 +74,13 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
         (node(), order(), 1..=u16::MAX, any::<u8>(), 0..=MAX_HOPS, any::<u16>()),
         (node(), any::<u32>(), any::<u32>(), maybe_node(), any::<u32>()),
-        any::<(u16, bool)>(),
+        any::<(u16, bool, bool)>(),
     )
         .prop_map(
             |(
                 (rsu, order, interval_ms, hop_limit, hops, cost),
                 (sender, boot, hello, via, path),
-                (obus, few_candidates),
+                (obus, few_candidates, relays),
             )| {
                 Heartbeat {
                     rsu,
@@ -96,6 +96,7 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
                     path: PathTag(path),
                     obus,
                     few_candidates,
+                    relays,
                 }
             },
         )

@@ -47,6 +47,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         path: PathTag::DIRECT,
         obus: 7,
         few_candidates: false,
+        relays: false,
     };
     let reply = HeartbeatReply {
         rsu: RSU,
@@ -127,6 +128,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 via: RELAY,
                 path: PathTag(0xdead_beef),
                 few_candidates: true,
+                relays: true,
                 ..heartbeat
             };
             (to_all, NodeId([0x0a, 0x11, 0x22, 0x33, 0x44, 0x55]), relayed.into())

@@ -238,6 +238,7 @@ fn an_rsu_whose_boot_count_fell_goes_above_what_it_hears_of_itself() {
         path: PathTag::DIRECT,
         obus: 0,
         few_candidates: false,
+        relays: true,
     };
     t.hear(A, Mac::BROADCAST, echo.into());
     t.clear();

@@ -48,6 +48,8 @@ pub struct Candidate {
     pub heard: Timestamp,
     /// It said goodbye: still carries what is under way, must not be chosen.
     pub leaving: bool,
+    /// Others route through it.
+    pub relays: bool,
     /// Since when it has been better than the upstream by the margin.
     pub better_since: Option<Timestamp>,
 }
@@ -55,7 +57,7 @@ pub struct Candidate {
 /// Smaller is better. Field order is priority, because `derive(Ord)` compares top to bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// Nothing heard for half again an interval: maybe gone already.
+    /// Nothing heard for more than two intervals: maybe gone already.
     pub is_late: bool,
     /// Expected transmissions to the RSU, the link to the candidate included.
     pub cost: Cost,
@@ -89,6 +91,10 @@ pub struct Judge<'a> {
     /// Every link counts as perfect, so that hops alone rank.
     pub by_hops: bool,
 }
+
+/// What it costs to make a relay of a neighbour that is none yet: one eighth of a transmission. In a
+/// crowd those behind an RSU's range then share few relays, and the others may stay silent.
+const NEW_RELAY: Cost = Cost(8);
 
 impl Judge<'_> {
     /// Could be upstream, were it proven that it hears us.
@@ -129,8 +135,9 @@ impl Judge<'_> {
         } else {
             candidate.advert.cost.saturating_add(link)
         };
+        let cost = if candidate.relays { cost } else { cost.saturating_add(NEW_RELAY) };
         Rank {
-            is_late: self.now.since(candidate.heard) > self.interval * 3 / 2,
+            is_late: self.now.since(candidate.heard) > self.interval * 9 / 4,
             cost,
             // Our own distance, one more than what it advertises.
             hops,
@@ -140,8 +147,16 @@ impl Judge<'_> {
 }
 
 impl Candidates {
-    /// A neighbour advertised a way. News older than what it said before is ignored: `false`.
-    pub fn hear(&mut self, now: Timestamp, mac: Mac, id: NodeId, advert: Advert) -> bool {
+    /// A neighbour advertised a way. News older than what it said before is ignored: `false`. So is a
+    /// newcomer to a full table that is no better than those in it; `upstream` is never pushed out.
+    pub fn hear(
+        &mut self,
+        now: Timestamp,
+        mac: Mac,
+        id: NodeId,
+        advert: Advert,
+        upstream: Option<Mac>,
+    ) -> bool {
         if let Some(known) = self.list.iter_mut().find(|c| c.mac == mac) {
             if advert.distance.order < known.advert.distance.order {
                 return false;
@@ -151,11 +166,19 @@ impl Candidates {
             known.id = id;
             return true;
         }
-        if self.list.len() >= CANDIDATES_MAX {
-            self.evict();
+        if self.list.len() >= CANDIDATES_MAX && !self.make_room(advert, upstream) {
+            return false;
         }
         let at = self.list.partition_point(|c| c.mac < mac);
-        let new = Candidate { mac, id, advert, heard: now, leaving: false, better_since: None };
+        let new = Candidate {
+            mac,
+            id,
+            advert,
+            heard: now,
+            leaving: false,
+            relays: false,
+            better_since: None,
+        };
         self.list.insert(at, new);
         true
     }
@@ -212,19 +235,30 @@ impl Candidates {
         self.list.is_empty()
     }
 
-    /// Drops the one that says least: longest silent first, then furthest.
-    fn evict(&mut self) {
-        let worst = self
-            .list
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, c)| (c.advert.distance.order, std::cmp::Reverse(c.advert.cost), c.mac))
-            .map(|(at, _)| at);
-        if let Some(at) = worst {
+    /// Drops the one with the oldest news, if that is old, or else the furthest and dearest, if the
+    /// newcomer is neither. In a crowd more neighbours speak than fit: who is in stays in, or candidates
+    /// would come and go with every heartbeat.
+    fn make_room(&mut self, newcomer: Advert, upstream: Option<Mac>) -> bool {
+        let is_old = |c: &Candidate| {
+            (1..OLD_ORDERS).fold(c.advert.distance.order, |order, _| order.next())
+                < newcomer.distance.order
+        };
+        let merit = |advert: &Advert| (advert.distance.hops, advert.cost);
+        let worst = (0..)
+            .zip(&self.list)
+            .filter(|(_, c)| Some(c.mac) != upstream)
+            .max_by_key(|(_, c)| (is_old(c), merit(&c.advert), c.mac));
+        let Some((at, worst)) = worst else { return false };
+        let makes_way = is_old(worst) || merit(&newcomer) < merit(&worst.advert);
+        if makes_way {
             self.list.remove(at);
         }
+        makes_way
     }
 }
+
+/// Heartbeats after which what a neighbour said is old enough to make way for anybody.
+const OLD_ORDERS: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -258,7 +292,7 @@ mod tests {
         let mut candidates = Candidates::default();
         let mut neighbours = Neighbours::new();
         for (n, advert) in adverts {
-            candidates.hear(Timestamp::ZERO, mac(*n), mac(*n).into(), *advert);
+            candidates.hear(Timestamp::ZERO, mac(*n), mac(*n).into(), *advert, None);
             let (_, neighbour) = neighbours.hear(Timestamp::ZERO, mac(*n), mac(*n).into(), Boot(1));
             neighbour.note_proof(Timestamp::ZERO);
         }
@@ -292,7 +326,7 @@ mod tests {
         s.feasibility.advertised(Distance { order: Order::new(1, 7), hops: 2 });
         s.candidates.forget(mac(1));
         assert_eq!(s.best(0, false), None);
-        s.candidates.hear(Timestamp::ZERO, mac(2), mac(2).into(), advert(8, 2));
+        s.candidates.hear(Timestamp::ZERO, mac(2), mac(2).into(), advert(8, 2), None);
         assert_eq!(s.best(0, false), Some(mac(2)), "newer news is feasible");
     }
 
@@ -319,9 +353,9 @@ mod tests {
     #[test]
     fn old_news_is_ignored_and_the_table_is_bounded() {
         let mut s = setup(&[(1, advert(5, 1))]);
-        assert!(!s.candidates.hear(Timestamp::ZERO, mac(1), mac(1).into(), advert(4, 0)));
+        assert!(!s.candidates.hear(Timestamp::ZERO, mac(1), mac(1).into(), advert(4, 0), None));
         for n in 0..40 {
-            s.candidates.hear(Timestamp::ZERO, mac(n), mac(n).into(), advert(9, n));
+            s.candidates.hear(Timestamp::ZERO, mac(n), mac(n).into(), advert(9, n), Some(mac(1)));
         }
         assert_eq!(s.candidates.len(), CANDIDATES_MAX);
         assert!(s.candidates.get(mac(0)).is_some(), "the cheapest stays");

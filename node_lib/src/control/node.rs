@@ -143,6 +143,12 @@ pub trait Node {
     /// How long to keep running after [`Node::handle_shutdown`].
     fn linger(&self) -> std::time::Duration;
 
+    /// How many neighbours could be upstream towards the RSU in use, the upstream among them. None for an
+    /// RSU, and for an OBU without a way.
+    fn candidates(&self, _now: Timestamp) -> usize {
+        0
+    }
+
     /// What was counted since the start.
     fn counters(&self) -> &Counters;
 

@@ -35,6 +35,9 @@ pub const STANDBY: u8 = 0x02;
 /// Flag of [`Kind::Heartbeat`]: the sender knows fewer candidates than it would like.
 pub const FEW_CANDIDATES: u8 = 0x01;
 
+/// Flag of [`Kind::Heartbeat`]: others route through the sender to this RSU.
+pub const RELAYS: u8 = 0x02;
+
 /// Flag of [`Kind::ToDownstream`]: for every OBU attached to the source.
 pub const FLOOD: u8 = 0x01;
 
@@ -117,7 +120,7 @@ impl Kind {
     /// The flags this kind has; all others must be zero.
     pub const fn known_flags(self) -> u8 {
         match self {
-            Self::Heartbeat => FEW_CANDIDATES,
+            Self::Heartbeat => FEW_CANDIDATES | RELAYS,
             Self::HeartbeatReply => GOODBYE | STANDBY,
             Self::Withdrawal => GOODBYE,
             Self::Announcement => STANDBY,

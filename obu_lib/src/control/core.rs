@@ -24,8 +24,8 @@ pub(crate) struct Core {
     pub(crate) started: Timestamp,
     /// The radio can send.
     pub(crate) link_is_up: bool,
-    /// The node is attached to an RSU.
-    pub(crate) has_way: bool,
+    /// Radio hops to the RSU the node is attached to.
+    pub(crate) hops: Option<u8>,
     /// The node has said goodbye.
     pub(crate) is_leaving: bool,
     /// We were late ourselves: until then nobody is declared dead.

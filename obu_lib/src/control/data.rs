@@ -146,6 +146,9 @@ impl Obu {
             self.core.counters.drop_hop_limit += 1;
             return;
         };
+        if let Some(route) = self.routes.get_mut(&data.source) {
+            route.note_received(now);
+        }
         match self.downstream.path(now, obu) {
             Some(path) if path.next != from => {
                 let relayed = ToDownstream { hop_limit, ..*data };

@@ -77,6 +77,8 @@ pub struct Obu {
     pub(super) complaints: TokenBucket,
     answers: TokenBucket,
     conflicts: TokenBucket,
+    /// Neighbours that started again.
+    restarts_heard: u64,
     probe_candidates_at: Timestamp,
     goodbyes_left: u8,
     goodbye_at: Timestamp,
@@ -102,7 +104,7 @@ impl Obu {
             events: Events::default(),
             started: now,
             link_is_up: true,
-            has_way: false,
+            hops: None,
             is_leaving: false,
             grace_until: now,
             hello: 0,
@@ -133,6 +135,7 @@ impl Obu {
             complaints: COMPLAINTS,
             answers: ANSWERS,
             conflicts: CONFLICTS,
+            restarts_heard: 0,
             probe_candidates_at: now,
             goodbyes_left: 0,
             goodbye_at: now,
@@ -174,6 +177,7 @@ impl Obu {
 
     fn drive_routes(&mut self, now: Timestamp, out: &mut Replies) {
         let ours = self.attached.map(|attached| attached.rsu);
+        self.core.hops = self.attachment().map(|to| to.hops);
         for (rsu, route) in &mut self.routes {
             route.drive(&mut self.core, now, Some(*rsu) == ours, out);
         }
@@ -210,8 +214,7 @@ impl Obu {
         if !self.core.link_is_up {
             return;
         }
-        if self.attached.is_none()
-            && !self.core.is_leaving
+        if self.wants_a_way(now)
             && let Some(nonce) = self.solicitation.question(&mut self.core, now)
         {
             let (sender, sender_boot) = (self.core.id(), self.core.radio.boot);
@@ -221,6 +224,12 @@ impl Obu {
         while let Some((asker, nonce)) = self.solicitation.due_answer(now) {
             self.answer(now, Mac::BROADCAST, asker, nonce, NodeId::NONE, out);
         }
+    }
+
+    /// There is no way, and asking for one may help.
+    fn wants_a_way(&self, now: Timestamp) -> bool {
+        let knows_one = || self.routes.values().any(|route| route.waits_out_quiet(&self.core, now));
+        self.attached.is_none() && !self.core.is_leaving && !knows_one()
     }
 
     fn say_goodbye(&mut self, now: Timestamp, out: &mut Replies) {
@@ -247,7 +256,7 @@ impl Obu {
         for (rsu, route) in &self.routes {
             next = next.min(route.deadline(&self.core, now, Some(*rsu) == ours));
         }
-        let wants_a_way = self.attached.is_none() && !self.core.is_leaving;
+        let wants_a_way = self.wants_a_way(now);
         if self.core.link_is_up
             && let Some(at) = self.solicitation.deadline(wants_a_way)
         {
@@ -262,7 +271,9 @@ impl Obu {
                 next = next.min(self.registration.deadline());
             }
             if let Some((_, since)) = self.better_rsu {
-                next = next.min(since + timing::BETTER_FOR);
+                let route = ours.and_then(|rsu| self.routes.get(&rsu));
+                let settled = route.map_or(now, |route| route.changed_at() + timing::SETTLE_FOR);
+                next = next.min((since + timing::BETTER_FOR).max(settled));
             }
         }
         // Never before now + 1 µs, or a driver would spin on something that cannot be done yet.
@@ -304,7 +315,11 @@ impl Node for Obu {
                 return;
             }
             PacketType::Control(control) => match control {
-                Control::Heartbeat(heartbeat) => self.hear_heartbeat(now, from, heartbeat),
+                Control::Heartbeat(heartbeat) => {
+                    if !self.hear_heartbeat(now, from, heartbeat) && now < self.deadline {
+                        return;
+                    }
+                }
                 Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
                 Control::ProbeAnswer(answer) => self.hear_answer(now, from, answer),
                 Control::Withdrawal(withdrawal) => self.hear_withdrawal(now, from, withdrawal),
@@ -369,6 +384,11 @@ impl Node for Obu {
 
     fn linger(&self) -> Duration {
         timing::LINGER
+    }
+
+    fn candidates(&self, now: Timestamp) -> usize {
+        let route = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
+        route.map_or(0, |route| route.candidates_in_reach(&self.core, now))
     }
 
     fn counters(&self) -> &Counters {

@@ -24,6 +24,9 @@ const REPEAT_MAX: Duration = Duration::from_millis(320);
 /// … and after so many the digest in the periodic reply has to heal it.
 const ATTEMPTS_MAX: u32 = 12;
 
+/// A reply that shows a new way back goes out within this.
+const REPLY_WITHIN: Duration = Duration::from_millis(20);
+
 /// A new client is announced after this, so that a burst of new ones needs one announcement.
 const GATHER_FOR: Duration = Duration::from_millis(50);
 
@@ -100,6 +103,13 @@ impl Registration {
         self.epoch = self.epoch.saturating_add(1);
         self.announce(now);
         self.reply_at = now + core.random.jitter(reply_every, 25);
+    }
+
+    /// The way back to us has moved somewhere: a reply shows the new one. Many behind the same relay have
+    /// to, and must not all speak at once.
+    pub(crate) fn reply_soon(&mut self, core: &mut Core, now: Timestamp) {
+        let soon = now + core.random.up_to(REPLY_WITHIN);
+        self.reply_at = self.reply_at.min(soon);
     }
 
     /// No longer attached.

@@ -7,6 +7,7 @@ use node_lib::control::downstream::{path_lifetime, reply_every};
 use node_lib::control::event::Cause;
 use node_lib::control::feasibility::Feasibility;
 use node_lib::control::node::Replies;
+use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::{Mac, NodeId, Order, Timestamp};
 
@@ -59,14 +60,20 @@ pub(crate) struct Route {
     asked: u32,
     ask_at: Timestamp,
     changed_at: Timestamp,
+    /// When the last parent was lost.
+    lost_at: Timestamp,
     /// Why the last parent was lost, until it is reported.
     loss: Option<Loss>,
     /// The order we last relayed, or left to others to relay.
     relayed: Option<Order>,
     relay_at: Option<Timestamp>,
     crowd: Crowd,
+    /// Our own data goes to this RSU.
+    is_ours: bool,
     /// When we last said that we have a way; `None` also after a withdrawal.
     advertised_at: Option<Timestamp>,
+    /// When the candidates are next compared with the parent.
+    consider_at: Timestamp,
     /// A better candidate that becomes feasible with the next heartbeat, if its copy comes before
     /// we relay the parent's.
     preferred: Option<(Mac, Cause)>,
@@ -95,11 +102,14 @@ impl Route {
             asked: 0,
             ask_at: now,
             changed_at: now,
+            lost_at: now,
             loss: None,
             relayed: None,
             relay_at: None,
             crowd: Crowd::new(),
+            is_ours: false,
             advertised_at: None,
+            consider_at: now,
             preferred: None,
             child_at: None,
             withdrawals_left: 0,
@@ -136,6 +146,17 @@ impl Route {
         Some(self.judge(core, now).rank(candidate))
     }
 
+    /// The parent, or else the neighbour most likely to become it.
+    pub(crate) fn best_known(&self, core: &Core, now: Timestamp) -> Option<Mac> {
+        self.parent.or_else(|| self.ready(core, now).first().copied())
+    }
+
+    /// Of the way through [`Route::best_known`].
+    pub(crate) fn likely_cost(&self, core: &Core, now: Timestamp) -> Cost {
+        let best = self.best_known(core, now).and_then(|mac| self.candidates.get(mac));
+        best.map_or(Cost(u16::MAX), |best| self.judge(core, now).rank(best).cost)
+    }
+
     pub(crate) fn changed_at(&self) -> Timestamp {
         self.changed_at
     }
@@ -163,14 +184,14 @@ impl Route {
         interval: Duration,
     ) {
         let known = self.candidates.get(from).map(|c| c.advert);
-        if !self.candidates.hear(now, from, id, advert) {
-            return;
-        }
         let order = advert.distance.order;
         if order > self.newest {
             self.newest = order;
             self.newest_at = now;
             self.interval = interval;
+        }
+        if !self.candidates.hear(now, from, id, advert, self.parent) {
+            return;
         }
         if self.parent == Some(from) {
             self.evidence = now;
@@ -181,13 +202,36 @@ impl Route {
         }
     }
 
+    /// Whether what this neighbour just said can change anything before the next deadline. In a crowd
+    /// most of what is heard cannot, and need not be thought about.
+    pub(crate) fn is_moved_by(&self, core: &Core, now: Timestamp, from: Mac) -> bool {
+        match self.parent_candidate() {
+            Some(parent) => {
+                parent.mac == from
+                    || parent.leaving
+                    || self.preferred.is_some_and(|(mac, _)| mac == from)
+            }
+            None => core.hops.is_none() || self.judge(core, now).is_proven(from),
+        }
+    }
+
     /// A neighbour relayed a heartbeat, or the RSU sent one: who else speaks, and who lacks candidates.
-    pub(crate) fn note_heartbeat(&mut self, core: &mut Core, now: Timestamp, heard: &Heartbeat) {
+    pub(crate) fn note_heartbeat(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        from: Mac,
+        heard: &Heartbeat,
+    ) {
         self.obus = heard.obus;
+        if let Some(candidate) = self.candidates.get_mut(from) {
+            candidate.relays = heard.relays;
+        }
         let Some(hops) = self.hops() else { return };
-        if heard.hops > 0 && heard.hops <= hops {
+        if heard.hops > 0 && heard.hops <= hops.saturating_add(1) {
             self.crowd.hear_equal(heard.order);
-        } else if heard.few_candidates && heard.hops > hops {
+        }
+        if heard.few_candidates && heard.hops >= hops {
             self.crowd.hear_need(now, &mut core.random);
         }
     }
@@ -195,6 +239,16 @@ impl Route {
     /// Ours to the RSU.
     fn hops(&self) -> Option<u8> {
         self.parent_candidate().map(|parent| parent.advert.distance.hops.saturating_add(1))
+    }
+
+    /// Others speak for us: we relay nothing.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.crowd.is_silent()
+    }
+
+    /// A neighbour has a way, and all that keeps us from using it is that we are still quiet.
+    pub(crate) fn waits_out_quiet(&self, core: &Core, now: Timestamp) -> bool {
+        self.is_quiet(core, now) && self.best_known(core, now).is_some()
     }
 
     /// Time between two of our replies to this RSU.
@@ -282,6 +336,7 @@ impl Route {
 
     fn lose_parent(&mut self, now: Timestamp, cause: Cause) {
         self.parent = None;
+        self.lost_at = now;
         self.relay_at = None;
         self.loss = Some(Loss { cause, silence: now.since(self.evidence) });
     }
@@ -310,6 +365,7 @@ impl Route {
         is_ours: bool,
         out: &mut Replies,
     ) {
+        self.is_ours = is_ours;
         self.candidates.expire(now, self.interval * CANDIDATE_INTERVALS);
         self.check_parent(core, now, is_ours, out);
         self.leave_a_leaving_parent(core, now);
@@ -317,10 +373,15 @@ impl Route {
             self.adopt_best(core, now);
         }
         if self.parent.is_none() {
-            self.look_for_proof(core, now, out);
-            self.withdraw_if_advertised(now);
+            if is_ours || core.hops.is_none() {
+                self.look_for_proof(core, now, out);
+            }
+            self.withdraw_if_advertised(core, now);
         } else {
-            self.consider_better(core, now);
+            if now >= self.consider_at || self.preferred.is_some() {
+                self.consider_at = now + timing::consider_every(self.interval);
+                self.consider_better(core, now);
+            }
             self.prove_preferred(core, now, out);
             self.plan_relay(core, now);
         }
@@ -342,6 +403,12 @@ impl Route {
             next = next.min(self.withdraw_at);
         }
         if self.parent.is_none() {
+            if self.advertised_at.is_some() {
+                next = next.min(self.lost_at + timing::WITHDRAW_AFTER);
+            }
+            if !is_ours && core.hops.is_some() {
+                return next;
+            }
             // A question may be due and wait for the rate limit.
             let soonest = now + timing::ask_every(self.interval);
             let proof_at = self.next_proof_at(core, now);

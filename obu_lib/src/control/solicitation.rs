@@ -10,6 +10,10 @@ use node_lib::{NodeId, Timestamp};
 
 use super::core::Core;
 
+/// The first question waits a random time up to this: when a relay is lost, many lose their way at
+/// once, and what one is answered the others hear.
+const ASK_WITHIN: Duration = Duration::from_millis(5);
+
 /// The first questions follow each other this fast: a vehicle that starts beside an RSU must not
 /// wait …
 const FAST_EVERY: Duration = Duration::from_millis(25);
@@ -27,6 +31,9 @@ const NONCES_MAX: usize = 4;
 
 /// Answers wait a random time from 1 ms up to this …
 const ANSWER_WITHIN: Duration = Duration::from_millis(6);
+
+/// … and those of nodes that are silent in a crowd, and so not needed as upstream, this much longer …
+const SILENT_WAIT: Duration = Duration::from_millis(8);
 
 /// … and are not sent when so many others answered before.
 const ANSWERS_ENOUGH: u32 = 2;
@@ -55,7 +62,7 @@ impl Solicitation {
     /// We have no way (any more): ask soon and often.
     pub(crate) fn begin(&mut self, core: &mut Core, now: Timestamp) {
         self.asked = 0;
-        self.ask_at = now + core.random.up_to(Duration::from_millis(2));
+        self.ask_at = now + core.random.up_to(ASK_WITHIN);
     }
 
     /// The nonce of the question to ask now, if one is due.
@@ -90,12 +97,14 @@ impl Solicitation {
         now: Timestamp,
         asker: NodeId,
         nonce: u32,
+        is_silent: bool,
     ) {
         if self.waiting.len() >= WAITING_MAX || self.waiting.iter().any(|w| w.asker == asker) {
             core.counters.drop_rate_limit += 1;
             return;
         }
-        let at = now + Duration::from_millis(1) + core.random.up_to(ANSWER_WITHIN);
+        let wait = if is_silent { SILENT_WAIT } else { Duration::from_millis(1) };
+        let at = now + wait + core.random.up_to(ANSWER_WITHIN);
         self.waiting.push(Waiting { asker, nonce, at, others: 0 });
     }
 

@@ -31,9 +31,10 @@ impl Watch {
     }
 
     /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy
-    /// radio would do little else. Asked after 2.25 I, every I/8, six times; dead after 3 I.
+    /// radio would do little else, and a relay may bring only every second one. Asked after 2.4 I,
+    /// every I/10, six times; dead after 3 I.
     pub(crate) fn loose(interval: Duration) -> Self {
-        Self { late_after: interval * 9 / 4, ask_every: interval / 8, dead_after: interval * 3 }
+        Self { late_after: interval * 12 / 5, ask_every: interval / 10, dead_after: interval * 3 }
     }
 }
 
@@ -73,11 +74,19 @@ pub(crate) fn probe_every(interval: Duration, obus: u16, targets: usize) -> Dura
     (interval * 10 / targets).max(interval * u32::from(obus) / 3)
 }
 
-/// Whoever named us as its upstream, or sent a reply through us, within two and a half times the
-/// time between replies sends through us.
+/// Whoever named us as its upstream, or sent a reply through us, within one and a half times the
+/// time between replies sends through us. Replies come up to a quarter later than that time.
 pub(crate) fn child_for(interval: Duration, obus: u16) -> Duration {
-    reply_every(interval, obus) * 5 / 2
+    reply_every(interval, obus) * 3 / 2
 }
+
+/// Candidates are compared with the upstream this often: twice per heartbeat, I/2.
+pub(crate) fn consider_every(interval: Duration) -> Duration {
+    interval / 2
+}
+
+/// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
+pub(crate) const CROWD: u16 = 32;
 
 /// Relays wait a random time up to this, so that neighbours do not all speak at once.
 pub(crate) const RELAY_DELAY_MAX: Duration = Duration::from_millis(4);
@@ -97,6 +106,10 @@ pub(crate) const SETTLE_FOR: Duration = Duration::from_secs(3);
 /// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it.
 /// Far longer than any route or frame lives, so nothing old can come back afterwards.
 pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(10);
+
+/// A relay that lost its upstream looks for another for so long before it withdraws its route: time for
+/// a question and an answer, twice.
+pub(crate) const WITHDRAW_AFTER: Duration = Duration::from_millis(20);
 
 /// Withdrawals and goodbyes are said this often, because nobody acknowledges them …
 pub(crate) const SAID_TIMES: u8 = 3;

@@ -134,6 +134,7 @@ impl Talk {
                 path: PathTag(path),
                 obus: 1,
                 few_candidates: false,
+                relays: false,
             }
             .into(),
             Heard::Answer { nonce, seq, hops } => answer(from, US, nonce, seq, hops).into(),
@@ -294,6 +295,10 @@ impl Talk {
 
     pub(crate) fn announcements(&self) -> usize {
         self.each(|_, control| matches!(control, Control::Announcement(_)).then_some(())).len()
+    }
+
+    pub(crate) fn replies(&self) -> usize {
+        self.each(|_, control| matches!(control, Control::HeartbeatReply(_)).then_some(())).len()
     }
 
     pub(crate) fn answers(&self) -> usize {

@@ -206,6 +206,7 @@ impl Rsu {
             path: PathTag::DIRECT,
             obus: self.obus.count(),
             few_candidates: false,
+            relays: true,
         };
         self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);
     }

@@ -6,7 +6,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x11`                                                              |
-//! |      1 |     1 | flags       | bit 0 few candidates: the sender would like others to relay more    |
+//! |      1 |     1 | flags       | bit 0 few candidates; bit 1 relays: others route through the sender |
 //! |      2 |     2 | length      | 50                                                                  |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
@@ -50,7 +50,7 @@
 //! `held_100us` is what the RSU subtracts to see the round trip of the path.
 
 use crate::mac::NodeId;
-use crate::messages::prefix::{FEW_CANDIDATES, GOODBYE, STANDBY, length};
+use crate::messages::prefix::{FEW_CANDIDATES, GOODBYE, RELAYS, STANDBY, length};
 use crate::messages::{Cost, Kind, ParseError, PathTag};
 use crate::order::{Boot, Order, Seq};
 
@@ -129,6 +129,8 @@ pub struct Heartbeat {
     pub obus: u16,
     /// The sender knows fewer candidates than it would like.
     pub few_candidates: bool,
+    /// Others route through the sender to this RSU.
+    pub relays: bool,
 }
 
 impl Heartbeat {
@@ -136,7 +138,9 @@ impl Heartbeat {
     fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::Heartbeat.first_byte(),
-            flags: [if self.few_candidates { FEW_CANDIDATES } else { 0 }],
+            flags: [
+                (u8::from(self.few_candidates) * FEW_CANDIDATES) | (u8::from(self.relays) * RELAYS)
+            ],
             length: length(LEN),
             rsu: self.rsu.0,
             boot: self.order.boot.0.to_be_bytes(),
@@ -196,6 +200,7 @@ impl TryFrom<&[u8]> for Heartbeat {
             path: PathTag(u32::from_be_bytes(path)),
             obus: u16::from_be_bytes(obus),
             few_candidates: flags & FEW_CANDIDATES != 0,
+            relays: flags & RELAYS != 0,
         })
     }
 }
@@ -319,6 +324,7 @@ mod tests {
             path: PathTag(7),
             obus: 9,
             few_candidates: true,
+            relays: false,
         }
     }
 

@@ -30,7 +30,10 @@ impl Obu {
         let mut cause = Cause::First;
         let chosen = match (stays, best) {
             (None, best) => best.map(|(_, rsu)| rsu),
-            (Some((rsu, _)), None) => Some(rsu),
+            (Some((rsu, _)), None) => {
+                self.better_rsu = None;
+                Some(rsu)
+            }
             (Some((rsu, ours)), Some((theirs, other))) => {
                 let is_better = !theirs.is_late
                     && is_better(theirs.cost.saturating_add(RSU_CHANGE_COST), ours.cost);
@@ -73,7 +76,6 @@ impl Obu {
     fn attach(&mut self, now: Timestamp, to: Option<Attached>, loss: Option<Loss>, cause: Cause) {
         let from = self.reported;
         self.attached = to;
-        self.core.has_way = to.is_some();
         let attachment = self.attachment();
         self.reported = attachment;
         self.better_rsu = None;
@@ -111,10 +113,10 @@ impl Obu {
         targets.extend(route.ready(&self.core, now).into_iter().map(|mac| (mac, attached.rsu)));
         let others = self.routes.iter().filter(|(rsu, _)| **rsu != attached.rsu);
         let mut others: Vec<_> =
-            others.filter_map(|(rsu, route)| Some((route.rank(&self.core, now)?, *rsu))).collect();
+            others.map(|(rsu, route)| (route.likely_cost(&self.core, now), *rsu)).collect();
         others.sort_unstable();
         for (_, rsu) in others.into_iter().take(OTHER_RSUS_READY) {
-            let best = self.routes.get(&rsu).and_then(Route::parent);
+            let best = self.routes.get(&rsu).and_then(|route| route.best_known(&self.core, now));
             if let Some(mac) = best.filter(|mac| targets.iter().all(|(known, _)| known != mac)) {
                 targets.push((mac, rsu));
             }

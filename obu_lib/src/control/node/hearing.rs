@@ -26,9 +26,16 @@ const LIFETIME_UNKNOWN: Duration = Duration::from_secs(5);
 const ROUTES_MAX: usize = 64;
 
 impl Obu {
-    pub(super) fn hear_heartbeat(&mut self, now: Timestamp, from: Mac, heartbeat: &Heartbeat) {
+    /// Returns whether something must be done about it now.
+    pub(super) fn hear_heartbeat(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        heartbeat: &Heartbeat,
+    ) -> bool {
+        let restarts = self.restarts_heard;
         let Some(us) = self.hear(now, from, heartbeat.sender, heartbeat.sender_boot) else {
-            return;
+            return false;
         };
         if let Some(neighbour) = self.core.neighbours.get_mut(from) {
             neighbour.note_hello(heartbeat.hello);
@@ -52,8 +59,11 @@ impl Obu {
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
         if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
-            route.note_heartbeat(&mut self.core, now, heartbeat);
+            route.note_heartbeat(&mut self.core, now, from, heartbeat);
         }
+        let route = self.routes.get(&heartbeat.rsu);
+        restarts != self.restarts_heard
+            || route.is_some_and(|route| route.is_moved_by(&self.core, now, from))
     }
 
     /// A control frame of `id` came. `None` if it must be ignored; else who we are.
@@ -71,6 +81,7 @@ impl Obu {
         match heard {
             Heard::Stale => return None,
             Heard::Restarted => {
+                self.restarts_heard += 1;
                 for route in self.routes.values_mut() {
                     route.drop_candidate(now, from, Cause::Restarted);
                 }
@@ -97,9 +108,6 @@ impl Obu {
             self.routes.insert(rsu, Route::new(rsu, interval, now));
         }
         let Some(route) = self.routes.get_mut(&rsu) else { return };
-        if advert.via == self.core.radio.id {
-            route.note_child(now);
-        }
         let boot_before = route.newest().boot;
         route.hear(now, from, id, advert, interval);
         let has_restarted = boot_before != Boot(0) && route.newest().boot > boot_before;
@@ -107,10 +115,12 @@ impl Obu {
         if attached.upstream == from {
             self.registration.note_heartbeat(now, advert.distance.order.seq);
         }
-        // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back
-        // to us leads to the old one.
-        if has_restarted || route.take_path_changed() {
+        // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back to
+        // us leads to the old one until we reply.
+        if has_restarted {
             self.registration.announce(now);
+        } else if route.take_path_changed() {
+            self.registration.reply_soon(&mut self.core, now);
         }
     }
 
@@ -144,7 +154,10 @@ impl Obu {
         }
         if was_for_all {
             if self.attached.is_some() && !self.core.is_leaving {
-                self.solicitation.hear_question(&mut self.core, now, probe.sender, probe.nonce);
+                let route = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
+                let is_silent = route.is_some_and(Route::is_silent);
+                let (asker, nonce) = (probe.sender, probe.nonce);
+                self.solicitation.hear_question(&mut self.core, now, asker, nonce, is_silent);
             }
             return;
         }

@@ -13,12 +13,21 @@ use std::time::Duration;
 use node_lib::control::random::Random;
 use node_lib::{Order, Timestamp};
 
-/// With fewer speakers in earshot some of the silent ones start to speak: three candidates for
-/// everybody, and one that may just be leaving.
-const SPEAKERS_MIN: u32 = 4;
+/// How many shall speak: with fewer in earshot some of the silent ones start to, with more some of those
+/// that speak fall silent. Between the two nothing changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Speakers {
+    least: u32,
+    most: u32,
+}
 
-/// With more, some of those that speak fall silent. Between the two nothing changes.
-const SPEAKERS_MAX: u32 = 7;
+impl Speakers {
+    /// Of the RSU we are attached to: three candidates for everybody.
+    pub(super) const OURS: Self = Self { least: 3, most: 5 };
+
+    /// Of another: enough to know that it is there.
+    pub(super) const OTHER: Self = Self { least: 2, most: 3 };
+}
 
 /// Of those that could, one in four starts to speak at a time when nobody does, in proportion fewer
 /// when some do: all at once would be the crowd again.
@@ -81,17 +90,23 @@ impl Crowd {
         }
     }
 
+    /// Others speak for us.
+    pub(super) fn is_silent(&self) -> bool {
+        !self.is_speaker
+    }
+
     /// Whether to relay this heartbeat. `is_needed`: others route through us.
     pub(super) fn speaks(
         &mut self,
         now: Timestamp,
         order: Order,
         is_needed: bool,
+        speakers: Speakers,
         random: &mut Random,
     ) -> bool {
         self.turn_to(order);
         let helps = self.helps_until.is_some_and(|until| now < until);
-        let (least, most) = (SPEAKERS_MIN * UNIT, SPEAKERS_MAX * UNIT);
+        let (least, most) = (speakers.least * UNIT, speakers.most * UNIT);
         if is_needed || helps {
             self.is_speaker = true;
         } else if self.is_speaker {
@@ -118,7 +133,7 @@ mod tests {
             let order = Order::new(1, beat);
             let now = Timestamp::from_millis(u64::from(beat) * 100);
             let speakers: Vec<usize> = (0..nodes)
-                .filter(|n| crowd[*n].speaks(now, order, *n < needed, &mut random))
+                .filter(|n| crowd[*n].speaks(now, order, *n < needed, Speakers::OURS, &mut random))
                 .collect();
             for speaker in &speakers {
                 for (n, node) in crowd.iter_mut().enumerate() {
@@ -165,10 +180,10 @@ mod tests {
         crowd.average = 20 * UNIT;
         crowd.is_speaker = false;
         let order = |n| Order::new(1, n);
-        assert!(!crowd.speaks(now, order(1), false, &mut random));
+        assert!(!crowd.speaks(now, order(1), false, Speakers::OURS, &mut random));
         for _ in 0..100 {
             crowd.hear_need(now, &mut random);
         }
-        assert!(crowd.speaks(now, order(2), false, &mut random));
+        assert!(crowd.speaks(now, order(2), false, Speakers::OURS, &mut random));
     }
 }

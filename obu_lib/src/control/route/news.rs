@@ -6,11 +6,17 @@ use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::AnsweredRoute;
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
-use node_lib::{Mac, Timestamp};
+use node_lib::{Mac, Order, Timestamp};
 
 use super::super::core::Core;
 use super::super::timing;
+use super::crowd::Speakers;
 use super::{CANDIDATE_INTERVALS, Route};
+
+/// An RSU this much further away than ours is no alternative to anybody who hears us: its news is left
+/// to others until we lose ours.
+const DETOUR_MAX: u8 = 2;
+
 impl Route {
     /// News from the parent is relayed once, after a short random wait.
     pub(super) fn plan_relay(&mut self, core: &mut Core, now: Timestamp) {
@@ -20,8 +26,24 @@ impl Route {
         if !is_news || !may_relay || self.relay_at.is_some() {
             return;
         }
+        let order = advert.distance.order;
+        if core.policy.suppression && self.leaves_out(now, order) {
+            self.relayed = Some(order);
+            core.counters.heartbeat_left += 1;
+            return;
+        }
         let is_needed = !core.policy.suppression || self.has_children(now);
-        if !self.crowd.speaks(now, advert.distance.order, is_needed, &mut core.random) {
+        let hops = advert.distance.hops.saturating_add(1);
+        let is_near = core.hops.is_none_or(|ours| hops <= ours.saturating_add(DETOUR_MAX));
+        if !is_needed && !is_near
+            || !self.crowd.speaks(
+                now,
+                advert.distance.order,
+                is_needed,
+                if self.is_ours { Speakers::OURS } else { Speakers::OTHER },
+                &mut core.random,
+            )
+        {
             self.relayed = Some(advert.distance.order);
             core.counters.heartbeat_left += 1;
             return;
@@ -38,6 +60,12 @@ impl Route {
             core.random.up_to(longest)
         };
         self.relay_at = Some(now + wait);
+    }
+
+    /// In a crowd a relay through which nothing goes brings every second heartbeat: the same ones as all
+    /// others, or none would get far.
+    fn leaves_out(&self, now: Timestamp, order: Order) -> bool {
+        self.obus >= timing::CROWD && order.seq.0 % 2 == 1 && self.is_idle(now)
     }
 
     pub(super) fn relay_if_due(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {
@@ -61,7 +89,8 @@ impl Route {
             via: route.via,
             path: route.path,
             obus: self.obus,
-            few_candidates: self.has_few_candidates(core, now),
+            few_candidates: self.is_ours && self.has_few_candidates(core, now),
+            relays: self.has_children(now),
         };
         core.radio.control(Mac::BROADCAST, heartbeat, out, &mut core.counters);
     }
@@ -90,7 +119,12 @@ impl Route {
     }
 
     /// Others may still send through us: they must hear that there is no way any more.
-    pub(super) fn withdraw_if_advertised(&mut self, now: Timestamp) {
+    pub(super) fn withdraw_if_advertised(&mut self, core: &Core, now: Timestamp) {
+        // A neighbour may be about to prove itself: those behind us need not notice anything.
+        let is_early = now.since(self.lost_at) < timing::WITHDRAW_AFTER;
+        if is_early && self.next_proof_at(core, now).is_some() {
+            return;
+        }
         // Later than that nobody counts on what we said.
         let is_believed = |at| now.since(at) <= self.interval * CANDIDATE_INTERVALS;
         if self.advertised_at.take().is_some_and(is_believed) {

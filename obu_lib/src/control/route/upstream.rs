@@ -61,10 +61,14 @@ impl Route {
         self.ask_at = now + watch.ask_every;
     }
 
+    /// Nothing goes through the parent.
+    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+        self.active_at.is_none_or(|at| now.since(at) >= timing::IDLE_AFTER)
+    }
+
     /// How closely the parent is watched.
     pub(super) fn watch(&self, now: Timestamp) -> Watch {
-        let is_idle = self.active_at.is_none_or(|at| now.since(at) >= timing::IDLE_AFTER);
-        if is_idle { Watch::loose(self.interval) } else { Watch::close(self.interval) }
+        if self.is_idle(now) { Watch::loose(self.interval) } else { Watch::close(self.interval) }
     }
 
     /// The last moment we had no reason to doubt the parent.
@@ -84,9 +88,19 @@ impl Route {
 
     /// Fewer neighbours than we want to keep ready could be upstream with the next heartbeat.
     pub(super) fn has_few_candidates(&self, core: &Core, now: Timestamp) -> bool {
+        self.candidates_in_reach(core, now) < core.cached_candidates
+    }
+
+    /// Neighbours no further away than we are that could be upstream with the next heartbeat, the parent
+    /// among them.
+    pub(crate) fn candidates_in_reach(&self, core: &Core, now: Timestamp) -> usize {
         let judge = self.judge(core, now);
-        let could_be = |c: &&Candidate| judge.is_eligible_next(c, self.newest);
-        self.candidates.iter().filter(could_be).count() < core.cached_candidates
+        // Whoever is further away than we are may well be behind us.
+        let ours = self.hops().unwrap_or(u8::MAX);
+        let could_be = |c: &&Candidate| {
+            c.advert.distance.hops <= ours && judge.is_eligible_next(c, self.newest)
+        };
+        self.candidates.iter().filter(could_be).count()
     }
 
     /// The best candidates beside the parent, at most `cached_candidates`.
@@ -184,7 +198,7 @@ impl Route {
     /// up to once per interval while there is no way at all, or ten intervals.
     fn proof_due_at(&self, core: &Core, mac: Mac) -> Option<Timestamp> {
         let neighbour = core.neighbours.get(mac)?;
-        let longest = if core.has_way { self.interval * 10 } else { self.interval };
+        let longest = if core.hops.is_some() { self.interval * 10 } else { self.interval };
         let wait = timing::ask_every(self.interval) * (1 << neighbour.unanswered.min(8));
         Some(neighbour.probed? + wait.min(longest))
     }
