@@ -70,6 +70,32 @@ fn two_saturating_senders_share_the_channel() {
     assert_eq!(lost.map(|(_, node)| node), Some(NodeIndex(0)));
 }
 
+/// Thirty who all hear each other, together a third of what the channel carries: acknowledged frames
+/// all arrive, and soon; of broadcasts a few meet another that began in the same slot.
+#[test]
+fn a_cell_that_is_not_full_loses_next_to_nothing() {
+    let places: Vec<f64> = (0..30).map(|n| f64::from(n) * 5.0).collect();
+    let mut cell = Cell::new(12, csma(300.0, 0.0), &places);
+    let start = |n: usize| Timestamp::from_micros(n as u64 * 1009);
+    let flows: Vec<_> = (0..30)
+        .map(|n| cell.unicast(n, (n + 7) % 30, start(n), us(35_003 + 97 * n as u64), 100))
+        .collect();
+    cell.world.run_until(at(5000)).unwrap();
+    let mut waits = Vec::new();
+    for (n, &flow) in flows.iter().enumerate() {
+        let log = cell.log(flow);
+        let client = cell.clients[(n + 7) % 30];
+        assert_eq!(log.received(client), 100, "{n}");
+        let wait = |(number, sent)| log.received_at(client, number).unwrap() - sent;
+        waits.extend((0..).zip(log.sent().iter().copied()).map(wait));
+    }
+    let busy = cell.world.airtime().seconds[1].mean.busy;
+    assert!((0.18..0.32).contains(&busy), "{busy}");
+    waits.sort_unstable();
+    assert!(waits[waits.len() * 9 / 10] < ms(2), "{:?}", waits[waits.len() * 9 / 10]);
+    assert!(waits[waits.len() - 1] < ms(20), "{:?}", waits[waits.len() - 1]);
+}
+
 /// 0 and 2 hear 1 and not each other: what both send at once is lost at 1. Brought within earshot,
 /// they take turns.
 #[test]

@@ -97,7 +97,10 @@ struct Station {
     /// Everything that arrives, in attowatts.
     energy: u64,
     lock: Option<Lock>,
+    /// In the future while an acknowledgement is expected: its time is kept free by the duration
+    /// field of the frame (NAV), or by EIFS where that could not be read.
     idle_since: Timestamp,
+    reserved_until: Timestamp,
     busy_since: Timestamp,
     /// The countdown after the last frame ends.
     not_before: Timestamp,
@@ -359,11 +362,19 @@ impl Medium {
         let OnAir { from, what, reached } = self.on_air.get_mut(air)?.take()?;
         self.free.push(air);
         let (mut heard, mut missed) = (Vec::new(), Vec::new());
+        let wants_ack = match &what {
+            Sent::Frame(flight) => self.csma.retries > 0 && !flight.to.is_group(),
+            Sent::Ack { .. } => false,
+        };
+        let ack_ends = now + SIFS + self.csma.rate.airtime_of_ack();
         for &(node, power) in &reached {
             let is_strong = power as f64 >= self.limits.weakest;
             let mut is_heard = false;
             self.change(now, node as usize, |station| {
                 station.energy -= power;
+                if wants_ack {
+                    station.reserved_until = ack_ends;
+                }
                 if let Some(lock) = station.lock
                     && lock.air == air
                 {
@@ -387,7 +398,6 @@ impl Medium {
                 return None;
             }
         };
-        let wants_ack = self.csma.retries > 0 && !flight.to.is_group();
         let mut is_repeat = false;
         if let Some(station) = self.stations.get_mut(from)
             && station.phase == Phase::Sending
@@ -395,8 +405,7 @@ impl Medium {
             station.turn += 1;
             if wants_ack {
                 station.phase = Phase::Awaiting;
-                let until = now + SIFS + self.csma.rate.airtime_of_ack() + SLOT;
-                self.plans.push((until, Step::GiveUp { node: from, turn: station.turn }));
+                self.plans.push((ack_ends + SLOT, Step::GiveUp { node: from, turn: station.turn }));
                 is_repeat = station.active_head().is_some_and(|head| head.was_heard);
             } else {
                 self.done(now, from);
@@ -521,7 +530,7 @@ impl Medium {
             }
             (true, false) => {
                 station.tenure.add_busy(now.since(station.busy_since));
-                station.idle_since = now;
+                station.idle_since = now.max(station.reserved_until);
                 self.consider(now, node);
             }
             _ => {}

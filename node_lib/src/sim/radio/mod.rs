@@ -25,8 +25,8 @@
 //! | [`airtime`] | how long that takes |
 //! | [`occupancy`] | how full the channel is |
 //!
-//! Not modelled: buildings, Doppler, adjacent channels, the virtual carrier sense of RTS/CTS, EIFS,
-//! rate adaptation, and the time light takes. A frame is received if its power is above noise and
+//! Not modelled: buildings, Doppler, adjacent channels, RTS/CTS, rate adaptation, and the time light
+//! takes. A frame is received if its power is above noise and
 //! interference by a fixed ratio, over its whole length.
 
 pub mod access;
