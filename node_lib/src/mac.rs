@@ -3,11 +3,12 @@
 //! Both are six bytes. They are separate types because a node keeps its id when its MAC changes
 //! (pseudonym rotation, a replaced radio).
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
 /// An Ethernet MAC address (IEEE 802, six bytes).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
@@ -37,7 +38,7 @@ impl Mac {
 }
 
 /// Identity of a node. By default the MAC of its radio, but a field of its own on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct NodeId(pub [u8; 6]);
 
 impl NodeId {
@@ -50,6 +51,37 @@ impl NodeId {
 impl From<Mac> for NodeId {
     fn from(mac: Mac) -> Self {
         Self(mac.0)
+    }
+}
+
+/// The six bytes as one number. Compared as such they sort as the bytes do, several times faster:
+/// maps keyed by addresses are searched for every frame.
+const fn number(bytes: [u8; 6]) -> u64 {
+    let [a, b, c, d, e, f] = bytes;
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+impl Ord for Mac {
+    fn cmp(&self, other: &Self) -> Ordering {
+        number(self.0).cmp(&number(other.0))
+    }
+}
+
+impl PartialOrd for Mac {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for NodeId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        number(self.0).cmp(&number(other.0))
+    }
+}
+
+impl PartialOrd for NodeId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -114,6 +146,17 @@ mod tests {
         let mac: Mac = "02:00:5e:10:0a:ff".parse().unwrap();
         assert_eq!(mac, Mac([0x02, 0x00, 0x5e, 0x10, 0x0a, 0xff]));
         assert_eq!(mac.to_string(), "02:00:5e:10:0a:ff");
+    }
+
+    #[test]
+    fn addresses_sort_as_their_bytes_do() {
+        let some = [[0; 6], [0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0], [1, 0, 0, 0, 0, 0], [0xff; 6]];
+        for a in some {
+            for b in some {
+                assert_eq!(Mac(a).cmp(&Mac(b)), a.cmp(&b));
+                assert_eq!(NodeId(a).partial_cmp(&NodeId(b)), a.partial_cmp(&b));
+            }
+        }
     }
 
     #[test]

@@ -43,6 +43,12 @@ impl Luck {
         ((self.next_u64() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
+    /// A number below `bound`; 0 if `bound` is 0.
+    pub(super) fn below(&mut self, bound: u32) -> u32 {
+        let product = u64::from(bound) * (self.next_u64() >> 32);
+        u32::try_from(product >> 32).unwrap_or(0)
+    }
+
     /// True with this probability. Draws nothing when the answer is certain.
     pub(super) fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && (probability >= 1.0 || self.unit() < probability)

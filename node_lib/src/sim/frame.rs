@@ -103,6 +103,9 @@ pub struct Packet {
 /// Bytes of the data header.
 const DATA_HEADER_LEN: usize = 22;
 
+/// Where the client's frame begins in a whole Ethernet frame.
+pub(super) const INNER: usize = 14 + DATA_HEADER_LEN;
+
 impl Packet {
     /// The packet in a whole Ethernet frame, and how many hops it may still go.
     pub fn of(frame: &[u8]) -> Option<(Self, u8)> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::mac::Mac;
-use crate::sim::index::{ClientIndex, FlowIndex};
+use crate::sim::index::{ClientIndex, FlowIndex, NodeIndex};
 use crate::time::Timestamp;
 
 /// Who a flow is for.
@@ -111,6 +111,19 @@ impl Numbered {
 pub struct FlowLog {
     sent: Vec<Timestamp>,
     received: BTreeMap<ClientIndex, Vec<Option<Timestamp>>>,
+    lost_on_air: BTreeMap<u32, AirLoss>,
+    lost_in_queue: BTreeMap<u32, (Timestamp, NodeIndex)>,
+}
+
+/// Where the radio lost a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AirLoss {
+    /// When the radio was done with it.
+    pub time: Timestamp,
+    /// Who sent it.
+    pub from: NodeIndex,
+    /// To whom; `None` if nobody has the address it was sent to.
+    pub to: Option<NodeIndex>,
 }
 
 impl FlowLog {
@@ -127,6 +140,26 @@ impl FlowLog {
         if let Some(time) = times.get_mut(index) {
             time.get_or_insert(now);
         }
+    }
+
+    pub(super) fn note_lost_on_air(&mut self, number: u32, loss: AirLoss) {
+        self.lost_on_air.insert(number, loss);
+    }
+
+    pub(super) fn note_lost_in_queue(&mut self, number: u32, now: Timestamp, node: NodeIndex) {
+        self.lost_in_queue.insert(number, (now, node));
+    }
+
+    /// Where the radio lost frame `number`, if it did: on a unicast hop, after all retries. A frame
+    /// sent two ways may have been lost on one and arrived over the other. Where several hops lost
+    /// it, the last.
+    pub fn lost_on_air(&self, number: u32) -> Option<AirLoss> {
+        self.lost_on_air.get(&number).copied()
+    }
+
+    /// When and where frame `number` found the queue of a radio full.
+    pub fn lost_in_queue(&self, number: u32) -> Option<(Timestamp, NodeIndex)> {
+        self.lost_in_queue.get(&number).copied()
     }
 
     /// When each frame was sent.

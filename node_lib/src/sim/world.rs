@@ -21,7 +21,9 @@ use crate::sim::frame::Flight;
 use crate::sim::index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
 use crate::sim::lan::{Lan, Port};
 use crate::sim::link::Link;
+use crate::sim::link_trace::LinkSteps;
 use crate::sim::mobility::Body;
+use crate::sim::radio::medium::Step;
 use crate::sim::stats::Stats;
 use crate::sim::topology::Graph;
 use crate::sim::trace::Trace;
@@ -131,7 +133,10 @@ enum Home {
 enum Happening {
     Arrive { to: usize, life: u32, flight: Rc<Flight> },
     Land { flight: Rc<Flight> },
+    Step(Step),
     Move,
+    Second,
+    Replay { pair: usize, step: usize },
     Appear { node: usize },
     Disappear { node: usize },
     Wake { node: usize, life: u32 },
@@ -186,6 +191,8 @@ pub struct World {
     bodies: Vec<Body>,
     /// The radio channel between positions, instead of paths.
     ether: Option<Box<Ether>>,
+    /// Links that change as recorded.
+    replays: Vec<LinkSteps>,
     ids: HashMap<NodeId, usize, FixedState>,
     macs: HashMap<Mac, usize, FixedState>,
     /// Starts of RSUs so far.
@@ -233,6 +240,7 @@ impl World {
             paths: Vec::new(),
             bodies: Vec::new(),
             ether: None,
+            replays: Vec::new(),
             ids: HashMap::default(),
             macs: HashMap::default(),
             rsu_starts: 0,

@@ -3,20 +3,62 @@
 //! Set with [`World::set_radio`](crate::sim::World::set_radio); nodes stand where
 //! [`World::place`](crate::sim::World::place) puts them or move as
 //! [`World::follow`](crate::sim::World::follow) says. Powers are in dBm at 5.9 GHz.
+//!
+//! ```
+//! use node_lib::sim::radio::{Access, Csma, Radio};
+//!
+//! // Everyone within 300 m hears everything, and frames take no time.
+//! let simple = Radio::disk(300.0, 0.0);
+//! // Path loss, shadowing and fading as measured in a suburb, and 802.11p on top.
+//! let real = Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::suburb() };
+//! assert_eq!(simple.delivery(299.0), 1.0);
+//! assert!(real.delivery(50.0) > 0.99 && real.delivery(250.0) < 0.8);
+//! ```
+//!
+//! | part | what it decides |
+//! |---|---|
+//! | [`path_loss`] | mean strength by distance |
+//! | [`shadowing`] | how that changes as the ends move |
+//! | [`fading`] | how strong one frame is |
+//! | [`Budget`] | whether it is received |
+//! | [`access`] | when it is sent |
+//! | [`airtime`] | how long that takes |
+//! | [`occupancy`] | how full the channel is |
+//!
+//! Not modelled: buildings, Doppler, adjacent channels, RTS/CTS, rate adaptation, and the time light
+//! takes. A frame is received if its power is above noise and
+//! interference by a fixed ratio, over its whole length.
 
+pub mod access;
+pub mod airtime;
 pub(in crate::sim) mod earshot;
+pub mod fading;
 mod grid;
+pub(in crate::sim) mod medium;
+pub mod occupancy;
 pub mod path_loss;
+pub mod shadowing;
+
+pub use access::{Access, Category, Csma};
+pub use airtime::DataRate;
+pub use fading::Fading;
+pub use occupancy::{Airtime, AirtimeSecond, Occupancy};
+pub use path_loss::PathLoss;
+pub use shadowing::Shadowing;
 
 use std::time::Duration;
 
-use path_loss::PathLoss;
+use fading::Shape;
 
 /// What the channel between any two places does to a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Radio {
     /// Mean strength by distance.
     pub path_loss: PathLoss,
+    /// What stands in the way.
+    pub shadowing: Option<Shadowing>,
+    /// Each frame's own strength.
+    pub fading: Fading,
     /// Powers and thresholds.
     pub budget: Budget,
     /// How a frame gets on the air.
@@ -32,49 +74,75 @@ pub struct Budget {
     pub tx_dbm: f64,
     /// Antenna gain of both ends together, in dBi.
     pub gain_dbi: f64,
-    /// Means below this are neither heard nor in the way.
+    /// Noise of the receiver over 10 MHz, in dBm.
+    pub noise_dbm: f64,
+    /// Weakest frame that can be received, in dBm.
+    pub sensitivity_dbm: f64,
+    /// A frame is received if it is this much stronger than noise and interference, in dB.
+    pub sinr_db: f64,
+    /// A frame this much stronger than everything else is received even if it began later, in dB.
+    pub capture_db: f64,
+    /// From this power on the channel counts as busy, in dBm.
+    pub carrier_sense_dbm: f64,
+    /// Means below this are neither heard nor in the way, in dBm.
     pub floor_dbm: f64,
 }
 
 impl Budget {
-    /// 20 dBm and 3 dB of antennas, the usual 23 dBm of EIRP (half of what ETSI EN 302 571 allows a
-    /// vehicle).
-    pub const VEHICLE: Self = Self { tx_dbm: 20.0, gain_dbi: 3.0, floor_dbm: -99.0 };
-}
-
-/// How a frame gets on the air.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Access {
-    /// At once: frames take no air and cannot collide. For tests of pure logic.
-    Instant {
-        /// Time under way, at least.
-        delay: Duration,
-        /// Added to it per frame, uniformly from zero to this; the same for all who hear it.
-        jitter: Duration,
-    },
-}
-
-impl Access {
-    /// 0.5 to 1 ms under way, as [`Link::CLEAN`](crate::sim::Link::CLEAN).
-    pub const INSTANT: Self =
-        Self::Instant { delay: Duration::from_micros(500), jitter: Duration::from_micros(500) };
+    /// A vehicle's radio at 6 Mbit/s.
+    ///
+    /// * 20 dBm and 3 dB of antennas: the usual 23 dBm of EIRP, 10 dB below the limit of ETSI EN 302 571.
+    /// * Noise −98 dBm: thermal noise of 10 MHz (−104 dBm) and 6 dB of the receiver; also the default
+    ///   of Veins (`sommer/veins examples/veins`).
+    /// * 8 dB for QPSK 1/2: Jiang, Chen and Delgrossi, "Optimal data rate selection for vehicle safety
+    ///   communications", VANET 2008, who need 5 dB for 3 Mbit/s and 15 for 12. So −90 dBm suffice,
+    ///   8 dB better than 802.11-2016 table 17-18 demands, as radios on the market are.
+    /// * Busy from −85 dBm (802.11-2016, 17.3.10.6, start of a frame, 10 MHz).
+    pub const VEHICLE: Self = Self {
+        tx_dbm: 20.0,
+        gain_dbi: 3.0,
+        noise_dbm: -98.0,
+        sensitivity_dbm: -92.0,
+        sinr_db: 8.0,
+        capture_db: 10.0,
+        carrier_sense_dbm: -85.0,
+        floor_dbm: -99.0,
+    };
 }
 
 /// A vehicle at 130 km/h moves 3.6 m meanwhile.
 const UPDATE_EVERY: Duration = Duration::from_millis(100);
 
 impl Radio {
-    /// Everyone within the range hears everything but this share of frames.
+    /// Everyone within the range hears everything but this share of frames; frames take no time.
     pub const fn disk(range_m: f64, loss: f64) -> Self {
+        Self::with_path_loss(PathLoss::Disk { range_m, loss })
+    }
+
+    /// Only path loss decides who hears whom; frames take no time.
+    pub const fn with_path_loss(path_loss: PathLoss) -> Self {
         Self {
-            path_loss: PathLoss::Disk { range_m, loss },
+            path_loss,
+            shadowing: None,
+            fading: Fading::Still,
             budget: Budget::VEHICLE,
             access: Access::INSTANT,
             update_every: UPDATE_EVERY,
         }
     }
 
-    /// Mean strength at this distance, in dBm.
+    /// Dual-slope path loss, shadowing and Nakagami fading as Cheng et al. measured them between
+    /// vehicles in a suburb of Pittsburgh; 802.11p on top.
+    pub fn suburb() -> Self {
+        Self {
+            shadowing: Some(Shadowing::SUBURB),
+            fading: Fading::Nakagami(Shape::suburb()),
+            access: Access::Csma(Csma::DEFAULT),
+            ..Self::with_path_loss(PathLoss::DUAL_SLOPE)
+        }
+    }
+
+    /// Mean strength at this distance without shadowing, in dBm.
     pub fn mean_dbm(&self, distance_m: f64) -> f64 {
         let Budget { tx_dbm, gain_dbi, .. } = self.budget;
         tx_dbm + gain_dbi - self.path_loss.loss_db(distance_m)
@@ -82,17 +150,90 @@ impl Radio {
 
     /// Nobody farther away than this is ever looked at, in metres.
     pub fn reach_m(&self) -> f64 {
-        let Budget { tx_dbm, gain_dbi, floor_dbm } = self.budget;
-        self.path_loss.distance_m(tx_dbm + gain_dbi - floor_dbm)
+        let Budget { tx_dbm, gain_dbi, floor_dbm, .. } = self.budget;
+        let headroom = self.shadowing.map_or(0.0, |shadowing| shadowing.headroom_db());
+        self.path_loss.distance_m(tx_dbm + gain_dbi + headroom - floor_dbm)
     }
 
-    /// Probability that a frame sent over this distance is received, when nobody disturbs it.
+    /// Probability that a frame sent over this distance is received, when nothing stands in the way
+    /// and nobody disturbs it.
     pub fn delivery(&self, distance_m: f64) -> f64 {
+        self.delivery_at(distance_m, self.mean_dbm(distance_m))
+    }
+
+    /// Probability that a frame is received whose mean strength is this, shadowing included, when
+    /// nobody disturbs it.
+    pub fn delivery_at(&self, distance_m: f64, mean_dbm: f64) -> f64 {
         match self.path_loss {
-            PathLoss::Disk { range_m, loss } if distance_m <= range_m => 1.0 - loss,
-            PathLoss::Disk { .. } => 0.0,
-            _ if self.mean_dbm(distance_m) >= self.budget.floor_dbm => 1.0,
-            _ => 0.0,
+            PathLoss::Disk { range_m, .. } if distance_m > range_m => 0.0,
+            PathLoss::Disk { loss, .. } => 1.0 - loss,
+            _ => self.fading.exceeds(distance_m, power(self.weakest_dbm() - mean_dbm)),
+        }
+    }
+
+    /// The weakest frame that is received when nobody disturbs it, in dBm.
+    pub fn weakest_dbm(&self) -> f64 {
+        let Budget { noise_dbm, sensitivity_dbm, sinr_db, .. } = self.budget;
+        match self.path_loss {
+            // The edge of the range, however strong it is there.
+            PathLoss::Disk { range_m, .. } => self.mean_dbm(range_m) - EDGE_DB,
+            _ => sensitivity_dbm.max(noise_dbm + sinr_db),
+        }
+    }
+}
+
+/// Room for rounding at the edge of a disk.
+const EDGE_DB: f64 = 0.01;
+
+/// A ratio of powers from decibels.
+fn power(db: f64) -> f64 {
+    libm::pow(10.0, db / 10.0)
+}
+
+/// Power in attowatts: sums of whole numbers come out the same in any order. −110 dBm is 10⁴ of
+/// them, 33 dBm 2·10¹⁸.
+pub(in crate::sim) fn attowatts(dbm: f64) -> f64 {
+    power(dbm) * ATTOWATTS_PER_MILLIWATT
+}
+
+/// Back again.
+pub(in crate::sim) fn dbm(attowatts: f64) -> f64 {
+    10.0 * libm::log10(attowatts.max(1.0) / ATTOWATTS_PER_MILLIWATT)
+}
+
+const ATTOWATTS_PER_MILLIWATT: f64 = 1e15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_ends_at_its_range() {
+        let radio = Radio::disk(300.0, 0.1);
+        assert_eq!([0.0, 300.0, 300.1].map(|d| radio.delivery(d)), [0.9, 0.9, 0.0]);
+        assert_eq!(radio.reach_m(), 300.0);
+    }
+
+    #[test]
+    fn without_fading_delivery_is_all_or_nothing() {
+        let radio = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+        // −90 dBm are left of 23 dBm after 113 dB: 100 m and a factor of 10^(25.14 / 40) beyond.
+        assert_eq!([424.0, 426.0].map(|d| radio.delivery(d)), [1.0, 0.0]);
+    }
+
+    #[test]
+    fn fading_makes_the_edge_grey() {
+        let radio = Radio { shadowing: None, ..Radio::suburb() };
+        let by_distance: Vec<f64> =
+            [30.0, 100.0, 200.0, 300.0, 425.0].iter().map(|d| radio.delivery(*d)).collect();
+        assert!(by_distance.is_sorted_by(|near, far| near > far), "{by_distance:?}");
+        assert!(by_distance[0] > 0.999 && by_distance[4] < 0.4, "{by_distance:?}");
+    }
+
+    #[test]
+    fn power_and_decibels_undo_each_other() {
+        for level in [-110.0, -65.5, 23.0] {
+            assert!((dbm(attowatts(level)) - level).abs() < 1e-9);
         }
     }
 }

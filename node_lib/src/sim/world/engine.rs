@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::buffer_pool::{get_buffer, return_buffer};
 use crate::control::event::Event;
@@ -14,6 +15,8 @@ use crate::sim::fault::Fault;
 use crate::sim::frame::{Flight, Kind, Packet};
 use crate::sim::index::{ClientIndex, FlowIndex, NodeIndex};
 use crate::sim::lan::{Port, addresses};
+use crate::sim::link::Link;
+use crate::sim::link_trace::{LinkStep, LinkSteps, LinkTrace};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::{
@@ -33,7 +36,10 @@ impl World {
         match what {
             Happening::Arrive { to, life, flight } => self.arrive(to, life, flight),
             Happening::Land { flight } => self.land(flight),
+            Happening::Step(step) => self.step(step),
             Happening::Move => self.move_all(),
+            Happening::Second => self.end_second(),
+            Happening::Replay { pair, step } => self.replay_step(pair, step),
             Happening::Appear { node } => self.appear(node),
             Happening::Disappear { node } => self.disappear(node),
             Happening::Wake { node, life } => self.wake(node, life),
@@ -87,6 +93,32 @@ impl World {
         }
     }
 
+    /// Lets links change as a trace has it, from now on; steps of the past come at once. Faults keep
+    /// nodes apart as before. For worlds without a [`Radio`](crate::sim::Radio).
+    pub fn replay(&mut self, trace: &LinkTrace) {
+        for (from, to, steps) in trace.links() {
+            let pair = self.replays.len();
+            self.replays.push(LinkSteps { from, to, steps: steps.to_vec() });
+            if let Some(first) = steps.first() {
+                self.plan(first.time, Happening::Replay { pair, step: 0 });
+            }
+        }
+    }
+
+    fn replay_step(&mut self, pair: usize, step: usize) {
+        let Some(LinkSteps { from, to, steps }) = self.replays.get(pair) else { return };
+        let (from, to, next) = (*from, *to, steps.get(step + 1).map(|next| next.time));
+        let Some(&LinkStep { loss, delay, .. }) = steps.get(step) else { return };
+        let link = Link { loss, delay, jitter: Duration::ZERO, duplicate: 0.0 };
+        match self.paths.get_mut(from.0).and_then(|paths| paths.get_mut(&to.0)) {
+            Some(path) => path.link = link,
+            None => self.link_one_way(from, to, link),
+        }
+        if let Some(time) = next {
+            self.plan(time, Happening::Replay { pair, step: step + 1 });
+        }
+    }
+
     fn set_isolated(&mut self, node: NodeIndex, isolated: bool) {
         if let Some(slot) = self.slots.get_mut(node.0) {
             slot.isolated = isolated;
@@ -127,6 +159,7 @@ impl World {
         slot.attachment = None;
         if slot.node.take().is_some() {
             self.trace.add(self.now, What::Stopped { node: index });
+            self.silence(index);
         }
     }
 
@@ -271,6 +304,7 @@ impl World {
             return self.radiate(flight);
         }
 
+        let mut has_left = false;
         let Self { now, serial, queue, slots, paths, trace, hears_all, .. } = self;
         for (&receiver, path) in paths.get_mut(index).into_iter().flatten() {
             let Some(slot) = slots.get(receiver) else { continue };
@@ -283,6 +317,7 @@ impl World {
                 continue;
             }
             let copies = if path.dice.chance(path.link.duplicate) { 2 } else { 1 };
+            has_left |= to == slot.mac;
             for _ in 0..copies {
                 *serial += 1;
                 queue.push(Reverse(Entry {
@@ -296,6 +331,9 @@ impl World {
                 }));
             }
         }
+        if !has_left {
+            self.note_lost(&flight);
+        }
     }
 
     fn arrive(&mut self, index: usize, life: u32, flight: Rc<Flight>) {
@@ -303,6 +341,8 @@ impl World {
         let is_same = self.slots.get(index).is_some_and(|slot| slot.boot == life);
         if is_same && self.passes(flight.from, index) {
             self.hear(index, &flight, None);
+        } else if self.slots.get(index).is_some_and(|slot| slot.mac == flight.to) {
+            self.note_lost(&flight);
         }
         if let Some(flight) = Rc::into_inner(flight) {
             return_buffer(flight.bytes);

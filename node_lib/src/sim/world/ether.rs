@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::buffer_pool::return_buffer;
 use crate::sim::dice::{Dice, Luck, subseed};
-use crate::sim::frame::Flight;
+use crate::sim::frame::{Flight, INNER};
 use crate::sim::index::NodeIndex;
 use crate::sim::mobility::{Body, Position, Track};
 use crate::sim::radio::earshot::{Ear, Earshot};
+use crate::sim::radio::medium::{Landing, Medium, Scene, Step, use_of};
 use crate::sim::radio::path_loss::PathLoss;
-use crate::sim::radio::{Access, Radio};
+use crate::sim::radio::{Access, Airtime, Radio, dbm};
 use crate::sim::topology::Graph;
 use crate::sim::trace::What;
+use crate::sim::traffic::{AirLoss, FlowLog, Numbered};
 use crate::sim::world::{Happening, World};
 
 /// The channel between all nodes that have a place.
@@ -20,19 +23,26 @@ use crate::sim::world::{Happening, World};
 pub(super) struct Ether {
     radio: Radio,
     earshot: Earshot,
+    medium: Medium,
+    airtime: Airtime,
     /// Someone was placed, appeared or left since the earshot was computed.
     is_stale: bool,
     /// Pairs a fault keeps apart, sender first.
     cuts: BTreeSet<(usize, usize)>,
     seed: u64,
     dice: Dice,
-    /// Memory for the ears of one sender.
+    /// Memory for the ears of one sender, without contention.
     heard_by: Vec<Ear>,
 }
 
 /// Purposes of streams of randomness.
 const ETHER_DICE: u64 = 3 << 60;
 const LUCK_SEED: u64 = 4 << 60;
+const SHADOWS: u64 = 1;
+const MEDIUM: u64 = 2;
+
+/// How long [`Airtime`] is averaged.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// From this share of frames on, two nodes count as linked.
 const LINKED_FROM: f64 = 0.5;
@@ -53,6 +63,7 @@ impl Ether {
     fn refresh(&mut self, bodies: &[Body]) {
         if self.is_stale {
             self.earshot.refresh(&self.radio, bodies);
+            self.medium.resize(bodies.len());
             self.is_stale = false;
         }
     }
@@ -60,7 +71,9 @@ impl Ether {
     /// Probability that a frame passes between two nodes where they are, when nobody disturbs it.
     fn delivery(&self, from: usize, to: usize) -> f64 {
         match self.earshot.between(from, to) {
-            Some(ear) if !self.is_cut(from, to) => self.radio.delivery(f64::from(ear.distance_m)),
+            Some(ear) if !self.is_cut(from, to) => {
+                self.radio.delivery_at(f64::from(ear.distance_m), dbm(f64::from(ear.power)))
+            }
             _ => 0.0,
         }
     }
@@ -72,17 +85,21 @@ impl World {
     pub fn set_radio(&mut self, radio: Radio) {
         let (update_every, is_first) = (radio.update_every, self.ether.is_none());
         let cuts = self.ether.take().map(|ether| ether.cuts).unwrap_or_default();
+        let seed = subseed(self.seed, LUCK_SEED);
         self.ether = Some(Box::new(Ether {
+            earshot: Earshot::new(subseed(seed, SHADOWS)),
+            medium: Medium::new(&radio, subseed(seed, MEDIUM)),
+            airtime: Airtime::default(),
             radio,
-            earshot: Earshot::default(),
             is_stale: true,
             cuts,
-            seed: subseed(self.seed, LUCK_SEED),
+            seed,
             dice: Dice::new(self.seed, ETHER_DICE),
             heard_by: Vec::new(),
         }));
         if is_first {
             self.plan(self.now + update_every, Happening::Move);
+            self.plan(self.now + SECOND, Happening::Second);
         }
     }
 
@@ -220,61 +237,230 @@ impl World {
         }
     }
 
-    /// A frame leaves a node's antenna.
+    /// A second is over.
+    pub(super) fn end_second(&mut self) {
+        let Some(mut ether) = self.ether.take() else { return };
+        let is_there = |body: &Body| body.position.is_some();
+        let is_receiver =
+            |node| self.is_on_air(node) && self.bodies.get(node).is_some_and(is_there);
+        let second = ether.medium.take_second(self.now, is_receiver);
+        ether.airtime.seconds.push(second);
+        self.ether = Some(ether);
+        self.plan(self.now + SECOND, Happening::Second);
+    }
+
+    /// How full the channel was at every receiver; empty without a [`Radio`].
+    pub fn airtime(&self) -> &Airtime {
+        const NONE: &Airtime = &Airtime { seconds: Vec::new() };
+        self.ether.as_ref().map_or(NONE, |ether| &ether.airtime)
+    }
+
+    /// Frames a node's radio dropped because too many were waiting.
+    pub fn queue_drops(&self, node: NodeIndex) -> u64 {
+        self.ether.as_ref().map_or(0, |ether| ether.medium.dropped(node.0))
+    }
+
+    /// A node went silent: its radio forgets what waits.
+    pub(super) fn silence(&mut self, node: usize) {
+        if let Some(ether) = &mut self.ether {
+            ether.medium.silence(node);
+        }
+    }
+
+    /// A node hands a frame to its radio.
     pub(super) fn radiate(&mut self, flight: Rc<Flight>) {
+        let (now, from) = (self.now, flight.from);
         let Some(ether) = &mut self.ether else { return };
+        ether.refresh(&self.bodies);
         match ether.radio.access {
             Access::Instant { delay, jitter } => {
-                let time = self.now + delay + ether.dice.up_to(jitter);
+                let Ether { medium, earshot, .. } = &mut **ether;
+                let (kind, airtime) = (use_of(&flight), medium.airtime(&flight));
+                medium.occupy(from, kind, airtime);
+                for ear in earshot.of(from) {
+                    if medium.is_noticed(f64::from(ear.power)) {
+                        medium.occupy(ear.node as usize, kind, airtime);
+                    }
+                }
+                let time = now + delay + ether.dice.up_to(jitter);
                 self.plan(time, Happening::Land { flight });
+            }
+            Access::Csma(_) => {
+                if !ether.medium.push(now, from, Rc::clone(&flight)) {
+                    self.note_unsent(&flight);
+                }
+                self.plan_steps();
             }
         }
     }
 
-    /// It reaches everyone in earshot, each with their own luck.
+    /// The medium has something to do.
+    pub(super) fn step(&mut self, step: Step) {
+        let now = self.now;
+        let can_send = |world: &Self, node| world.is_on_air(node);
+        match step {
+            Step::Contend { node, .. } if !can_send(self, node) => self.silence(node),
+            Step::Acknowledge { from, .. } if !can_send(self, from) => {}
+            Step::Contend { .. } | Step::Acknowledge { .. } => {
+                let Some(ether) = &mut self.ether else { return };
+                ether.refresh(&self.bodies);
+                let Ether { medium, radio, earshot, cuts, .. } = &mut **ether;
+                let scene = Scene { radio, earshot, cuts };
+                match step {
+                    Step::Contend { node, turn } => medium.contend(now, node, turn, scene),
+                    Step::Acknowledge { from, to } => medium.acknowledge(now, from, to, scene),
+                    _ => {}
+                }
+            }
+            Step::Finish { air } => {
+                let Some(ether) = &mut self.ether else { return };
+                if let Some(landing) = ether.medium.finish(now, air) {
+                    self.deliver(&landing);
+                    if let Some(flight) = Rc::into_inner(landing.flight) {
+                        return_buffer(flight.bytes);
+                    }
+                }
+            }
+            Step::GiveUp { node, turn } => {
+                let Some(ether) = &mut self.ether else { return };
+                if let Some(flight) = ether.medium.give_up(now, node, turn) {
+                    self.note_lost(&flight);
+                }
+            }
+        }
+        self.plan_steps();
+    }
+
+    fn plan_steps(&mut self) {
+        let Some(ether) = &mut self.ether else { return };
+        let mut plans = std::mem::take(&mut ether.medium.plans);
+        for (time, step) in plans.drain(..) {
+            self.plan(time, Happening::Step(step));
+        }
+        if let Some(ether) = &mut self.ether {
+            ether.medium.plans = plans;
+        }
+    }
+
+    /// A frame was on air: those who received it hear it.
+    fn deliver(&mut self, landing: &Landing) {
+        let Landing { flight, heard, missed, wants_ack, is_repeat } = landing;
+        let from = flight.from;
+        if !self.is_on_air(from) {
+            return;
+        }
+        let addressee = self.macs.get(&flight.to).copied();
+        for &node in missed {
+            let node = node as usize;
+            if flight.to.is_group() || Some(node) == addressee {
+                self.trace.add(self.now, What::Lost { from, to: node, crc: flight.crc });
+            }
+        }
+        let mut has_arrived = false;
+        for &(node, power) in heard {
+            let node = node as usize;
+            let is_addressee = Some(node) == addressee;
+            if !self.is_on_air(node) {
+                continue;
+            }
+            if is_addressee && *wants_ack {
+                if let Some(ether) = &mut self.ether {
+                    ether.medium.received(self.now, from, node);
+                }
+                // What the radio has acknowledged before it does not hand over again.
+                if *is_repeat {
+                    continue;
+                }
+            }
+            has_arrived |= is_addressee;
+            if is_addressee || flight.to.is_group() || self.hears_all {
+                self.hear(node, flight, Some(whole_dbm(dbm(power as f64))));
+            }
+        }
+        if !has_arrived && !wants_ack {
+            self.note_lost(flight);
+        }
+    }
+
+    /// Without contention: a frame reaches everyone in earshot, each with their own luck.
     pub(super) fn land(&mut self, flight: Rc<Flight>) {
         let from = flight.from;
+        let mut has_arrived = false;
         if self.is_on_air(from)
             && let Some(ether) = &mut self.ether
         {
             ether.refresh(&self.bodies);
             let mut ears = std::mem::take(&mut ether.heard_by);
             ears.clear();
+            let addressee = self.macs.get(&flight.to).copied();
             if flight.to.is_group() || self.hears_all {
                 ears.extend_from_slice(ether.earshot.of(from));
-            } else if let Some(&to) = self.macs.get(&flight.to) {
+            } else if let Some(to) = addressee {
                 ears.extend(ether.earshot.between(from, to));
             }
             for ear in &ears {
-                self.land_at(ear, &flight);
+                let is_heard = self.land_at(ear, &flight);
+                has_arrived |= is_heard && Some(ear.node as usize) == addressee;
             }
             if let Some(ether) = &mut self.ether {
                 ether.heard_by = ears;
             }
+        }
+        if !has_arrived {
+            self.note_lost(&flight);
         }
         if let Some(flight) = Rc::into_inner(flight) {
             return_buffer(flight.bytes);
         }
     }
 
-    fn land_at(&mut self, ear: &Ear, flight: &Flight) {
+    fn land_at(&mut self, ear: &Ear, flight: &Flight) -> bool {
         let (from, to) = (flight.from, ear.node as usize);
-        if !self.is_on_air(to) {
-            return;
-        }
-        let Some(ether) = &self.ether else { return };
-        if ether.is_cut(from, to) {
-            return;
+        let Some(ether) = &self.ether else { return false };
+        if !self.is_on_air(to) || ether.is_cut(from, to) {
+            return false;
         }
         let loss = match ether.radio.path_loss {
             PathLoss::Disk { loss, .. } => loss,
             _ => 0.0,
         };
-        if loss > 0.0 && Luck::new(ether.seed, from, to, flight.number).chance(loss) {
+        let mut luck = Luck::new(ether.seed, from, to, flight.number);
+        let power = f64::from(ear.power);
+        let fading = ether.radio.fading.draw(f64::from(ear.distance_m), &mut luck);
+        if !ether.medium.is_strong(power * fading) || luck.chance(loss) {
             self.trace.add(self.now, What::Lost { from, to, crc: flight.crc });
+            return false;
+        }
+        self.hear(to, flight, Some(whole_dbm(dbm(power * fading))));
+        true
+    }
+
+    /// A unicast frame did not arrive: what was in it is lost on this link, unless it goes another
+    /// way as well.
+    pub(super) fn note_lost(&mut self, flight: &Flight) {
+        if flight.to.is_group() {
             return;
         }
-        self.hear(to, flight, Some(whole_dbm(f64::from(ear.dbm))));
+        let to = self.macs.get(&flight.to).map(|&to| NodeIndex(to));
+        let loss = AirLoss { time: self.now, from: NodeIndex(flight.from), to };
+        if let Some((log, number)) = self.log_of(flight) {
+            log.note_lost_on_air(number, loss);
+        }
+    }
+
+    /// A frame found the queue of its sender full.
+    fn note_unsent(&mut self, flight: &Flight) {
+        let (now, node) = (self.now, NodeIndex(flight.from));
+        if let Some((log, number)) = self.log_of(flight) {
+            log.note_lost_in_queue(number, now, node);
+        }
+    }
+
+    fn log_of(&mut self, flight: &Flight) -> Option<(&mut FlowLog, u32)> {
+        flight.packet?;
+        let numbered = Numbered::parse(flight.bytes.get(INNER..)?)?;
+        let (_, log) = self.flows.get_mut(numbered.flow.0 as usize)?;
+        Some((log, numbered.number))
     }
 }
 

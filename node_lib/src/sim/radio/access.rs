@@ -1,0 +1,82 @@
+//! How a frame gets on the air: [`Access`].
+
+use std::time::Duration;
+
+use crate::sim::radio::airtime::{DataRate, SIFS, SLOT};
+
+/// How a frame gets on the air.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Access {
+    /// At once: frames take no air and cannot collide. For tests of pure logic.
+    Instant {
+        /// Time under way, at least.
+        delay: Duration,
+        /// Added to it per frame, uniformly from zero to this; the same for all who hear it.
+        jitter: Duration,
+    },
+    /// As in 802.11p: listen, wait, send, perhaps collide.
+    Csma(Csma),
+}
+
+impl Access {
+    /// 0.5 to 1 ms under way, as [`Link::CLEAN`](crate::sim::Link::CLEAN).
+    pub const INSTANT: Self =
+        Self::Instant { delay: Duration::from_micros(500), jitter: Duration::from_micros(500) };
+}
+
+/// Contention for the channel, the same at every node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Csma {
+    /// Of every frame.
+    pub rate: DataRate,
+    /// How often a unicast frame is sent again that was not acknowledged. With 0 nothing is
+    /// acknowledged either.
+    pub retries: u8,
+    /// Frames waiting in each of the two queues of a node; what comes on top is dropped.
+    pub queue_len_max: usize,
+    /// What is not a client's frame: sent before data.
+    pub control: Category,
+    /// Clients' frames.
+    pub data: Category,
+}
+
+/// An access category.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Category {
+    /// AIFSN: slots to wait after SIFS before anything else.
+    pub aifsn: u8,
+    /// CWmin: a random number of slots up to this comes on top.
+    pub cw_min: u16,
+    /// CWmax: the window doubles with every retry up to this.
+    pub cw_max: u16,
+}
+
+impl Category {
+    /// AC_VO outside the context of a BSS: 802.11-2016 table 9-138, aCWmin 15.
+    pub const VOICE: Self = Self { aifsn: 2, cw_min: 3, cw_max: 7 };
+
+    /// AC_BE, the same.
+    pub const BEST_EFFORT: Self = Self { aifsn: 6, cw_min: 15, cw_max: 1023 };
+
+    /// AIFS: how long the channel must be idle before slots are counted.
+    pub fn aifs(self) -> Duration {
+        SIFS + SLOT * u32::from(self.aifsn)
+    }
+}
+
+impl Csma {
+    /// 6 Mbit/s, seven retries (dot11ShortRetryLimit), 64 frames a queue.
+    pub const DEFAULT: Self = Self {
+        rate: DataRate::Mbps6,
+        retries: 7,
+        queue_len_max: 64,
+        control: Category::VOICE,
+        data: Category::BEST_EFFORT,
+    };
+}
+
+impl Default for Csma {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

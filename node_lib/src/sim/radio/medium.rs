@@ -1,0 +1,658 @@
+//! Who sends when, and who receives it: contention, collisions and acknowledgements, [`Medium`].
+//!
+//! Every node is a station. What arrives at its antenna is summed up in [`Station::energy`]; from a
+//! threshold on the channel is busy for it, and its countdown stands still. It locks on to the first
+//! frame strong enough, or to a later one strong enough to drown the first, and has received it if it
+//! stayed above noise and everything else until its end. Nothing here knows of hidden nodes: they are
+//! those who do not sum up each other.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::sim::dice::{Luck, subseed};
+use crate::sim::frame::Flight;
+use crate::sim::radio::access::{Access, Category, Csma};
+use crate::sim::radio::airtime::{CCA_TIME, SIFS, SLOT};
+use crate::sim::radio::earshot::{Ear, Earshot};
+use crate::sim::radio::occupancy::{AirtimeSecond, Tenure, Use};
+use crate::sim::radio::path_loss::PathLoss;
+use crate::sim::radio::{Budget, Radio, attowatts, power};
+use crate::time::Timestamp;
+
+/// What the medium has to do later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sim) enum Step {
+    /// A countdown ends, unless it was stopped since.
+    Contend { node: usize, turn: u32 },
+    /// A transmission ends.
+    Finish { air: usize },
+    /// `from` acknowledges what it received from `to`.
+    Acknowledge { from: usize, to: usize },
+    /// No acknowledgement came, unless it did.
+    GiveUp { node: usize, turn: u32 },
+}
+
+/// Where everybody is, for one call.
+#[derive(Clone, Copy)]
+pub(in crate::sim) struct Scene<'a> {
+    pub(in crate::sim) radio: &'a Radio,
+    pub(in crate::sim) earshot: &'a Earshot,
+    /// Pairs kept apart, sender first.
+    pub(in crate::sim) cuts: &'a BTreeSet<(usize, usize)>,
+}
+
+/// A transmission that ended.
+#[derive(Debug)]
+pub(in crate::sim) struct Landing {
+    /// What was sent; an acknowledgement is of no interest outside.
+    pub(in crate::sim) flight: Rc<Flight>,
+    /// Who received it, with its power there in attowatts.
+    pub(in crate::sim) heard: Vec<(u32, u64)>,
+    /// Who would have, had nobody disturbed it.
+    pub(in crate::sim) missed: Vec<u32>,
+    /// It is acknowledged.
+    pub(in crate::sim) wants_ack: bool,
+    /// Its addressee received it before, but the acknowledgement was lost.
+    pub(in crate::sim) is_repeat: bool,
+}
+
+/// The channel and everyone at it.
+#[derive(Clone, Debug)]
+pub(in crate::sim) struct Medium {
+    csma: Csma,
+    limits: Limits,
+    seed: u64,
+    stations: Vec<Station>,
+    on_air: Vec<Option<OnAir>>,
+    free: Vec<usize>,
+    /// What is to be planned.
+    pub(in crate::sim) plans: Vec<(Timestamp, Step)>,
+}
+
+/// Thresholds in attowatts, ratios of powers.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    noise: f64,
+    weakest: f64,
+    busy: u64,
+    sinr: f64,
+    capture: f64,
+    /// Less than this is not worth a sum.
+    ignored: f64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Station {
+    /// Control, data.
+    queues: [VecDeque<Rc<Flight>>; 2],
+    heads: [Option<Head>; 2],
+    /// The category whose head counts down or is on air.
+    active: usize,
+    phase: Phase,
+    /// Tells a countdown or wait from those before it.
+    turn: u32,
+    /// Transmits, be it an acknowledgement.
+    is_sending: bool,
+    /// Everything that arrives, in attowatts.
+    energy: u64,
+    lock: Option<Lock>,
+    /// In the future while an acknowledgement is expected: its time is kept free by the duration
+    /// field of the frame (NAV), or by EIFS where that could not be read.
+    idle_since: Timestamp,
+    reserved_until: Timestamp,
+    busy_since: Timestamp,
+    /// The countdown after the last frame ends.
+    not_before: Timestamp,
+    /// Transmissions and random numbers so far.
+    sent: u64,
+    drawn: u64,
+    dropped: u64,
+    tenure: Tenure,
+}
+
+/// The frame of a category that is next.
+#[derive(Clone, Debug)]
+struct Head {
+    flight: Rc<Flight>,
+    slots: u32,
+    window: u16,
+    tries: u8,
+    was_heard: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Nothing to send, or the channel is busy.
+    #[default]
+    Idle,
+    /// Slots are counted from `start`; at `end` it sends.
+    Waiting { start: Timestamp, end: Timestamp },
+    /// Its frame is on air.
+    Sending,
+    /// For an acknowledgement.
+    Awaiting,
+}
+
+/// A frame being received.
+#[derive(Clone, Copy, Debug)]
+struct Lock {
+    air: usize,
+    power: u64,
+    is_clear: bool,
+}
+
+#[derive(Clone, Debug)]
+struct OnAir {
+    from: usize,
+    what: Sent,
+    /// Power at everyone it reaches.
+    reached: Vec<(u32, u64)>,
+}
+
+#[derive(Clone, Debug)]
+enum Sent {
+    Frame(Rc<Flight>),
+    Ack { to: usize },
+}
+
+/// Purposes of random numbers.
+const FADING: u64 = 1;
+const BACKOFF: u64 = 2;
+
+const CONTROL: usize = 0;
+const DATA: usize = 1;
+
+/// What a flight occupies the channel with.
+pub(in crate::sim) fn use_of(flight: &Flight) -> Use {
+    if flight.kind.is_data() { Use::Data } else { Use::Control }
+}
+
+impl Medium {
+    pub(in crate::sim) fn new(radio: &Radio, seed: u64) -> Self {
+        let csma = match radio.access {
+            Access::Csma(csma) => csma,
+            Access::Instant { .. } => Csma::DEFAULT,
+        };
+        Self {
+            csma,
+            limits: Limits::of(radio),
+            seed,
+            stations: Vec::new(),
+            on_air: Vec::new(),
+            free: Vec::new(),
+            plans: Vec::new(),
+        }
+    }
+
+    /// Stations for so many nodes.
+    pub(in crate::sim) fn resize(&mut self, nodes: usize) {
+        if self.stations.len() < nodes {
+            self.stations.resize_with(nodes, Station::default);
+        }
+    }
+
+    /// A node wants this sent; `false` if its queue is full.
+    pub(in crate::sim) fn push(&mut self, now: Timestamp, node: usize, flight: Rc<Flight>) -> bool {
+        let category = if flight.kind.is_data() { DATA } else { CONTROL };
+        let queue_len_max = self.csma.queue_len_max;
+        let Some(station) = self.stations.get_mut(node) else { return false };
+        let Some(queue) = station.queues.get_mut(category) else { return false };
+        if queue.len() >= queue_len_max {
+            station.dropped += 1;
+            return false;
+        }
+        queue.push_back(flight);
+        self.load(now, node, category);
+        // Control goes before data that waits already.
+        if category == CONTROL
+            && let Some(station) = self.stations.get_mut(node)
+            && station.active == DATA
+        {
+            station.stop_counting(now);
+        }
+        self.consider(now, node);
+        true
+    }
+
+    /// A node went silent: what it wanted to send is forgotten.
+    pub(in crate::sim) fn silence(&mut self, node: usize) {
+        if let Some(station) = self.stations.get_mut(node) {
+            station.queues = Default::default();
+            station.heads = Default::default();
+            station.phase = Phase::Idle;
+            station.turn += 1;
+        }
+    }
+
+    /// Frames this node could not queue.
+    pub(in crate::sim) fn dropped(&self, node: usize) -> u64 {
+        self.stations.get(node).map_or(0, |station| station.dropped)
+    }
+
+    /// A countdown ended: the frame goes on air.
+    pub(in crate::sim) fn contend(
+        &mut self,
+        now: Timestamp,
+        node: usize,
+        turn: u32,
+        scene: Scene<'_>,
+    ) {
+        let Some(station) = self.stations.get_mut(node) else { return };
+        if station.turn != turn || !matches!(station.phase, Phase::Waiting { .. }) {
+            return;
+        }
+        let Some(Some(head)) = station.heads.get_mut(station.active) else { return };
+        head.slots = 0;
+        if station.is_sending {
+            // An acknowledgement began within the last microseconds; it goes on afterwards.
+            station.phase = Phase::Idle;
+            return;
+        }
+        let flight = Rc::clone(&head.flight);
+        station.phase = Phase::Sending;
+        let airtime = self.csma.rate.airtime_of_ethernet(flight.bytes.len());
+        let kind = use_of(&flight);
+        self.transmit(now, node, Sent::Frame(flight), airtime, kind, scene);
+    }
+
+    /// A node acknowledges what it received.
+    pub(in crate::sim) fn acknowledge(
+        &mut self,
+        now: Timestamp,
+        from: usize,
+        to: usize,
+        scene: Scene<'_>,
+    ) {
+        if self.stations.get(from).is_some_and(|station| !station.is_sending) {
+            let airtime = self.csma.rate.airtime_of_ack();
+            self.transmit(now, from, Sent::Ack { to }, airtime, Use::Ack, scene);
+        }
+    }
+
+    fn transmit(
+        &mut self,
+        now: Timestamp,
+        from: usize,
+        what: Sent,
+        airtime: Duration,
+        kind: Use,
+        scene: Scene<'_>,
+    ) {
+        let Some(sender) = self.stations.get_mut(from) else { return };
+        sender.sent += 1;
+        let number = sender.sent;
+        // Whoever transmits hears nothing.
+        sender.lock = None;
+        sender.tenure.add(kind, airtime);
+        self.change(now, from, |station| station.is_sending = true);
+
+        let air = self.free.pop().unwrap_or(self.on_air.len());
+        let ears = scene.earshot.of(from);
+        let mut reached = Vec::with_capacity(ears.len());
+        let loss = match scene.radio.path_loss {
+            PathLoss::Disk { loss, .. } => loss,
+            _ => 0.0,
+        };
+        for ear in ears {
+            let to = ear.node as usize;
+            if !scene.cuts.is_empty() && scene.cuts.contains(&(from, to)) {
+                continue;
+            }
+            let (strength, is_lost) = self.strength(scene.radio, from, ear, number, loss);
+            if strength < self.limits.ignored {
+                continue;
+            }
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+            let strength = strength as u64;
+            reached.push((ear.node, strength));
+            self.reach(now, to, air, strength, is_lost);
+            if strength >= self.limits.busy
+                && let Some(station) = self.stations.get_mut(to)
+            {
+                station.tenure.add(kind, airtime);
+            }
+        }
+        let on_air = Some(OnAir { from, what, reached });
+        match self.on_air.get_mut(air) {
+            Some(slot) => *slot = on_air,
+            None => self.on_air.push(on_air),
+        }
+        self.plans.push((now + airtime, Step::Finish { air }));
+    }
+
+    /// How strong one frame is at one receiver, and whether it cannot be read there however strong.
+    fn strength(
+        &self,
+        radio: &Radio,
+        from: usize,
+        ear: &Ear,
+        number: u64,
+        loss: f64,
+    ) -> (f64, bool) {
+        let mut luck = Luck::new(subseed(self.seed, FADING), from, ear.node as usize, number);
+        let fading = radio.fading.draw(f64::from(ear.distance_m), &mut luck);
+        (f64::from(ear.power) * fading, luck.chance(loss))
+    }
+
+    /// A frame begins to arrive.
+    fn reach(&mut self, now: Timestamp, node: usize, air: usize, power: u64, is_lost: bool) {
+        let limits = self.limits;
+        self.change(now, node, |station| {
+            let before = station.energy;
+            station.energy += power;
+            if station.is_sending {
+                return;
+            }
+            let is_strong = !is_lost && power as f64 >= limits.weakest;
+            if let Some(lock) = &mut station.lock {
+                lock.is_clear &= limits.is_clear(lock.power, station.energy - lock.power);
+                if !(is_strong && limits.captures(power, before)) {
+                    return;
+                }
+            } else if !(is_strong && limits.is_clear(power, before)) {
+                return;
+            }
+            station.lock = Some(Lock { air, power, is_clear: true });
+        });
+    }
+
+    /// A transmission ended. `None` for an acknowledgement.
+    pub(in crate::sim) fn finish(&mut self, now: Timestamp, air: usize) -> Option<Landing> {
+        let OnAir { from, what, reached } = self.on_air.get_mut(air)?.take()?;
+        self.free.push(air);
+        let (mut heard, mut missed) = (Vec::new(), Vec::new());
+        let wants_ack = match &what {
+            Sent::Frame(flight) => self.csma.retries > 0 && !flight.to.is_group(),
+            Sent::Ack { .. } => false,
+        };
+        let ack_ends = now + SIFS + self.csma.rate.airtime_of_ack();
+        for &(node, power) in &reached {
+            let is_strong = power as f64 >= self.limits.weakest;
+            let mut is_heard = false;
+            self.change(now, node as usize, |station| {
+                station.energy -= power;
+                if wants_ack {
+                    station.reserved_until = ack_ends;
+                }
+                if let Some(lock) = station.lock
+                    && lock.air == air
+                {
+                    station.lock = None;
+                    is_heard = lock.is_clear;
+                }
+            });
+            if is_heard {
+                heard.push((node, power));
+            } else if is_strong {
+                missed.push(node);
+            }
+        }
+        let flight = match what {
+            Sent::Frame(flight) => flight,
+            Sent::Ack { to } => {
+                self.change(now, from, |station| station.is_sending = false);
+                if heard.iter().any(|(node, _)| *node as usize == to) {
+                    self.acknowledged(now, to);
+                }
+                return None;
+            }
+        };
+        let mut is_repeat = false;
+        if let Some(station) = self.stations.get_mut(from)
+            && station.phase == Phase::Sending
+        {
+            station.turn += 1;
+            if wants_ack {
+                station.phase = Phase::Awaiting;
+                self.plans.push((ack_ends + SLOT, Step::GiveUp { node: from, turn: station.turn }));
+                is_repeat = station.active_head().is_some_and(|head| head.was_heard);
+            } else {
+                self.done(now, from);
+            }
+        }
+        self.change(now, from, |station| station.is_sending = false);
+        Some(Landing { flight, heard, missed, wants_ack, is_repeat })
+    }
+
+    /// The addressee has the frame its sender is waiting to see acknowledged.
+    pub(in crate::sim) fn received(&mut self, now: Timestamp, from: usize, by: usize) {
+        if let Some(head) = self.stations.get_mut(from).and_then(Station::active_head) {
+            head.was_heard = true;
+        }
+        self.plans.push((now + SIFS, Step::Acknowledge { from: by, to: from }));
+    }
+
+    fn acknowledged(&mut self, now: Timestamp, node: usize) {
+        if let Some(station) = self.stations.get_mut(node)
+            && station.phase == Phase::Awaiting
+        {
+            station.turn += 1;
+            self.done(now, node);
+            self.consider(now, node);
+        }
+    }
+
+    /// No acknowledgement came: once more, or the frame is returned if nobody has it.
+    pub(in crate::sim) fn give_up(
+        &mut self,
+        now: Timestamp,
+        node: usize,
+        turn: u32,
+    ) -> Option<Rc<Flight>> {
+        let retries = self.csma.retries;
+        let station = self.stations.get_mut(node)?;
+        if station.turn != turn || station.phase != Phase::Awaiting {
+            return None;
+        }
+        let category = self.csma.category(station.active);
+        let head = station.active_head()?;
+        head.tries += 1;
+        if head.tries > retries {
+            let lost = (!head.was_heard).then(|| Rc::clone(&head.flight));
+            self.done(now, node);
+            self.consider(now, node);
+            return lost;
+        }
+        head.window = (2 * head.window + 1).min(category.cw_max);
+        let window = head.window;
+        let slots = station.draw(self.seed, node, window);
+        if let Some(head) = station.active_head() {
+            head.slots = slots;
+        }
+        station.phase = Phase::Idle;
+        self.consider(now, node);
+        None
+    }
+
+    /// The frame of the active category is dealt with.
+    fn done(&mut self, now: Timestamp, node: usize) {
+        let Some(station) = self.stations.get_mut(node) else { return };
+        let (active, category) = (station.active, self.csma.category(station.active));
+        if let Some(head) = station.heads.get_mut(active) {
+            *head = None;
+        }
+        station.phase = Phase::Idle;
+        let slots = station.draw(self.seed, node, category.cw_min);
+        station.not_before = now + category.aifs() + SLOT * slots;
+        self.load(now, node, active);
+    }
+
+    /// Takes the next frame of a category, and its luck.
+    fn load(&mut self, now: Timestamp, node: usize, index: usize) {
+        let category = self.csma.category(index);
+        let busy = self.limits.busy;
+        let Some(station) = self.stations.get_mut(node) else { return };
+        if !matches!(station.heads.get(index), Some(None)) {
+            return;
+        }
+        let Some(flight) = station.queues.get_mut(index).and_then(VecDeque::pop_front) else {
+            return;
+        };
+        let is_free = !station.is_busy(busy)
+            && now >= station.idle_since + category.aifs()
+            && now >= station.not_before;
+        let window = category.cw_min;
+        let slots = if is_free { 0 } else { station.draw(self.seed, node, window) };
+        if let Some(head) = station.heads.get_mut(index) {
+            *head = Some(Head { flight, slots, window, tries: 0, was_heard: false });
+        }
+    }
+
+    /// Begins to count down if there is something to send and the channel is idle.
+    fn consider(&mut self, now: Timestamp, node: usize) {
+        let busy = self.limits.busy;
+        let Some(station) = self.stations.get_mut(node) else { return };
+        if station.phase != Phase::Idle || station.is_busy(busy) {
+            return;
+        }
+        let Some(active) = station.heads.iter().position(Option::is_some) else { return };
+        station.active = active;
+        let aifs = self.csma.category(active).aifs();
+        let Some(slots) = station.active_head().map(|head| head.slots) else { return };
+        let start = now.max(station.idle_since + aifs);
+        let end = start + SLOT * slots;
+        station.phase = Phase::Waiting { start, end };
+        station.turn += 1;
+        self.plans.push((end, Step::Contend { node, turn: station.turn }));
+    }
+
+    /// Changes a station, and stops or starts its countdown as its channel becomes busy or idle.
+    fn change(&mut self, now: Timestamp, node: usize, change: impl FnOnce(&mut Station)) {
+        let busy = self.limits.busy;
+        let Some(station) = self.stations.get_mut(node) else { return };
+        let was_busy = station.is_busy(busy);
+        change(station);
+        match (was_busy, station.is_busy(busy)) {
+            (false, true) => {
+                station.busy_since = now;
+                station.stop_counting(now);
+            }
+            (true, false) => {
+                station.tenure.add_busy(now.since(station.busy_since));
+                station.idle_since = now.max(station.reserved_until);
+                self.consider(now, node);
+            }
+            _ => {}
+        }
+    }
+
+    /// A frame occupies the channel of a node, without contention.
+    pub(in crate::sim) fn occupy(&mut self, node: usize, kind: Use, airtime: Duration) {
+        if let Some(station) = self.stations.get_mut(node) {
+            station.tenure.add(kind, airtime);
+            station.tenure.add_busy(airtime);
+        }
+    }
+
+    /// Does this receiver notice a frame of this power?
+    pub(in crate::sim) fn is_noticed(&self, power: f64) -> bool {
+        power >= self.limits.busy as f64
+    }
+
+    /// Is a frame of this power received when nobody disturbs it?
+    pub(in crate::sim) fn is_strong(&self, power: f64) -> bool {
+        power >= self.limits.weakest
+    }
+
+    /// How long this frame occupies the channel.
+    pub(in crate::sim) fn airtime(&self, flight: &Flight) -> Duration {
+        self.csma.rate.airtime_of_ethernet(flight.bytes.len())
+    }
+
+    /// What these receivers heard since this was last asked.
+    pub(in crate::sim) fn take_second(
+        &mut self,
+        now: Timestamp,
+        is_receiver: impl Fn(usize) -> bool,
+    ) -> AirtimeSecond {
+        let busy = self.limits.busy;
+        let tenures = self.stations.iter_mut().enumerate().map(|(node, station)| {
+            if station.is_busy(busy) {
+                station.tenure.add_busy(now.since(station.busy_since));
+                station.busy_since = now;
+            }
+            (node, std::mem::take(&mut station.tenure))
+        });
+        AirtimeSecond::over(
+            tenures.filter(|(node, _)| is_receiver(*node)).map(|(_, tenure)| tenure),
+        )
+    }
+}
+
+impl Station {
+    fn is_busy(&self, threshold: u64) -> bool {
+        self.is_sending || self.energy >= threshold
+    }
+
+    fn active_head(&mut self) -> Option<&mut Head> {
+        self.heads.get_mut(self.active)?.as_mut()
+    }
+
+    /// Keeps the slots not yet counted. Who would send before it can have noticed goes on and sends.
+    fn stop_counting(&mut self, now: Timestamp) {
+        let Phase::Waiting { start, end } = self.phase else { return };
+        if end <= now + CCA_TIME {
+            return;
+        }
+        let counted = now.since(start).as_micros() / SLOT.as_micros();
+        if let Some(head) = self.active_head() {
+            head.slots = head.slots.saturating_sub(u32::try_from(counted).unwrap_or(u32::MAX));
+        }
+        self.phase = Phase::Idle;
+        self.turn += 1;
+    }
+
+    /// Slots to wait, evenly from 0 to `window`.
+    fn draw(&mut self, seed: u64, node: usize, window: u16) -> u32 {
+        self.drawn += 1;
+        let mut luck = Luck::new(subseed(seed, BACKOFF), node, node, self.drawn);
+        luck.below(u32::from(window) + 1)
+    }
+}
+
+impl Csma {
+    fn category(&self, index: usize) -> Category {
+        if index == CONTROL { self.control } else { self.data }
+    }
+}
+
+impl Limits {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    fn of(radio: &Radio) -> Self {
+        let Budget { noise_dbm, sinr_db, capture_db, carrier_sense_dbm, .. } = radio.budget;
+        let weakest = attowatts(radio.weakest_dbm());
+        match radio.path_loss {
+            // Inside a disk nothing is too weak to be heard, and beyond it nothing is in the way.
+            PathLoss::Disk { .. } => Self {
+                noise: 0.0,
+                weakest,
+                busy: weakest as u64,
+                sinr: power(sinr_db),
+                capture: power(capture_db),
+                ignored: 1.0,
+            },
+            _ => Self {
+                noise: attowatts(noise_dbm),
+                weakest,
+                busy: attowatts(carrier_sense_dbm) as u64,
+                sinr: power(sinr_db),
+                capture: power(capture_db),
+                ignored: attowatts(noise_dbm) * IGNORED,
+            },
+        }
+    }
+
+    /// Can a frame be read through this?
+    fn is_clear(self, power: u64, others: u64) -> bool {
+        power as f64 >= self.sinr * (self.noise + others as f64)
+    }
+
+    /// Does a frame drown the one being received?
+    fn captures(self, power: u64, others: u64) -> bool {
+        power as f64 >= self.capture * (self.noise + others as f64)
+    }
+}
+
+/// What is this much below noise, 10 dB, changes no sum by more than 0.4 dB.
+const IGNORED: f64 = 0.1;

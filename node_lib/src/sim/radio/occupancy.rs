@@ -1,0 +1,146 @@
+//! How full the channel is, as each receiver hears it: [`Airtime`].
+
+use std::time::Duration;
+
+/// What occupies the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sim) enum Use {
+    Control,
+    Data,
+    Ack,
+}
+
+/// Shares of time, 0 to 1.
+///
+/// The first three are sums over frames, so two that overlap count twice; `busy` is the time in which
+/// there was anything, each moment once. Without contention ([`Access::Instant`]) nothing overlaps and
+/// `busy` is their sum.
+///
+/// [`Access::Instant`]: crate::sim::radio::Access::Instant
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Occupancy {
+    /// Everything that is neither of the others.
+    pub control: f64,
+    /// Clients' frames, each hop counted.
+    pub data: f64,
+    /// Acknowledgements of the radio itself.
+    pub ack: f64,
+    /// Anything.
+    pub busy: f64,
+}
+
+impl Occupancy {
+    fn combine(self, other: Self, with: impl Fn(f64, f64) -> f64) -> Self {
+        Self {
+            control: with(self.control, other.control),
+            data: with(self.data, other.data),
+            ack: with(self.ack, other.ack),
+            busy: with(self.busy, other.busy),
+        }
+    }
+
+    fn over(self, count: usize) -> Self {
+        self.combine(Self::default(), |sum, _| sum / count.max(1) as f64)
+    }
+}
+
+/// One second of the channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AirtimeSecond {
+    /// Receivers there were.
+    pub receivers: usize,
+    /// Averaged over them.
+    pub mean: Occupancy,
+    /// The highest at any of them, each share by itself.
+    pub worst: Occupancy,
+}
+
+/// How full the channel was, second by second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Airtime {
+    /// Whole seconds since the radio was set.
+    pub seconds: Vec<AirtimeSecond>,
+}
+
+impl Airtime {
+    /// Averaged over receivers and seconds; seconds without receivers left out.
+    pub fn mean(&self) -> Occupancy {
+        let heard = || self.seconds.iter().filter(|second| second.receivers > 0);
+        let sum = heard().fold(Occupancy::default(), |sum, s| sum.combine(s.mean, |a, b| a + b));
+        sum.over(heard().count())
+    }
+
+    /// The worst second at any receiver, each share by itself.
+    pub fn worst(&self) -> Occupancy {
+        let none = Occupancy::default();
+        self.seconds.iter().fold(none, |worst, s| worst.combine(s.worst, f64::max))
+    }
+}
+
+/// What one receiver heard in the second that runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::sim) struct Tenure {
+    control: Duration,
+    data: Duration,
+    ack: Duration,
+    busy: Duration,
+}
+
+impl Tenure {
+    pub(in crate::sim) fn add(&mut self, kind: Use, span: Duration) {
+        *match kind {
+            Use::Control => &mut self.control,
+            Use::Data => &mut self.data,
+            Use::Ack => &mut self.ack,
+        } += span;
+    }
+
+    pub(in crate::sim) fn add_busy(&mut self, span: Duration) {
+        self.busy += span;
+    }
+
+    fn occupancy(self) -> Occupancy {
+        let Self { control, data, ack, busy } = self;
+        let [control, data, ack, busy] = [control, data, ack, busy].map(|d| d.as_secs_f64());
+        Occupancy { control, data, ack, busy }
+    }
+}
+
+impl AirtimeSecond {
+    /// Over what all receivers heard in one second.
+    pub(in crate::sim) fn over(tenures: impl Iterator<Item = Tenure>) -> Self {
+        let (mut receivers, mut sum, mut worst) = (0, Occupancy::default(), Occupancy::default());
+        for tenure in tenures {
+            let share = tenure.occupancy();
+            receivers += 1;
+            sum = sum.combine(share, |a, b| a + b);
+            worst = worst.combine(share, f64::max);
+        }
+        Self { receivers, mean: sum.over(receivers), worst }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_and_worst_are_over_receivers_and_seconds() {
+        let heard = |ms| {
+            let mut tenure = Tenure::default();
+            tenure.add(Use::Control, Duration::from_millis(ms));
+            tenure.add(Use::Ack, Duration::from_millis(1));
+            tenure
+        };
+        let one = AirtimeSecond::over([heard(10), heard(30)].into_iter());
+        assert_eq!(one.receivers, 2);
+        assert!((one.mean.control - 0.02).abs() < 1e-12);
+        assert!((one.worst.control - 0.03).abs() < 1e-12);
+        assert!((one.mean.ack - 0.001).abs() < 1e-12);
+        let seconds =
+            vec![one, AirtimeSecond::default(), AirtimeSecond::over([heard(60)].into_iter())];
+        let airtime = Airtime { seconds };
+        assert!((airtime.mean().control - 0.04).abs() < 1e-12);
+        assert!((airtime.worst().control - 0.06).abs() < 1e-12);
+    }
+}
