@@ -170,6 +170,93 @@ fn a_goodbye_or_five_seconds_of_silence_detach_an_obu() {
 }
 
 #[test]
+fn an_obu_on_standby_is_known_and_acknowledged_but_nothing_else_changes() {
+    let mut t = Talk::new();
+    t.tap(CAMERA, Mac::BROADCAST);
+    t.pass(50);
+    t.clear();
+    t.stand_by(A, 1, &[CAMERA, SIGN]);
+    assert_eq!(t.acks(), [(A, AckStatus::Accepted, 1)]);
+    t.pass(150);
+    assert_eq!((t.taps.len(), t.events(), t.rsu.clients_of(id(A))), (0, vec![], vec![]));
+    assert_eq!(t.heartbeats()[0].1.obus, 0);
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    t.tap(SERVER, Mac::BROADCAST);
+    assert_eq!(t.sent_down(), [], "neither its clients' frames nor floods go there");
+    t.reply_as(A, 1, &[CAMERA, SIGN], false, true);
+    assert_eq!(t.acks(), []);
+    t.reply_as(A, 1, &[CAMERA], false, true);
+    assert_eq!(t.acks(), [(A, AckStatus::SendAll, 0)], "another set than we hold");
+}
+
+#[test]
+fn an_obu_that_was_on_standby_takes_its_clients_over_at_once() {
+    let mut t = Talk::new();
+    t.tap(CAMERA, Mac::BROADCAST);
+    t.stand_by(A, 1, &[CAMERA, SIGN]);
+    t.clear();
+    t.announce(A, A, 2, &[CAMERA, SIGN]);
+    assert_eq!(t.acks(), [(A, AckStatus::Accepted, 2)]);
+    assert_eq!(t.events(), [Event::ObuAttached { obu: id(A), clients: 2, epoch: 2 }]);
+    assert_eq!((t.taps.len(), t.rsu.clients_of(id(A)).len()), (2, 2), "and the LAN is told");
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    t.tap(SERVER, Mac::BROADCAST);
+    assert_eq!(t.sent_down().len(), 2);
+    t.pass(t.now + 100);
+    assert_eq!(t.heartbeats()[0].1.obus, 1);
+}
+
+#[test]
+fn a_reply_is_enough_to_come_from_standby_when_the_announcement_is_lost() {
+    let mut t = Talk::new();
+    t.stand_by(A, 1, &[CAMERA]);
+    t.clear();
+    t.reply(A, 2, &[CAMERA], false);
+    assert_eq!(t.events(), [Event::ObuAttached { obu: id(A), clients: 1, epoch: 2 }]);
+    assert_eq!(t.rsu.clients_of(id(A)).len(), 1);
+    assert_eq!(t.acks(), []);
+}
+
+#[test]
+fn a_frame_of_an_obu_on_standby_is_carried_and_answered() {
+    let mut t = Talk::new();
+    t.stand_by(A, 1, &[CAMERA]);
+    t.clear();
+    t.up(A, CAMERA, SERVER);
+    assert_eq!((t.taps.len(), t.acks()), (1, vec![]));
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), [(A, Destination::Node(id(A)))]);
+}
+
+#[test]
+fn an_obu_on_standby_that_falls_silent_is_forgotten_without_a_word() {
+    let mut t = Talk::new();
+    t.stand_by(A, 1, &[CAMERA]);
+    t.pass(t.now + 7000);
+    assert_eq!(t.events(), []);
+    t.clear();
+    t.up(A, CAMERA, SERVER);
+    assert_eq!(t.acks(), [(A, AckStatus::SendAll, 0)], "it is a stranger");
+}
+
+#[test]
+fn an_obu_that_says_standby_has_left() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.events();
+    t.stand_by(A, 2, &[CAMERA]);
+    assert_eq!(t.events(), [Event::ObuDetached { obu: id(A) }]);
+    assert_eq!(t.rsu.clients_of(id(A)), []);
+    // What it said before comes late.
+    t.seq -= 2;
+    t.announce(A, A, 1, &[CAMERA]);
+    assert_eq!((t.events(), t.rsu.clients_of(id(A))), (vec![], vec![]));
+}
+
+#[test]
 fn a_frame_seen_before_is_dropped() {
     let mut t = Talk::new();
     t.announce(A, A, 1, &[CAMERA]);
@@ -331,6 +418,14 @@ impl Talk {
     }
 
     fn announce(&mut self, obu: Mac, from: Mac, epoch: u32, macs: &[Mac]) {
+        self.announce_as(obu, from, epoch, macs, false);
+    }
+
+    fn stand_by(&mut self, obu: Mac, epoch: u32, macs: &[Mac]) {
+        self.announce_as(obu, obu, epoch, macs, true);
+    }
+
+    fn announce_as(&mut self, obu: Mac, from: Mac, epoch: u32, macs: &[Mac], standby: bool) {
         let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
         let mut groups = Vec::new();
         Clients::encode(&set, &mut groups);
@@ -345,13 +440,17 @@ impl Talk {
             part: 0,
             parts: 1,
             digest: client_digest(&set),
-            standby: false,
+            standby,
             clients: Clients::parse(&groups).unwrap(),
         };
         self.hear(from, US, announcement.into());
     }
 
     fn reply(&mut self, obu: Mac, epoch: u32, macs: &[Mac], goodbye: bool) {
+        self.reply_as(obu, epoch, macs, goodbye, false);
+    }
+
+    fn reply_as(&mut self, obu: Mac, epoch: u32, macs: &[Mac], goodbye: bool, standby: bool) {
         let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
         self.seq += 1;
         let reply = HeartbeatReply {
@@ -366,7 +465,7 @@ impl Talk {
             digest: client_digest(&set),
             clients: set.len() as u16,
             goodbye,
-            standby: false,
+            standby,
         };
         self.hear(obu, US, reply.into());
     }

@@ -30,7 +30,7 @@ impl Rsu {
             self.counters.drop_duplicate += 1;
             return;
         }
-        if !self.obus.contains(obu) && self.questions.take(now) {
+        if !self.obus.knows(obu) && self.questions.take(now) {
             // We restarted, or its announcement is still on the way.
             self.send_ack(now, obu, Some(from), AckStatus::SendAll, 0, (0, 1), 0, out);
         }

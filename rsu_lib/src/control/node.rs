@@ -168,11 +168,7 @@ impl Rsu {
     fn tidy(&mut self, now: Timestamp) {
         self.tidy_at = now + TIDY_EVERY;
         self.clients.expire(now);
-        let silent: Vec<_> =
-            self.obus.ids().filter(|obu| self.downstream.path(now, *obu).is_none()).collect();
-        for obu in silent {
-            self.detach(now, obu);
-        }
+        self.drop_silent(now);
         self.downstream.expire(now);
     }
 
@@ -204,7 +200,7 @@ impl Rsu {
             hello: self.hello,
             via: NodeId::NONE,
             path: PathTag::DIRECT,
-            obus: u16::try_from(self.obus.len()).unwrap_or(u16::MAX),
+            obus: u16::try_from(self.obus.attached()).unwrap_or(u16::MAX),
             few_candidates: false,
         };
         self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);

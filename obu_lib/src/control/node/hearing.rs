@@ -14,7 +14,7 @@ use node_lib::messages::control::announcement::Announcement;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
-use node_lib::{Boot, Mac, NodeId, Order, Timestamp};
+use node_lib::{Boot, Mac, NodeId, Timestamp};
 
 use super::super::route::Route;
 use super::Obu;
@@ -248,10 +248,11 @@ impl Obu {
         else {
             return;
         };
+        let HeartbeatReply { rsu, origin, order, standby, .. } = *reply;
         if reply.goodbye {
-            self.downstream.retire(now, reply.origin);
+            self.downstream.retire(now, origin, rsu, order);
         } else {
-            self.learn_path(now, reply.origin, from, reply.rsu, reply.order, hops);
+            self.learn_path(origin, Path { order, hops, next: from, rsu, standby, seen: now });
         }
         let Some(to) = self.upstream_for_others(now, reply.rsu, from, out) else { return };
         let relayed = HeartbeatReply { hop_limit, hops, ..*reply };
@@ -267,8 +268,8 @@ impl Obu {
     ) {
         let next = self.next_hop(announcement.origin, announcement.hop_limit, announcement.hops);
         let Some((hop_limit, hops)) = next else { return };
-        let (origin, rsu) = (announcement.origin, announcement.rsu);
-        self.learn_path(now, origin, from, rsu, announcement.order, hops);
+        let Announcement { rsu, origin, order, standby, .. } = *announcement;
+        self.learn_path(origin, Path { order, hops, next: from, rsu, standby, seen: now });
         let Some(to) = self.upstream_for_others(now, rsu, from, out) else { return };
         let relayed = Announcement { hop_limit, hops, ..*announcement };
         self.core.radio.control(to, relayed, out, &mut self.core.counters);
@@ -287,16 +288,7 @@ impl Obu {
         next
     }
 
-    fn learn_path(
-        &mut self,
-        now: Timestamp,
-        obu: NodeId,
-        next: Mac,
-        rsu: NodeId,
-        order: Order,
-        hops: u8,
-    ) {
-        let path = Path { order, hops, next, rsu, seen: now };
+    fn learn_path(&mut self, obu: NodeId, path: Path) {
         let (_, evicted) = self.downstream.learn(obu, path);
         self.core.counters.evicted += evicted;
     }

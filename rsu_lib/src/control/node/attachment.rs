@@ -5,39 +5,98 @@ use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
-use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::announcement::{Client, Clients};
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::super::clients::{HEARD_LATELY, Port};
+use super::super::obus::{Accepted, Standing, rank};
 use super::Rsu;
 
 impl Rsu {
-    /// An announced client is behind `obu` from now on.
-    pub(super) fn take_over(&mut self, now: Timestamp, obu: NodeId, client: Client) {
-        if let Some(Port::Obu(other)) = self.clients.owner(now, client) {
-            let heard = self.clients.last_used(client);
-            let is_alive_there = heard.is_some_and(|at| now.since(at) < HEARD_LATELY)
-                && self.downstream.path(now, other).is_some();
-            if other != obu && is_alive_there {
-                return;
-            }
+    /// Does what an accepted announcement, or a reply, of `obu` changes. `part` is what it names.
+    pub(super) fn settle(
+        &mut self,
+        now: Timestamp,
+        obu: NodeId,
+        epoch: u32,
+        accepted: Accepted,
+        part: Clients<'_>,
+    ) {
+        if accepted.has_left {
+            self.let_go(now, obu);
         }
-        let (learnt, evicted) = self.clients.learn(now, client, Port::Obu(obu));
+        if !accepted.is_attached {
+            return;
+        }
+        let Some(set) = accepted.set else {
+            for client in part.iter() {
+                self.take_over(now, (obu, epoch), accepted.is_new, client);
+            }
+            return;
+        };
+        for client in &set {
+            self.take_over(now, (obu, epoch), accepted.is_new, *client);
+        }
+        self.drop_clients_not_in(now, obu, &set);
+        if accepted.has_come {
+            self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
+        }
+    }
+
+    /// An announced client is behind `obu` from now on, unless it was heard elsewhere lately, or
+    /// another OBU with a higher epoch announced it. What was said before takes it from nobody.
+    fn take_over(
+        &mut self,
+        now: Timestamp,
+        (obu, epoch): (NodeId, u32),
+        is_new: bool,
+        client: Client,
+    ) {
+        match self.clients.owner(now, client) {
+            Some(Port::Obu(other)) if other != obu => {
+                let has_spoken = self.has_spoken(now, client);
+                let outranks = |theirs| rank(theirs, other) < rank(epoch, obu);
+                let keeps = self.downstream.path(now, other).is_some()
+                    && (has_spoken || self.obus.epoch(other).is_some_and(outranks));
+                if keeps || !is_new {
+                    return;
+                }
+            }
+            Some(Port::Tap) if !is_new => return,
+            _ => {}
+        }
+        let (learnt, evicted) = self.clients.claim(now, client, Port::Obu(obu));
         self.counters.evicted += evicted;
         if learnt != Learnt::Known {
             self.wired.add(now, client);
         }
     }
 
+    /// The client was heard where it is, a moment ago.
+    fn has_spoken(&self, now: Timestamp, client: Client) -> bool {
+        self.clients.last_heard(client).is_some_and(|at| now.since(at) < HEARD_LATELY)
+    }
+
     /// What is announced is complete: others of this OBU that did not just speak are gone.
-    pub(super) fn drop_clients_not_in(&mut self, now: Timestamp, obu: NodeId, set: &[Client]) {
+    fn drop_clients_not_in(&mut self, now: Timestamp, obu: NodeId, set: &[Client]) {
         for client in self.clients.clients_of(Port::Obu(obu)) {
-            let spoke = self.clients.last_used(client);
-            let spoke_lately = spoke.is_some_and(|at| now.since(at) < HEARD_LATELY);
-            if set.binary_search(&client).is_err() && !spoke_lately {
+            if set.binary_search(&client).is_err() && !self.has_spoken(now, client) {
                 self.clients.forget(client);
             }
         }
+    }
+
+    /// `obu` is not attached to us any more.
+    pub(super) fn let_go(&mut self, now: Timestamp, obu: NodeId) {
+        for client in self.clients.clients_of(Port::Obu(obu)) {
+            self.clients.forget(client);
+            // Announced by another OBU as well, it is there now.
+            if let Some(other) = self.obus.claimant(client) {
+                self.clients.claim(now, client, Port::Obu(other));
+                self.wired.add(now, client);
+            }
+        }
+        self.event(Event::ObuDetached { obu });
     }
 
     /// Sends an acknowledgement down to `obu`: along the known path, or to `next_hop`.
@@ -71,11 +130,20 @@ impl Rsu {
         self.radio.control(to, ack, out, &mut self.counters);
     }
 
-    pub(super) fn detach(&mut self, now: Timestamp, obu: NodeId) {
-        self.downstream.retire(now, obu);
-        self.clients.forget_owner(Port::Obu(obu));
-        if self.obus.forget(obu) {
-            self.event(Event::ObuDetached { obu });
+    /// Forgets OBUs that fell silent.
+    pub(super) fn drop_silent(&mut self, now: Timestamp) {
+        let silent =
+            self.obus.all(now).filter(|(obu, ..)| self.downstream.path(now, *obu).is_none());
+        for (obu, standing, is_old) in silent.collect::<Vec<_>>() {
+            match standing {
+                Standing::Attached => {
+                    self.obus.lose(now, obu);
+                    self.let_go(now, obu);
+                }
+                Standing::Standby => self.obus.forget(obu),
+                Standing::Gone if is_old => self.obus.forget(obu),
+                Standing::Gone => {}
+            }
         }
     }
 }
