@@ -217,6 +217,11 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         before - self.entries.len()
     }
 
+    /// Whether anybody is behind `owner`.
+    pub fn has_clients(&self, owner: Owner) -> bool {
+        self.by_owner.contains_key(&owner)
+    }
+
     /// The clients of `owner`, in the order an announcement lists them.
     pub fn clients_of(&self, owner: Owner) -> Vec<Client> {
         let listed = self.by_owner.get(&owner).into_iter().flatten();

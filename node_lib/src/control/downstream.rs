@@ -133,6 +133,15 @@ impl Downstream {
         true
     }
 
+    /// `obu` is not attached to `rsu` any more, though it did not say so; the way to it stays.
+    pub fn detach(&mut self, obu: NodeId, rsu: NodeId) {
+        if let Some(entry) = self.entries.get_mut(&obu)
+            && entry.attached.rsu == rsu
+        {
+            entry.attached.rsu = NodeId::NONE;
+        }
+    }
+
     /// Forgets what is too old to matter.
     pub fn expire(&mut self, now: Timestamp) {
         self.entries.retain(|_, entry| now.since(entry.path.seen) <= ORDER_LIFETIME);

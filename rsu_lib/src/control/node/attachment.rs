@@ -1,6 +1,7 @@
 //! Who is behind an OBU from its announcement to its departure.
 
 use node_lib::control::client_cache::Learnt;
+use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
@@ -65,6 +66,7 @@ impl Rsu {
             Some(Port::Tap) if !is_new => return,
             _ => {}
         }
+        self.late.remove(client);
         let (learnt, evicted) = self.clients.claim(now, client, Port::Obu(obu));
         self.counters.evicted += evicted;
         if learnt != Learnt::Known {
@@ -86,14 +88,66 @@ impl Rsu {
         }
     }
 
+    /// A frame with this sender came through `port`. Whether the LAN must be told.
+    pub(in crate::control) fn learn(&mut self, now: Timestamp, client: Client, port: Port) -> bool {
+        let (learnt, evicted) = self.clients.learn(now, client, port);
+        self.counters.evicted += evicted;
+        match learnt {
+            Learnt::Moved(Port::Obu(obu)) if port == Port::Tap => {
+                self.late.add(now, client, obu);
+                if !self.clients.has_clients(Port::Obu(obu)) && self.obus.epoch(obu).is_some() {
+                    let at = now + LATE_FOR;
+                    self.leaving.insert(obu, at);
+                    self.wake_at(at);
+                }
+                false
+            }
+            Learnt::Moved(_) => true,
+            Learnt::Held { first } => {
+                if first {
+                    self.counters.clients_damped += 1;
+                    if self.held_reports.take(now) {
+                        self.event(Event::ClientHeld { client });
+                    }
+                }
+                false
+            }
+            Learnt::Known | Learnt::New => false,
+        }
+    }
+
+    /// `obu` says that it is attached to us: that its clients were seen on the LAN is no farewell.
+    pub(super) fn note_stays(&mut self, obu: NodeId) {
+        self.leaving.remove(&obu);
+    }
+
+    /// Detaches OBUs whose clients have all been on the LAN side for [`LATE_FOR`].
+    pub(super) fn drop_left(&mut self, now: Timestamp) {
+        let due = |at: &Timestamp| *at <= now;
+        if !self.leaving.values().any(due) {
+            return;
+        }
+        let left: Vec<_> =
+            self.leaving.iter().filter(|(_, at)| due(at)).map(|(obu, _)| *obu).collect();
+        for obu in left {
+            self.leaving.remove(&obu);
+            if !self.clients.has_clients(Port::Obu(obu)) && self.obus.lose(now, obu) {
+                self.let_go(now, obu);
+            }
+        }
+    }
+
     /// `obu` is not attached to us any more.
     pub(super) fn let_go(&mut self, now: Timestamp, obu: NodeId) {
+        self.downstream.detach(obu, self.radio.id);
         for client in self.clients.clients_of(Port::Obu(obu)) {
             self.clients.forget(client);
             // Announced by another OBU as well, it is there now.
             if let Some(other) = self.obus.claimant(client) {
                 self.clients.claim(now, client, Port::Obu(other));
                 self.wired.add(now, client);
+            } else {
+                self.late.add(now, client, obu);
             }
         }
         self.event(Event::ObuDetached { obu });

@@ -121,8 +121,11 @@ impl Rsu {
     ) {
         let hops = hops.saturating_add(1);
         let path = Path { order, hops, next, rsu: self.radio.id, standby, seen: now };
-        let (_, evicted) = self.downstream.learn(obu, path);
+        let (is_news, evicted) = self.downstream.learn(obu, path);
         self.counters.evicted += evicted;
+        if is_news && !standby {
+            self.note_stays(obu);
+        }
     }
 
     pub(super) fn hear_announcement(
