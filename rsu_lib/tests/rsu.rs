@@ -2,19 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod talk;
+
 use std::time::Duration;
 
 use node_lib::control::event::Event;
-use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::AckStatus;
-use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
-use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::Probe;
-use node_lib::messages::data::{Data, Destination, ToUpstream};
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, PathTag};
-use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
-use rsu_lib::{Config, Rsu};
+use node_lib::messages::data::Destination;
+use node_lib::messages::{Cost, PathTag};
+use node_lib::{Boot, Mac, NodeId, Order};
+
+use talk::{A, B, C, CAMERA, RELAY, SERVER, SIGN, STRANGER, Talk, US, id, rarp};
 
 #[test]
 fn heartbeats_come_at_the_period_give_or_take_a_tenth_and_count_up() {
@@ -492,229 +495,4 @@ fn a_radio_that_is_down_sends_nothing_and_beats_at_once_when_it_is_back() {
     t.rsu.handle_link(t.at(), LinkEvent::Up, &mut t.out);
     t.collect();
     assert_eq!(t.heartbeats().len(), 1);
-}
-
-// ---- the conversation ----
-
-const US: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
-const A: Mac = Mac([2, 0, 0, 0, 0, 0x0a]);
-const B: Mac = Mac([2, 0, 0, 0, 0, 0x0b]);
-const C: Mac = Mac([2, 0, 0, 0, 0, 0x0c]);
-const RELAY: Mac = Mac([2, 0, 0, 0, 0, 0x0f]);
-const CAMERA: Mac = Mac([2, 0, 0, 0, 1, 1]);
-const SIGN: Mac = Mac([2, 0, 0, 0, 1, 2]);
-const SERVER: Mac = Mac([2, 0, 0, 0, 1, 3]);
-const STRANGER: Mac = Mac([2, 0, 0, 0, 1, 4]);
-
-fn id(mac: Mac) -> NodeId {
-    mac.into()
-}
-
-/// An RSU, the time in milliseconds, and what it sent since the last [`Talk::clear`].
-struct Talk {
-    rsu: Rsu,
-    now: u64,
-    seq: u32,
-    sent: Vec<(u64, Vec<u8>)>,
-    taps: Vec<Vec<u8>>,
-    out: Replies,
-}
-
-impl Talk {
-    fn new() -> Self {
-        Self {
-            rsu: Rsu::new(Config { seed: 1, ..Config::new(US) }, Timestamp::ZERO),
-            now: 0,
-            seq: 0,
-            sent: Vec::new(),
-            taps: Vec::new(),
-            out: Replies::new(),
-        }
-    }
-
-    fn at(&self) -> Timestamp {
-        Timestamp::from_millis(self.now)
-    }
-
-    fn pass(&mut self, until_ms: u64) {
-        let until = Timestamp::from_millis(until_ms);
-        while let Some(due) = self.rsu.poll_timeout().filter(|due| *due <= until) {
-            self.now = due.as_micros() / 1000;
-            self.rsu.handle_timeout(due, &mut self.out);
-            self.collect();
-        }
-        self.now = until_ms;
-    }
-
-    fn hear(&mut self, from: Mac, to: Mac, packet: PacketType<'_>) {
-        let frame: Vec<u8> = (&Message { to, from, ethertype: ETHERTYPE_DEFAULT, packet }).into();
-        self.rsu.handle_wire(self.at(), &frame, &mut self.out);
-        self.collect();
-    }
-
-    fn announce(&mut self, obu: Mac, from: Mac, epoch: u32, macs: &[Mac]) {
-        self.announce_as(obu, from, epoch, macs, false);
-    }
-
-    fn stand_by(&mut self, obu: Mac, epoch: u32, macs: &[Mac]) {
-        self.announce_as(obu, obu, epoch, macs, true);
-    }
-
-    fn announce_as(&mut self, obu: Mac, from: Mac, epoch: u32, macs: &[Mac], standby: bool) {
-        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
-        let mut groups = Vec::new();
-        Clients::encode(&set, &mut groups);
-        self.seq += 1;
-        let announcement = Announcement {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            epoch,
-            hop_limit: 16,
-            hops: 0,
-            part: 0,
-            parts: 1,
-            digest: client_digest(&set),
-            standby,
-            clients: Clients::parse(&groups).unwrap(),
-        };
-        self.hear(from, US, announcement.into());
-    }
-
-    fn reply(&mut self, obu: Mac, epoch: u32, macs: &[Mac], goodbye: bool) {
-        self.reply_as(obu, epoch, macs, goodbye, false);
-    }
-
-    fn reply_as(&mut self, obu: Mac, epoch: u32, macs: &[Mac], goodbye: bool, standby: bool) {
-        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
-        self.seq += 1;
-        let reply = HeartbeatReply {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            answers: Seq(0),
-            hop_limit: 16,
-            hops: 0,
-            held_100us: 0,
-            epoch,
-            digest: client_digest(&set),
-            clients: set.len() as u16,
-            goodbye,
-            standby,
-        };
-        self.hear(obu, US, reply.into());
-    }
-
-    fn reply_to(&mut self, obu: Mac, answers: Seq, held_100us: u16) {
-        self.seq += 1;
-        let reply = HeartbeatReply {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            answers,
-            hop_limit: 16,
-            hops: 0,
-            held_100us,
-            epoch: 1,
-            digest: 0,
-            clients: 0,
-            goodbye: false,
-            standby: false,
-        };
-        self.hear(obu, US, reply.into());
-    }
-
-    fn up(&mut self, obu: Mac, from: Mac, to: Mac) {
-        let payload = inner(from, to);
-        self.seq += 1;
-        let data = ToUpstream {
-            destination: id(US),
-            source: id(obu),
-            hop_limit: 16,
-            boot: 1,
-            seq: Seq(self.seq),
-            payload: &payload,
-        };
-        self.hear(obu, US, data.into());
-    }
-
-    fn tap(&mut self, from: Mac, to: Mac) {
-        self.tap_frame(&inner(from, to));
-    }
-
-    fn tap_frame(&mut self, frame: &[u8]) {
-        self.rsu.handle_tap(self.at(), frame, &mut self.out);
-        self.collect();
-    }
-
-    fn collect(&mut self) {
-        for reply in self.out.take() {
-            match reply {
-                ReplyType::WireFlat(flat) => self.sent.push((self.now, flat)),
-                ReplyType::TapFlat(flat) => self.taps.push(flat),
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    fn clear(&mut self) {
-        self.sent.clear();
-        self.taps.clear();
-    }
-
-    fn events(&mut self) -> Vec<Event> {
-        std::iter::from_fn(|| self.rsu.poll_event()).collect()
-    }
-
-    fn each<T>(&self, mut pick: impl FnMut(Mac, &Control<'_>) -> Option<T>) -> Vec<T> {
-        let mut picked = Vec::new();
-        for (_, flat) in &self.sent {
-            let message = Message::try_from(&flat[..]).unwrap();
-            if let PacketType::Control(control) = &message.packet {
-                picked.extend(pick(message.to, control));
-            }
-        }
-        picked
-    }
-
-    fn heartbeats(&self) -> Vec<(u64, Heartbeat)> {
-        let mut beats = Vec::new();
-        for (at, flat) in &self.sent {
-            let message = Message::try_from(&flat[..]).unwrap();
-            if let PacketType::Control(Control::Heartbeat(heartbeat)) = message.packet {
-                beats.push((*at, heartbeat));
-            }
-        }
-        beats
-    }
-
-    fn acks(&self) -> Vec<(Mac, AckStatus, u32)> {
-        self.each(|to, control| match control {
-            Control::AnnouncementAck(ack) => Some((to, ack.status, ack.epoch)),
-            _ => None,
-        })
-    }
-
-    fn sent_down(&self) -> Vec<(Mac, Destination)> {
-        let mut sent = Vec::new();
-        for (_, flat) in &self.sent {
-            let message = Message::try_from(&flat[..]).unwrap();
-            if let PacketType::Data(Data::Downstream(data)) = message.packet {
-                sent.push((message.to, data.destination));
-            }
-        }
-        sent
-    }
-}
-
-fn inner(from: Mac, to: Mac) -> Vec<u8> {
-    let mut frame = [&to.0[..], &from.0, &[0x08, 0x00]].concat();
-    frame.resize(60, 0);
-    frame
-}
-
-fn rarp(client: Mac) -> Vec<u8> {
-    let mut frame = [&[0xff; 6][..], &client.0, &[0x80, 0x35]].concat();
-    frame.resize(60, 0);
-    frame
 }

@@ -64,6 +64,8 @@ struct Registered {
 pub(crate) enum Claim {
     /// The OBU was known with a higher epoch: it must use one above this.
     Stale(u32),
+    /// The OBU has named another set since, with the same epoch.
+    Overtaken,
     /// Accepted.
     Accepted(Accepted),
 }
@@ -79,6 +81,8 @@ pub(crate) struct Accepted {
     pub(crate) is_new: bool,
     /// The OBU has come, and all its clients are known for the first time since.
     pub(crate) has_come: bool,
+    /// It has restarted: its epochs began anew, and another may have a better claim now.
+    pub(crate) has_restarted: bool,
     /// All its clients, if they are known.
     pub(crate) set: Option<Vec<Client>>,
 }
@@ -112,26 +116,18 @@ impl Obus {
             let is_attached = standing == Standing::Attached;
             return Claim::Accepted(Accepted { is_attached, is_new: true, ..Accepted::default() });
         }
-        let fresh = || Registered {
-            standing,
-            word,
-            heard: now,
-            digest,
-            parts: vec![None; usize::from(parts)],
-            is_reported: false,
-            asked_at: None,
-            round_trip_us: None,
-        };
+        let fresh = || Registered::new(now, standing, word, digest, parts);
         let known = self.by_id.entry(obu).or_insert_with(fresh);
         if known.bars(now, word) {
             return Claim::Stale(known.word.epoch);
         }
+        let has_restarted = word.boot != known.word.boot;
         let is_raised = (word.boot, word.epoch) != (known.word.boot, known.word.epoch);
         let is_last = is_unknown || is_raised || word > known.word;
         let was = if is_unknown { Standing::Gone } else { known.standing };
         if digest != known.digest || known.parts.len() != usize::from(parts) {
             if !is_last {
-                return Claim::Accepted(known.nothing_new());
+                return Claim::Overtaken;
             }
             known.digest = digest;
             known.parts = vec![None; usize::from(parts)];
@@ -148,6 +144,7 @@ impl Obus {
             has_left: was == Standing::Attached && !known.is_attached(),
             is_new: known.is_attached() && (is_new_part || is_raised || was != Standing::Attached),
             has_come,
+            has_restarted,
             set,
         })
     }
@@ -165,6 +162,7 @@ impl Obus {
         }
         known.heard = now;
         let was = known.standing;
+        let has_restarted = word.boot != known.word.boot;
         let has_set = known.digest == reply.digest && known.is_complete();
         if reply.standby {
             // It may be that we hold no set of it yet; that it is not here any more is certain.
@@ -183,14 +181,22 @@ impl Obus {
             has_left: was == Standing::Attached,
             is_new: known.is_attached(),
             has_come,
+            has_restarted,
             set,
         })
     }
 
     /// The OBU said goodbye. Returns whether it was attached until now.
     pub(crate) fn hear_goodbye(&mut self, now: Timestamp, reply: &HeartbeatReply) -> bool {
-        let Some(known) = self.by_id.get_mut(&reply.origin) else { return false };
         let word = Word { boot: reply.order.boot, epoch: reply.epoch, seq: reply.order.seq };
+        let Some(known) = self.by_id.get_mut(&reply.origin) else {
+            // What it said before may still come.
+            if self.by_id.len() < OBUS_MAX {
+                let gone = Registered::new(now, Standing::Gone, word, reply.digest, 1);
+                self.by_id.insert(reply.origin, gone);
+            }
+            return false;
+        };
         if known.bars(now, word) || word <= known.word {
             return false;
         }
@@ -303,6 +309,19 @@ pub(crate) fn rank(epoch: u32, obu: NodeId) -> (Reverse<u32>, NodeId) {
 }
 
 impl Registered {
+    fn new(now: Timestamp, standing: Standing, word: Word, digest: u32, parts: u8) -> Self {
+        Self {
+            standing,
+            word,
+            heard: now,
+            digest,
+            parts: vec![None; usize::from(parts)],
+            is_reported: false,
+            asked_at: None,
+            round_trip_us: None,
+        }
+    }
+
     fn is_attached(&self) -> bool {
         self.standing == Standing::Attached
     }
@@ -319,10 +338,6 @@ impl Registered {
         self.standing = standing;
         self.word = word;
         self.heard = now;
-    }
-
-    fn nothing_new(&self) -> Accepted {
-        Accepted { is_attached: self.is_attached(), ..Accepted::default() }
     }
 
     /// Keeps a part of the set; whether it was not there yet.
@@ -421,6 +436,7 @@ mod tests {
             has_left: false,
             is_new: true,
             has_come: true,
+            has_restarted: false,
             set,
         })
     }
@@ -432,7 +448,7 @@ mod tests {
     fn accepted(claim: Claim) -> Accepted {
         match claim {
             Claim::Accepted(accepted) => accepted,
-            Claim::Stale(higher) => panic!("stale: {higher}"),
+            other => panic!("{other:?}"),
         }
     }
 

@@ -38,6 +38,11 @@ impl Rsu {
         for client in &set {
             self.take_over(now, (obu, epoch), accepted.is_new, *client);
         }
+        if accepted.has_restarted {
+            for client in &set {
+                self.yield_to_claimant(now, obu, *client);
+            }
+        }
         self.drop_clients_not_in(now, obu, &set);
         if accepted.has_come {
             self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
@@ -82,10 +87,23 @@ impl Rsu {
     /// What is announced is complete: others of this OBU that did not just speak are gone.
     fn drop_clients_not_in(&mut self, now: Timestamp, obu: NodeId, set: &[Client]) {
         for client in self.clients.clients_of(Port::Obu(obu)) {
-            if set.binary_search(&client).is_err() && !self.has_spoken(now, client) {
+            if set.binary_search(&client).is_err()
+                && !self.has_spoken(now, client)
+                && !self.yield_to_claimant(now, obu, client)
+            {
                 self.clients.forget(client);
             }
         }
+    }
+
+    /// Gives a client of `obu` to another OBU that has the better claim; whether there is one.
+    fn yield_to_claimant(&mut self, now: Timestamp, obu: NodeId, client: Client) -> bool {
+        let is_ours = self.clients.owner(now, client) == Some(Port::Obu(obu));
+        let other = self.obus.claimant(client).filter(|other| is_ours && *other != obu);
+        let Some(other) = other.filter(|_| !self.has_spoken(now, client)) else { return false };
+        self.clients.claim(now, client, Port::Obu(other));
+        self.wired.add(now, client);
+        true
     }
 
     /// A frame with this sender came through `port`. Whether the LAN must be told.
@@ -141,12 +159,8 @@ impl Rsu {
     pub(super) fn let_go(&mut self, now: Timestamp, obu: NodeId) {
         self.downstream.detach(obu, self.radio.id);
         for client in self.clients.clients_of(Port::Obu(obu)) {
-            self.clients.forget(client);
-            // Announced by another OBU as well, it is there now.
-            if let Some(other) = self.obus.claimant(client) {
-                self.clients.claim(now, client, Port::Obu(other));
-                self.wired.add(now, client);
-            } else {
+            if !self.yield_to_claimant(now, obu, client) {
+                self.clients.forget(client);
                 self.late.add(now, client, obu);
             }
         }

@@ -149,6 +149,10 @@ impl Rsu {
                 let status = AckStatus::StaleEpoch;
                 self.send_ack(now, obu, None, status, higher, (part, parts), digest, out);
             }
+            Claim::Overtaken => {
+                let status = AckStatus::Accepted;
+                self.send_ack(now, obu, None, status, epoch, (part, parts), digest, out);
+            }
             Claim::Accepted(accepted) => {
                 let status = AckStatus::Accepted;
                 self.send_ack(now, obu, None, status, epoch, (part, parts), digest, out);
