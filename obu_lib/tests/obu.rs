@@ -309,6 +309,22 @@ fn frames_for_others_are_relayed_up_and_down_and_never_back() {
 }
 
 #[test]
+fn a_relay_on_the_way_to_both_rsus_goes_on_forwarding_floods_of_the_one_in_use() {
+    let mut t = Talk::settled_behind(A);
+    t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+    t.hear(t.now, C, Heard::Standby { origin: C, rsu: OTHER_RSU, seq: 2 });
+    t.clear();
+    t.down(A, Destination::AllExcept(NodeId::NONE), 1);
+    assert_eq!(t.sent_to(), [C]);
+    t.clear();
+    t.rsu = OTHER_RSU;
+    t.down(B, Destination::AllExcept(NodeId::NONE), 1);
+    assert_eq!(t.sent_to(), [], "and not those of the one that only waits");
+    t.down(B, Destination::Node(id(C)), 2);
+    assert_eq!(t.sent_to(), [C], "which can reach it all the same");
+}
+
+#[test]
 fn who_sends_through_us_without_a_way_is_told() {
     let mut t = Talk::settled_behind(A);
     t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });

@@ -2,19 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod talk;
+
 use std::time::Duration;
 
 use node_lib::control::event::Event;
-use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::AckStatus;
-use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
-use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::Probe;
-use node_lib::messages::data::{Data, Destination, ToUpstream};
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, PathTag};
-use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
-use rsu_lib::{Config, Rsu};
+use node_lib::messages::data::Destination;
+use node_lib::messages::{Cost, PathTag};
+use node_lib::{Boot, Mac, NodeId, Order};
+
+use talk::{A, B, C, CAMERA, RELAY, SERVER, SIGN, STRANGER, Talk, US, id, rarp};
 
 #[test]
 fn heartbeats_come_at_the_period_give_or_take_a_tenth_and_count_up() {
@@ -140,10 +143,145 @@ fn a_client_whose_frames_come_from_the_lan_has_moved_there() {
     // Another RSU shows it to the LAN.
     t.tap_frame(&rarp(CAMERA));
     assert_eq!(t.rsu.clients_of(id(A)), []);
+    t.pass(t.now + 300);
     t.clear();
     t.tap(SERVER, CAMERA);
     assert_eq!(t.sent_down(), [], "the LAN reaches it without us");
     assert_eq!(t.taps.len(), 0);
+}
+
+#[test]
+fn what_still_arrives_for_an_obu_that_went_to_another_rsu_is_sent_down_the_old_way() {
+    let mut t = Talk::new();
+    t.announce(A, RELAY, 1, &[CAMERA]);
+    t.pass(1000);
+    t.tap_frame(&rarp(CAMERA));
+    t.clear();
+    t.pass(1299);
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), [(RELAY, Destination::Node(id(A)))]);
+    assert_eq!((t.taps.len(), t.rsu.counters().forwarded_late), (0, 1), "and not back to the LAN");
+    t.clear();
+    t.pass(1300);
+    t.tap(SERVER, CAMERA);
+    assert_eq!((t.sent_down(), t.taps.len()), (vec![], 0));
+    assert_eq!(t.rsu.counters().forwarded_late, 1);
+}
+
+#[test]
+fn a_goodbye_after_a_hand_over_leaves_the_old_way_open_for_a_moment() {
+    let mut t = Talk::new();
+    t.announce(A, RELAY, 1, &[CAMERA]);
+    t.pass(1000);
+    t.reply(A, 1, &[CAMERA], true);
+    t.clear();
+    t.pass(1299);
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), [(RELAY, Destination::Node(id(A)))]);
+    t.tap(SERVER, Mac::BROADCAST);
+    assert_eq!(t.sent_down().len(), 1, "floods are for those attached");
+    t.clear();
+    t.pass(1300);
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), []);
+}
+
+#[test]
+fn late_frames_of_an_obu_that_left_are_carried_and_not_taken_for_news() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.pass(1000);
+    t.tap_frame(&rarp(CAMERA));
+    t.clear();
+    t.pass(1200);
+    t.clear();
+    t.up(A, CAMERA, SERVER);
+    assert_eq!((t.taps.len(), t.acks()), (1, vec![]));
+    t.pass(1290);
+    assert_eq!(t.taps.len(), 1, "the LAN is not told that it is here");
+    assert_eq!((t.rsu.clients_of(id(A)), t.rsu.counters().forwarded_late), (vec![], 1));
+    // Later it is news.
+    t.pass(1300);
+    t.clear();
+    t.up(A, CAMERA, SERVER);
+    t.pass(1301);
+    assert_eq!((t.taps.len(), t.rsu.clients_of(id(A)).len()), (2, 1));
+}
+
+#[test]
+fn an_obu_all_of_whose_clients_went_to_the_lan_is_detached_after_a_moment() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA, SIGN]);
+    t.events();
+    t.pass(1000);
+    t.tap_frame(&rarp(CAMERA));
+    t.pass(2000);
+    assert_eq!(t.events(), [], "one of them is still here");
+    t.tap_frame(&rarp(SIGN));
+    t.pass(2299);
+    assert_eq!(t.events(), []);
+    t.pass(2300);
+    assert_eq!(t.events(), [Event::ObuDetached { obu: id(A) }]);
+    t.clear();
+    t.tap(SERVER, Mac::BROADCAST);
+    assert_eq!(t.sent_down(), []);
+}
+
+#[test]
+fn an_obu_that_goes_on_answering_stays_though_its_clients_were_seen_on_the_lan() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.events();
+    t.tap_frame(&rarp(CAMERA));
+    t.pass(100);
+    t.reply(A, 1, &[CAMERA], false);
+    t.pass(1000);
+    assert_eq!(t.events(), []);
+}
+
+#[test]
+fn a_frame_that_another_rsu_still_had_does_not_take_back_a_client_that_just_came() {
+    let mut t = Talk::new();
+    t.tap(CAMERA, Mac::BROADCAST);
+    t.pass(1000);
+    t.announce(A, A, 1, &[CAMERA]);
+    t.tap(CAMERA, Mac::BROADCAST);
+    assert_eq!(t.rsu.clients_of(id(A)).len(), 1);
+    t.pass(1300);
+    t.tap(CAMERA, Mac::BROADCAST);
+    assert_eq!(t.rsu.clients_of(id(A)).len(), 0);
+}
+
+#[test]
+fn an_obu_that_comes_back_at_once_has_its_clients_back() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.tap_frame(&rarp(CAMERA));
+    t.clear();
+    t.announce(A, A, 3, &[CAMERA]);
+    assert_eq!((t.taps.len(), t.rsu.clients_of(id(A)).len()), (1, 1));
+    t.up(A, CAMERA, SERVER);
+    assert_eq!(t.rsu.counters().forwarded_late, 0);
+    t.events();
+    t.pass(t.now + 1000);
+    assert_eq!(t.events(), []);
+}
+
+#[test]
+fn a_client_heard_behind_ever_other_obus_is_held_and_reported_once() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[]);
+    t.announce(B, B, 1, &[]);
+    t.events();
+    for n in 0..20 {
+        t.up(if n % 2 == 0 { A } else { B }, CAMERA, SERVER);
+        t.up(if n % 2 == 0 { A } else { B }, SIGN, SERVER);
+    }
+    assert_eq!(t.rsu.counters().clients_damped, 2);
+    let camera = Client { vlan: 0, mac: CAMERA };
+    assert_eq!(t.events(), [Event::ClientHeld { client: camera }]);
+    assert_eq!(t.taps.iter().filter(|frame| frame[12..14] == [8, 0]).count(), 40, "all carried");
+    assert_eq!(t.rsu.clients_of(id(B)).len(), 2);
 }
 
 #[test]
@@ -167,6 +305,93 @@ fn a_goodbye_or_five_seconds_of_silence_detach_an_obu() {
     t.pass(t.now + 7000);
     assert_eq!(t.events(), [Event::ObuDetached { obu: id(B) }]);
     assert_eq!(t.rsu.clients_of(id(B)), []);
+}
+
+#[test]
+fn an_obu_on_standby_is_known_and_acknowledged_but_nothing_else_changes() {
+    let mut t = Talk::new();
+    t.tap(CAMERA, Mac::BROADCAST);
+    t.pass(50);
+    t.clear();
+    t.stand_by(A, 1, &[CAMERA, SIGN]);
+    assert_eq!(t.acks(), [(A, AckStatus::Accepted, 1)]);
+    t.pass(150);
+    assert_eq!((t.taps.len(), t.events(), t.rsu.clients_of(id(A))), (0, vec![], vec![]));
+    assert_eq!(t.heartbeats()[0].1.obus, 0);
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    t.tap(SERVER, Mac::BROADCAST);
+    assert_eq!(t.sent_down(), [], "neither its clients' frames nor floods go there");
+    t.reply_as(A, 1, &[CAMERA, SIGN], false, true);
+    assert_eq!(t.acks(), []);
+    t.reply_as(A, 1, &[CAMERA], false, true);
+    assert_eq!(t.acks(), [(A, AckStatus::SendAll, 0)], "another set than we hold");
+}
+
+#[test]
+fn an_obu_that_was_on_standby_takes_its_clients_over_at_once() {
+    let mut t = Talk::new();
+    t.tap(CAMERA, Mac::BROADCAST);
+    t.stand_by(A, 1, &[CAMERA, SIGN]);
+    t.clear();
+    t.announce(A, A, 2, &[CAMERA, SIGN]);
+    assert_eq!(t.acks(), [(A, AckStatus::Accepted, 2)]);
+    assert_eq!(t.events(), [Event::ObuAttached { obu: id(A), clients: 2, epoch: 2 }]);
+    assert_eq!((t.taps.len(), t.rsu.clients_of(id(A)).len()), (2, 2), "and the LAN is told");
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    t.tap(SERVER, Mac::BROADCAST);
+    assert_eq!(t.sent_down().len(), 2);
+    t.pass(t.now + 100);
+    assert_eq!(t.heartbeats()[0].1.obus, 1);
+}
+
+#[test]
+fn a_reply_is_enough_to_come_from_standby_when_the_announcement_is_lost() {
+    let mut t = Talk::new();
+    t.stand_by(A, 1, &[CAMERA]);
+    t.clear();
+    t.reply(A, 2, &[CAMERA], false);
+    assert_eq!(t.events(), [Event::ObuAttached { obu: id(A), clients: 1, epoch: 2 }]);
+    assert_eq!(t.rsu.clients_of(id(A)).len(), 1);
+    assert_eq!(t.acks(), []);
+}
+
+#[test]
+fn a_frame_of_an_obu_on_standby_is_carried_and_answered() {
+    let mut t = Talk::new();
+    t.stand_by(A, 1, &[CAMERA]);
+    t.clear();
+    t.up(A, CAMERA, SERVER);
+    assert_eq!((t.taps.len(), t.acks()), (1, vec![]));
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), [(A, Destination::Node(id(A)))]);
+}
+
+#[test]
+fn an_obu_on_standby_that_falls_silent_is_forgotten_without_a_word() {
+    let mut t = Talk::new();
+    t.stand_by(A, 1, &[CAMERA]);
+    t.pass(t.now + 7000);
+    assert_eq!(t.events(), []);
+    t.clear();
+    t.up(A, CAMERA, SERVER);
+    assert_eq!(t.acks(), [(A, AckStatus::SendAll, 0)], "it is a stranger");
+}
+
+#[test]
+fn an_obu_that_says_standby_has_left() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.events();
+    t.stand_by(A, 2, &[CAMERA]);
+    assert_eq!(t.events(), [Event::ObuDetached { obu: id(A) }]);
+    assert_eq!(t.rsu.clients_of(id(A)), []);
+    // What it said before comes late.
+    t.seq -= 2;
+    t.announce(A, A, 1, &[CAMERA]);
+    assert_eq!((t.events(), t.rsu.clients_of(id(A))), (vec![], vec![]));
 }
 
 #[test]
@@ -271,217 +496,4 @@ fn a_radio_that_is_down_sends_nothing_and_beats_at_once_when_it_is_back() {
     t.rsu.handle_link(t.at(), LinkEvent::Up, &mut t.out);
     t.collect();
     assert_eq!(t.heartbeats().len(), 1);
-}
-
-// ---- the conversation ----
-
-const US: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
-const A: Mac = Mac([2, 0, 0, 0, 0, 0x0a]);
-const B: Mac = Mac([2, 0, 0, 0, 0, 0x0b]);
-const C: Mac = Mac([2, 0, 0, 0, 0, 0x0c]);
-const RELAY: Mac = Mac([2, 0, 0, 0, 0, 0x0f]);
-const CAMERA: Mac = Mac([2, 0, 0, 0, 1, 1]);
-const SIGN: Mac = Mac([2, 0, 0, 0, 1, 2]);
-const SERVER: Mac = Mac([2, 0, 0, 0, 1, 3]);
-const STRANGER: Mac = Mac([2, 0, 0, 0, 1, 4]);
-
-fn id(mac: Mac) -> NodeId {
-    mac.into()
-}
-
-/// An RSU, the time in milliseconds, and what it sent since the last [`Talk::clear`].
-struct Talk {
-    rsu: Rsu,
-    now: u64,
-    seq: u32,
-    sent: Vec<(u64, Vec<u8>)>,
-    taps: Vec<Vec<u8>>,
-    out: Replies,
-}
-
-impl Talk {
-    fn new() -> Self {
-        Self {
-            rsu: Rsu::new(Config { seed: 1, ..Config::new(US) }, Timestamp::ZERO),
-            now: 0,
-            seq: 0,
-            sent: Vec::new(),
-            taps: Vec::new(),
-            out: Replies::new(),
-        }
-    }
-
-    fn at(&self) -> Timestamp {
-        Timestamp::from_millis(self.now)
-    }
-
-    fn pass(&mut self, until_ms: u64) {
-        let until = Timestamp::from_millis(until_ms);
-        while let Some(due) = self.rsu.poll_timeout().filter(|due| *due <= until) {
-            self.now = due.as_micros() / 1000;
-            self.rsu.handle_timeout(due, &mut self.out);
-            self.collect();
-        }
-        self.now = until_ms;
-    }
-
-    fn hear(&mut self, from: Mac, to: Mac, packet: PacketType<'_>) {
-        let frame: Vec<u8> = (&Message { to, from, ethertype: ETHERTYPE_DEFAULT, packet }).into();
-        self.rsu.handle_wire(self.at(), &frame, &mut self.out);
-        self.collect();
-    }
-
-    fn announce(&mut self, obu: Mac, from: Mac, epoch: u32, macs: &[Mac]) {
-        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
-        let mut groups = Vec::new();
-        Clients::encode(&set, &mut groups);
-        self.seq += 1;
-        let announcement = Announcement {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            epoch,
-            hop_limit: 16,
-            hops: 0,
-            part: 0,
-            parts: 1,
-            digest: client_digest(&set),
-            standby: false,
-            clients: Clients::parse(&groups).unwrap(),
-        };
-        self.hear(from, US, announcement.into());
-    }
-
-    fn reply(&mut self, obu: Mac, epoch: u32, macs: &[Mac], goodbye: bool) {
-        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
-        self.seq += 1;
-        let reply = HeartbeatReply {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            answers: Seq(0),
-            hop_limit: 16,
-            hops: 0,
-            held_100us: 0,
-            epoch,
-            digest: client_digest(&set),
-            clients: set.len() as u16,
-            goodbye,
-            standby: false,
-        };
-        self.hear(obu, US, reply.into());
-    }
-
-    fn reply_to(&mut self, obu: Mac, answers: Seq, held_100us: u16) {
-        self.seq += 1;
-        let reply = HeartbeatReply {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            answers,
-            hop_limit: 16,
-            hops: 0,
-            held_100us,
-            epoch: 1,
-            digest: 0,
-            clients: 0,
-            goodbye: false,
-            standby: false,
-        };
-        self.hear(obu, US, reply.into());
-    }
-
-    fn up(&mut self, obu: Mac, from: Mac, to: Mac) {
-        let payload = inner(from, to);
-        self.seq += 1;
-        let data = ToUpstream {
-            destination: id(US),
-            source: id(obu),
-            hop_limit: 16,
-            boot: 1,
-            seq: Seq(self.seq),
-            payload: &payload,
-        };
-        self.hear(obu, US, data.into());
-    }
-
-    fn tap(&mut self, from: Mac, to: Mac) {
-        self.tap_frame(&inner(from, to));
-    }
-
-    fn tap_frame(&mut self, frame: &[u8]) {
-        self.rsu.handle_tap(self.at(), frame, &mut self.out);
-        self.collect();
-    }
-
-    fn collect(&mut self) {
-        for reply in self.out.take() {
-            match reply {
-                ReplyType::WireFlat(flat) => self.sent.push((self.now, flat)),
-                ReplyType::TapFlat(flat) => self.taps.push(flat),
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    fn clear(&mut self) {
-        self.sent.clear();
-        self.taps.clear();
-    }
-
-    fn events(&mut self) -> Vec<Event> {
-        std::iter::from_fn(|| self.rsu.poll_event()).collect()
-    }
-
-    fn each<T>(&self, mut pick: impl FnMut(Mac, &Control<'_>) -> Option<T>) -> Vec<T> {
-        let mut picked = Vec::new();
-        for (_, flat) in &self.sent {
-            let message = Message::try_from(&flat[..]).unwrap();
-            if let PacketType::Control(control) = &message.packet {
-                picked.extend(pick(message.to, control));
-            }
-        }
-        picked
-    }
-
-    fn heartbeats(&self) -> Vec<(u64, Heartbeat)> {
-        let mut beats = Vec::new();
-        for (at, flat) in &self.sent {
-            let message = Message::try_from(&flat[..]).unwrap();
-            if let PacketType::Control(Control::Heartbeat(heartbeat)) = message.packet {
-                beats.push((*at, heartbeat));
-            }
-        }
-        beats
-    }
-
-    fn acks(&self) -> Vec<(Mac, AckStatus, u32)> {
-        self.each(|to, control| match control {
-            Control::AnnouncementAck(ack) => Some((to, ack.status, ack.epoch)),
-            _ => None,
-        })
-    }
-
-    fn sent_down(&self) -> Vec<(Mac, Destination)> {
-        let mut sent = Vec::new();
-        for (_, flat) in &self.sent {
-            let message = Message::try_from(&flat[..]).unwrap();
-            if let PacketType::Data(Data::Downstream(data)) = message.packet {
-                sent.push((message.to, data.destination));
-            }
-        }
-        sent
-    }
-}
-
-fn inner(from: Mac, to: Mac) -> Vec<u8> {
-    let mut frame = [&to.0[..], &from.0, &[0x08, 0x00]].concat();
-    frame.resize(60, 0);
-    frame
-}
-
-fn rarp(client: Mac) -> Vec<u8> {
-    let mut frame = [&[0xff; 6][..], &client.0, &[0x80, 0x35]].concat();
-    frame.resize(60, 0);
-    frame
 }

@@ -13,12 +13,33 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry<Owner> {
     owner: Owner,
+    /// Heard, claimed or vouched for: what ages are judged by (to within [`TOUCH_EVERY`]).
     used: Timestamp,
+    /// A frame of the client itself came from the owner.
+    heard: Option<Timestamp>,
+    /// When the owner got it.
+    since: Timestamp,
+    moves: Moves,
+}
+
+/// Moves of one client between owners, in a window that starts with the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct Moves {
+    count: u8,
+    first: Timestamp,
+    is_held: bool,
 }
 
 /// An entry in use is only marked as such again after this long: marking costs a tree update, and
 /// ages are judged in minutes.
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
+
+/// A client whose frames come from another owner more often than this …
+const MOVES_MAX: u8 = 5;
+
+/// … within this time is held where it is for the rest of it: two switches are looped, or two machines
+/// have one address (the limits of batman-adv, `BATADV_ROAMING_MAX_COUNT` and `_TIME` in `main.h`).
+const MOVES_WITHIN: Duration = Duration::from_secs(20);
 
 /// Clients by VLAN and MAC, with the owner (a port, a node) each was last heard behind.
 ///
@@ -41,6 +62,11 @@ pub enum Learnt<Owner> {
     New,
     /// The client was behind another owner before.
     Moved(Owner),
+    /// The client moves too often and is held where it is.
+    Held {
+        /// Since just now.
+        first: bool,
+    },
 }
 
 impl<Owner: Copy + Ord> ClientCache<Owner> {
@@ -57,22 +83,74 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
 
     /// A frame from `client` came from `owner`. Also returns how many entries were evicted for it.
     pub fn learn(&mut self, now: Timestamp, client: Client, owner: Owner) -> (Learnt<Owner>, u64) {
-        if let Some(entry) = self.entries.get_mut(&client) {
-            if entry.owner == owner && now.since(entry.used) < TOUCH_EVERY {
-                return (Learnt::Known, 0);
+        let Some(entry) = self.entries.get_mut(&client) else {
+            let evicted = self.insert(now, client, owner, Some(now));
+            return (Learnt::New, evicted);
+        };
+        if entry.owner == owner {
+            if entry.heard.is_none_or(|heard| now.since(heard) >= TOUCH_EVERY) {
+                entry.heard = Some(now);
+                self.touch(now, client);
             }
-            let before = *entry;
-            *entry = Entry { owner, used: now };
-            unlist(&mut self.by_owner, before.owner, before.used, client);
-            self.by_owner.entry(owner).or_default().insert((now, client));
-            let learnt =
-                if before.owner == owner { Learnt::Known } else { Learnt::Moved(before.owner) };
-            return (learnt, 0);
+            return (Learnt::Known, 0);
         }
+        if let Err(first) = entry.moves.note(now) {
+            return (Learnt::Held { first }, 0);
+        }
+        entry.heard = Some(now);
+        (self.reassign(now, client, owner), 0)
+    }
+
+    /// `owner` says that `client`, which may never speak, is behind it, and the caller believes it:
+    /// this is never held back. Also returns how many entries were evicted for it.
+    pub fn claim(&mut self, now: Timestamp, client: Client, owner: Owner) -> (Learnt<Owner>, u64) {
+        match self.entries.get_mut(&client) {
+            None => (Learnt::New, self.insert(now, client, owner, None)),
+            Some(entry) if entry.owner == owner => {
+                self.touch(now, client);
+                (Learnt::Known, 0)
+            }
+            Some(entry) => {
+                entry.heard = None;
+                (self.reassign(now, client, owner), 0)
+            }
+        }
+    }
+
+    fn insert(
+        &mut self,
+        now: Timestamp,
+        client: Client,
+        owner: Owner,
+        heard: Option<Timestamp>,
+    ) -> u64 {
         let evicted = if self.entries.len() >= self.entries_max { self.evict() } else { 0 };
-        self.entries.insert(client, Entry { owner, used: now });
+        let entry = Entry { owner, used: now, heard, since: now, moves: Moves::default() };
+        self.entries.insert(client, entry);
         self.by_owner.entry(owner).or_default().insert((now, client));
-        (Learnt::New, evicted)
+        evicted
+    }
+
+    fn reassign(&mut self, now: Timestamp, client: Client, owner: Owner) -> Learnt<Owner> {
+        let Some(entry) = self.entries.get_mut(&client) else { return Learnt::New };
+        let before = *entry;
+        (entry.owner, entry.used, entry.since) = (owner, now, now);
+        unlist(&mut self.by_owner, before.owner, before.used, client);
+        self.by_owner.entry(owner).or_default().insert((now, client));
+        Learnt::Moved(before.owner)
+    }
+
+    fn touch(&mut self, now: Timestamp, client: Client) {
+        let Some(entry) = self.entries.get_mut(&client) else { return };
+        let (owner, used) = (entry.owner, entry.used);
+        if now.since(used) < TOUCH_EVERY {
+            return;
+        }
+        entry.used = now;
+        if let Some(listed) = self.by_owner.get_mut(&owner) {
+            listed.remove(&(used, client));
+            listed.insert((now, client));
+        }
     }
 
     /// Behind which owner the client is.
@@ -81,9 +159,15 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         (now.since(entry.used) < self.age_max).then_some(entry.owner)
     }
 
-    /// When a frame from the client was last noted (to within a second).
-    pub fn last_used(&self, client: Client) -> Option<Timestamp> {
-        self.entries.get(&client).map(|entry| entry.used)
+    /// When a frame from the client was last noted where it is now (to within a second); `None` if it
+    /// never spoke there.
+    pub fn last_heard(&self, client: Client) -> Option<Timestamp> {
+        self.entries.get(&client)?.heard
+    }
+
+    /// Since when the client is where it is now.
+    pub fn owned_since(&self, client: Client) -> Option<Timestamp> {
+        self.entries.get(&client).map(|entry| entry.since)
     }
 
     /// Forgets one client.
@@ -133,6 +217,11 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         before - self.entries.len()
     }
 
+    /// Whether anybody is behind `owner`.
+    pub fn has_clients(&self, owner: Owner) -> bool {
+        self.by_owner.contains_key(&owner)
+    }
+
     /// The clients of `owner`, in the order an announcement lists them.
     pub fn clients_of(&self, owner: Owner) -> Vec<Client> {
         let listed = self.by_owner.get(&owner).into_iter().flatten();
@@ -161,6 +250,20 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         unlist(&mut self.by_owner, owner, used, client);
         self.entries.remove(&client);
         1
+    }
+}
+
+impl Moves {
+    /// The client moves. An error when it does so too often, with whether that is noticed only now.
+    fn note(&mut self, now: Timestamp) -> Result<(), bool> {
+        if self.count == 0 || now.since(self.first) >= MOVES_WITHIN {
+            *self = Self { count: 0, first: now, is_held: false };
+        }
+        if self.count >= MOVES_MAX {
+            return Err(!std::mem::replace(&mut self.is_held, true));
+        }
+        self.count += 1;
+        Ok(())
     }
 }
 
@@ -246,6 +349,38 @@ mod tests {
         assert_eq!(cache.len(), 1000);
         assert_eq!(cache.clients_of('a').len(), 100);
         assert_eq!(cache.owner(at(1), mac(1_000_999)), Some('b'), "the newest is kept");
+    }
+
+    #[test]
+    fn a_client_that_moves_more_than_five_times_in_twenty_seconds_is_held() {
+        let mut cache = cache(10);
+        cache.learn(at(0), mac(1), 'a');
+        for (second, owner) in (1..).zip(['b', 'a', 'b', 'a', 'b']) {
+            assert!(matches!(cache.learn(at(second), mac(1), owner).0, Learnt::Moved(_)));
+        }
+        assert_eq!(cache.learn(at(6), mac(1), 'a').0, Learnt::Held { first: true });
+        assert_eq!(cache.learn(at(7), mac(1), 'a').0, Learnt::Held { first: false });
+        assert_eq!(cache.owner(at(20), mac(1)), Some('b'));
+        // The window began with the first move, in second 1.
+        assert_eq!(cache.learn(at(20), mac(1), 'a').0, Learnt::Held { first: false });
+        assert_eq!(cache.learn(at(21), mac(1), 'a').0, Learnt::Moved('b'));
+    }
+
+    #[test]
+    fn a_claim_is_never_held_back_and_is_not_hearing() {
+        let mut cache = cache(10);
+        for turn in 0..20 {
+            let owner = if turn % 2 == 0 { 'a' } else { 'b' };
+            assert_ne!(cache.claim(at(turn), mac(1), owner).0, Learnt::Known);
+            assert_eq!(cache.owned_since(mac(1)), Some(at(turn)));
+        }
+        assert_eq!(cache.last_heard(mac(1)), None);
+        cache.learn(at(30), mac(1), 'b');
+        assert_eq!(cache.last_heard(mac(1)), Some(at(30)));
+        assert_eq!(cache.claim(at(31), mac(1), 'b').0, Learnt::Known);
+        assert_eq!(cache.last_heard(mac(1)), Some(at(30)));
+        cache.claim(at(32), mac(1), 'a');
+        assert_eq!(cache.last_heard(mac(1)), None, "it has not spoken there");
     }
 
     #[test]

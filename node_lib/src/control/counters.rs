@@ -48,6 +48,10 @@ counters! {
     relayed,
     /// Floods relayed for others.
     flood_relayed,
+    /// Frames for or of an OBU that had gone to another RSU a moment before, passed on all the same.
+    forwarded_late,
+    /// Clients that moved too often and were held where they were for a while.
+    clients_damped,
     /// Upstream changes, of any cause.
     upstream_changes,
     /// RSU changes, of any cause.

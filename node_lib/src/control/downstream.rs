@@ -21,15 +21,36 @@ pub struct Path {
     pub hops: u8,
     /// The neighbour it came from.
     pub next: Mac,
-    /// The RSU the OBU is attached to.
+    /// The RSU the OBU was talking to.
     pub rsu: NodeId,
+    /// The OBU is attached to another RSU, and only makes its way known to this one.
+    pub standby: bool,
     /// When it came.
     pub seen: Timestamp,
     /// Not renewed for this long, it is not used any more: [`path_lifetime`].
     pub lifetime: Duration,
 }
 
-/// Paths kept. Beyond, the one unused for longest goes.
+/// What is known of one OBU: the way to it, and whose floods are for it. A relay may be on its way to
+/// one RSU and on its way, on standby, to another: what it says to the second renews the way, and does
+/// not end the first one's floods.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    path: Path,
+    attached: Attached,
+}
+
+/// The RSU an OBU is attached to.
+#[derive(Clone, Copy, Debug)]
+struct Attached {
+    /// [`NodeId::NONE`]: none that we are on the way to.
+    rsu: NodeId,
+    /// The OBU's order this was learnt from.
+    order: Order,
+    seen: Timestamp,
+}
+
+/// Paths kept. Beyond, one of an OBU not attached through us goes, the one unused for longest first.
 const PATHS_MAX: usize = 1024;
 
 /// Replies of all OBUs of one RSU together, per ten heartbeat intervals.
@@ -47,10 +68,13 @@ pub fn path_lifetime(interval: Duration, obus: u16) -> Duration {
     (reply_every(interval, obus) * 3).max(Duration::from_secs(5))
 }
 
+/// What is still under way to an OBU that has left is sent after it for so long.
+pub const LATE_FOR: Duration = Duration::from_millis(300);
+
 /// Next hops by OBU.
 #[derive(Debug, Default)]
 pub struct Downstream {
-    paths: BTreeMap<NodeId, Path>,
+    entries: BTreeMap<NodeId, Entry>,
 }
 
 impl Downstream {
@@ -59,61 +83,88 @@ impl Downstream {
         Self::default()
     }
 
-    /// Takes over what a reply of `obu` says. Returns whether it was news, and how many entries were
-    /// evicted for it.
+    /// Takes over what a reply or announcement of `obu` says. Returns whether it was news, and how
+    /// many entries were evicted for it.
     pub fn learn(&mut self, obu: NodeId, path: Path) -> (bool, u64) {
-        if let Some(known) = self.paths.get_mut(&obu) {
-            let is_news = path.order > known.order
-                || (path.order == known.order && path.hops < known.hops)
-                || path.seen.since(known.seen) > known.bars_for();
+        if let Some(known) = self.entries.get_mut(&obu) {
+            known.attached.learn(&path);
+            let is_news = path.order > known.path.order
+                || (path.order == known.path.order && path.hops < known.path.hops)
+                || path.seen.since(known.path.seen) > known.path.bars_for();
             if is_news {
-                *known = path;
+                known.path = path;
             }
             return (is_news, 0);
         }
-        let mut evicted = 0;
-        if self.paths.len() >= PATHS_MAX {
-            let oldest = self.paths.iter().min_by_key(|(_, p)| p.seen).map(|(id, _)| *id);
-            if let Some(oldest) = oldest {
-                self.paths.remove(&oldest);
-                evicted = 1;
-            }
-        }
-        self.paths.insert(obu, path);
+        let evicted = if self.entries.len() >= PATHS_MAX { self.evict() } else { 0 };
+        let rsu = if path.standby { NodeId::NONE } else { path.rsu };
+        let attached = Attached { rsu, order: path.order, seen: path.seen };
+        self.entries.insert(obu, Entry { path, attached });
         (true, evicted)
+    }
+
+    fn evict(&mut self) -> u64 {
+        let value = |entry: &Entry| (entry.attached.rsu != NodeId::NONE, entry.path.seen);
+        let least = self.entries.iter().min_by_key(|(_, entry)| value(entry)).map(|(id, _)| *id);
+        u64::from(least.is_some_and(|least| self.entries.remove(&least).is_some()))
     }
 
     /// The path to `obu`, if it is fresh.
     pub fn path(&self, now: Timestamp, obu: NodeId) -> Option<Path> {
-        self.paths.get(&obu).copied().filter(|path| path.is_fresh(now))
+        self.entries.get(&obu).map(|entry| entry.path).filter(|path| path.is_fresh(now))
     }
 
     /// All fresh paths of OBUs attached to `rsu`, by id.
     pub fn attached_to(&self, now: Timestamp, rsu: NodeId) -> impl Iterator<Item = (NodeId, Path)> {
-        let fresh = move |(_, path): &(&NodeId, &Path)| path.rsu == rsu && path.is_fresh(now);
-        self.paths.iter().filter(fresh).map(|(id, path)| (*id, *path))
+        let attached = move |(_, entry): &(&NodeId, &Entry)| {
+            entry.attached.rsu == rsu
+                && now.since(entry.attached.seen) < entry.path.lifetime
+                && entry.path.is_fresh(now)
+        };
+        self.entries.iter().filter(attached).map(|(id, entry)| (*id, entry.path))
     }
 
-    /// `obu` said that it leaves. Its order stays known, so that a late reply cannot revive it.
-    pub fn retire(&mut self, now: Timestamp, obu: NodeId) {
-        if let Some(path) = self.paths.get_mut(&obu) {
-            path.seen = now.before(path.lifetime);
+    /// `obu` told `rsu` that it leaves. Its order stays known, so that a late reply cannot revive it,
+    /// and the way to it for [`LATE_FOR`], unless it leads on to another RSU. Returns whether that was
+    /// news.
+    pub fn retire(&mut self, now: Timestamp, obu: NodeId, rsu: NodeId, order: Order) -> bool {
+        let Some(entry) = self.entries.get_mut(&obu) else { return true };
+        if order <= entry.path.order && now.since(entry.path.seen) <= entry.path.bars_for() {
+            return false;
+        }
+        entry.path.order = order;
+        if entry.attached.rsu == rsu {
+            entry.attached.rsu = NodeId::NONE;
+            entry.attached.order = order;
+        }
+        if entry.attached.rsu == NodeId::NONE {
+            entry.path.seen = entry.path.seen.min((now + LATE_FOR).before(entry.path.lifetime));
+        }
+        true
+    }
+
+    /// `obu` is not attached to `rsu` any more, though it did not say so; the way to it stays.
+    pub fn detach(&mut self, obu: NodeId, rsu: NodeId) {
+        if let Some(entry) = self.entries.get_mut(&obu)
+            && entry.attached.rsu == rsu
+        {
+            entry.attached.rsu = NodeId::NONE;
         }
     }
 
     /// Forgets what is too old to matter.
     pub fn expire(&mut self, now: Timestamp) {
-        self.paths.retain(|_, path| now.since(path.seen) <= path.bars_for());
+        self.entries.retain(|_, entry| now.since(entry.path.seen) <= entry.path.bars_for());
     }
 
     /// Paths known, stale ones included.
     pub fn len(&self) -> usize {
-        self.paths.len()
+        self.entries.len()
     }
 
     /// No path known.
     pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
+        self.entries.is_empty()
     }
 }
 
@@ -129,12 +180,23 @@ impl Path {
     }
 }
 
+impl Attached {
+    fn learn(&mut self, path: &Path) {
+        let is_news = path.order >= self.order || path.seen.since(self.seen) > path.bars_for();
+        if is_news && (!path.standby || self.rsu == path.rsu) {
+            self.rsu = if path.standby { NodeId::NONE } else { path.rsu };
+            (self.order, self.seen) = (path.order, path.seen);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const OBU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
     const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 9]);
+    const OTHER_RSU: NodeId = NodeId([2, 0, 0, 0, 0, 8]);
 
     fn path(seq: u32, hops: u8, next: u8, seconds: u64) -> Path {
         Path {
@@ -142,6 +204,7 @@ mod tests {
             hops,
             next: Mac([2, 0, 0, 0, 1, next]),
             rsu: RSU,
+            standby: false,
             seen: Timestamp::from_millis(seconds * 1000),
             lifetime: Duration::from_secs(5),
         }
@@ -169,15 +232,63 @@ mod tests {
         assert!(downstream.is_empty());
     }
 
+    fn attached(downstream: &Downstream, rsu: NodeId) -> usize {
+        downstream.attached_to(Timestamp::ZERO, rsu).count()
+    }
+
     #[test]
-    fn a_retired_obu_is_not_reachable_and_not_listed() {
+    fn an_obu_that_left_is_not_listed_and_reachable_for_a_moment_only() {
         let mut downstream = Downstream::new();
         let now = Timestamp::from_millis(60_000);
         downstream.learn(OBU, path(5, 1, 1, 60));
         assert_eq!(downstream.attached_to(now, RSU).count(), 1);
-        downstream.retire(now, OBU);
-        assert_eq!(downstream.path(now, OBU), None);
+        assert!(!downstream.retire(now, OBU, RSU, Order::new(1, 4)), "said before it came");
+        assert!(downstream.retire(now, OBU, RSU, Order::new(1, 6)));
         assert_eq!(downstream.attached_to(now, RSU).count(), 0);
+        assert!(downstream.path(Timestamp::from_millis(60_299), OBU).is_some());
+        assert_eq!(downstream.path(Timestamp::from_millis(60_300), OBU), None);
+        assert!(!downstream.learn(OBU, path(5, 1, 1, 60)).0, "a late reply");
+    }
+
+    #[test]
+    fn on_standby_the_way_is_renewed_and_floods_of_the_rsu_in_use_go_on() {
+        let mut relay = Downstream::new();
+        relay.learn(OBU, path(5, 2, 1, 0));
+        let standby = Path { rsu: OTHER_RSU, standby: true, ..path(6, 1, 2, 0) };
+        assert!(relay.learn(OBU, standby).0);
+        assert_eq!(relay.path(Timestamp::ZERO, OBU), Some(standby));
+        assert_eq!((attached(&relay, RSU), attached(&relay, OTHER_RSU)), (1, 0));
+        // What it said before to the RSU in use comes late: the way is newer, the attachment is not.
+        assert!(!relay.learn(OBU, path(5, 2, 1, 0)).0);
+        assert_eq!(attached(&relay, RSU), 1);
+        // It goes over.
+        relay.learn(OBU, Path { rsu: OTHER_RSU, ..path(7, 1, 2, 0) });
+        assert_eq!((attached(&relay, RSU), attached(&relay, OTHER_RSU)), (0, 1));
+        // A goodbye to the old RSU does not cut the way from the new one.
+        assert!(relay.retire(Timestamp::ZERO, OBU, RSU, Order::new(1, 8)));
+        assert_eq!(attached(&relay, OTHER_RSU), 1);
+        assert!(relay.path(Timestamp::from_millis(4000), OBU).is_some());
+    }
+
+    #[test]
+    fn standby_at_the_rsu_in_use_means_that_it_is_in_use_no_more() {
+        let mut rsu = Downstream::new();
+        rsu.learn(OBU, path(5, 1, 1, 0));
+        rsu.learn(OBU, Path { standby: true, ..path(6, 1, 1, 0) });
+        assert_eq!(attached(&rsu, RSU), 0);
+        assert!(rsu.path(Timestamp::ZERO, OBU).is_some());
+        rsu.learn(OBU, path(5, 1, 1, 0));
+        assert_eq!(attached(&rsu, RSU), 0, "a late reply");
+    }
+
+    #[test]
+    fn an_attachment_not_renewed_ends_though_standby_renews_the_way() {
+        let mut relay = Downstream::new();
+        relay.learn(OBU, path(5, 1, 1, 0));
+        relay.learn(OBU, Path { rsu: OTHER_RSU, standby: true, ..path(6, 1, 1, 4) });
+        let now = Timestamp::from_millis(5000);
+        assert!(relay.path(now, OBU).is_some());
+        assert_eq!(relay.attached_to(now, RSU).count(), 0);
     }
 
     #[test]
@@ -188,5 +299,19 @@ mod tests {
             downstream.learn(NodeId([2, 0, 0, 0, high, low]), path(1, 1, 1, u64::from(n)));
         }
         assert_eq!(downstream.len(), PATHS_MAX);
+    }
+
+    #[test]
+    fn who_is_only_on_standby_goes_first() {
+        let mut downstream = Downstream::new();
+        let id = |n: u32| NodeId([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
+        for n in 0..1024 {
+            let standby = n == 500;
+            downstream.learn(id(n), Path { standby, ..path(1, 1, 1, u64::from(n)) });
+        }
+        assert_eq!(downstream.learn(id(2000), path(1, 1, 1, 2000)), (true, 1));
+        let now = Timestamp::from_millis(500_000);
+        assert_eq!(downstream.path(now, id(500)), None);
+        assert!(downstream.path(Timestamp::from_millis(0), id(0)).is_some());
     }
 }

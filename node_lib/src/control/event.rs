@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::mac::{Mac, NodeId};
+use crate::messages::control::announcement::Client;
 
 /// Why a node changed its upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,6 +97,12 @@ pub enum Event {
         epoch: u32,
         /// Announcements sent until then.
         attempts: u32,
+    },
+    /// A client's frames come from ever other places: it is held where it is for a while. Two switches
+    /// are looped, or two machines have one address.
+    ClientHeld {
+        /// The client.
+        client: Client,
     },
     /// Somebody else uses our node id: one of the two must be changed.
     IdConflict {

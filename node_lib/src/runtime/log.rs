@@ -22,6 +22,11 @@ pub(super) fn event(event: &Event) {
         Event::Acknowledged { rsu, epoch, attempts } => {
             info!(%rsu, epoch, attempts, "announcement acknowledged");
         }
+        Event::ClientHeld { client } => warn!(
+            mac = %client.mac,
+            vlan = client.vlan,
+            "client moves too often: look for a loop, or for two machines with one address"
+        ),
         Event::IdConflict { mac } => warn!(
             %mac,
             "another node uses our node id: give one of the two another with --node-id"

@@ -58,7 +58,7 @@ impl LocalClients {
             return FromRadio::Reflection;
         }
         let client = client(inner.vlan, inner.source);
-        match self.cache.last_used(client) {
+        match self.cache.last_heard(client) {
             None => FromRadio::Stranger,
             Some(used) if now.since(used) < REFLECTION_FOR => FromRadio::Reflection,
             Some(_) => {

@@ -40,6 +40,7 @@ pub(crate) enum Heard {
     Withdrawal { goodbye: bool },
     Ack { epoch: u32, status: AckStatus, digest: u32 },
     Reply { origin: Mac, seq: u32, hops: u8 },
+    Standby { origin: Mac, rsu: Mac, seq: u32 },
     Impostor,
 }
 
@@ -161,21 +162,8 @@ impl Talk {
                 digest,
             }
             .into(),
-            Heard::Reply { origin, seq, hops } => HeartbeatReply {
-                rsu,
-                origin: id(origin),
-                order: Order::new(1, seq),
-                answers: Seq(0),
-                hop_limit: 16,
-                hops,
-                held_100us: 0,
-                epoch: 1,
-                digest: 0,
-                clients: 0,
-                goodbye: false,
-                standby: false,
-            }
-            .into(),
+            Heard::Reply { origin, seq, hops } => reply(origin, RSU, seq, hops, false).into(),
+            Heard::Standby { origin, rsu, seq } => reply(origin, rsu, seq, 0, true).into(),
         };
         self.wire(from, to, packet);
     }
@@ -390,6 +378,23 @@ fn answer(from: Mac, asker: Mac, nonce: u32, seq: u32, hops: u8) -> ProbeAnswer 
             via: if hops == 0 { NodeId::NONE } else { id(RSU) },
             path: PathTag::DIRECT,
         }),
+    }
+}
+
+fn reply(origin: Mac, rsu: Mac, seq: u32, hops: u8, standby: bool) -> HeartbeatReply {
+    HeartbeatReply {
+        rsu: id(rsu),
+        origin: id(origin),
+        order: Order::new(1, seq),
+        answers: Seq(0),
+        hop_limit: 16,
+        hops,
+        held_100us: 0,
+        epoch: 1,
+        digest: 0,
+        clients: 0,
+        goodbye: false,
+        standby,
     }
 }
 

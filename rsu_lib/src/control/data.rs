@@ -1,6 +1,7 @@
 //! Where clients' frames go: between the LAN, the OBUs, and from OBU to OBU.
 
-use node_lib::control::client_cache::{Learnt, client};
+use node_lib::control::client_cache::client;
+use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::inner::Inner;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
@@ -30,7 +31,7 @@ impl Rsu {
             self.counters.drop_duplicate += 1;
             return;
         }
-        if !self.obus.contains(obu) && self.questions.take(now) {
+        if !self.obus.knows(obu) && self.questions.take(now) {
             // We restarted, or its announcement is still on the way.
             self.send_ack(now, obu, Some(from), AckStatus::SendAll, 0, (0, 1), 0, out);
         }
@@ -43,9 +44,9 @@ impl Rsu {
             return;
         }
         let source = client(inner.vlan, inner.source);
-        let (learnt, evicted) = self.clients.learn(now, source, Port::Obu(obu));
-        self.counters.evicted += evicted;
-        if matches!(learnt, Learnt::Moved(_)) {
+        if self.late.obu(now, source) == Some(obu) {
+            self.counters.forwarded_late += 1;
+        } else if self.learn(now, source, Port::Obu(obu)) {
             self.wired.add(now, source);
             self.wake_at(now);
         }
@@ -71,8 +72,9 @@ impl Rsu {
             self.counters.drop_inner += 1;
             return;
         };
-        let (_, evicted) = self.clients.learn(now, client(inner.vlan, inner.source), Port::Tap);
-        self.counters.evicted += evicted;
+        if inner.ethertype == RARP || !self.is_overtaken(now, &inner) {
+            self.learn(now, client(inner.vlan, inner.source), Port::Tap);
+        }
         if inner.destination.is_group() {
             // Reverse ARP only tells switches, us included, where a client is: vehicles need not
             // hear it.
@@ -82,10 +84,25 @@ impl Rsu {
             return;
         }
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
-            Some(Port::Tap) => self.counters.drop_reflected += 1,
             Some(Port::Obu(obu)) => self.send_to_obu(now, obu, frame, out),
-            None => self.flood_unknown(now, NodeId::NONE, frame, out),
+            elsewhere => match self.late.obu(now, client(inner.vlan, inner.destination)) {
+                // Down the old way, never back to the LAN it came from.
+                Some(obu) => {
+                    self.counters.forwarded_late += 1;
+                    self.send_to_obu(now, obu, frame, out);
+                }
+                None if elsewhere.is_some() => self.counters.drop_reflected += 1,
+                None => self.flood_unknown(now, NodeId::NONE, frame, out),
+            },
         }
+    }
+
+    /// The sender has just come to an OBU of ours: its frame on the LAN was under way through the RSU
+    /// it was at before.
+    fn is_overtaken(&self, now: Timestamp, inner: &Inner) -> bool {
+        let source = client(inner.vlan, inner.source);
+        matches!(self.clients.owner(now, source), Some(Port::Obu(_)))
+            && self.clients.owned_since(source).is_some_and(|since| now.since(since) < LATE_FOR)
     }
 
     fn send_to_tap(&mut self, frame: &[u8], out: &mut Replies) {

@@ -1,6 +1,6 @@
 //! The RSU: what it hears, what it does when time passes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use node_lib::control::client_cache::ClientCache;
@@ -22,6 +22,7 @@ use node_lib::messages::{Cost, PathTag};
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
+use super::late::Late;
 use super::obus::Obus;
 use super::wired::WiredAnnouncements;
 use crate::Config;
@@ -40,6 +41,9 @@ const ANSWERS: TokenBucket = TokenBucket::new(128, Duration::from_millis(1));
 
 /// Somebody else with our id is reported at most every ten seconds.
 const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
+
+/// A client that is held is reported at most every ten seconds.
+const HELD_REPORTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
 
 /// Tables are looked through for old entries this often.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
@@ -73,6 +77,9 @@ pub struct Rsu {
     pub(super) downstream: Downstream,
     pub(super) obus: Obus,
     pub(super) clients: ClientCache<Port>,
+    pub(super) late: Late,
+    /// OBUs whose clients have all gone to the LAN, and when that is taken as farewell.
+    leaving: BTreeMap<NodeId, Timestamp>,
     pub(super) wired: WiredAnnouncements,
     pub(super) duplicates: Duplicates,
     pub(super) seq: Seq,
@@ -80,6 +87,7 @@ pub struct Rsu {
     pub(super) questions: TokenBucket,
     answers: TokenBucket,
     conflicts: TokenBucket,
+    held_reports: TokenBucket,
     random: Random,
     pub(super) counters: Counters,
     events: Events,
@@ -115,6 +123,8 @@ impl Rsu {
             downstream: Downstream::new(),
             obus: Obus::default(),
             clients: ClientCache::new(CLIENTS_MAX, AGE_MAX, config.seed),
+            late: Late::default(),
+            leaving: BTreeMap::new(),
             wired: WiredAnnouncements::default(),
             duplicates: Duplicates::new(),
             seq: Seq(0),
@@ -122,6 +132,7 @@ impl Rsu {
             questions: QUESTIONS,
             answers: ANSWERS,
             conflicts: CONFLICTS,
+            held_reports: HELD_REPORTS,
             random,
             counters: Counters::default(),
             events: Events::default(),
@@ -157,6 +168,7 @@ impl Rsu {
         if now >= self.tidy_at {
             self.tidy(now);
         }
+        self.drop_left(now);
         self.send_heartbeat(now, out);
         let clients = &self.clients;
         let is_here = |client| matches!(clients.owner(now, client), Some(Port::Obu(_)));
@@ -168,11 +180,8 @@ impl Rsu {
     fn tidy(&mut self, now: Timestamp) {
         self.tidy_at = now + TIDY_EVERY;
         self.clients.expire(now);
-        let silent: Vec<_> =
-            self.obus.ids().filter(|obu| self.downstream.path(now, *obu).is_none()).collect();
-        for obu in silent {
-            self.detach(now, obu);
-        }
+        self.late.expire(now);
+        self.drop_silent(now);
         self.downstream.expire(now);
     }
 
@@ -204,7 +213,7 @@ impl Rsu {
             hello: self.hello,
             via: NodeId::NONE,
             path: PathTag::DIRECT,
-            obus: self.obus.count(),
+            obus: u16::try_from(self.obus.attached()).unwrap_or(u16::MAX),
             few_candidates: false,
             relays: true,
         };
@@ -233,6 +242,9 @@ impl Rsu {
         }
         if let Some(at) = self.wired.deadline() {
             next = next.min(at);
+        }
+        if let Some(at) = self.leaving.values().min() {
+            next = next.min(*at);
         }
         if self.goodbyes_left > 0 {
             next = next.min(self.goodbye_at);

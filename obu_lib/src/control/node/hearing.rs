@@ -14,7 +14,7 @@ use node_lib::messages::control::announcement::Announcement;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
-use node_lib::{Boot, Mac, NodeId, Order, Timestamp};
+use node_lib::{Boot, Mac, NodeId, Timestamp};
 
 use super::super::route::Route;
 use super::Obu;
@@ -264,10 +264,13 @@ impl Obu {
         else {
             return;
         };
+        let HeartbeatReply { rsu, origin, order, standby, .. } = *reply;
         if reply.goodbye {
-            self.downstream.retire(now, reply.origin);
+            self.downstream.retire(now, origin, rsu, order);
         } else {
-            self.learn_path(now, reply.origin, from, reply.rsu, reply.order, hops);
+            let lifetime = self.path_lifetime(rsu);
+            let path = Path { order, hops, next: from, rsu, standby, seen: now, lifetime };
+            self.learn_path(origin, path);
         }
         let Some(to) = self.upstream_for_others(now, reply.rsu, from, out) else { return };
         let relayed = HeartbeatReply { hop_limit, hops, ..*reply };
@@ -283,8 +286,10 @@ impl Obu {
     ) {
         let next = self.next_hop(announcement.origin, announcement.hop_limit, announcement.hops);
         let Some((hop_limit, hops)) = next else { return };
-        let (origin, rsu) = (announcement.origin, announcement.rsu);
-        self.learn_path(now, origin, from, rsu, announcement.order, hops);
+        let Announcement { rsu, origin, order, standby, .. } = *announcement;
+        let lifetime = self.path_lifetime(rsu);
+        let path = Path { order, hops, next: from, rsu, standby, seen: now, lifetime };
+        self.learn_path(origin, path);
         let Some(to) = self.upstream_for_others(now, rsu, from, out) else { return };
         let relayed = Announcement { hop_limit, hops, ..*announcement };
         self.core.radio.control(to, relayed, out, &mut self.core.counters);
@@ -303,18 +308,11 @@ impl Obu {
         next
     }
 
-    fn learn_path(
-        &mut self,
-        now: Timestamp,
-        obu: NodeId,
-        next: Mac,
-        rsu: NodeId,
-        order: Order,
-        hops: u8,
-    ) {
-        let route = self.routes.get(&rsu);
-        let lifetime = route.map_or(LIFETIME_UNKNOWN, Route::path_lifetime);
-        let path = Path { order, hops, next, rsu, seen: now, lifetime };
+    fn path_lifetime(&self, rsu: NodeId) -> Duration {
+        self.routes.get(&rsu).map_or(LIFETIME_UNKNOWN, Route::path_lifetime)
+    }
+
+    fn learn_path(&mut self, obu: NodeId, path: Path) {
         let (_, evicted) = self.downstream.learn(obu, path);
         self.core.counters.evicted += evicted;
     }

@@ -1,43 +1,170 @@
 //! Who is behind an OBU from its announcement to its departure.
 
 use node_lib::control::client_cache::Learnt;
+use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
-use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::announcement::{Client, Clients};
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::super::clients::{HEARD_LATELY, Port};
+use super::super::obus::{Accepted, Standing, rank};
 use super::Rsu;
 
 impl Rsu {
-    /// An announced client is behind `obu` from now on.
-    pub(super) fn take_over(&mut self, now: Timestamp, obu: NodeId, client: Client) {
-        if let Some(Port::Obu(other)) = self.clients.owner(now, client) {
-            let heard = self.clients.last_used(client);
-            let is_alive_there = heard.is_some_and(|at| now.since(at) < HEARD_LATELY)
-                && self.downstream.path(now, other).is_some();
-            if other != obu && is_alive_there {
-                return;
+    /// Does what an accepted announcement, or a reply, of `obu` changes. `part` is what it names.
+    pub(super) fn settle(
+        &mut self,
+        now: Timestamp,
+        obu: NodeId,
+        epoch: u32,
+        accepted: Accepted,
+        part: Clients<'_>,
+    ) {
+        if accepted.has_left {
+            self.let_go(now, obu);
+        }
+        if !accepted.is_attached {
+            return;
+        }
+        let Some(set) = accepted.set else {
+            for client in part.iter() {
+                self.take_over(now, (obu, epoch), accepted.is_new, client);
+            }
+            return;
+        };
+        for client in &set {
+            self.take_over(now, (obu, epoch), accepted.is_new, *client);
+        }
+        if accepted.has_restarted {
+            for client in &set {
+                self.yield_to_claimant(now, obu, *client);
             }
         }
-        let (learnt, evicted) = self.clients.learn(now, client, Port::Obu(obu));
+        self.drop_clients_not_in(now, obu, &set);
+        if accepted.has_come {
+            self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
+        }
+    }
+
+    /// An announced client is behind `obu` from now on, unless it was heard elsewhere lately, or
+    /// another OBU with a higher epoch announced it. What was said before takes it from nobody.
+    fn take_over(
+        &mut self,
+        now: Timestamp,
+        (obu, epoch): (NodeId, u32),
+        is_new: bool,
+        client: Client,
+    ) {
+        match self.clients.owner(now, client) {
+            Some(Port::Obu(other)) if other != obu => {
+                let has_spoken = self.has_spoken(now, client);
+                let outranks = |theirs| rank(theirs, other) < rank(epoch, obu);
+                let keeps = self.downstream.path(now, other).is_some()
+                    && (has_spoken || self.obus.epoch(other).is_some_and(outranks));
+                if keeps || !is_new {
+                    return;
+                }
+            }
+            Some(Port::Tap) if !is_new => return,
+            _ => {}
+        }
+        self.late.remove(client);
+        let (learnt, evicted) = self.clients.claim(now, client, Port::Obu(obu));
         self.counters.evicted += evicted;
         if learnt != Learnt::Known {
             self.wired.add(now, client);
         }
     }
 
+    /// The client was heard where it is, a moment ago.
+    fn has_spoken(&self, now: Timestamp, client: Client) -> bool {
+        self.clients.last_heard(client).is_some_and(|at| now.since(at) < HEARD_LATELY)
+    }
+
     /// What is announced is complete: others of this OBU that did not just speak are gone.
-    pub(super) fn drop_clients_not_in(&mut self, now: Timestamp, obu: NodeId, set: &[Client]) {
+    fn drop_clients_not_in(&mut self, now: Timestamp, obu: NodeId, set: &[Client]) {
         for client in self.clients.clients_of(Port::Obu(obu)) {
-            let spoke = self.clients.last_used(client);
-            let spoke_lately = spoke.is_some_and(|at| now.since(at) < HEARD_LATELY);
-            if set.binary_search(&client).is_err() && !spoke_lately {
+            if set.binary_search(&client).is_err()
+                && !self.has_spoken(now, client)
+                && !self.yield_to_claimant(now, obu, client)
+            {
                 self.clients.forget(client);
             }
         }
+    }
+
+    /// Gives a client of `obu` to another OBU that has the better claim; whether there is one.
+    fn yield_to_claimant(&mut self, now: Timestamp, obu: NodeId, client: Client) -> bool {
+        let is_ours = self.clients.owner(now, client) == Some(Port::Obu(obu));
+        let other = self.obus.claimant(client).filter(|other| is_ours && *other != obu);
+        let Some(other) = other.filter(|_| !self.has_spoken(now, client)) else { return false };
+        self.clients.claim(now, client, Port::Obu(other));
+        self.wired.add(now, client);
+        true
+    }
+
+    /// A frame with this sender came through `port`. Whether the LAN must be told.
+    pub(in crate::control) fn learn(&mut self, now: Timestamp, client: Client, port: Port) -> bool {
+        let (learnt, evicted) = self.clients.learn(now, client, port);
+        self.counters.evicted += evicted;
+        match learnt {
+            Learnt::Moved(Port::Obu(obu)) if port == Port::Tap => {
+                self.late.add(now, client, obu);
+                if !self.clients.has_clients(Port::Obu(obu)) && self.obus.epoch(obu).is_some() {
+                    let at = now + LATE_FOR;
+                    self.leaving.insert(obu, at);
+                    self.wake_at(at);
+                }
+                false
+            }
+            Learnt::Moved(_) => true,
+            Learnt::Held { first } => {
+                if first {
+                    self.counters.clients_damped += 1;
+                    if self.held_reports.take(now) {
+                        self.event(Event::ClientHeld { client });
+                    }
+                }
+                false
+            }
+            Learnt::Known | Learnt::New => false,
+        }
+    }
+
+    /// `obu` says that it is attached to us: that its clients were seen on the LAN is no farewell.
+    pub(super) fn note_stays(&mut self, obu: NodeId) {
+        self.leaving.remove(&obu);
+    }
+
+    /// Detaches OBUs whose clients have all been on the LAN side for [`LATE_FOR`].
+    pub(super) fn drop_left(&mut self, now: Timestamp) {
+        let due = |at: &Timestamp| *at <= now;
+        if !self.leaving.values().any(due) {
+            return;
+        }
+        let left: Vec<_> =
+            self.leaving.iter().filter(|(_, at)| due(at)).map(|(obu, _)| *obu).collect();
+        for obu in left {
+            self.leaving.remove(&obu);
+            if !self.clients.has_clients(Port::Obu(obu)) && self.obus.lose(now, obu) {
+                self.let_go(now, obu);
+            }
+        }
+    }
+
+    /// `obu` is not attached to us any more.
+    pub(super) fn let_go(&mut self, now: Timestamp, obu: NodeId) {
+        self.downstream.detach(obu, self.radio.id);
+        for client in self.clients.clients_of(Port::Obu(obu)) {
+            if !self.yield_to_claimant(now, obu, client) {
+                self.clients.forget(client);
+                self.late.add(now, client, obu);
+            }
+        }
+        self.event(Event::ObuDetached { obu });
     }
 
     /// Sends an acknowledgement down to `obu`: along the known path, or to `next_hop`.
@@ -71,11 +198,20 @@ impl Rsu {
         self.radio.control(to, ack, out, &mut self.counters);
     }
 
-    pub(super) fn detach(&mut self, now: Timestamp, obu: NodeId) {
-        self.downstream.retire(now, obu);
-        self.clients.forget_owner(Port::Obu(obu));
-        if self.obus.forget(obu) {
-            self.event(Event::ObuDetached { obu });
+    /// Forgets OBUs that fell silent.
+    pub(super) fn drop_silent(&mut self, now: Timestamp) {
+        let silent =
+            self.obus.all(now).filter(|(obu, ..)| self.downstream.path(now, *obu).is_none());
+        for (obu, standing, is_old) in silent.collect::<Vec<_>>() {
+            match standing {
+                Standing::Attached => {
+                    self.obus.lose(now, obu);
+                    self.let_go(now, obu);
+                }
+                Standing::Standby => self.obus.forget(obu),
+                Standing::Gone if is_old => self.obus.forget(obu),
+                Standing::Gone => {}
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::ack::AckStatus;
-use node_lib::messages::control::announcement::Announcement;
+use node_lib::messages::control::announcement::{Announcement, Clients};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::{Cost, PathTag};
@@ -85,28 +85,49 @@ impl Rsu {
             return;
         }
         if reply.goodbye {
-            self.detach(now, obu);
+            self.downstream.retire(now, obu, self.radio.id, reply.order);
+            if self.obus.hear_goodbye(now, reply) {
+                self.let_go(now, obu);
+            } else if !self.obus.knows(obu) {
+                self.clients.forget_owner(Port::Obu(obu));
+            }
             return;
         }
-        self.learn_path(now, obu, from, reply.order, reply.hops);
+        let HeartbeatReply { order, standby, .. } = *reply;
+        self.learn_path(now, obu, from, order, reply.hops, standby);
         if let Some((_, sent)) = self.sent.iter().find(|(seq, _)| *seq == reply.answers) {
             let held = Duration::from_micros(u64::from(reply.held_100us) * 100);
             self.obus.note_round_trip(obu, now.since(*sent).saturating_sub(held));
         }
+        if let Some(accepted) = self.obus.hear_reply(now, reply) {
+            self.settle(now, obu, reply.epoch, accepted, Clients::EMPTY);
+        }
         if self.obus.vouches(obu, reply.digest) {
             self.clients.touch_owner(now, Port::Obu(obu));
         }
-        if self.obus.must_ask(now, obu, reply.epoch, reply.digest) && self.questions.take(now) {
+        if self.obus.must_ask(now, reply) && self.questions.take(now) {
             self.send_ack(now, obu, None, AckStatus::SendAll, 0, (0, 1), reply.digest, out);
         }
     }
 
-    fn learn_path(&mut self, now: Timestamp, obu: NodeId, next: Mac, order: Order, hops: u8) {
+    fn learn_path(
+        &mut self,
+        now: Timestamp,
+        obu: NodeId,
+        next: Mac,
+        order: Order,
+        hops: u8,
+        standby: bool,
+    ) {
         let hops = hops.saturating_add(1);
-        let lifetime = path_lifetime(self.period, self.obus.count());
-        let path = Path { order, hops, next, rsu: self.radio.id, seen: now, lifetime };
-        let (_, evicted) = self.downstream.learn(obu, path);
+        let obus = u16::try_from(self.obus.attached()).unwrap_or(u16::MAX);
+        let lifetime = path_lifetime(self.period, obus);
+        let path = Path { order, hops, next, rsu: self.radio.id, standby, seen: now, lifetime };
+        let (is_news, evicted) = self.downstream.learn(obu, path);
         self.counters.evicted += evicted;
+        if is_news && !standby {
+            self.note_stays(obu);
+        }
     }
 
     pub(super) fn hear_announcement(
@@ -121,24 +142,23 @@ impl Rsu {
             self.counters.drop_foreign += 1;
             return;
         }
-        self.learn_path(now, obu, from, order, announcement.hops);
-        let was_attached = self.obus.contains(obu);
-        let (status, epoch, complete) = match self.obus.claim(announcement) {
-            Claim::Stale(higher) => (AckStatus::StaleEpoch, higher, None),
-            Claim::Accepted => (AckStatus::Accepted, epoch, None),
-            Claim::Complete(set) => (AckStatus::Accepted, epoch, Some(set)),
-        };
+        self.learn_path(now, obu, from, order, announcement.hops, announcement.standby);
+        let claim = self.obus.claim(now, announcement);
+        self.counters.evicted += self.obus.take_evicted();
         // Acknowledged first: the OBU waits, the LAN does not.
-        self.send_ack(now, obu, None, status, epoch, (part, parts), digest, out);
-        if status == AckStatus::Accepted {
-            for client in announcement.clients.iter() {
-                self.take_over(now, obu, client);
+        match claim {
+            Claim::Stale(higher) => {
+                let status = AckStatus::StaleEpoch;
+                self.send_ack(now, obu, None, status, higher, (part, parts), digest, out);
             }
-        }
-        if let Some(set) = complete {
-            self.drop_clients_not_in(now, obu, &set);
-            if !was_attached {
-                self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
+            Claim::Overtaken => {
+                let status = AckStatus::Accepted;
+                self.send_ack(now, obu, None, status, epoch, (part, parts), digest, out);
+            }
+            Claim::Accepted(accepted) => {
+                let status = AckStatus::Accepted;
+                self.send_ack(now, obu, None, status, epoch, (part, parts), digest, out);
+                self.settle(now, obu, epoch, accepted, announcement.clients);
             }
         }
     }

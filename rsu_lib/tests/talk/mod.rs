@@ -1,0 +1,301 @@
+//! A conversation with one RSU: what it hears and reads goes in, what it says and writes is kept.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use node_lib::control::event::Event;
+use node_lib::control::node::{Node, Replies, ReplyType};
+use node_lib::messages::control::Control;
+use node_lib::messages::control::ack::AckStatus;
+use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
+use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::data::{Data, Destination, ToUpstream};
+use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType};
+use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
+use rsu_lib::{Config, Rsu};
+
+pub(crate) const US: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
+pub(crate) const A: Mac = Mac([2, 0, 0, 0, 0, 0x0a]);
+pub(crate) const B: Mac = Mac([2, 0, 0, 0, 0, 0x0b]);
+pub(crate) const C: Mac = Mac([2, 0, 0, 0, 0, 0x0c]);
+pub(crate) const RELAY: Mac = Mac([2, 0, 0, 0, 0, 0x0f]);
+pub(crate) const CAMERA: Mac = Mac([2, 0, 0, 0, 1, 1]);
+pub(crate) const SIGN: Mac = Mac([2, 0, 0, 0, 1, 2]);
+pub(crate) const SERVER: Mac = Mac([2, 0, 0, 0, 1, 3]);
+pub(crate) const STRANGER: Mac = Mac([2, 0, 0, 0, 1, 4]);
+
+pub(crate) fn id(mac: Mac) -> NodeId {
+    mac.into()
+}
+
+/// What an OBU says about where it is and who is behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) obu: Mac,
+    pub(crate) order: Order,
+    pub(crate) epoch: u32,
+    pub(crate) standby: bool,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) goodbye: bool,
+}
+
+/// An RSU, the time in milliseconds, and what it sent since the last [`Talk::clear`].
+pub(crate) struct Talk {
+    pub(crate) rsu: Rsu,
+    pub(crate) now: u64,
+    pub(crate) seq: u32,
+    pub(crate) sent: Vec<(u64, Vec<u8>)>,
+    pub(crate) taps: Vec<Vec<u8>>,
+    pub(crate) out: Replies,
+}
+
+impl Talk {
+    pub(crate) fn new() -> Self {
+        Self {
+            rsu: Rsu::new(Config { seed: 1, ..Config::new(US) }, Timestamp::ZERO),
+            now: 0,
+            seq: 0,
+            sent: Vec::new(),
+            taps: Vec::new(),
+            out: Replies::new(),
+        }
+    }
+
+    pub(crate) fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.now)
+    }
+
+    pub(crate) fn pass(&mut self, until_ms: u64) {
+        let until = Timestamp::from_millis(until_ms);
+        while let Some(due) = self.rsu.poll_timeout().filter(|due| *due <= until) {
+            self.now = due.as_micros() / 1000;
+            self.rsu.handle_timeout(due, &mut self.out);
+            self.collect();
+        }
+        self.now = until_ms;
+    }
+
+    pub(crate) fn hear(&mut self, from: Mac, to: Mac, packet: PacketType<'_>) {
+        let frame: Vec<u8> = (&Message { to, from, ethertype: ETHERTYPE_DEFAULT, packet }).into();
+        self.rsu.handle_wire(self.at(), &frame, &mut self.out);
+        self.collect();
+    }
+
+    pub(crate) fn announce(&mut self, obu: Mac, from: Mac, epoch: u32, macs: &[Mac]) {
+        self.announce_as(obu, from, epoch, macs, false);
+    }
+
+    pub(crate) fn stand_by(&mut self, obu: Mac, epoch: u32, macs: &[Mac]) {
+        self.announce_as(obu, obu, epoch, macs, true);
+    }
+
+    pub(crate) fn announce_as(
+        &mut self,
+        obu: Mac,
+        from: Mac,
+        epoch: u32,
+        macs: &[Mac],
+        standby: bool,
+    ) {
+        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
+        let mut groups = Vec::new();
+        Clients::encode(&set, &mut groups);
+        self.seq += 1;
+        let announcement = Announcement {
+            rsu: id(US),
+            origin: id(obu),
+            order: Order::new(1, self.seq),
+            epoch,
+            hop_limit: 16,
+            hops: 0,
+            part: 0,
+            parts: 1,
+            digest: client_digest(&set),
+            standby,
+            clients: Clients::parse(&groups).unwrap(),
+        };
+        self.hear(from, US, announcement.into());
+    }
+
+    /// Says this, whatever was said before.
+    pub(crate) fn say(&mut self, said: &Said) {
+        let Said { obu, order, epoch, standby, ref clients, goodbye } = *said;
+        let digest = client_digest(clients);
+        if goodbye {
+            let reply = HeartbeatReply {
+                rsu: id(US),
+                origin: id(obu),
+                order,
+                answers: Seq(0),
+                hop_limit: 16,
+                hops: 0,
+                held_100us: 0,
+                epoch,
+                digest,
+                clients: clients.len() as u16,
+                goodbye,
+                standby,
+            };
+            return self.hear(obu, US, reply.into());
+        }
+        let mut groups = Vec::new();
+        Clients::encode(clients, &mut groups);
+        let announcement = Announcement {
+            rsu: id(US),
+            origin: id(obu),
+            order,
+            epoch,
+            hop_limit: 16,
+            hops: 0,
+            part: 0,
+            parts: 1,
+            digest,
+            standby,
+            clients: Clients::parse(&groups).unwrap(),
+        };
+        self.hear(obu, US, announcement.into());
+    }
+
+    pub(crate) fn reply(&mut self, obu: Mac, epoch: u32, macs: &[Mac], goodbye: bool) {
+        self.reply_as(obu, epoch, macs, goodbye, false);
+    }
+
+    pub(crate) fn reply_as(
+        &mut self,
+        obu: Mac,
+        epoch: u32,
+        macs: &[Mac],
+        goodbye: bool,
+        standby: bool,
+    ) {
+        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
+        self.seq += 1;
+        let reply = HeartbeatReply {
+            rsu: id(US),
+            origin: id(obu),
+            order: Order::new(1, self.seq),
+            answers: Seq(0),
+            hop_limit: 16,
+            hops: 0,
+            held_100us: 0,
+            epoch,
+            digest: client_digest(&set),
+            clients: set.len() as u16,
+            goodbye,
+            standby,
+        };
+        self.hear(obu, US, reply.into());
+    }
+
+    pub(crate) fn reply_to(&mut self, obu: Mac, answers: Seq, held_100us: u16) {
+        self.seq += 1;
+        let reply = HeartbeatReply {
+            rsu: id(US),
+            origin: id(obu),
+            order: Order::new(1, self.seq),
+            answers,
+            hop_limit: 16,
+            hops: 0,
+            held_100us,
+            epoch: 1,
+            digest: 0,
+            clients: 0,
+            goodbye: false,
+            standby: false,
+        };
+        self.hear(obu, US, reply.into());
+    }
+
+    pub(crate) fn up(&mut self, obu: Mac, from: Mac, to: Mac) {
+        let payload = inner(from, to);
+        self.seq += 1;
+        let data = ToUpstream {
+            destination: id(US),
+            source: id(obu),
+            hop_limit: 16,
+            boot: 1,
+            seq: Seq(self.seq),
+            payload: &payload,
+        };
+        self.hear(obu, US, data.into());
+    }
+
+    pub(crate) fn tap(&mut self, from: Mac, to: Mac) {
+        self.tap_frame(&inner(from, to));
+    }
+
+    pub(crate) fn tap_frame(&mut self, frame: &[u8]) {
+        self.rsu.handle_tap(self.at(), frame, &mut self.out);
+        self.collect();
+    }
+
+    pub(crate) fn collect(&mut self) {
+        for reply in self.out.take() {
+            match reply {
+                ReplyType::WireFlat(flat) => self.sent.push((self.now, flat)),
+                ReplyType::TapFlat(flat) => self.taps.push(flat),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.sent.clear();
+        self.taps.clear();
+    }
+
+    pub(crate) fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.rsu.poll_event()).collect()
+    }
+
+    pub(crate) fn each<T>(&self, mut pick: impl FnMut(Mac, &Control<'_>) -> Option<T>) -> Vec<T> {
+        let mut picked = Vec::new();
+        for (_, flat) in &self.sent {
+            let message = Message::try_from(&flat[..]).unwrap();
+            if let PacketType::Control(control) = &message.packet {
+                picked.extend(pick(message.to, control));
+            }
+        }
+        picked
+    }
+
+    pub(crate) fn heartbeats(&self) -> Vec<(u64, Heartbeat)> {
+        let mut beats = Vec::new();
+        for (at, flat) in &self.sent {
+            let message = Message::try_from(&flat[..]).unwrap();
+            if let PacketType::Control(Control::Heartbeat(heartbeat)) = message.packet {
+                beats.push((*at, heartbeat));
+            }
+        }
+        beats
+    }
+
+    pub(crate) fn acks(&self) -> Vec<(Mac, AckStatus, u32)> {
+        self.each(|to, control| match control {
+            Control::AnnouncementAck(ack) => Some((to, ack.status, ack.epoch)),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn sent_down(&self) -> Vec<(Mac, Destination)> {
+        let mut sent = Vec::new();
+        for (_, flat) in &self.sent {
+            let message = Message::try_from(&flat[..]).unwrap();
+            if let PacketType::Data(Data::Downstream(data)) = message.packet {
+                sent.push((message.to, data.destination));
+            }
+        }
+        sent
+    }
+}
+
+pub(crate) fn inner(from: Mac, to: Mac) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &[0x08, 0x00]].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+pub(crate) fn rarp(client: Mac) -> Vec<u8> {
+    let mut frame = [&[0xff; 6][..], &client.0, &[0x80, 0x35]].concat();
+    frame.resize(60, 0);
+    frame
+}
