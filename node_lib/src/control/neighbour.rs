@@ -5,8 +5,6 @@
 //! each heartbeat it sends, so gaps are exact losses; what gets through to the other side is judged
 //! by the share of our probes that are answered.
 
-use std::collections::BTreeMap;
-
 use crate::mac::{Mac, NodeId};
 use crate::messages::Cost;
 use crate::order::Boot;
@@ -204,9 +202,14 @@ impl Neighbour {
 }
 
 /// Neighbours by the MAC their frames come from.
+///
+/// Asked dozens of times for every frame heard, and seldom added to: so the addresses lie side by
+/// side, in order, to be searched without touching anything else.
 #[derive(Debug, Default)]
 pub struct Neighbours {
-    by_mac: BTreeMap<Mac, Neighbour>,
+    macs: Vec<Mac>,
+    /// In the order of `macs`.
+    list: Vec<Neighbour>,
 }
 
 /// What [`Neighbours::hear`] found out.
@@ -236,18 +239,21 @@ impl Neighbours {
         id: NodeId,
         boot: Boot,
     ) -> (Heard, &mut Neighbour) {
-        let len = self.by_mac.len();
-        if len >= NEIGHBOURS_MAX && !self.by_mac.contains_key(&mac) {
-            let silent = self.by_mac.iter().min_by_key(|(_, n)| n.heard).map(|(mac, _)| *mac);
+        if self.macs.len() >= NEIGHBOURS_MAX && self.get(mac).is_none() {
+            let silent = self.iter().min_by_key(|(_, n)| n.heard).map(|(mac, _)| mac);
             if let Some(silent) = silent {
-                self.by_mac.remove(&silent);
+                self.forget(silent);
             }
         }
         let mut heard = Heard::Known;
-        let neighbour = self.by_mac.entry(mac).or_insert_with(|| {
+        let place = self.macs.binary_search(&mac).unwrap_or_else(|place| {
             heard = Heard::New;
-            Neighbour::new(id, boot, now)
+            self.macs.insert(place, mac);
+            self.list.insert(place, Neighbour::new(id, boot, now));
+            place
         });
+        #[allow(clippy::indexing_slicing, reason = "found or put there just now")]
+        let neighbour = &mut self.list[place];
         if heard == Heard::Known && (neighbour.id != id || neighbour.boot != boot) {
             // A boot count may also fall, when a node without a state file had its clock set back:
             // after some silence the lower one is believed.
@@ -266,42 +272,49 @@ impl Neighbours {
 
     /// The neighbour with this MAC.
     pub fn get(&self, mac: Mac) -> Option<&Neighbour> {
-        self.by_mac.get(&mac)
+        self.list.get(self.macs.binary_search(&mac).ok()?)
     }
 
     /// The neighbour with this MAC.
     pub fn get_mut(&mut self, mac: Mac) -> Option<&mut Neighbour> {
-        self.by_mac.get_mut(&mac)
+        self.list.get_mut(self.macs.binary_search(&mac).ok()?)
     }
 
     /// Forgets one.
     pub fn forget(&mut self, mac: Mac) {
-        self.by_mac.remove(&mac);
+        if let Ok(place) = self.macs.binary_search(&mac) {
+            self.macs.remove(place);
+            self.list.remove(place);
+        }
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.by_mac.clear();
+        self.macs.clear();
+        self.list.clear();
     }
 
     /// Forgets those silent for longer than `span`.
     pub fn expire(&mut self, now: Timestamp, span: std::time::Duration) {
-        self.by_mac.retain(|_, neighbour| now.since(neighbour.heard) <= span);
+        let is_kept = |neighbour: &Neighbour| now.since(neighbour.heard) <= span;
+        let mut kept = self.list.iter().map(is_kept);
+        self.macs.retain(|_| kept.next() == Some(true));
+        self.list.retain(is_kept);
     }
 
     /// All, by MAC.
     pub fn iter(&self) -> impl Iterator<Item = (Mac, &Neighbour)> {
-        self.by_mac.iter().map(|(mac, neighbour)| (*mac, neighbour))
+        self.macs.iter().copied().zip(&self.list)
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.by_mac.len()
+        self.macs.len()
     }
 
     /// Nobody.
     pub fn is_empty(&self) -> bool {
-        self.by_mac.is_empty()
+        self.macs.is_empty()
     }
 }
 

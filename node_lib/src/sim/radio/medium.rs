@@ -15,6 +15,7 @@ use crate::sim::frame::Flight;
 use crate::sim::radio::access::{Access, Category, Csma};
 use crate::sim::radio::airtime::{CCA_TIME, SIFS, SLOT};
 use crate::sim::radio::earshot::{Ear, Earshot};
+use crate::sim::radio::fading::Fading;
 use crate::sim::radio::occupancy::{AirtimeSecond, Tenure, Use};
 use crate::sim::radio::path_loss::PathLoss;
 use crate::sim::radio::{Budget, Radio, attowatts, power};
@@ -66,6 +67,8 @@ pub(in crate::sim) struct Medium {
     stations: Vec<Station>,
     on_air: Vec<Option<OnAir>>,
     free: Vec<usize>,
+    /// Lists no longer used.
+    spare: Vec<Vec<(u32, u64)>>,
     /// What is to be planned.
     pub(in crate::sim) plans: Vec<(Timestamp, Step)>,
 }
@@ -181,6 +184,7 @@ impl Medium {
             stations: Vec::new(),
             on_air: Vec::new(),
             free: Vec::new(),
+            spare: Vec::new(),
             plans: Vec::new(),
         }
     }
@@ -279,17 +283,18 @@ impl Medium {
         kind: Use,
         scene: Scene<'_>,
     ) {
+        let micros = micros(airtime);
         let Some(sender) = self.stations.get_mut(from) else { return };
         sender.sent += 1;
         let number = sender.sent;
         // Whoever transmits hears nothing.
         sender.lock = None;
-        sender.tenure.add(kind, airtime);
+        sender.tenure.add(kind, micros);
         self.change(now, from, |station| station.is_sending = true);
 
         let air = self.free.pop().unwrap_or(self.on_air.len());
         let ears = scene.earshot.of(from);
-        let mut reached = Vec::with_capacity(ears.len());
+        let mut reached = self.spare.pop().unwrap_or_default();
         let loss = match scene.radio.path_loss {
             PathLoss::Disk { loss, .. } => loss,
             _ => 0.0,
@@ -310,7 +315,7 @@ impl Medium {
             if strength >= self.limits.busy
                 && let Some(station) = self.stations.get_mut(to)
             {
-                station.tenure.add(kind, airtime);
+                station.tenure.add(kind, micros);
             }
         }
         let on_air = Some(OnAir { from, what, reached });
@@ -330,6 +335,9 @@ impl Medium {
         number: u64,
         loss: f64,
     ) -> (f64, bool) {
+        if loss == 0.0 && radio.fading == Fading::Still {
+            return (f64::from(ear.power), false);
+        }
         let mut luck = Luck::new(subseed(self.seed, FADING), from, ear.node as usize, number);
         let fading = radio.fading.draw(f64::from(ear.distance_m), &mut luck);
         (f64::from(ear.power) * fading, luck.chance(loss))
@@ -361,7 +369,8 @@ impl Medium {
     pub(in crate::sim) fn finish(&mut self, now: Timestamp, air: usize) -> Option<Landing> {
         let OnAir { from, what, reached } = self.on_air.get_mut(air)?.take()?;
         self.free.push(air);
-        let (mut heard, mut missed) = (Vec::new(), Vec::new());
+        let mut heard = self.spare.pop().unwrap_or_default();
+        let mut missed = Vec::new();
         let wants_ack = match &what {
             Sent::Frame(flight) => self.csma.retries > 0 && !flight.to.is_group(),
             Sent::Ack { .. } => false,
@@ -388,6 +397,7 @@ impl Medium {
                 missed.push(node);
             }
         }
+        self.reuse(reached);
         let flight = match what {
             Sent::Frame(flight) => flight,
             Sent::Ack { to } => {
@@ -395,6 +405,7 @@ impl Medium {
                 if heard.iter().any(|(node, _)| *node as usize == to) {
                     self.acknowledged(now, to);
                 }
+                self.reuse(heard);
                 return None;
             }
         };
@@ -413,6 +424,12 @@ impl Medium {
         }
         self.change(now, from, |station| station.is_sending = false);
         Some(Landing { flight, heard, missed, wants_ack, is_repeat })
+    }
+
+    /// Takes back a list, to save an allocation per frame.
+    pub(in crate::sim) fn reuse(&mut self, mut list: Vec<(u32, u64)>) {
+        list.clear();
+        self.spare.push(list);
     }
 
     /// The addressee has the frame its sender is waiting to see acknowledged.
@@ -529,7 +546,7 @@ impl Medium {
                 station.stop_counting(now);
             }
             (true, false) => {
-                station.tenure.add_busy(now.since(station.busy_since));
+                station.tenure.add_busy(now.as_micros() - station.busy_since.as_micros());
                 station.idle_since = now.max(station.reserved_until);
                 self.consider(now, node);
             }
@@ -540,8 +557,8 @@ impl Medium {
     /// A frame occupies the channel of a node, without contention.
     pub(in crate::sim) fn occupy(&mut self, node: usize, kind: Use, airtime: Duration) {
         if let Some(station) = self.stations.get_mut(node) {
-            station.tenure.add(kind, airtime);
-            station.tenure.add_busy(airtime);
+            station.tenure.add(kind, micros(airtime));
+            station.tenure.add_busy(micros(airtime));
         }
     }
 
@@ -569,7 +586,7 @@ impl Medium {
         let busy = self.limits.busy;
         let tenures = self.stations.iter_mut().enumerate().map(|(node, station)| {
             if station.is_busy(busy) {
-                station.tenure.add_busy(now.since(station.busy_since));
+                station.tenure.add_busy(now.as_micros() - station.busy_since.as_micros());
                 station.busy_since = now;
             }
             (node, std::mem::take(&mut station.tenure))
@@ -652,6 +669,10 @@ impl Limits {
     fn captures(self, power: u64, others: u64) -> bool {
         power as f64 >= self.capture * (self.noise + others as f64)
     }
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What is this much below noise, 10 dB, changes no sum by more than 0.4 dB.

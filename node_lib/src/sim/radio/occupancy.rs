@@ -1,7 +1,5 @@
 //! How full the channel is, as each receiver hears it: [`Airtime`].
 
-use std::time::Duration;
-
 /// What occupies the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim) enum Use {
@@ -77,31 +75,31 @@ impl Airtime {
     }
 }
 
-/// What one receiver heard in the second that runs.
+/// What one receiver heard in the second that runs, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::sim) struct Tenure {
-    control: Duration,
-    data: Duration,
-    ack: Duration,
-    busy: Duration,
+    control: u64,
+    data: u64,
+    ack: u64,
+    busy: u64,
 }
 
 impl Tenure {
-    pub(in crate::sim) fn add(&mut self, kind: Use, span: Duration) {
+    pub(in crate::sim) fn add(&mut self, kind: Use, micros: u64) {
         *match kind {
             Use::Control => &mut self.control,
             Use::Data => &mut self.data,
             Use::Ack => &mut self.ack,
-        } += span;
+        } += micros;
     }
 
-    pub(in crate::sim) fn add_busy(&mut self, span: Duration) {
-        self.busy += span;
+    pub(in crate::sim) fn add_busy(&mut self, micros: u64) {
+        self.busy += micros;
     }
 
     fn occupancy(self) -> Occupancy {
         let Self { control, data, ack, busy } = self;
-        let [control, data, ack, busy] = [control, data, ack, busy].map(|d| d.as_secs_f64());
+        let [control, data, ack, busy] = [control, data, ack, busy].map(|us| us as f64 / 1e6);
         Occupancy { control, data, ack, busy }
     }
 }
@@ -126,10 +124,10 @@ mod tests {
 
     #[test]
     fn mean_and_worst_are_over_receivers_and_seconds() {
-        let heard = |ms| {
+        let heard = |ms: u64| {
             let mut tenure = Tenure::default();
-            tenure.add(Use::Control, Duration::from_millis(ms));
-            tenure.add(Use::Ack, Duration::from_millis(1));
+            tenure.add(Use::Control, 1000 * ms);
+            tenure.add(Use::Ack, 1000);
             tenure
         };
         let one = AirtimeSecond::over([heard(10), heard(30)].into_iter());

@@ -316,6 +316,9 @@ impl World {
                 let Some(ether) = &mut self.ether else { return };
                 if let Some(landing) = ether.medium.finish(now, air) {
                     self.deliver(&landing);
+                    if let Some(ether) = &mut self.ether {
+                        ether.medium.reuse(landing.heard);
+                    }
                     if let Some(flight) = Rc::into_inner(landing.flight) {
                         return_buffer(flight.bytes);
                     }
