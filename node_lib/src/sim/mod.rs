@@ -45,16 +45,56 @@
 //! |---|---|
 //! | node | made by a [`Factory`] at every start, so that it can crash and start again with a higher boot count and nothing remembered |
 //! | [`Link`] | one direction between two nodes: loss, delay, jitter, doubling. A frame sent once reaches every linked node by its own luck; unicast passes the filter of its addressee only ([`World::hear_all`] lifts that) |
+//! | [`LinkTrace`] | loss and delay of links over time ([`World::replay`]): the same trace gives a testbed the same links |
+//! | [`Position`], [`Track`] | where a node stands ([`World::place`]) or drives ([`World::follow`]); a vehicle exists from its first waypoint to its last |
+//! | [`Radio`] | instead of links ([`World::set_radio`]): who hears whom follows from positions, see [`radio`] |
 //! | [`Fault`] | cut, heal, one way or both; out of range; radio down; crash, restart, goodbye; another link. Now ([`World::apply`]) or later ([`World::at`]) |
 //! | [`Lan`] | a learning switch. The TAPs of several RSUs plugged into one are one road-side LAN |
 //! | client | an address behind a TAP or on a LAN. It takes what is for it or for all |
-//! | [`Flow`] | numbered frames from one client to another; its [`FlowLog`] knows which arrived, when, and the longest time cut off |
-//! | [`Stats`] | frames and bytes on the air by message type |
+//! | [`Flow`] | numbered frames from one client to another; its [`FlowLog`] knows which arrived, when, the longest time cut off, and on which radio hop the others were lost |
+//! | [`Stats`], [`radio::Airtime`] | frames and bytes on the air by message type; how full the channel was at every receiver |
 //! | [`topology`] | shapes, random graphs, all small graphs, and who can reach whom |
 //!
-//! What is not in it: no airtime, so no collisions and no queue for the medium, and no repetition of
-//! unicast by the radio. A link with jitter may put frames out of order. A cut, and a restart of the
-//! receiver, take what is under way.
+//! What is not in it without a [`Radio`]: no airtime, so no collisions and no queue for the medium, and
+//! no repetition of unicast by the radio. A link with jitter may put frames out of order. A cut, and a
+//! restart of the receiver, take what is under way.
+//!
+//! ## Vehicles on a road
+//!
+//! ```
+//! use node_lib::{Mac, Timestamp};
+//! use node_lib::sim::radio::{Access, Csma, Radio};
+//! use node_lib::sim::{Position, Role, Track, World};
+//! # use obu_lib::Obu;
+//! # use rsu_lib::Rsu;
+//!
+//! let mut world = World::new(7);
+//! // Heard up to 300 m, with the airtime and the collisions of 802.11p.
+//! world.set_radio(Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::disk(300.0, 0.0) });
+//! # let radio = |n| Mac([2, 0, 0, 0, 0, n]);
+//! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(move |boot, now, seed| {
+//!     Box::new(Rsu::new(rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(radio(1)) }, now))
+//! }));
+//! world.place(rsu, Position::new(0.0, 10.0));
+//! // Off until its track begins, a second from now; then 20 m/s from west to east.
+//! let car = world.add_stopped(Role::Obu, radio(2), Box::new(move |boot, now, seed| {
+//!     Box::new(Obu::new(obu_lib::Config { boot, seed, ..obu_lib::Config::new(radio(2)) }, now))
+//! }));
+//! let [west, east] = [Position::new(-400.0, 0.0), Position::new(400.0, 0.0)];
+//! world.follow(car, Track::straight(Timestamp::from_millis(1000), west, east, 20.0)?);
+//!
+//! world.run_until(Timestamp::from_millis(21_000))?;
+//! assert!(world.attachment(car).is_some(), "it passes the RSU");
+//! assert!(world.airtime().worst().control < 0.05);
+//! world.run_until(Timestamp::from_millis(42_000))?;
+//! assert!(world.node(car).is_none(), "it left the map");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Positions are looked at every 100 ms ([`Radio::update_every`](radio::Radio)); who is near is found
+//! through a grid, so the work grows with nodes times neighbours. One event brings a frame to all who
+//! hear it. Memory is a few kilobytes a node; take what nodes report ([`World::take_events`]) now and
+//! then, for it is the one thing that grows with time, with [`FlowLog`] and what is kept on request.
 //!
 //! ## Rules that are always watched
 //!
@@ -70,7 +110,9 @@
 //! ## Randomness
 //!
 //! Every purpose has its own stream ([`Dice`], PCG), derived from the world's seed: each direction of
-//! each link, each start of each node. A frame more on one link does not change the luck of another.
+//! each link, each start of each node. Under a [`Radio`] each frame has its own at each receiver, derived
+//! from both and the frame's number. A frame more on one link does not change the luck of another.
+//! Logarithms and powers are those of `libm`, not of the platform: the same bits on every machine.
 //! Things planned for the same microsecond happen in the order they were planned.
 //!
 //! ## Seeing a failure again

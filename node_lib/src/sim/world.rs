@@ -143,7 +143,8 @@ enum Happening {
     IntoTap { node: usize, frame: Rc<[u8]> },
     Reach { client: usize, by: usize, frame: Rc<[u8]> },
     Emit { flow: usize },
-    Change(Fault),
+    // Boxed: it is rare, and larger than all the others.
+    Change(Box<Fault>),
     Gone { node: usize, life: u32 },
 }
 
@@ -380,7 +381,7 @@ impl World {
 
     /// Plans a fault.
     pub fn at(&mut self, time: Timestamp, fault: Fault) {
-        self.plan(time, Happening::Change(fault));
+        self.plan(time, Happening::Change(Box::new(fault)));
     }
 
     /// A frame comes out of a node's TAP at this time.

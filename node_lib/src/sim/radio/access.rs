@@ -55,6 +55,9 @@ impl Category {
     /// AC_VO outside the context of a BSS: 802.11-2016 table 9-138, aCWmin 15.
     pub const VOICE: Self = Self { aifsn: 2, cw_min: 3, cw_max: 7 };
 
+    /// AC_VI, the same.
+    pub const VIDEO: Self = Self { aifsn: 3, cw_min: 7, cw_max: 15 };
+
     /// AC_BE, the same.
     pub const BEST_EFFORT: Self = Self { aifsn: 6, cw_min: 15, cw_max: 1023 };
 
@@ -73,6 +76,10 @@ impl Csma {
         control: Category::VOICE,
         data: Category::BEST_EFFORT,
     };
+
+    /// Everything in the class the daemons ask the kernel for (`SO_PRIORITY` 256 + 4).
+    pub const ONE_CLASS: Self =
+        Self { control: Category::VIDEO, data: Category::VIDEO, ..Self::DEFAULT };
 }
 
 impl Default for Csma {

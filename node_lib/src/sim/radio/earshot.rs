@@ -97,8 +97,16 @@ impl Earshot {
                     levels = shadowing.of(&shadow, distance_m).map(|shadow| mean_dbm + shadow);
                 }
                 let [there_dbm, back_dbm] = levels;
-                self.note(radio, a, b, there_dbm, distance_m);
-                self.note(radio, b, a, back_dbm, distance_m);
+                let floor_dbm = radio.budget.floor_dbm;
+                let there = attowatts(there_dbm) as f32;
+                let back = if back_dbm == there_dbm { there } else { attowatts(back_dbm) as f32 };
+                let distance_m = distance_m as f32;
+                if there_dbm >= floor_dbm {
+                    self.note(a, Ear { node: b, power: there, distance_m });
+                }
+                if back_dbm >= floor_dbm {
+                    self.note(b, Ear { node: a, power: back, distance_m });
+                }
             }
             if let Some(kept) = self.pairs.get_mut(a as usize) {
                 std::mem::swap(kept, &mut pairs);
@@ -106,12 +114,9 @@ impl Earshot {
         }
     }
 
-    fn note(&mut self, radio: &Radio, from: u32, to: u32, mean_dbm: f64, distance_m: f64) {
-        if mean_dbm >= radio.budget.floor_dbm
-            && let Some(ears) = self.ears.get_mut(from as usize)
-        {
-            let power = attowatts(mean_dbm) as f32;
-            ears.push(Ear { node: to, power, distance_m: distance_m as f32 });
+    fn note(&mut self, sender: u32, ear: Ear) {
+        if let Some(ears) = self.ears.get_mut(sender as usize) {
+            ears.push(ear);
         }
     }
 

@@ -25,7 +25,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim) enum Step {
     /// A countdown ends, unless it was stopped since.
-    Contend { node: usize, turn: u32 },
+    Contend { node: usize },
     /// A transmission ends.
     Finish { air: usize },
     /// `from` acknowledges what it received from `to`.
@@ -93,7 +93,10 @@ struct Station {
     /// The category whose head counts down or is on air.
     active: usize,
     phase: Phase,
-    /// Tells a countdown or wait from those before it.
+    /// When its countdown is next looked at: not later than it ends. Most countdowns are stopped and
+    /// end later, which costs nothing this way.
+    looked_at: Option<Timestamp>,
+    /// Tells a wait for an acknowledgement from those before it.
     turn: u32,
     /// Transmits, be it an acknowledgement.
     is_sending: bool,
@@ -234,17 +237,15 @@ impl Medium {
         self.stations.get(node).map_or(0, |station| station.dropped)
     }
 
-    /// A countdown ended: the frame goes on air.
-    pub(in crate::sim) fn contend(
-        &mut self,
-        now: Timestamp,
-        node: usize,
-        turn: u32,
-        scene: Scene<'_>,
-    ) {
+    /// A countdown may have ended: the frame goes on air.
+    pub(in crate::sim) fn contend(&mut self, now: Timestamp, node: usize, scene: Scene<'_>) {
         let Some(station) = self.stations.get_mut(node) else { return };
-        if station.turn != turn || !matches!(station.phase, Phase::Waiting { .. }) {
-            return;
+        if station.looked_at == Some(now) {
+            station.looked_at = None;
+        }
+        let Phase::Waiting { end, .. } = station.phase else { return };
+        if end > now {
+            return self.look_at(node, end);
         }
         let Some(Some(head)) = station.heads.get_mut(station.active) else { return };
         head.slots = 0;
@@ -530,8 +531,15 @@ impl Medium {
         let start = now.max(station.idle_since + aifs);
         let end = start + SLOT * slots;
         station.phase = Phase::Waiting { start, end };
-        station.turn += 1;
-        self.plans.push((end, Step::Contend { node, turn: station.turn }));
+        self.look_at(node, end);
+    }
+
+    fn look_at(&mut self, node: usize, end: Timestamp) {
+        let Some(station) = self.stations.get_mut(node) else { return };
+        if station.looked_at.is_none_or(|planned| end < planned) {
+            station.looked_at = Some(end);
+            self.plans.push((end, Step::Contend { node }));
+        }
     }
 
     /// Changes a station, and stops or starts its countdown as its channel becomes busy or idle.
@@ -617,7 +625,6 @@ impl Station {
             head.slots = head.slots.saturating_sub(u32::try_from(counted).unwrap_or(u32::MAX));
         }
         self.phase = Phase::Idle;
-        self.turn += 1;
     }
 
     /// Slots to wait, evenly from 0 to `window`.

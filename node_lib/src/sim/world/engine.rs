@@ -46,7 +46,7 @@ impl World {
             Happening::IntoTap { node, frame } => self.enter_tap(node, &frame),
             Happening::Reach { client, by, frame } => self.reach(client, by, &frame),
             Happening::Emit { flow } => self.emit(flow),
-            Happening::Change(fault) => self.apply(fault),
+            Happening::Change(fault) => self.apply(*fault),
             Happening::Gone { node, life } => {
                 if self.slots.get(node).is_some_and(|slot| slot.boot == life) {
                     self.stop(node);

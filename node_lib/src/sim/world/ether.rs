@@ -299,7 +299,7 @@ impl World {
         let now = self.now;
         let can_send = |world: &Self, node| world.is_on_air(node);
         match step {
-            Step::Contend { node, .. } if !can_send(self, node) => self.silence(node),
+            Step::Contend { node } if !can_send(self, node) => self.silence(node),
             Step::Acknowledge { from, .. } if !can_send(self, from) => {}
             Step::Contend { .. } | Step::Acknowledge { .. } => {
                 let Some(ether) = &mut self.ether else { return };
@@ -307,7 +307,7 @@ impl World {
                 let Ether { medium, radio, earshot, cuts, .. } = &mut **ether;
                 let scene = Scene { radio, earshot, cuts };
                 match step {
-                    Step::Contend { node, turn } => medium.contend(now, node, turn, scene),
+                    Step::Contend { node } => medium.contend(now, node, scene),
                     Step::Acknowledge { from, to } => medium.acknowledge(now, from, to, scene),
                     _ => {}
                 }
