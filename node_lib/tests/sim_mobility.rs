@@ -80,6 +80,8 @@ fn links_that_lose_more_than_half_are_no_links_to_the_oracle() {
         let node = road.parked(50.0);
         assert_eq!(road.world.delivery(NodeIndex(0), node), 1.0 - loss);
         assert_eq!(road.world.graph().is_linked(0, node.0), is_linked);
+        let both = [(NodeIndex(0), node, 1.0 - loss), (node, NodeIndex(0), 1.0 - loss)];
+        assert_eq!(road.world.deliveries(), both);
     }
 }
 

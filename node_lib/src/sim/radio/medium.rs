@@ -310,7 +310,7 @@ impl Medium {
                 continue;
             }
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-            let strength = strength as u64;
+            let strength = strength.min(STRONGEST) as u64;
             reached.push((ear.node, strength));
             self.reach(now, to, air, strength, is_lost);
             if strength >= self.limits.busy
@@ -465,14 +465,14 @@ impl Medium {
         }
         let category = self.csma.category(station.active);
         let head = station.active_head()?;
-        head.tries += 1;
-        if head.tries > retries {
+        if head.tries >= retries {
             let lost = (!head.was_heard).then(|| Rc::clone(&head.flight));
             self.done(now, node);
             self.consider(now, node);
             return lost;
         }
-        head.window = (2 * head.window + 1).min(category.cw_max);
+        head.tries += 1;
+        head.window = head.window.saturating_mul(2).saturating_add(1).min(category.cw_max);
         let window = head.window;
         let slots = station.draw(self.seed, node, window);
         if let Some(head) = station.active_head() {
@@ -677,6 +677,10 @@ impl Limits {
         power as f64 >= self.capture * (self.noise + others as f64)
     }
 }
+
+/// A microwatt in attowatts, two metres from a sender: more makes no difference, and ten million of
+/// them fit into a sum.
+const STRONGEST: f64 = 1e12;
 
 fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)

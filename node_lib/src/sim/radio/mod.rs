@@ -63,7 +63,7 @@ pub struct Radio {
     pub budget: Budget,
     /// How a frame gets on the air.
     pub access: Access,
-    /// How often it is looked where nodes are.
+    /// How often it is looked where nodes are; at most a thousand times a second.
     pub update_every: Duration,
 }
 
@@ -140,6 +140,10 @@ impl Radio {
             access: Access::Csma(Csma::DEFAULT),
             ..Self::with_path_loss(PathLoss::DUAL_SLOPE)
         }
+    }
+
+    pub(in crate::sim) fn update_every(&self) -> Duration {
+        self.update_every.max(Duration::from_millis(1))
     }
 
     /// Mean strength at this distance without shadowing, in dBm.

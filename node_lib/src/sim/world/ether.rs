@@ -83,7 +83,7 @@ impl World {
     /// From now on who hears whom follows from where nodes are; links are out of use. Faults keep
     /// nodes apart as before.
     pub fn set_radio(&mut self, radio: Radio) {
-        let (update_every, is_first) = (radio.update_every, self.ether.is_none());
+        let (update_every, is_first) = (radio.update_every(), self.ether.is_none());
         let cuts = self.ether.take().map(|ether| ether.cuts).unwrap_or_default();
         let seed = subseed(self.seed, LUCK_SEED);
         self.ether = Some(Box::new(Ether {
@@ -158,6 +158,42 @@ impl World {
         }
     }
 
+    /// All directions that let anything through, with [`World::delivery`]: what a [`LinkTrace`] is made
+    /// of. In the order of nodes.
+    ///
+    /// [`LinkTrace`]: crate::sim::LinkTrace
+    pub fn deliveries(&self) -> Vec<(NodeIndex, NodeIndex, f64)> {
+        let mut all = Vec::new();
+        let fresh;
+        let ether: Option<&Ether> = match &self.ether {
+            Some(ether) if ether.is_stale => {
+                fresh = self.fresh(ether);
+                Some(&fresh)
+            }
+            other => other.as_deref(),
+        };
+        for from in (0..self.slots.len()).filter(|&from| self.is_on_air(from)) {
+            let mut note = |to: usize, delivery: f64| {
+                if delivery > 0.0 && self.is_on_air(to) {
+                    all.push((NodeIndex(from), NodeIndex(to), delivery));
+                }
+            };
+            match ether {
+                Some(ether) => {
+                    for to in ether.earshot.of(from).iter().map(|ear| ear.node as usize) {
+                        note(to, ether.delivery(from, to));
+                    }
+                }
+                None => {
+                    for (&to, path) in self.paths.get(from).into_iter().flatten() {
+                        note(to, if path.cut { 0.0 } else { 1.0 - path.link.loss });
+                    }
+                }
+            }
+        }
+        all
+    }
+
     fn note_moved(&mut self) {
         if let Some(ether) = &mut self.ether {
             ether.is_stale = true;
@@ -205,7 +241,7 @@ impl World {
         }
         if let Some(ether) = &mut self.ether {
             ether.refresh(&self.bodies);
-            let next = now + ether.radio.update_every;
+            let next = now + ether.radio.update_every();
             self.plan(next, Happening::Move);
         }
     }
