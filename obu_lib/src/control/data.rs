@@ -27,6 +27,7 @@ impl Obu {
             self.core.counters.drop_reflected += 1;
             return;
         }
+        self.core.active_at = Some(now);
         let Some(attached) = self.attached else {
             self.core.counters.drop_no_route += 1;
             return;
@@ -114,6 +115,7 @@ impl Obu {
     ) {
         match data.destination {
             Destination::Node(obu) if obu == self.core.id() => {
+                self.core.active_at = Some(now);
                 if let Some(route) = self.routes.get_mut(&data.source) {
                     route.note_received(now);
                 }

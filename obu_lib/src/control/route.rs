@@ -68,6 +68,8 @@ pub(crate) struct Route {
     relayed: Option<Order>,
     relay_at: Option<Timestamp>,
     crowd: Crowd,
+    /// Our place among those who relay a heartbeat, and until which heartbeat we keep it.
+    place: Option<(Order, Duration)>,
     /// Our own data goes to this RSU.
     is_ours: bool,
     /// When we last said that we have a way; `None` also after a withdrawal.
@@ -107,6 +109,7 @@ impl Route {
             relayed: None,
             relay_at: None,
             crowd: Crowd::new(),
+            place: None,
             is_ours: false,
             advertised_at: None,
             consider_at: now,
@@ -421,7 +424,7 @@ impl Route {
         let believed = self.believed_since();
         let watch = self.watch(now);
         let late = believed + watch.late_after;
-        if now < late || self.asked == 0 {
+        if now < late {
             return next.min(late);
         }
         if self.asked >= timing::ASKED_MIN {
