@@ -94,6 +94,12 @@ pub(crate) fn crowd_wait_max(obus: u16) -> Duration {
 /// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
 pub(crate) const CROWD: u16 = 32;
 
+/// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has
+/// heard what idle relays say.
+pub(crate) fn patience(interval: Duration) -> Duration {
+    interval * 11 / 5
+}
+
 /// Relays wait a random time up to this, so that neighbours do not all speak at once.
 pub(crate) const RELAY_DELAY_MAX: Duration = Duration::from_millis(4);
 

@@ -137,7 +137,8 @@ impl Route {
     pub(super) fn withdraw_if_advertised(&mut self, core: &Core, now: Timestamp) {
         // A neighbour may be about to prove itself: those behind us need not notice anything.
         let is_early = now.since(self.lost_at) < timing::WITHDRAW_AFTER;
-        if is_early && self.next_proof_at(core, now).is_some() {
+        let may_find_one = is_early && self.next_proof_at(core, now).is_some();
+        if may_find_one || self.patience(core, now).is_some() {
             return;
         }
         // Later than that nobody counts on what we said.

@@ -153,13 +153,18 @@ impl Route {
     }
 
     pub(super) fn adopt_best(&mut self, core: &Core, now: Timestamp) {
-        if let Some(best) = self.candidates.best(&self.judge(core, now)).map(|c| c.mac) {
+        let most = self.patience(core, now).unwrap_or(u8::MAX);
+        let judge = self.judge(core, now);
+        let usable = self.candidates.iter().filter(|c| judge.is_usable(c));
+        let near = usable.filter(|c| c.advert.distance.hops < most);
+        if let Some(best) = near.min_by_key(|c| judge.rank(c)).map(|c| c.mac) {
             self.adopt(best, now);
         }
     }
 
     fn adopt(&mut self, mac: Mac, now: Timestamp) {
         let Some(candidate) = self.candidates.get(mac) else { return };
+        self.last_hops = candidate.advert.distance.hops.saturating_add(1);
         self.evidence = candidate.heard;
         self.progress = now;
         self.path_changed = false;
