@@ -1,15 +1,18 @@
 //! What every part of the OBU works with: [`Core`].
 
+use std::time::Duration;
+
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Event, Events};
 use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
-use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::probe::Probe;
 use node_lib::{Mac, NodeId, Timestamp};
 
+use super::budget::Questions;
+use super::timing;
 use crate::Policy;
 
 /// The node's radio, its neighbours, its counts and its randomness.
@@ -32,8 +35,12 @@ pub(crate) struct Core {
     pub(crate) grace_until: Timestamp,
     /// Heartbeats sent, for [`node_lib::messages::control::heartbeat::Heartbeat::hello`].
     pub(crate) hello: u32,
-    /// Limits questions to candidates while there is no way: anybody may pretend to be one.
-    pub(crate) searches: TokenBucket,
+    /// When a frame last came from our clients or went to them.
+    pub(crate) active_at: Option<Timestamp>,
+    /// How often neighbours may be asked.
+    pub(crate) questions: Questions,
+    /// OBUs attached to the RSU we are attached to, or were last.
+    pub(crate) obus: u16,
     /// Upstreams just found not to hear us, until every route has left them.
     pub(crate) silent: Vec<Mac>,
     /// Candidates kept ready beside the upstream.
@@ -51,6 +58,22 @@ impl Core {
 
     pub(crate) fn event(&mut self, event: Event) {
         self.counters.events_lost += self.events.push(event);
+    }
+
+    /// So many OBUs share the radio with us.
+    pub(crate) fn note_obus(&mut self, obus: u16) {
+        self.obus = obus;
+        self.questions.share(obus);
+    }
+
+    /// Our clients have been still for a while.
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
+        self.active_at.is_none_or(|at| now.since(at) >= timing::IDLE_AFTER)
+    }
+
+    /// In a crowd, a random time to wait before something many others may have to say as well.
+    pub(crate) fn crowd_wait(&mut self) -> Duration {
+        self.random.up_to(timing::crowd_wait_max(self.obus))
     }
 
     /// An upstream did not answer. We may well go on hearing it: then the link works one way only, and

@@ -27,8 +27,11 @@ impl Obu {
             self.core.counters.drop_reflected += 1;
             return;
         }
+        self.core.active_at = Some(now);
         let Some(attached) = self.attached else {
             self.core.counters.drop_no_route += 1;
+            // No time to be patient any more.
+            self.wake_at(now);
             return;
         };
         self.seq.0 = self.seq.0.wrapping_add(1);
@@ -94,6 +97,9 @@ impl Obu {
             }
             _ => {
                 self.core.counters.drop_no_route += 1;
+                if route.patience(&self.core, now).is_some() {
+                    return None;
+                }
                 if self.complaints.take(now) {
                     route.say_withdrawal(&mut self.core, from, out);
                 } else {
@@ -114,6 +120,7 @@ impl Obu {
     ) {
         match data.destination {
             Destination::Node(obu) if obu == self.core.id() => {
+                self.core.active_at = Some(now);
                 if let Some(route) = self.routes.get_mut(&data.source) {
                     route.note_received(now);
                 }

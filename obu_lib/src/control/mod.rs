@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `node` | what is heard and when to act; which RSU |
 //! | `route` | through whom to one RSU, and when that changes |
+//! | `budget` | how often neighbours may be asked |
 //! | `solicitation` | asking and answering for a way between heartbeats |
 //! | `registration` | telling the RSU where we are and who is behind us |
 //! | `clients` | who is behind our TAP |
@@ -11,6 +12,7 @@
 //! | `floods` | one broadcast of a LAN with two RSUs, delivered once |
 //! | `timing` | every time these depend on |
 
+mod budget;
 mod clients;
 mod core;
 mod data;

@@ -19,6 +19,7 @@ use node_lib::messages::data::Data;
 use node_lib::messages::packet_type::PacketType;
 use node_lib::{Mac, NodeId, Seq, Timestamp};
 
+use super::budget::Questions;
 use super::clients::LocalClients;
 use super::core::Core;
 use super::floods::Floods;
@@ -36,9 +37,6 @@ const COMPLAINTS: TokenBucket = TokenBucket::new(5, Duration::from_millis(20));
 
 /// Probes of others are answered at most 500 times a second.
 const ANSWERS: TokenBucket = TokenBucket::new(64, Duration::from_millis(2));
-
-/// Candidates are asked whether they hear us at most 200 times a second while there is no way.
-const SEARCHES: TokenBucket = TokenBucket::new(32, Duration::from_millis(5));
 
 /// Somebody else with our id is reported at most every ten seconds.
 const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
@@ -109,7 +107,9 @@ impl Obu {
             grace_until: now,
             hello: 0,
             silent: Vec::new(),
-            searches: SEARCHES,
+            active_at: None,
+            questions: Questions::new(),
+            obus: 1,
             cached_candidates: config.cached_candidates,
             hello_history: u32::try_from(config.hello_history).unwrap_or(64).clamp(1, 64),
             policy: config.policy,
@@ -215,6 +215,8 @@ impl Obu {
             return;
         }
         if self.wants_a_way(now)
+            && self.solicitation.is_due(now)
+            && self.core.questions.take(now)
             && let Some(nonce) = self.solicitation.question(&mut self.core, now)
         {
             let (sender, sender_boot) = (self.core.id(), self.core.radio.boot);
@@ -256,9 +258,9 @@ impl Obu {
         for (rsu, route) in &self.routes {
             next = next.min(route.deadline(&self.core, now, Some(*rsu) == ours));
         }
-        let wants_a_way = self.wants_a_way(now);
+        let may_ask = self.wants_a_way(now).then(|| self.core.questions.next_at());
         if self.core.link_is_up
-            && let Some(at) = self.solicitation.deadline(wants_a_way)
+            && let Some(at) = self.solicitation.deadline(may_ask)
         {
             next = next.min(at);
         }

@@ -102,13 +102,18 @@ impl Registration {
     pub(crate) fn begin(&mut self, core: &mut Core, now: Timestamp, reply_every: Duration) {
         self.epoch = self.epoch.saturating_add(1);
         self.announce(now);
+        if let Some(pending) = &mut self.pending
+            && core.is_idle(now)
+        {
+            pending.next = now + core.crowd_wait();
+        }
         self.reply_at = now + core.random.jitter(reply_every, 25);
     }
 
     /// The way back to us has moved somewhere: a reply shows the new one. Many behind the same relay have
     /// to, and must not all speak at once.
     pub(crate) fn reply_soon(&mut self, core: &mut Core, now: Timestamp) {
-        let soon = now + core.random.up_to(REPLY_WITHIN);
+        let soon = now + core.random.up_to(REPLY_WITHIN) + core.crowd_wait();
         self.reply_at = self.reply_at.min(soon);
     }
 
@@ -161,7 +166,8 @@ impl Registration {
             return;
         }
         pending.attempts += 1;
-        pending.next = now + core.random.jitter(pending.wait, 25);
+        // In a crowd the answer takes longer, and another announcement would make it take longer still.
+        pending.next = now + core.random.jitter(pending.wait, 25) + core.crowd_wait();
         pending.wait = (pending.wait * 2).min(REPEAT_MAX);
         let count = u8::try_from(self.parts.len()).unwrap_or(u8::MAX);
         for (part, (groups, acked)) in (0u8..).zip(self.parts.iter().zip(&pending.acked)) {

@@ -60,14 +60,17 @@ pub(crate) struct Route {
     asked: u32,
     ask_at: Timestamp,
     changed_at: Timestamp,
-    /// When the last parent was lost.
+    /// When the last parent was lost, and how far the RSU was through it.
     lost_at: Timestamp,
+    last_hops: u8,
     /// Why the last parent was lost, until it is reported.
     loss: Option<Loss>,
     /// The order we last relayed, or left to others to relay.
     relayed: Option<Order>,
     relay_at: Option<Timestamp>,
     crowd: Crowd,
+    /// Our place among those who relay a heartbeat, and until which heartbeat we keep it.
+    place: Option<(Order, Duration)>,
     /// Our own data goes to this RSU.
     is_ours: bool,
     /// When we last said that we have a way; `None` also after a withdrawal.
@@ -103,10 +106,12 @@ impl Route {
             ask_at: now,
             changed_at: now,
             lost_at: now,
+            last_hops: u8::MAX,
             loss: None,
             relayed: None,
             relay_at: None,
             crowd: Crowd::new(),
+            place: None,
             is_ours: false,
             advertised_at: None,
             consider_at: now,
@@ -194,6 +199,7 @@ impl Route {
             return;
         }
         if self.parent == Some(from) {
+            self.last_hops = advert.distance.hops.saturating_add(1);
             self.evidence = now;
             if known.is_none_or(|known| order > known.distance.order) {
                 self.progress = now;
@@ -341,6 +347,20 @@ impl Route {
         self.loss = Some(Loss { cause, silence: now.since(self.evidence) });
     }
 
+    /// In a crowd, an idle OBU that has just lost its upstream does not take any long way there is: the next
+    /// heartbeat may bring one as good as the last. Otherwise whenever the vehicle that many route
+    /// through drives off, all of them would go round by the other end of the town, and come back three
+    /// seconds later. Returns the most hops it accepts.
+    pub(crate) fn patience(&self, core: &Core, now: Timestamp) -> Option<u8> {
+        let waits = core.policy.suppression
+            && self.parent.is_none()
+            && self.obus >= timing::CROWD
+            && now < self.lost_at + timing::patience(self.interval)
+            && self.is_idle(now)
+            && core.is_idle(now);
+        waits.then(|| self.last_hops.saturating_add(1))
+    }
+
     fn judge<'a>(&self, core: &'a Core, now: Timestamp) -> Judge<'a> {
         Judge {
             now,
@@ -403,8 +423,10 @@ impl Route {
             next = next.min(self.withdraw_at);
         }
         if self.parent.is_none() {
-            if self.advertised_at.is_some() {
-                next = next.min(self.lost_at + timing::WITHDRAW_AFTER);
+            if self.patience(core, now).is_some() {
+                next = next.min(self.lost_at + timing::patience(self.interval));
+            } else if self.advertised_at.is_some() {
+                next = next.min((self.lost_at + timing::WITHDRAW_AFTER).max(now));
             }
             if !is_ours && core.hops.is_some() {
                 return next;
@@ -421,7 +443,7 @@ impl Route {
         let believed = self.believed_since();
         let watch = self.watch(now);
         let late = believed + watch.late_after;
-        if now < late || self.asked == 0 {
+        if now < late {
             return next.min(late);
         }
         if self.asked >= timing::ASKED_MIN {

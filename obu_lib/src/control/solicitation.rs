@@ -65,6 +65,11 @@ impl Solicitation {
         self.ask_at = now + core.random.up_to(ASK_WITHIN);
     }
 
+    /// A question is due.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        now >= self.ask_at
+    }
+
     /// The nonce of the question to ask now, if one is due.
     pub(crate) fn question(&mut self, core: &mut Core, now: Timestamp) -> Option<u32> {
         if now < self.ask_at {
@@ -125,8 +130,9 @@ impl Solicitation {
         Some((waiting.asker, waiting.nonce))
     }
 
-    pub(crate) fn deadline(&self, wants_a_way: bool) -> Option<Timestamp> {
-        let ask = wants_a_way.then_some(self.ask_at);
+    /// When there is something to do. `may_ask`: we want a way, and may ask for one from then on.
+    pub(crate) fn deadline(&self, may_ask: Option<Timestamp>) -> Option<Timestamp> {
+        let ask = may_ask.map(|from| self.ask_at.max(from));
         self.waiting.iter().map(|waiting| waiting.at).chain(ask).min()
     }
 }

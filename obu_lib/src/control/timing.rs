@@ -85,11 +85,31 @@ pub(crate) fn consider_every(interval: Duration) -> Duration {
     interval / 2
 }
 
+/// Of the time an OBU in a crowd waits before something many others may have to say as well, a part per
+/// OBU: 1 ms for each, up to a quarter of a second; nothing where there is no crowd.
+pub(crate) fn crowd_wait_max(obus: u16) -> Duration {
+    if obus < CROWD { Duration::ZERO } else { Duration::from_millis(u64::from(obus.min(250))) }
+}
+
 /// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
 pub(crate) const CROWD: u16 = 32;
 
+/// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has
+/// heard what idle relays say.
+pub(crate) fn patience(interval: Duration) -> Duration {
+    interval * 11 / 5
+}
+
 /// Relays wait a random time up to this, so that neighbours do not all speak at once.
 pub(crate) const RELAY_DELAY_MAX: Duration = Duration::from_millis(4);
+
+/// In a crowd each relay has a place of its own within this long after the heartbeat, and keeps it for
+/// [`PLACE_FOR`]: twenty of them then rarely speak at once although they may not hear each other, and
+/// their heartbeats still come at even times.
+pub(crate) const CROWD_DELAY_MAX: Duration = Duration::from_millis(24);
+
+/// Heartbeats for which a relay keeps its place.
+pub(crate) const PLACE_FOR: u32 = 32;
 
 /// How long a relay waits for the copy of a candidate it would rather have.
 pub(crate) fn prefer_for(interval: Duration) -> Duration {

@@ -26,7 +26,11 @@ impl Obu {
         let current = self.attached.map(|attached| attached.rsu);
         let stays = current.and_then(|rsu| Some((rsu, self.routes.get(&rsu).and_then(rank)?)));
         let others = self.routes.iter().filter(|(rsu, _)| Some(**rsu) != current);
-        let best = others.filter_map(|(rsu, route)| Some((rank(route)?, *rsu))).min();
+        let patience = self.routes.values().filter_map(|route| route.patience(core, now)).min();
+        let best = others
+            .filter_map(|(rsu, route)| Some((rank(route)?, *rsu)))
+            .filter(|(rank, _)| stays.is_some() || patience.is_none_or(|most| rank.hops <= most))
+            .min();
         let mut cause = Cause::First;
         let chosen = match (stays, best) {
             (None, best) => best.map(|(_, rsu)| rsu),

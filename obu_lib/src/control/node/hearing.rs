@@ -60,6 +60,9 @@ impl Obu {
         );
         if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
             route.note_heartbeat(&mut self.core, now, from, heartbeat);
+            if self.attached.is_none_or(|attached| attached.rsu == heartbeat.rsu) {
+                self.core.note_obus(heartbeat.obus);
+            }
         }
         let route = self.routes.get(&heartbeat.rsu);
         restarts != self.restarts_heard

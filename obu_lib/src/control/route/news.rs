@@ -1,12 +1,14 @@
 //! What is said to others about the way to the RSU: relayed heartbeats, answers, withdrawals.
 
+use std::time::Duration;
+
 use node_lib::control::feasibility::Distance;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::AnsweredRoute;
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
-use node_lib::{Mac, Order, Timestamp};
+use node_lib::{Mac, Order, Seq, Timestamp};
 
 use super::super::core::Core;
 use super::super::timing;
@@ -56,10 +58,23 @@ impl Route {
         let wait = if waits_for_preferred {
             timing::prefer_for(self.interval)
         } else {
-            let longest = timing::RELAY_DELAY_MAX.min(self.interval / 20);
-            core.random.up_to(longest)
+            self.place_in_crowd(core, order)
+                + core.random.up_to(timing::RELAY_DELAY_MAX.min(self.interval / 20))
         };
         self.relay_at = Some(now + wait);
+    }
+
+    /// Our place among those who relay this heartbeat.
+    fn place_in_crowd(&mut self, core: &mut Core, order: Order) -> Duration {
+        if self.obus < timing::CROWD {
+            return Duration::ZERO;
+        }
+        if self.place.is_none_or(|(until, _)| order >= until) {
+            let until = Order { seq: Seq(order.seq.0.saturating_add(timing::PLACE_FOR)), ..order };
+            let longest = timing::CROWD_DELAY_MAX.min(self.interval / 4);
+            self.place = Some((until, core.random.up_to(longest)));
+        }
+        self.place.map_or(Duration::ZERO, |(_, wait)| wait)
     }
 
     /// In a crowd a relay through which nothing goes brings every second heartbeat: the same ones as all
@@ -122,7 +137,8 @@ impl Route {
     pub(super) fn withdraw_if_advertised(&mut self, core: &Core, now: Timestamp) {
         // A neighbour may be about to prove itself: those behind us need not notice anything.
         let is_early = now.since(self.lost_at) < timing::WITHDRAW_AFTER;
-        if is_early && self.next_proof_at(core, now).is_some() {
+        let may_find_one = is_early && self.next_proof_at(core, now).is_some();
+        if may_find_one || self.patience(core, now).is_some() {
             return;
         }
         // Later than that nobody counts on what we said.

@@ -38,6 +38,7 @@ impl Route {
         let watch = self.watch(now);
         if silence < watch.late_after {
             self.asked = 0;
+            self.ask_at = now;
             return;
         }
         if self.asked >= timing::ASKED_MIN && silence >= watch.dead_after && now >= core.grace_until
@@ -47,18 +48,41 @@ impl Route {
             core.fell_silent(parent);
             return self.drop_candidate(now, parent, Cause::Dead);
         }
-        if now < self.ask_at && self.asked > 0 {
+        if now < self.ask_at {
             return;
+        }
+        if !core.questions.take(now) {
+            return self.do_without_asking(core, now, parent);
         }
         if self.asked == 1 {
             // No answer to the first question: if it is dead we want to know at once who else is alive.
             for mac in self.ready(core, now) {
-                core.probe(now, mac, self.rsu, out);
+                if core.questions.take(now) {
+                    core.probe(now, mac, self.rsu, out);
+                }
             }
         }
         core.probe(now, parent, self.rsu, out);
         self.asked += 1;
         self.ask_at = now + watch.ask_every;
+    }
+
+    /// The channel is full of questions. As long as the parent is heard, it is believed to hear us; when
+    /// it has not been heard for twice as long as would do after questions, it is dead without them.
+    fn do_without_asking(&mut self, core: &mut Core, now: Timestamp, parent: Mac) {
+        core.counters.drop_rate_limit += 1;
+        let watch = self.watch(now);
+        let silence = now.since(self.evidence);
+        if silence < watch.late_after {
+            self.unproven_since = None;
+            self.asked = 0;
+        } else if silence >= watch.dead_after * 2 && now >= core.grace_until {
+            core.counters.upstream_dead += 1;
+            core.fell_silent(parent);
+            self.drop_candidate(now, parent, Cause::Dead);
+        } else {
+            self.ask_at = core.questions.next_at().max(now + watch.ask_every);
+        }
     }
 
     /// Nothing goes through the parent.
@@ -129,19 +153,25 @@ impl Route {
     }
 
     pub(super) fn adopt_best(&mut self, core: &Core, now: Timestamp) {
-        if let Some(best) = self.candidates.best(&self.judge(core, now)).map(|c| c.mac) {
+        let most = self.patience(core, now).unwrap_or(u8::MAX);
+        let judge = self.judge(core, now);
+        let usable = self.candidates.iter().filter(|c| judge.is_usable(c));
+        let near = usable.filter(|c| c.advert.distance.hops < most);
+        if let Some(best) = near.min_by_key(|c| judge.rank(c)).map(|c| c.mac) {
             self.adopt(best, now);
         }
     }
 
     fn adopt(&mut self, mac: Mac, now: Timestamp) {
         let Some(candidate) = self.candidates.get(mac) else { return };
+        self.last_hops = candidate.advert.distance.hops.saturating_add(1);
         self.evidence = candidate.heard;
         self.progress = now;
         self.path_changed = false;
         self.parent = Some(mac);
         self.unproven_since = None;
         self.asked = 0;
+        self.ask_at = now;
         self.changed_at = now;
         self.relay_at = None;
         self.preferred = None;
@@ -187,7 +217,7 @@ impl Route {
         if self.proof_due_at(core, mac).is_some_and(|due| now < due) {
             return;
         }
-        if core.searches.take(now) {
+        if core.questions.take(now) {
             core.probe(now, mac, self.rsu, out);
         } else {
             core.counters.drop_rate_limit += 1;

@@ -1,0 +1,93 @@
+//! How often this OBU may ask its neighbours: [`Questions`].
+//!
+//! A question on a full channel gets lost, or its answer does; to ask again then is to fill the channel
+//! further, until nothing gets through any more. So all OBUs of an RSU share a budget, each its part:
+//! the more there are, the rarer each asks. A burst is always there, because whoever loses its upstream
+//! must ask at once.
+
+use std::time::Duration;
+
+use node_lib::Timestamp;
+
+/// Questions at once: six to a silent upstream, three to those that may replace it, and as many more
+/// to look further.
+const BURST: u32 = 12;
+
+/// Time between two questions of all OBUs of an RSU together: 100 a second. Each takes the radio for
+/// about 0.4 ms with its answer and both acknowledgements at 6 Mbit/s, so this is 4 % of the time at
+/// the very worst.
+const SHARED_EVERY: Duration = Duration::from_millis(10);
+
+/// A token bucket (RFC 2697 §3 with one bucket) whose rate follows the number of OBUs.
+#[derive(Clone, Debug)]
+pub(crate) struct Questions {
+    every: Duration,
+    tokens: u32,
+    /// When the last whole token was added.
+    filled: Timestamp,
+}
+
+impl Questions {
+    /// A full budget of an OBU that is alone, for all it knows.
+    pub(crate) fn new() -> Self {
+        Self { every: SHARED_EVERY, tokens: BURST, filled: Timestamp::ZERO }
+    }
+
+    /// So many OBUs share the budget.
+    pub(crate) fn share(&mut self, obus: u16) {
+        self.every = SHARED_EVERY * u32::from(obus).max(1);
+    }
+
+    /// Takes a question out of the budget, if one is left.
+    pub(crate) fn take(&mut self, now: Timestamp) -> bool {
+        let new = now.since(self.filled).as_micros() / self.every.as_micros().max(1);
+        let new = u32::try_from(new).unwrap_or(u32::MAX);
+        self.filled += self.every.saturating_mul(new);
+        self.tokens = self.tokens.saturating_add(new).min(BURST);
+        match self.tokens.checked_sub(1) {
+            Some(left) => {
+                self.tokens = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// When the next question is possible, at the earliest.
+    pub(crate) fn next_at(&self) -> Timestamp {
+        if self.tokens > 0 { self.filled } else { self.filled + self.every }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(questions: &mut Questions, seconds: u64) -> usize {
+        let every_ms = 1000..1000 + seconds * 1000;
+        every_ms.filter(|ms| questions.take(Timestamp::from_millis(*ms))).count()
+    }
+
+    #[test]
+    fn alone_an_obu_may_ask_a_hundred_times_a_second() {
+        assert_eq!(taken(&mut Questions::new(), 1), 12 + 99);
+    }
+
+    #[test]
+    fn in_a_crowd_each_has_its_share_and_still_a_burst() {
+        let mut questions = Questions::new();
+        questions.share(200);
+        assert_eq!(taken(&mut questions, 20), 12 + 10);
+    }
+
+    #[test]
+    fn it_says_when_the_next_question_is_possible() {
+        let mut questions = Questions::new();
+        questions.share(50);
+        let at = Timestamp::from_millis(10_000);
+        while questions.take(at) {}
+        let next = questions.next_at();
+        assert!(next > at && !questions.take(next.before(Duration::from_micros(1))));
+        assert!(questions.take(next));
+    }
+}
