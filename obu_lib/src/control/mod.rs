@@ -6,11 +6,13 @@
 //! | `route` | through whom to one RSU, and when that changes |
 //! | `solicitation` | asking and answering for a way between heartbeats |
 //! | `registration` | telling the RSU where we are and who is behind us |
+//! | `announcements` | our client set as frames that are ready |
 //! | `clients` | who is behind our TAP |
 //! | `data` | where clients' frames go |
 //! | `floods` | one broadcast of a LAN with two RSUs, delivered once |
 //! | `timing` | every time these depend on |
 
+mod announcements;
 mod clients;
 mod core;
 mod data;

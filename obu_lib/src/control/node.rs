@@ -118,7 +118,7 @@ impl Obu {
         solicitation.begin(&mut core, now);
         let clients = LocalClients::new(config.tap_mac, config.seed);
         let mut registration = Registration::new(&core, now);
-        registration.set_clients(clients.announced(), core.radio.mtu);
+        registration.set_clients(&clients.announced(), &core.radio);
         Self {
             core,
             routes: BTreeMap::new(),
@@ -195,7 +195,7 @@ impl Obu {
 
     fn register(&mut self, now: Timestamp, out: &mut Replies) {
         if self.registration.wants_clients(now) {
-            self.registration.set_clients(self.clients.announced(), self.core.radio.mtu);
+            self.registration.set_clients(&self.clients.announced(), &self.core.radio);
             if self.attached.is_some() {
                 self.registration.announce(now);
             }
@@ -326,7 +326,7 @@ impl Node for Obu {
                 // The rest has one addressee and is forwarded by nobody else.
                 _ if was_for_all => self.core.counters.drop_foreign += 1,
                 Control::HeartbeatReply(reply) => self.relay_reply(now, from, reply, out),
-                Control::Announcement(a) => self.relay_announcement(now, from, a, out),
+                Control::Announcement(a) => self.relay_announcement(now, from, frame, a, out),
                 Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
             },
         }

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
-use node_lib::control::radio::HOP_LIMIT;
+use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
-use node_lib::messages::control::announcement::{
-    self, Announcement, Client, Clients, client_digest,
-};
+use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
+use super::announcements::{Acked, Announcements, Heading};
 use super::core::Core;
 
 /// First repetition of an unacknowledged announcement; each further one waits twice as long …
@@ -33,7 +32,7 @@ const GATHER_FOR: Duration = Duration::from_millis(50);
 /// An announcement not yet acknowledged in all its parts.
 #[derive(Debug)]
 struct Pending {
-    acked: Vec<bool>,
+    acked: Acked,
     attempts: u32,
     next: Timestamp,
     wait: Duration,
@@ -45,10 +44,8 @@ pub(crate) struct Registration {
     epoch: u32,
     /// Order of our replies and announcements; relays learn the way back from it.
     order: Order,
-    clients: Vec<Client>,
-    digest: u32,
-    /// Encoded client groups, one entry per announcement frame.
-    parts: Vec<Vec<u8>>,
+    /// The client set.
+    announcements: Announcements,
     pending: Option<Pending>,
     clients_changed: Option<Timestamp>,
     reply_at: Timestamp,
@@ -61,23 +58,19 @@ impl Registration {
         let mut registration = Self {
             epoch: 0,
             order: Order { boot: core.radio.boot, seq: Seq(0) },
-            clients: Vec::new(),
-            digest: 0,
-            parts: Vec::new(),
+            announcements: Announcements::default(),
             pending: None,
             clients_changed: None,
             reply_at: now,
             heard: None,
         };
-        registration.set_clients(Vec::new(), core.radio.mtu);
+        registration.set_clients(&[], &core.radio);
         registration
     }
 
     /// The set behind our TAP is now this. It is announced shortly.
-    pub(crate) fn set_clients(&mut self, sorted: Vec<Client>, mtu: usize) {
-        self.digest = client_digest(&sorted);
-        self.parts = split_into_parts(&sorted, mtu);
-        self.clients = sorted;
+    pub(crate) fn set_clients(&mut self, sorted: &[Client], radio: &Radio) {
+        self.announcements.rebuild(radio, sorted);
     }
 
     /// A client came or went.
@@ -120,12 +113,8 @@ impl Registration {
 
     /// Announces the present set until it is acknowledged.
     pub(crate) fn announce(&mut self, now: Timestamp) {
-        self.pending = Some(Pending {
-            acked: vec![false; self.parts.len()],
-            attempts: 0,
-            next: now,
-            wait: REPEAT_FIRST,
-        });
+        self.pending =
+            Some(Pending { acked: Acked::default(), attempts: 0, next: now, wait: REPEAT_FIRST });
     }
 
     /// Sends what is due, through `upstream` to `rsu`.
@@ -163,28 +152,8 @@ impl Registration {
         pending.attempts += 1;
         pending.next = now + core.random.jitter(pending.wait, 25);
         pending.wait = (pending.wait * 2).min(REPEAT_MAX);
-        let count = u8::try_from(self.parts.len()).unwrap_or(u8::MAX);
-        for (part, (groups, acked)) in (0u8..).zip(self.parts.iter().zip(&pending.acked)) {
-            if *acked {
-                continue;
-            }
-            self.order = self.order.next();
-            let Ok(clients) = Clients::parse(groups) else { continue };
-            let announcement = Announcement {
-                rsu,
-                origin: core.radio.id,
-                order: self.order,
-                epoch: self.epoch,
-                hop_limit: HOP_LIMIT,
-                hops: 0,
-                part,
-                parts: count,
-                digest: self.digest,
-                standby: false,
-                clients,
-            };
-            core.radio.control(upstream, announcement, out, &mut core.counters);
-        }
+        let heading = Heading { upstream, rsu, epoch: self.epoch, standby: false };
+        self.announcements.send(core, heading, &pending.acked, &mut self.order, out);
     }
 
     /// Answers the last heartbeat: renews the way back, and lets the RSU compare client sets.
@@ -209,8 +178,8 @@ impl Registration {
             hops: 0,
             held_100us: u16::try_from(held.as_micros() / 100).unwrap_or(u16::MAX),
             epoch: self.epoch,
-            digest: self.digest,
-            clients: u16::try_from(self.clients.len()).unwrap_or(u16::MAX),
+            digest: self.announcements.digest(),
+            clients: u16::try_from(self.announcements.clients()).unwrap_or(u16::MAX),
             goodbye,
             standby: false,
         };
@@ -220,12 +189,10 @@ impl Registration {
     /// The RSU answered an announcement, or asks for one.
     pub(crate) fn handle_ack(&mut self, core: &mut Core, now: Timestamp, ack: &AnnouncementAck) {
         match ack.status {
-            AckStatus::Accepted if ack.epoch == self.epoch && ack.digest == self.digest => {
+            AckStatus::Accepted if self.is_answered_by(ack) => {
                 let Some(pending) = &mut self.pending else { return };
-                if let Some(acked) = pending.acked.get_mut(usize::from(ack.part)) {
-                    *acked = true;
-                }
-                if pending.acked.iter().all(|acked| *acked) {
+                pending.acked.note(ack.part);
+                if self.announcements.is_complete(&pending.acked) {
                     let attempts = pending.attempts;
                     self.pending = None;
                     core.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
@@ -247,6 +214,11 @@ impl Registration {
         }
     }
 
+    /// The acknowledgement is of the present set, and of the present attachment.
+    fn is_answered_by(&self, ack: &AnnouncementAck) -> bool {
+        ack.epoch == self.epoch && ack.digest == self.announcements.digest()
+    }
+
     pub(crate) fn deadline(&self) -> Timestamp {
         let mut next = self.reply_at;
         if let Some(pending) = &self.pending {
@@ -256,60 +228,5 @@ impl Registration {
             next = next.min(at + GATHER_FOR);
         }
         next
-    }
-}
-
-/// Encodes the set in as few frames as the radio's MTU allows; an empty set is one empty frame.
-fn split_into_parts(sorted: &[Client], mtu: usize) -> Vec<Vec<u8>> {
-    let room = mtu.saturating_sub(announcement::HEADER_LEN);
-    let mut parts = Vec::new();
-    let mut rest = sorted;
-    loop {
-        let (part, after) = rest.split_at(Clients::fitting(rest, room).min(rest.len()));
-        let mut groups = Vec::new();
-        Clients::encode(part, &mut groups);
-        parts.push(groups);
-        // A radio too small for a single client ends this as well.
-        if after.is_empty() || after.len() == rest.len() || parts.len() >= usize::from(u8::MAX) {
-            return parts;
-        }
-        rest = after;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn clients(count: u16, vlan: impl Fn(u16) -> u16) -> Vec<Client> {
-        let mut clients: Vec<_> = (0..count)
-            .map(|n| {
-                let [high, low] = n.to_be_bytes();
-                Client { vlan: vlan(n), mac: Mac([2, 0, 0, 0, high, low]) }
-            })
-            .collect();
-        clients.sort_unstable();
-        clients
-    }
-
-    #[test]
-    fn two_hundred_and_thirty_clients_fit_one_frame() {
-        assert_eq!(split_into_parts(&clients(230, |_| 0), 1500).len(), 1);
-        assert_eq!(split_into_parts(&clients(231, |_| 0), 1500).len(), 2);
-        assert_eq!(split_into_parts(&[], 1500).len(), 1);
-    }
-
-    #[test]
-    fn no_part_is_larger_than_the_radio_carries_and_none_is_lost() {
-        for mtu in [100, 576, 1500] {
-            let all = clients(400, |n| n % 50);
-            let parts = split_into_parts(&all, mtu);
-            assert!(parts.iter().all(|part| part.len() + announcement::HEADER_LEN <= mtu));
-            let read: Vec<_> = parts
-                .iter()
-                .flat_map(|p| Clients::parse(p).unwrap().iter().collect::<Vec<_>>())
-                .collect();
-            assert_eq!(read, all);
-        }
     }
 }
