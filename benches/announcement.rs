@@ -194,7 +194,8 @@ fn print_table(rounds: usize) {
     println!();
 }
 
-/// What an OBU with these clients asks of the allocator when it announces them, after the first times.
+/// What an OBU with these clients asks of the allocator when it announces them ten times, after fifty
+/// times of warming up: by then each of the buffers it takes in turn has grown to the largest frame.
 fn of_an_obu(clients: &[Client]) -> u64 {
     let mut pair = Pair::attached();
     for client in clients {
@@ -215,7 +216,7 @@ fn of_an_obu(clients: &[Client]) -> u64 {
     let question: Vec<u8> =
         (&Message { to: OBU, from: pair::RSU, ethertype, packet: packet.into() }).into();
     let mut allocations = 0;
-    for round in 0..10 {
+    for round in 0..60 {
         // Once until the new clients are gathered; then so little that nothing else is due meanwhile.
         pair.now += Duration::from_micros(if round == 0 { 60_000 } else { 100 });
         let Pair { obu, rsu, now, out } = &mut pair;
@@ -234,7 +235,7 @@ fn of_an_obu(clients: &[Client]) -> u64 {
             obu.handle_wire(*now, &frame, out);
         }
         out.recycle();
-        allocations += if round < 5 { 0 } else { counted.allocations };
+        allocations += if round < 50 { 0 } else { counted.allocations };
     }
     allocations
 }
