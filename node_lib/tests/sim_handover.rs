@@ -199,7 +199,7 @@ fn an_rsu_that_says_goodbye_is_left_without_loss() {
 
 #[test]
 fn an_rsu_whose_link_fades_is_left_without_losing_more_than_the_link_does() {
-    let found = run_all(
+    let gaps = run_all(
         "sim_handover",
         "an_rsu_whose_link_fades_is_left_without_losing_more_than_the_link_does",
         seeds(50),
@@ -215,22 +215,19 @@ fn an_rsu_whose_link_fades_is_left_without_losing_more_than_the_link_does() {
             let record = road.the_hand_over()?;
             let missing: usize = road.missing().iter().map(|(_, missing)| missing).sum();
             let lost = road.lost_on_air();
-            let is_as_promised = [Cause::Predicted, Cause::Fading].contains(&record.cause)
-                && record.gap == Duration::ZERO;
-            if missing > lost || !is_as_promised {
+            // At half of the frames lost a silence may be taken for death before the loss is noticed.
+            let is_noticed = matches!(record.cause, Cause::Fading | Cause::Dead);
+            if missing > lost || record.lost > 0 || !is_noticed || record.gap > ms(300) {
                 let what = format!("missing {:?}, on air {lost}, {record:?}", road.missing());
                 return Err(road.wrong(what));
             }
-            Ok((record.cause, missing))
+            Ok(record.gap)
         },
     );
-    let predicted = found.iter().filter(|(cause, _)| *cause == Cause::Predicted).count();
-    let missing: usize = found.iter().map(|(_, missing)| missing).sum();
-    println!(
-        "fading link left: {predicted} of {} by prediction, {} frames lost on air each",
-        found.len(),
-        missing / found.len().max(1),
-    );
+    let in_time = gaps.iter().filter(|gap| gap.is_zero()).count();
+    println!("fading link left before it was lost: {in_time} of {}", gaps.len());
+    println!("fading link, gaps as recorded: {}", spread(gaps.clone()));
+    assert!(in_time * 10 >= gaps.len() * 9, "{in_time} of {}", gaps.len());
 }
 
 #[test]
@@ -241,12 +238,12 @@ fn a_dead_rsu_is_left_within_300_ms_and_the_record_says_how_long_it_took() {
         seeds(50),
         |seed| {
             let mut road = both_in_range(seed)?;
-            road.add_traffic(at(2500), ms(1500));
-            let hit = at(3000) + Dice::new(seed, 1).up_to(HEARTBEAT);
+            road.add_traffic(at(5500), ms(1500));
+            let hit = at(6000) + Dice::new(seed, 1).up_to(HEARTBEAT);
             road.world.at(hit, Fault::Cut(FIRST, CAR));
-            road.run_until(at(4500))?;
+            road.run_until(at(7500))?;
             let record = road.the_hand_over()?;
-            let seen = road.longest_gap(at(2600), at(3900));
+            let seen = road.longest_gap(at(5600), at(6900));
             // It cannot know how long after its last sign of life the upstream died.
             let is_true = record.gap + ms(10) >= seen && record.gap <= seen + HEARTBEAT * 2;
             let is_noticed = [Cause::Dead, Cause::Fading].contains(&record.cause);
