@@ -10,7 +10,7 @@ use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::probe::Probe;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use crate::Policy;
+use crate::{Policy, Thresholds};
 
 /// The node's radio, its neighbours, its counts and its randomness.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) hello_history: u32,
     /// Rules followed.
     pub(crate) policy: Policy,
+    /// When the trend of a link is reason to leave it.
+    pub(crate) thresholds: Thresholds,
 }
 
 impl Core {

@@ -38,7 +38,33 @@ struct Pending {
     wait: Duration,
 }
 
-/// What the RSU must know of us.
+/// Whom we tell, and how to get there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Towards {
+    pub(crate) rsu: NodeId,
+    pub(crate) upstream: Mac,
+    /// We are attached elsewhere and may come.
+    pub(crate) standby: bool,
+}
+
+/// What one RSU has been told.
+#[derive(Debug)]
+struct Telling {
+    pending: Option<Pending>,
+    reply_at: Timestamp,
+    /// The heartbeat to answer, and when it came.
+    heard: Option<(Seq, Timestamp)>,
+}
+
+/// The RSU that we may go to next.
+#[derive(Debug)]
+struct Standby {
+    rsu: NodeId,
+    telling: Telling,
+    acknowledged: bool,
+}
+
+/// What the RSUs must know of us: the one we are attached to, and the one we may go to next.
 #[derive(Debug)]
 pub(crate) struct Registration {
     epoch: u32,
@@ -46,11 +72,35 @@ pub(crate) struct Registration {
     order: Order,
     /// The client set.
     announcements: Announcements,
-    pending: Option<Pending>,
     clients_changed: Option<Timestamp>,
-    reply_at: Timestamp,
-    /// The heartbeat to answer, and when it came.
-    heard: Option<(Seq, Timestamp)>,
+    attached: Telling,
+    standby: Option<Standby>,
+}
+
+impl Telling {
+    fn new(now: Timestamp) -> Self {
+        Self { pending: None, reply_at: now, heard: None }
+    }
+
+    fn announce(&mut self, now: Timestamp) {
+        self.pending =
+            Some(Pending { acked: Acked::default(), attempts: 0, next: now, wait: REPEAT_FIRST });
+    }
+
+    /// A part is acknowledged; the attempts it took once all are.
+    fn note_ack(&mut self, of: &Announcements, part: u8) -> Option<u32> {
+        let pending = self.pending.as_mut()?;
+        pending.acked.note(part);
+        let attempts = pending.attempts;
+        of.is_complete(&pending.acked).then(|| {
+            self.pending = None;
+            attempts
+        })
+    }
+
+    fn deadline(&self) -> Timestamp {
+        self.pending.as_ref().map_or(self.reply_at, |pending| self.reply_at.min(pending.next))
+    }
 }
 
 impl Registration {
@@ -59,10 +109,9 @@ impl Registration {
             epoch: 0,
             order: Order { boot: core.radio.boot, seq: Seq(0) },
             announcements: Announcements::default(),
-            pending: None,
             clients_changed: None,
-            reply_at: now,
-            heard: None,
+            attached: Telling::new(now),
+            standby: None,
         };
         registration.set_clients(&[], &core.radio);
         registration
@@ -88,49 +137,96 @@ impl Registration {
     }
 
     pub(crate) fn note_heartbeat(&mut self, now: Timestamp, seq: Seq) {
-        self.heard = Some((seq, now));
-    }
-
-    /// We are attached anew: whoever has the highest epoch owns our clients.
-    pub(crate) fn begin(&mut self, core: &mut Core, now: Timestamp, reply_every: Duration) {
-        self.epoch = self.epoch.saturating_add(1);
-        self.announce(now);
-        self.reply_at = now + core.random.jitter(reply_every, 25);
+        self.attached.heard = Some((seq, now));
     }
 
     /// The way back to us has moved somewhere: a reply shows the new one. Many behind the same relay have
     /// to, and must not all speak at once.
     pub(crate) fn reply_soon(&mut self, core: &mut Core, now: Timestamp) {
         let soon = now + core.random.up_to(REPLY_WITHIN);
-        self.reply_at = self.reply_at.min(soon);
+        self.attached.reply_at = self.attached.reply_at.min(soon);
     }
 
-    /// No longer attached.
-    pub(crate) fn end(&mut self) {
-        self.pending = None;
-        self.heard = None;
-    }
-
-    /// Announces the present set until it is acknowledged.
-    pub(crate) fn announce(&mut self, now: Timestamp) {
-        self.pending =
-            Some(Pending { acked: Acked::default(), attempts: 0, next: now, wait: REPEAT_FIRST });
-    }
-
-    /// Sends what is due, through `upstream` to `rsu`.
-    pub(crate) fn drive(
+    /// We are attached anew: whoever has the highest epoch owns our clients.
+    pub(crate) fn begin(
         &mut self,
         core: &mut Core,
         now: Timestamp,
         rsu: NodeId,
-        upstream: Mac,
+        reply_every: Duration,
+    ) {
+        self.epoch = self.epoch.saturating_add(1);
+        if self.standby_at() == Some(rsu) {
+            self.standby = None;
+        }
+        self.announce(now);
+        self.attached.reply_at = now + core.random.jitter(reply_every, 25);
+    }
+
+    /// No longer attached.
+    pub(crate) fn end(&mut self) {
+        self.attached.pending = None;
+        self.attached.heard = None;
+        self.standby = None;
+    }
+
+    /// Announces the present set until it is acknowledged.
+    pub(crate) fn announce(&mut self, now: Timestamp) {
+        self.attached.announce(now);
+    }
+
+    /// The set changed: everybody who knows us must know.
+    pub(crate) fn announce_to_all(&mut self, now: Timestamp) {
+        self.announce(now);
+        if let Some(standby) = &mut self.standby {
+            standby.acknowledged = false;
+            standby.telling.announce(now);
+        }
+    }
+
+    /// From now on this RSU is told that we may come; `None`: none is.
+    pub(crate) fn stand_by(&mut self, now: Timestamp, rsu: Option<NodeId>) {
+        if self.standby_at() == rsu {
+            return;
+        }
+        self.standby = rsu.map(|rsu| {
+            let mut telling = Telling::new(now);
+            telling.announce(now);
+            Standby { rsu, telling, acknowledged: false }
+        });
+    }
+
+    /// The RSU that is told that we may come.
+    pub(crate) fn standby_at(&self) -> Option<NodeId> {
+        self.standby.as_ref().map(|standby| standby.rsu)
+    }
+
+    /// This RSU has acknowledged that we may come.
+    pub(crate) fn is_expected_at(&self, rsu: NodeId) -> bool {
+        self.standby.as_ref().is_some_and(|standby| standby.rsu == rsu && standby.acknowledged)
+    }
+
+    /// Sends what is due to the RSU we are attached to.
+    pub(crate) fn drive(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        towards: Towards,
         reply_every: Duration,
         out: &mut Replies,
     ) {
-        self.announce_if_due(core, now, rsu, upstream, out);
-        if now >= self.reply_at {
-            self.reply_at = now + core.random.jitter(reply_every, 25);
-            self.reply(core, now, rsu, upstream, false, out);
+        self.announce_if_due(core, now, towards, out);
+        let telling = match &mut self.standby {
+            Some(standby) if towards.standby => &mut standby.telling,
+            _ => &mut self.attached,
+        };
+        if now >= telling.reply_at {
+            // A reply straight after the first announcement would say nothing new.
+            let is_first = towards.standby && telling.pending.is_some();
+            telling.reply_at = now + core.random.jitter(reply_every, 25);
+            if !is_first {
+                self.reply(core, now, towards, false, out);
+            }
         }
     }
 
@@ -138,21 +234,25 @@ impl Registration {
         &mut self,
         core: &mut Core,
         now: Timestamp,
-        rsu: NodeId,
-        upstream: Mac,
+        towards: Towards,
         out: &mut Replies,
     ) {
-        let Some(pending) = self.pending.as_mut().filter(|pending| now >= pending.next) else {
+        let telling = match &mut self.standby {
+            Some(standby) if towards.standby => &mut standby.telling,
+            _ => &mut self.attached,
+        };
+        let Some(pending) = telling.pending.as_mut().filter(|pending| now >= pending.next) else {
             return;
         };
         if pending.attempts >= ATTEMPTS_MAX {
-            self.pending = None;
+            telling.pending = None;
             return;
         }
         pending.attempts += 1;
         pending.next = now + core.random.jitter(pending.wait, 25);
         pending.wait = (pending.wait * 2).min(REPEAT_MAX);
-        let heading = Heading { upstream, rsu, epoch: self.epoch, standby: false };
+        let Towards { rsu, upstream, standby } = towards;
+        let heading = Heading { upstream, rsu, epoch: self.epoch, standby };
         self.announcements.send(core, heading, &pending.acked, &mut self.order, out);
     }
 
@@ -161,16 +261,15 @@ impl Registration {
         &mut self,
         core: &mut Core,
         now: Timestamp,
-        rsu: NodeId,
-        upstream: Mac,
+        towards: Towards,
         goodbye: bool,
         out: &mut Replies,
     ) {
         self.order = self.order.next();
-        let (answers, held) =
-            self.heard.map_or((Seq(0), Duration::ZERO), |(seq, at)| (seq, now - at));
+        let heard = if towards.standby { None } else { self.attached.heard };
+        let (answers, held) = heard.map_or((Seq(0), Duration::ZERO), |(seq, at)| (seq, now - at));
         let reply = HeartbeatReply {
-            rsu,
+            rsu: towards.rsu,
             origin: core.radio.id,
             order: self.order,
             answers,
@@ -181,34 +280,55 @@ impl Registration {
             digest: self.announcements.digest(),
             clients: u16::try_from(self.announcements.clients()).unwrap_or(u16::MAX),
             goodbye,
-            standby: false,
+            standby: towards.standby,
         };
-        core.radio.control(upstream, reply, out, &mut core.counters);
+        core.radio.control(towards.upstream, reply, out, &mut core.counters);
     }
 
-    /// The RSU answered an announcement, or asks for one.
-    pub(crate) fn handle_ack(&mut self, core: &mut Core, now: Timestamp, ack: &AnnouncementAck) {
+    /// The RSU we are attached to answered an announcement, or asks for one. Whether it now knows all.
+    pub(crate) fn handle_ack(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        ack: &AnnouncementAck,
+    ) -> bool {
         match ack.status {
             AckStatus::Accepted if self.is_answered_by(ack) => {
-                let Some(pending) = &mut self.pending else { return };
-                pending.acked.note(ack.part);
-                if self.announcements.is_complete(&pending.acked) {
-                    let attempts = pending.attempts;
-                    self.pending = None;
-                    core.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
-                }
+                let attempts = self.attached.note_ack(&self.announcements, ack.part);
+                let Some(attempts) = attempts else { return false };
+                core.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
+                return true;
             }
             // An answer to an older announcement of ours.
             AckStatus::Accepted => {}
-            AckStatus::StaleEpoch if ack.epoch >= self.epoch => {
-                // From before our restart, most likely: jump above it.
-                self.epoch = ack.epoch.saturating_add(1);
-                self.announce(now);
-            }
-            AckStatus::StaleEpoch => {}
+            AckStatus::StaleEpoch => self.raise_epoch(now, ack.epoch),
             AckStatus::SendAll => {
-                if self.pending.is_none() {
+                if self.attached.pending.is_none() {
                     self.announce(now);
+                }
+            }
+        }
+        false
+    }
+
+    /// The RSU we may go to answered.
+    pub(crate) fn handle_standby_ack(&mut self, now: Timestamp, ack: &AnnouncementAck) {
+        let is_present = self.is_answered_by(ack);
+        let Some(standby) = self.standby.as_mut().filter(|standby| standby.rsu == ack.rsu) else {
+            return;
+        };
+        match ack.status {
+            AckStatus::Accepted if is_present => {
+                if standby.telling.note_ack(&self.announcements, ack.part).is_some() {
+                    standby.acknowledged = true;
+                }
+            }
+            AckStatus::Accepted => {}
+            AckStatus::StaleEpoch => self.raise_epoch(now, ack.epoch),
+            AckStatus::SendAll => {
+                standby.acknowledged = false;
+                if standby.telling.pending.is_none() {
+                    standby.telling.announce(now);
                 }
             }
         }
@@ -219,10 +339,20 @@ impl Registration {
         ack.epoch == self.epoch && ack.digest == self.announcements.digest()
     }
 
-    pub(crate) fn deadline(&self) -> Timestamp {
-        let mut next = self.reply_at;
-        if let Some(pending) = &self.pending {
-            next = next.min(pending.next);
+    /// Somewhere we are known with this epoch, from before our restart most likely: jump above it.
+    fn raise_epoch(&mut self, now: Timestamp, known: u32) {
+        if known >= self.epoch {
+            self.epoch = known.saturating_add(1);
+            self.announce_to_all(now);
+        }
+    }
+
+    /// When [`Registration::drive`] next has something to do, for the RSU on standby only while there
+    /// is a way to it.
+    pub(crate) fn deadline(&self, reaches_standby: bool) -> Timestamp {
+        let mut next = self.attached.deadline();
+        if let Some(standby) = self.standby.as_ref().filter(|_| reaches_standby) {
+            next = next.min(standby.telling.deadline());
         }
         if let Some(at) = self.clients_changed {
             next = next.min(at + GATHER_FOR);

@@ -330,7 +330,11 @@ impl Obu {
     ) {
         if ack.destination == self.core.id() {
             if self.attached.is_some_and(|attached| attached.rsu == ack.rsu) {
-                self.registration.handle_ack(&mut self.core, now, ack);
+                if self.registration.handle_ack(&mut self.core, now, ack) {
+                    self.note_acknowledged(now);
+                }
+            } else {
+                self.registration.handle_standby_ack(now, ack);
             }
             return;
         }
