@@ -33,6 +33,7 @@ impl Args {
             hello_history: self.common.hello_history,
             cached_candidates: self.cached_candidates,
             policy: obu_lib::Policy::default(),
+            thresholds: obu_lib::Thresholds::default(),
         }
     }
 }

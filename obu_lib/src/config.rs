@@ -3,7 +3,7 @@
 use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::{Boot, Mac, NodeId};
 
-use crate::Policy;
+use crate::{Policy, Thresholds};
 
 /// Settings of one OBU.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct Config {
     pub cached_candidates: usize,
     /// Rules switched off for comparison.
     pub policy: Policy,
+    /// When the trend of a link is reason to leave it.
+    pub thresholds: Thresholds,
 }
 
 impl Config {
@@ -44,6 +46,7 @@ impl Config {
             hello_history: 10,
             cached_candidates: 3,
             policy: Policy::default(),
+            thresholds: Thresholds::default(),
         }
     }
 }

@@ -36,7 +36,9 @@
 mod config;
 mod control;
 mod policy;
+mod thresholds;
 
 pub use config::Config;
 pub use control::node::Obu;
 pub use policy::{Policy, Ranking};
+pub use thresholds::Thresholds;

@@ -8,9 +8,17 @@
 //! before; OBUs believe it at once and announce themselves again.
 //!
 //! **Attachment.** An OBU announces its clients with an epoch. The highest epoch owns; a lower one is
-//! told the higher. The RSU acknowledges, notes each client behind that OBU, and tells its LAN with
-//! one reverse-ARP frame per client, so that switches move the port before the client speaks. Replies
-//! carry a digest of the client set; if it differs, the RSU asks for the set.
+//! told the higher. Of two OBUs that announce one client the higher epoch has it, unless the client
+//! itself was heard behind the other within the last 5 s. The RSU acknowledges, notes each client
+//! behind that OBU, and tells its LAN, so that switches move the port before the client speaks: one
+//! reverse-ARP frame per client, and an ARP announcement and unsolicited neighbour advertisements for
+//! the addresses it knows from the client's own frames. Replies carry a digest of the client set; if
+//! it differs, the RSU asks for the set.
+//!
+//! **Standby.** An OBU that is attached elsewhere and may come announces itself the same way, and says
+//! so. Its set is kept and acknowledged and the way to it learnt, but its clients stay where they are
+//! and the LAN is told nothing. Its first word after that, be it an announcement, a part of one or a
+//! reply with the same digest, brings all its clients over at once.
 //!
 //! **Switching.** The RSU is a learning, VLAN-aware switch whose ports are its TAP and every OBU. A
 //! frame for a known client goes to its port. Broadcasts and unknown destinations go to the TAP and,
@@ -18,9 +26,15 @@
 //!
 //! **The way down** is learnt from replies and announcements, each newer or shorter than the last.
 //!
-//! **Detachment.** A goodbye, or five seconds without a reply: the OBU's clients are forgotten. A
-//! client whose frames (or whose reverse ARP from another RSU) appear on the LAN is there from then
-//! on.
+//! **Detachment.** A goodbye, standby instead of attachment, or three replies that did not come, but
+//! five seconds at least: the OBU's clients are forgotten. A client whose frames (or whose reverse ARP
+//! from another RSU) appear on the LAN is there from then on; when all of an OBU's have gone there, it
+//! is detached 300 ms later. For those 300 ms what the LAN still sends here for such a client goes down
+//! the old way, and what still comes up from it goes to the LAN and is taken for no news.
+//!
+//! **Damping.** A client whose frames come from another place more than five times in 20 s is held
+//! where it is for the rest of them, and reported: two switches are looped, or two machines have one
+//! address. Announcements are not held back: epochs order them.
 //!
 //! **Stop.** It says goodbye, three times, and forwards for another 200 ms what is under way.
 

@@ -17,7 +17,7 @@ use node_lib::messages::data::Destination;
 use node_lib::messages::{Cost, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order};
 
-use talk::{A, B, C, CAMERA, RELAY, SERVER, SIGN, STRANGER, Talk, US, id, rarp};
+use talk::{A, B, C, CAMERA, RELAY, SERVER, SIGN, STRANGER, Talk, US, arp, id, rarp};
 
 #[test]
 fn heartbeats_come_at_the_period_give_or_take_a_tenth_and_count_up() {
@@ -291,6 +291,43 @@ fn reverse_arp_of_another_rsu_does_not_go_over_the_radio() {
     t.clear();
     t.tap_frame(&rarp(SIGN));
     assert_eq!(t.sent_down(), []);
+}
+
+#[test]
+fn a_client_whose_address_is_known_comes_back_with_an_arp_announcement() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.up_frame(A, &arp(CAMERA, [10, 0, 0, 7], [10, 0, 0, 1]));
+    t.tap_frame(&rarp(CAMERA));
+    t.pass(1000);
+    t.clear();
+    t.announce(A, A, 3, &[CAMERA]);
+    t.pass(2000);
+    let announcement = arp(CAMERA, [10, 0, 0, 7], [10, 0, 0, 7]);
+    let [first, second, ..] = &t.taps[..] else { panic!("{:?}", t.taps) };
+    assert_eq!((&first[12..14], second), (&[0x80, 0x35][..], &announcement));
+    assert_eq!(t.taps.len(), 6, "three rounds of two");
+}
+
+#[test]
+fn an_arp_announcement_of_another_rsu_reaches_vehicles_once_and_not_the_one_that_left() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.announce(B, B, 1, &[SIGN]);
+    t.tap_frame(&rarp(CAMERA));
+    t.clear();
+    for _ in 0..3 {
+        t.tap_frame(&arp(CAMERA, [10, 0, 0, 7], [10, 0, 0, 7]));
+        t.pass(t.now + 150);
+    }
+    let sent = t.sent_down();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(sent[0].1, Destination::AllExcept(id(A)));
+    t.clear();
+    // A question is no announcement.
+    t.tap_frame(&arp(CAMERA, [10, 0, 0, 7], [10, 0, 0, 1]));
+    t.tap_frame(&arp(CAMERA, [10, 0, 0, 7], [10, 0, 0, 1]));
+    assert_eq!(t.sent_down().len(), 2);
 }
 
 #[test]

@@ -58,6 +58,8 @@ pub struct ClientCache<Owner> {
 pub enum Learnt<Owner> {
     /// The client was known there.
     Known,
+    /// The client was known there, and is noted again after a while.
+    Renewed,
     /// The client was not known.
     New,
     /// The client was behind another owner before.
@@ -88,11 +90,12 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
             return (Learnt::New, evicted);
         };
         if entry.owner == owner {
-            if entry.heard.is_none_or(|heard| now.since(heard) >= TOUCH_EVERY) {
-                entry.heard = Some(now);
-                self.touch(now, client);
+            if entry.heard.is_some_and(|heard| now.since(heard) < TOUCH_EVERY) {
+                return (Learnt::Known, 0);
             }
-            return (Learnt::Known, 0);
+            entry.heard = Some(now);
+            self.touch(now, client);
+            return (Learnt::Renewed, 0);
         }
         if let Err(first) = entry.moves.note(now) {
             return (Learnt::Held { first }, 0);

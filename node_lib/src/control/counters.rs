@@ -56,6 +56,16 @@ counters! {
     upstream_changes,
     /// RSU changes, of any cause.
     rsu_changes,
+    /// Changes of upstream or RSU that the RSU acknowledged: the number of gaps in `gap_sum_us`.
+    hand_overs,
+    /// Time clients were without a believed way, over all hand-overs, in microseconds.
+    gap_sum_us,
+    /// The longest of these, in microseconds.
+    gap_max_us,
+    /// Times the upstream was in doubt, so that frames went another way as well.
+    upstream_doubted,
+    /// Data frames sent another way as well.
+    sent_twice,
     /// Upstreams given up because they fell silent.
     upstream_dead,
     /// Frames dropped: not one of ours, malformed, or of another version.

@@ -22,6 +22,8 @@ pub enum Cause {
     Restarted,
     /// The upstream was getting worse fast.
     Fading,
+    /// The upstream was about to get worse, by the trend of what is heard of it and how strong.
+    Predicted,
     /// Another candidate was better for long enough.
     Better,
     /// Our own radio went down.
@@ -38,6 +40,7 @@ impl Cause {
             Self::Withdrawn => "withdrawn",
             Self::Restarted => "restarted",
             Self::Fading => "fading",
+            Self::Predicted => "predicted",
             Self::Better => "better",
             Self::LinkDown => "link-down",
         }
@@ -61,6 +64,38 @@ pub struct Attachment {
     pub hops: u8,
 }
 
+/// What a change of upstream or RSU cost, as far as the OBU can know.
+///
+/// It is written when the RSU has acknowledged the announcement made over the new way and the old way
+/// is not listened to any more, or when the next change came before that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandOver {
+    /// Before the change.
+    pub from: Attachment,
+    /// After it. `None` only in a record that another change cut short.
+    pub to: Option<Attachment>,
+    /// Why the old upstream was left.
+    pub cause: Cause,
+    /// Whether the RSU acknowledged the new way. If not, the next change came first, and its gap
+    /// begins where this one did.
+    pub acknowledged: bool,
+    /// Time without a way that was believed: zero when the new one was there before the old one was
+    /// given up; otherwise from the last sign of life of the old upstream to the first frame over a way
+    /// that was acknowledged later. Clients were cut off for no longer than this, and for up to one
+    /// heartbeat interval less: when the upstream died after its last sign of life, nobody knows.
+    pub gap: Duration,
+    /// Frames of our clients dropped because there was no way. Frames for them that the RSU could not
+    /// deliver are counted there.
+    pub lost: u64,
+    /// Frames handed to the old upstream after its last sign of life and to nobody else. Some may have
+    /// arrived.
+    pub at_risk: u64,
+    /// Frames from above that came twice while both ways were listened to, and were delivered once.
+    pub doubled: u64,
+    /// Frames sent both ways while the old upstream was in doubt. The RSU drops the second copy.
+    pub sent_twice: u64,
+}
+
 /// Something an operator wants to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -75,6 +110,8 @@ pub enum Event {
         /// How long the old upstream had been silent when the decision fell.
         silence: Duration,
     },
+    /// A change of upstream or RSU is over: what it cost.
+    HandOver(HandOver),
     /// An OBU attached to this RSU, or announced its clients again.
     ObuAttached {
         /// The OBU.

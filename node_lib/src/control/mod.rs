@@ -4,6 +4,7 @@
 //! | part | what it decides |
 //! |---|---|
 //! | [`neighbour`] | who is in radio range, and how well each direction of the link works |
+//! | [`trend`] | where a link is going |
 //! | [`feasibility`] | which advertised routes cannot loop |
 //! | [`candidates`] | which neighbours could be upstream, best first |
 //! | [`downstream`] | the way back to an OBU |
@@ -27,3 +28,4 @@ pub mod node;
 pub mod radio;
 pub mod random;
 pub mod token_bucket;
+pub mod trend;

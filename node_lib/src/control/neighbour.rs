@@ -5,6 +5,9 @@
 //! each heartbeat it sends, so gaps are exact losses; what gets through to the other side is judged
 //! by the share of our probes that are answered.
 
+use std::time::Duration;
+
+use crate::control::trend::{SLOW_SHIFT, Share, Signal, SignalTrend, Strain, WHOLE};
 use crate::mac::{Mac, NodeId};
 use crate::messages::Cost;
 use crate::order::Boot;
@@ -13,52 +16,20 @@ use crate::time::Timestamp;
 /// Neighbours remembered. Beyond, the one silent for longest goes.
 const NEIGHBOURS_MAX: usize = 256;
 
-/// Weight of one sample in the slow averages, as a right shift: 1/32. At ten heartbeats a second the
-/// average looks back about 3 s; 10 % random loss then makes it wander by ±2 points.
-const SLOW_SHIFT: u32 = 5;
-
-/// Everything gets through, in the fixed-point form of [`Share`].
-const WHOLE: u32 = 1 << 16;
-
-/// A share between 0 and 1 in 1/65536, averaged over its samples.
-///
-/// The first samples are averaged plainly, later ones exponentially (`s ← s + (x − s)/32`), so that
-/// a young link is judged by what was seen, not by where the average started. Integer arithmetic,
-/// so that simulations repeat bit for bit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    value: u32,
-    samples: u32,
-}
-
-impl Share {
-    fn add(&mut self, hit: bool) {
-        let sample = if hit { WHOLE } else { 0 };
-        self.samples = (self.samples + 1).min(1 << SLOW_SHIFT);
-        let step = (i64::from(sample) - i64::from(self.value)) / i64::from(self.samples);
-        self.value = u32::try_from(i64::from(self.value) + step).unwrap_or(0);
-    }
-
-    /// The share, once at least `samples` were seen.
-    fn after(self, samples: u32) -> Option<u32> {
-        (self.samples >= samples).then_some(self.value)
-    }
-
-    /// As a number between 0 and 1, for people.
-    pub fn as_f64(self) -> f64 {
-        f64::from(self.value) / f64::from(WHOLE)
-    }
-}
-
 /// A probe under way.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     nonce: u32,
     sent: Timestamp,
+    /// Counted as unanswered already, for [`Neighbour::strain`].
+    overdue: bool,
 }
 
 /// Probes to one neighbour that may be under way at once; an older one counts as lost.
 const OUTSTANDING_MAX: usize = 8;
+
+/// An answer takes about 2 ms. One that is not there when we ask again, at least this later, is missed.
+const OVERDUE_AFTER: Duration = Duration::from_millis(10);
 
 /// One neighbour.
 #[derive(Clone, Debug)]
@@ -84,6 +55,8 @@ pub struct Neighbour {
     received: Share,
     answered: Share,
     outstanding: Vec<Outstanding>,
+    signal: SignalTrend,
+    strain: Strain,
 }
 
 impl Neighbour {
@@ -102,6 +75,8 @@ impl Neighbour {
             received: Share::default(),
             answered: Share::default(),
             outstanding: Vec::new(),
+            signal: SignalTrend::default(),
+            strain: Strain::default(),
         }
     }
 
@@ -126,7 +101,8 @@ impl Neighbour {
     fn note(&mut self, heard: bool) {
         self.history = self.history << 1 | u64::from(heard);
         self.history_len = (self.history_len + 1).min(64);
-        self.received.add(heard);
+        self.received.add(heard, SLOW_SHIFT);
+        self.strain.note_hello(heard);
     }
 
     /// Of the last `window` hellos, how many were heard; `None` before so many were due.
@@ -140,9 +116,15 @@ impl Neighbour {
     pub fn note_probe(&mut self, now: Timestamp, nonce: u32) {
         if self.outstanding.len() >= OUTSTANDING_MAX {
             self.outstanding.remove(0);
-            self.answered.add(false);
+            self.answered.add(false, SLOW_SHIFT);
         }
-        self.outstanding.push(Outstanding { nonce, sent: now });
+        for probe in &mut self.outstanding {
+            if !probe.overdue && now.since(probe.sent) >= OVERDUE_AFTER {
+                probe.overdue = true;
+                self.strain.note_question(false);
+            }
+        }
+        self.outstanding.push(Outstanding { nonce, sent: now, overdue: false });
         self.probed = Some(now);
         self.unanswered = self.unanswered.saturating_add(1);
     }
@@ -154,11 +136,14 @@ impl Neighbour {
         };
         // Probes before it were overtaken: lost, or their answers were.
         for _ in 0..at {
-            self.answered.add(false);
+            self.answered.add(false, SLOW_SHIFT);
         }
-        self.answered.add(true);
+        self.answered.add(true, SLOW_SHIFT);
         let mut done = self.outstanding.drain(..=at);
         if let Some(probe) = done.next_back() {
+            if !probe.overdue {
+                self.strain.note_question(true);
+            }
             let sample = u32::try_from(now.since(probe.sent).as_micros()).unwrap_or(u32::MAX);
             self.srtt_us = Some(self.srtt_us.map_or(sample, |srtt| srtt - srtt / 8 + sample / 8));
         }
@@ -181,6 +166,21 @@ impl Neighbour {
     /// Share of its heartbeats we hear.
     pub fn received(&self) -> Share {
         self.received
+    }
+
+    /// How much speaks for its link having got bad.
+    pub fn strain(&self) -> Strain {
+        self.strain
+    }
+
+    /// A frame of it came in this strong.
+    pub fn note_signal(&mut self, now: Timestamp, dbm: i8) {
+        self.signal.add(now, dbm);
+    }
+
+    /// How strong it comes in, and will `ahead` from now; `None` where the radio does not tell.
+    pub fn signal(&self, now: Timestamp, ahead: Duration) -> Option<Signal> {
+        self.signal.look(now, ahead)
     }
 
     /// Share of our probes it answered.
@@ -319,7 +319,7 @@ impl Neighbours {
 }
 
 /// For this long after a frame with a higher boot count, a lower one is a late frame.
-const STALE_BOOT_FOR: std::time::Duration = std::time::Duration::from_secs(2);
+const STALE_BOOT_FOR: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

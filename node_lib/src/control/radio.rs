@@ -65,23 +65,22 @@ impl Radio {
         counters: &mut Counters,
     ) {
         let message = self.message(to, control.into());
-        let counter = match message.packet.kind() {
-            Kind::Heartbeat => &mut counters.heartbeat_tx,
-            Kind::HeartbeatReply => &mut counters.reply_tx,
-            Kind::Probe => &mut counters.probe_tx,
-            Kind::ProbeAnswer => &mut counters.answer_tx,
-            Kind::Withdrawal => &mut counters.withdrawal_tx,
-            Kind::Announcement => &mut counters.announcement_tx,
-            Kind::AnnouncementAck => &mut counters.ack_tx,
-            Kind::ToUpstream | Kind::ToDownstream => {
-                debug_assert!(false, "data goes through Radio::data, which checks its size");
-                return;
-            }
-        };
-        *counter += 1;
-        counters.ctl_tx_frames += 1;
-        counters.ctl_tx_bytes += message.wire_len() as u64;
+        count(message.packet.kind(), message.wire_len(), counters);
         out.wire(|flat| message.emit(flat));
+    }
+
+    /// Sends a control frame that is ready but for being copied: `copy` appends it.
+    pub fn ready(
+        &self,
+        kind: Kind,
+        out: &mut Replies,
+        counters: &mut Counters,
+        copy: impl FnOnce(&mut Vec<u8>),
+    ) {
+        out.wire(|flat| {
+            copy(flat);
+            count(kind, flat.len(), counters);
+        });
     }
 
     /// Sends a data frame; `false`, and counted, when the radio cannot carry it.
@@ -104,4 +103,23 @@ impl Radio {
     fn message<'a>(&self, to: Mac, packet: PacketType<'a>) -> Message<'a> {
         Message { to, from: self.mac, ethertype: self.ethertype, packet }
     }
+}
+
+fn count(kind: Kind, len: usize, counters: &mut Counters) {
+    let counter = match kind {
+        Kind::Heartbeat => &mut counters.heartbeat_tx,
+        Kind::HeartbeatReply => &mut counters.reply_tx,
+        Kind::Probe => &mut counters.probe_tx,
+        Kind::ProbeAnswer => &mut counters.answer_tx,
+        Kind::Withdrawal => &mut counters.withdrawal_tx,
+        Kind::Announcement => &mut counters.announcement_tx,
+        Kind::AnnouncementAck => &mut counters.ack_tx,
+        Kind::ToUpstream | Kind::ToDownstream => {
+            debug_assert!(false, "data goes through Radio::data, which checks its size");
+            return;
+        }
+    };
+    *counter += 1;
+    counters.ctl_tx_frames += 1;
+    counters.ctl_tx_bytes += len as u64;
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use tracing::{info, warn};
 
-use crate::control::event::{Attachment, Event};
+use crate::control::event::{Attachment, Event, HandOver};
 use crate::control::node::Node;
 use crate::device::Device;
 
@@ -14,6 +14,22 @@ pub(super) fn event(event: &Event) {
         Event::UpstreamChanged { from, to, cause, silence } => {
             let silence_ms = millis(silence);
             info!(from = %Place(*from), to = %Place(*to), %cause, silence_ms, "attachment changed");
+        }
+        Event::HandOver(done) => {
+            let HandOver { from, to, cause, acknowledged, .. } = *done;
+            let HandOver { lost, at_risk, doubled, sent_twice, .. } = *done;
+            info!(
+                from = %Place(Some(from)),
+                to = %Place(to),
+                %cause,
+                acknowledged,
+                gap_ms = millis(&done.gap),
+                lost,
+                at_risk,
+                doubled,
+                sent_twice,
+                "hand-over done"
+            );
         }
         Event::ObuAttached { obu, clients, epoch } => {
             info!(%obu, clients, epoch, "OBU attached");

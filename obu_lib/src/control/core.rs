@@ -13,7 +13,7 @@ use node_lib::{Mac, NodeId, Timestamp};
 
 use super::budget::Questions;
 use super::timing;
-use crate::Policy;
+use crate::{Policy, Thresholds};
 
 /// The node's radio, its neighbours, its counts and its randomness.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) hello_history: u32,
     /// Rules followed.
     pub(crate) policy: Policy,
+    /// When the trend of a link is reason to leave it.
+    pub(crate) thresholds: Thresholds,
 }
 
 impl Core {

@@ -20,7 +20,7 @@ impl Obu {
         self.core.counters.evicted += evicted;
         if changed {
             self.registration.note_clients_changed(now);
-            self.wake_at(self.registration.deadline());
+            self.wake_at(self.registration_deadline());
         }
         if !inner.destination.is_group() && self.clients.is_local(now, &inner) {
             // The bridge beside us flooded a frame that is for its own side.
@@ -32,6 +32,7 @@ impl Obu {
             self.core.counters.drop_no_route += 1;
             // No time to be patient any more.
             self.wake_at(now);
+            self.note_lost();
             return;
         };
         self.seq.0 = self.seq.0.wrapping_add(1);
@@ -43,10 +44,33 @@ impl Obu {
             seq: self.seq,
             payload: frame,
         };
-        if self.core.radio.data(attached.upstream, data, out, &mut self.core.counters) {
+        if self.send_up(now, attached.upstream, None, data, out) {
             self.core.counters.tap_to_wire += 1;
-            self.note_sent(now, attached.rsu);
         }
+    }
+
+    /// Sends a frame that came from `from` to the upstream, and, while that is in doubt, through the
+    /// next best as well.
+    fn send_up(
+        &mut self,
+        now: Timestamp,
+        upstream: Mac,
+        from: Option<Mac>,
+        data: ToUpstream<'_>,
+        out: &mut Replies,
+    ) -> bool {
+        if !self.core.radio.data(upstream, data, out, &mut self.core.counters) {
+            return false;
+        }
+        let Some(route) = self.routes.get_mut(&data.destination) else { return true };
+        let second = route.second_way(now, data.payload.len(), from);
+        route.note_sent(now, second.is_some());
+        if let Some(second) = second {
+            self.core.counters.sent_twice += 1;
+            self.core.radio.data(second, data, out, &mut self.core.counters);
+        }
+        self.wake_by_route(now, data.destination);
+        true
     }
 
     /// Another node's frame on its way up: passed to our upstream for that RSU.
@@ -68,9 +92,8 @@ impl Obu {
         };
         let Some(to) = self.upstream_for_others(now, data.destination, from, out) else { return };
         let relayed = ToUpstream { hop_limit, ..*data };
-        if self.core.radio.data(to, relayed, out, &mut self.core.counters) {
+        if self.send_up(now, to, Some(from), relayed, out) {
             self.core.counters.relayed += 1;
-            self.note_sent(now, data.destination);
         }
     }
 
@@ -137,6 +160,7 @@ impl Obu {
         let is_new = self.duplicates.accept(now, data.source, data.boot, data.seq);
         if !is_new {
             self.core.counters.drop_duplicate += 1;
+            self.note_doubled();
         }
         is_new
     }
@@ -180,12 +204,12 @@ impl Obu {
         if !self.is_new(now, data) {
             return;
         }
-        let is_our_rsu = self.attached.is_some_and(|attached| attached.rsu == data.source);
-        if is_our_rsu && except != self.core.id() {
+        if self.listens_to(now, data.source) && except != self.core.id() {
             if self.floods.is_new(now, data.source, data.payload) {
                 self.deliver(now, data.payload, out);
             } else {
                 self.core.counters.drop_duplicate += 1;
+                self.note_doubled();
             }
         }
         let mut next_hops = self
@@ -220,18 +244,11 @@ impl Obu {
             }
             FromRadio::Moved => {
                 self.registration.note_clients_changed(now);
-                self.wake_at(self.registration.deadline());
+                self.wake_at(self.registration_deadline());
             }
             FromRadio::Stranger => {}
         }
         self.core.counters.wire_to_tap += 1;
         out.tap(|flat| flat.extend_from_slice(payload));
-    }
-
-    fn note_sent(&mut self, now: Timestamp, rsu: NodeId) {
-        if let Some(route) = self.routes.get_mut(&rsu) {
-            route.note_sent(now);
-            self.wake_by_route(now, rsu);
-        }
     }
 }

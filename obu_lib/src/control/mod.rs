@@ -7,11 +7,13 @@
 //! | `budget` | how often neighbours may be asked |
 //! | `solicitation` | asking and answering for a way between heartbeats |
 //! | `registration` | telling the RSU where we are and who is behind us |
+//! | `announcements` | our client set as frames that are ready |
 //! | `clients` | who is behind our TAP |
 //! | `data` | where clients' frames go |
 //! | `floods` | one broadcast of a LAN with two RSUs, delivered once |
 //! | `timing` | every time these depend on |
 
+mod announcements;
 mod budget;
 mod clients;
 mod core;

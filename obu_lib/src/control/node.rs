@@ -23,14 +23,18 @@ use super::budget::Questions;
 use super::clients::LocalClients;
 use super::core::Core;
 use super::floods::Floods;
-use super::registration::Registration;
+use super::registration::{Registration, Towards};
 use super::route::Route;
 use super::solicitation::Solicitation;
 use super::timing;
 use crate::Config;
 
 mod attachment;
+mod hand_over;
 mod hearing;
+
+use attachment::Changing;
+use hand_over::{Parting, Unsettled};
 
 /// "There is no way through me" is said to a sender at most 50 times a second.
 const COMPLAINTS: TokenBucket = TokenBucket::new(5, Duration::from_millis(20));
@@ -64,7 +68,11 @@ pub struct Obu {
     pub(super) routes: BTreeMap<NodeId, Route>,
     pub(super) attached: Option<Attached>,
     reported: Option<Attachment>,
-    better_rsu: Option<(NodeId, Timestamp)>,
+    changing: Changing,
+    parting: Option<Parting>,
+    unsettled: Option<Unsettled>,
+    /// Strength of the frame that comes next, and whose it is.
+    signal: Option<(Mac, i8)>,
     pub(super) registration: Registration,
     solicitation: Solicitation,
     pub(super) downstream: Downstream,
@@ -113,18 +121,22 @@ impl Obu {
             cached_candidates: config.cached_candidates,
             hello_history: u32::try_from(config.hello_history).unwrap_or(64).clamp(1, 64),
             policy: config.policy,
+            thresholds: config.thresholds,
         };
         let mut solicitation = Solicitation::default();
         solicitation.begin(&mut core, now);
         let clients = LocalClients::new(config.tap_mac, config.seed);
         let mut registration = Registration::new(&core, now);
-        registration.set_clients(clients.announced(), core.radio.mtu);
+        registration.set_clients(&clients.announced(), &core.radio);
         Self {
             core,
             routes: BTreeMap::new(),
             attached: None,
             reported: None,
-            better_rsu: None,
+            changing: Changing::default(),
+            parting: None,
+            unsettled: None,
+            signal: None,
             registration,
             solicitation,
             downstream: Downstream::new(),
@@ -170,6 +182,8 @@ impl Obu {
         self.choose_attachment(now);
         self.probe_candidates(now, out);
         self.register(now, out);
+        self.show_the_way_back(now, out);
+        self.settle(now, out);
         self.ask_and_answer(now, out);
         self.say_goodbye(now, out);
         self.deadline = self.next_deadline(now);
@@ -195,9 +209,9 @@ impl Obu {
 
     fn register(&mut self, now: Timestamp, out: &mut Replies) {
         if self.registration.wants_clients(now) {
-            self.registration.set_clients(self.clients.announced(), self.core.radio.mtu);
+            self.registration.set_clients(&self.clients.announced(), &self.core.radio);
             if self.attached.is_some() {
-                self.registration.announce(now);
+                self.registration.announce_to_all(now);
             }
         }
         let Some(attached) = self.attached else { return };
@@ -207,7 +221,16 @@ impl Obu {
         let Some(route) = self.routes.get(&attached.rsu) else { return };
         let every = route.reply_every();
         let Attached { rsu, upstream } = attached;
-        self.registration.drive(&mut self.core, now, rsu, upstream, every, out);
+        let towards = Towards { rsu, upstream, standby: false };
+        self.registration.drive(&mut self.core, now, towards, every, out);
+        // The next one, if it can be reached just now.
+        if let Some(rsu) = self.registration.standby_at()
+            && let Some(upstream) = self.upstream_of(rsu)
+        {
+            let every = timing::standby_every(every);
+            let towards = Towards { rsu, upstream, standby: true };
+            self.registration.drive(&mut self.core, now, towards, every, out);
+        }
     }
 
     fn ask_and_answer(&mut self, now: Timestamp, out: &mut Replies) {
@@ -248,7 +271,8 @@ impl Obu {
         };
         self.core.radio.control(Mac::BROADCAST, goodbye, out, &mut self.core.counters);
         if let Some(Attached { rsu, upstream }) = self.attached {
-            self.registration.reply(&mut self.core, now, rsu, upstream, true, out);
+            let towards = Towards { rsu, upstream, standby: false };
+            self.registration.reply(&mut self.core, now, towards, true, out);
         }
     }
 
@@ -270,16 +294,23 @@ impl Obu {
         if self.attached.is_some() {
             next = next.min(self.probe_candidates_at);
             if !self.core.is_leaving {
-                next = next.min(self.registration.deadline());
+                next = next.min(self.registration_deadline());
             }
-            if let Some((_, since)) = self.better_rsu {
-                let route = ours.and_then(|rsu| self.routes.get(&rsu));
-                let settled = route.map_or(now, |route| route.changed_at() + timing::SETTLE_FOR);
-                next = next.min((since + timing::BETTER_FOR).max(settled));
+            if let Some(at) = self.changing_deadline(now) {
+                next = next.min(at);
             }
+        }
+        if let Some(at) = self.settle_deadline() {
+            next = next.min(at);
         }
         // Never before now + 1 µs, or a driver would spin on something that cannot be done yet.
         next.max(now + Duration::from_micros(1))
+    }
+
+    pub(super) fn registration_deadline(&self) -> Timestamp {
+        let standby = self.registration.standby_at();
+        let reaches_standby = standby.is_some_and(|rsu| self.upstream_of(rsu).is_some());
+        self.registration.deadline(reaches_standby)
     }
 
     /// Something on the data path needs attention earlier than planned.
@@ -300,10 +331,20 @@ impl Node for Obu {
         self.core.id()
     }
 
+    fn handle_signal(&mut self, from: Mac, dbm: i8) {
+        self.signal = Some((from, dbm));
+    }
+
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        let signal = self.signal.take();
         let radio = &self.core.radio;
         let Some(message) = radio.parse(frame, &mut self.core.counters) else { return };
         let from = message.from;
+        if let Some((_, dbm)) = signal.filter(|(whose, _)| *whose == from)
+            && let Some(neighbour) = self.core.neighbours.get_mut(from)
+        {
+            neighbour.note_signal(now, dbm);
+        }
         let was_for_all = message.to.is_group();
         match &message.packet {
             PacketType::Data(Data::Upstream(data)) => {
@@ -328,7 +369,7 @@ impl Node for Obu {
                 // The rest has one addressee and is forwarded by nobody else.
                 _ if was_for_all => self.core.counters.drop_foreign += 1,
                 Control::HeartbeatReply(reply) => self.relay_reply(now, from, reply, out),
-                Control::Announcement(a) => self.relay_announcement(now, from, a, out),
+                Control::Announcement(a) => self.relay_announcement(now, from, frame, a, out),
                 Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
             },
         }

@@ -17,10 +17,15 @@ use super::core::Core;
 use super::timing;
 
 mod crowd;
+mod doubt;
 mod news;
+mod outlook;
 mod upstream;
 
 use crowd::Crowd;
+use doubt::Doubt;
+pub(crate) use doubt::Turn;
+pub(crate) use outlook::Predicted;
 pub(crate) use upstream::is_better;
 
 /// Intervals for which a neighbour is remembered as candidate after it last advertised its way.
@@ -31,6 +36,12 @@ const CANDIDATE_INTERVALS: u32 = 10;
 pub(crate) struct Loss {
     pub(crate) cause: Cause,
     pub(crate) silence: Duration,
+    /// The last moment there was no reason to doubt it.
+    pub(crate) believed_until: Timestamp,
+    /// Frames handed to it since then, and to nobody else.
+    pub(crate) at_risk: u64,
+    /// The second way that was open meanwhile.
+    pub(crate) doubt: Option<Doubt>,
 }
 
 /// The way to one RSU.
@@ -57,6 +68,13 @@ pub(crate) struct Route {
     unproven_since: Option<Timestamp>,
     /// When a frame last went through the parent, up or down.
     active_at: Option<Timestamp>,
+    /// Data frames handed to the parent alone since its last sign of life.
+    at_risk: u64,
+    doubt: Option<Doubt>,
+    /// A doubt began or was cleared, until the way back to us is shown anew.
+    turn: Option<Turn>,
+    /// The candidate that the trend says to go to.
+    predicted: Option<Predicted<Mac>>,
     asked: u32,
     ask_at: Timestamp,
     changed_at: Timestamp,
@@ -102,6 +120,10 @@ impl Route {
             path_changed: false,
             unproven_since: None,
             active_at: None,
+            at_risk: 0,
+            doubt: None,
+            turn: None,
+            predicted: None,
             asked: 0,
             ask_at: now,
             changed_at: now,
@@ -277,10 +299,11 @@ impl Route {
         self.child_at = Some(now);
     }
 
-    /// Data goes to the parent.
-    pub(crate) fn note_sent(&mut self, now: Timestamp) {
+    /// Data goes to the parent, and to nobody else or by a second way as well.
+    pub(crate) fn note_sent(&mut self, now: Timestamp, sent_twice: bool) {
         self.unproven_since.get_or_insert(now);
         self.active_at = Some(now);
+        self.at_risk += u64::from(!sent_twice);
     }
 
     /// A frame came down from the parent.
@@ -297,13 +320,16 @@ impl Route {
     pub(crate) fn note_proof(&mut self, from: Mac) {
         if self.parent == Some(from) {
             self.unproven_since = None;
+            self.at_risk = 0;
             self.asked = 0;
+            self.end_doubt();
         }
     }
 
     /// A neighbour has no way any more: it withdrew, restarted, or fell silent.
     pub(crate) fn drop_candidate(&mut self, now: Timestamp, from: Mac, cause: Cause) {
         self.candidates.forget(from);
+        self.end_doubt_through(from);
         if self.parent == Some(from) {
             self.lose_parent(now, cause);
         }
@@ -344,7 +370,27 @@ impl Route {
         self.parent = None;
         self.lost_at = now;
         self.relay_at = None;
-        self.loss = Some(Loss { cause, silence: now.since(self.evidence) });
+        self.loss = Some(self.leave(now, cause));
+        self.doubt = None;
+        self.turn = None;
+        self.predicted = None;
+    }
+
+    /// What leaving the parent now, for this reason, may cost.
+    pub(crate) fn leave(&self, now: Timestamp, cause: Cause) -> Loss {
+        let is_doubted = match cause {
+            Cause::Dead | Cause::Restarted => true,
+            Cause::Fading => self.asked > upstream::DOUBTED_AFTER,
+            // It said so itself, it still works, or we know at once.
+            _ => false,
+        };
+        Loss {
+            cause,
+            silence: now.since(self.evidence),
+            believed_until: if is_doubted { self.believed_since() } else { now },
+            at_risk: if is_doubted { self.at_risk } else { 0 },
+            doubt: self.doubt,
+        }
     }
 
     /// In a crowd, an idle OBU that has just lost its upstream does not take any long way there is: the next

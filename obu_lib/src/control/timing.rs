@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use node_lib::control::downstream::reply_every;
+use node_lib::control::event::Cause;
 
 /// How closely an upstream is watched.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +92,12 @@ pub(crate) fn crowd_wait_max(obus: u16) -> Duration {
     if obus < CROWD { Duration::ZERO } else { Duration::from_millis(u64::from(obus.min(250))) }
 }
 
+/// The next RSU is told this often that we may still come: half again as rarely as the one we are
+/// attached to. Two in a row may be lost before the path there lapses.
+pub(crate) fn standby_every(reply_every: Duration) -> Duration {
+    reply_every * 3 / 2
+}
+
 /// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
 pub(crate) const CROWD: u16 = 32;
 
@@ -122,6 +129,19 @@ pub(crate) const BETTER_FOR: Duration = Duration::from_secs(3);
 
 /// After a change, nothing better is looked for during this time.
 pub(crate) const SETTLE_FOR: Duration = Duration::from_secs(3);
+
+/// A planned change waits so long for the next RSU to acknowledge that we may come; then we go
+/// without. Long enough for five repetitions. After a goodbye the old one forwards for only 200 ms.
+pub(crate) fn wait_for_standby(cause: Cause) -> Duration {
+    Duration::from_millis(if cause == Cause::Goodbye { 100 } else { 300 })
+}
+
+/// An RSU stays on standby for so long after it was last worth it.
+pub(crate) const STANDBY_FOR: Duration = Duration::from_secs(2);
+
+/// After a change of RSU what still comes from the old one is taken, and the old one is told that we
+/// left only then: longer than frames wait in any queue here.
+pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 
 /// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it.
 /// Far longer than any route or frame lives, so nothing old can come back afterwards.

@@ -9,9 +9,10 @@ use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::{Mac, NodeId, Timestamp};
 
+use super::addresses::said::{payload, said};
 use super::clients::Port;
 use super::node::Rsu;
-use super::wired::RARP;
+use super::wired::{arp, nd, rarp};
 
 impl Rsu {
     /// A vehicle's frame arrived.
@@ -46,7 +47,7 @@ impl Rsu {
         let source = client(inner.vlan, inner.source);
         if self.late.obu(now, source) == Some(obu) {
             self.counters.forwarded_late += 1;
-        } else if self.learn(now, source, Port::Obu(obu)) {
+        } else if self.learn(now, &inner, data.payload, Port::Obu(obu)) {
             self.wired.add(now, source);
             self.wake_at(now);
         }
@@ -72,15 +73,11 @@ impl Rsu {
             self.counters.drop_inner += 1;
             return;
         };
-        if inner.ethertype == RARP || !self.is_overtaken(now, &inner) {
-            self.learn(now, client(inner.vlan, inner.source), Port::Tap);
+        if inner.ethertype == rarp::ETHERTYPE || !self.is_overtaken(now, &inner) {
+            self.learn(now, &inner, frame, Port::Tap);
         }
         if inner.destination.is_group() {
-            // Reverse ARP only tells switches, us included, where a client is: vehicles need not
-            // hear it.
-            if inner.ethertype != RARP {
-                self.flood(now, NodeId::NONE, frame, out);
-            }
+            self.flood_from_tap(now, &inner, frame, out);
             return;
         }
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
@@ -103,6 +100,26 @@ impl Rsu {
         let source = client(inner.vlan, inner.source);
         matches!(self.clients.owner(now, source), Some(Port::Obu(_)))
             && self.clients.owned_since(source).is_some_and(|since| now.since(since) < LATE_FOR)
+    }
+
+    fn flood_from_tap(&mut self, now: Timestamp, inner: &Inner, frame: &[u8], out: &mut Replies) {
+        // Reverse ARP only tells switches, us included, where a client is: vehicles need not hear it.
+        if inner.ethertype == rarp::ETHERTYPE {
+            return;
+        }
+        let source = client(inner.vlan, inner.source);
+        let payload = payload(frame);
+        if (arp::is_announcement(inner, payload) || nd::is_unsolicited(inner, payload))
+            && let Some(said) = said(inner, payload)
+            && !self.repeats.is_new(now, source, said.address)
+        {
+            self.counters.drop_duplicate += 1;
+            return;
+        }
+        // An OBU whose client this was a moment ago would take it for a sign that the client has left
+        // its LAN. It hears of it from the RSU it went to, if at all.
+        let except = self.late.obu(now, source).unwrap_or(NodeId::NONE);
+        self.flood(now, except, frame, out);
     }
 
     fn send_to_tap(&mut self, frame: &[u8], out: &mut Replies) {

@@ -8,10 +8,14 @@
 //! | `late` | who left a moment ago, so that what is under way still arrives |
 //! | `data` | where clients' frames go |
 //! | `wired` | telling the LAN's switches where clients are |
+//! | `addresses` | which network addresses clients have |
+//! | `repeats` | what other RSUs tell the LAN, passed on to vehicles once |
 
+mod addresses;
 mod clients;
 mod data;
 mod late;
 pub(crate) mod node;
 mod obus;
+mod repeats;
 mod wired;

@@ -21,9 +21,11 @@ use node_lib::messages::packet_type::PacketType;
 use node_lib::messages::{Cost, PathTag};
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
+use super::addresses::AddressBook;
 use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
 use super::late::Late;
 use super::obus::Obus;
+use super::repeats::Repeats;
 use super::wired::WiredAnnouncements;
 use crate::Config;
 
@@ -81,6 +83,8 @@ pub struct Rsu {
     /// OBUs whose clients have all gone to the LAN, and when that is taken as farewell.
     leaving: BTreeMap<NodeId, Timestamp>,
     pub(super) wired: WiredAnnouncements,
+    pub(super) addresses: AddressBook,
+    pub(super) repeats: Repeats,
     pub(super) duplicates: Duplicates,
     pub(super) seq: Seq,
     pub(super) floods: TokenBucket,
@@ -126,6 +130,8 @@ impl Rsu {
             late: Late::default(),
             leaving: BTreeMap::new(),
             wired: WiredAnnouncements::default(),
+            addresses: AddressBook::default(),
+            repeats: Repeats::default(),
             duplicates: Duplicates::new(),
             seq: Seq(0),
             floods: FLOODS,
@@ -172,7 +178,7 @@ impl Rsu {
         self.send_heartbeat(now, out);
         let clients = &self.clients;
         let is_here = |client| matches!(clients.owner(now, client), Some(Port::Obu(_)));
-        self.wired.drive(now, is_here, out);
+        self.wired.drive(now, is_here, &self.addresses, out);
         self.say_goodbye(now, out);
         self.deadline = self.next_deadline(now);
     }
@@ -180,6 +186,7 @@ impl Rsu {
     fn tidy(&mut self, now: Timestamp) {
         self.tidy_at = now + TIDY_EVERY;
         self.clients.expire(now);
+        self.addresses.retain(|client| self.clients.owner(now, client).is_some());
         self.late.expire(now);
         self.drop_silent(now);
         self.downstream.expire(now);

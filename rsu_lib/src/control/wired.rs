@@ -1,18 +1,24 @@
 //! Telling the LAN where clients are now, so that its switches move the port without waiting for
 //! the client to speak.
 //!
-//! One reverse-ARP request per client, sent from the client's own MAC, as hypervisors send it after
-//! a live migration (RFC 903 format; nobody answers, switches learn from the source address).
+//! As hypervisors do after a live migration, the RSU sends from the client's own MAC: one reverse-ARP
+//! request, from which switches learn, and, as far as the client's addresses are known, an ARP
+//! announcement and unsolicited neighbour advertisements, for those who look at addresses: routers,
+//! switches that answer ARP for others, and vehicles behind other RSUs.
+
+pub(crate) mod arp;
+pub(crate) mod nd;
+pub(crate) mod rarp;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use node_lib::Timestamp;
 use node_lib::control::node::Replies;
+use node_lib::messages::MIN_FRAME_LEN;
 use node_lib::messages::control::announcement::Client;
+use node_lib::{Mac, Timestamp};
 
-/// EtherType of reverse ARP (RFC 903).
-pub(crate) const RARP: u16 = 0x8035;
+use super::addresses::AddressBook;
 
 /// Each client is named this often …
 const ROUNDS: u8 = 3;
@@ -20,7 +26,7 @@ const ROUNDS: u8 = 3;
 /// … this far apart, because a switch may just be busy with a topology change.
 const ROUND_EVERY: Duration = Duration::from_millis(150);
 
-/// Frames written at once …
+/// Clients named at once, in one to four frames each …
 const BURST: usize = 16;
 
 /// … and the pause after them: 8,000 clients a second.
@@ -51,6 +57,7 @@ impl WiredAnnouncements {
         &mut self,
         now: Timestamp,
         is_here: impl Fn(Client) -> bool,
+        addresses: &AddressBook,
         out: &mut Replies,
     ) {
         if now < self.not_before {
@@ -69,7 +76,7 @@ impl WiredAnnouncements {
             if !is_here(client) {
                 continue;
             }
-            out.tap(|flat| write_rarp(client, flat));
+            name(client, addresses, out);
             if rounds > 1 {
                 self.waiting.insert((now + ROUND_EVERY, client), rounds - 1);
             }
@@ -83,41 +90,59 @@ impl WiredAnnouncements {
     }
 }
 
-/// Shortest Ethernet frame without its check sequence (IEEE 802.3 §3.2.7).
-const MIN_FRAME: usize = 60;
+fn name(client: Client, addresses: &AddressBook, out: &mut Replies) {
+    out.tap(|flat| rarp::write(client, flat));
+    let known = addresses.of(client);
+    if let Some(address) = known.v4 {
+        out.tap(|flat| arp::write(client, address, flat));
+    }
+    for address in known.v6.into_iter().flatten() {
+        out.tap(|flat| nd::write(client, address, known.is_router, flat));
+    }
+}
 
-fn write_rarp(client: Client, frame: &mut Vec<u8>) {
-    let mac = client.mac.0;
-    frame.extend_from_slice(&[0xff; 6]);
-    frame.extend_from_slice(&mac);
+/// Writes the Ethernet header of a frame of `client`, with its VLAN tag if it has one.
+fn header(to: Mac, client: Client, ethertype: u16, frame: &mut Vec<u8>) {
+    frame.extend_from_slice(&to.0);
+    frame.extend_from_slice(&client.mac.0);
     if client.vlan != 0 {
-        frame.extend_from_slice(&0x8100u16.to_be_bytes());
+        frame.extend_from_slice(&[0x81, 0]);
         frame.extend_from_slice(&client.vlan.to_be_bytes());
     }
-    frame.extend_from_slice(&RARP.to_be_bytes());
-    // Ethernet, IPv4, their address lengths, operation 3 = request reverse.
-    frame.extend_from_slice(&[0, 1, 0x08, 0, 6, 4, 0, 3]);
-    frame.extend_from_slice(&mac);
-    frame.extend_from_slice(&[0; 4]);
-    frame.extend_from_slice(&mac);
-    frame.extend_from_slice(&[0; 4]);
-    frame.resize(frame.len().max(MIN_FRAME), 0);
+    frame.extend_from_slice(&ethertype.to_be_bytes());
+}
+
+fn pad(frame: &mut Vec<u8>) {
+    frame.resize(frame.len().max(MIN_FRAME_LEN), 0);
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use super::super::addresses::said::{Address, Said};
     use super::*;
-    use node_lib::Mac;
     use node_lib::control::inner::Inner;
     use node_lib::control::node::ReplyType;
+
+    /// Bytes from hexadecimal text, blanks ignored.
+    pub(crate) fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+        let (pairs, rest) = digits.as_chunks::<2>();
+        assert!(rest.is_empty(), "{text}");
+        let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16);
+        pairs.iter().map(|pair| byte(pair).unwrap()).collect()
+    }
 
     fn client(n: u8, vlan: u16) -> Client {
         Client { vlan, mac: Mac([2, 0, 0, 0, 0, n]) }
     }
 
     fn drive(wired: &mut WiredAnnouncements, ms: u64) -> Vec<Inner> {
+        drive_with(wired, ms, &AddressBook::default())
+    }
+
+    fn drive_with(wired: &mut WiredAnnouncements, ms: u64, book: &AddressBook) -> Vec<Inner> {
         let mut out = Replies::new();
-        wired.drive(Timestamp::from_millis(ms), |client| client.mac.0[5] != 99, &mut out);
+        wired.drive(Timestamp::from_millis(ms), |client| client.mac.0[5] != 99, book, &mut out);
         let frames = out.take().into_iter();
         frames
             .map(|reply| match reply {
@@ -138,6 +163,24 @@ mod tests {
             let sent: Vec<_> =
                 sent.iter().map(|i| (Client { vlan: i.vlan, mac: i.source }, i.vlan)).collect();
             assert_eq!(sent, expect, "{ms}");
+        }
+        assert_eq!(wired.deadline(), None);
+    }
+
+    #[test]
+    fn addresses_that_are_known_are_named_as_well() {
+        let mut wired = WiredAnnouncements::default();
+        let mut book = AddressBook::default();
+        let v6 = |first: u16| Address::V6([first, 0, 0, 0, 0, 0, 0, 1].into());
+        for address in [Address::V4([10, 0, 0, 1].into()), v6(0xfe80), v6(0x2001)] {
+            book.note(client(1, 7), Said { address, is_stated: true, is_router: None });
+        }
+        wired.add(Timestamp::ZERO, client(1, 7));
+        for ms in [0, 150, 300] {
+            let sent = drive_with(&mut wired, ms, &book);
+            let ethertypes: Vec<_> = sent.iter().map(|inner| inner.ethertype).collect();
+            assert_eq!(ethertypes, [0x8035, 0x0806, 0x86dd, 0x86dd], "{ms}");
+            assert!(sent.iter().all(|inner| (inner.vlan, inner.source) == (7, client(1, 7).mac)));
         }
         assert_eq!(wired.deadline(), None);
     }

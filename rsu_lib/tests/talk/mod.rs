@@ -206,7 +206,10 @@ impl Talk {
     }
 
     pub(crate) fn up(&mut self, obu: Mac, from: Mac, to: Mac) {
-        let payload = inner(from, to);
+        self.up_frame(obu, &inner(from, to));
+    }
+
+    pub(crate) fn up_frame(&mut self, obu: Mac, payload: &[u8]) {
         self.seq += 1;
         let data = ToUpstream {
             destination: id(US),
@@ -214,7 +217,7 @@ impl Talk {
             hop_limit: 16,
             boot: 1,
             seq: Seq(self.seq),
-            payload: &payload,
+            payload,
         };
         self.hear(obu, US, data.into());
     }
@@ -290,6 +293,15 @@ impl Talk {
 
 pub(crate) fn inner(from: Mac, to: Mac) -> Vec<u8> {
     let mut frame = [&to.0[..], &from.0, &[0x08, 0x00]].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+/// An ARP request of `client`.
+pub(crate) fn arp(client: Mac, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
+    let fixed = [0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1];
+    let mut frame =
+        [&[0xff; 6][..], &client.0, &fixed, &client.0, &sender, &[0; 6], &target].concat();
     frame.resize(60, 0);
     frame
 }

@@ -30,7 +30,9 @@
 //!
 //! An OBU keeps its announcement ready as a frame and patches it when it needs it ([`RSU_OFFSET`],
 //! [`SEQ_OFFSET`], [`EPOCH_OFFSET`]); a relay patches the copy it forwards ([`HOP_LIMIT_OFFSET`],
-//! [`HOPS_OFFSET`]).
+//! [`HOPS_OFFSET`]). Both are in [`ready`].
+
+pub mod ready;
 
 use std::mem::offset_of;
 

@@ -2,14 +2,28 @@
 
 use std::time::Duration;
 
+use node_lib::control::candidates::Rank;
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use super::super::route::{Loss, Route, is_better};
+use super::super::route::{Loss, Predicted, Route, is_better};
 use super::super::timing;
 use super::{Attached, Obu};
+
+/// Clocks that run before an RSU is left that still works.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Changing {
+    /// Since when another has been better.
+    better: Option<Predicted<NodeId>>,
+    /// Since when the trend has spoken for another.
+    predicted: Option<Predicted<NodeId>>,
+    /// Since when there is a reason to go, and the other is waited for.
+    planned: Option<Predicted<NodeId>>,
+    /// When the RSU on standby was last worth it.
+    standby_wanted: Timestamp,
+}
 
 /// Changing RSU costs an announcement and a flood on the LAN: another RSU must be so much cheaper
 /// than another upstream to the same one.
@@ -21,68 +35,184 @@ const OTHER_RSUS_READY: usize = 3;
 impl Obu {
     /// Chooses the RSU, and notices when the upstream changed.
     pub(super) fn choose_attachment(&mut self, now: Timestamp) {
-        let core = &self.core;
-        let rank = |route: &Route| route.rank(core, now);
         let current = self.attached.map(|attached| attached.rsu);
-        let stays = current.and_then(|rsu| Some((rsu, self.routes.get(&rsu).and_then(rank)?)));
-        let others = self.routes.iter().filter(|(rsu, _)| Some(**rsu) != current);
-        let patience = self.routes.values().filter_map(|route| route.patience(core, now)).min();
-        let best = others
-            .filter_map(|(rsu, route)| Some((rank(route)?, *rsu)))
-            .filter(|(rank, _)| stays.is_some() || patience.is_none_or(|most| rank.hops <= most))
-            .min();
+        let stays = current.filter(|rsu| self.upstream_of(*rsu).is_some());
+        let next = self.next_rsu(now, current);
+        let next = next.filter(|next| stays.is_some() || self.is_near_enough(now, *next));
         let mut cause = Cause::First;
-        let chosen = match (stays, best) {
-            (None, best) => best.map(|(_, rsu)| rsu),
-            (Some((rsu, _)), None) => {
-                self.better_rsu = None;
+        let chosen = match (stays, next) {
+            (None, next) => next,
+            (Some(rsu), None) => {
+                self.changing = Changing::default();
                 Some(rsu)
             }
-            (Some((rsu, ours)), Some((theirs, other))) => {
-                let is_better = !theirs.is_late
-                    && is_better(theirs.cost.saturating_add(RSU_CHANGE_COST), ours.cost);
-                let since = match self.better_rsu {
-                    Some((candidate, since)) if candidate == other && is_better => Some(since),
-                    _ => is_better.then_some(now),
-                };
-                self.better_rsu = since.map(|since| (other, since));
-                let settled = self
-                    .routes
-                    .get(&rsu)
-                    .is_none_or(|route| now.since(route.changed_at()) >= timing::SETTLE_FOR);
-                let is_leaving = self
-                    .routes
-                    .get(&rsu)
-                    .and_then(Route::parent_candidate)
-                    .is_some_and(|candidate| candidate.leaving);
-                if is_leaving {
-                    cause = Cause::Goodbye;
-                    Some(other)
-                } else if settled
-                    && since.is_some_and(|since| now.since(since) >= timing::BETTER_FOR)
-                {
-                    cause = Cause::Better;
-                    Some(other)
-                } else {
+            (Some(rsu), Some(next)) => match self.reason_to_go(now, rsu, next) {
+                Some(reason) if self.may_go(now, next, reason) => {
+                    cause = reason;
+                    Some(next)
+                }
+                Some(_) => Some(rsu),
+                None => {
+                    self.changing.planned = None;
                     Some(rsu)
                 }
-            }
+            },
         };
-        let upstream = |rsu: NodeId| self.routes.get(&rsu).and_then(Route::parent);
-        let chosen = chosen.and_then(|rsu| Some(Attached { rsu, upstream: upstream(rsu)? }));
+        self.choose_standby(now, stays, next);
+        let chosen =
+            chosen.and_then(|rsu| Some(Attached { rsu, upstream: self.upstream_of(rsu)? }));
         // A lost parent is reported once, whoever takes its place.
-        let loss = current.and_then(|rsu| self.routes.get_mut(&rsu)).and_then(Route::take_loss);
+        let left = current.and_then(|rsu| self.routes.get_mut(&rsu));
+        let loss = left.and_then(|route| {
+            let is_left = current != chosen.map(|to| to.rsu) && stays.is_some();
+            route.take_loss().or(is_left.then(|| route.leave(now, cause)))
+        });
         if chosen != self.attached {
             self.attach(now, chosen, loss, cause);
         }
     }
 
+    /// An idle OBU in a crowd that has just lost its upstream does not go to any RSU there is.
+    fn is_near_enough(&self, now: Timestamp, rsu: NodeId) -> bool {
+        let patience =
+            self.routes.values().filter_map(|route| route.patience(&self.core, now)).min();
+        patience.is_none_or(|most| self.rank_of(now, rsu).is_some_and(|rank| rank.hops <= most))
+    }
+
+    pub(super) fn upstream_of(&self, rsu: NodeId) -> Option<Mac> {
+        self.routes.get(&rsu).and_then(Route::parent)
+    }
+
+    fn rank_of(&self, now: Timestamp, rsu: NodeId) -> Option<Rank> {
+        self.routes.get(&rsu).and_then(|route| route.rank(&self.core, now))
+    }
+
+    /// The best RSU beside the one we are attached to. The one that expects us already is preferred
+    /// unless another is clearly better.
+    fn next_rsu(&self, now: Timestamp, current: Option<NodeId>) -> Option<NodeId> {
+        let stays = |route: &Route| route.parent_candidate().is_some_and(|c| !c.leaving);
+        let others =
+            self.routes.iter().filter(|(rsu, route)| Some(**rsu) != current && stays(route));
+        let (best, rsu) =
+            others.filter_map(|(rsu, route)| Some((route.rank(&self.core, now)?, *rsu))).min()?;
+        let expected = self.registration.standby_at().and_then(|rsu| {
+            let rank = self.rank_of(now, rsu)?;
+            let is_as_good = !rank.is_late && !is_better(best.cost, rank.cost);
+            (Some(rsu) != current && is_as_good).then_some(rsu)
+        });
+        Some(expected.unwrap_or(rsu))
+    }
+
+    /// Why to leave an RSU that still works for this one. *Better* needs margin and time, *predicted*
+    /// and *fading* a strong alternative, and none follows a change at once.
+    fn reason_to_go(&mut self, now: Timestamp, ours: NodeId, next: NodeId) -> Option<Cause> {
+        let core = &self.core;
+        let (route, other) = (self.routes.get(&ours)?, self.routes.get(&next)?);
+        let (rank, other_rank) = (route.rank(core, now)?, other.rank(core, now)?);
+        let is_better = !other_rank.is_late
+            && is_better(other_rank.cost.saturating_add(RSU_CHANGE_COST), rank.cost);
+        let thresholds = core.thresholds;
+        let (here, there) = (route.parent_outlook(core, now)?, other.parent_outlook(core, now)?);
+        let yields =
+            core.policy.prediction && !other_rank.is_late && here.yields_to(&there, &thresholds);
+        let changing = &mut self.changing;
+        changing.better = is_better.then(|| Predicted::keep(changing.better, next, now));
+        changing.predicted = yields.then(|| Predicted::keep(changing.predicted, next, now));
+        let since_change = now.since(route.changed_at());
+        let has_lasted = |clock: Option<Predicted<NodeId>>, span| {
+            clock.is_some_and(|clock| now.since(clock.since) >= span)
+        };
+        if route.parent_candidate().is_some_and(|candidate| candidate.leaving) {
+            Some(Cause::Goodbye)
+        } else if since_change >= timing::SETTLE_FOR
+            && has_lasted(changing.better, timing::BETTER_FOR)
+        {
+            Some(Cause::Better)
+        } else if since_change >= thresholds.rest_for
+            && has_lasted(changing.predicted, thresholds.trend_for)
+        {
+            Some(Cause::Predicted)
+        } else if since_change >= thresholds.rest_for
+            && core.policy.prediction
+            && here.is_fading(&thresholds)
+            && there.is_strong(&thresholds)
+        {
+            Some(Cause::Fading)
+        } else {
+            None
+        }
+    }
+
+    /// The next RSU expects us; or has not answered for so long that we do not wait.
+    fn may_go(&mut self, now: Timestamp, next: NodeId, cause: Cause) -> bool {
+        if !self.core.policy.standby || self.registration.is_expected_at(next) {
+            return true;
+        }
+        let planned = Predicted::keep(self.changing.planned, next, now);
+        self.changing.planned = Some(planned);
+        now.since(planned.since) >= timing::wait_for_standby(cause)
+    }
+
+    /// Which RSU is told that we may come: the next one, while it is nearly as good as ours, is
+    /// becoming better, or ours will not last.
+    fn choose_standby(&mut self, now: Timestamp, stays: Option<NodeId>, next: Option<NodeId>) {
+        // In a crowd only those whose clients would notice stand by.
+        let may_stand_by = self.core.policy.standby
+            && !self.core.is_leaving
+            && (self.core.obus < timing::CROWD || !self.core.is_idle(now));
+        let Some(ours) = stays.filter(|_| may_stand_by) else {
+            return;
+        };
+        let wanted = next.filter(|next| self.is_worth_standby(now, ours, *next));
+        let current = self.registration.standby_at();
+        if wanted.is_some() {
+            self.changing.standby_wanted = now;
+        } else if current.is_some() && now.since(self.changing.standby_wanted) < timing::STANDBY_FOR
+        {
+            return;
+        }
+        if wanted != current {
+            self.registration.stand_by(now, wanted);
+        }
+    }
+
+    fn is_worth_standby(&self, now: Timestamp, ours: NodeId, next: NodeId) -> bool {
+        if self.parting.is_some_and(|parting| parting.rsu == next) {
+            // It still forwards what is late, as the one we were attached to.
+            return false;
+        }
+        let (Some(here), Some(there)) = (self.rank_of(now, ours), self.rank_of(now, next)) else {
+            return false;
+        };
+        let is_nearly_as_good = !is_better(here.cost, there.cost);
+        let planned = &self.changing;
+        let is_coming = [planned.better, planned.predicted, planned.planned]
+            .iter()
+            .any(|clock| clock.is_some_and(|clock| clock.whom == next));
+        !there.is_late && (is_nearly_as_good || is_coming)
+    }
+
+    /// When a clock of [`Obu::choose_attachment`] next runs out.
+    pub(super) fn changing_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        let Changing { better, predicted, planned, .. } = self.changing;
+        let thresholds = &self.core.thresholds;
+        let at = |clock: Option<Predicted<NodeId>>, span| clock.map(|clock| clock.since + span);
+        let clocks = [
+            at(better, timing::BETTER_FOR),
+            at(predicted, thresholds.trend_for),
+            at(planned, timing::wait_for_standby(Cause::Goodbye)),
+            at(planned, timing::wait_for_standby(Cause::Predicted)),
+        ];
+        clocks.into_iter().flatten().filter(|at| *at > now).min()
+    }
+
     fn attach(&mut self, now: Timestamp, to: Option<Attached>, loss: Option<Loss>, cause: Cause) {
         let from = self.reported;
+        let left = self.attached.map(|attached| attached.upstream);
         self.attached = to;
         let attachment = self.attachment();
         self.reported = attachment;
-        self.better_rsu = None;
+        self.changing = Changing { standby_wanted: now, ..Changing::default() };
         let cause = loss.map_or(cause, |loss| loss.cause);
         let silence = loss.map_or(Duration::ZERO, |loss| loss.silence);
         self.core.counters.upstream_changes += 1;
@@ -90,11 +220,12 @@ impl Obu {
             self.core.counters.rsu_changes += 1;
         }
         self.core.event(Event::UpstreamChanged { from, to: attachment, cause, silence });
+        self.note_change(now, from, attachment, left, loss, cause);
         match to {
             Some(to) => {
                 if let Some(route) = self.routes.get_mut(&to.rsu) {
                     let seq = route.newest().seq;
-                    self.registration.begin(&mut self.core, now, route.reply_every());
+                    self.registration.begin(&mut self.core, now, to.rsu, route.reply_every());
                     self.registration.note_heartbeat(now, seq);
                 }
             }

@@ -8,12 +8,13 @@ use node_lib::control::event::{Cause, Event};
 use node_lib::control::feasibility::Distance;
 use node_lib::control::neighbour::Heard;
 use node_lib::control::node::Replies;
-use node_lib::messages::MAX_HOPS;
 use node_lib::messages::control::ack::AnnouncementAck;
 use node_lib::messages::control::announcement::Announcement;
+use node_lib::messages::control::announcement::ready::relay;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
+use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
 use super::super::route::Route;
@@ -284,6 +285,7 @@ impl Obu {
         &mut self,
         now: Timestamp,
         from: Mac,
+        frame: &[u8],
         announcement: &Announcement<'_>,
         out: &mut Replies,
     ) {
@@ -294,8 +296,10 @@ impl Obu {
         let path = Path { order, hops, next: from, rsu, standby, seen: now, lifetime };
         self.learn_path(origin, path);
         let Some(to) = self.upstream_for_others(now, rsu, from, out) else { return };
-        let relayed = Announcement { hop_limit, hops, ..*announcement };
-        self.core.radio.control(to, relayed, out, &mut self.core.counters);
+        let between = (to, self.core.radio.mac);
+        self.core.radio.ready(Kind::Announcement, out, &mut self.core.counters, |flat| {
+            relay(frame, announcement, between, (hop_limit, hops), flat);
+        });
     }
 
     /// Hop limit and hops after us; `None`, and counted, when it must go no further.
@@ -329,7 +333,11 @@ impl Obu {
     ) {
         if ack.destination == self.core.id() {
             if self.attached.is_some_and(|attached| attached.rsu == ack.rsu) {
-                self.registration.handle_ack(&mut self.core, now, ack);
+                if self.registration.handle_ack(&mut self.core, now, ack) {
+                    self.note_acknowledged(now);
+                }
+            } else {
+                self.registration.handle_standby_ack(now, ack);
             }
             return;
         }

@@ -8,7 +8,10 @@ use node_lib::{Mac, Timestamp};
 
 use super::super::core::Core;
 use super::super::timing::{self, Watch};
-use super::{Loss, Route};
+use super::Route;
+use super::outlook::Predicted;
+use crate::Thresholds;
+
 impl Route {
     pub(super) fn check_parent(
         &mut self,
@@ -39,6 +42,7 @@ impl Route {
         if silence < watch.late_after {
             self.asked = 0;
             self.ask_at = now;
+            self.end_doubt();
             return;
         }
         if self.asked >= timing::ASKED_MIN && silence >= watch.dead_after && now >= core.grace_until
@@ -61,6 +65,9 @@ impl Route {
                     core.probe(now, mac, self.rsu, out);
                 }
             }
+        }
+        if self.asked == DOUBTED_AFTER {
+            self.begin_doubt(core, now);
         }
         core.probe(now, parent, self.rsu, out);
         self.asked += 1;
@@ -170,6 +177,10 @@ impl Route {
         self.path_changed = false;
         self.parent = Some(mac);
         self.unproven_since = None;
+        self.at_risk = 0;
+        self.doubt = None;
+        self.turn = None;
+        self.predicted = None;
         self.asked = 0;
         self.ask_at = now;
         self.changed_at = now;
@@ -246,7 +257,9 @@ impl Route {
         let Some(parent) = self.parent_candidate().copied() else { return };
         let judge = self.judge(core, now);
         let current = judge.rank(&parent);
-        let fading = core.policy.prediction && self.is_fading(core, parent.mac);
+        let ours = self.outlook(core, now, &parent);
+        let fading = core.policy.prediction && ours.is_fading(&core.thresholds);
+        let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
         let feasible_next =
             |c: &Candidate| judge.is_eligible_next(c, self.newest) && judge.is_proven(c.mac);
@@ -261,10 +274,19 @@ impl Route {
             let since = if is_better { candidate.better_since.or(Some(now)) } else { None };
             verdicts.push((candidate.mac, since));
             let settled = now.since(self.changed_at) >= timing::SETTLE_FOR;
+            let theirs = self.outlook(core, now, candidate);
+            if is_possible
+                && ours.yields_to(&theirs, &core.thresholds)
+                && rising.is_none_or(|(best, _)| rank < best)
+            {
+                rising = Some((rank, candidate.mac));
+            }
             let cause = if since.is_some_and(|at| now.since(at) >= timing::BETTER_FOR) && settled {
                 Cause::Better
-            } else if fading && is_possible && self.is_strong(core, candidate.mac) {
+            } else if fading && is_possible && theirs.is_strong(&core.thresholds) {
                 Cause::Fading
+            } else if is_possible && self.is_predicted(core, now, candidate.mac) {
+                Cause::Predicted
             } else {
                 continue;
             };
@@ -276,6 +298,9 @@ impl Route {
             let is_usable = self.candidates.get(mac).is_some_and(|c| judge.is_usable(c));
             (is_usable && self.is_proven_lately(core, now, mac)).then_some((mac, cause))
         });
+        self.predicted = rising
+            .filter(|_| core.policy.prediction)
+            .map(|(_, mac)| Predicted::keep(self.predicted, mac, now));
         for (mac, since) in verdicts {
             if let Some(candidate) = self.candidates.get_mut(mac) {
                 candidate.better_since = since;
@@ -283,28 +308,23 @@ impl Route {
         }
         self.preferred = choice.map(|(_, mac, cause)| (mac, cause));
         if let Some((mac, cause)) = usable {
-            self.loss = Some(Loss { cause, silence: now.since(self.evidence) });
+            self.loss = Some(self.leave(now, cause));
             self.adopt(mac, now);
         }
     }
 
-    /// Most of the last hellos were lost.
-    fn is_fading(&self, core: &Core, mac: Mac) -> bool {
-        let window = core.hello_history;
-        core.neighbours
-            .get(mac)
-            .and_then(|n| n.heard_of_last(window))
-            .is_some_and(|heard| heard * 10 <= window * FADING_TENTHS)
-    }
-
-    fn is_strong(&self, core: &Core, mac: Mac) -> bool {
-        let window = core.hello_history;
-        core.neighbours
-            .get(mac)
-            .and_then(|n| n.heard_of_last(window))
-            .is_some_and(|heard| heard * 10 >= window * STRONG_TENTHS)
+    /// The trend has spoken for this candidate long enough, and the last change is long enough ago.
+    fn is_predicted(&self, core: &Core, now: Timestamp, mac: Mac) -> bool {
+        let Thresholds { trend_for, rest_for, .. } = core.thresholds;
+        now.since(self.changed_at) >= rest_for
+            && self.predicted.is_some_and(|p| p.whom == mac && now.since(p.since) >= trend_for)
     }
 }
+
+/// Questions that stay unanswered before an upstream is in doubt. At 10 % loss in each direction two in
+/// a row do with probability 0.04, and only after a heartbeat was lost: then frames go twice for about
+/// 17 ms, four times in 100 s.
+pub(super) const DOUBTED_AFTER: u32 = 2;
 
 /// A candidate must cost at most three quarters of the upstream …
 const MARGIN_NUMERATOR: u32 = 3;
@@ -316,13 +336,6 @@ const MARGIN_LEAST: Cost = Cost(48);
 
 /// Unproven candidates asked at once.
 const LOOK_AT_ONCE: usize = 3;
-
-/// An upstream of which at most 4 of the last 10 hellos were heard is fading. With 10 % random loss
-/// that happens by chance once in 7,000 windows.
-const FADING_TENTHS: u32 = 4;
-
-/// Only a candidate of which 8 of 10 were heard is worth leaving a fading upstream for.
-const STRONG_TENTHS: u32 = 8;
 
 /// Better by the margin, in proportion and in absolute terms.
 pub(crate) fn is_better(cost: Cost, than: Cost) -> bool {

@@ -1,14 +1,16 @@
 //! Who is behind an OBU from its announcement to its departure.
 
-use node_lib::control::client_cache::Learnt;
+use node_lib::control::client_cache::{Learnt, client};
 use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::event::Event;
+use node_lib::control::inner::Inner;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Client, Clients};
 use node_lib::{Mac, NodeId, Timestamp};
 
+use super::super::addresses::said::{may_state, payload, said};
 use super::super::clients::{HEARD_LATELY, Port};
 use super::super::obus::{Accepted, Standing, rank};
 use super::Rsu;
@@ -106,10 +108,25 @@ impl Rsu {
         true
     }
 
-    /// A frame with this sender came through `port`. Whether the LAN must be told.
-    pub(in crate::control) fn learn(&mut self, now: Timestamp, client: Client, port: Port) -> bool {
+    /// A client's frame came through `port`. Whether the LAN must be told that the client is here.
+    pub(in crate::control) fn learn(
+        &mut self,
+        now: Timestamp,
+        inner: &Inner,
+        frame: &[u8],
+        port: Port,
+    ) -> bool {
+        let client = client(inner.vlan, inner.source);
         let (learnt, evicted) = self.clients.learn(now, client, port);
         self.counters.evicted += evicted;
+        let payload = payload(frame);
+        // What is stated is read always; what can only be concluded, where more is done anyway.
+        let is_due = learnt != Learnt::Known && port != Port::Tap;
+        if (is_due || may_state(inner, payload))
+            && let Some(said) = said(inner, payload)
+        {
+            self.addresses.note(client, said);
+        }
         match learnt {
             Learnt::Moved(Port::Obu(obu)) if port == Port::Tap => {
                 self.late.add(now, client, obu);
@@ -130,7 +147,7 @@ impl Rsu {
                 }
                 false
             }
-            Learnt::Known | Learnt::New => false,
+            Learnt::Known | Learnt::Renewed | Learnt::New => false,
         }
     }
 

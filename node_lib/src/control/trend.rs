@@ -1,0 +1,283 @@
+//! Where a link is going: [`Strain`] says that it has got bad, [`SignalTrend`] that it will.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// Everything gets through, in the fixed-point form of [`Share`].
+pub(super) const WHOLE: u32 = 1 << 16;
+
+/// Weight of one sample in the slow average, as a right shift: 1/32. At ten heartbeats a second it
+/// looks back about 3 s; 10 % random loss then makes it wander by ±4 points.
+pub(super) const SLOW_SHIFT: u32 = 5;
+
+/// A share between 0 and 1 in 1/65536, averaged over its samples.
+///
+/// The first samples are averaged plainly, later ones exponentially (`s ← s + (x − s)/2ⁿ`), so that
+/// a young link is judged by what was seen, not by where the average started. Integer arithmetic,
+/// so that simulations repeat bit for bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    value: u32,
+    samples: u32,
+}
+
+impl Share {
+    pub(super) fn add(&mut self, hit: bool, shift: u32) {
+        let sample = if hit { WHOLE } else { 0 };
+        self.samples = (self.samples + 1).min(1 << shift);
+        let step = (i64::from(sample) - i64::from(self.value)) / i64::from(self.samples);
+        self.value = u32::try_from(i64::from(self.value) + step).unwrap_or(0);
+    }
+
+    /// The share, once at least `samples` were seen.
+    pub(super) fn after(self, samples: u32) -> Option<u32> {
+        (self.samples >= samples).then_some(self.value)
+    }
+
+    /// As a number between 0 and 1, for people.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.value) / f64::from(WHOLE)
+    }
+}
+
+/// How much more likely it is by now that a link got bad than that it is as it used to be: a cumulative
+/// sum of log-likelihood ratios that never falls below zero (Page, Biometrika 41, 1954), in 1/1000 nat.
+///
+/// It is the quickest way to notice that a link got bad at an unknown moment, for a given rate of false
+/// alarms, and needs no window: every heartbeat heard or missed counts, and every question answered
+/// or not, of which there are many just when heartbeats are missed. *Bad* means to lose 40 points more
+/// than the link did over the last 13 s; so a link that always lost a fifth is not called bad for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strain {
+    millinats: u32,
+    usual: Share,
+}
+
+/// Looks back 128 hellos, 13 s at ten a second.
+const USUAL_SHIFT: u32 = 7;
+
+/// Before so many hellos a link counts as one that loses a tenth.
+const USUAL_AFTER: u32 = 32;
+
+/// What each observation weighs, in 1/1000 nat.
+struct Weights {
+    missed: u32,
+    heard: u32,
+    unanswered: u32,
+    answered: u32,
+}
+
+/// Usual loss *p* of 0.02, 0.1, 0.2, 0.3, against *q* = *p* + 0.4: a hello missed weighs ln(q/p), one heard
+/// ln((1−p)/(1−q)); a question and its answer pass the link both ways, so 1 − p becomes (1 − p)².
+const WEIGHTS: [Weights; 4] = [
+    Weights { missed: 3045, heard: 525, unanswered: 2815, answered: 1048 },
+    Weights { missed: 1609, heard: 588, unanswered: 1373, answered: 1176 },
+    Weights { missed: 1099, heard: 693, unanswered: 847, answered: 1386 },
+    Weights { missed: 847, heard: 847, unanswered: 579, answered: 1695 },
+];
+
+impl Strain {
+    pub(super) fn note_hello(&mut self, heard: bool) {
+        let Weights { heard: relief, missed, .. } = self.weights();
+        self.note(heard, *relief, *missed);
+        self.usual.add(heard, USUAL_SHIFT);
+    }
+
+    pub(super) fn note_question(&mut self, was_answered: bool) {
+        let Weights { unanswered, answered, .. } = self.weights();
+        self.note(was_answered, *answered, *unanswered);
+    }
+
+    fn weights(&self) -> &'static Weights {
+        let [clean, low, middle, high] = &WEIGHTS;
+        match self.usual.after(USUAL_AFTER) {
+            Some(usual) if usual >= WHOLE * 31 / 32 => clean,
+            Some(usual) if usual < WHOLE * 3 / 4 => high,
+            Some(usual) if usual < WHOLE * 17 / 20 => middle,
+            _ => low,
+        }
+    }
+
+    fn note(&mut self, good: bool, relief: u32, load: u32) {
+        let sum = if good {
+            self.millinats.saturating_sub(relief)
+        } else {
+            self.millinats.saturating_add(load)
+        };
+        // So that a link that recovers is trusted again within seconds.
+        self.millinats = sum.min(STRAIN_MAX);
+    }
+
+    /// In 1/1000 nat.
+    pub fn millinats(self) -> u32 {
+        self.millinats
+    }
+}
+
+const STRAIN_MAX: u32 = 20_000;
+
+/// Frames this close together are averaged before they count, so that a busy link is not judged by
+/// its last few milliseconds.
+const BIN: Duration = Duration::from_millis(100);
+
+/// Time a signal is looked back on.
+const SPAN: Duration = Duration::from_secs(2);
+
+/// Averages within that time: all there are room for.
+const BINS_MAX: usize = 20;
+
+/// Fewer do not make a trend.
+const BINS_MIN: usize = 8;
+
+/// Nothing heard for this long, and the trend says nothing.
+const SIGNAL_AGE_MAX: Duration = Duration::from_millis(500);
+
+/// Signal over [`BIN`].
+#[derive(Clone, Copy, Debug)]
+struct Bin {
+    at: Timestamp,
+    sum: i32,
+    count: i32,
+}
+
+/// Signal strength of what a neighbour sends, over the last 2 s: a line through the averages of each
+/// 100 ms (least squares), in integers, so that simulations repeat bit for bit.
+#[derive(Clone, Debug, Default)]
+pub struct SignalTrend {
+    bins: VecDeque<Bin>,
+}
+
+/// A line through the signal of the last moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Average of the last 2 s, in 1/100 dBm.
+    pub mean_cdbm: i32,
+    /// Expected at the time asked for, in 1/100 dBm.
+    pub ahead_cdbm: i32,
+}
+
+impl SignalTrend {
+    /// A frame came in this strong.
+    pub(super) fn add(&mut self, now: Timestamp, dbm: i8) {
+        let dbm = i32::from(dbm);
+        if let Some(last) = self.bins.back_mut()
+            && now.since(last.at) < BIN
+        {
+            // A bin holds what one radio can receive in its time, thousands of frames at most.
+            last.sum = last.sum.saturating_add(dbm);
+            last.count = last.count.saturating_add(1);
+            return;
+        }
+        while self.bins.len() >= BINS_MAX
+            || self.bins.front().is_some_and(|first| now.since(first.at) > SPAN)
+        {
+            self.bins.pop_front();
+        }
+        self.bins.push_back(Bin { at: now, sum: dbm, count: 1 });
+    }
+
+    /// Now, and `ahead` from now. `None` without enough frames lately.
+    pub fn look(&self, now: Timestamp, ahead: Duration) -> Option<Signal> {
+        let fresh = |bin: &&Bin| now.since(bin.at) <= SPAN;
+        let last = self.bins.back()?;
+        if now.since(last.at) > SIGNAL_AGE_MAX {
+            return None;
+        }
+        let first = self.bins.iter().find(fresh)?.at;
+        let millis = |at: Timestamp| i64::try_from(at.since(first).as_millis()).unwrap_or(0);
+        let (mut n, mut sum_t, mut sum_y, mut sum_tt, mut sum_ty) = (0i64, 0i64, 0i64, 0i64, 0i64);
+        for bin in self.bins.iter().filter(fresh) {
+            let (t, y) = (millis(bin.at), i64::from(bin.sum) * 100 / i64::from(bin.count.max(1)));
+            n += 1;
+            sum_t += t;
+            sum_y += y;
+            sum_tt += t * t;
+            sum_ty += t * y;
+        }
+        let spread = n * sum_tt - sum_t * sum_t;
+        if n < BINS_MIN as i64 || spread <= 0 {
+            return None;
+        }
+        let mean = sum_y / n;
+        // From the middle of the samples to the time asked for, on a line of this slope.
+        let reach = n * (millis(now) + i64::try_from(ahead.as_millis()).unwrap_or(0)) - sum_t;
+        let ahead = mean + (n * sum_ty - sum_t * sum_y) * reach / (spread * n);
+        let cdbm = |value: i64| i32::try_from(value.clamp(-20_000, 5_000)).unwrap_or(0);
+        Some(Signal { mean_cdbm: cdbm(mean), ahead_cdbm: cdbm(ahead) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    #[test]
+    fn a_link_that_suddenly_loses_half_is_noticed_within_two_seconds() {
+        let mut strain = Strain::default();
+        (0..100).for_each(|n| strain.note_hello(n % 10 != 0));
+        assert!(strain.millinats() < 2000, "{strain:?}");
+        (0..20).for_each(|n| strain.note_hello(n % 2 != 0));
+        assert!(strain.millinats() > 6000, "{strain:?}");
+        (0..20).for_each(|_| strain.note_hello(true));
+        assert_eq!(strain.millinats(), 0);
+    }
+
+    #[test]
+    fn unanswered_questions_weigh_as_well_and_a_dead_link_is_forgiven_within_seconds() {
+        let mut strain = Strain::default();
+        strain.note_hello(true);
+        (0..6).for_each(|_| strain.note_question(false));
+        assert!(strain.millinats() > 8000, "{strain:?}");
+        (0..100).for_each(|_| strain.note_hello(false));
+        assert_eq!(strain.millinats(), STRAIN_MAX);
+        (0..35).for_each(|_| strain.note_hello(true));
+        assert_eq!(strain.millinats(), 0);
+    }
+
+    #[test]
+    fn a_link_that_always_lost_a_third_is_not_called_bad_for_it() {
+        let mut strain = Strain::default();
+        (0..300).for_each(|n| strain.note_hello(n % 3 != 0));
+        assert!(strain.millinats() < 2000, "{strain:?}");
+    }
+
+    #[test]
+    fn a_signal_that_falls_steadily_is_seen_where_it_will_be() {
+        let mut trend = SignalTrend::default();
+        // 4 dB a second, from −60 dBm.
+        for n in 0..=20 {
+            trend.add(at(n * 100), -60 - i8::try_from(n * 4 / 10).unwrap());
+        }
+        let Signal { mean_cdbm, ahead_cdbm } =
+            trend.look(at(2000), Duration::from_secs(1)).unwrap();
+        assert!((-6450..=-6350).contains(&mean_cdbm), "{mean_cdbm}");
+        assert!((-7250..=-7100).contains(&ahead_cdbm), "{ahead_cdbm}");
+    }
+
+    #[test]
+    fn a_burst_of_frames_weighs_as_much_as_one_and_memory_is_bounded() {
+        let mut trend = SignalTrend::default();
+        for ms in 0..10_000 {
+            trend.add(at(ms), -70);
+        }
+        assert_eq!(trend.bins.len(), BINS_MAX);
+        let level = trend.look(at(10_000), Duration::from_secs(1)).unwrap();
+        assert_eq!(level, Signal { mean_cdbm: -7000, ahead_cdbm: -7000 });
+    }
+
+    #[test]
+    fn too_few_frames_or_old_ones_say_nothing() {
+        let mut trend = SignalTrend::default();
+        (0..7).for_each(|n| trend.add(at(n * 100), -70));
+        assert_eq!(trend.look(at(700), Duration::from_secs(1)), None);
+        trend.add(at(700), -70);
+        assert!(trend.look(at(700), Duration::from_secs(1)).is_some());
+        assert_eq!(trend.look(at(1201), Duration::from_secs(1)), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! From the decision to change to the moment the old way is closed: both ways are listened to, the old
+//! RSU is told last, and a record says what it cost.
+
+use std::time::Duration;
+
+use node_lib::control::event::{Attachment, Cause, Event, HandOver};
+use node_lib::control::node::Replies;
+use node_lib::{Mac, NodeId, Timestamp};
+
+use super::super::registration::Towards;
+use super::super::route::{Loss, Turn};
+use super::super::timing;
+use super::{Attached, Obu};
+
+/// The RSU we left: what is on its way from there is still taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parting {
+    pub(super) rsu: NodeId,
+    until: Timestamp,
+    /// The new RSU has acknowledged: the old one may be told that we left.
+    is_over: bool,
+}
+
+/// A change that is not settled yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unsettled {
+    record: HandOver,
+    /// From when on no way was believed.
+    lost_at: Timestamp,
+    /// When the first frame went over the new way.
+    found_at: Option<Timestamp>,
+    acknowledged_at: Option<Timestamp>,
+    /// The upstream left, and when.
+    left: Option<(Mac, Timestamp)>,
+}
+
+impl Obu {
+    /// The attachment changed: opens the record of it, and keeps an ear on the old RSU.
+    pub(super) fn note_change(
+        &mut self,
+        now: Timestamp,
+        from: Option<Attachment>,
+        to: Option<Attachment>,
+        left: Option<Mac>,
+        loss: Option<Loss>,
+        cause: Cause,
+    ) {
+        if let Some(from) = from.filter(|from| to.is_some_and(|to| to.rsu != from.rsu)) {
+            let until = now + timing::PART_FOR;
+            self.parting = Some(Parting { rsu: from.rsu, until, is_over: false });
+        } else if let (Some(parting), Some(to)) = (self.parting, to)
+            && parting.rsu == to.rsu
+        {
+            self.parting = None;
+        }
+        let found_at = to.map(|to| match loss.and_then(|loss| loss.doubt) {
+            // The second way has become the first: frames have been going over it already.
+            Some(doubt) if Some(doubt.via) == self.upstream_of(to.rsu) => doubt.since,
+            _ => now,
+        });
+        let mut lost_at = loss.map_or(now, |loss| loss.believed_until);
+        if let Some(before) = self.unsettled.take() {
+            if before.record.to.is_none() && before.acknowledged_at.is_none() {
+                // Nothing was found until now: it is still the same change.
+                let record = HandOver { to, ..before.record };
+                self.unsettled = Some(Unsettled { record, found_at, ..before });
+                return;
+            }
+            if before.acknowledged_at.is_none() {
+                lost_at = lost_at.min(before.lost_at);
+            }
+            self.close_record(now, before);
+        }
+        let Some(from) = from else { return };
+        self.unsettled = Some(Unsettled {
+            record: HandOver {
+                from,
+                to,
+                cause,
+                acknowledged: false,
+                gap: Duration::ZERO,
+                lost: 0,
+                at_risk: loss.map_or(0, |loss| loss.at_risk),
+                doubled: 0,
+                sent_twice: loss.and_then(|loss| loss.doubt).map_or(0, |doubt| doubt.sent_twice),
+            },
+            lost_at,
+            found_at,
+            acknowledged_at: None,
+            left: left.map(|mac| (mac, now)),
+        });
+    }
+
+    /// The RSU knows where we are now.
+    pub(super) fn note_acknowledged(&mut self, now: Timestamp) {
+        if let Some(unsettled) = &mut self.unsettled {
+            unsettled.acknowledged_at.get_or_insert(now);
+        }
+        if let Some(parting) = &mut self.parting
+            && !parting.is_over
+        {
+            parting.is_over = true;
+            parting.until = now + timing::PART_FOR;
+        }
+    }
+
+    /// A frame of a client had nowhere to go.
+    pub(in crate::control) fn note_lost(&mut self) {
+        if let Some(unsettled) = &mut self.unsettled {
+            unsettled.record.lost += 1;
+        }
+    }
+
+    /// A frame from above came a second time.
+    pub(in crate::control) fn note_doubled(&mut self) {
+        if let Some(unsettled) = &mut self.unsettled {
+            unsettled.record.doubled += 1;
+        }
+    }
+
+    /// Floods of this RSU are for us: we are attached to it, or were a moment ago.
+    pub(in crate::control) fn listens_to(&self, now: Timestamp, rsu: NodeId) -> bool {
+        self.attached.is_some_and(|attached| attached.rsu == rsu)
+            || self.parting.is_some_and(|parting| parting.rsu == rsu && now < parting.until)
+    }
+
+    /// Tells the old RSU that we left when nothing can be on its way from there any more, and closes
+    /// the record of a change that is settled.
+    pub(super) fn settle(&mut self, now: Timestamp, out: &mut Replies) {
+        if let Some(parting) = self.parting.filter(|parting| now >= parting.until) {
+            self.parting = None;
+            let is_next = self.registration.standby_at() == Some(parting.rsu);
+            if let Some(upstream) = self.upstream_of(parting.rsu).filter(|_| !is_next)
+                && parting.is_over
+            {
+                let towards = Towards { rsu: parting.rsu, upstream, standby: false };
+                self.registration.reply(&mut self.core, now, towards, true, out);
+            }
+        }
+        if self.parting.is_none()
+            && let Some(unsettled) = self.unsettled.filter(|u| u.acknowledged_at.is_some())
+        {
+            self.unsettled = None;
+            self.close_record(now, unsettled);
+        }
+    }
+
+    fn close_record(&mut self, now: Timestamp, unsettled: Unsettled) {
+        let Unsettled { mut record, mut lost_at, found_at, acknowledged_at, left } = unsettled;
+        let lives = left.is_some_and(|(mac, at)| {
+            self.core.neighbours.get(mac).is_some_and(|neighbour| neighbour.heard > at)
+        });
+        if record.cause == Cause::Fading && lives {
+            // It was slow to answer, not gone.
+            (lost_at, record.at_risk) = (now, 0);
+        }
+        record.acknowledged = acknowledged_at.is_some();
+        let until = found_at.filter(|_| record.acknowledged).unwrap_or(now);
+        record.gap = until.since(lost_at);
+        if record.acknowledged {
+            let gap_us = u64::try_from(record.gap.as_micros()).unwrap_or(u64::MAX);
+            let counters = &mut self.core.counters;
+            counters.hand_overs += 1;
+            counters.gap_sum_us = counters.gap_sum_us.saturating_add(gap_us);
+            counters.gap_max_us = counters.gap_max_us.max(gap_us);
+        }
+        self.core.event(Event::HandOver(record));
+    }
+
+    /// While the upstream is in doubt the way back to us follows the second way, and returns with it.
+    pub(super) fn show_the_way_back(&mut self, now: Timestamp, out: &mut Replies) {
+        let Some(Attached { rsu, upstream }) = self.attached else { return };
+        let Some(turn) = self.routes.get_mut(&rsu).and_then(|route| route.take_turn()) else {
+            return;
+        };
+        let through = match turn {
+            Turn::Doubted(via) => via,
+            Turn::Cleared => upstream,
+        };
+        let towards = Towards { rsu, upstream: through, standby: false };
+        self.registration.reply(&mut self.core, now, towards, false, out);
+    }
+
+    /// When [`Obu::settle`] next has something to do.
+    pub(super) fn settle_deadline(&self) -> Option<Timestamp> {
+        self.parting.map(|parting| parting.until)
+    }
+}

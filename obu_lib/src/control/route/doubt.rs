@@ -1,0 +1,92 @@
+//! While the upstream is in doubt: a second way for what cannot wait.
+//!
+//! Between the first questions an upstream leaves unanswered and the moment it is given up lie some
+//! 70 ms in which every frame sent to it may be lost. For that moment, and only then, frames go through
+//! the best other candidate as well, towards the same RSU, which drops the second copy. Candidates are
+//! feasible, so both ways are free of loops. Towards another RSU nothing is doubled: two RSUs on one
+//! LAN cannot drop each other's copies.
+
+use std::time::Duration;
+
+use node_lib::{Mac, Timestamp};
+
+use super::super::core::Core;
+use super::Route;
+
+/// Doubt does not last longer: the upstream has answered by then, or has been given up.
+const DOUBT_MAX: Duration = Duration::from_millis(300);
+
+/// Bytes sent twice in one doubt: 300 ms of 1.7 Mbit/s. Beyond, a busy vehicle would take the air from
+/// others for frames that most likely arrive anyway.
+const BUDGET: usize = 64 * 1024;
+
+/// The second way, while the first is in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    /// The other neighbour.
+    pub(crate) via: Mac,
+    /// Since when.
+    pub(crate) since: Timestamp,
+    bytes_left: usize,
+    /// Frames sent both ways.
+    pub(crate) sent_twice: u64,
+}
+
+/// What our own part in a doubt is: the way back to us must follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Frames go through this neighbour as well.
+    Doubted(Mac),
+    /// The upstream answered after all.
+    Cleared,
+}
+
+impl Route {
+    /// The parent left questions unanswered. Opens a second way, if there is one.
+    pub(super) fn begin_doubt(&mut self, core: &mut Core, now: Timestamp) {
+        if self.doubt.is_some() || !core.policy.duplication {
+            return;
+        }
+        let judge = self.judge(core, now);
+        let others = self.candidates.iter().filter(|c| Some(c.mac) != self.parent);
+        let usable = others.filter(|c| judge.is_usable(c));
+        let best = usable.map(|c| (judge.rank(c), c.mac)).min();
+        let Some((_, via)) = best.filter(|(rank, _)| !rank.is_late) else { return };
+        core.counters.upstream_doubted += 1;
+        self.doubt = Some(Doubt { via, since: now, bytes_left: BUDGET, sent_twice: 0 });
+        self.turn = Some(Turn::Doubted(via));
+    }
+
+    /// The parent gave a sign of life.
+    pub(super) fn end_doubt(&mut self) {
+        if self.doubt.take().is_some() {
+            self.turn = Some(Turn::Cleared);
+        }
+    }
+
+    /// A neighbour is no way any more, not the second one either.
+    pub(super) fn end_doubt_through(&mut self, mac: Mac) {
+        if self.doubt.is_some_and(|doubt| doubt.via == mac) {
+            self.end_doubt();
+        }
+    }
+
+    /// Through whom a frame of this length that came from `from` goes as well.
+    pub(crate) fn second_way(
+        &mut self,
+        now: Timestamp,
+        len: usize,
+        from: Option<Mac>,
+    ) -> Option<Mac> {
+        let doubt = self.doubt.as_mut()?;
+        let is_over = now.since(doubt.since) >= DOUBT_MAX || Some(doubt.via) == from;
+        doubt.bytes_left = if is_over { return None } else { doubt.bytes_left.checked_sub(len)? };
+        doubt.sent_twice += 1;
+        Some(doubt.via)
+    }
+
+    /// Whether the way back to us must be shown anew; asked once.
+    pub(crate) fn take_turn(&mut self) -> Option<Turn> {
+        self.turn.take()
+    }
+}

@@ -1,0 +1,89 @@
+//! Where links are going, and what follows from it: leaving an upstream before it is lost.
+//!
+//! Two things are watched of each neighbour ([`node_lib::control::trend`]). Whether its heartbeats and
+//! answers come as they used to: when too much speaks against it, the upstream is *fading*. And, where
+//! the radio reports it, how strong its frames come in: the line through the last 2 s, extended by a
+//! second, *predicts* who will be stronger before anything is lost. The delay of answers is measured
+//! too, but says more about how busy the radio is than about how far away somebody is, so it decides
+//! nothing here. Neither does the slope of the share heard: ten heartbeats a second are too few for one.
+//!
+//! Every threshold was found by experiment: `docs/performance.md`, "How the thresholds were found".
+
+use node_lib::Timestamp;
+use node_lib::control::candidates::Candidate;
+use node_lib::messages::Cost;
+
+use super::super::core::Core;
+use super::Route;
+use crate::Thresholds;
+
+/// A link as it is and as it will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    /// Per cent of the last hellos heard; `None` while the link is too young to judge.
+    heard: Option<u32>,
+    /// How much speaks for the link having got bad, in 1/1000 nat.
+    strain: u32,
+    /// Expected transmissions to the RSU, without the link.
+    beyond: Cost,
+    /// Signal, where the radio reports it: now and ahead, in 1/100 dBm.
+    signal: Option<(i32, i32)>,
+}
+
+impl Route {
+    /// Where the link to a candidate is going.
+    pub(crate) fn outlook(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> Outlook {
+        let neighbour = core.neighbours.get(candidate.mac);
+        let window = core.hello_history;
+        let heard = neighbour.and_then(|n| n.heard_of_last(window));
+        let signal = neighbour.and_then(|n| n.signal(now, core.thresholds.signal_ahead));
+        Outlook {
+            heard: heard.map(|heard| heard * 100 / window.max(1)),
+            strain: neighbour.map_or(0, |n| n.strain().millinats()),
+            beyond: candidate.advert.cost,
+            signal: signal.map(|signal| (signal.mean_cdbm, signal.ahead_cdbm)),
+        }
+    }
+
+    /// Where the link to the parent is going.
+    pub(crate) fn parent_outlook(&self, core: &Core, now: Timestamp) -> Option<Outlook> {
+        self.parent_candidate().map(|parent| self.outlook(core, now, parent))
+    }
+}
+
+impl Outlook {
+    /// It has got bad already.
+    pub(crate) fn is_fading(&self, thresholds: &Thresholds) -> bool {
+        self.strain >= thresholds.fading_millinats
+    }
+
+    /// Worth leaving a fading upstream for.
+    pub(crate) fn is_strong(&self, thresholds: &Thresholds) -> bool {
+        self.strain <= thresholds.strong_millinats
+            && self.heard.is_some_and(|heard| heard >= thresholds.strong_percent)
+    }
+
+    /// The trend says to leave this one: `other` is strong, no further from the RSU, and will come in
+    /// clearly stronger.
+    pub(crate) fn yields_to(&self, other: &Self, thresholds: &Thresholds) -> bool {
+        let margin = thresholds.signal_margin_cdb;
+        let is_stronger = self.signal.zip(other.signal).is_some_and(|(ours, theirs)| {
+            theirs.0 - ours.0 >= margin / 2 && theirs.1 - ours.1 >= margin
+        });
+        is_stronger && other.is_strong(thresholds) && other.beyond <= self.beyond
+    }
+}
+
+/// For how long the trend has spoken for one alternative.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Predicted<T> {
+    pub(crate) whom: T,
+    pub(crate) since: Timestamp,
+}
+
+impl<T: PartialEq> Predicted<T> {
+    /// The trend speaks for `whom`, still or anew.
+    pub(crate) fn keep(before: Option<Self>, whom: T, now: Timestamp) -> Self {
+        before.filter(|before| before.whom == whom).unwrap_or(Self { whom, since: now })
+    }
+}

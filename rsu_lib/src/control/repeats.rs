@@ -1,0 +1,68 @@
+//! Announcements of another RSU on the LAN come in several rounds, for switches that were busy. Vehicles
+//! need to hear them once.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use node_lib::Timestamp;
+use node_lib::messages::control::announcement::Client;
+
+use super::addresses::said::Address;
+
+/// Rounds are closer together than this; what a host announces by itself again is not (RFC 5227 §1.1:
+/// 2 s).
+const SAME_WITHIN: Duration = Duration::from_secs(1);
+
+/// Announcements remembered. Beyond, the oldest goes, and a further round of it is passed on.
+const REMEMBERED_MAX: usize = 512;
+
+/// Announcements passed on lately.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    passed: VecDeque<(Timestamp, Client, Address)>,
+}
+
+impl Repeats {
+    /// Notes that `client` announces `address`; `false` if that was passed on a moment ago.
+    pub(crate) fn is_new(&mut self, now: Timestamp, client: Client, address: Address) -> bool {
+        while self.passed.front().is_some_and(|(at, ..)| now.since(*at) >= SAME_WITHIN) {
+            self.passed.pop_front();
+        }
+        if self.passed.iter().any(|(_, c, a)| (*c, *a) == (client, address)) {
+            return false;
+        }
+        if self.passed.len() >= REMEMBERED_MAX {
+            self.passed.pop_front();
+        }
+        self.passed.push_back((now, client, address));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node_lib::Mac;
+
+    fn is_new(repeats: &mut Repeats, ms: u64, address: u32) -> bool {
+        let client = Client { vlan: 0, mac: Mac([2; 6]) };
+        repeats.is_new(Timestamp::from_millis(ms), client, Address::V4(address.into()))
+    }
+
+    #[test]
+    fn an_announcement_is_new_once_a_second() {
+        let mut repeats = Repeats::default();
+        assert!(is_new(&mut repeats, 0, 1) && is_new(&mut repeats, 1, 2));
+        assert!(!is_new(&mut repeats, 150, 1) && !is_new(&mut repeats, 999, 1));
+        assert!(is_new(&mut repeats, 1000, 1));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut repeats = Repeats::default();
+        for address in 0..10_000 {
+            assert!(is_new(&mut repeats, 0, address));
+        }
+        assert_eq!(repeats.passed.len(), REMEMBERED_MAX);
+    }
+}
