@@ -1,0 +1,2 @@
+//! Scenarios.
+pub mod mobility;
