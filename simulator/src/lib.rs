@@ -1,2 +1,3 @@
 //! Scenarios.
 pub mod mobility;
+pub mod scenario;
