@@ -169,6 +169,14 @@ impl Cast {
         self.nodes.get(node.0).map_or("?", |node| &node.name)
     }
 
+    /// The node with this radio.
+    pub fn node_of(&self, mac: Mac) -> Option<NodeIndex> {
+        let [.., high, middle, low] = mac.0;
+        let number = u32::from_be_bytes([0, high, middle, low]).checked_sub(1)?;
+        let index = usize::try_from(number).ok()?;
+        (radio_mac(index) == mac && index < self.nodes.len()).then_some(NodeIndex(index))
+    }
+
     /// Name of a client.
     pub fn client_name(&self, client: usize) -> &str {
         self.clients.get(client).map_or("?", |client| &client.name)

@@ -109,7 +109,9 @@ impl<'a> Check<'a> {
     }
 
     fn name(&mut self, field: String, name: &'a str, kind: Kind) {
-        let is_plain = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+        // Flows are named in results only.
+        let others = if kind == Kind::Flow { "-_. " } else { "-_." };
+        let is_plain = |letter: char| letter.is_alphanumeric() || others.contains(letter);
         if name.is_empty() || !name.chars().all(is_plain) {
             self.wrong(field, format!("\"{name}\"; expected letters, digits, '-', '_' and '.'"));
         } else if RESERVED.contains(&name) {
