@@ -428,12 +428,18 @@ fn stands(at: Point) -> Place {
 /// The way of a vehicle of a row, this far behind the first.
 fn line(obu: &scenario::Obu, path: &[[f64; 2]], behind_m: f64) -> Line {
     let mut corners: Vec<Point> = path.iter().map(|&[x, y]| Point::new(x, y)).collect();
-    // It begins its way farther back on the line of the first leg.
-    if let [first, second, ..] = corners.as_mut_slice() {
-        let leg_m = first.distance_m(*second);
-        if leg_m > 0.0 && behind_m > 0.0 {
-            *first = first.towards(*second, -behind_m / leg_m);
-        }
+    // It begins its way so much farther back on the line of the first leg, and ends it so much
+    // earlier on that of the last.
+    let back = |end: Point, next: Point, by_m: f64| {
+        let leg_m = end.distance_m(next);
+        if leg_m > 0.0 { end.towards(next, by_m / leg_m) } else { end }
+    };
+    let (first, last) = (corners.first().copied(), corners.last().copied());
+    if let [end, next, ..] = corners.as_mut_slice() {
+        *end = first.map_or(*end, |first| back(first, *next, -behind_m));
+    }
+    if let [.., next, end] = corners.as_mut_slice() {
+        *end = last.map_or(*end, |last| back(last, *next, behind_m));
     }
     let at_end = match obu.at_end {
         None | Some(scenario::AtEnd::Stay) => AtEnd::Stay,

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use node_lib::sim::radio::path_loss::PathLoss;
-use node_lib::sim::radio::{Access, Budget, Radio};
+use node_lib::sim::radio::fading::Shape;
+use node_lib::sim::radio::{Access, Csma, DataRate, Fading, PathLoss, Radio, Shadowing};
 use node_lib::sim::{
     ClientIndex, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role, Target, World,
 };
@@ -45,7 +45,7 @@ impl Stage {
         if let Some(radio) = radio(&scenario.radio) {
             world.set_radio(radio);
         }
-        world.tolerate_revisits(scenario.revisits as usize);
+        world.tolerate_revisits(scenario.revisits() as usize);
         let lans: Vec<_> = cast.lans.iter().map(|_| world.add_lan()).collect();
         for (index, member) in cast.nodes.iter().enumerate() {
             let factory = factory(scenario, NodeIndex(index), member.role, suite, &journal);
@@ -206,14 +206,68 @@ pub(crate) fn radio(chosen: &scenario::Radio) -> Option<Radio> {
             other => other,
         },
     };
-    let mut radio = Radio { path_loss, ..Radio::disk(RANGE_M, 0.0) };
-    let Budget { tx_dbm, gain_dbi, floor_dbm } = &mut radio.budget;
-    set(tx_dbm, chosen.tx_dbm);
-    set(gain_dbi, chosen.gain_dbi);
-    set(floor_dbm, chosen.floor_dbm);
+    let mut radio = Radio::with_path_loss(path_loss);
+    if chosen.shadowing {
+        let mut shadowing = Shadowing::SUBURB;
+        set(&mut shadowing.near_db, chosen.shadowing_near_db);
+        set(&mut shadowing.far_db, chosen.shadowing_far_db);
+        set(&mut shadowing.correlation_m, chosen.shadowing_correlation_m);
+        set(&mut shadowing.asymmetric_db, chosen.shadowing_asymmetric_db);
+        radio.shadowing = Some(shadowing);
+    }
+    radio.fading = match chosen.fading {
+        scenario::Fading::None => Fading::Still,
+        scenario::Fading::Suburb => Fading::Nakagami(Shape::suburb()),
+        scenario::Fading::Simple => Fading::Nakagami(Shape::simple()),
+        scenario::Fading::Nakagami => {
+            Fading::Nakagami(Shape::constant(chosen.nakagami_m.unwrap_or(1.0)))
+        }
+    };
+    let budget = &mut radio.budget;
+    set(&mut budget.tx_dbm, chosen.tx_dbm);
+    set(&mut budget.gain_dbi, chosen.gain_dbi);
+    set(&mut budget.noise_dbm, chosen.noise_dbm);
+    set(&mut budget.sensitivity_dbm, chosen.sensitivity_dbm);
+    set(&mut budget.sinr_db, chosen.sinr_db);
+    set(&mut budget.carrier_sense_dbm, chosen.carrier_sense_dbm);
+    set(&mut budget.floor_dbm, chosen.floor_dbm);
     set(&mut radio.update_every, chosen.update_every.map(|span| span.0));
-    radio.access = Access::INSTANT;
+    radio.access = access(chosen);
     Some(radio)
+}
+
+fn access(chosen: &scenario::Radio) -> Access {
+    match chosen.access {
+        scenario::Access::Instant => {
+            let mut link = Link::CLEAN;
+            set(&mut link.delay, chosen.delay.map(|span| span.0));
+            set(&mut link.jitter, chosen.jitter.map(|span| span.0));
+            Access::Instant { delay: link.delay, jitter: link.jitter }
+        }
+        scenario::Access::Csma => {
+            let mut csma = Csma::DEFAULT;
+            set(&mut csma.rate, chosen.rate_mbps.and_then(rate));
+            set(&mut csma.retries, chosen.retries.and_then(|retries| retries.try_into().ok()));
+            set(&mut csma.queue_len_max, chosen.queue_frames.map(usize::from));
+            Access::Csma(csma)
+        }
+    }
+}
+
+/// The rate of so many Mbit/s; `None` if there is none.
+fn rate(mbps: f64) -> Option<DataRate> {
+    use DataRate::{Mbps3, Mbps4_5, Mbps6, Mbps9, Mbps12, Mbps18, Mbps24, Mbps27};
+    let rates = [
+        (3.0, Mbps3),
+        (4.5, Mbps4_5),
+        (6.0, Mbps6),
+        (9.0, Mbps9),
+        (12.0, Mbps12),
+        (18.0, Mbps18),
+        (24.0, Mbps24),
+        (27.0, Mbps27),
+    ];
+    rates.into_iter().find(|(known, _)| *known == mbps).map(|(_, rate)| rate)
 }
 
 /// Range of a disk that is not told another: what 802.11p reaches in a town with a line of sight.

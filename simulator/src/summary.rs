@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::measure::{Candidates, HandOver, KindCount, Lost, Record, RouteShare};
+use crate::measure::{Airtime, Candidates, HandOver, KindCount, Lost, Record, RouteShare};
 
 /// All runs of one variant together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -23,6 +23,8 @@ pub struct Summary {
     pub candidates: Candidates,
     /// Control frames by kind.
     pub kinds: Vec<KindCount>,
+    /// How full the channel was: the mean over runs, and the worst second of all.
+    pub airtime: Airtime,
     /// Control frames per running node and second.
     pub control_frames_per_node_s: f64,
     /// Bytes in them.
@@ -61,8 +63,8 @@ pub struct HandOverSum {
     pub rsu_changed: u64,
     /// Longest time in which nothing of a flow came through.
     pub gap_ms: Spread,
-    /// The same, not counting frames lost on a link that was there.
-    pub gap_beyond_air_ms: Spread,
+    /// The same, counting only frames that another route would have saved.
+    pub gap_by_routing_ms: Spread,
     /// Time without an upstream.
     pub without_ms: Spread,
     /// Frames sent within a second of a hand-over.
@@ -114,7 +116,11 @@ impl Summary {
         let mut routes = RouteShare::default();
         let mut kinds: Vec<KindCount> = Vec::new();
         let (mut frames, mut bytes, mut node_seconds) = (0, 0, 0);
+        let mut airtime = Airtime::default();
         for record in records {
+            let (mean, worst) = (record.control.airtime.mean, record.control.airtime.worst);
+            airtime.mean.add(mean, 1.0 / records.len().max(1) as f64);
+            airtime.worst.raise(worst);
             for flow in &record.flows {
                 let place = flows.iter().position(|sum| sum.flow == flow.flow);
                 let place = place.unwrap_or_else(|| {
@@ -167,6 +173,7 @@ impl Summary {
             routes,
             candidates,
             kinds,
+            airtime,
             control_frames_per_node_s: per_node_s(frames),
             control_bytes_per_node_s: per_node_s(bytes),
         }
@@ -203,7 +210,7 @@ impl HandOverSum {
             count: hand_overs.len() as u64,
             rsu_changed: sum(|hand_over| hand_over.rsu_changed.into()),
             gap_ms: spread(|hand_over| hand_over.gap_ms),
-            gap_beyond_air_ms: spread(|hand_over| hand_over.gap_beyond_air_ms),
+            gap_by_routing_ms: spread(|hand_over| hand_over.gap_by_routing_ms),
             without_ms: spread(|hand_over| hand_over.without_ms),
             frames: sum(|hand_over| hand_over.frames),
             lost,

@@ -29,17 +29,30 @@ pub(crate) struct Passage {
 /// Where a frame was lost that did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LostTo {
+    /// Nothing could have carried it: its vehicle was out of everyone's range.
+    Distance,
     /// A link that is there, but loses frames.
     Air,
+    /// A radio with too many frames waiting.
+    Queue,
     /// A link that was there no more.
     DeadLink,
     /// A node that had no way, or dropped it.
     Node,
 }
 
+impl LostTo {
+    /// Another route would have saved it.
+    pub(crate) const fn is_by_routing(self) -> bool {
+        matches!(self, Self::DeadLink | Self::Node)
+    }
+}
+
 impl Passage {
-    pub(crate) fn lost_to(self) -> LostTo {
+    /// Where it was lost, if it did not arrive though its vehicle was in range.
+    pub(crate) fn lost_to(self, was_queue_full: bool) -> LostTo {
         match (self.pending, self.over_no_link) {
+            _ if was_queue_full => LostTo::Queue,
             (0, _) => LostTo::Node,
             (_, true) => LostTo::DeadLink,
             (_, false) => LostTo::Air,

@@ -1,10 +1,11 @@
 //! What became of the frames of each flow: [`Frames`].
 
 use node_lib::Timestamp;
-use node_lib::sim::{ClientIndex, FlowIndex, FlowLog, World};
+use node_lib::sim::{ClientIndex, FlowIndex, FlowLog, NodeIndex, World};
 use std::time::Duration;
 
 use super::record::{FlowRecord, Lost};
+use super::routes::Reach;
 use crate::cast::{Cast, Flow, To};
 use crate::scenario::Scenario;
 use crate::watch::{Journal, LostTo, Passage};
@@ -14,6 +15,8 @@ pub(super) struct Frames<'a> {
     pub(super) cast: &'a Cast,
     pub(super) world: &'a World,
     pub(super) journal: &'a Journal,
+    pub(super) reach: &'a Reach,
+    pub(super) sample: Duration,
     pub(super) indices: &'a [FlowIndex],
 }
 
@@ -36,14 +39,23 @@ impl Frames<'_> {
     /// The frames one client should have received, in the order in which they were sent.
     pub(super) fn of(
         &self,
+        flow: &Flow,
         index: FlowIndex,
         log: &FlowLog,
         to: ClientIndex,
     ) -> impl Iterator<Item = Frame> {
-        let arrived = move |number| log.received_at(to, number).is_some();
+        let vehicles = [self.cast.vehicle_of(flow.from), self.cast.vehicle_of(to.0)];
         (0..).zip(log.sent()).map(move |(number, &sent)| {
             let passage: Passage = self.journal.of(index, number);
-            let lost = (!arrived(number)).then(|| passage.lost_to());
+            let in_reach =
+                |obu: &NodeIndex| self.reach.could_reach(*obu, sent, self.sample);
+            let lost = log.received_at(to, number).is_none().then(|| {
+                if vehicles.iter().flatten().all(in_reach) {
+                    passage.lost_to(log.lost_in_queue(number).is_some())
+                } else {
+                    LostTo::Distance
+                }
+            });
             Frame { sent, lost, sent_twice: passage.sent_twice }
         })
     }
@@ -81,13 +93,11 @@ impl Frames<'_> {
                 let to = ClientIndex(client);
                 record.to = self.cast.client_name(client).to_owned();
                 record.due = sent;
-                for frame in self.of(index, log, to) {
+                for frame in self.of(flow, index, log, to) {
                     record.sent_twice += u64::from(frame.sent_twice);
                     match frame.lost {
                         None => record.received += 1,
-                        Some(LostTo::Air) => record.lost.on_air += 1,
-                        Some(LostTo::DeadLink) => record.lost.on_dead_link += 1,
-                        Some(LostTo::Node) => record.lost.in_node += 1,
+                        Some(lost) => record.lost.count(lost),
                     }
                 }
                 record.doubled = log.doubled(to).len() as u64;

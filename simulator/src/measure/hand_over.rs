@@ -45,8 +45,8 @@ pub struct HandOver {
     pub sent_twice: u64,
     /// Longest time in which nothing of a flow came through.
     pub gap_ms: f64,
-    /// The same, not counting frames lost on a link that was there.
-    pub gap_beyond_air_ms: f64,
+    /// The same, counting only frames that another route would have saved.
+    pub gap_by_routing_ms: f64,
 }
 
 /// How far from a change a lost frame still belongs to it.
@@ -117,23 +117,24 @@ struct Seen {
     doubled: u64,
     sent_twice: u64,
     gap: Duration,
-    gap_beyond_air: Duration,
+    gap_by_routing: Duration,
 }
 
-/// A run of lost frames of one flow while it lasts: since when, and which change it belongs to.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cut(Option<(Timestamp, usize)>);
+/// A run of lost frames of one flow while it lasts.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// When the first of them was sent.
+    since: Timestamp,
+    /// When the frame after the last of them was due.
+    until: Timestamp,
+    /// The change it belongs to: that which was near when it began.
+    change: usize,
+}
 
-impl Cut {
-    /// A frame was sent; `lost` near this change, or not. When that ends a run, the change it belonged
-    /// to and how long it lasted.
-    fn note(&mut self, sent: Timestamp, lost: Option<usize>) -> Option<(usize, Duration)> {
-        if let Some(change) = lost {
-            self.0.get_or_insert((sent, change));
-            return None;
-        }
-        self.0.take().map(|(since, change)| (change, sent.since(since)))
-    }
+/// Notes a lost frame in a run, which begins with it if there is none.
+fn extend(cut: &mut Option<Cut>, sent: Timestamp, every: Duration, change: usize) {
+    let cut = cut.get_or_insert(Cut { since: sent, until: sent, change });
+    cut.until = sent + every;
 }
 
 /// A record of each change, in the order of time.
@@ -151,7 +152,7 @@ pub(super) fn records(frames: &Frames<'_>, changes: &[Change]) -> Vec<HandOver> 
         near.sort_unstable_by_key(|&change| changes.get(change).map(|change| change.begins));
         if !near.is_empty() {
             let doubled = log.doubled(ClientIndex(to));
-            let sent = frames.of(index, log, ClientIndex(to));
+            let sent = frames.of(flow, index, log, ClientIndex(to));
             look_at_flow(changes, &near, sent, doubled, flow.every, &mut seen);
         }
     }
@@ -167,39 +168,41 @@ fn look_at_flow(
     every: Duration,
     seen: &mut [Seen],
 ) {
-    let (mut cut, mut cut_beyond_air) = (Cut::default(), Cut::default());
-    let mut end = Timestamp::ZERO;
-    let mut note_gaps = |sent, lost: Option<usize>, is_air: bool, seen: &mut [Seen]| {
-        let gap = cut.note(sent, lost);
-        if let Some((change, gap)) = gap
-            && let Some(seen) = seen.get_mut(change)
-        {
-            seen.gap = seen.gap.max(gap);
-        }
-        let gap = if is_air { None } else { cut_beyond_air.note(sent, lost) };
-        if let Some((change, gap)) = gap
-            && let Some(seen) = seen.get_mut(change)
-        {
-            seen.gap_beyond_air = seen.gap_beyond_air.max(gap);
-        }
-    };
+    let (mut cut, mut cut_by_routing) = (None, None);
     for (number, frame) in (0_u32..).zip(frames) {
-        end = frame.sent + every;
         let nearest = nearest(changes, near, frame.sent);
-        let is_air = frame.lost == Some(LostTo::Air);
-        note_gaps(frame.sent, frame.lost.and(nearest), is_air, seen);
+        match (frame.lost, nearest) {
+            (Some(lost), Some(change)) => {
+                extend(&mut cut, frame.sent, every, change);
+                if lost.is_by_routing() {
+                    extend(&mut cut_by_routing, frame.sent, every, change);
+                } else if lost == LostTo::Distance {
+                    finish(&mut cut_by_routing, seen, |seen| &mut seen.gap_by_routing);
+                }
+            }
+            _ => {
+                finish(&mut cut, seen, |seen| &mut seen.gap);
+                finish(&mut cut_by_routing, seen, |seen| &mut seen.gap_by_routing);
+            }
+        }
         let Some(seen) = nearest.and_then(|index| seen.get_mut(index)) else { continue };
         seen.frames += 1;
         seen.sent_twice += u64::from(frame.sent_twice);
         seen.doubled += u64::from(doubled.contains(&number));
-        match frame.lost {
-            None => {}
-            Some(LostTo::Air) => seen.lost.on_air += 1,
-            Some(LostTo::DeadLink) => seen.lost.on_dead_link += 1,
-            Some(LostTo::Node) => seen.lost.in_node += 1,
+        if let Some(lost) = frame.lost {
+            seen.lost.count(lost);
         }
     }
-    note_gaps(end, None, false, seen);
+    finish(&mut cut, seen, |seen| &mut seen.gap);
+    finish(&mut cut_by_routing, seen, |seen| &mut seen.gap_by_routing);
+}
+
+/// Ends a run: it may be the longest of its change.
+fn finish(cut: &mut Option<Cut>, seen: &mut [Seen], longest: fn(&mut Seen) -> &mut Duration) {
+    let Some(Cut { since, until, change }) = cut.take() else { return };
+    if let Some(longest) = seen.get_mut(change).map(longest) {
+        *longest = (*longest).max(until.since(since));
+    }
 }
 
 /// The change, of those named, that is nearest to a time and no farther than the window.
@@ -237,6 +240,6 @@ fn record(frames: &Frames<'_>, change: &Change, seen: Seen) -> HandOver {
         doubled: seen.doubled,
         sent_twice: seen.sent_twice,
         gap_ms: millis(seen.gap),
-        gap_beyond_air_ms: millis(seen.gap_beyond_air),
+        gap_by_routing_ms: millis(seen.gap_by_routing),
     }
 }

@@ -13,7 +13,7 @@ use node_lib::sim::{NodeIndex, Violation, World};
 
 pub use hand_over::HandOver;
 pub use record::{
-    Candidates, Control, End, FlowRecord, KindCount, Lost, Record, RouteShare, Second,
+    Airtime, Candidates, Control, End, FlowRecord, KindCount, Lost, Record, RouteShare, Second, Share,
 };
 
 use control::ControlCount;
@@ -127,7 +127,8 @@ impl<'a> Observer<'a> {
     fn finish(self, stage: &Stage, seed: u64) -> Record {
         let Stage { world, journal, flows } = stage;
         let journal = journal.borrow();
-        let frames = flows::Frames { cast: self.cast, world, journal: &journal, indices: flows };
+        let reach = self.routes.reach();
+        let frames = flows::Frames { cast: self.cast, world, journal: &journal, reach, sample: self.scenario.sample_every.0, indices: flows };
         let changes = self.changes.since(self.scenario.warm_up.after_start());
         Record {
             seed,
@@ -136,7 +137,7 @@ impl<'a> Observer<'a> {
             hand_overs: hand_over::records(&frames, &changes),
             routes: self.routes.share(),
             candidates: self.routes.candidates(),
-            control: self.control.finish(),
+            control: self.control.finish(world, self.scenario),
         }
     }
 }

@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use super::HandOver;
+use crate::watch::LostTo;
 
 /// What came of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,8 +30,12 @@ pub struct Record {
 /// Where frames were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lost {
+    /// Sent to or from a vehicle that was out of everyone's range.
+    pub out_of_range: u64,
     /// On a link that was there.
     pub on_air: u64,
+    /// In the full queue of a radio.
+    pub in_queue: u64,
     /// On a link that was there no more.
     pub on_dead_link: u64,
     /// In a node, which had no way for it or dropped it.
@@ -40,18 +45,31 @@ pub struct Lost {
 impl Lost {
     /// All of them.
     pub fn total(self) -> u64 {
-        self.on_air + self.beyond_air()
+        self.out_of_range + self.on_air + self.in_queue + self.by_routing()
     }
 
-    /// Those the chosen link is not to blame for.
-    pub fn beyond_air(self) -> u64 {
+    /// One more.
+    pub(super) fn count(&mut self, to: LostTo) {
+        *match to {
+            LostTo::Distance => &mut self.out_of_range,
+            LostTo::Air => &mut self.on_air,
+            LostTo::Queue => &mut self.in_queue,
+            LostTo::DeadLink => &mut self.on_dead_link,
+            LostTo::Node => &mut self.in_node,
+        } += 1;
+    }
+
+    /// Those another route would have saved.
+    pub fn by_routing(self) -> u64 {
         self.on_dead_link + self.in_node
     }
 }
 
 impl std::ops::AddAssign for Lost {
     fn add_assign(&mut self, other: Self) {
+        self.out_of_range += other.out_of_range;
         self.on_air += other.on_air;
+        self.in_queue += other.in_queue;
         self.on_dead_link += other.on_dead_link;
         self.in_node += other.in_node;
     }
@@ -150,6 +168,8 @@ pub struct Control {
     pub frames: u64,
     /// Bytes in them, Ethernet header included.
     pub bytes: u64,
+    /// How full the channel was.
+    pub airtime: Airtime,
     /// By second.
     pub seconds: Vec<Second>,
 }
@@ -165,6 +185,43 @@ pub struct KindCount {
     pub bytes: u64,
 }
 
+/// How much of the time a channel carries something, 0 to 1. Frames that overlap count twice, but in
+/// `busy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Share {
+    /// Frames that keep routes.
+    pub control: f64,
+    /// Clients' frames.
+    pub data: f64,
+    /// Anything, acknowledgements of the radio included.
+    pub busy: f64,
+}
+
+impl Share {
+    /// Adds so much of another.
+    pub(crate) fn add(&mut self, other: Self, part: f64) {
+        self.control += other.control * part;
+        self.data += other.data * part;
+        self.busy += other.busy * part;
+    }
+
+    /// Takes the greater of both, each by itself.
+    pub(crate) fn raise(&mut self, other: Self) {
+        self.control = self.control.max(other.control);
+        self.data = self.data.max(other.data);
+        self.busy = self.busy.max(other.busy);
+    }
+}
+
+/// How full the channel was, after the warm-up. All zero where links carry frames in no time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Airtime {
+    /// Over all receivers and seconds.
+    pub mean: Share,
+    /// In the worst second at any receiver, each share by itself.
+    pub worst: Share,
+}
+
 /// What was sent in one second of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Second {
@@ -178,4 +235,6 @@ pub struct Second {
     pub control_bytes: u64,
     /// Data frames sent, each hop counted.
     pub data_frames: u64,
+    /// How full the channel was.
+    pub airtime: Airtime,
 }

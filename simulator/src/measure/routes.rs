@@ -20,6 +20,7 @@ pub(super) struct Routes {
     ids: BTreeMap<NodeId, NodeIndex>,
     /// Since when each OBU can reach an RSU.
     reachable_since: BTreeMap<NodeIndex, Timestamp>,
+    reach: Reach,
     share: RouteShare,
     candidates: Candidates,
 }
@@ -37,6 +38,7 @@ impl Routes {
             rsus: cast.of_role(Role::Rsu).collect(),
             ids: ids.collect(),
             reachable_since: BTreeMap::new(),
+            reach: Reach::default(),
             share: RouteShare::default(),
             candidates: Candidates {
                 histogram: vec![0; CANDIDATES_MAX],
@@ -63,6 +65,7 @@ impl Routes {
         }
         for &obu in &self.obus {
             let is_reachable = hops_of(obu.0).is_some();
+            self.reach.note(now, obu, is_reachable);
             if !is_reachable {
                 self.reachable_since.remove(&obu);
                 let runs = world.node(obu).is_some() && now >= self.warm_up;
@@ -106,12 +109,41 @@ impl Routes {
         false
     }
 
+    /// Who could reach an RSU when.
+    pub(super) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     pub(super) fn share(&self) -> RouteShare {
         self.share
     }
 
     pub(super) fn candidates(self) -> Candidates {
         self.candidates
+    }
+}
+
+/// Which OBUs could reach an RSU when, as far as samples tell.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    /// Times at which each OBU was found to have come into reach or to have left it, in turns. All
+    /// begin out of reach.
+    changes: BTreeMap<NodeIndex, Vec<Timestamp>>,
+}
+
+impl Reach {
+    fn note(&mut self, now: Timestamp, obu: NodeIndex, is_reachable: bool) {
+        let changes = self.changes.entry(obu).or_default();
+        if is_reachable == changes.len().is_multiple_of(2) {
+            changes.push(now);
+        }
+    }
+
+    /// Could it reach an RSU at this time, and at the samples before and after?
+    pub(super) fn could_reach(&self, obu: NodeIndex, time: Timestamp, sample: Duration) -> bool {
+        let Some(changes) = self.changes.get(&obu) else { return false };
+        let was = |time| changes.partition_point(|change| *change <= time) % 2 == 1;
+        was(time) && was(time + sample)
     }
 }
 

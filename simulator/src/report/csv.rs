@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use csv::Writer;
 
 use crate::campaign::{Campaign, Outcome};
-use crate::measure::Record;
+use crate::measure::{Lost, Record};
 use crate::summary::{Summary, percent};
 
 /// Writes `out.csv`, `out.flows.csv`, `out.hand-overs.csv` and `out.seconds.csv`; returns their names.
@@ -45,14 +45,13 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
                 flow.sent.to_string(),
                 flow.due.to_string(),
                 flow.received.to_string(),
-                flow.lost.on_air.to_string(),
-                flow.lost.on_dead_link.to_string(),
-                flow.lost.in_node.to_string(),
+            ];
+            let rest = [
                 flow.doubled.to_string(),
                 flow.sent_twice.to_string(),
                 flow.longest_gap_ms.to_string(),
             ];
-            flows.write_record(first().into_iter().chain(row))?;
+            flows.write_record(first().into_iter().chain(row).chain(lost(flow.lost)).chain(rest))?;
         }
         for change in &record.hand_overs {
             let to = change.to.as_ref();
@@ -67,15 +66,14 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
                 change.silence_ms.to_string(),
                 change.without_ms.to_string(),
                 change.frames.to_string(),
-                change.lost.on_air.to_string(),
-                change.lost.on_dead_link.to_string(),
-                change.lost.in_node.to_string(),
+            ];
+            let rest = [
                 change.doubled.to_string(),
                 change.sent_twice.to_string(),
                 change.gap_ms.to_string(),
-                change.gap_beyond_air_ms.to_string(),
+                change.gap_by_routing_ms.to_string(),
             ];
-            hand_overs.write_record(first().into_iter().chain(row))?;
+            hand_overs.write_record(first().into_iter().chain(row).chain(lost(change.lost)).chain(rest))?;
         }
         for second in &record.control.seconds {
             let row = [
@@ -84,6 +82,10 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
                 second.control_frames.to_string(),
                 second.control_bytes.to_string(),
                 second.data_frames.to_string(),
+                second.airtime.mean.control.to_string(),
+                second.airtime.worst.control.to_string(),
+                second.airtime.mean.busy.to_string(),
+                second.airtime.worst.busy.to_string(),
             ];
             seconds.write_record(first().into_iter().chain(row))?;
         }
@@ -95,39 +97,45 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
 }
 
 const RUNS: &[&str] = &[
-    "variant", "seed", "frames", "received", "lost_on_air", "lost_on_dead_link", "lost_in_node",
+    "variant", "seed", "frames", "received", "lost_out_of_range", "lost_on_air", "lost_in_queue",
+    "lost_on_dead_link", "lost_in_node",
     "doubled", "sent_twice", "longest_gap_ms", "hand_overs", "gap_p50_ms", "gap_p90_ms",
-    "gap_p99_ms", "gap_max_ms", "gap_beyond_air_p50_ms", "gap_beyond_air_p99_ms",
-    "gap_beyond_air_max_ms", "routed_percent", "working_percent", "candidates_median",
+    "gap_p99_ms", "gap_max_ms", "gap_by_routing_p50_ms", "gap_by_routing_p99_ms",
+    "gap_by_routing_max_ms", "routed_percent", "working_percent", "candidates_median",
     "three_candidates_percent", "control_frames", "control_bytes", "control_frames_per_node_s",
-    "control_bytes_per_node_s", "trace_hash",
+    "control_bytes_per_node_s", "control_airtime_mean", "control_airtime_worst", "busy_mean",
+    "busy_worst", "trace_hash",
 ];
 
 const FLOWS: &[&str] = &[
-    "variant", "seed", "flow", "from", "to", "sent", "due", "received", "lost_on_air",
-    "lost_on_dead_link", "lost_in_node", "doubled", "sent_twice", "longest_gap_ms",
+    "variant", "seed", "flow", "from", "to", "sent", "due", "received", "lost_out_of_range",
+    "lost_on_air", "lost_in_queue", "lost_on_dead_link", "lost_in_node", "doubled", "sent_twice", "longest_gap_ms",
 ];
 
 const HAND_OVERS: &[&str] = &[
     "variant", "seed", "time_s", "obu", "cause", "from_rsu", "from_via", "to_rsu", "to_via",
-    "silence_ms", "without_ms", "frames", "lost_on_air", "lost_on_dead_link", "lost_in_node",
-    "doubled", "sent_twice", "gap_ms", "gap_beyond_air_ms",
+    "silence_ms", "without_ms", "frames", "lost_out_of_range", "lost_on_air", "lost_in_queue",
+    "lost_on_dead_link", "lost_in_node",
+    "doubled", "sent_twice", "gap_ms", "gap_by_routing_ms",
 ];
 
 const SECONDS: &[&str] = &[
     "variant", "seed", "time_s", "nodes", "control_frames", "control_bytes", "data_frames",
+    "control_airtime_mean", "control_airtime_worst", "busy_mean", "busy_worst",
 ];
+
+fn lost(lost: Lost) -> [String; 5] {
+    [lost.out_of_range, lost.on_air, lost.in_queue, lost.on_dead_link, lost.in_node]
+        .map(|frames| frames.to_string())
+}
 
 fn run(record: &Record) -> Vec<String> {
     let sum = Summary::of(std::slice::from_ref(record));
     let (all, changes) = (sum.traffic(), &sum.all_hand_overs);
     let share = |part, of| percent(part, of).map(|share| share.to_string()).unwrap_or_default();
-    vec![
-        all.due.to_string(),
-        all.received.to_string(),
-        all.lost.on_air.to_string(),
-        all.lost.on_dead_link.to_string(),
-        all.lost.in_node.to_string(),
+    let airtime = record.control.airtime;
+    let first = vec![all.due.to_string(), all.received.to_string()];
+    let rest = vec![
         all.doubled.to_string(),
         all.sent_twice.to_string(),
         all.longest_gap_ms.to_string(),
@@ -136,9 +144,9 @@ fn run(record: &Record) -> Vec<String> {
         changes.gap_ms.p90.to_string(),
         changes.gap_ms.p99.to_string(),
         changes.gap_ms.max.to_string(),
-        changes.gap_beyond_air_ms.p50.to_string(),
-        changes.gap_beyond_air_ms.p99.to_string(),
-        changes.gap_beyond_air_ms.max.to_string(),
+        changes.gap_by_routing_ms.p50.to_string(),
+        changes.gap_by_routing_ms.p99.to_string(),
+        changes.gap_by_routing_ms.max.to_string(),
         share(sum.routes.routed, sum.routes.reachable),
         share(sum.routes.working, sum.routes.reachable),
         sum.candidates.median().map(|median| median.to_string()).unwrap_or_default(),
@@ -147,6 +155,11 @@ fn run(record: &Record) -> Vec<String> {
         record.control.bytes.to_string(),
         sum.control_frames_per_node_s.to_string(),
         sum.control_bytes_per_node_s.to_string(),
+        airtime.mean.control.to_string(),
+        airtime.worst.control.to_string(),
+        airtime.mean.busy.to_string(),
+        airtime.worst.busy.to_string(),
         record.trace_hash.clone(),
-    ]
+    ];
+    first.into_iter().chain(lost(all.lost)).chain(rest).collect()
 }

@@ -1,5 +1,4 @@
-//! Pictures, as SVG: a map at a moment, how long hand-overs cut clients off, and control traffic over
-//! time.
+//! Pictures, as SVG: a map at a moment, how long hand-overs cut clients off, and airtime over time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +9,7 @@ use node_lib::sim::{NodeIndex, Position, Role, World};
 use plotters::prelude::*;
 
 use crate::cast::{Cast, radio_mac};
-use crate::measure::Record;
+use crate::measure::{Airtime, Record};
 
 /// A picture could not be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -29,14 +28,14 @@ impl From<DrawError> for io::Error {
     }
 }
 
-/// Writes `gaps.svg` and `control.svg` into a directory, which is made if it is not there.
+/// Writes `gaps.svg` and `airtime.svg` into a directory, which is made if it is not there.
 ///
 /// # Errors
 /// A file cannot be written.
 pub fn write(directory: &Path, records: &[Record]) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
     std::fs::write(directory.join("gaps.svg"), gaps(records)?)?;
-    std::fs::write(directory.join("control.svg"), control(records)?)
+    std::fs::write(directory.join("airtime.svg"), airtime(records)?)
 }
 
 const SIZE: (u32, u32) = (960, 540);
@@ -157,14 +156,15 @@ fn draw_map<'a>(
 /// OBUs up to which their names are written.
 const NAMED_MAX: usize = 30;
 
-/// How many hand-overs cut clients off for how long: with every loss, and without those of the link.
+/// How many hand-overs cut clients off for how long: with every loss, and with those only that
+/// another route would have saved.
 ///
 /// # Errors
 /// The picture cannot be drawn.
 pub fn gaps(records: &[Record]) -> Result<String, DrawError> {
     let hand_overs = || records.iter().flat_map(|record| &record.hand_overs);
     let all: Vec<f64> = hand_overs().map(|hand_over| hand_over.gap_ms).collect();
-    let beyond: Vec<f64> = hand_overs().map(|hand_over| hand_over.gap_beyond_air_ms).collect();
+    let beyond: Vec<f64> = hand_overs().map(|hand_over| hand_over.gap_by_routing_ms).collect();
     let mut svg = String::new();
     draw_gaps(&mut svg, &all, &beyond).map_err(DrawError::of)?;
     Ok(svg)
@@ -204,7 +204,7 @@ fn draw_gaps<'a>(svg: &'a mut String, all: &[f64], beyond: &[f64]) -> Drawn<'a> 
     chart.configure_mesh().disable_x_mesh().x_desc("gap (ms)").y_desc("hand-overs").draw()?;
     for (bars, color, part, name) in [
         (all_bars, BLUE_DARK, 0.0, "all losses"),
-        (beyond_bars, ORANGE, 0.5, "without losses of links that were there"),
+        (beyond_bars, ORANGE, 0.5, "losses another route would have saved"),
     ] {
         let boxes = (0..).zip(bars).filter(|(_, count)| *count > 0).map(|(place, count)| {
             let left = (f64::from(place) + part) * width;
@@ -219,49 +219,57 @@ fn draw_gaps<'a>(svg: &'a mut String, all: &[f64], beyond: &[f64]) -> Drawn<'a> 
     area.present()
 }
 
-/// Control traffic per node, second by second, a line for each run.
+/// How full the channel was with control frames, second by second: mean over receivers and the
+/// fullest, a line each for each run.
 ///
 /// # Errors
 /// The picture cannot be drawn.
-pub fn control(records: &[Record]) -> Result<String, DrawError> {
-    let lines: Vec<Vec<(f64, f64)>> = records
-        .iter()
-        .take(LINES_MAX)
-        .map(|record| {
+pub fn airtime(records: &[Record]) -> Result<String, DrawError> {
+    let lines = |share: fn(&Airtime) -> f64| -> Vec<Vec<(f64, f64)>> {
+        let line = |record: &Record| {
             let seconds = record.control.seconds.iter();
-            let rate = |frames: u64, nodes: u64| frames as f64 / nodes.max(1) as f64;
-            seconds.map(|s| (s.time_s, rate(s.control_frames, s.nodes))).collect()
-        })
-        .collect();
+            seconds.map(|second| (second.time_s, 100.0 * share(&second.airtime))).collect()
+        };
+        records.iter().take(LINES_MAX).map(line).collect()
+    };
+    let series = [
+        ("mean over receivers", BLUE_DARK, lines(|airtime| airtime.mean.control)),
+        ("at the fullest receiver", ORANGE, lines(|airtime| airtime.worst.control)),
+    ];
     let mut svg = String::new();
-    let title = "Control frames per node and second";
-    draw_lines(&mut svg, title, "frames", &lines).map_err(DrawError::of)?;
+    draw_airtime(&mut svg, &series).map_err(DrawError::of)?;
     Ok(svg)
 }
 
 /// Runs drawn; more would be a grey area.
 const LINES_MAX: usize = 20;
 
-fn draw_lines<'a>(
-    svg: &'a mut String,
-    title: &str,
-    unit: &str,
-    lines: &[Vec<(f64, f64)>],
-) -> Drawn<'a> {
-    let points = || lines.iter().flatten();
+type Series = (&'static str, RGBColor, Vec<Vec<(f64, f64)>>);
+
+fn draw_airtime<'a>(svg: &'a mut String, series: &[Series]) -> Drawn<'a> {
+    let points = || series.iter().flat_map(|(.., lines)| lines).flatten();
     let end = points().map(|(time, _)| *time).fold(1.0, f64::max);
     let highest = points().map(|(_, value)| *value).fold(0.0, f64::max);
     let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
-        .caption(title, (FONT, 20))
+        .caption("Airtime of control frames", (FONT, 20))
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .build_cartesian_2d(0.0..end, 0.0..(highest * 1.1).max(0.001))?;
-    chart.configure_mesh().x_desc("time (s)").y_desc(unit).draw()?;
-    for line in lines {
-        chart.draw_series(LineSeries::new(line.iter().copied(), BLUE_DARK.mix(0.7)))?;
+        .build_cartesian_2d(0.0..end, 0.0..(highest * 1.1).max(0.1))?;
+    chart.configure_mesh().x_desc("time (s)").y_desc("share of time (%)").draw()?;
+    for (name, color, lines) in series {
+        for (index, line) in lines.iter().enumerate() {
+            let drawn =
+                chart.draw_series(LineSeries::new(line.iter().copied(), color.mix(0.7)))?;
+            if index == 0 {
+                drawn.label(*name).legend(move |(x, y)| {
+                    Rectangle::new([(x, y - 5), (x + 10, y + 5)], color.filled())
+                });
+            }
+        }
     }
+    chart.configure_series_labels().background_style(WHITE).border_style(GREY).draw()?;
     area.present()
 }

@@ -6,7 +6,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
 use crate::cost::Cost;
-use crate::measure::Suite;
+use crate::measure::{Airtime, Suite};
 use crate::scenario::Scenario;
 use crate::summary::{FlowSum, HandOverSum, Spread, Summary, percent};
 
@@ -16,13 +16,8 @@ pub fn one(scenario: &Scenario, summary: &Summary) -> String {
     if !scenario.about.is_empty() {
         let _ = writeln!(text, "{}", scenario.about.trim());
     }
-    let _ = writeln!(
-        text,
-        "{} simulated, {}, radio {}\n",
-        scenario.duration,
-        plural(summary.runs as u64, "run"),
-        scenario.radio.model.as_str()
-    );
+    let runs = plural(summary.runs as u64, "run");
+    let _ = writeln!(text, "{} simulated, {runs}, radio {}\n", scenario.duration, scenario.radio);
     for table in [traffic(summary), hand_overs(summary), routes(summary), control(summary)] {
         if let Some(table) = table {
             let _ = writeln!(text, "{table}\n");
@@ -38,14 +33,15 @@ pub fn many(rows: &[(String, Summary)]) -> String {
         "runs",
         "frames",
         "lost",
-        "beyond air",
+        "by routing",
         "doubled",
         "hand-overs",
         "gap p50/p99/max ms",
-        "beyond air p50/p99/max ms",
+        "by routing p50/p99/max ms",
         "with a route",
         "candidates",
         "control/node s",
+        "airtime mean/worst %",
     ]);
     for (name, summary) in rows {
         let (all, hand_overs) = (summary.traffic(), &summary.all_hand_overs);
@@ -54,23 +50,34 @@ pub fn many(rows: &[(String, Summary)]) -> String {
             summary.runs.to_string(),
             count(all.due),
             share(all.lost.total(), all.due),
-            share(all.lost.beyond_air(), all.due),
+            share(all.lost.by_routing(), all.due),
             count(all.doubled),
             count(hand_overs.count),
             three(hand_overs.gap_ms),
-            three(hand_overs.gap_beyond_air_ms),
+            three(hand_overs.gap_by_routing_ms),
             share(summary.routes.routed, summary.routes.reachable),
             summary.candidates.median().map_or_else(dash, |median| median.to_string()),
             format!("{:.1}", summary.control_frames_per_node_s),
+            airtime(summary),
         ]);
     }
     align(&mut table, 1);
     format!("{table}\n")
 }
 
+/// Share of the time that control frames take, mean and worst second at any receiver, in percent.
+fn airtime(summary: &Summary) -> String {
+    let Airtime { mean, worst } = summary.airtime;
+    if worst.busy > 0.0 {
+        format!("{:.2} / {:.2}", 100.0 * mean.control, 100.0 * worst.control)
+    } else {
+        dash()
+    }
+}
+
 /// What routes cost with the rules of the daemons and with plain flooding.
 pub fn flood(summaries: &[(Suite, Summary)]) -> String {
-    let mut table = with_header(&["control traffic", "frames", "bytes", "frames/node s", "bytes/node s"]);
+    let mut table = with_header(&["control traffic", "frames", "bytes", "frames/node s", "bytes/node s", "airtime mean/worst %"]);
     for (suite, summary) in summaries {
         let name = match suite {
             Suite::Daemons => "these nodes",
@@ -83,6 +90,7 @@ pub fn flood(summaries: &[(Suite, Summary)]) -> String {
             count(summary.kinds.iter().map(|kind| kind.bytes).sum()),
             format!("{:.1}", summary.control_frames_per_node_s),
             format!("{:.0}", summary.control_bytes_per_node_s),
+            airtime(summary),
         ]);
     }
     align(&mut table, 1);
@@ -104,8 +112,8 @@ pub fn cost(simulated_s: f64, cost: Cost, peak_memory: Option<u64>) -> String {
 
 fn traffic(summary: &Summary) -> Option<Table> {
     let mut table = with_header(&[
-        "traffic", "sent", "received", "lost", "on air", "dead link", "in node", "doubled",
-        "sent twice", "longest gap",
+        "traffic", "sent", "received", "lost", "out of range", "on air", "queue", "dead link",
+        "in node", "doubled", "sent twice", "longest gap",
     ]);
     let mut row = |flow: &FlowSum| {
         table.add_row(vec![
@@ -113,7 +121,9 @@ fn traffic(summary: &Summary) -> Option<Table> {
             count(flow.sent),
             count(flow.received),
             share(flow.lost.total(), flow.due),
+            count(flow.lost.out_of_range),
             count(flow.lost.on_air),
+            count(flow.lost.in_queue),
             count(flow.lost.on_dead_link),
             count(flow.lost.in_node),
             count(flow.doubled),
@@ -131,11 +141,11 @@ fn traffic(summary: &Summary) -> Option<Table> {
 
 fn hand_overs(summary: &Summary) -> Option<Table> {
     let mut table = with_header(&[
-        "hand-overs", "count", "to other RSU", "gap p50", "p99", "max", "beyond air p50", "p99",
-        "max", "lost", "beyond air", "doubled", "sent twice",
+        "hand-overs", "count", "to other RSU", "gap p50", "p99", "max", "by routing p50", "p99",
+        "max", "lost", "by routing", "doubled", "sent twice",
     ]);
     let mut row = |sum: &HandOverSum| {
-        let (gap, beyond) = (sum.gap_ms, sum.gap_beyond_air_ms);
+        let (gap, beyond) = (sum.gap_ms, sum.gap_by_routing_ms);
         table.add_row(vec![
             sum.cause.clone(),
             count(sum.count),
@@ -147,7 +157,7 @@ fn hand_overs(summary: &Summary) -> Option<Table> {
             millis(beyond.p99),
             millis(beyond.max),
             share(sum.lost.total(), sum.frames),
-            share(sum.lost.beyond_air(), sum.frames),
+            share(sum.lost.by_routing(), sum.frames),
             count(sum.doubled),
             count(sum.sent_twice),
         ]);
@@ -198,6 +208,20 @@ fn control(summary: &Summary) -> Option<Table> {
         format!("{:.0}", summary.control_bytes_per_node_s),
         String::new(),
     ]);
+    let Airtime { mean, worst } = summary.airtime;
+    if worst.busy > 0.0 {
+        for (name, mean, worst) in
+            [("airtime of control", mean.control, worst.control), ("channel busy", mean.busy, worst.busy)]
+        {
+            let percent = |share: f64| format!("{:.2} %", 100.0 * share);
+            table.add_row(vec![
+                name.to_owned(),
+                format!("mean {}", percent(mean)),
+                format!("worst {}", percent(worst)),
+                String::new(),
+            ]);
+        }
+    }
     align(&mut table, 1);
     (all > 0).then_some(table)
 }

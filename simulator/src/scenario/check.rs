@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use node_lib::messages::data::{OVERHEAD, TAP_MTU_MIN};
 
+use super::radio::{Number, RATES_MBPS};
 use super::{AtEnd, Client, Fault, Flow, Model, Obu, Scenario, Span, What};
 
 /// Every problem: the field and what is wrong with it.
@@ -124,7 +125,7 @@ impl<'a> Check<'a> {
 
     fn radio(&mut self) {
         let radio = &self.scenario.radio;
-        for (name, value, models, least, most) in radio.numbers() {
+        for Number { name, value, models, least, most } in radio.numbers() {
             let field = format!("radio.{name}");
             if value.is_some() && !models.contains(&radio.model) {
                 let of: Vec<&str> = models.iter().map(|model| model.as_str()).collect();
@@ -133,6 +134,17 @@ impl<'a> Check<'a> {
             } else {
                 self.number(field, value, least, most);
             }
+        }
+        for (name, is_so, beside) in radio.companions() {
+            self.ensure(is_so, format!("radio.{name}"), || {
+                format!("means something beside {beside} only; expected both or neither")
+            });
+        }
+        if let Some(rate) = radio.rate_mbps {
+            self.ensure(RATES_MBPS.contains(&rate), "radio.rate_mbps", || {
+                let rates: Vec<String> = RATES_MBPS.iter().map(ToString::to_string).collect();
+                format!("{rate}; expected one of {}", rates.join(", "))
+            });
         }
     }
 

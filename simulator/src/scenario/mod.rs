@@ -18,7 +18,7 @@ use serde::Deserialize;
 pub use error::{Problem, ScenarioError};
 pub use overrides::{Override, ParseOverrideError, parse_variants};
 pub use quantity::Span;
-pub use radio::{Model, Radio};
+pub use radio::{Access, Fading, Model, Radio};
 pub use read::Source;
 
 /// A scenario, checked.
@@ -46,8 +46,7 @@ pub struct Scenario {
     #[serde(default = "default::grace")]
     pub grace: Span,
     /// Nodes a copy of a packet may come to again while routes change below it.
-    #[serde(default)]
-    pub revisits: u32,
+    pub revisits: Option<u32>,
     /// What the air does to frames.
     #[serde(default)]
     pub radio: Radio,
@@ -77,6 +76,15 @@ pub struct Scenario {
     /// What goes wrong, and when.
     #[serde(default)]
     pub fault: Vec<Fault>,
+}
+
+impl Scenario {
+    /// [`Scenario::revisits`] or its default: none where frames are under way for a millisecond, and
+    /// two where they wait in queues while routes change.
+    pub fn revisits(&self) -> u32 {
+        let waits = self.radio.model != Model::Links && self.radio.access == Access::Csma;
+        self.revisits.unwrap_or(if waits { 2 } else { 0 })
+    }
 }
 
 /// Settings of the nodes, as their command lines have them.
