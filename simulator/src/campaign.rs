@@ -84,10 +84,11 @@ impl Variant {
 impl Campaign {
     /// Simulated time of all runs together.
     pub fn simulated(&self) -> Duration {
-        self.runs().filter_map(|(variant, _)| self.variants.get(variant)).fold(
-            Duration::ZERO,
-            |sum, variant| sum + stage::end(&variant.scenario).since(node_lib::Timestamp::ZERO),
-        )
+        self.runs()
+            .filter_map(|(variant, _)| self.variants.get(variant))
+            .fold(Duration::ZERO, |sum, variant| {
+                sum + stage::end(&variant.scenario).since(node_lib::Timestamp::ZERO)
+            })
     }
 
     /// Variant and seed of every run.

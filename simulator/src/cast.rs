@@ -147,7 +147,8 @@ impl Cast {
     /// # Errors
     /// The file of movements cannot be used, or a name stands for nobody.
     pub fn of(source: &Source, scenario: &Scenario) -> Result<Self, ScenarioError> {
-        let mut maker = Maker { source, scenario, cast: Self::empty(scenario), names: BTreeMap::new() };
+        let mut maker =
+            Maker { source, scenario, cast: Self::empty(scenario), names: BTreeMap::new() };
         maker.rsus();
         maker.obus();
         maker.vehicles()?;
@@ -293,7 +294,11 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn nodes(&self, field: impl Fn() -> String, name: &str) -> Result<Vec<NodeIndex>, ScenarioError> {
+    fn nodes(
+        &self,
+        field: impl Fn() -> String,
+        name: &str,
+    ) -> Result<Vec<NodeIndex>, ScenarioError> {
         match self.names.get(name) {
             Some(nodes) => Ok(nodes.clone()),
             // "All" may be none.
@@ -317,7 +322,8 @@ impl Maker<'_> {
                     chosen.into_iter().map(named).collect()
                 }
                 None => {
-                    let lan = self.cast.lans.iter().position(|lan| Some(lan) == client.lan.as_ref());
+                    let lan =
+                        self.cast.lans.iter().position(|lan| Some(lan) == client.lan.as_ref());
                     lan.map(|lan| (Home::Lan(lan), String::new())).into_iter().collect()
                 }
             };

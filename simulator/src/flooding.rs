@@ -158,6 +158,7 @@ impl Node for Flooder {
             path: PathTag(0),
             obus: 0,
             few_candidates: false,
+            relays: false,
         };
         self.send(Mac::BROADCAST, Control::Heartbeat(heartbeat), out);
         // Up to 10 % later, as there.

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
+use node_lib::Timestamp;
+use node_lib::sim;
 use node_lib::sim::radio::fading::Shape;
 use node_lib::sim::radio::{Access, Csma, DataRate, Fading, PathLoss, Radio, Shadowing};
 use node_lib::sim::{
     ClientIndex, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role, Target, World,
 };
-use node_lib::sim;
-use node_lib::Timestamp;
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use std::time::Duration;
@@ -68,7 +68,8 @@ impl Stage {
             }
         }
         for link in &cast.links {
-            let quality = quality(link.link.loss, link.link.delay, link.link.jitter, link.link.duplicate);
+            let quality =
+                quality(link.link.loss, link.link.delay, link.link.jitter, link.link.duplicate);
             for (&from, &to) in each_pair(&link.from, &link.to) {
                 world.link_one_way(from, to, quality);
                 if !link.link.one_way {

@@ -12,8 +12,6 @@ use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::messages::data::HEADER_LEN;
 use node_lib::sim::{FlowIndex, Kind, NodeIndex, Numbered};
 use node_lib::{Mac, NodeId, Timestamp};
-use obu_lib::Obu;
-use rsu_lib::Rsu;
 
 /// How far one frame of a flow has come over the air.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,10 +72,6 @@ pub(crate) struct Journal {
     passages: BTreeMap<u32, Vec<Passage>>,
     /// Sent since it was last asked whether the links were there.
     fresh: Vec<Hop>,
-    /// Grows whenever candidates are to be counted again.
-    round: u32,
-    /// What each OBU last answered.
-    candidates: BTreeMap<NodeIndex, usize>,
 }
 
 impl Journal {
@@ -120,49 +114,24 @@ impl Journal {
             }
         }
     }
-
-    /// Candidates of each OBU that has spoken or heard since the last time, and asks again.
-    pub(crate) fn take_candidates(&mut self) -> BTreeMap<NodeIndex, usize> {
-        self.round += 1;
-        std::mem::take(&mut self.candidates)
-    }
 }
 
 /// A journal all nodes of a world write to.
 pub(crate) type Shared = Rc<RefCell<Journal>>;
-
-/// A node that can say how many neighbours it could send through.
-pub(crate) trait Choosy: Node {
-    /// `None` if that means nothing for such a node.
-    fn candidates(&self, now: Timestamp) -> Option<usize>;
-}
-
-impl Choosy for Obu {
-    fn candidates(&self, now: Timestamp) -> Option<usize> {
-        Some(Self::candidates(self, now))
-    }
-}
-
-impl Choosy for Rsu {
-    fn candidates(&self, _now: Timestamp) -> Option<usize> {
-        None
-    }
-}
 
 /// A node, and what it does written down. It changes nothing.
 pub(crate) struct Watched<N> {
     index: NodeIndex,
     node: N,
     journal: Shared,
-    round: u32,
 }
 
-impl<N: Choosy> Watched<N> {
+impl<N: Node> Watched<N> {
     pub(crate) fn new(index: NodeIndex, node: N, journal: Shared) -> Self {
-        Self { index, node, journal, round: 0 }
+        Self { index, node, journal }
     }
 
-    fn note(&mut self, now: Timestamp, sent: &[ReplyType], is_origin: bool) {
+    fn note(&self, sent: &[ReplyType], is_origin: bool) {
         // The nodes of a world take turns: nobody else is writing.
         let Ok(mut journal) = self.journal.try_borrow_mut() else { return };
         let mut last = None;
@@ -177,12 +146,6 @@ impl<N: Choosy> Watched<N> {
                 {
                     passage.sent_twice = true;
                 }
-            }
-        }
-        if journal.round != self.round {
-            self.round = journal.round;
-            if let Some(candidates) = self.node.candidates(now) {
-                journal.candidates.insert(self.index, candidates);
             }
         }
     }
@@ -200,7 +163,7 @@ fn hop(frame: &[u8]) -> Option<(Mac, Numbered)> {
 
 const ETHERNET_LEN: usize = 14;
 
-impl<N: Choosy> Node for Watched<N> {
+impl<N: Node> Node for Watched<N> {
     fn id(&self) -> NodeId {
         self.node.id()
     }
@@ -213,7 +176,7 @@ impl<N: Choosy> Node for Watched<N> {
         }
         let before = out.as_slice().len();
         self.node.handle_wire(now, frame, out);
-        self.note(now, out.as_slice().get(before..).unwrap_or_default(), false);
+        self.note(out.as_slice().get(before..).unwrap_or_default(), false);
     }
 
     fn handle_signal(&mut self, from: Mac, dbm: i8) {
@@ -223,7 +186,7 @@ impl<N: Choosy> Node for Watched<N> {
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         let before = out.as_slice().len();
         self.node.handle_tap(now, frame, out);
-        self.note(now, out.as_slice().get(before..).unwrap_or_default(), true);
+        self.note(out.as_slice().get(before..).unwrap_or_default(), true);
     }
 
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {
@@ -233,7 +196,7 @@ impl<N: Choosy> Node for Watched<N> {
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
         let before = out.as_slice().len();
         self.node.handle_timeout(now, out);
-        self.note(now, out.as_slice().get(before..).unwrap_or_default(), false);
+        self.note(out.as_slice().get(before..).unwrap_or_default(), false);
     }
 
     fn poll_timeout(&self) -> Option<Timestamp> {
@@ -246,6 +209,10 @@ impl<N: Choosy> Node for Watched<N> {
 
     fn linger(&self) -> Duration {
         self.node.linger()
+    }
+
+    fn candidates(&self, now: Timestamp) -> usize {
+        self.node.candidates(now)
     }
 
     fn counters(&self) -> &Counters {

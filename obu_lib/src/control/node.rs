@@ -1,6 +1,6 @@
 //! The OBU: what it hears, what it does when time passes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::control::counters::Counters;
@@ -153,12 +153,6 @@ impl Obu {
             upstream: candidate.id,
             hops: candidate.advert.distance.hops.saturating_add(1),
         })
-    }
-
-    /// Neighbours this OBU could send through right now, to whichever RSU.
-    pub fn candidates(&self, now: Timestamp) -> usize {
-        let usable = self.routes.values().flat_map(|route| route.usable(&self.core, now));
-        usable.collect::<BTreeSet<_>>().len()
     }
 
     /// Does whatever is due, and says when to come back.

@@ -377,13 +377,6 @@ impl Route {
         }
     }
 
-    /// Neighbours that are or could be parent.
-    pub(crate) fn usable(&self, core: &Core, now: Timestamp) -> Vec<Mac> {
-        let judge = self.judge(core, now);
-        let usable = self.candidates.iter().filter(|candidate| judge.is_usable(candidate));
-        usable.map(|candidate| candidate.mac).collect()
-    }
-
     /// Does whatever is due. `is_ours`: our own data goes to this RSU.
     pub(crate) fn drive(
         &mut self,

@@ -47,8 +47,7 @@ impl Frames<'_> {
         let vehicles = [self.cast.vehicle_of(flow.from), self.cast.vehicle_of(to.0)];
         (0..).zip(log.sent()).map(move |(number, &sent)| {
             let passage: Passage = self.journal.of(index, number);
-            let in_reach =
-                |obu: &NodeIndex| self.reach.could_reach(*obu, sent, self.sample);
+            let in_reach = |obu: &NodeIndex| self.reach.could_reach(*obu, sent, self.sample);
             let lost = log.received_at(to, number).is_none().then(|| {
                 if vehicles.iter().flatten().all(in_reach) {
                     passage.lost_to(log.lost_in_queue(number).is_some())

@@ -209,9 +209,8 @@ fn finish(cut: &mut Option<Cut>, seen: &mut [Seen], longest: fn(&mut Seen) -> &m
 fn nearest(changes: &[Change], near: &[usize], time: Timestamp) -> Option<usize> {
     let distance = |&index: &usize| Some((changes.get(index)?.distance(time), index));
     // In the order of their beginnings: the one before and the one after are enough.
-    let after = near.partition_point(|&index| {
-        changes.get(index).is_some_and(|change| change.begins <= time)
-    });
+    let after = near
+        .partition_point(|&index| changes.get(index).is_some_and(|change| change.begins <= time));
     let first = after.saturating_sub(2);
     let around = near.get(first..(after + 1).min(near.len())).unwrap_or_default();
     let (distance, index) = around.iter().filter_map(distance).min()?;

@@ -13,15 +13,16 @@ use node_lib::sim::{NodeIndex, Violation, World};
 
 pub use hand_over::HandOver;
 pub use record::{
-    Airtime, Candidates, Control, End, FlowRecord, KindCount, Lost, Record, RouteShare, Second, Share,
+    Airtime, Candidates, Control, End, FlowRecord, KindCount, Lost, Record, RouteShare, Second,
+    Share,
 };
 
 use control::ControlCount;
 
 use crate::cast::Cast;
 use crate::scenario::Scenario;
-use crate::stage::{self, Stage};
 pub use crate::stage::Suite;
+use crate::stage::{self, Stage};
 
 /// How a run is made.
 pub struct Run<'a> {
@@ -116,8 +117,8 @@ impl<'a> Observer<'a> {
         if let Ok(mut journal) = journal.try_borrow_mut() {
             let of_mac = |mac| self.cast.node_of(mac);
             journal.judge(|from, to| of_mac(to).is_some_and(|to| is_link(world, from, to)));
-            self.routes.sample(world, &journal.take_candidates());
         }
+        self.routes.sample(world);
         self.control.look(world, self.scenario);
         for (time, node, event) in world.take_events() {
             self.changes.note(time, node, &event);
@@ -128,7 +129,14 @@ impl<'a> Observer<'a> {
         let Stage { world, journal, flows } = stage;
         let journal = journal.borrow();
         let reach = self.routes.reach();
-        let frames = flows::Frames { cast: self.cast, world, journal: &journal, reach, sample: self.scenario.sample_every.0, indices: flows };
+        let frames = flows::Frames {
+            cast: self.cast,
+            world,
+            journal: &journal,
+            reach,
+            sample: self.scenario.sample_every.0,
+            indices: flows,
+        };
         let changes = self.changes.since(self.scenario.warm_up.after_start());
         Record {
             seed,

@@ -40,14 +40,11 @@ impl Routes {
             reachable_since: BTreeMap::new(),
             reach: Reach::default(),
             share: RouteShare::default(),
-            candidates: Candidates {
-                histogram: vec![0; CANDIDATES_MAX],
-                ..Candidates::default()
-            },
+            candidates: Candidates { histogram: vec![0; CANDIDATES_MAX], ..Candidates::default() },
         }
     }
 
-    pub(super) fn sample(&mut self, world: &World, candidates: &BTreeMap<NodeIndex, usize>) {
+    pub(super) fn sample(&mut self, world: &World) {
         let now = world.now();
         let graph = world.graph();
         let roots = self.rsus.iter().filter(|&&rsu| world.node(rsu).is_some());
@@ -77,12 +74,14 @@ impl Routes {
                 continue;
             }
             self.share.reachable += 1;
-            if world.attachment(obu).is_some() {
+            if world.attachment(obu).is_some()
+                && let Some(node) = world.node(obu)
+            {
+                let count = node.candidates(now);
                 self.share.routed += 1;
                 self.share.working += u64::from(self.works(world, &graph, obu));
-            }
-            if let Some(&count) = candidates.get(&obu) {
-                if let Some(samples) = self.candidates.histogram.get_mut(count.min(CANDIDATES_MAX - 1))
+                if let Some(samples) =
+                    self.candidates.histogram.get_mut(count.min(CANDIDATES_MAX - 1))
                 {
                     *samples += 1;
                 }

@@ -16,8 +16,7 @@ use crate::summary::{Summary, percent};
 /// A file cannot be written.
 pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Result<Vec<PathBuf>> {
     let beside = |what: &str| path.with_extension(format!("{what}.csv"));
-    let files =
-        vec![path.to_owned(), beside("flows"), beside("hand-overs"), beside("seconds")];
+    let files = vec![path.to_owned(), beside("flows"), beside("hand-overs"), beside("seconds")];
     let [mut runs, mut flows, mut hand_overs, mut seconds] = [
         Writer::from_path(path)?,
         Writer::from_path(beside("flows"))?,
@@ -31,8 +30,7 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
     for outcome in outcomes {
         let Ok(done) = &outcome.result else { continue };
         let changes = campaign.variants.get(outcome.variant).map(|variant| &variant.changes);
-        let changes: Vec<String> =
-            changes.into_iter().flatten().map(ToString::to_string).collect();
+        let changes: Vec<String> = changes.into_iter().flatten().map(ToString::to_string).collect();
         let (variant, seed) = (changes.join(" "), outcome.seed.to_string());
         let first = || [variant.clone(), seed.clone()];
         let record = &done.record;
@@ -51,7 +49,8 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
                 flow.sent_twice.to_string(),
                 flow.longest_gap_ms.to_string(),
             ];
-            flows.write_record(first().into_iter().chain(row).chain(lost(flow.lost)).chain(rest))?;
+            flows
+                .write_record(first().into_iter().chain(row).chain(lost(flow.lost)).chain(rest))?;
         }
         for change in &record.hand_overs {
             let to = change.to.as_ref();
@@ -73,7 +72,9 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
                 change.gap_ms.to_string(),
                 change.gap_by_routing_ms.to_string(),
             ];
-            hand_overs.write_record(first().into_iter().chain(row).chain(lost(change.lost)).chain(rest))?;
+            hand_overs.write_record(
+                first().into_iter().chain(row).chain(lost(change.lost)).chain(rest),
+            )?;
         }
         for second in &record.control.seconds {
             let row = [
@@ -97,31 +98,96 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
 }
 
 const RUNS: &[&str] = &[
-    "variant", "seed", "frames", "received", "lost_out_of_range", "lost_on_air", "lost_in_queue",
-    "lost_on_dead_link", "lost_in_node",
-    "doubled", "sent_twice", "longest_gap_ms", "hand_overs", "gap_p50_ms", "gap_p90_ms",
-    "gap_p99_ms", "gap_max_ms", "gap_by_routing_p50_ms", "gap_by_routing_p99_ms",
-    "gap_by_routing_max_ms", "routed_percent", "working_percent", "candidates_median",
-    "three_candidates_percent", "control_frames", "control_bytes", "control_frames_per_node_s",
-    "control_bytes_per_node_s", "control_airtime_mean", "control_airtime_worst", "busy_mean",
-    "busy_worst", "trace_hash",
+    "variant",
+    "seed",
+    "frames",
+    "received",
+    "lost_out_of_range",
+    "lost_on_air",
+    "lost_in_queue",
+    "lost_on_dead_link",
+    "lost_in_node",
+    "doubled",
+    "sent_twice",
+    "longest_gap_ms",
+    "hand_overs",
+    "gap_p50_ms",
+    "gap_p90_ms",
+    "gap_p99_ms",
+    "gap_max_ms",
+    "gap_by_routing_p50_ms",
+    "gap_by_routing_p99_ms",
+    "gap_by_routing_max_ms",
+    "routed_percent",
+    "working_percent",
+    "candidates_median",
+    "three_candidates_percent",
+    "control_frames",
+    "control_bytes",
+    "control_frames_per_node_s",
+    "control_bytes_per_node_s",
+    "control_airtime_mean",
+    "control_airtime_worst",
+    "busy_mean",
+    "busy_worst",
+    "trace_hash",
 ];
 
 const FLOWS: &[&str] = &[
-    "variant", "seed", "flow", "from", "to", "sent", "due", "received", "lost_out_of_range",
-    "lost_on_air", "lost_in_queue", "lost_on_dead_link", "lost_in_node", "doubled", "sent_twice", "longest_gap_ms",
+    "variant",
+    "seed",
+    "flow",
+    "from",
+    "to",
+    "sent",
+    "due",
+    "received",
+    "lost_out_of_range",
+    "lost_on_air",
+    "lost_in_queue",
+    "lost_on_dead_link",
+    "lost_in_node",
+    "doubled",
+    "sent_twice",
+    "longest_gap_ms",
 ];
 
 const HAND_OVERS: &[&str] = &[
-    "variant", "seed", "time_s", "obu", "cause", "from_rsu", "from_via", "to_rsu", "to_via",
-    "silence_ms", "without_ms", "frames", "lost_out_of_range", "lost_on_air", "lost_in_queue",
-    "lost_on_dead_link", "lost_in_node",
-    "doubled", "sent_twice", "gap_ms", "gap_by_routing_ms",
+    "variant",
+    "seed",
+    "time_s",
+    "obu",
+    "cause",
+    "from_rsu",
+    "from_via",
+    "to_rsu",
+    "to_via",
+    "silence_ms",
+    "without_ms",
+    "frames",
+    "lost_out_of_range",
+    "lost_on_air",
+    "lost_in_queue",
+    "lost_on_dead_link",
+    "lost_in_node",
+    "doubled",
+    "sent_twice",
+    "gap_ms",
+    "gap_by_routing_ms",
 ];
 
 const SECONDS: &[&str] = &[
-    "variant", "seed", "time_s", "nodes", "control_frames", "control_bytes", "data_frames",
-    "control_airtime_mean", "control_airtime_worst", "busy_mean", "busy_worst",
+    "variant",
+    "seed",
+    "time_s",
+    "nodes",
+    "control_frames",
+    "control_bytes",
+    "data_frames",
+    "control_airtime_mean",
+    "control_airtime_worst",
+    "busy_mean",
+    "busy_worst",
 ];
 
 fn lost(lost: Lost) -> [String; 5] {

@@ -115,9 +115,8 @@ fn draw_map<'a>(
         Some(PathElement::new(vec![at(a)?, at(b)?], style))
     };
     let graph = world.graph();
-    let links = graph.edges().filter_map(|(a, b)| {
-        line(NodeIndex(a), NodeIndex(b), GREY.stroke_width(1))
-    });
+    let links =
+        graph.edges().filter_map(|(a, b)| line(NodeIndex(a), NodeIndex(b), GREY.stroke_width(1)));
     chart.draw_series(links)?;
     let ids: BTreeMap<NodeId, NodeIndex> =
         (0..cast.nodes.len()).map(|n| (NodeId::from(radio_mac(n)), NodeIndex(n))).collect();
@@ -261,8 +260,7 @@ fn draw_airtime<'a>(svg: &'a mut String, series: &[Series]) -> Drawn<'a> {
     chart.configure_mesh().x_desc("time (s)").y_desc("share of time (%)").draw()?;
     for (name, color, lines) in series {
         for (index, line) in lines.iter().enumerate() {
-            let drawn =
-                chart.draw_series(LineSeries::new(line.iter().copied(), color.mix(0.7)))?;
+            let drawn = chart.draw_series(LineSeries::new(line.iter().copied(), color.mix(0.7)))?;
             if index == 0 {
                 drawn.label(*name).legend(move |(x, y)| {
                     Rectangle::new([(x, y - 5), (x + 10, y + 5)], color.filled())

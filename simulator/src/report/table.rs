@@ -77,7 +77,14 @@ fn airtime(summary: &Summary) -> String {
 
 /// What routes cost with the rules of the daemons and with plain flooding.
 pub fn flood(summaries: &[(Suite, Summary)]) -> String {
-    let mut table = with_header(&["control traffic", "frames", "bytes", "frames/node s", "bytes/node s", "airtime mean/worst %"]);
+    let mut table = with_header(&[
+        "control traffic",
+        "frames",
+        "bytes",
+        "frames/node s",
+        "bytes/node s",
+        "airtime mean/worst %",
+    ]);
     for (suite, summary) in summaries {
         let name = match suite {
             Suite::Daemons => "these nodes",
@@ -112,8 +119,18 @@ pub fn cost(simulated_s: f64, cost: Cost, peak_memory: Option<u64>) -> String {
 
 fn traffic(summary: &Summary) -> Option<Table> {
     let mut table = with_header(&[
-        "traffic", "sent", "received", "lost", "out of range", "on air", "queue", "dead link",
-        "in node", "doubled", "sent twice", "longest gap",
+        "traffic",
+        "sent",
+        "received",
+        "lost",
+        "out of range",
+        "on air",
+        "queue",
+        "dead link",
+        "in node",
+        "doubled",
+        "sent twice",
+        "longest gap",
     ]);
     let mut row = |flow: &FlowSum| {
         table.add_row(vec![
@@ -141,8 +158,19 @@ fn traffic(summary: &Summary) -> Option<Table> {
 
 fn hand_overs(summary: &Summary) -> Option<Table> {
     let mut table = with_header(&[
-        "hand-overs", "count", "to other RSU", "gap p50", "p99", "max", "by routing p50", "p99",
-        "max", "lost", "by routing", "doubled", "sent twice",
+        "hand-overs",
+        "count",
+        "to other RSU",
+        "gap p50",
+        "p99",
+        "max",
+        "by routing p50",
+        "p99",
+        "max",
+        "lost",
+        "by routing",
+        "doubled",
+        "sent twice",
     ]);
     let mut row = |sum: &HandOverSum| {
         let (gap, beyond) = (sum.gap_ms, sum.gap_by_routing_ms);
@@ -178,7 +206,11 @@ fn routes(summary: &Summary) -> Option<Table> {
     };
     let samples = |number: u64| format!("{} samples", count(number));
     let reachable = samples(routes.reachable);
-    row("OBUs that can reach an RSU and have a route", reachable.clone(), share(routes.routed, routes.reachable));
+    row(
+        "OBUs that can reach an RSU and have a route",
+        reachable.clone(),
+        share(routes.routed, routes.reachable),
+    );
     row("… every link of which is there", reachable, share(routes.working, routes.reachable));
     if let Some(median) = candidates.median() {
         let all = candidates.histogram.iter().sum();
@@ -210,9 +242,10 @@ fn control(summary: &Summary) -> Option<Table> {
     ]);
     let Airtime { mean, worst } = summary.airtime;
     if worst.busy > 0.0 {
-        for (name, mean, worst) in
-            [("airtime of control", mean.control, worst.control), ("channel busy", mean.busy, worst.busy)]
-        {
+        for (name, mean, worst) in [
+            ("airtime of control", mean.control, worst.control),
+            ("channel busy", mean.busy, worst.busy),
+        ] {
             let percent = |share: f64| format!("{:.2} %", 100.0 * share);
             table.add_row(vec![
                 name.to_owned(),
@@ -291,6 +324,9 @@ mod tests {
         assert_eq!(share(1, 100_000), "0.001 %");
         assert_eq!(share(0, 5), "0 %");
         assert_eq!(share(0, 0), "–");
-        assert_eq!((millis(0.0), millis(4.26), millis(171.4)), ("0 ms".into(), "4.3 ms".into(), "171 ms".into()));
+        assert_eq!(
+            (millis(0.0), millis(4.26), millis(171.4)),
+            ("0 ms".into(), "4.3 ms".into(), "171 ms".into())
+        );
     }
 }

@@ -130,7 +130,10 @@ impl<'a> Check<'a> {
             if value.is_some() && !models.contains(&radio.model) {
                 let of: Vec<&str> = models.iter().map(|model| model.as_str()).collect();
                 let (of, is) = (of.join(", "), radio.model.as_str());
-                self.wrong(field, format!("a field of model {of}; expected none, the model is {is}"));
+                self.wrong(
+                    field,
+                    format!("a field of model {of}; expected none, the model is {is}"),
+                );
             } else {
                 self.number(field, value, least, most);
             }

@@ -78,7 +78,8 @@ fn join(prefix: &str, name: &str) -> String {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "duration = \"1s\"\n\n[[rsu]]\nid = \"a\"\n[[rsu]]\nid = \"b\"\n\n[radio]\nloss = 2\n";
+    const TEXT: &str =
+        "duration = \"1s\"\n\n[[rsu]]\nid = \"a\"\n[[rsu]]\nid = \"b\"\n\n[radio]\nloss = 2\n";
 
     #[test]
     fn finds_lines_by_field_and_fields_by_place() {

@@ -114,14 +114,10 @@ fn set_in_list(
     value: &Value,
 ) -> Result<(), String> {
     let Some((first, rest)) = path.split_first() else { return Ok(()) };
-    let ids: Vec<Option<String>> = items
-        .iter()
-        .map(|item| Some(item.as_table()?.get("id")?.as_str()?.to_owned()))
-        .collect();
-    let chosen = first
-        .parse()
-        .ok()
-        .or_else(|| ids.iter().position(|id| id.as_deref() == Some(*first)));
+    let ids: Vec<Option<String>> =
+        items.iter().map(|item| Some(item.as_table()?.get("id")?.as_str()?.to_owned())).collect();
+    let chosen =
+        first.parse().ok().or_else(|| ids.iter().position(|id| id.as_deref() == Some(*first)));
     let (chosen, path) = match chosen {
         Some(index) if index >= items.len() => {
             return Err(format!("{list} has {} entries, counted from 0", items.len()));

@@ -39,9 +39,8 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let read = || {
-            let (number, unit) = UNITS
-                .iter()
-                .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+            let (number, unit) =
+                UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
             let number: f64 = number.trim_end().parse().ok()?;
             let micros = (number * unit * 1e6).round();
             // Whole microseconds, as the simulator counts; and below 2^53, where they are exact.

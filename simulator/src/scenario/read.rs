@@ -80,10 +80,8 @@ impl Source {
     }
 
     fn parse(&self, text: &str, has_lines: bool) -> Result<Scenario, ScenarioError> {
-        let wrong = |problems| ScenarioError::Wrong {
-            file: self.path.display().to_string(),
-            problems,
-        };
+        let wrong =
+            |problems| ScenarioError::Wrong { file: self.path.display().to_string(), problems };
         let map = Map::of(text);
         let scenario: Scenario = toml::from_str(text).map_err(|error| {
             let place = error.span().map(|span| span.start);
