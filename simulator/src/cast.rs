@@ -363,7 +363,8 @@ impl Maker<'_> {
     fn flow(&mut self, of: usize, flow: &scenario::Flow, from: usize, to: To) {
         let scenario = self.scenario;
         let mut start = flow.start.unwrap_or(scenario.warm_up).after_start();
-        let mut stop = flow.stop.unwrap_or(scenario.duration).after_start();
+        let stop = flow.stop.map_or(scenario.duration, |stop| stop.min(scenario.duration));
+        let mut stop = stop.after_start();
         // A vehicle sends and is sent to while it is on the road, and has time to find its way first.
         for client in [Some(from), if let To::Client(to) = to { Some(to) } else { None }] {
             let node = client.and_then(|client| self.cast.vehicle_of(client));
@@ -377,7 +378,8 @@ impl Maker<'_> {
         // Flows do not send all at once, as hosts do not: each begins another part of its interval
         // later (multiples of the golden ratio are spread evenly).
         let part = (self.cast.flows.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        start += Duration::from_micros((u128::from(part) * u128::from(micros(every)) >> 32) as u64);
+        let later = (u128::from(part) * u128::from(micros(every))) >> 32;
+        start += Duration::from_micros(u64::try_from(later).unwrap_or_default());
         let span = micros(stop.since(start));
         let count = span.div_ceil(micros(every).max(1));
         let count = u32::try_from(count).unwrap_or(u32::MAX);

@@ -214,7 +214,12 @@ fn draw_gaps<'a>(svg: &'a mut String, all: &[f64], beyond: &[f64]) -> Drawn<'a> 
             .label(name)
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], color.filled()));
     }
-    chart.configure_series_labels().background_style(WHITE).border_style(GREY).draw()?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE)
+        .border_style(GREY)
+        .draw()?;
     area.present()
 }
 
@@ -268,6 +273,11 @@ fn draw_airtime<'a>(svg: &'a mut String, series: &[Series]) -> Drawn<'a> {
             }
         }
     }
-    chart.configure_series_labels().background_style(WHITE).border_style(GREY).draw()?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE)
+        .border_style(GREY)
+        .draw()?;
     area.present()
 }

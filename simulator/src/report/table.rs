@@ -18,10 +18,9 @@ pub fn one(scenario: &Scenario, summary: &Summary) -> String {
     }
     let runs = plural(summary.runs as u64, "run");
     let _ = writeln!(text, "{} simulated, {runs}, radio {}\n", scenario.duration, scenario.radio);
-    for table in [traffic(summary), hand_overs(summary), routes(summary), control(summary)] {
-        if let Some(table) = table {
-            let _ = writeln!(text, "{table}\n");
-        }
+    let tables = [traffic(summary), hand_overs(summary), routes(summary), control(summary)];
+    for table in tables.into_iter().flatten() {
+        let _ = writeln!(text, "{table}\n");
     }
     text
 }

@@ -33,9 +33,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The innermost field at this place; empty outside of all.
-    pub(super) fn field_at(&self, place: usize) -> &str {
-        let around = self.fields.iter().filter(|(_, range)| range.contains(&place));
+    /// The innermost field around this place; empty outside of all.
+    pub(super) fn field_at(&self, place: &Range<usize>) -> &str {
+        let around = self
+            .fields
+            .iter()
+            .filter(|(_, range)| range.start <= place.start && place.end <= range.end);
         around.max_by_key(|(name, _)| name.matches('.').count()).map_or("", |(name, _)| name)
     }
 }
@@ -90,6 +93,7 @@ mod tests {
         assert_eq!(map.line_of("radio.loss"), 9);
         assert_eq!(map.line_of("nothing"), 1);
         let place = TEXT.find("\"b\"").unwrap();
-        assert_eq!(map.field_at(place), "rsu.1.id");
+        assert_eq!(map.field_at(&(place..place + 3)), "rsu.1.id");
+        assert_eq!(map.field_at(&(0..TEXT.len())), "");
     }
 }

@@ -109,7 +109,7 @@ fn set(table: &mut Table, path: &[&str], value: &Value) -> Result<(), String> {
 
 fn set_in_list(
     list: &str,
-    items: &mut Vec<Value>,
+    items: &mut [Value],
     path: &[&str],
     value: &Value,
 ) -> Result<(), String> {

@@ -84,10 +84,10 @@ impl Source {
             |problems| ScenarioError::Wrong { file: self.path.display().to_string(), problems };
         let map = Map::of(text);
         let scenario: Scenario = toml::from_str(text).map_err(|error| {
-            let place = error.span().map(|span| span.start);
+            let place = error.span();
             wrong(vec![Problem {
-                line: place.filter(|_| has_lines).map(|place| line_at(text, place)),
-                field: match (&map, place) {
+                line: place.as_ref().filter(|_| has_lines).map(|place| line_at(text, place.start)),
+                field: match (&map, &place) {
                     (Some(map), Some(place)) => map.field_at(place).to_owned(),
                     _ => String::new(),
                 },
