@@ -35,10 +35,22 @@ impl<'a> Map<'a> {
 
     /// The innermost field around this place; empty outside of all.
     pub(super) fn field_at(&self, place: &Range<usize>) -> &str {
-        let around = self
-            .fields
-            .iter()
-            .filter(|(_, range)| range.start <= place.start && place.end <= range.end);
+        self.innermost(place, |_| true)
+    }
+
+    /// The innermost field around this place that has fields itself; empty outside of all.
+    pub(super) fn table_at(&self, place: &Range<usize>) -> &str {
+        let has_fields = |name: &str| {
+            let of_it =
+                |other: &str| other.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+            self.fields.iter().any(|(other, _)| of_it(other))
+        };
+        self.innermost(place, has_fields)
+    }
+
+    fn innermost(&self, place: &Range<usize>, fits: impl Fn(&str) -> bool) -> &str {
+        let is_around = |range: &Range<usize>| range.start <= place.start && place.end <= range.end;
+        let around = self.fields.iter().filter(|(name, range)| is_around(range) && fits(name));
         around.max_by_key(|(name, _)| name.matches('.').count()).map_or("", |(name, _)| name)
     }
 }
@@ -94,6 +106,8 @@ mod tests {
         assert_eq!(map.line_of("nothing"), 1);
         let place = TEXT.find("\"b\"").unwrap();
         assert_eq!(map.field_at(&(place..place + 3)), "rsu.1.id");
+        let header = TEXT.rfind("[[rsu]]").unwrap();
+        assert_eq!(map.table_at(&(header..header + 7)), "rsu.1");
         assert_eq!(map.field_at(&(0..TEXT.len())), "");
     }
 }

@@ -88,6 +88,10 @@ impl Source {
             wrong(vec![Problem {
                 line: place.as_ref().filter(|_| has_lines).map(|place| line_at(text, place.start)),
                 field: match (&map, &place) {
+                    // What is missing has no place of its own.
+                    (Some(map), Some(place)) if error.message().starts_with("missing field") => {
+                        map.table_at(place).to_owned()
+                    }
                     (Some(map), Some(place)) => map.field_at(place).to_owned(),
                     _ => String::new(),
                 },
