@@ -160,6 +160,7 @@ fn hand_overs(summary: &Summary) -> Option<Table> {
         "hand-overs",
         "count",
         "to other RSU",
+        "no upstream p99",
         "gap p50",
         "p99",
         "max",
@@ -172,17 +173,20 @@ fn hand_overs(summary: &Summary) -> Option<Table> {
         "sent twice",
     ]);
     let mut row = |sum: &HandOverSum| {
-        let (gap, beyond) = (sum.gap_ms, sum.gap_by_routing_ms);
+        let (gap, by_routing) = (sum.gap_ms, sum.gap_by_routing_ms);
+        // Without frames nobody knows of gaps.
+        let seen = |ms| if sum.frames > 0 { millis(ms) } else { dash() };
         table.add_row(vec![
             sum.cause.clone(),
             count(sum.count),
             count(sum.rsu_changed),
-            millis(gap.p50),
-            millis(gap.p99),
-            millis(gap.max),
-            millis(beyond.p50),
-            millis(beyond.p99),
-            millis(beyond.max),
+            millis(sum.without_ms.p99),
+            seen(gap.p50),
+            seen(gap.p99),
+            seen(gap.max),
+            seen(by_routing.p50),
+            seen(by_routing.p99),
+            seen(by_routing.max),
             share(sum.lost.total(), sum.frames),
             share(sum.lost.by_routing(), sum.frames),
             count(sum.doubled),
