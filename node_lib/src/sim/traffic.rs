@@ -113,6 +113,7 @@ pub struct FlowLog {
     received: BTreeMap<ClientIndex, Vec<Option<Timestamp>>>,
     lost_on_air: BTreeMap<u32, AirLoss>,
     lost_in_queue: BTreeMap<u32, (Timestamp, NodeIndex)>,
+    doubled: BTreeMap<ClientIndex, Vec<u32>>,
 }
 
 /// Where the radio lost a frame.
@@ -137,8 +138,10 @@ impl FlowLog {
         if times.len() <= index {
             times.resize(index + 1, None);
         }
-        if let Some(time) = times.get_mut(index) {
-            time.get_or_insert(now);
+        match times.get_mut(index) {
+            Some(Some(_)) => self.doubled.entry(client).or_default().push(number),
+            Some(time) => *time = Some(now),
+            None => {}
         }
     }
 
@@ -175,6 +178,12 @@ impl FlowLog {
     /// Frames `client` received.
     pub fn received(&self, client: ClientIndex) -> usize {
         self.received.get(&client).map_or(0, |times| times.iter().flatten().count())
+    }
+
+    /// Frames `client` received again, once per further time: a node that started again has forgotten
+    /// what it handed over.
+    pub fn doubled(&self, client: ClientIndex) -> &[u32] {
+        self.doubled.get(&client).map_or(&[], Vec::as_slice)
     }
 
     /// Clients that received at least one frame.
@@ -242,6 +251,9 @@ mod tests {
         for number in [0, 3, 4] {
             log.note_received(at(99), client, number);
         }
+        log.note_received(at(100), client, 3);
+        assert_eq!(log.doubled(client), [3]);
+        assert_eq!(log.received_at(client, 3), Some(at(99)));
         let gap = |from, to| log.longest_gap(client, at(from), at(to));
         assert_eq!(gap(0, 45), Duration::from_millis(20));
         assert_eq!(gap(30, 50), Duration::ZERO);

@@ -1,0 +1,147 @@
+//! What the user typed.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use simulator::scenario::{Override, Span, parse_variants};
+
+/// Runs scenarios of vehicles and road-side units in virtual time, on the nodes the daemons run
+///
+/// docs/simulator.md describes scenario files and results. Exit code: 0 when all is well, 1 when a
+/// rule was broken that is watched in every run, 2 when a scenario or the command line is wrong.
+#[derive(Debug, Parser)]
+#[command(name = "v2xsim", version)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a scenario and show what came of it
+    Run(Run),
+    /// Say whether a scenario file is in order, and what is in it
+    Check(Check),
+    /// Draw nodes, links and routes at a moment
+    Map(Map),
+    /// Write loss and delay of every link over time, for replaying them elsewhere
+    Links(Links),
+    /// Run a scenario with plain flooding beside it, and compare what routes cost
+    Flood(Flood),
+}
+
+/// A scenario and what to change in it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Chosen {
+    /// Scenario file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Change a field, such as radio.range_m=250 or obu.speed_kmh=90; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<Override>,
+
+    /// Take vehicles from this file of movements, whatever the scenario names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mobility: Option<PathBuf>,
+}
+
+/// How often and how fast.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Runs {
+    /// Runs, each with the next seed, instead of as many as the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seeds: Option<u32>,
+
+    /// First seed, instead of that of the scenario
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+
+    /// Runs at the same time [default: one per processor]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
+    #[command(flatten)]
+    pub(crate) runs: Runs,
+
+    /// Run once with each of these values of a field; repeated, every combination
+    #[arg(long, value_name = "KEY=A,B,C", value_parser = parse_variants)]
+    pub(crate) vary: Vec<Vec<Override>>,
+
+    /// Write everything that was measured as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write it as CSV: runs here; flows, hand-overs and seconds in files beside it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+
+    /// Draw gaps and airtime into this directory, as SVG
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plots: Option<PathBuf>,
+
+    /// Write every event of the run, line by line; for one seed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Add processor time and memory to the JSON, which is then another one each time
+    #[arg(long, requires = "json")]
+    pub(crate) cost: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Map {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
+    /// The moment, such as 12.5s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Span,
+
+    /// Seed, instead of that of the scenario
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+
+    /// Picture, as SVG
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Links {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
+    /// Time from one look to the next
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub(crate) every: Span,
+
+    /// Seed, instead of that of the scenario
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+
+    /// Table, as CSV
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Flood {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
+    #[command(flatten)]
+    pub(crate) runs: Runs,
+}

@@ -1,0 +1,30 @@
+//! `v2xsim check`: is a scenario file in order, and what is in it?
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use node_lib::sim::Role;
+use simulator::cast::Cast;
+
+use super::open;
+use crate::args::Check;
+
+pub(crate) fn check(args: &Check) -> Result<ExitCode> {
+    let (source, set) = open(&args.chosen)?;
+    let scenario = source.with(&set)?;
+    let cast = Cast::of(&source, &scenario)?;
+    println!(
+        "{}: in order. {} simulated, radio {}: {} RSUs on {} LANs, {} OBUs, {} clients, {} flows, {} \
+         faults",
+        source.path().display(),
+        scenario.duration,
+        scenario.radio.model.as_str(),
+        cast.of_role(Role::Rsu).count(),
+        cast.lans.len(),
+        cast.of_role(Role::Obu).count(),
+        cast.clients.len(),
+        cast.flows.len(),
+        cast.faults.len(),
+    );
+    Ok(ExitCode::SUCCESS)
+}

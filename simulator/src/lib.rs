@@ -1,0 +1,35 @@
+//! Scenarios of vehicles and road-side units, run on the real nodes in virtual time.
+//!
+//! `v2xsim` is this library with a command line; `docs/simulator.md` describes its files and results.
+//!
+//! ```text
+//! scenario file ──► scenario::Source ──► Scenario ─┐
+//! movements ──────► mobility::read ──► Movement ───┴─► Cast ──► Stage (a node_lib::sim::World per seed)
+//!                                                                   │ looked at every 100 ms
+//! tables, JSON, CSV, SVG ◄── report ◄── Summary ◄── Record ◄── measure::run
+//! ```
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`scenario`] | the file, checked: every error says where and what was expected |
+//! | [`mobility`] | movements of vehicles in other programs' formats |
+//! | [`cast`] | every node, client and flow by name |
+//! | [`measure`] | one run and its [`Record`](measure::Record) |
+//! | [`campaign`] | variants and seeds on several threads |
+//! | [`summary`] | many runs in a few numbers |
+//! | [`report`] | tables, JSON, CSV and pictures |
+//! | [`links`] | who hears whom how well, for replaying elsewhere |
+//! | [`flooding`] | the baseline: plain flooding |
+
+pub mod campaign;
+pub mod cast;
+pub mod cost;
+pub mod flooding;
+pub mod links;
+pub mod measure;
+pub mod mobility;
+pub mod report;
+pub mod scenario;
+mod stage;
+pub mod summary;
+mod watch;

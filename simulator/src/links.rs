@@ -1,0 +1,108 @@
+//! How well everybody hears everybody as time goes by: a table another medium can replay ([`write`]).
+//!
+//! | column       | unit | meaning                                                  |
+//! |--------------|------|----------------------------------------------------------|
+//! | `time_s`     | s    | from when on this holds                                  |
+//! | `from`, `to` |      | nodes, by name; each direction has rows of its own       |
+//! | `loss`       |      | share of frames lost, each sent once, 0 to 1             |
+//! | `delay_us`   | µs   | time from one antenna to the other                       |
+//!
+//! There is a row at every look for each pair in range, and one with `loss` 1 when a pair gets out of
+//! range. Traffic and contention are not in it: frames of the daemons that replay it make their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::time::Duration;
+
+use csv::Writer;
+use node_lib::Timestamp;
+use node_lib::sim::{NodeIndex, World};
+
+use crate::cast::Cast;
+use crate::scenario::{Scenario, Span};
+use crate::stage::{Stage, Suite};
+
+/// Writes the table for a whole scenario.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(
+    scenario: &Scenario,
+    cast: &Cast,
+    seed: u64,
+    every: Span,
+    to: impl Write,
+) -> io::Result<()> {
+    let mut quiet = cast.clone();
+    quiet.flows.clear();
+    quiet.clients.clear();
+    let mut world = Stage::new(scenario, &quiet, seed, Suite::Silence).world;
+    let mut table = Writer::from_writer(to);
+    table.write_record(["time_s", "from", "to", "loss", "delay_us"])?;
+    let end = scenario.duration.after_start();
+    let delay_us = DELAY.as_micros().to_string();
+    let mut in_range = BTreeSet::new();
+    let mut time = Timestamp::ZERO;
+    loop {
+        // Nodes that say nothing break no rules.
+        if world.run_until(time).is_err() {
+            break;
+        }
+        let now = links(cast, &world);
+        let mut row = |(from, to): (usize, usize), loss: f64| {
+            let name = |node| cast.name(NodeIndex(node));
+            let seconds = time.as_micros() as f64 / 1e6;
+            table.write_record([
+                &seconds.to_string(),
+                name(from),
+                name(to),
+                &rounded(loss).to_string(),
+                &delay_us,
+            ])
+        };
+        for pair in in_range.iter().filter(|pair| !now.contains_key(pair)) {
+            row(*pair, 1.0)?;
+        }
+        for (pair, loss) in &now {
+            row(*pair, *loss)?;
+        }
+        in_range = now.into_keys().collect();
+        if time >= end {
+            break;
+        }
+        time = (time + every.0).min(end);
+    }
+    table.flush()
+}
+
+/// Loss of every pair in range, both directions.
+fn links(cast: &Cast, world: &World) -> BTreeMap<(usize, usize), f64> {
+    let mut found = BTreeMap::new();
+    let nodes = cast.nodes.len();
+    let reach_m = world.radio().map(node_lib::sim::Radio::reach_m);
+    let places: Vec<_> = (0..nodes).map(|node| world.position(NodeIndex(node))).collect();
+    for from in 0..nodes {
+        for to in (0..nodes).filter(|&to| to != from) {
+            let is_near = match (reach_m, places.get(from), places.get(to)) {
+                (Some(reach), Some(Some(a)), Some(Some(b))) => a.distance_m(*b) <= reach,
+                (Some(_), ..) => false,
+                (None, ..) => true,
+            };
+            let delivery =
+                if is_near { world.delivery(NodeIndex(from), NodeIndex(to)) } else { 0.0 };
+            if delivery > 0.0 {
+                found.insert((from, to), 1.0 - delivery);
+            }
+        }
+    }
+    found
+}
+
+/// What a short frame needs at 6 Mbit/s, preamble included, with the mean wait for a free medium. The
+/// time light takes is nothing beside it.
+const DELAY: Duration = Duration::from_micros(300);
+
+/// To a millionth: enough for any medium, and short.
+fn rounded(share: f64) -> f64 {
+    (share * 1e6).round() / 1e6
+}

@@ -1,0 +1,27 @@
+//! `v2xsim`: runs scenarios of vehicles and road-side units in virtual time.
+
+mod args;
+mod commands;
+
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match &args.command {
+        Command::Run(run) => commands::run::run(run),
+        Command::Check(check) => commands::check::check(check),
+        Command::Map(map) => commands::map::map(map),
+        Command::Links(links) => commands::links::links(links),
+        Command::Flood(flood) => commands::flood::flood(flood),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("v2xsim: {error:#}");
+            ExitCode::from(commands::UNUSABLE)
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One run and what came of it: [`run`] makes a [`Record`].
+
+mod control;
+mod flows;
+mod hand_over;
+mod record;
+mod routes;
+
+use std::time::Duration;
+
+use node_lib::Timestamp;
+use node_lib::sim::{NodeIndex, Violation, World};
+
+pub use hand_over::HandOver;
+pub use record::{
+    Airtime, Candidates, Control, End, FlowRecord, KindCount, Lost, Record, RouteShare, Second,
+    Share,
+};
+
+use control::ControlCount;
+
+use crate::cast::Cast;
+use crate::scenario::Scenario;
+pub use crate::stage::Suite;
+use crate::stage::{self, Stage};
+
+/// How a run is made.
+pub struct Run<'a> {
+    /// What happens in it.
+    pub scenario: &'a Scenario,
+    /// Who takes part.
+    pub cast: &'a Cast,
+    /// Its seed.
+    pub seed: u64,
+    /// Whose nodes.
+    pub suite: Suite,
+    /// Keep the text of the trace.
+    pub keep_trace: bool,
+}
+
+/// What a run leaves.
+pub struct Done {
+    /// What was measured.
+    pub record: Record,
+    /// The trace, if it was kept.
+    pub trace: Option<String>,
+}
+
+/// A rule that was broken, and the trace up to then, if it was kept.
+pub struct Broken {
+    /// Which rule, when, by whom.
+    pub violation: Box<Violation>,
+    /// The trace.
+    pub trace: Option<String>,
+}
+
+/// Runs a scenario with one seed. `progress` is told of simulated time as it passes.
+///
+/// # Errors
+/// A rule was broken that is watched in every run ([`node_lib::sim::Rule`]).
+pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Broken> {
+    let Run { scenario, cast, seed, suite, keep_trace } = *run;
+    let mut stage = Stage::new(scenario, cast, seed, suite);
+    if keep_trace {
+        stage.world.keep_trace();
+    }
+    let mut observer = Observer::new(scenario, cast);
+    let end = stage::end(scenario);
+    while stage.world.now() < end {
+        let next = (stage.world.now() + scenario.sample_every.0).min(end);
+        let step = next.since(stage.world.now());
+        if let Err(violation) = stage.world.run_until(next) {
+            let trace = keep_trace.then(|| stage.world.trace_text().to_owned());
+            return Err(Broken { violation, trace });
+        }
+        observer.look(&mut stage);
+        progress(step);
+    }
+    let trace = keep_trace.then(|| stage.world.trace_text().to_owned());
+    Ok(Done { record: observer.finish(&stage, seed), trace })
+}
+
+/// Runs a scenario up to a moment and hands over the world as it is then.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_to(scenario: &Scenario, cast: &Cast, seed: u64, at: Timestamp) -> Result<World, Broken> {
+    let mut stage = Stage::new(scenario, cast, seed, Suite::Daemons);
+    match stage.world.run_until(at) {
+        Ok(()) => Ok(stage.world),
+        Err(violation) => Err(Broken { violation, trace: None }),
+    }
+}
+
+/// Looks at a world now and then.
+struct Observer<'a> {
+    scenario: &'a Scenario,
+    cast: &'a Cast,
+    routes: routes::Routes,
+    changes: hand_over::Changes,
+    control: ControlCount,
+}
+
+impl<'a> Observer<'a> {
+    fn new(scenario: &'a Scenario, cast: &'a Cast) -> Self {
+        Self {
+            scenario,
+            cast,
+            routes: routes::Routes::new(scenario, cast),
+            changes: hand_over::Changes::default(),
+            control: ControlCount::default(),
+        }
+    }
+
+    fn look(&mut self, stage: &mut Stage) {
+        let Stage { world, journal, .. } = stage;
+        if let Ok(mut journal) = journal.try_borrow_mut() {
+            let of_mac = |mac| self.cast.node_of(mac);
+            journal.judge(|from, to| of_mac(to).is_some_and(|to| is_link(world, from, to)));
+        }
+        self.routes.sample(world);
+        self.control.look(world, self.scenario);
+        for (time, node, event) in world.take_events() {
+            self.changes.note(time, node, &event);
+        }
+    }
+
+    fn finish(self, stage: &Stage, seed: u64) -> Record {
+        let Stage { world, journal, flows } = stage;
+        let journal = journal.borrow();
+        let reach = self.routes.reach();
+        let frames = flows::Frames {
+            cast: self.cast,
+            world,
+            journal: &journal,
+            reach,
+            sample: self.scenario.sample_every.0,
+            indices: flows,
+        };
+        let changes = self.changes.since(self.scenario.warm_up.after_start());
+        Record {
+            seed,
+            trace_hash: format!("{:016x}", world.trace_hash()),
+            flows: frames.records(self.scenario),
+            hand_overs: hand_over::records(&frames, &changes),
+            routes: self.routes.share(),
+            candidates: self.routes.candidates(),
+            control: self.control.finish(world, self.scenario),
+        }
+    }
+}
+
+/// Does a frame from the one reach the other more often than not?
+fn is_link(world: &World, from: NodeIndex, to: NodeIndex) -> bool {
+    world.delivery(from, to) >= LINKED_FROM
+}
+
+/// As the oracle has it ([`World::graph`]).
+const LINKED_FROM: f64 = 0.5;

@@ -1,0 +1,45 @@
+//! Opens a movement file, finds out what it is, and reads it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use super::error::{Fault, MobilityError};
+use super::{Movement, csv, ns2, sumo_csv, sumo_xml};
+
+/// Reads a movement file of any known kind, compressed or not.
+///
+/// # Errors
+/// The file cannot be read, or is not as its kind should be: the error names file, line and what was
+/// expected there.
+pub fn read(path: &Path) -> Result<Movement, MobilityError> {
+    open(path).and_then(read_any).map_err(|fault| fault.in_file(path))
+}
+
+fn open(path: &Path) -> Result<Box<dyn BufRead>, Fault> {
+    let mut file = BufReader::new(File::open(path)?);
+    Ok(match file.fill_buf()? {
+        [0x1f, 0x8b, ..] => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        _ => Box::new(file),
+    })
+}
+
+fn read_any(mut file: Box<dyn BufRead>) -> Result<Movement, Fault> {
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD_LEN).read_to_end(&mut head)?;
+    let text = String::from_utf8_lossy(&head).into_owned();
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let whole = std::io::Cursor::new(head).chain(file);
+    match start.chars().next() {
+        Some('<') => sumo_xml::read(whole),
+        Some('$' | '#') => ns2::read(whole),
+        Some(_) if start.lines().next().is_some_and(sumo_csv::is_header) => sumo_csv::read(whole),
+        Some(_) => csv::read(whole),
+        None => Err(Fault::Empty { expected: "CSV, SUMO floating-car data or ns-2 movement" }),
+    }
+}
+
+/// Enough to see a header line.
+const HEAD_LEN: u64 = 4096;

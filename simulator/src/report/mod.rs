@@ -1,0 +1,6 @@
+//! Results for people and for programs.
+
+pub mod csv;
+pub mod json;
+pub mod plots;
+pub mod table;

@@ -1,0 +1,335 @@
+//! Results as tables a person reads.
+
+use std::fmt::Write as _;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+
+use crate::cost::Cost;
+use crate::measure::{Airtime, Suite};
+use crate::scenario::Scenario;
+use crate::summary::{FlowSum, HandOverSum, Spread, Summary, percent};
+
+/// All about one variant.
+pub fn one(scenario: &Scenario, summary: &Summary) -> String {
+    let mut text = String::new();
+    if !scenario.about.is_empty() {
+        let _ = writeln!(text, "{}", scenario.about.trim());
+    }
+    let runs = plural(summary.runs as u64, "run");
+    let _ = writeln!(text, "{} simulated, {runs}, radio {}\n", scenario.duration, scenario.radio);
+    let tables = [traffic(summary), hand_overs(summary), routes(summary), control(summary)];
+    for table in tables.into_iter().flatten() {
+        let _ = writeln!(text, "{table}\n");
+    }
+    text
+}
+
+/// A row for each variant: its name and what came of it.
+pub fn many(rows: &[(String, Summary)]) -> String {
+    let mut table = with_header(&[
+        "variant",
+        "runs",
+        "frames",
+        "lost",
+        "by routing",
+        "doubled",
+        "hand-overs",
+        "gap p50/p99/max ms",
+        "by routing p50/p99/max ms",
+        "with a route",
+        "candidates",
+        "control/node s",
+        "airtime mean/worst %",
+    ]);
+    for (name, summary) in rows {
+        let (all, hand_overs) = (summary.traffic(), &summary.all_hand_overs);
+        table.add_row(vec![
+            name.clone(),
+            summary.runs.to_string(),
+            count(all.due),
+            share(all.lost.total(), all.due),
+            share(all.lost.by_routing(), all.due),
+            count(all.doubled),
+            count(hand_overs.count),
+            three(hand_overs.gap_ms),
+            three(hand_overs.gap_by_routing_ms),
+            share(summary.routes.routed, summary.routes.reachable),
+            summary.candidates.median().map_or_else(dash, |median| median.to_string()),
+            format!("{:.1}", summary.control_frames_per_node_s),
+            airtime(summary),
+        ]);
+    }
+    align(&mut table, 1);
+    format!("{table}\n")
+}
+
+/// Share of the time that control frames take, mean and worst second at any receiver, in percent.
+fn airtime(summary: &Summary) -> String {
+    let Airtime { mean, worst } = summary.airtime;
+    if worst.busy > 0.0 {
+        format!("{:.2} / {:.2}", 100.0 * mean.control, 100.0 * worst.control)
+    } else {
+        dash()
+    }
+}
+
+/// What routes cost with the rules of the daemons and with plain flooding.
+pub fn flood(summaries: &[(Suite, Summary)]) -> String {
+    let mut table = with_header(&[
+        "control traffic",
+        "frames",
+        "bytes",
+        "frames/node s",
+        "bytes/node s",
+        "airtime mean/worst %",
+    ]);
+    for (suite, summary) in summaries {
+        let name = match suite {
+            Suite::Daemons => "these nodes",
+            Suite::Flooding => "plain flooding",
+            Suite::Silence => "silence",
+        };
+        table.add_row(vec![
+            name.to_owned(),
+            count(summary.kinds.iter().map(|kind| kind.frames).sum()),
+            count(summary.kinds.iter().map(|kind| kind.bytes).sum()),
+            format!("{:.1}", summary.control_frames_per_node_s),
+            format!("{:.0}", summary.control_bytes_per_node_s),
+            airtime(summary),
+        ]);
+    }
+    align(&mut table, 1);
+    format!("{table}\n")
+}
+
+/// What it cost to simulate so long.
+pub fn cost(simulated_s: f64, cost: Cost, peak_memory: Option<u64>) -> String {
+    let speed = simulated_s / cost.cpu_s.max(1e-9);
+    let memory = peak_memory.map_or_else(String::new, |bytes| {
+        format!(", peak memory {:.0} MiB", bytes as f64 / f64::from(1 << 20))
+    });
+    format!(
+        "{simulated_s:.0} s simulated in {:.1} s of processor time: {speed:.1} times as fast as they \
+         pass{memory}",
+        cost.cpu_s
+    )
+}
+
+fn traffic(summary: &Summary) -> Option<Table> {
+    let mut table = with_header(&[
+        "traffic",
+        "sent",
+        "received",
+        "lost",
+        "out of range",
+        "on air",
+        "queue",
+        "dead link",
+        "in node",
+        "doubled",
+        "sent twice",
+        "longest gap",
+    ]);
+    let mut row = |flow: &FlowSum| {
+        table.add_row(vec![
+            flow.flow.clone(),
+            count(flow.sent),
+            count(flow.received),
+            share(flow.lost.total(), flow.due),
+            count(flow.lost.out_of_range),
+            count(flow.lost.on_air),
+            count(flow.lost.in_queue),
+            count(flow.lost.on_dead_link),
+            count(flow.lost.in_node),
+            count(flow.doubled),
+            count(flow.sent_twice),
+            millis(flow.longest_gap_ms),
+        ]);
+    };
+    summary.flows.iter().for_each(&mut row);
+    if summary.flows.len() > 1 {
+        row(&summary.traffic());
+    }
+    align(&mut table, 1);
+    (!summary.flows.is_empty()).then_some(table)
+}
+
+fn hand_overs(summary: &Summary) -> Option<Table> {
+    let mut table = with_header(&[
+        "hand-overs",
+        "count",
+        "to other RSU",
+        "no upstream p99",
+        "gap p50",
+        "p99",
+        "max",
+        "by routing p50",
+        "p99",
+        "max",
+        "lost",
+        "by routing",
+        "doubled",
+        "sent twice",
+    ]);
+    let mut row = |sum: &HandOverSum| {
+        let (gap, by_routing) = (sum.gap_ms, sum.gap_by_routing_ms);
+        // Without frames nobody knows of gaps.
+        let seen = |ms| if sum.frames > 0 { millis(ms) } else { dash() };
+        table.add_row(vec![
+            sum.cause.clone(),
+            count(sum.count),
+            count(sum.rsu_changed),
+            millis(sum.without_ms.p99),
+            seen(gap.p50),
+            seen(gap.p99),
+            seen(gap.max),
+            seen(by_routing.p50),
+            seen(by_routing.p99),
+            seen(by_routing.max),
+            share(sum.lost.total(), sum.frames),
+            share(sum.lost.by_routing(), sum.frames),
+            count(sum.doubled),
+            count(sum.sent_twice),
+        ]);
+    };
+    summary.hand_overs.iter().for_each(&mut row);
+    if summary.hand_overs.len() > 1 {
+        row(&summary.all_hand_overs);
+    }
+    align(&mut table, 1);
+    (!summary.hand_overs.is_empty()).then_some(table)
+}
+
+fn routes(summary: &Summary) -> Option<Table> {
+    let (routes, candidates) = (summary.routes, &summary.candidates);
+    let mut table = with_header(&["routes", "of", ""]);
+    let mut row = |what: &str, of: String, value: String| {
+        table.add_row(vec![what.to_owned(), of, value]);
+    };
+    let samples = |number: u64| format!("{} samples", count(number));
+    let reachable = samples(routes.reachable);
+    row(
+        "OBUs that can reach an RSU and have a route",
+        reachable.clone(),
+        share(routes.routed, routes.reachable),
+    );
+    row("… every link of which is there", reachable, share(routes.working, routes.reachable));
+    if let Some(median) = candidates.median() {
+        let all = candidates.histogram.iter().sum();
+        row("neighbours to send through, median", samples(all), median.to_string());
+        row(
+            "… three or more, where there are",
+            samples(candidates.could_have_three),
+            share(candidates.have_three, candidates.could_have_three),
+        );
+    }
+    align(&mut table, 1);
+    (routes.reachable > 0).then_some(table)
+}
+
+fn control(summary: &Summary) -> Option<Table> {
+    let mut table = with_header(&["control", "frames", "bytes", "share"]);
+    let all: u64 = summary.kinds.iter().map(|kind| kind.frames).sum();
+    let bytes: u64 = summary.kinds.iter().map(|kind| kind.bytes).sum();
+    for kind in summary.kinds.iter().filter(|kind| kind.frames > 0) {
+        let (frames, bytes) = (count(kind.frames), count(kind.bytes));
+        table.add_row(vec![kind.kind.clone(), frames, bytes, share(kind.frames, all)]);
+    }
+    table.add_row(vec!["all".to_owned(), count(all), count(bytes), share(all, all)]);
+    table.add_row(vec![
+        "per node and second".to_owned(),
+        format!("{:.1}", summary.control_frames_per_node_s),
+        format!("{:.0}", summary.control_bytes_per_node_s),
+        String::new(),
+    ]);
+    let Airtime { mean, worst } = summary.airtime;
+    if worst.busy > 0.0 {
+        for (name, mean, worst) in [
+            ("airtime of control", mean.control, worst.control),
+            ("channel busy", mean.busy, worst.busy),
+        ] {
+            let percent = |share: f64| format!("{:.2} %", 100.0 * share);
+            table.add_row(vec![
+                name.to_owned(),
+                format!("mean {}", percent(mean)),
+                format!("worst {}", percent(worst)),
+                String::new(),
+            ]);
+        }
+    }
+    align(&mut table, 1);
+    (all > 0).then_some(table)
+}
+
+pub(crate) fn with_header(names: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED.with_rounded_corners()).set_header(names);
+    table
+}
+
+/// Numbers to the right, from this column on.
+pub(crate) fn align(table: &mut Table, first: usize) {
+    for column in table.column_iter_mut().skip(first) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+/// With a space between thousands.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+pub(crate) fn plural(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// As percent, with as many digits as say something.
+pub(crate) fn share(part: u64, of: u64) -> String {
+    match percent(part, of) {
+        None => dash(),
+        Some(percent) if part == 0 || part == of => format!("{percent:.0} %"),
+        Some(percent) if (0.1..99.9).contains(&percent) => format!("{percent:.1} %"),
+        Some(percent) => format!("{percent:.3} %"),
+    }
+}
+
+fn millis(ms: f64) -> String {
+    if ms < 10.0 && ms > 0.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
+}
+
+fn three(spread: Spread) -> String {
+    let Spread { p50, p99, max, .. } = spread;
+    format!("{p50:.0} / {p99:.0} / {max:.0}")
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_reading() {
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(count(999), "999");
+        assert_eq!(share(1, 2), "50.0 %");
+        assert_eq!(share(1, 100_000), "0.001 %");
+        assert_eq!(share(0, 5), "0 %");
+        assert_eq!(share(0, 0), "–");
+        assert_eq!(
+            (millis(0.0), millis(4.26), millis(171.4)),
+            ("0 ms".into(), "4.3 ms".into(), "171 ms".into())
+        );
+    }
+}

@@ -1,0 +1,419 @@
+//! What TOML cannot say about a scenario: ranges, names, and what goes with what.
+
+use std::collections::BTreeMap;
+
+use node_lib::messages::data::{OVERHEAD, TAP_MTU_MIN};
+
+use super::radio::{Number, RATES_MBPS};
+use super::{AtEnd, Client, Fault, Flow, Model, Obu, Scenario, Span, What};
+
+/// Every problem: the field and what is wrong with it.
+pub(super) fn problems(scenario: &Scenario) -> Vec<(String, String)> {
+    let mut check = Check { scenario, problems: Vec::new(), names: BTreeMap::new() };
+    check.times();
+    check.names();
+    check.radio();
+    check.settings();
+    check.nodes();
+    check.links();
+    check.clients();
+    check.flows();
+    check.faults();
+    check.problems
+}
+
+/// Names that mean something by themselves.
+const RESERVED: [&str; 4] = ["obus", "rsus", "everyone", "nobody"];
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Lan,
+    Rsu,
+    Obu,
+    Vehicles,
+    Client,
+    Flow,
+}
+
+impl Kind {
+    const fn is_node(self) -> bool {
+        matches!(self, Self::Rsu | Self::Obu | Self::Vehicles)
+    }
+}
+
+struct Check<'a> {
+    scenario: &'a Scenario,
+    problems: Vec<(String, String)>,
+    names: BTreeMap<&'a str, Kind>,
+}
+
+impl<'a> Check<'a> {
+    fn wrong(&mut self, field: impl Into<String>, what: impl Into<String>) {
+        self.problems.push((field.into(), what.into()));
+    }
+
+    fn ensure(&mut self, holds: bool, field: impl Into<String>, what: impl FnOnce() -> String) {
+        if !holds {
+            self.wrong(field, what());
+        }
+    }
+
+    fn number(&mut self, field: impl Into<String>, value: Option<f64>, least: f64, most: f64) {
+        if let Some(value) = value {
+            self.ensure((least..=most).contains(&value), field, || {
+                format!("{value}; expected a number from {least} to {most}")
+            });
+        }
+    }
+
+    fn count(&mut self, field: impl Into<String>, value: Option<u64>, least: u64, most: u64) {
+        if let Some(value) = value {
+            self.ensure((least..=most).contains(&value), field, || {
+                format!("{value}; expected a whole number from {least} to {most}")
+            });
+        }
+    }
+
+    fn times(&mut self) {
+        let Scenario { duration, warm_up, sample_every, seeds, .. } = *self.scenario;
+        let (second, day) = (Span::from_millis(1), Span::from_millis(24 * 3600 * 1000));
+        self.ensure((second..=day).contains(&duration), "duration", || {
+            format!("{duration}; expected a time from 1ms to 24 hours")
+        });
+        self.ensure(warm_up < duration, "warm_up", || {
+            format!("{warm_up}; expected less than the duration, {duration}")
+        });
+        self.ensure(sample_every >= Span::from_millis(1), "sample_every", || {
+            format!("{sample_every}; expected 1ms or more")
+        });
+        self.count("seeds", Some(seeds.into()), 1, 1_000_000);
+    }
+
+    fn names(&mut self) {
+        let scenario = self.scenario;
+        let lists: [(&str, Kind, Vec<&'a str>); 5] = [
+            ("lan", Kind::Lan, scenario.lan.iter().map(|lan| lan.id.as_str()).collect()),
+            ("rsu", Kind::Rsu, scenario.rsu.iter().map(|rsu| rsu.id.as_str()).collect()),
+            ("obu", Kind::Obu, scenario.obu.iter().map(|obu| obu.id.as_str()).collect()),
+            ("client", Kind::Client, scenario.client.iter().map(|c| c.id.as_str()).collect()),
+            ("flow", Kind::Flow, Vec::new()),
+        ];
+        for (list, kind, names) in lists {
+            for (index, name) in names.into_iter().enumerate() {
+                self.name(format!("{list}.{index}.id"), name, kind);
+            }
+        }
+        if let Some(mobility) = &scenario.mobility {
+            self.name("mobility.id".to_owned(), &mobility.id, Kind::Vehicles);
+        }
+    }
+
+    fn name(&mut self, field: String, name: &'a str, kind: Kind) {
+        // Flows are named in results only.
+        let others = if kind == Kind::Flow { "-_. " } else { "-_." };
+        let is_plain = |letter: char| letter.is_alphanumeric() || others.contains(letter);
+        if name.is_empty() || !name.chars().all(is_plain) {
+            self.wrong(field, format!("\"{name}\"; expected letters, digits, '-', '_' and '.'"));
+        } else if RESERVED.contains(&name) {
+            let reserved = RESERVED.join(", ");
+            self.wrong(field, format!("\"{name}\"; expected another name than {reserved}"));
+        } else if self.names.insert(name, kind).is_some() {
+            self.wrong(field, format!("\"{name}\"; expected a name nothing else has"));
+        }
+    }
+
+    fn radio(&mut self) {
+        let radio = &self.scenario.radio;
+        for Number { name, value, models, least, most } in radio.numbers() {
+            let field = format!("radio.{name}");
+            if value.is_some() && !models.contains(&radio.model) {
+                let of: Vec<&str> = models.iter().map(|model| model.as_str()).collect();
+                let (of, is) = (of.join(", "), radio.model.as_str());
+                self.wrong(
+                    field,
+                    format!("a field of model {of}; expected none, the model is {is}"),
+                );
+            } else {
+                self.number(field, value, least, most);
+            }
+        }
+        for (name, is_so, beside) in radio.companions() {
+            self.ensure(is_so, format!("radio.{name}"), || {
+                format!("means something beside {beside} only; expected both or neither")
+            });
+        }
+        if let Some(rate) = radio.rate_mbps {
+            self.ensure(RATES_MBPS.contains(&rate), "radio.rate_mbps", || {
+                let rates: Vec<String> = RATES_MBPS.iter().map(ToString::to_string).collect();
+                format!("{rate}; expected one of {}", rates.join(", "))
+            });
+        }
+    }
+
+    fn settings(&mut self) {
+        let settings = &self.scenario.settings;
+        let (obu, rsu) = (&settings.obu, &settings.rsu);
+        let least = RADIO_MTU_MIN as u64;
+        for (role, mtu, ethertype, history) in [
+            ("obu", obu.radio_mtu, obu.ethertype, obu.hello_history),
+            ("rsu", rsu.radio_mtu, rsu.ethertype, rsu.hello_history),
+        ] {
+            let field = |name: &str| format!("settings.{role}.{name}");
+            self.count(field("radio_mtu"), mtu.map(u64::from), least, 1500);
+            self.count(field("ethertype"), ethertype.map(u64::from), 0x0600, 0xffff);
+            self.count(field("hello_history"), history.map(u64::from), 1, 64);
+        }
+        let candidates = obu.cached_candidates.map(u64::from);
+        self.count("settings.obu.cached_candidates", candidates, 0, 16);
+        if let Some(period) = rsu.hello_periodicity {
+            let range = Span::from_millis(10)..=Span::from_millis(10_000);
+            self.ensure(range.contains(&period), "settings.rsu.hello_periodicity", || {
+                format!("{period}; expected a time from 10ms to 10s")
+            });
+        }
+    }
+
+    fn nodes(&mut self) {
+        let scenario = self.scenario;
+        let needs_places = scenario.radio.model != Model::Links;
+        let nobody = scenario.rsu.is_empty() && scenario.obu.is_empty();
+        self.ensure(!nobody || scenario.mobility.is_some(), "", || {
+            "no node; expected [[rsu]], [[obu]] or [mobility]".to_owned()
+        });
+        for (index, rsu) in scenario.rsu.iter().enumerate() {
+            let field = |name: &str| format!("rsu.{index}.{name}");
+            match rsu.position_m {
+                Some(place) => self.place(field("position_m"), place),
+                None => self.ensure(!needs_places, field("position_m"), || {
+                    format!("missing; model {} needs to know", scenario.radio.model.as_str())
+                }),
+            }
+            if let Some(lan) = &rsu.lan {
+                self.refers(field("lan"), lan, "the id of a [[lan]]", |kind| kind == Kind::Lan);
+            }
+        }
+        for (index, obu) in scenario.obu.iter().enumerate() {
+            self.obu(index, obu, needs_places);
+        }
+        if let Some(mobility) = &scenario.mobility {
+            self.ensure(needs_places, "mobility", || {
+                "vehicles that move; expected a radio model other than links".to_owned()
+            });
+            self.place("mobility.offset_m".to_owned(), mobility.offset_m);
+            self.count("mobility.count", mobility.count.map(u64::from), 1, 1_000_000);
+            if let Some(to) = mobility.to {
+                self.ensure(to > mobility.from, "mobility.to", || {
+                    format!("{to}; expected a time after from, {}", mobility.from)
+                });
+            }
+        }
+    }
+
+    fn place(&mut self, field: String, [x, y]: [f64; 2]) {
+        let is_near = |metres: f64| metres.abs() <= PLACE_MAX_M;
+        self.ensure(is_near(x) && is_near(y), field, || {
+            format!("[{x}, {y}]; expected metres from -{PLACE_MAX_M} to {PLACE_MAX_M}")
+        });
+    }
+
+    fn obu(&mut self, index: usize, obu: &Obu, needs_places: bool) {
+        let field = |name: &str| format!("obu.{index}.{name}");
+        self.count(field("count"), Some(obu.count.into()), 1, 100_000);
+        match (obu.position_m, &obu.path_m) {
+            (Some(_), Some(_)) => {
+                self.wrong(field("path_m"), "beside position_m; expected one of the two");
+            }
+            (Some(place), None) => self.place(field("position_m"), place),
+            (None, Some(path)) => {
+                for (corner, &place) in path.iter().enumerate() {
+                    self.place(format!("obu.{index}.path_m.{corner}"), place);
+                }
+                self.ensure(path.len() >= 2, field("path_m"), || {
+                    format!("{} corners; expected two or more", path.len())
+                });
+                self.ensure(needs_places, field("path_m"), || {
+                    "a vehicle that moves; expected a radio model other than links".to_owned()
+                });
+                self.ensure(obu.speed_kmh.is_some(), field("speed_kmh"), || {
+                    "missing; a vehicle with path_m needs it".to_owned()
+                });
+            }
+            (None, None) => self.ensure(!needs_places, field("position_m"), || {
+                let model = self.scenario.radio.model.as_str();
+                format!("missing; model {model} needs position_m or path_m")
+            }),
+        }
+        self.number(field("speed_kmh"), obu.speed_kmh, 0.1, 1000.0);
+        self.number(field("gap_m"), obu.gap_m, 0.1, 10_000.0);
+        let moves = obu.path_m.is_some();
+        for (name, is_there) in [
+            ("speed_kmh", obu.speed_kmh.is_some()),
+            ("depart", obu.depart != Span::default()),
+            ("at_end", obu.at_end.is_some_and(|end| end != AtEnd::Stay)),
+        ] {
+            self.ensure(moves || !is_there, field(name), || {
+                "a vehicle that stands; expected path_m beside it".to_owned()
+            });
+        }
+        let has_place = moves || obu.position_m.is_some();
+        let is_row = obu.count > 1 && has_place;
+        self.ensure(!is_row || obu.gap_m.is_some(), field("gap_m"), || {
+            "missing; a row of vehicles needs it".to_owned()
+        });
+        self.ensure(is_row || obu.gap_m.is_none(), field("gap_m"), || {
+            "one vehicle; expected count and a place beside it".to_owned()
+        });
+    }
+
+    /// The name must stand for something of this kind.
+    fn refers(&mut self, field: String, name: &str, expected: &str, fits: impl Fn(Kind) -> bool) {
+        if self.names.get(name).is_some_and(|&kind| fits(kind)) {
+            return;
+        }
+        let known: Vec<&str> =
+            self.names.iter().filter(|(_, kind)| fits(**kind)).map(|(name, _)| *name).collect();
+        let known = if known.is_empty() { "there is none".to_owned() } else { known.join(", ") };
+        self.wrong(field, format!("\"{name}\"; expected {expected}: {known}"));
+    }
+
+    /// The name must stand for one node or several.
+    fn refers_to_nodes(&mut self, field: String, name: &str) {
+        let group = name.split_once('/').map_or(name, |(group, _)| group);
+        if ["obus", "rsus"].contains(&name) {
+            return;
+        }
+        if let Some((_, member)) = name.split_once('/')
+            && let Some(obu) = self.scenario.obu.iter().find(|obu| obu.id == group)
+        {
+            let number = member.parse().unwrap_or(0);
+            if obu.count < 2 || !(1..=obu.count).contains(&number) {
+                let expected = match obu.count {
+                    1 => group.to_owned(),
+                    count => format!("{group}/1 to {group}/{count}"),
+                };
+                return self.wrong(field, format!("\"{name}\"; expected {expected}"));
+            }
+        }
+        self.refers(field, group, "obus, rsus or the id of a node", Kind::is_node);
+    }
+
+    fn quality(&mut self, path: &str, loss: Option<f64>, duplicate: Option<f64>) {
+        self.number(format!("{path}.loss"), loss, 0.0, 1.0);
+        self.number(format!("{path}.duplicate"), duplicate, 0.0, 1.0);
+    }
+
+    fn links(&mut self) {
+        let scenario = self.scenario;
+        for (index, link) in scenario.link.iter().enumerate() {
+            let path = format!("link.{index}");
+            self.ensure(scenario.radio.model == Model::Links, path.as_str(), || {
+                let model = scenario.radio.model.as_str();
+                format!("a link; expected none, model {model} makes them from positions")
+            });
+            self.refers_to_nodes(format!("{path}.from"), &link.from);
+            self.refers_to_nodes(format!("{path}.to"), &link.to);
+            self.quality(&path, link.loss, link.duplicate);
+        }
+    }
+
+    fn clients(&mut self) {
+        for (index, client) in self.scenario.client.iter().enumerate() {
+            let Client { behind, lan, share, count, .. } = client;
+            let field = |name: &str| format!("client.{index}.{name}");
+            match (behind, lan) {
+                (Some(behind), None) => self.refers_to_nodes(field("behind"), behind),
+                (None, Some(lan)) => {
+                    self.refers(field("lan"), lan, "the id of a [[lan]]", |k| k == Kind::Lan);
+                    self.ensure(share.is_none(), field("share"), || {
+                        "a client on a LAN; expected behind beside it".to_owned()
+                    });
+                }
+                (Some(_), Some(_)) => {
+                    self.wrong(field("lan"), "beside behind; expected one of the two");
+                }
+                (None, None) => self.wrong(field("behind"), "missing; expected behind or lan"),
+            }
+            self.number(field("share"), *share, 0.0, 1.0);
+            self.count(field("count"), Some((*count).into()), 1, 1000);
+        }
+    }
+
+    fn flows(&mut self) {
+        let scenario = self.scenario;
+        for (index, flow) in scenario.flow.iter().enumerate() {
+            let Flow { from, to, frames_per_s, size_bytes, start, stop, id } = flow;
+            let field = |name: &str| format!("flow.{index}.{name}");
+            if let Some(id) = id {
+                self.name(field("id"), id, Kind::Flow);
+            }
+            let is_client = |kind| kind == Kind::Client;
+            self.refers(field("from"), from, "the id of a [[client]]", is_client);
+            let silent = scenario.client.iter().any(|client| client.id == *from && !client.speaks);
+            self.ensure(!silent, field("from"), || {
+                format!("\"{from}\"; expected a client with speaks = true")
+            });
+            if !["everyone", "nobody"].contains(&to.as_str()) {
+                let expected = "everyone, nobody or the id of a [[client]]";
+                self.refers(field("to"), to, expected, is_client);
+            }
+            self.number(field("frames_per_s"), Some(*frames_per_s), 0.001, 1e6);
+            self.count(field("size_bytes"), Some((*size_bytes).into()), 60, 1514);
+            if let (Some(begins), Some(ends)) = (start, stop) {
+                self.ensure(begins < ends, field("start"), || {
+                    format!("{begins}; expected a time before the flow ends, {ends}")
+                });
+            }
+        }
+    }
+
+    fn faults(&mut self) {
+        let scenario = self.scenario;
+        for (index, fault) in scenario.fault.iter().enumerate() {
+            let Fault { at: _, what, node, peer, after, loss, delay, jitter, duplicate } = fault;
+            let path = format!("fault.{index}");
+            let field = |name: &str| format!("{path}.{name}");
+            self.refers_to_nodes(field("node"), node);
+            let is_of_link = matches!(
+                what,
+                What::CutOneWay | What::HealOneWay | What::Cut | What::Heal | What::Relink
+            );
+            match peer {
+                Some(peer) if is_of_link => self.refers_to_nodes(field("peer"), peer),
+                Some(_) => self.wrong(field("peer"), "happens to one node; expected no peer"),
+                None => self.ensure(!is_of_link, field("peer"), || {
+                    "missing; expected the node at the other end".to_owned()
+                }),
+            }
+            let is_restart = *what == What::Restart;
+            self.ensure(!is_restart || after.is_some(), field("after"), || {
+                "missing; expected how long the node is off".to_owned()
+            });
+            self.ensure(is_restart || after.is_none(), field("after"), || {
+                "nothing to wait for; expected it with what = \"restart\" only".to_owned()
+            });
+            let is_relink = *what == What::Relink;
+            for (name, is_there) in [
+                ("loss", loss.is_some()),
+                ("delay", delay.is_some()),
+                ("jitter", jitter.is_some()),
+                ("duplicate", duplicate.is_some()),
+            ] {
+                self.ensure(is_relink || !is_there, field(name), || {
+                    "no new link; expected it with what = \"relink\" only".to_owned()
+                });
+            }
+            self.ensure(!is_relink || scenario.radio.model == Model::Links, field("what"), || {
+                let model = scenario.radio.model.as_str();
+                format!("relink; expected it with model links only, the model is {model}")
+            });
+            self.quality(&path, *loss, *duplicate);
+        }
+    }
+}
+
+/// Radio MTU below which a node cannot carry the smallest TAP MTU.
+const RADIO_MTU_MIN: usize = TAP_MTU_MIN + OVERHEAD;
+
+/// No map is larger.
+const PLACE_MAX_M: f64 = 1e6;

@@ -1,0 +1,383 @@
+//! What is to be simulated: [`Scenario`], read from a TOML file.
+//!
+//! The fields, their units and defaults are described in `docs/simulator.md`. A field nobody knows, a
+//! value out of its range and a name nobody has are errors that say where and what was expected.
+
+mod check;
+mod error;
+mod locate;
+mod overrides;
+pub mod quantity;
+mod radio;
+mod read;
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+pub use error::{Problem, ScenarioError};
+pub use overrides::{Override, ParseOverrideError, parse_variants};
+pub use quantity::Span;
+pub use radio::{Access, Fading, Model, Radio};
+pub use read::Source;
+
+/// A scenario, checked.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it shows, in a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Simulated time.
+    pub duration: Span,
+    /// What happens before this is not measured: everybody starts at once.
+    #[serde(default = "default::warm_up")]
+    pub warm_up: Span,
+    /// First seed.
+    #[serde(default = "default::one_u64")]
+    pub seed: u64,
+    /// Runs, each with the next seed.
+    #[serde(default = "default::one_u32")]
+    pub seeds: u32,
+    /// How often routes are compared with what the links allow.
+    #[serde(default = "default::sample_every")]
+    pub sample_every: Span,
+    /// A node that has become reachable may be without a route for so long.
+    #[serde(default = "default::grace")]
+    pub grace: Span,
+    /// Nodes a copy of a packet may come to again while routes change below it.
+    pub revisits: Option<u32>,
+    /// What the air does to frames.
+    #[serde(default)]
+    pub radio: Radio,
+    /// Settings of the nodes.
+    #[serde(default)]
+    pub settings: Settings,
+    /// Road-side LANs.
+    #[serde(default)]
+    pub lan: Vec<Lan>,
+    /// Road-side units.
+    #[serde(default)]
+    pub rsu: Vec<Rsu>,
+    /// Vehicles, one by one.
+    #[serde(default)]
+    pub obu: Vec<Obu>,
+    /// Vehicles from a file.
+    pub mobility: Option<Mobility>,
+    /// Links, where no radio model makes them.
+    #[serde(default)]
+    pub link: Vec<Link>,
+    /// Addresses behind nodes and on LANs.
+    #[serde(default)]
+    pub client: Vec<Client>,
+    /// Traffic between them.
+    #[serde(default)]
+    pub flow: Vec<Flow>,
+    /// What goes wrong, and when.
+    #[serde(default)]
+    pub fault: Vec<Fault>,
+}
+
+impl Scenario {
+    /// [`Scenario::revisits`] or its default: none where frames are under way for a millisecond, and
+    /// two where they wait in queues while routes change.
+    pub fn revisits(&self) -> u32 {
+        let waits = self.radio.model != Model::Links && self.radio.access == Access::Csma;
+        self.revisits.unwrap_or(if waits { 2 } else { 0 })
+    }
+}
+
+/// Settings of the nodes, as their command lines have them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Of every OBU.
+    pub obu: ObuSettings,
+    /// Of every RSU.
+    pub rsu: RsuSettings,
+}
+
+/// Settings of every OBU. What is not named has the default of `obu`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObuSettings {
+    /// Largest Ethernet payload the radio carries, in bytes.
+    pub radio_mtu: Option<u16>,
+    /// EtherType of our frames.
+    pub ethertype: Option<u16>,
+    /// Heartbeats over which a link is judged.
+    pub hello_history: Option<u16>,
+    /// Usable candidates kept ready beside the upstream.
+    pub cached_candidates: Option<u16>,
+    /// Rules switched off for comparison.
+    pub policy: Policy,
+}
+
+/// Rules of an OBU (`obu_lib::Policy`). What is not named is as the daemon has it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// How candidates are ranked.
+    pub ranking: Option<Ranking>,
+    /// A fading upstream is left before it is lost.
+    pub prediction: Option<bool>,
+    /// In a crowd a relay stays silent when enough neighbours speak.
+    pub suppression: Option<bool>,
+    /// While an upstream is in doubt, frames go both ways.
+    pub duplication: Option<bool>,
+    /// The next RSU is told of us before we go there.
+    pub standby: Option<bool>,
+    /// Only neighbours that cannot lead back to us are used.
+    pub feasibility: Option<bool>,
+    /// After a restart the OBU listens before it routes.
+    pub quiet_period: Option<bool>,
+}
+
+/// How candidates are ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ranking {
+    /// By measured cost.
+    Cost,
+    /// By hops alone.
+    Hops,
+}
+
+/// Settings of every RSU. What is not named has the default of `rsu`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RsuSettings {
+    /// Largest Ethernet payload the radio carries, in bytes.
+    pub radio_mtu: Option<u16>,
+    /// EtherType of our frames.
+    pub ethertype: Option<u16>,
+    /// Time between heartbeats.
+    pub hello_periodicity: Option<Span>,
+    /// Heartbeats over which a link is judged.
+    pub hello_history: Option<u16>,
+}
+
+/// A road-side LAN behind one switch.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lan {
+    /// Its name.
+    pub id: String,
+}
+
+/// A road-side unit.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rsu {
+    /// Its name.
+    pub id: String,
+    /// Where it stands.
+    pub position_m: Option<[f64; 2]>,
+    /// The LAN its TAP is plugged into.
+    pub lan: Option<String>,
+}
+
+/// A vehicle, or a row of them.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Obu {
+    /// Its name; with `count`, the name of the row.
+    pub id: String,
+    /// Where it stands.
+    pub position_m: Option<[f64; 2]>,
+    /// The corners of the way it drives.
+    pub path_m: Option<Vec<[f64; 2]>>,
+    /// How fast.
+    pub speed_kmh: Option<f64>,
+    /// When it leaves.
+    #[serde(default)]
+    pub depart: Span,
+    /// What it does at the end of its way.
+    pub at_end: Option<AtEnd>,
+    /// Vehicles in the row.
+    #[serde(default = "default::one_u32")]
+    pub count: u32,
+    /// Metres from one to the next, along the way; the first is in front.
+    pub gap_m: Option<f64>,
+}
+
+/// What a vehicle does at the end of its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AtEnd {
+    /// Stays there.
+    Stay,
+    /// Drives back.
+    Return,
+    /// Is gone.
+    Leave,
+}
+
+/// Vehicles from a file of movements.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mobility {
+    /// The file, relative to that of the scenario.
+    pub file: PathBuf,
+    /// Name of all of them together.
+    #[serde(default = "default::vehicles")]
+    pub id: String,
+    /// At most so many, the first the file names.
+    pub count: Option<u32>,
+    /// Time in the file that is the beginning here.
+    #[serde(default)]
+    pub from: Span,
+    /// Time in the file after which nothing is read.
+    pub to: Option<Span>,
+    /// Added to every position.
+    #[serde(default)]
+    pub offset_m: [f64; 2],
+}
+
+/// A link between two nodes. What is not named is as in `node_lib::sim::Link::CLEAN`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// One node.
+    pub from: String,
+    /// The other.
+    pub to: String,
+    /// Only what `from` sends reaches the other.
+    #[serde(default)]
+    pub one_way: bool,
+    /// Share of frames lost.
+    pub loss: Option<f64>,
+    /// Time under way, at least.
+    pub delay: Option<Span>,
+    /// Added to it, evenly from nothing to this.
+    pub jitter: Option<Span>,
+    /// Share of frames that arrive twice.
+    pub duplicate: Option<f64>,
+}
+
+/// Hosts behind nodes or on a LAN.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Name of all of them together.
+    pub id: String,
+    /// The nodes behind whose TAP they are.
+    pub behind: Option<String>,
+    /// Only this share of those nodes.
+    pub share: Option<f64>,
+    /// The LAN they are on.
+    pub lan: Option<String>,
+    /// How many behind each node or on the LAN.
+    #[serde(default = "default::one_u32")]
+    pub count: u32,
+    /// A client that does not speak sends one broadcast when it comes up, as every host does, and
+    /// then nothing.
+    #[serde(default = "default::yes")]
+    pub speaks: bool,
+}
+
+/// Numbered frames at even times.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Its name in the results.
+    pub id: Option<String>,
+    /// Clients that send.
+    pub from: String,
+    /// Clients that receive, `everyone` or `nobody`.
+    pub to: String,
+    /// Frames a second from each sender to each of its receivers.
+    pub frames_per_s: f64,
+    /// Ethernet header included.
+    #[serde(default = "default::size_bytes")]
+    pub size_bytes: u16,
+    /// When it begins.
+    pub start: Option<Span>,
+    /// When it ends.
+    pub stop: Option<Span>,
+}
+
+/// Something that happens to a node or a link.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// When.
+    pub at: Span,
+    /// What.
+    pub what: What,
+    /// To which node.
+    pub node: String,
+    /// The other end, for what happens to a link.
+    pub peer: Option<String>,
+    /// How long the node is off, for a restart.
+    pub after: Option<Span>,
+    /// Share of frames lost, for a relink.
+    pub loss: Option<f64>,
+    /// Time under way, at least.
+    pub delay: Option<Span>,
+    /// Added to it, evenly from nothing to this.
+    pub jitter: Option<Span>,
+    /// Share of frames that arrive twice.
+    pub duplicate: Option<f64>,
+}
+
+/// Names of what can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// Nothing passes from the node to the peer any more.
+    CutOneWay,
+    /// It passes again.
+    HealOneWay,
+    /// Nothing passes between the two any more.
+    Cut,
+    /// It passes again.
+    Heal,
+    /// Out of everyone's range, without being told.
+    Isolate,
+    /// Back in range.
+    Rejoin,
+    /// The radio interface goes down.
+    RadioDown,
+    /// It comes up.
+    RadioUp,
+    /// Silent and gone.
+    Crash,
+    /// Starts.
+    Start,
+    /// Crashes and starts again.
+    Restart,
+    /// Says goodbye and is gone.
+    Shutdown,
+    /// The link between the two becomes another one.
+    Relink,
+}
+
+mod default {
+    use super::Span;
+
+    pub(super) const fn one_u32() -> u32 {
+        1
+    }
+    pub(super) const fn one_u64() -> u64 {
+        1
+    }
+    pub(super) const fn yes() -> bool {
+        true
+    }
+    pub(super) const fn warm_up() -> Span {
+        Span::from_millis(1000)
+    }
+    pub(super) const fn sample_every() -> Span {
+        Span::from_millis(100)
+    }
+    pub(super) const fn grace() -> Span {
+        Span::from_millis(500)
+    }
+    pub(super) const fn size_bytes() -> u16 {
+        200
+    }
+    pub(super) fn vehicles() -> String {
+        "vehicles".to_owned()
+    }
+}

@@ -1,0 +1,336 @@
+//! From a [`Cast`] and a seed to a world that runs: [`Stage`].
+
+use std::rc::Rc;
+
+use node_lib::Timestamp;
+use node_lib::sim;
+use node_lib::sim::radio::fading::Shape;
+use node_lib::sim::radio::{Access, Csma, DataRate, Fading, PathLoss, Radio, Shadowing};
+use node_lib::sim::{
+    ClientIndex, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role, Target, World,
+};
+use obu_lib::Obu;
+use rsu_lib::Rsu;
+use std::time::Duration;
+
+use crate::cast::{self, Cast, Home, NOBODY, Place, To, radio_mac};
+use crate::flooding::Flooder;
+use crate::scenario::{self, Model, ObuSettings, Ranking, RsuSettings, Scenario, What};
+use crate::watch::{Shared, Watched};
+
+/// Whose nodes take part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Suite {
+    /// The nodes the daemons run.
+    #[default]
+    Daemons,
+    /// Plain flooding, for comparison: see [`crate::flooding`].
+    Flooding,
+    /// Nodes that say nothing, for looking at who could hear whom.
+    Silence,
+}
+
+/// A world with everybody in it, at the beginning.
+pub(crate) struct Stage {
+    pub(crate) world: World,
+    pub(crate) journal: Shared,
+    /// In the order of [`Cast::flows`].
+    pub(crate) flows: Vec<FlowIndex>,
+}
+
+impl Stage {
+    pub(crate) fn new(scenario: &Scenario, cast: &Cast, seed: u64, suite: Suite) -> Self {
+        let mut world = World::new(seed);
+        let journal = Shared::default();
+        if let Some(radio) = radio(&scenario.radio) {
+            world.set_radio(radio);
+        }
+        world.tolerate_revisits(scenario.revisits() as usize);
+        let lans: Vec<_> = cast.lans.iter().map(|_| world.add_lan()).collect();
+        for (index, member) in cast.nodes.iter().enumerate() {
+            let factory = factory(scenario, NodeIndex(index), member.role, suite, &journal);
+            let mac = radio_mac(index);
+            let node = match &member.place {
+                Place::Nowhere => world.add_node(member.role, mac, factory),
+                Place::Stands(position) => {
+                    let node = world.add_node(member.role, mac, factory);
+                    world.place(node, *position);
+                    node
+                }
+                Place::Way(track) => {
+                    let node = world.add_stopped(member.role, mac, factory);
+                    world.follow(node, track.clone());
+                    node
+                }
+            };
+            if let Some(&lan) = member.lan.and_then(|lan| lans.get(lan)) {
+                world.plug(node, lan);
+            }
+        }
+        for link in &cast.links {
+            let quality =
+                quality(link.link.loss, link.link.delay, link.link.jitter, link.link.duplicate);
+            for (&from, &to) in each_pair(&link.from, &link.to) {
+                world.link_one_way(from, to, quality);
+                if !link.link.one_way {
+                    world.link_one_way(to, from, quality);
+                }
+            }
+        }
+        for client in &cast.clients {
+            let place = match client.home {
+                Home::Behind(node) => sim::Place::Tap(node),
+                Home::Lan(lan) => match lans.get(lan) {
+                    Some(&lan) => sim::Place::Lan(lan),
+                    None => continue,
+                },
+            };
+            world.add_client(client.mac, place);
+        }
+        let flows = cast.flows.iter().map(|flow| world.add_flow(plan(flow))).collect();
+        for (index, client) in cast.clients.iter().enumerate() {
+            let appears = match client.home {
+                Home::Behind(node) => cast.nodes.get(node.0).map(cast::Member::appears),
+                Home::Lan(_) => None,
+            };
+            // One after the other, as hosts come up.
+            let wait = Duration::from_micros(10_000 + 997 * (index as u64 % 64));
+            let at = appears.unwrap_or_default() + wait;
+            world.add_flow(Flow::once(ClientIndex(index), Target::Everyone, at));
+        }
+        for fault in &cast.faults {
+            for change in changes(fault) {
+                world.at(fault.fault.at.after_start(), change);
+            }
+        }
+        Self { world, journal, flows }
+    }
+}
+
+fn plan(flow: &cast::Flow) -> Flow {
+    let cast::Flow { from, to, start, every, count, size, .. } = *flow;
+    let to = match to {
+        To::Client(client) => Target::Client(ClientIndex(client)),
+        To::Everyone => Target::Everyone,
+        To::Nobody => Target::Nobody(NOBODY),
+    };
+    Flow { from: ClientIndex(from), to, start, every, count, size }
+}
+
+fn factory(
+    scenario: &Scenario,
+    index: NodeIndex,
+    role: Role,
+    suite: Suite,
+    journal: &Shared,
+) -> Factory {
+    let journal = Rc::clone(journal);
+    let (obu, rsu) = (scenario.settings.obu.clone(), scenario.settings.rsu.clone());
+    Box::new(move |boot, now, seed| {
+        let journal = Rc::clone(&journal);
+        match (suite, role) {
+            (Suite::Daemons, Role::Obu) => {
+                let config = obu_lib::Config { boot, seed, ..obu_config(index, &obu) };
+                Box::new(Watched::new(index, Obu::new(config, now), journal))
+            }
+            (Suite::Daemons, Role::Rsu) => {
+                let config = rsu_lib::Config { boot, seed, ..rsu_config(index, &rsu) };
+                Box::new(Watched::new(index, Rsu::new(config, now), journal))
+            }
+            (Suite::Silence, _) => {
+                Box::new(Flooder::new(radio_mac(index.0), boot, seed, None, now))
+            }
+            (Suite::Flooding, _) => {
+                let config = rsu_lib::Config { boot, seed, ..rsu_config(index, &rsu) };
+                let period = (role == Role::Rsu).then_some(config.hello_periodicity);
+                Box::new(Flooder::new(config.radio_mac, boot, seed, period, now))
+            }
+        }
+    })
+}
+
+/// What the OBU with this index runs with; boot count and seed are given at its start.
+fn obu_config(index: NodeIndex, settings: &ObuSettings) -> obu_lib::Config {
+    let mut config = obu_lib::Config::new(radio_mac(index.0));
+    set(&mut config.radio_mtu, settings.radio_mtu.map(usize::from));
+    set(&mut config.ethertype, settings.ethertype);
+    set(&mut config.hello_history, settings.hello_history.map(usize::from));
+    set(&mut config.cached_candidates, settings.cached_candidates.map(usize::from));
+    let (policy, chosen) = (&mut config.policy, &settings.policy);
+    set(
+        &mut policy.ranking,
+        chosen.ranking.map(|ranking| match ranking {
+            Ranking::Cost => obu_lib::Ranking::Cost,
+            Ranking::Hops => obu_lib::Ranking::Hops,
+        }),
+    );
+    set(&mut policy.prediction, chosen.prediction);
+    set(&mut policy.suppression, chosen.suppression);
+    set(&mut policy.duplication, chosen.duplication);
+    set(&mut policy.standby, chosen.standby);
+    set(&mut policy.feasibility, chosen.feasibility);
+    set(&mut policy.quiet_period, chosen.quiet_period);
+    config
+}
+
+fn rsu_config(index: NodeIndex, settings: &RsuSettings) -> rsu_lib::Config {
+    let mut config = rsu_lib::Config::new(radio_mac(index.0));
+    set(&mut config.radio_mtu, settings.radio_mtu.map(usize::from));
+    set(&mut config.ethertype, settings.ethertype);
+    set(&mut config.hello_history, settings.hello_history.map(usize::from));
+    set(&mut config.hello_periodicity, settings.hello_periodicity.map(|span| span.0));
+    config
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+/// The channel; `None` where only links count.
+pub(crate) fn radio(chosen: &scenario::Radio) -> Option<Radio> {
+    let path_loss = match chosen.model {
+        Model::Links => return None,
+        Model::Disk => PathLoss::Disk {
+            range_m: chosen.range_m.unwrap_or(RANGE_M),
+            loss: chosen.loss.unwrap_or(0.0),
+        },
+        Model::LogDistance => PathLoss::LogDistance { exponent: chosen.exponent.unwrap_or(2.0) },
+        Model::DualSlope => match PathLoss::DUAL_SLOPE {
+            PathLoss::DualSlope { mut break_m, mut near_exponent, mut far_exponent } => {
+                set(&mut break_m, chosen.break_m);
+                set(&mut near_exponent, chosen.near_exponent);
+                set(&mut far_exponent, chosen.far_exponent);
+                PathLoss::DualSlope { break_m, near_exponent, far_exponent }
+            }
+            other => other,
+        },
+    };
+    let mut radio = Radio::with_path_loss(path_loss);
+    if chosen.shadowing {
+        let mut shadowing = Shadowing::SUBURB;
+        set(&mut shadowing.near_db, chosen.shadowing_near_db);
+        set(&mut shadowing.far_db, chosen.shadowing_far_db);
+        set(&mut shadowing.correlation_m, chosen.shadowing_correlation_m);
+        set(&mut shadowing.asymmetric_db, chosen.shadowing_asymmetric_db);
+        radio.shadowing = Some(shadowing);
+    }
+    radio.fading = match chosen.fading {
+        scenario::Fading::None => Fading::Still,
+        scenario::Fading::Suburb => Fading::Nakagami(Shape::suburb()),
+        scenario::Fading::Simple => Fading::Nakagami(Shape::simple()),
+        scenario::Fading::Nakagami => {
+            Fading::Nakagami(Shape::constant(chosen.nakagami_m.unwrap_or(1.0)))
+        }
+    };
+    let budget = &mut radio.budget;
+    set(&mut budget.tx_dbm, chosen.tx_dbm);
+    set(&mut budget.gain_dbi, chosen.gain_dbi);
+    set(&mut budget.noise_dbm, chosen.noise_dbm);
+    set(&mut budget.sensitivity_dbm, chosen.sensitivity_dbm);
+    set(&mut budget.sinr_db, chosen.sinr_db);
+    set(&mut budget.carrier_sense_dbm, chosen.carrier_sense_dbm);
+    set(&mut budget.floor_dbm, chosen.floor_dbm);
+    set(&mut radio.update_every, chosen.update_every.map(|span| span.0));
+    radio.access = access(chosen);
+    Some(radio)
+}
+
+fn access(chosen: &scenario::Radio) -> Access {
+    match chosen.access {
+        scenario::Access::Instant => {
+            let mut link = Link::CLEAN;
+            set(&mut link.delay, chosen.delay.map(|span| span.0));
+            set(&mut link.jitter, chosen.jitter.map(|span| span.0));
+            Access::Instant { delay: link.delay, jitter: link.jitter }
+        }
+        scenario::Access::Csma => {
+            let mut csma = Csma::DEFAULT;
+            set(&mut csma.rate, chosen.rate_mbps.and_then(rate));
+            set(&mut csma.retries, chosen.retries.and_then(|retries| retries.try_into().ok()));
+            set(&mut csma.queue_len_max, chosen.queue_frames.map(usize::from));
+            Access::Csma(csma)
+        }
+    }
+}
+
+/// The rate of so many Mbit/s; `None` if there is none.
+fn rate(mbps: f64) -> Option<DataRate> {
+    use DataRate::{Mbps3, Mbps4_5, Mbps6, Mbps9, Mbps12, Mbps18, Mbps24, Mbps27};
+    let rates = [
+        (3.0, Mbps3),
+        (4.5, Mbps4_5),
+        (6.0, Mbps6),
+        (9.0, Mbps9),
+        (12.0, Mbps12),
+        (18.0, Mbps18),
+        (24.0, Mbps24),
+        (27.0, Mbps27),
+    ];
+    rates.into_iter().find(|(known, _)| *known == mbps).map(|(_, rate)| rate)
+}
+
+/// Range of a disk that is not told another: what 802.11p reaches in a town with a line of sight.
+const RANGE_M: f64 = 300.0;
+
+fn quality(
+    loss: Option<f64>,
+    delay: Option<scenario::Span>,
+    jitter: Option<scenario::Span>,
+    duplicate: Option<f64>,
+) -> Link {
+    let mut link = Link::CLEAN;
+    set(&mut link.loss, loss);
+    set(&mut link.delay, delay.map(|span| span.0));
+    set(&mut link.jitter, jitter.map(|span| span.0));
+    set(&mut link.duplicate, duplicate);
+    link
+}
+
+fn each_pair<'a>(
+    from: &'a [NodeIndex],
+    to: &'a [NodeIndex],
+) -> impl Iterator<Item = (&'a NodeIndex, &'a NodeIndex)> {
+    let pairs = from.iter().flat_map(move |a| to.iter().map(move |b| (a, b)));
+    pairs.filter(|(a, b)| a != b)
+}
+
+fn changes(fault: &cast::Fault) -> Vec<Fault> {
+    let what = &fault.fault;
+    let ends = |make: fn(NodeIndex, NodeIndex) -> Fault| -> Vec<Fault> {
+        each_pair(&fault.nodes, &fault.peers).map(|(&a, &b)| make(a, b)).collect()
+    };
+    let each = |make: fn(NodeIndex) -> Fault| -> Vec<Fault> {
+        fault.nodes.iter().map(|&node| make(node)).collect()
+    };
+    match what.what {
+        What::CutOneWay => ends(Fault::CutOneWay),
+        What::HealOneWay => ends(Fault::HealOneWay),
+        What::Cut => ends(Fault::Cut),
+        What::Heal => ends(Fault::Heal),
+        What::Isolate => each(Fault::Isolate),
+        What::Rejoin => each(Fault::Rejoin),
+        What::RadioDown => each(Fault::RadioDown),
+        What::RadioUp => each(Fault::RadioUp),
+        What::Crash => each(Fault::Crash),
+        What::Start => each(Fault::Start),
+        What::Shutdown => each(Fault::Shutdown),
+        What::Restart => {
+            let after = what.after.unwrap_or_default().0;
+            fault.nodes.iter().map(|&node| Fault::Restart(node, after)).collect()
+        }
+        What::Relink => {
+            let link = quality(what.loss, what.delay, what.jitter, what.duplicate);
+            let pairs = each_pair(&fault.nodes, &fault.peers);
+            pairs.map(|(&a, &b)| Fault::Relink(a, b, link)).collect()
+        }
+    }
+}
+
+/// When the last frames under way have arrived.
+pub(crate) fn end(scenario: &Scenario) -> Timestamp {
+    scenario.duration.after_start() + DRAIN
+}
+
+const DRAIN: Duration = Duration::from_millis(200);

@@ -1,0 +1,241 @@
+//! Many runs in a few numbers: [`Summary`].
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::measure::{Airtime, Candidates, HandOver, KindCount, Lost, Record, RouteShare};
+
+/// All runs of one variant together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Runs.
+    pub runs: usize,
+    /// Each `[[flow]]`, all its clients together, in the order of the file.
+    pub flows: Vec<FlowSum>,
+    /// Hand-overs by cause, the most frequent first.
+    pub hand_overs: Vec<HandOverSum>,
+    /// All hand-overs.
+    pub all_hand_overs: HandOverSum,
+    /// Time with a route.
+    pub routes: RouteShare,
+    /// Neighbours OBUs could send through.
+    pub candidates: Candidates,
+    /// Control frames by kind.
+    pub kinds: Vec<KindCount>,
+    /// How full the channel was: the mean over runs, and the worst second of all.
+    pub airtime: Airtime,
+    /// Control frames per running node and second.
+    pub control_frames_per_node_s: f64,
+    /// Bytes in them.
+    pub control_bytes_per_node_s: f64,
+}
+
+/// One `[[flow]]` over all runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowSum {
+    /// Its name.
+    pub flow: String,
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames that should have been received.
+    pub due: u64,
+    /// Frames received.
+    pub received: u64,
+    /// Frames lost.
+    pub lost: Lost,
+    /// Frames received twice.
+    pub doubled: u64,
+    /// Frames sent over two links at once.
+    pub sent_twice: u64,
+    /// The longest time in which nothing came through to one client.
+    pub longest_gap_ms: f64,
+}
+
+/// Hand-overs of one cause, or all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HandOverSum {
+    /// The cause, or `all`.
+    pub cause: String,
+    /// How many.
+    pub count: u64,
+    /// To another RSU.
+    pub rsu_changed: u64,
+    /// Longest time in which nothing of a flow came through.
+    pub gap_ms: Spread,
+    /// The same, counting only frames that another route would have saved.
+    pub gap_by_routing_ms: Spread,
+    /// Time without an upstream.
+    pub without_ms: Spread,
+    /// Frames sent within a second of a hand-over.
+    pub frames: u64,
+    /// Of those, lost.
+    pub lost: Lost,
+    /// Of those, received twice.
+    pub doubled: u64,
+    /// Of those, sent over two links at once.
+    pub sent_twice: u64,
+}
+
+/// How values are spread: the smallest value that this share of all values does not exceed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// Half of them.
+    pub p50: f64,
+    /// 90 %.
+    pub p90: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// All of them.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of these values; all zero if there are none.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.sort_unstable_by(f64::total_cmp);
+        // Nearest rank, in whole numbers: the value at ⌈n·share⌉, counted from one.
+        let rank = |percent: usize| {
+            let place = (values.len() * percent).div_ceil(100).saturating_sub(1);
+            values.get(place).copied().unwrap_or_default()
+        };
+        Self { p50: rank(50), p90: rank(90), p99: rank(99), max: rank(100) }
+    }
+}
+
+/// A share in percent; none of nothing.
+pub fn percent(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| 100.0 * part as f64 / of as f64)
+}
+
+impl Summary {
+    /// Of these runs.
+    pub fn of(records: &[Record]) -> Self {
+        let mut flows: Vec<FlowSum> = Vec::new();
+        let mut candidates = Candidates::default();
+        let mut routes = RouteShare::default();
+        let mut kinds: Vec<KindCount> = Vec::new();
+        let (mut frames, mut bytes, mut node_seconds) = (0, 0, 0);
+        let mut airtime = Airtime::default();
+        for record in records {
+            let (mean, worst) = (record.control.airtime.mean, record.control.airtime.worst);
+            airtime.mean.add(mean, 1.0 / records.len().max(1) as f64);
+            airtime.worst.raise(worst);
+            for flow in &record.flows {
+                let place = flows.iter().position(|sum| sum.flow == flow.flow);
+                let place = place.unwrap_or_else(|| {
+                    flows.push(FlowSum { flow: flow.flow.clone(), ..FlowSum::default() });
+                    flows.len() - 1
+                });
+                let Some(sum) = flows.get_mut(place) else { continue };
+                sum.sent += flow.sent;
+                sum.due += flow.due;
+                sum.received += flow.received;
+                sum.lost += flow.lost;
+                sum.doubled += flow.doubled;
+                sum.sent_twice += flow.sent_twice;
+                sum.longest_gap_ms = sum.longest_gap_ms.max(flow.longest_gap_ms);
+            }
+            routes.reachable += record.routes.reachable;
+            routes.routed += record.routes.routed;
+            routes.working += record.routes.working;
+            routes.unreachable += record.routes.unreachable;
+            candidates.add(&record.candidates);
+            for kind in &record.control.kinds {
+                match kinds.iter_mut().find(|sum| sum.kind == kind.kind) {
+                    Some(sum) => {
+                        sum.frames += kind.frames;
+                        sum.bytes += kind.bytes;
+                    }
+                    None => kinds.push(kind.clone()),
+                }
+            }
+            for second in &record.control.seconds {
+                frames += second.control_frames;
+                bytes += second.control_bytes;
+                node_seconds += second.nodes;
+            }
+        }
+        let all: Vec<&HandOver> = records.iter().flat_map(|record| &record.hand_overs).collect();
+        let mut by_cause: BTreeMap<&str, Vec<&HandOver>> = BTreeMap::new();
+        for hand_over in &all {
+            by_cause.entry(hand_over.cause).or_default().push(hand_over);
+        }
+        let mut hand_overs: Vec<HandOverSum> =
+            by_cause.into_iter().map(|(cause, some)| HandOverSum::of(cause, &some)).collect();
+        hand_overs.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cause.cmp(&b.cause)));
+        let per_node_s = |sum: u64| sum as f64 / (node_seconds.max(1)) as f64;
+        Self {
+            runs: records.len(),
+            flows,
+            hand_overs,
+            all_hand_overs: HandOverSum::of("all", &all),
+            routes,
+            candidates,
+            kinds,
+            airtime,
+            control_frames_per_node_s: per_node_s(frames),
+            control_bytes_per_node_s: per_node_s(bytes),
+        }
+    }
+
+    /// All flows together.
+    pub fn traffic(&self) -> FlowSum {
+        let mut all = FlowSum { flow: "all".to_owned(), ..FlowSum::default() };
+        for flow in &self.flows {
+            all.sent += flow.sent;
+            all.due += flow.due;
+            all.received += flow.received;
+            all.lost += flow.lost;
+            all.doubled += flow.doubled;
+            all.sent_twice += flow.sent_twice;
+            all.longest_gap_ms = all.longest_gap_ms.max(flow.longest_gap_ms);
+        }
+        all
+    }
+}
+
+impl HandOverSum {
+    fn of(cause: &str, hand_overs: &[&HandOver]) -> Self {
+        let spread = |value: fn(&HandOver) -> f64| {
+            Spread::of(hand_overs.iter().map(|hand_over| value(hand_over)).collect())
+        };
+        let sum = |value: fn(&HandOver) -> u64| -> u64 {
+            hand_overs.iter().map(|hand_over| value(hand_over)).sum()
+        };
+        let mut lost = Lost::default();
+        hand_overs.iter().for_each(|hand_over| lost += hand_over.lost);
+        Self {
+            cause: cause.to_owned(),
+            count: hand_overs.len() as u64,
+            rsu_changed: sum(|hand_over| hand_over.rsu_changed.into()),
+            gap_ms: spread(|hand_over| hand_over.gap_ms),
+            gap_by_routing_ms: spread(|hand_over| hand_over.gap_by_routing_ms),
+            without_ms: spread(|hand_over| hand_over.without_ms),
+            frames: sum(|hand_over| hand_over.frames),
+            lost,
+            doubled: sum(|hand_over| hand_over.doubled),
+            sent_twice: sum(|hand_over| hand_over.sent_twice),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let spread = Spread::of((1..=200).rev().map(f64::from).collect());
+        assert_eq!(spread, Spread { p50: 100.0, p90: 180.0, p99: 198.0, max: 200.0 });
+        let one = Spread::of(vec![7.0]);
+        assert_eq!((one.p50, one.max), (7.0, 7.0));
+        assert_eq!(Spread::of(Vec::new()), Spread::default());
+    }
+
+    #[test]
+    fn no_share_of_nothing() {
+        assert_eq!(percent(1, 4), Some(25.0));
+        assert_eq!(percent(0, 0), None);
+    }
+}

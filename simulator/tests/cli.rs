@@ -1,0 +1,215 @@
+//! The command line of `v2xsim`.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn v2xsim(args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_v2xsim"))
+        .current_dir(scenarios())
+        .args(args)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios")
+}
+
+#[test]
+fn help_names_every_subcommand_and_flag() {
+    let (code, out, _) = v2xsim(&["--help"]);
+    assert_eq!(code, 0);
+    for word in ["run", "check", "map", "links", "flood"] {
+        assert!(out.contains(&format!("  {word}")), "{word} missing in {out}");
+    }
+    let (_, out, _) = v2xsim(&["run", "--help"]);
+    for flag in [
+        "seeds", "seed", "jobs", "set", "vary", "json", "csv", "plots", "trace", "mobility", "cost",
+    ] {
+        assert!(out.contains(&format!("--{flag}")), "{flag} missing in {out}");
+    }
+}
+
+#[test]
+fn check_says_what_is_in_a_scenario() {
+    for name in ["pair", "diamond", "corridor", "platoon", "city"] {
+        let (code, out, error) = v2xsim(&["check", &format!("{name}.toml")]);
+        assert_eq!((code, error.as_str()), (0, ""), "{name}");
+        assert!(out.contains("in order"), "{out}");
+    }
+    let (code, out, _) = v2xsim(&["check", "bologna.toml", "--mobility", "grid-180s.csv.gz"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("80 OBUs"), "{out}");
+}
+
+#[test]
+fn mistakes_end_with_code_2_and_say_where() {
+    for (args, expected) in [
+        (vec!["check", "none.toml"], "v2xsim: none.toml: No such file"),
+        (vec!["check", "bologna.toml"], "v2xsim: bologna-acosta-300s.csv.gz: No such file"),
+        (
+            vec!["run", "pair.toml", "--set", "link.loss=2"],
+            "v2xsim: pair.toml with link.loss=2: link.0.loss: 2; expected",
+        ),
+        (vec!["run", "pair.toml", "--set", "loss"], "expected key=value"),
+        (vec!["run", "pair.toml", "--vary", "link.loss=0,"], "expected key=value"),
+        (
+            vec!["run", "pair.toml", "--trace", "t", "--seeds", "2"],
+            "--trace: several runs; expected --seeds 1",
+        ),
+        (vec!["run", "pair.toml", "--cost"], "--json"),
+        (
+            vec!["map", "pair.toml", "--at", "60s", "-o", "x.svg"],
+            "--at 60s: expected at most the duration, 10s",
+        ),
+        (
+            vec!["run", "pair.toml", "--json", "/no/such/directory/x"],
+            "/no/such/directory/x: No such file",
+        ),
+        (vec!["fly"], "unrecognized subcommand"),
+    ] {
+        let (code, _, error) = v2xsim(&args);
+        assert_eq!(code, 2, "{args:?}: {error}");
+        assert!(error.contains(expected), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn a_run_shows_tables_and_writes_everything_it_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (json, csv, plots, trace) = (path("r.json"), path("r.csv"), path("plots"), path("t"));
+    let args = [
+        "run",
+        "pair.toml",
+        "--set",
+        "duration=8s",
+        "--json",
+        &json,
+        "--csv",
+        &csv,
+        "--plots",
+        &plots,
+        "--trace",
+        &trace,
+        "--cost",
+    ];
+    let (code, out, error) = v2xsim(&args);
+    assert_eq!((code, error.as_str()), (0, ""));
+    for word in ["traffic", "hand-overs", "routes", "control", "times as fast"] {
+        assert!(out.contains(word), "{word} missing in {out}");
+    }
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let variant = &report["variants"][0];
+    let run = &variant["runs"][0];
+    assert_eq!(run["seed"], 1);
+    assert_eq!(run["flows"][0]["flow"], "up");
+    assert_eq!(run["hand_overs"][0]["cause"], "dead");
+    assert!(variant["cost"][0]["cpu_s"].as_f64().unwrap() > 0.0);
+    assert!(report["peak_memory_bytes"].as_u64().unwrap() > 0);
+    for (file, header) in [
+        ("r.csv", "variant,seed,frames,received,"),
+        ("r.flows.csv", "variant,seed,flow,from,to,sent,"),
+        ("r.hand-overs.csv", "variant,seed,time_s,obu,cause,"),
+        ("r.seconds.csv", "variant,seed,time_s,nodes,"),
+    ] {
+        let text = std::fs::read_to_string(path(file)).unwrap();
+        assert!(text.starts_with(header), "{file}: {text}");
+        assert!(text.lines().count() > 1, "{file}: {text}");
+        let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+        assert!(columns.iter().all(|count| *count == columns[0]), "{file}: {columns:?}");
+    }
+    for file in ["plots/gaps.svg", "plots/airtime.svg"] {
+        assert!(std::fs::read_to_string(path(file)).unwrap().starts_with("<svg"), "{file}");
+    }
+    assert!(std::fs::read_to_string(&trace).unwrap().contains("fault cut n0 and n1"));
+}
+
+#[test]
+fn variants_are_rows_of_one_table_and_repeat_to_the_byte() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = |name: &str, jobs: &str| {
+        let path = directory.path().join(name).display().to_string();
+        let (code, out, _) = v2xsim(&[
+            "run",
+            "pair.toml",
+            "--set",
+            "duration=3s",
+            "--set",
+            "fault.at=3s",
+            "--vary",
+            "link.loss=0,0.1",
+            "--vary",
+            "flow.frames_per_s=10,50",
+            "--seeds",
+            "2",
+            "--jobs",
+            jobs,
+            "--json",
+            &path,
+        ]);
+        assert_eq!(code, 0);
+        assert_eq!(out.matches("link.loss=0 flow").count(), 2, "{out}");
+        assert_eq!(out.matches("link.loss=0.1 flow").count(), 2, "{out}");
+        std::fs::read_to_string(path).unwrap()
+    };
+    assert!(report("a.json", "1") == report("b.json", "2"), "two runs differ");
+}
+
+#[test]
+fn a_broken_rule_ends_with_code_1_and_says_how_to_see_it_again() {
+    // Without the feasibility rule routes loop, and the checkers of every run see it.
+    let args = [
+        "run",
+        "platoon.toml",
+        "--set",
+        "settings.obu.policy.feasibility=false",
+        "--set",
+        "settings.obu.policy.quiet_period=false",
+        "--set",
+        "radio.access=instant",
+        "--set",
+        "radio.loss=0.3",
+        "--seeds",
+        "20",
+    ];
+    let (code, _, error) = v2xsim(&args);
+    assert_eq!(code, 1, "{error}");
+    let again = error.lines().last().unwrap();
+    assert!(again.starts_with("  v2xsim run platoon.toml --set settings.obu.policy"), "{again}");
+    let words: Vec<&str> = again.split_whitespace().collect();
+    let place = words.iter().position(|word| *word == "--seed").unwrap();
+    let mut repeat: Vec<&str> = args[..args.len() - 2].to_vec();
+    repeat.extend(["--seed", words[place + 1], "--seeds", "1"]);
+    let (code, _, repeated) = v2xsim(&repeat);
+    assert_eq!(code, 1);
+    let what = |text: &str| text.lines().rev().nth(2).unwrap().to_owned();
+    assert_eq!(what(&repeated), what(&error));
+}
+
+#[test]
+fn maps_links_and_flooding_have_their_results() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (map, links) = (path("map.svg"), path("links.csv"));
+    let (code, _, error) = v2xsim(&["map", "diamond.toml", "--at", "3s", "-o", &map]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    let svg = std::fs::read_to_string(&map).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("rsu1") && svg.contains("far"), "{svg}");
+    let (code, _, error) = v2xsim(&["links", "diamond.toml", "--every", "1s", "-o", &links]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    let table = std::fs::read_to_string(&links).unwrap();
+    assert!(table.starts_with("time_s,from,to,loss,delay_us\n0,rsu1,left,0,"), "{table}");
+    // Isolated at second 5: from then on out of everyone's range.
+    assert!(table.contains("\n5,rsu1,left,1,"), "{table}");
+    let (code, out, error) =
+        v2xsim(&["flood", "diamond.toml", "--set", "duration=4s", "--set", "fault.at=4s"]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert!(out.contains("these nodes") && out.contains("plain flooding"), "{out}");
+}

@@ -1,0 +1,177 @@
+//! Runs: what is measured is what happened, and the same seed gives the same bytes.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use simulator::campaign::{Campaign, Variant, records};
+use simulator::cast::Cast;
+use simulator::measure::{self, Record, Run, Suite};
+use simulator::report::json;
+use simulator::scenario::{Override, Source, Span, parse_variants};
+use simulator::summary::Summary;
+
+fn example(name: &str) -> Source {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios").join(name);
+    Source::open(&path).unwrap()
+}
+
+fn run_with(source: &Source, set: &[&str], seed: u64) -> (Record, String) {
+    let set: Vec<Override> = set.iter().map(|typed| typed.parse().unwrap()).collect();
+    let scenario = source.with(&set).unwrap();
+    let cast = Cast::of(source, &scenario).unwrap();
+    let (scenario, cast) = (&scenario, &cast);
+    let run = Run { scenario, cast, seed, suite: Suite::Daemons, keep_trace: true };
+    match measure::run(&run, |_| ()) {
+        Ok(done) => (done.record, done.trace.unwrap()),
+        Err(broken) => panic!("{}", broken.violation),
+    }
+}
+
+#[test]
+fn every_example_runs_clean_and_carries_traffic() {
+    for (name, set) in [
+        ("pair.toml", vec!["duration=7s", "seeds=1"]),
+        ("diamond.toml", vec![]),
+        ("corridor.toml", vec!["duration=20s"]),
+        ("platoon.toml", vec!["duration=15s"]),
+        ("city.toml", vec!["duration=20s"]),
+        // Its own movements are not part of the repository.
+        ("bologna.toml", vec!["duration=5s", "mobility.file=grid-180s.csv.gz"]),
+    ] {
+        let (record, _) = run_with(&example(name), &set, 1);
+        let all = Summary::of(std::slice::from_ref(&record)).traffic();
+        if name == "bologna.toml" {
+            assert!(record.routes.reachable > 0 || record.routes.unreachable > 0);
+        } else {
+            assert!(all.received * 2 > all.due, "{name}: {all:?}");
+            assert_eq!(all.due, all.received + all.lost.total(), "{name}: {all:?}");
+            assert!(record.routes.routed * 10 > record.routes.reachable * 9, "{name}");
+        }
+    }
+}
+
+#[test]
+fn losses_add_up_with_what_was_cut() {
+    // Cut from second 4 to 6, 100 frames a second each way, on a link that loses nothing else.
+    let (record, _) = run_with(&example("pair.toml"), &["link.loss=0"], 3);
+    for flow in &record.flows {
+        let lost = flow.lost;
+        assert_eq!(lost.total(), flow.due - flow.received, "{flow:?}");
+        assert_eq!(lost.on_air, 0, "{flow:?}");
+        // No way at all for two seconds, and for a moment after: nothing routing could have done,
+        // but for what is lost until the new link has been noticed.
+        assert!((190..=205).contains(&lost.out_of_range), "{flow:?}");
+        assert!(lost.by_routing() <= 30, "{flow:?}");
+        assert!((1990.0..2400.0).contains(&flow.longest_gap_ms), "{flow:?}");
+    }
+    assert_eq!(record.hand_overs.len(), 1, "{:?}", record.hand_overs);
+    let hand_over = &record.hand_overs[0];
+    assert_eq!((hand_over.obu.as_str(), hand_over.cause), ("car", "dead"));
+    assert_eq!(hand_over.to.as_ref().unwrap().rsu, "rsu1");
+    assert!(!hand_over.rsu_changed);
+    let all: u64 = record.flows.iter().map(|flow| flow.lost.total()).sum();
+    assert_eq!(hand_over.lost.total(), all);
+    let longest = record.flows.iter().map(|flow| flow.longest_gap_ms).fold(0.0, f64::max);
+    assert!((hand_over.gap_ms - longest).abs() < 0.001);
+    assert!(hand_over.gap_by_routing_ms < 300.0, "{hand_over:?}");
+}
+
+#[test]
+fn a_link_that_only_loses_frames_is_told_apart_from_one_that_is_gone() {
+    let (record, _) = run_with(&example("pair.toml"), &["link.loss=0.2", "fault.at=10s"], 3);
+    let lost = Summary::of(std::slice::from_ref(&record)).traffic().lost;
+    // 1,800 frames; three standard deviations.
+    assert!((309..=411).contains(&lost.on_air), "{lost:?}");
+    assert!(lost.total() - lost.on_air < 40, "{lost:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
+    let source = example("platoon.toml");
+    let set = ["duration=8s", "radio.access=instant"];
+    let (first, second) = (run_with(&source, &set, 5), run_with(&source, &set, 5));
+    assert!(first.1.len() > 10_000);
+    assert!(first == second, "two runs of one seed differ");
+    let other = run_with(&source, &set, 6);
+    assert_ne!(first.0.trace_hash, other.0.trace_hash);
+}
+
+#[test]
+fn the_report_is_the_same_to_the_byte_however_many_threads_made_it() {
+    let source = example("diamond.toml");
+    let set: Vec<Override> = vec!["duration=6s".parse().unwrap()];
+    let vary = vec![parse_variants("settings.obu.cached_candidates=0,3").unwrap()];
+    let report = |jobs| {
+        let campaign = Campaign {
+            variants: Variant::all(&source, &set, &vary).unwrap(),
+            seed: Some(3),
+            seeds: Some(2),
+            jobs,
+            suite: Suite::Daemons,
+            keep_trace: false,
+        };
+        let outcomes = campaign.run(|_| ());
+        let seeds: Vec<(usize, u64)> = outcomes.iter().map(|o| (o.variant, o.seed)).collect();
+        assert_eq!(seeds, [(0, 3), (0, 4), (1, 3), (1, 4)]);
+        assert_eq!(records(&outcomes, 1).len(), 2);
+        assert_eq!(campaign.simulated(), 4 * Duration::from_millis(6200));
+        json::report("diamond.toml", &[], &campaign, &outcomes, false).unwrap()
+    };
+    assert_eq!(report(1), report(3));
+}
+
+#[test]
+fn flooding_costs_more_than_our_rules() {
+    let source = example("city.toml");
+    let frames = |suite| {
+        let set = ["duration=6s".parse().unwrap(), "radio.access=instant".parse().unwrap()];
+        let mut campaign = Campaign {
+            variants: Variant::all(&source, &set, &[]).unwrap(),
+            seed: None,
+            seeds: Some(1),
+            jobs: 1,
+            suite,
+            keep_trace: false,
+        };
+        campaign.variants[0].cast.flows.clear();
+        let outcomes = campaign.run(|_| ());
+        let record = &records(&outcomes, 0)[0];
+        let of = |kind: &str| {
+            record.control.kinds.iter().find(|count| count.kind == kind).unwrap().frames
+        };
+        (of("heartbeat"), of("reply"), record.control.bytes)
+    };
+    let (ours, flooding) = (frames(Suite::Daemons), frames(Suite::Flooding));
+    assert!(ours.0 > 0 && ours.1 > 0);
+    assert!(flooding.1 > 10 * ours.1, "{ours:?} {flooding:?}");
+    assert!(flooding.2 > ours.2, "{ours:?} {flooding:?}");
+}
+
+#[test]
+fn a_table_of_links_has_a_row_per_pair_in_range_and_one_when_it_leaves() {
+    let source = example("corridor.toml");
+    let set = ["duration=4s".parse().unwrap(), "radio.floor_dbm=-75".parse().unwrap()];
+    let scenario = source.with(&set).unwrap();
+    let cast = Cast::of(&source, &scenario).unwrap();
+    let mut table = Vec::new();
+    simulator::links::write(&scenario, &cast, 1, Span::from_millis(500), &mut table).unwrap();
+    let table = String::from_utf8(table).unwrap();
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("time_s,from,to,loss,delay_us"));
+    let rows: Vec<(f64, &str, &str, f64)> = lines
+        .map(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            (fields[0].parse().unwrap(), fields[1], fields[2], fields[3].parse().unwrap())
+        })
+        .collect();
+    assert!(rows.iter().all(|(_, from, to, loss)| from != to && (0.0..=1.0).contains(loss)));
+    let up: Vec<f64> =
+        rows.iter().filter(|row| (row.1, row.2) == ("car", "rsu1")).map(|row| row.0).collect();
+    assert_eq!(up[..3], [0.0, 0.5, 1.0]);
+    // Every pair has its other direction at the same time.
+    for &(time, from, to, _) in &rows {
+        assert!(rows.iter().any(|row| (row.0, row.1, row.2) == (time, to, from)));
+    }
+}

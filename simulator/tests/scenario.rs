@@ -1,0 +1,288 @@
+//! Scenario files: what they mean, and how their mistakes are reported.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use node_lib::Timestamp;
+use node_lib::sim::{NodeIndex, Position, Role};
+use simulator::cast::{Cast, Home, Place, To};
+use simulator::scenario::{Override, Scenario, Source};
+
+fn source(text: &str) -> Result<Source, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
+    Source::from_text(&path, text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// What reading this text says, without the directory.
+fn complaint(text: &str) -> String {
+    let error = match source(text) {
+        Err(error) => error,
+        Ok(source) => {
+            let scenario = source.with(&[]).unwrap();
+            Cast::of(&source, &scenario).unwrap_err().to_string()
+        }
+    };
+    let directory = format!("{}/tests/fixtures/", env!("CARGO_MANIFEST_DIR"));
+    error.replace(&directory, "")
+}
+
+fn cast(text: &str) -> (Scenario, Cast) {
+    let source = source(text).unwrap();
+    let scenario = source.with(&[]).unwrap();
+    let cast = Cast::of(&source, &scenario).unwrap();
+    (scenario, cast)
+}
+
+const HEAD: &str = "duration = \"10s\"\n[[rsu]]\nid = \"r\"\n[[obu]]\nid = \"o\"\n";
+const DISK: &str = "duration = \"10s\"\n[radio]\nmodel = \"disk\"\n";
+
+#[test]
+fn errors_name_line_field_and_what_was_expected() {
+    let mut wrong = Vec::new();
+    for (text, expected) in [
+        // TOML, types, unknown and missing fields.
+        ("duration = ", "a.toml:1: string values must be quoted, expected literal string"),
+        (
+            "duration = 5",
+            "a.toml:1: duration: invalid type: integer `5`, expected a time with its unit, such as \"100ms\", \"1.5s\" or \"2min\"",
+        ),
+        (
+            "duration = \"5\"",
+            "a.toml:1: duration: \"5\"; expected a time with its unit, such as \"100ms\", \"1.5s\" or \"2min\"",
+        ),
+        ("seed = 1\nseeds = 2\n", "a.toml:1: missing field `duration`"),
+        (
+            &format!("{HEAD}[[rsu]]\nposition = [0, 0]\nid = \"s\"\n"),
+            "a.toml:7: rsu.1.position: unknown field `position`, expected one of `id`, `position_m`, `lan`",
+        ),
+        (
+            &format!("{HEAD}[radio]\nmodel = \"disc\"\n"),
+            "a.toml:7: radio.model: unknown variant `disc`, expected one of `links`, `disk`, `log-distance`, `dual-slope`",
+        ),
+        (
+            &format!("{HEAD}[settings.obu.policy]\nranking = \"speed\"\n"),
+            "a.toml:7: settings.obu.policy.ranking: unknown variant `speed`, expected `cost` or `hops`",
+        ),
+        // Ranges.
+        (
+            "duration = \"0s\"\n[[rsu]]\nid = \"r\"",
+            "a.toml:1: duration: 0s; expected a time from 1ms to 24 hours\na.toml:1: warm_up: 1s; expected less than the duration, 0s",
+        ),
+        (
+            &format!("{HEAD}[settings.obu]\ncached_candidates = 17\n"),
+            "a.toml:7: settings.obu.cached_candidates: 17; expected a whole number from 0 to 16",
+        ),
+        (
+            &format!("{HEAD}[settings.rsu]\nhello_periodicity = \"5ms\"\n"),
+            "a.toml:7: settings.rsu.hello_periodicity: 5ms; expected a time from 10ms to 10s",
+        ),
+        (
+            &format!("{HEAD}[[link]]\nfrom = \"r\"\nto = \"o\"\nloss = 1.5\n"),
+            "a.toml:9: link.0.loss: 1.5; expected a number from 0 to 1",
+        ),
+        (
+            &format!("{DISK}[[rsu]]\nid = \"r\"\nposition_m = [0, nan]\n"),
+            "a.toml:6: rsu.0.position_m: [0, NaN]; expected metres from -1000000 to 1000000",
+        ),
+        (
+            &format!("{DISK}rate_mbps = 7\n[[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n"),
+            "a.toml:4: radio.rate_mbps: 7; expected one of 3, 4.5, 6, 9, 12, 18, 24, 27",
+        ),
+        // Names.
+        (
+            &format!("{HEAD}[[obu]]\nid = \"r\"\n"),
+            "a.toml:7: obu.1.id: \"r\"; expected a name nothing else has",
+        ),
+        (
+            &format!("{HEAD}[[obu]]\nid = \"obus\"\n"),
+            "a.toml:7: obu.1.id: \"obus\"; expected another name than obus, rsus, everyone, nobody",
+        ),
+        (
+            &format!("{HEAD}[[obu]]\nid = \"a b\"\n"),
+            "a.toml:7: obu.1.id: \"a b\"; expected letters, digits, '-', '_' and '.'",
+        ),
+        (
+            &format!("{HEAD}[[rsu]]\nid = \"s\"\nlan = \"raod\"\n[[lan]]\nid = \"road\"\n"),
+            "a.toml:8: rsu.1.lan: \"raod\"; expected the id of a [[lan]]: road",
+        ),
+        (
+            &format!("{HEAD}[[link]]\nfrom = \"r\"\nto = \"x\"\n"),
+            "a.toml:8: link.0.to: \"x\"; expected obus, rsus or the id of a node: o, r",
+        ),
+        (
+            &format!("{HEAD}[[link]]\nfrom = \"r\"\nto = \"o/2\"\n"),
+            "a.toml:8: link.0.to: \"o/2\"; expected o",
+        ),
+        (
+            &format!("{HEAD}[[flow]]\nfrom = \"o\"\nto = \"nobody\"\nframes_per_s = 1\n"),
+            "a.toml:7: flow.0.from: \"o\"; expected the id of a [[client]]: there is none",
+        ),
+        // What goes with what.
+        ("duration = \"10s\"", "a.toml:1: no node; expected [[rsu]], [[obu]] or [mobility]"),
+        (
+            &format!("{HEAD}[radio]\nrange_m = 5\n"),
+            "a.toml:7: radio.range_m: a field of model disk; expected none, the model is links",
+        ),
+        (
+            &format!("{DISK}[[obu]]\nid = \"o\"\n"),
+            "a.toml:4: obu.0.position_m: missing; model disk needs position_m or path_m",
+        ),
+        (
+            &format!("{DISK}[[obu]]\nid = \"o\"\npath_m = [[0, 0], [1, 0]]\n"),
+            "a.toml:4: obu.0.speed_kmh: missing; a vehicle with path_m needs it",
+        ),
+        (
+            &format!("{DISK}[[obu]]\nid = \"o\"\nposition_m = [0, 0]\ncount = 3\n"),
+            "a.toml:4: obu.0.gap_m: missing; a row of vehicles needs it",
+        ),
+        (
+            &format!("{DISK}[[obu]]\nid = \"o\"\nposition_m = [0, 0]\nspeed_kmh = 3\n"),
+            "a.toml:7: obu.0.speed_kmh: a vehicle that stands; expected path_m beside it",
+        ),
+        (
+            &format!("{HEAD}[mobility]\nfile = \"x\"\n"),
+            "a.toml:6: mobility: vehicles that move; expected a radio model other than links",
+        ),
+        (
+            &format!(
+                "{DISK}[[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n[[obu]]\nid = \"o\"\nposition_m = [9, 0]\n[[link]]\nfrom = \"r\"\nto = \"o\"\n"
+            ),
+            "a.toml:10: link.0: a link; expected none, model disk makes them from positions",
+        ),
+        (
+            &format!("{HEAD}[[client]]\nid = \"c\"\n"),
+            "a.toml:6: client.0.behind: missing; expected behind or lan",
+        ),
+        (
+            &format!(
+                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\nspeaks = false\n[[flow]]\nfrom = \"c\"\nto = \"everyone\"\nframes_per_s = 1\n"
+            ),
+            "a.toml:11: flow.0.from: \"c\"; expected a client with speaks = true",
+        ),
+        (
+            &format!(
+                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\n[[flow]]\nfrom = \"c\"\nto = \"everyone\"\nframes_per_s = 1\nstart = \"9s\"\nstop = \"8s\"\n"
+            ),
+            "a.toml:13: flow.0.start: 9s; expected a time before the flow ends, 8s",
+        ),
+        (
+            &format!("{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"cut\"\nnode = \"r\"\n"),
+            "a.toml:6: fault.0.peer: missing; expected the node at the other end",
+        ),
+        (
+            &format!(
+                "{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"crash\"\nnode = \"r\"\npeer = \"o\"\n"
+            ),
+            "a.toml:10: fault.0.peer: happens to one node; expected no peer",
+        ),
+        (
+            &format!("{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"restart\"\nnode = \"r\"\n"),
+            "a.toml:6: fault.0.after: missing; expected how long the node is off",
+        ),
+        (
+            &format!("{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"crash\"\nnode = \"r\"\nloss = 0.5\n"),
+            "a.toml:10: fault.0.loss: no new link; expected it with what = \"relink\" only",
+        ),
+        // Files it names.
+        (
+            &format!("{DISK}[mobility]\nfile = \"none.csv\"\n"),
+            "none.csv: No such file or directory (os error 2)",
+        ),
+        (
+            &format!("{DISK}[mobility]\nfile = \"ours.csv\"\nfrom = \"90s\"\n"),
+            "a.toml:4: mobility: no vehicle in the window from from to to; expected at least one",
+        ),
+        (
+            &format!(
+                "{DISK}[mobility]\nfile = \"ours.csv\"\n[[client]]\nid = \"c\"\nbehind = \"vehicles/7\"\n"
+            ),
+            "a.toml:8: client.0.behind: \"vehicles/7\"; expected a vehicle of the file of movements",
+        ),
+    ] {
+        let said = complaint(text);
+        if said != expected {
+            wrong.push(format!("{text}\nsays:     {said}\nexpected: {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn overrides_are_checked_like_the_file_and_named_in_errors() {
+    let source = source(HEAD).unwrap();
+    let with = |typed: &str| {
+        let error = source.with(&[typed.parse::<Override>().unwrap()]).unwrap_err().to_string();
+        error.split_once("a.toml with ").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        with("warm_up=20s"),
+        "warm_up=20s: warm_up: 20s; expected less than the duration, 10s"
+    );
+    assert!(with("radio.rnage_m=5").starts_with("radio.rnage_m=5: radio.rnage_m: unknown field"));
+    assert_eq!(with("rsu.3.id=x"), "rsu.3.id=x: rsu.3.id: rsu has 1 entries, counted from 0");
+    let changed = source.with(&["duration=20s".parse().unwrap(), "rsu.id=s".parse().unwrap()]);
+    let changed = changed.unwrap();
+    assert_eq!((changed.duration.0.as_secs(), changed.rsu[0].id.as_str()), (20, "s"));
+}
+
+#[test]
+fn rows_of_vehicles_keep_their_distance_at_both_ends() {
+    let (_, cast) = cast(&format!(
+        "{DISK}[[obu]]\nid = \"car\"\ncount = 3\ngap_m = 20\nspeed_kmh = 36\n\
+         path_m = [[100, 0], [160, 0]]\n"
+    ));
+    let names: Vec<&str> = cast.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["car/1", "car/2", "car/3"]);
+    for (index, node) in cast.nodes.iter().enumerate() {
+        let Place::Way(track) = &node.place else { panic!("{node:?}") };
+        let behind = 20.0 * f64::from(u32::try_from(index).unwrap());
+        let x_at =
+            |seconds: u64| track.position_at(Timestamp::from_millis(1000 * seconds)).unwrap().x_m;
+        for (seconds, x_m) in [(0, 100.0), (3, 130.0), (6, 160.0), (10, 160.0)] {
+            assert!((x_at(seconds) - (x_m - behind)).abs() < 1e-9, "{index} at {seconds}");
+        }
+    }
+}
+
+#[test]
+fn vehicles_of_a_file_appear_and_leave_as_it_says() {
+    let (_, cast) = cast(&format!(
+        "{DISK}[mobility]\nfile = \"ours.csv\"\nfrom = \"2s\"\ncount = 2\noffset_m = [1000, 0]\n\
+         [[client]]\nid = \"c\"\nbehind = \"vehicles\"\nshare = 0.5\n"
+    ));
+    let names: Vec<&str> = cast.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["vehicles/0", "vehicles/1"]);
+    assert_eq!(cast.nodes[1].appears(), Timestamp::from_millis(2000));
+    let Place::Way(track) = &cast.nodes[1].place else { panic!("not a way") };
+    assert_eq!(track.position_at(Timestamp::from_millis(2000)), Some(Position::new(1098.4, 187.7)));
+    assert_eq!(cast.clients.len(), 1);
+    assert_eq!(cast.clients[0].home, Home::Behind(NodeIndex(1)));
+}
+
+#[test]
+fn flows_pair_their_ends_and_begin_when_both_are_there() {
+    let (_, cast) = cast(
+        "duration = \"10s\"\n[[lan]]\nid = \"l\"\n[[rsu]]\nid = \"r\"\nlan = \"l\"\n[[obu]]\n\
+         id = \"o\"\ncount = 3\n[[client]]\nid = \"s\"\nlan = \"l\"\n[[client]]\nid = \"c\"\n\
+         behind = \"obus\"\ncount = 2\n[[flow]]\nfrom = \"c\"\nto = \"s\"\nframes_per_s = 50\n\
+         [[flow]]\nfrom = \"s\"\nto = \"c\"\nframes_per_s = 50\nstart = \"5s\"\nstop = \"6s\"\n\
+         [[flow]]\nfrom = \"s\"\nto = \"everyone\"\nframes_per_s = 1\n",
+    );
+    assert_eq!(cast.of_role(Role::Obu).count(), 3);
+    assert_eq!(cast.client_name(2), "c.2@o/1");
+    let ends: Vec<(usize, To)> = cast.flows.iter().map(|flow| (flow.from, flow.to)).collect();
+    let up: Vec<(usize, To)> = (1..7).map(|client| (client, To::Client(0))).collect();
+    let down: Vec<(usize, To)> = (1..7).map(|client| (0, To::Client(client))).collect();
+    assert_eq!(ends[..6], up);
+    assert_eq!(ends[6..12], down);
+    assert_eq!(ends[12], (0, To::Everyone));
+    for flow in &cast.flows[..6] {
+        assert_eq!(flow.every, Duration::from_millis(20));
+        assert!((449..=450).contains(&flow.count), "{flow:?}");
+        let phase = flow.start.since(Timestamp::from_millis(1000));
+        assert!(phase < flow.every);
+    }
+    assert!(cast.flows[6..12].iter().all(|flow| (49..=50).contains(&flow.count)));
+}
