@@ -86,6 +86,8 @@ pub(crate) struct Route {
     /// The order we last relayed, or left to others to relay.
     relayed: Option<Order>,
     relay_at: Option<Timestamp>,
+    /// When we last relayed.
+    spoke_at: Option<Timestamp>,
     crowd: Crowd,
     /// Our place among those who relay a heartbeat, and until which heartbeat we keep it.
     place: Option<(Order, Duration)>,
@@ -132,6 +134,7 @@ impl Route {
             loss: None,
             relayed: None,
             relay_at: None,
+            spoke_at: None,
             crowd: Crowd::new(),
             place: None,
             is_ours: false,
@@ -450,6 +453,7 @@ impl Route {
             }
             self.prove_preferred(core, now, out);
             self.plan_relay(core, now);
+            self.plan_calming(core, now);
         }
         self.relay_if_due(core, now, out);
         self.say_withdrawal_if_due(core, now, out);
@@ -481,6 +485,11 @@ impl Route {
             let soonest = now + timing::ask_every(self.interval);
             let proof_at = self.next_proof_at(core, now);
             return proof_at.map_or(next, |at| next.min(at.max(soonest)));
+        }
+        if self.relay_at.is_none()
+            && let Some(at) = self.calm_at(core, now)
+        {
+            next = next.min(at);
         }
         next = next.min(self.progress + timing::stuck_after(self.interval));
         if !self.is_watched(now, is_ours) {

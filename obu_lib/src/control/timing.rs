@@ -101,6 +101,12 @@ pub(crate) fn standby_every(reply_every: Duration) -> Duration {
 /// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
 pub(crate) const CROWD: u16 = 32;
 
+/// A relay in a crowd that has brought no news for so long says again what it said last, or all behind it
+/// would ask whether it is still there, at the same moment: just before [`Watch::late_after`].
+pub(crate) fn calm_after(watch: Watch) -> Duration {
+    watch.late_after * 19 / 20
+}
+
 /// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has
 /// heard what idle relays say.
 pub(crate) fn patience(interval: Duration) -> Duration {

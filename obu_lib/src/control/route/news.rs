@@ -64,6 +64,24 @@ impl Route {
         self.relay_at = Some(now + wait);
     }
 
+    /// Says again what was said last when there has been no news for long, so that those behind us know
+    /// that we are still there.
+    pub(super) fn plan_calming(&mut self, core: &mut Core, now: Timestamp) {
+        if self.relay_at.is_none() && self.calm_at(core, now).is_some_and(|at| now >= at) {
+            self.relay_at = Some(now + core.random.up_to(timing::RELAY_DELAY_MAX / 4));
+        }
+    }
+
+    /// When those behind us want to hear from us next.
+    pub(super) fn calm_at(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
+        let is_due = core.policy.suppression
+            && self.obus >= timing::CROWD
+            && !core.is_leaving
+            && self.has_children(now);
+        let spoke = self.spoke_at.filter(|_| is_due)?;
+        Some(spoke + timing::calm_after(self.watch(now)))
+    }
+
     /// Our place among those who relay this heartbeat.
     fn place_in_crowd(&mut self, core: &mut Core, order: Order) -> Duration {
         if self.obus < timing::CROWD {
@@ -90,6 +108,7 @@ impl Route {
         self.relay_at = None;
         let Some(route) = self.advertise(core, now) else { return };
         self.relayed = Some(route.order);
+        self.spoke_at = Some(now);
         core.hello = core.hello.wrapping_add(1);
         let heartbeat = Heartbeat {
             rsu: self.rsu,
