@@ -143,7 +143,8 @@ impl Registration {
     /// The way back to us has moved somewhere: a reply shows the new one. Many behind the same relay have
     /// to, and must not all speak at once.
     pub(crate) fn reply_soon(&mut self, core: &mut Core, now: Timestamp) {
-        let wait = if core.is_idle(now) { core.crowd_wait() } else { Duration::ZERO };
+        // Nobody talks to those whose clients are still: they have time.
+        let wait = if core.is_idle(now) { core.crowd_wait() * 4 } else { Duration::ZERO };
         let soon = now + core.random.up_to(REPLY_WITHIN) + wait;
         self.attached.reply_at = self.attached.reply_at.min(soon);
     }

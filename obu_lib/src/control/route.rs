@@ -76,6 +76,8 @@ pub(crate) struct Route {
     /// The candidate that the trend says to go to.
     predicted: Option<Predicted<Mac>>,
     asked: u32,
+    /// The wait before the first question has begun.
+    is_to_ask: bool,
     ask_at: Timestamp,
     changed_at: Timestamp,
     /// When the last parent was lost, and how far the RSU was through it.
@@ -127,6 +129,7 @@ impl Route {
             turn: None,
             predicted: None,
             asked: 0,
+            is_to_ask: false,
             ask_at: now,
             changed_at: now,
             lost_at: now,
@@ -501,7 +504,7 @@ impl Route {
         if now < late {
             return next.min(late);
         }
-        if self.asked >= timing::ASKED_MIN {
+        if self.asked >= watch.asked_min {
             let dead = believed + watch.dead_after;
             next = next.min(dead.max(core.grace_until));
         }

@@ -15,6 +15,11 @@ pub(crate) struct Watch {
     pub(crate) late_after: Duration,
     /// Time between the questions to a late upstream.
     pub(crate) ask_every: Duration,
+    /// The first question waits a random time up to this: many may have missed the same heartbeat.
+    pub(crate) ask_within: Duration,
+    /// Questions that must go unanswered before it is dead. At 10 % loss in each direction six in a row
+    /// are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
+    pub(crate) asked_min: u32,
     /// Silence after which it is dead.
     pub(crate) dead_after: Duration,
 }
@@ -27,15 +32,23 @@ impl Watch {
         Self {
             late_after: interval * 6 / 5,
             ask_every: ask_every(interval),
+            ask_within: Duration::ZERO,
+            asked_min: 6,
             dead_after: interval * 9 / 4,
         }
     }
 
     /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy
     /// radio would do little else, and a relay may bring only every second one. Asked after 2.4 I,
-    /// every I/10, six times; dead after 3 I.
+    /// or up to a quarter later, every I/10, three times; dead after 3 I.
     pub(crate) fn loose(interval: Duration) -> Self {
-        Self { late_after: interval * 12 / 5, ask_every: interval / 10, dead_after: interval * 3 }
+        Self {
+            late_after: interval * 12 / 5,
+            ask_every: interval / 10,
+            ask_within: interval / 4,
+            asked_min: 3,
+            dead_after: interval * 3,
+        }
     }
 }
 
@@ -46,10 +59,6 @@ pub(crate) fn ask_every(interval: Duration) -> Duration {
 
 /// Without a frame for this long a route is idle, and watched less closely.
 pub(crate) const IDLE_AFTER: Duration = Duration::from_secs(5);
-
-/// Questions that must go unanswered before an upstream is dead. At 10 % loss in each direction six
-/// in a row are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
-pub(crate) const ASKED_MIN: u32 = 6;
 
 /// A route nobody uses is not worth questions: it lapses after 3 I of silence.
 pub(crate) fn lapsed_after(interval: Duration) -> Duration {

@@ -38,8 +38,9 @@ const FLOODS: TokenBucket = TokenBucket::new(200, Duration::from_millis(10));
 /// "Announce yourself" is said to strangers at most 100 times a second.
 const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 
-/// Probes are answered at most 1,000 times a second.
-const ANSWERS: TokenBucket = TokenBucket::new(128, Duration::from_millis(1));
+/// Probes are answered at most 250 times a second, 32 at once: more would keep our heartbeats from the
+/// radio for so long that everybody asks.
+const ANSWERS: TokenBucket = TokenBucket::new(32, Duration::from_millis(4));
 
 /// Somebody else with our id is reported at most every ten seconds.
 const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));

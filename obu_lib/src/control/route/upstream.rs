@@ -42,11 +42,11 @@ impl Route {
         if silence < watch.late_after {
             self.asked = 0;
             self.ask_at = now;
+            self.is_to_ask = false;
             self.end_doubt();
             return;
         }
-        if self.asked >= timing::ASKED_MIN && silence >= watch.dead_after && now >= core.grace_until
-        {
+        if self.asked >= watch.asked_min && silence >= watch.dead_after && now >= core.grace_until {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
             core.counters.upstream_dead += 1;
             core.fell_silent(parent);
@@ -54,6 +54,13 @@ impl Route {
         }
         if now < self.ask_at {
             return;
+        }
+        if self.asked == 0 && !self.is_to_ask {
+            self.is_to_ask = true;
+            self.ask_at = now + core.random.up_to(watch.ask_within);
+            if now < self.ask_at {
+                return;
+            }
         }
         if !core.questions.take(now) {
             return self.do_without_asking(core, now, parent);
@@ -71,7 +78,8 @@ impl Route {
         }
         core.probe(now, parent, self.rsu, out);
         self.asked += 1;
-        self.ask_at = now + watch.ask_every;
+        let jitter = if watch.ask_within.is_zero() { 0 } else { 50 };
+        self.ask_at = now + core.random.jitter(watch.ask_every, jitter);
     }
 
     /// The channel is full of questions. As long as the parent is heard, it is believed to hear us; when
@@ -183,6 +191,7 @@ impl Route {
         self.predicted = None;
         self.asked = 0;
         self.ask_at = now;
+        self.is_to_ask = false;
         self.changed_at = now;
         self.relay_at = None;
         self.preferred = None;
