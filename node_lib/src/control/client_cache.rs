@@ -85,6 +85,18 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
 
     /// A frame from `client` came from `owner`. Also returns how many entries were evicted for it.
     pub fn learn(&mut self, now: Timestamp, client: Client, owner: Owner) -> (Learnt<Owner>, u64) {
+        self.learn_settled(now, client, owner, Duration::ZERO)
+    }
+
+    /// As [`ClientCache::learn`]; but a client that came to another owner less than `settled_for` ago
+    /// stays there: the frame was under way meanwhile.
+    pub fn learn_settled(
+        &mut self,
+        now: Timestamp,
+        client: Client,
+        owner: Owner,
+        settled_for: Duration,
+    ) -> (Learnt<Owner>, u64) {
         let Some(entry) = self.entries.get_mut(&client) else {
             let evicted = self.insert(now, client, owner, Some(now));
             return (Learnt::New, evicted);
@@ -96,6 +108,9 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
             entry.heard = Some(now);
             self.touch(now, client);
             return (Learnt::Renewed, 0);
+        }
+        if now.since(entry.since) < settled_for {
+            return (Learnt::Known, 0);
         }
         if let Err(first) = entry.moves.note(now) {
             return (Learnt::Held { first }, 0);
@@ -166,11 +181,6 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
     /// never spoke there.
     pub fn last_heard(&self, client: Client) -> Option<Timestamp> {
         self.entries.get(&client)?.heard
-    }
-
-    /// Since when the client is where it is now.
-    pub fn owned_since(&self, client: Client) -> Option<Timestamp> {
-        self.entries.get(&client).map(|entry| entry.since)
     }
 
     /// Forgets one client.
@@ -370,12 +380,21 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_was_under_way_does_not_take_a_client_back() {
+        let mut cache = cache(10);
+        let grace = Duration::from_secs(3);
+        cache.claim(at(10), mac(1), 'a');
+        assert_eq!(cache.learn_settled(at(12), mac(1), 'b', grace).0, Learnt::Known);
+        assert_eq!(cache.owner(at(12), mac(1)), Some('a'));
+        assert_eq!(cache.learn_settled(at(13), mac(1), 'b', grace).0, Learnt::Moved('a'));
+    }
+
+    #[test]
     fn a_claim_is_never_held_back_and_is_not_hearing() {
         let mut cache = cache(10);
         for turn in 0..20 {
             let owner = if turn % 2 == 0 { 'a' } else { 'b' };
             assert_ne!(cache.claim(at(turn), mac(1), owner).0, Learnt::Known);
-            assert_eq!(cache.owned_since(mac(1)), Some(at(turn)));
         }
         assert_eq!(cache.last_heard(mac(1)), None);
         cache.learn(at(30), mac(1), 'b');

@@ -1,7 +1,6 @@
 //! Where clients' frames go: between the LAN, the OBUs, and from OBU to OBU.
 
 use node_lib::control::client_cache::client;
-use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::inner::Inner;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
@@ -73,9 +72,7 @@ impl Rsu {
             self.counters.drop_inner += 1;
             return;
         };
-        if inner.ethertype == rarp::ETHERTYPE || !self.is_overtaken(now, &inner) {
-            self.learn(now, &inner, frame, Port::Tap);
-        }
+        self.learn(now, &inner, frame, Port::Tap);
         if inner.destination.is_group() {
             self.flood_from_tap(now, &inner, frame, out);
             return;
@@ -92,14 +89,6 @@ impl Rsu {
                 None => self.flood_unknown(now, NodeId::NONE, frame, out),
             },
         }
-    }
-
-    /// The sender has just come to an OBU of ours: its frame on the LAN was under way through the RSU
-    /// it was at before.
-    fn is_overtaken(&self, now: Timestamp, inner: &Inner) -> bool {
-        let source = client(inner.vlan, inner.source);
-        matches!(self.clients.owner(now, source), Some(Port::Obu(_)))
-            && self.clients.owned_since(source).is_some_and(|since| now.since(since) < LATE_FOR)
     }
 
     fn flood_from_tap(&mut self, now: Timestamp, inner: &Inner, frame: &[u8], out: &mut Replies) {

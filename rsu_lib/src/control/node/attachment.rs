@@ -1,5 +1,7 @@
 //! Who is behind an OBU from its announcement to its departure.
 
+use std::time::Duration;
+
 use node_lib::control::client_cache::{Learnt, client};
 use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::event::Event;
@@ -13,6 +15,7 @@ use node_lib::{Mac, NodeId, Timestamp};
 use super::super::addresses::said::{may_state, payload, said};
 use super::super::clients::{HEARD_LATELY, Port};
 use super::super::obus::{Accepted, Standing, rank};
+use super::super::wired::rarp;
 use super::Rsu;
 
 impl Rsu {
@@ -117,7 +120,11 @@ impl Rsu {
         port: Port,
     ) -> bool {
         let client = client(inner.vlan, inner.source);
-        let (learnt, evicted) = self.clients.learn(now, client, port);
+        // What another RSU still had of a client that has just come here does not take it back; that
+        // RSU's reverse ARP does.
+        let is_overtaken = port == Port::Tap && inner.ethertype != rarp::ETHERTYPE;
+        let settled_for = if is_overtaken { LATE_FOR } else { Duration::ZERO };
+        let (learnt, evicted) = self.clients.learn_settled(now, client, port, settled_for);
         self.counters.evicted += evicted;
         let payload = payload(frame);
         // What is stated is read always; what can only be concluded, where more is done anyway.

@@ -2,7 +2,7 @@
 //!
 //! When the upstream is lost every client is cut off, and the announcement is what ends that. So it is
 //! built when the client set changes, which is rare and not urgent, and when it is needed only what
-//! differs is written: the two addresses, RSU, order, epoch and flags, 29 bytes for 230 clients.
+//! differs is written: the two addresses, RSU, order, epoch and flags, 31 bytes for 230 clients.
 
 use super::{
     Announcement, Client, Clients, EPOCH_OFFSET, HOP_LIMIT_OFFSET, HOPS_OFFSET, RSU_OFFSET, Wire,
