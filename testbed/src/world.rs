@@ -386,7 +386,7 @@ impl Testbed {
             VethEnd { ns, name: RADIO, mac: Some(radio), mtu },
         )?;
         ns.run(|| sys::disable_offloads(RADIO).context("switch radio0's offloads off"))?;
-        self.medium.attach(ns.name())
+        self.medium.attach(ns.name(), radio)
     }
 
     fn new_host(&mut self, name: &str, interface: &str) -> Result<Host> {
