@@ -11,7 +11,7 @@ use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage,
 };
-use rtnetlink::packet_route::neighbour::NeighbourAttribute;
+use rtnetlink::packet_route::neighbour::{NeighbourAttribute, NeighbourMessage};
 use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec};
 
 use crate::netns::Netns;
@@ -153,23 +153,37 @@ impl Netns {
             let request = handle.neighbours().get().set_address_family(AddressFamily::Bridge);
             Ok(request.execute().try_collect::<Vec<_>>().await?)
         })?;
-        let port = entries.iter().find_map(|entry| {
-            let is_ours = entry
-                .attributes
-                .iter()
-                .any(|a| matches!(a, NeighbourAttribute::LinkLayerAddress(have) if *have == mac.0));
-            is_ours.then_some(entry.header.ifindex)
-        });
+        let is_ours = |entry: &&NeighbourMessage| mac_of(entry) == Some(mac);
+        let port = entries.iter().find(is_ours).map(|entry| entry.header.ifindex);
         Ok(port.and_then(|port| {
             links.into_iter().find(|(_, state)| state.index == port).map(|(name, _)| name)
         }))
     }
 
-    fn links(&self) -> Result<Vec<(String, LinkState)>> {
-        let links = self.netlink(async |handle| {
+    /// Frames an interface has sent since it exists.
+    pub fn frames_sent(&self, name: &str) -> Result<u64> {
+        let is_it = |link: &&LinkMessage| {
+            link.attributes.iter().any(|a| matches!(a, LinkAttribute::IfName(have) if have == name))
+        };
+        let links = self.link_messages()?;
+        let link = links.iter().find(is_it);
+        let count = link.and_then(|link| {
+            link.attributes.iter().find_map(|attribute| match attribute {
+                LinkAttribute::Stats64(count) => Some(count.tx_packets),
+                _ => None,
+            })
+        });
+        count.with_context(|| format!("{} has no counters of {name}", self.name()))
+    }
+
+    pub(crate) fn links(&self) -> Result<Vec<(String, LinkState)>> {
+        Ok(self.link_messages()?.iter().map(parse_link).collect())
+    }
+
+    fn link_messages(&self) -> Result<Vec<LinkMessage>> {
+        self.netlink(async |handle| {
             Ok(handle.link().get().execute().try_collect::<Vec<_>>().await?)
-        })?;
-        Ok(links.iter().map(parse_link).collect())
+        })
     }
 
     fn set(
@@ -196,6 +210,14 @@ impl Netns {
             })
         })
     }
+}
+
+/// The address an entry of a bridge's table is about.
+pub(crate) fn mac_of(entry: &NeighbourMessage) -> Option<Mac> {
+    entry.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(mac) => mac.as_slice().try_into().ok().map(Mac),
+        _ => None,
+    })
 }
 
 fn parse_link(message: &LinkMessage) -> (String, LinkState) {
