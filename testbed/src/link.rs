@@ -9,7 +9,7 @@ use futures_util::TryStreamExt;
 use node_lib::Mac;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage, State,
 };
 use rtnetlink::packet_route::neighbour::{NeighbourAttribute, NeighbourMessage};
 use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec};
@@ -41,6 +41,8 @@ pub struct LinkState {
     pub mtu: u32,
     /// Administratively up.
     pub is_up: bool,
+    /// Operationally up (RFC 2863): what is sent now is not dropped on the way to the cable.
+    pub is_operational: bool,
     /// Index of the bridge it is a port of.
     pub bridge: Option<u32>,
 }
@@ -48,7 +50,7 @@ pub struct LinkState {
 /// How long an interface that somebody else creates may take to appear.
 const APPEAR_WITHIN: Duration = Duration::from_secs(5);
 
-/// Creates a veth pair between two namespaces, both ends up.
+/// Creates a veth pair between two namespaces, both ends up and ready to carry frames.
 pub fn create_veth(a: VethEnd<'_>, b: VethEnd<'_>) -> Result<()> {
     let end = |end: VethEnd<'_>| {
         let builder = LinkMessageBuilder::<LinkUnspec>::new().name(end.name).mtu(end.mtu);
@@ -69,7 +71,10 @@ pub fn create_veth(a: VethEnd<'_>, b: VethEnd<'_>) -> Result<()> {
     )?;
     // An end can only come up once the other exists.
     a.ns.set_up(a.name)?;
-    b.ns.set_up(b.name)
+    b.ns.set_up(b.name)?;
+    // The second end has its queue at once. The first gets it in the background; frames are dropped
+    // until then.
+    a.ns.wait_until_operational(a.name)
 }
 
 impl Netns {
@@ -105,7 +110,8 @@ impl Netns {
         self.set(name, "address", |link| link.address(mac.0.to_vec()))
     }
 
-    /// Makes an interface a port of a bridge.
+    /// Makes an interface a port of a bridge. A port that is operational forwards at once; the bridge
+    /// itself becomes operational some time after its first such port.
     pub fn enslave(&self, name: &str, bridge: &str) -> Result<()> {
         let bridge = self.state(bridge)?.index;
         self.set(name, "bridge", |link| link.controller(bridge))
@@ -144,6 +150,13 @@ impl Netns {
     pub fn wait_for(&self, name: &str) -> Result<LinkState> {
         let what = format!("interface {name} appears in {}", self.name());
         wait_until(&what, APPEAR_WITHIN, || self.find(name))
+    }
+
+    /// Waits until an interface carries what is sent through it. The kernel sees to that in the
+    /// background, at times only once a second.
+    pub fn wait_until_operational(&self, name: &str) -> Result<()> {
+        let what = format!("{}:{name} is operational", self.name());
+        wait_until(&what, APPEAR_WITHIN, || Ok(self.state(name)?.is_operational.then_some(())))
     }
 
     /// The port behind which a bridge of this namespace knows `mac` (`bridge fdb show`).
@@ -227,12 +240,14 @@ fn parse_link(message: &LinkMessage) -> (String, LinkState) {
         mac: Mac::ZERO,
         mtu: 0,
         is_up: message.header.flags.contains(LinkFlags::Up),
+        is_operational: false,
         bridge: None,
     };
     for attribute in &message.attributes {
         match attribute {
             LinkAttribute::IfName(have) => name.clone_from(have),
             LinkAttribute::Mtu(mtu) => state.mtu = *mtu,
+            LinkAttribute::OperState(have) => state.is_operational = *have == State::Up,
             LinkAttribute::Controller(bridge) => state.bridge = Some(*bridge),
             LinkAttribute::Address(mac) => {
                 state.mac = mac.as_slice().try_into().map_or(Mac::ZERO, Mac);

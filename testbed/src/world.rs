@@ -318,6 +318,7 @@ impl Testbed {
             )?;
             host.ns.enslave(interface, BRIDGE)?;
         }
+        host.ns.wait_until_operational(BRIDGE)?;
         self.give_addresses(&host)?;
         Ok((self.add_node(host, Role::Obu, true)?, Cabin { ns, clients }))
     }
@@ -465,6 +466,7 @@ impl Testbed {
     fn make_bridge(&self, host: &Host) -> Result<()> {
         host.ns.create_bridge(BRIDGE, host.mac.unwrap_or(Mac::ZERO))?;
         host.ns.enslave(WIRE, BRIDGE)?;
+        host.ns.wait_until_operational(BRIDGE)?;
         self.give_addresses(host)
     }
 

@@ -247,6 +247,7 @@ fn tcp_is_intact_over_a_bad_link() -> Result<()> {
         duplicate: 0.02,
         reorder: 0.02,
         corrupt: 0.005,
+        retries: 0,
         rate_bps: None,
     };
     chain(2, |bed, server, obu| {
@@ -682,7 +683,7 @@ fn exchange<'a>(
     let receivers = receivers?;
     send_frames(&from.ns, &from.interface, frames, ms(1))?;
     // A loop would show as copies that keep coming.
-    std::thread::sleep(ms(200));
+    std::thread::sleep(ms(300));
     receivers.into_iter().map(|(host, receiver)| Ok((host, receiver.stop()?))).collect()
 }
 
