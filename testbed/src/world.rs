@@ -31,6 +31,8 @@ use crate::{Quality, sys};
 
 /// What an OBU logs when it sends through another neighbour, or to another road-side unit.
 pub const ATTACHMENT_CHANGED: &str = "attachment changed";
+/// What an OBU logs when it knows what such a change cost.
+pub const HAND_OVER_DONE: &str = "hand-over done";
 /// Interface names inside nodes.
 const RADIO: &str = "radio0";
 const TAP: &str = "tap0";

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -66,7 +66,7 @@ pub fn run(options: &Options) -> Result<()> {
         screen.step(&name);
         let comparison = drive(&corridor, options.simulated)?;
         println!("{}", comparison.tables(&corridor));
-        check(&corridor, &comparison)?;
+        comparison.check(&corridor)?;
     }
     Ok(())
 }
@@ -81,24 +81,4 @@ fn drive(corridor: &Corridor, seeds: u64) -> Result<Comparison> {
     bar.finish_and_clear();
     let simulated = (0..seeds).map(|n| simulated::drive(corridor, corridor.seed + n));
     Ok(Comparison { simulated: simulated.collect::<Result<_>>()?, real })
-}
-
-/// What must hold however busy the machine is.
-fn check(corridor: &Corridor, comparison: &Comparison) -> Result<()> {
-    let real = &comparison.real;
-    let hand_overs = real.drive.hand_overs();
-    let doubled = real.drive.doubled();
-    ensure!(doubled == 0, "{doubled} frames arrived twice");
-    let least = corridor.rsus().len() - 1;
-    ensure!(hand_overs.len() >= least, "{} hand-overs, not {least}", hand_overs.len());
-    for (hand_over, moves) in hand_overs.iter().zip(real.moves(corridor.talking.into())) {
-        ensure!(
-            moves.clients == usize::from(corridor.clients),
-            "the bridge knew only {} clients behind {}",
-            moves.clients,
-            hand_over.to
-        );
-    }
-    ensure!(real.silent_sent == 0, "silent clients sent {} frames", real.silent_sent);
-    Ok(())
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, anyhow};
 use node_lib::Mac;
 
-use super::drive::{Change, Drive};
+use super::drive::{Change, Drive, Record};
 use super::{Corridor, FRAME_LEN, LEAD, TAIL};
 use crate::daemon::LogEvent;
 use crate::fdb::{FdbWatch, Learnt};
 use crate::probe::{Endpoint, NumberedFrame, Stream, Streams, send_frames};
 use crate::programs::Programs;
 use crate::wait::wait_until;
-use crate::world::{ATTACHMENT_CHANGED, Cabin, Host, Node, Testbed};
+use crate::world::{ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, Node, Testbed};
 use crate::{Quality, medium};
 
 /// What a drive with the real programs leaves behind.
@@ -122,9 +122,12 @@ fn drive_in(
     let learnt = fdb.stop()?;
 
     let (down, up) = report.logs.split_at(cabin.clients.len());
-    let changes = obu.events()?;
-    let changes = changes.iter().filter(|event| event.message() == ATTACHMENT_CHANGED);
-    let changes = changes.map(|event| change(bed, event, started_at)).collect::<Result<_>>()?;
+    let said = Said { bed, started_at };
+    let events = obu.events()?;
+    let of_kind = |kind| events.iter().filter(move |event| event.message() == kind);
+    let changes = of_kind(ATTACHMENT_CHANGED).map(|event| said.change(event));
+    let records = of_kind(HAND_OVER_DONE).map(|event| said.record(event));
+    let (changes, records) = (changes.collect::<Result<_>>()?, records.collect::<Result<_>>()?);
     let clients: Vec<_> = cabin.clients.iter().map(|(_, mac)| *mac).collect();
     let of_clients = |learnt: &Learnt| clients.contains(&learnt.mac);
     let learnt = learnt.into_iter().filter(of_clients);
@@ -137,6 +140,7 @@ fn drive_in(
             departure,
             arrival: departure + corridor.trace.end(),
             changes,
+            records,
             down: down.to_vec(),
             up: up.to_vec(),
         },
@@ -194,19 +198,45 @@ fn start_streams(corridor: &Corridor, server: &Host, cabin: &Cabin) -> Result<St
 /// Addresses and EtherType.
 const HEADER_LEN: usize = 14;
 
-fn change(bed: &Testbed, event: &LogEvent, started_at: SystemTime) -> Result<Change> {
-    let rsu_of = |field| {
-        let place = bed.with_names(&event.text(field));
-        let rsu = place.split(' ').next().unwrap_or_default().to_owned();
-        (rsu != "none").then_some(rsu)
-    };
-    let at = event.time().context("the vehicle's log")?.duration_since(started_at);
-    Ok(Change {
-        // Before the start: the vehicle found its first road-side unit.
-        at: at.unwrap_or_default(),
-        from: rsu_of("from"),
-        to: rsu_of("to"),
-        cause: event.text("cause"),
-        own: vec![("silence_ms".to_owned(), event.text("silence_ms"))],
-    })
+/// The vehicle's log, read.
+struct Said<'a> {
+    bed: &'a Testbed,
+    started_at: SystemTime,
+}
+
+impl Said<'_> {
+    fn change(&self, event: &LogEvent) -> Result<Change> {
+        let place = |field| Some(self.rsu(event, field)).filter(|rsu| rsu != "none");
+        let (at, cause) = (self.time(event)?, event.text("cause"));
+        Ok(Change { at, from: place("from"), to: place("to"), cause })
+    }
+
+    fn record(&self, event: &LogEvent) -> Result<Record> {
+        let number = |field: &str| {
+            let value = event.field(field).and_then(serde_json::Value::as_u64);
+            value.with_context(|| format!("\"{HAND_OVER_DONE}\" without {field}"))
+        };
+        Ok(Record {
+            at: self.time(event)?,
+            from: self.rsu(event, "from"),
+            to: self.rsu(event, "to"),
+            gap: Duration::from_millis(number("gap_ms")?),
+            lost: number("lost")?,
+            at_risk: number("at_risk")?,
+            doubled: number("doubled")?,
+            sent_twice: number("sent_twice")?,
+        })
+    }
+
+    /// From the start of the run; the vehicle found its first road-side unit before that.
+    fn time(&self, event: &LogEvent) -> Result<Duration> {
+        let time = event.time().context("the vehicle's log")?;
+        Ok(time.duration_since(self.started_at).unwrap_or_default())
+    }
+
+    /// A place is `RSU (1 hop)`, `RSU via …` or `none`.
+    fn rsu(&self, event: &LogEvent, field: &str) -> String {
+        let place = self.bed.with_names(&event.text(field));
+        place.split(' ').next().unwrap_or_default().to_owned()
+    }
 }

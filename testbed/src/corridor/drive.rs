@@ -20,8 +20,27 @@ pub struct Change {
     pub to: Option<String>,
     /// Why, in the node's own word.
     pub cause: String,
-    /// What else the node says of it: name and value.
-    pub own: Vec<(String, String)>,
+}
+
+/// What the vehicle's node says a hand-over cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it said so, from the start of the run.
+    pub at: Duration,
+    /// The road-side unit before.
+    pub from: String,
+    /// The road-side unit after.
+    pub to: String,
+    /// Time without a way it believed in.
+    pub gap: Duration,
+    /// Clients' frames it dropped for want of a way.
+    pub lost: u64,
+    /// Frames handed to the old upstream after its last sign of life, and to nobody else.
+    pub at_risk: u64,
+    /// Frames that came both ways; it delivered each once.
+    pub doubled: u64,
+    /// Frames it sent both ways.
+    pub sent_twice: u64,
 }
 
 /// One drive.
@@ -33,6 +52,8 @@ pub struct Drive {
     pub arrival: Duration,
     /// Changes of road-side unit, in order.
     pub changes: Vec<Change>,
+    /// What the node says they cost, in order.
+    pub records: Vec<Record>,
     /// Streams from the LAN to the clients.
     pub down: Vec<StreamLog>,
     /// Streams from clients to the LAN.
@@ -52,8 +73,8 @@ pub struct HandOver {
     pub to: String,
     /// Why it left.
     pub cause: String,
-    /// What the node says of it: name and value.
-    pub own: Vec<(String, String)>,
+    /// What the node says of it.
+    pub record: Option<Record>,
     /// The longest time any one client could not be reached or heard.
     pub gap: Duration,
     /// Frames sent meanwhile.
@@ -118,12 +139,19 @@ impl Drive {
             from: from.to_owned(),
             to: to.to_owned(),
             cause: left.cause.clone(),
-            own: arrived.own.clone(),
+            record: self.record_of(arrived.at, from, to).cloned(),
             gap: logs().map(|log| log.gap(start, end)).max().unwrap_or_default(),
             sent: self.sum(|log| log.sent(start, end)),
             lost: self.sum(|log| log.lost(start, end)),
             doubled: self.sum(|log| log.doubled(start, end)),
         }
+    }
+
+    /// A record is written some time after the change.
+    fn record_of(&self, change: Duration, from: &str, to: &str) -> Option<&Record> {
+        let is_it =
+            |record: &&Record| record.at >= change && record.from == from && record.to == to;
+        self.records.iter().find(is_it)
     }
 
     fn sum(&self, of: impl Fn(&StreamLog) -> u64) -> u64 {
@@ -142,7 +170,7 @@ mod tests {
     fn change(at: u64, from: &str, to: &str) -> Change {
         let place = |name: &str| (name != "none").then(|| name.to_owned());
         let cause = format!("at {at}");
-        Change { at: ms(at), from: place(from), to: place(to), cause, own: Vec::new() }
+        Change { at: ms(at), from: place(from), to: place(to), cause }
     }
 
     /// A frame every 10 ms for 20 s, all of which arrive but these.
@@ -156,7 +184,8 @@ mod tests {
 
     fn drive(changes: Vec<Change>, down: StreamLog) -> Drive {
         let up = vec![log(&[], &[])];
-        Drive { departure: ms(2000), arrival: ms(18_000), changes, down: vec![down], up }
+        let (departure, arrival, down) = (ms(2000), ms(18_000), vec![down]);
+        Drive { departure, arrival, changes, records: Vec::new(), down, up }
     }
 
     #[test]
@@ -169,6 +198,26 @@ mod tests {
         assert_eq!((only.gap, only.sent, only.lost, only.doubled), (ms(20), 400, 3, 1));
         assert_eq!((drive.lost(), drive.doubled()), (5, 2));
         assert_eq!(drive.rates(), (100.0, 100.0));
+    }
+
+    #[test]
+    fn a_record_belongs_to_the_change_before_it() {
+        let record = |at, from: &str, to: &str| Record {
+            at: ms(at),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            gap: ms(at),
+            lost: 0,
+            at_risk: 0,
+            doubled: 0,
+            sent_twice: 0,
+        };
+        let changes = [(3000, "a", "b"), (6000, "b", "a"), (9000, "a", "b")]
+            .map(|(at, from, to)| change(at, from, to));
+        let records = [record(3100, "a", "b"), record(9500, "a", "b")].to_vec();
+        let drive = Drive { records, ..drive(changes.to_vec(), log(&[], &[])) };
+        let gaps = drive.hand_overs().into_iter().map(|h| h.record.map(|record| record.gap));
+        assert_eq!(gaps.collect::<Vec<_>>(), [Some(ms(3100)), None, Some(ms(9500))]);
     }
 
     #[test]

@@ -3,15 +3,19 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
 use super::Corridor;
 use super::daemons::RealDrive;
-use super::drive::{Drive, HandOver};
+use super::drive::{Drive, HandOver, Record};
 
 /// Two gaps that differ by no more than this are the same.
 pub const SAME_WITHIN: Duration = Duration::from_millis(20);
+
+/// What is promised even when an upstream dies without a word.
+pub const GAP_MAX: Duration = Duration::from_millis(300);
 
 /// A drive with the real programs, and drives of the same trace in the simulator.
 #[derive(Debug)]
@@ -75,6 +79,30 @@ impl Comparison {
         real.iter().enumerate().map(compare).collect()
     }
 
+    /// What must hold however busy the machine is: a promise counts in lost frames, and a machine that
+    /// makes everybody wait loses none.
+    pub fn check(&self, corridor: &Corridor) -> Result<()> {
+        let drive = &self.real.drive;
+        ensure!(drive.doubled() == 0, "{} frames arrived twice", drive.doubled());
+        let (hand_overs, least) = (drive.hand_overs(), corridor.rsus().len() - 1);
+        ensure!(hand_overs.len() >= least, "{} hand-overs, not {least}", hand_overs.len());
+        let moves = self.real.moves(corridor.talking.into());
+        for (HandOver { from, to, gap, .. }, moves) in hand_overs.iter().zip(moves) {
+            let way = format!("{from} to {to}");
+            ensure!(*gap <= GAP_MAX, "{way}: a client was cut off for {gap:?}");
+            let known = (moves.clients, usize::from(corridor.clients));
+            ensure!(
+                known.0 == known.1,
+                "{way}: the bridge knew {} of {} clients",
+                known.0,
+                known.1
+            );
+        }
+        let silent_sent = self.real.silent_sent;
+        ensure!(silent_sent == 0, "clients that never speak sent {silent_sent} frames");
+        Ok(())
+    }
+
     /// For a person to read.
     pub fn tables(&self, corridor: &Corridor) -> String {
         let mut text = String::new();
@@ -109,7 +137,10 @@ impl Comparison {
             "hand-over",
             "at",
             "cause",
-            "node says",
+            "node: gap",
+            "dropped",
+            "at risk",
+            "both ways",
             "clients: gap",
             "lost",
             "twice",
@@ -119,13 +150,17 @@ impl Comparison {
         ]);
         for (hand_over, moves) in self.real.drive.hand_overs().iter().zip(self.real.moves(talking))
         {
-            let own: Vec<_> =
-                hand_over.own.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            let said = |of: fn(&Record) -> String| {
+                hand_over.record.as_ref().map_or_else(|| "–".to_owned(), of)
+            };
             table.add_row([
                 format!("{} → {}", hand_over.from, hand_over.to),
                 format!("{:.2} s", hand_over.at.as_secs_f64()),
                 hand_over.cause.clone(),
-                own.join(", "),
+                said(|record| in_ms(record.gap)),
+                said(|record| record.lost.to_string()),
+                said(|record| record.at_risk.to_string()),
+                said(|record| record.sent_twice.to_string()),
                 in_ms(hand_over.gap),
                 format!("{} of {}", hand_over.lost, hand_over.sent),
                 hand_over.doubled.to_string(),

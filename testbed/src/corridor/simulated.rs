@@ -96,12 +96,11 @@ pub fn drive(corridor: &Corridor, seed: u64) -> Result<Drive> {
         found.map_or_else(|| id.to_string(), |(name, ..)| name.clone())
     };
     let changes = world.events().iter().filter_map(|(time, node, event)| match event {
-        Event::UpstreamChanged { from, to, cause, silence } if *node == obu => Some(Change {
+        Event::UpstreamChanged { from, to, cause, .. } if *node == obu => Some(Change {
             at: time.since(TRAFFIC_AT),
             from: from.map(|place| name_of(place.rsu)),
             to: to.map(|place| name_of(place.rsu)),
             cause: cause.to_string(),
-            own: vec![("silence_ms".to_owned(), silence.as_millis().to_string())],
         }),
         _ => None,
     });
@@ -115,6 +114,7 @@ pub fn drive(corridor: &Corridor, seed: u64) -> Result<Drive> {
         departure: LEAD,
         arrival: LEAD + corridor.trace.end(),
         changes: changes.collect(),
+        records: Vec::new(),
         down: logs(&down, corridor.down_every()).context("down")?,
         up: logs(&up, corridor.up_every()).context("up")?,
     })
