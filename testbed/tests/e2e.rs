@@ -348,7 +348,7 @@ fn corridor_hands_over_eight_clients() -> Result<()> {
     let real = daemons::drive(&corridor, &mut |_, _| ())?;
     let simulated = (0..SEEDS).map(|n| simulated::drive(&corridor, corridor.seed + n));
     let comparison = Comparison { real, simulated: simulated.collect::<Result<_>>()? };
-    println!("{}", comparison.tables(&corridor));
+    println!("\n{}", comparison.text(&corridor));
     comparison.check(&corridor)?;
     let ways: Vec<_> =
         comparison.hand_overs().into_iter().map(|h| (h.real.from, h.real.to)).collect();

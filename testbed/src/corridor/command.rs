@@ -1,7 +1,7 @@
 //! `testbed corridor`: drives, with a table for each.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
@@ -41,6 +41,7 @@ pub struct Options {
 /// Drives inside the arena. Fails when a frame came twice, a hand-over did not happen, or the bridge
 /// did not learn of one.
 pub fn run(options: &Options) -> Result<()> {
+    let start = Instant::now();
     let screen = Screen::new();
     screen.title("The corridor: a vehicle full of clients drives past road-side units on one LAN");
     screen.dim("Real daemons, a Linux bridge between the road-side units; the medium replays who hears whom.");
@@ -65,10 +66,11 @@ pub fn run(options: &Options) -> Result<()> {
         };
         screen.step(&name);
         let comparison = drive(&corridor, options.simulated)?;
-        println!("{}", comparison.tables(&corridor));
+        println!("{}", comparison.text(&corridor));
+        screen.remember(&name, comparison.summary(&corridor));
         comparison.check(&corridor)?;
     }
-    Ok(())
+    screen.end(start.elapsed())
 }
 
 fn drive(corridor: &Corridor, seeds: u64) -> Result<Comparison> {

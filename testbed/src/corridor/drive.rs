@@ -107,12 +107,22 @@ impl Drive {
 
     /// Frames sent, in both directions, over the whole drive.
     pub fn sent(&self) -> u64 {
-        self.sum(|log| log.sent(self.departure, self.arrival))
+        self.sent_between(self.departure, self.arrival)
     }
 
     /// Of those, lost.
     pub fn lost(&self) -> u64 {
-        self.sum(|log| log.lost(self.departure, self.arrival))
+        self.lost_between(self.departure, self.arrival)
+    }
+
+    /// Frames sent, in both directions, in this span of the run.
+    pub fn sent_between(&self, from: Duration, to: Duration) -> u64 {
+        self.sum(|log| log.sent(from, to))
+    }
+
+    /// Of those, lost.
+    pub fn lost_between(&self, from: Duration, to: Duration) -> u64 {
+        self.sum(|log| log.lost(from, to))
     }
 
     /// Arrivals beyond the first, of all frames ever sent.
@@ -141,8 +151,8 @@ impl Drive {
             cause: left.cause.clone(),
             record: self.record_of(arrived.at, from, to).cloned(),
             gap: logs().map(|log| log.gap(start, end)).max().unwrap_or_default(),
-            sent: self.sum(|log| log.sent(start, end)),
-            lost: self.sum(|log| log.lost(start, end)),
+            sent: self.sent_between(start, end),
+            lost: self.lost_between(start, end),
             doubled: self.sum(|log| log.doubled(start, end)),
         }
     }

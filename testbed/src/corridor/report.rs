@@ -1,6 +1,5 @@
 //! A drive in tables, with the simulator's beside it.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -104,63 +103,67 @@ impl Comparison {
     }
 
     /// For a person to read.
-    pub fn tables(&self, corridor: &Corridor) -> String {
-        let mut text = String::new();
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(text, "{}\n{}", self.hand_over_table(corridor), self.gap_table());
+    pub fn text(&self, corridor: &Corridor) -> String {
         let drive = &self.real.drive;
         let (down, up) = drive.rates();
         let medium = &self.real.medium;
-        let _ = writeln!(
-            text,
-            "  {:.0} frames/s down and {:.0} up: {} sent, {} lost, {} arrived twice.\n  \
-             The silent clients sent {} frames. On air {} frames arrived after {} repetitions, {} \
-             were lost.\n  The sender of probes waited for the processor for {} at worst.",
-            down,
-            up,
-            drive.sent(),
-            drive.lost(),
-            drive.doubled(),
-            self.real.silent_sent,
-            medium.forwarded,
-            medium.retried,
-            medium.lost,
-            in_ms(self.real.late_max),
-        );
-        text
+        [
+            timeline(drive),
+            format!("\n  What the clients saw, and the bridge between the road-side units\n{}", self.seen(corridor)),
+            format!("\n  What the vehicle's node wrote down\n{}", self.recorded()),
+            format!("\n  The same drive in the simulator\n{}", self.beside_the_simulator()),
+            format!("\n  {down:.0} frames/s to {} clients and {up:.0} from {}:", corridor.clients, corridor.talking),
+            format!(" {} sent, {} lost, {} came twice.", drive.sent(), drive.lost(), drive.doubled()),
+            format!(
+                " The others sent {}.\n  On air {} frames arrived, {} tries were repeated, {} frames were lost.",
+                self.real.silent_sent, medium.forwarded, medium.retried, medium.lost
+            ),
+            format!(" The machine made the sender wait for {} at most.\n", in_ms(self.real.late_max)),
+        ]
+        .concat()
     }
 
-    fn hand_over_table(&self, corridor: &Corridor) -> Table {
+    /// In one line: the longest gap, frames lost and doubled around hand-overs, ports learnt.
+    pub fn summary(&self, corridor: &Corridor) -> String {
+        let hand_overs = self.real.drive.hand_overs();
+        let moves = self.real.moves(corridor.talking.into());
+        let gap = hand_overs.iter().map(|h| h.gap).max().unwrap_or_default();
+        let simulated = self.hand_overs();
+        let simulated = simulated.iter().filter_map(|h| h.same_seed.as_ref().map(|same| same.gap));
+        let count = |of: fn(&HandOver) -> u64| hand_overs.iter().map(of).sum::<u64>();
+        format!(
+            "{} hand-overs, gap {} (simulator {}), {} of {} frames lost, {} twice, bridge {} of {}",
+            hand_overs.len(),
+            in_ms(gap),
+            in_ms(simulated.max().unwrap_or_default()),
+            count(|h| h.lost),
+            count(|h| h.sent),
+            count(|h| h.doubled),
+            moves.iter().map(|moves| moves.clients).sum::<usize>(),
+            hand_overs.len() * usize::from(corridor.clients),
+        )
+    }
+
+    fn seen(&self, corridor: &Corridor) -> Table {
         let talking = usize::from(corridor.talking);
         let silent = usize::from(corridor.clients - corridor.talking);
         let mut table = table(&[
             "hand-over",
             "at",
             "cause",
-            "node: gap",
-            "dropped",
-            "at risk",
-            "both ways",
-            "clients: gap",
-            "lost",
+            "longest gap",
+            "frames lost",
             "twice",
             "bridge learnt",
-            "silent",
-            "after",
+            "of silent ones",
+            "the last after",
         ]);
         for (hand_over, moves) in self.real.drive.hand_overs().iter().zip(self.real.moves(talking))
         {
-            let said = |of: fn(&Record) -> String| {
-                hand_over.record.as_ref().map_or_else(|| "–".to_owned(), of)
-            };
             table.add_row([
-                format!("{} → {}", hand_over.from, hand_over.to),
-                format!("{:.2} s", hand_over.at.as_secs_f64()),
+                way(hand_over),
+                at(hand_over),
                 hand_over.cause.clone(),
-                said(|record| in_ms(record.gap)),
-                said(|record| record.lost.to_string()),
-                said(|record| record.at_risk.to_string()),
-                said(|record| record.sent_twice.to_string()),
                 in_ms(hand_over.gap),
                 format!("{} of {}", hand_over.lost, hand_over.sent),
                 hand_over.doubled.to_string(),
@@ -172,45 +175,112 @@ impl Comparison {
         table
     }
 
-    fn gap_table(&self) -> Table {
+    fn recorded(&self) -> Table {
         let mut table = table(&[
             "hand-over",
-            "real: at",
             "gap",
+            "dropped for want of a way",
+            "at risk",
+            "sent both ways",
+            "came both ways",
+        ]);
+        for hand_over in self.real.drive.hand_overs() {
+            let said = |of: fn(&Record) -> String| or_dash(hand_over.record.as_ref().map(of));
+            table.add_row([
+                way(&hand_over),
+                said(|record| in_ms(record.gap)),
+                said(|record| record.lost.to_string()),
+                said(|record| record.at_risk.to_string()),
+                said(|record| record.sent_twice.to_string()),
+                said(|record| record.doubled.to_string()),
+            ]);
+        }
+        table
+    }
+
+    fn beside_the_simulator(&self) -> Table {
+        let seeds = format!("gap over {} seeds", self.simulated.len());
+        let mut table = table(&[
+            "hand-over",
+            "real: gap",
+            "at",
             "lost",
-            "simulated: at",
+            "simulated: gap",
+            "at",
+            "lost",
             "cause",
-            "gap",
-            "lost",
-            "other seeds",
+            &seeds,
             "",
         ]);
         for compared in self.hand_overs() {
             let Compared { real, same_seed, gaps } = &compared;
-            let of =
-                |show: fn(&HandOver) -> String| same_seed.as_ref().map_or("–".to_owned(), show);
-            let at = |hand_over: &HandOver| format!("{:.2} s", hand_over.at.as_secs_f64());
+            let same = |of: fn(&HandOver) -> String| or_dash(same_seed.as_ref().map(of));
             let range = match (gaps.first(), gaps.get(gaps.len() / 2), gaps.last()) {
                 (Some(min), Some(median), Some(max)) => {
-                    format!("{} … {} … {} ms", min.as_millis(), median.as_millis(), max.as_millis())
+                    let [min, median, max] = [min, median, max].map(|gap| gap.as_millis());
+                    format!("{min} … {median} … {max} ms")
                 }
-                _ => "–".to_owned(),
+                _ => NONE.to_owned(),
             };
             table.add_row([
-                format!("{} → {}", real.from, real.to),
-                at(real),
+                way(real),
                 in_ms(real.gap),
+                at(real),
                 real.lost.to_string(),
-                of(at),
-                of(|same| same.cause.clone()),
-                of(|same| in_ms(same.gap)),
-                of(|same| same.lost.to_string()),
+                same(|same| in_ms(same.gap)),
+                same(at),
+                same(|same| same.lost.to_string()),
+                same(|same| same.cause.clone()),
                 range,
                 compared.verdict().to_owned(),
             ]);
         }
         table
     }
+}
+
+/// Who carries the vehicle's frames as time goes by, and where frames are lost.
+fn timeline(drive: &Drive) -> String {
+    const COLUMNS: u32 = 96;
+    const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let span = drive.arrival.saturating_sub(drive.departure);
+    let edge = |column: u32| drive.departure + span * column / COLUMNS;
+    let (mut users, mut losses) = (String::new(), String::new());
+    let mut shown = None;
+    let mut name = "".chars();
+    for column in 0..COLUMNS {
+        let (start, end) = (edge(column), edge(column + 1));
+        let change = drive.changes.iter().rfind(|change| change.at < end);
+        let user = change.and_then(|change| change.to.as_deref());
+        if user != shown {
+            shown = user;
+            name = user.unwrap_or("none").chars();
+            users.push('┃');
+        } else {
+            users.push(name.next().unwrap_or('━'));
+        }
+        let (lost, sent) = (drive.lost_between(start, end), drive.sent_between(start, end));
+        // Rounded up: one lost frame is to be seen.
+        let level = (lost * 8).div_ceil(sent.max(1));
+        losses.push(
+            usize::try_from(level).ok().and_then(|level| LEVELS.get(level)).copied().unwrap_or('█'),
+        );
+    }
+    format!("     {users} {:.0} s\n     {losses} lost\n", span.as_secs_f64())
+}
+
+const NONE: &str = "–";
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| NONE.to_owned())
+}
+
+fn way(hand_over: &HandOver) -> String {
+    format!("{} → {}", hand_over.from, hand_over.to)
+}
+
+fn at(hand_over: &HandOver) -> String {
+    format!("{:.2} s", hand_over.at.as_secs_f64())
 }
 
 fn table(header: &[&str]) -> Table {

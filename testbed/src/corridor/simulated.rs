@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use node_lib::control::event::Event;
-use node_lib::sim::{Flow, FlowLog, Link, NodeIndex, Place, Role, Target, World};
-use node_lib::{Mac, Timestamp};
+use node_lib::sim::{
+    ClientIndex, Flow, FlowLog, LinkStep, LinkTrace, NodeIndex, Place, Role, Target, Violation,
+    World,
+};
+use node_lib::{Mac, NodeId, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 
 use super::drive::{Change, Drive};
 use super::{Corridor, FRAME_LEN, LEAD, TAIL};
-use crate::medium::LinkStep;
 use crate::probe::StreamLog;
 
 /// When every client has said one word, so that the vehicle knows it.
@@ -75,23 +77,21 @@ pub fn drive(corridor: &Corridor, seed: u64) -> Result<Drive> {
         let found = radios.iter().find(|(have, ..)| have == name);
         Ok(found.with_context(|| format!("no node {name}"))?.2)
     };
-    let set =
-        |world: &mut World, LinkStep { from, to, loss, delay, .. }: &LinkStep| -> Result<()> {
-            let link = Link { loss: *loss, delay: *delay, jitter: Duration::ZERO, duplicate: 0.0 };
-            world.link_one_way(index_of(from)?, index_of(to)?, link);
-            Ok(())
-        };
-    for step in corridor.trace.between(Duration::ZERO, Duration::ZERO).steps() {
-        set(&mut world, step)?;
+    let mut replayed = LinkTrace::new();
+    for step in corridor.trace.between(Duration::ZERO, corridor.trace.end()).steps() {
+        // What holds at departure has held from the beginning.
+        let is_first = step.time.is_zero();
+        let time = if is_first { Timestamp::ZERO } else { departure + step.time };
+        let (loss, delay) = (step.loss, step.delay);
+        let (from, to) = (index_of(&step.from)?, index_of(&step.to)?);
+        replayed.push(from, to, LinkStep { time, loss, delay })?;
     }
-    let broken = |violation: Box<node_lib::sim::Violation>| anyhow!("{violation}");
-    for step in corridor.trace.steps() {
-        world.run_until(departure + step.time).map_err(broken)?;
-        set(&mut world, step)?;
-    }
+    let broken = |violation: Box<Violation>| anyhow!("{violation}");
+    world.try_again(corridor.retries);
+    world.replay(&replayed);
     world.run_until(end + Duration::from_secs(1)).map_err(broken)?;
 
-    let name_of = |id: node_lib::NodeId| {
+    let name_of = |id: NodeId| {
         let found = radios.iter().find(|(_, mac, _)| mac.0 == id.0);
         found.map_or_else(|| id.to_string(), |(name, ..)| name.clone())
     };
@@ -121,7 +121,7 @@ pub fn drive(corridor: &Corridor, seed: u64) -> Result<Drive> {
 }
 
 /// The simulator checks by itself that nothing arrives twice.
-fn stream_log(log: &FlowLog, to: node_lib::sim::ClientIndex, every: Duration) -> StreamLog {
+fn stream_log(log: &FlowLog, to: ClientIndex, every: Duration) -> StreamLog {
     let arrived = |number| u32::from(log.received_at(to, number).is_some());
     StreamLog {
         every,
