@@ -344,7 +344,7 @@ fn silent_client_stays_reachable() -> Result<()> {
 /// of it.
 fn corridor_hands_over_eight_clients() -> Result<()> {
     const SEEDS: u64 = 5;
-    let corridor = Corridor::new(formula::straight_line(3, 90.0, 75.0, 525.0));
+    let corridor = Corridor::new(formula::straight_line(3, 90.0, 100.0, 600.0));
     let real = daemons::drive(&corridor, &mut |_, _| ())?;
     let simulated = (0..SEEDS).map(|n| simulated::drive(&corridor, corridor.seed + n));
     let comparison = Comparison { real, simulated: simulated.collect::<Result<_>>()? };
