@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use harness::{ms, run_as_plain_user};
 use node_lib::Mac;
 use testbed::corridor::report::Comparison;
-use testbed::corridor::{Corridor, daemons, formula, simulated};
+use testbed::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::probe::{
     FrameReceiver, NumberedFrame, Ping, Report, UdpStream, send_frames, transfer,
 };
@@ -344,7 +344,7 @@ fn silent_client_stays_reachable() -> Result<()> {
 /// of it.
 fn corridor_hands_over_eight_clients() -> Result<()> {
     const SEEDS: u64 = 5;
-    let corridor = Corridor::new(formula::straight_line(3, 90.0, 100.0, 600.0));
+    let corridor = Corridor::new(scenario::links(90.0, 0.0, 600.0, 1)?);
     let real = daemons::drive(&corridor, &mut |_, _| ())?;
     let simulated = (0..SEEDS).map(|n| simulated::drive(&corridor, corridor.seed + n));
     let comparison = Comparison { real, simulated: simulated.collect::<Result<_>>()? };

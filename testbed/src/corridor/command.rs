@@ -8,7 +8,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::report::Comparison;
-use super::{Corridor, daemons, formula, simulated};
+use super::{Corridor, daemons, scenario, simulated};
 use crate::medium::LinkTrace;
 use crate::screen::Screen;
 
@@ -18,11 +18,14 @@ pub struct Options {
     /// Speeds in km/h
     #[arg(long, value_delimiter = ',', default_values_t = [50.0, 90.0, 130.0])]
     speeds: Vec<f64>,
-    /// Road-side units, 300 m apart
-    #[arg(long, default_value_t = 5)]
-    rsus: usize,
+    /// Drive from this metre of the corridor …
+    #[arg(long, default_value_t = 0.0)]
+    from: f64,
+    /// … to this one; there is a road-side unit every 300 m
+    #[arg(long, default_value_t = 1200.0)]
+    to: f64,
     /// A link trace instead: CSV with time_s, from, to, loss, delay_us
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["speeds", "rsus"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["speeds", "from", "to"])]
     links: Option<PathBuf>,
     /// Frames per second, in all, in each direction
     #[arg(long, default_value_t = 1000)]
@@ -47,15 +50,13 @@ pub fn run(options: &Options) -> Result<()> {
     screen.dim("Real daemons, a Linux bridge between the road-side units; the medium replays who hears whom.");
     let drives: Vec<(String, LinkTrace)> = match &options.links {
         Some(path) => vec![(path.display().to_string(), LinkTrace::open(path)?)],
-        None => options
-            .speeds
-            .iter()
-            .map(|speed| {
-                let end = formula::SPACING_M * (options.rsus.saturating_sub(1)) as f64;
-                let trace = formula::straight_line(options.rsus, *speed, 0.0, end);
-                (format!("{speed} km/h past {} road-side units", options.rsus), trace)
-            })
-            .collect(),
+        None => {
+            let drives = options.speeds.iter().map(|speed| {
+                let trace = scenario::links(*speed, options.from, options.to, options.seed)?;
+                Ok((format!("{speed} km/h"), trace))
+            });
+            drives.collect::<Result<_>>()?
+        }
     };
     for (name, trace) in drives {
         let corridor = Corridor {

@@ -7,8 +7,8 @@
 pub mod command;
 pub mod daemons;
 pub mod drive;
-pub mod formula;
 pub mod report;
+pub mod scenario;
 pub mod simulated;
 
 use std::time::Duration;

@@ -83,8 +83,8 @@ impl Comparison {
     pub fn check(&self, corridor: &Corridor) -> Result<()> {
         let drive = &self.real.drive;
         ensure!(drive.doubled() == 0, "{} frames arrived twice", drive.doubled());
-        let (hand_overs, least) = (drive.hand_overs(), corridor.rsus().len() - 1);
-        ensure!(hand_overs.len() >= least, "{} hand-overs, not {least}", hand_overs.len());
+        let hand_overs = drive.hand_overs();
+        ensure!(!hand_overs.is_empty(), "no hand-over");
         let moves = self.real.moves(corridor.talking.into());
         for (HandOver { from, to, gap, .. }, moves) in hand_overs.iter().zip(moves) {
             let way = format!("{from} to {to}");
