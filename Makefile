@@ -3,19 +3,25 @@
 CARGO ?= cargo
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo test e2e check setup
+.PHONY: help demo corridor test e2e check setup
 
 help:
-	@echo "make demo    see it work: real daemons, multi-hop, fail-over, in under a minute"
-	@echo "make test    all tests, also end to end with real daemons"
-	@echo "make e2e     end-to-end tests only; TEST=part_of_a_name for some of them"
-	@echo "make check   format, lints, documentation, benches once, oldest Rust version"
-	@echo "make setup   install what these need, or say what is missing"
+	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
+	@echo "make corridor  drive past five road-side units at three speeds, compare with the simulator"
+	@echo "make test      all tests, also end to end with real daemons"
+	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
+	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
+	@echo "make setup     install what these need, or say what is missing"
 
 demo:
 	@.ci/setup demo
 	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
 	@$(RELEASE)/testbed demo
+
+corridor:
+	@.ci/setup demo
+	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
+	@$(RELEASE)/testbed corridor
 
 setup:
 	@.ci/setup

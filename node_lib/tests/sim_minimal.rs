@@ -92,6 +92,18 @@ fn a_broadcast_under_way_during_a_hand_over_is_not_doubled() {
     });
 }
 
+/// X drove out of reach of one RSU and has another: once the first is to be forgotten, X must not be
+/// awake all the time until it is.
+#[test]
+fn an_rsu_out_of_reach_for_long_keeps_nobody_awake() {
+    let test = "an_rsu_out_of_reach_for_long_keeps_nobody_awake";
+    run_all("sim_minimal", test, seeds(10), |seed| {
+        let mut town = Town::new(seed, &Graph::new(3, [(0, 2), (1, 2)]), &[0, 1], Link::CLEAN);
+        town.world.at(at(1000), Fault::Cut(NodeIndex(0), NodeIndex(2)));
+        town.world.run_until(at(15_000)).map_err(broken)
+    });
+}
+
 /// Cuts the way from `from` to `to` and measures how long `from` is cut off upward.
 fn one_way(
     seed: u64,

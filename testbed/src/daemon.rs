@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
@@ -131,6 +131,12 @@ impl LogEvent {
     /// What happened.
     pub fn message(&self) -> &str {
         self.field("message").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// When it was logged.
+    pub fn time(&self) -> Result<SystemTime> {
+        let text = self.0.get("timestamp").and_then(Value::as_str).context("no timestamp")?;
+        humantime::parse_rfc3339(text).with_context(|| format!("timestamp {text}"))
     }
 
     /// A field of the event.

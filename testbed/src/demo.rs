@@ -1,7 +1,5 @@
 //! The demo: what the nodes are for, in under a minute, on one screen.
 
-mod screen;
-
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -10,9 +8,9 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::netns::Netns;
 use crate::probe::{Ping, PingReport, transfer};
 use crate::programs::Programs;
+use crate::screen::{Screen, in_ms};
 use crate::wait::wait_until;
 use crate::world::{ATTACHMENT_CHANGED, Host, Node, Testbed};
-use screen::{Screen, in_ms};
 
 /// Time between pings, here and in the promises below.
 const PING_EVERY: Duration = Duration::from_millis(10);
@@ -64,14 +62,6 @@ impl Scene {
         Ok(Self { bed, server, rsus, obus, laptop })
     }
 
-    /// Node ids in a log line, replaced by names.
-    fn with_names(&self, text: &str) -> String {
-        self.bed
-            .nodes()
-            .iter()
-            .fold(text.to_owned(), |text, node| text.replace(&node.radio.to_string(), node.name()))
-    }
-
     /// The road-side unit a vehicle next to it sends to, by what its daemon said last.
     fn upstream_of(&self, obu: &Node) -> Result<(Rc<Node>, Rc<Node>)> {
         let [rsu1, rsu2] = &self.rsus;
@@ -105,7 +95,7 @@ fn discovery(screen: &Screen, scene: &Scene) -> Result<()> {
         let event = obu
             .daemon()?
             .wait_for_event(ATTACHMENT_CHANGED, ROUTE_WITHIN, |event| event.text("to") != "none")?;
-        let to = scene.with_names(&event.text("to"));
+        let to = scene.bed.with_names(&event.text("to"));
         screen.good(obu.name(), &format!("uses {to}"));
     }
     for (from, name) in [&scene.laptop.ns, scene.obus[0].ns()].iter().zip(["laptop", "obu1"]) {
@@ -215,7 +205,7 @@ fn judge(
     ensure!(now.name() == other.name(), "{} should now use {}", obu.name(), other.name());
     let events = obu.events()?;
     if let Some(event) = events.iter().rfind(|event| event.message() == ATTACHMENT_CHANGED) {
-        let to = scene.with_names(&event.text("to"));
+        let to = scene.bed.with_names(&event.text("to"));
         screen.good(obu.name(), &format!("now uses {to} (cause: {})", event.text("cause")));
     }
     screen.good("gap", &format!("{} (promised: at most {})", shown_gap(report), in_ms(promised)));

@@ -5,13 +5,16 @@
 //! road-side units, vehicles, and who hears whom. [`probe`] sends traffic and counts.
 
 pub mod arena;
+pub mod corridor;
 pub mod daemon;
 pub mod demo;
+pub mod fdb;
 pub mod link;
 pub mod medium;
 mod netns;
 pub mod probe;
 mod programs;
+mod screen;
 mod sys;
 mod wait;
 mod world;
@@ -21,4 +24,4 @@ pub use netns::Netns;
 pub use programs::Programs;
 pub use sys::PacketSocket;
 pub use wait::wait_until;
-pub use world::{ATTACHMENT_CHANGED, Host, Node, Role, Testbed};
+pub use world::{ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, Node, Role, Testbed};

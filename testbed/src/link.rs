@@ -9,9 +9,9 @@ use futures_util::TryStreamExt;
 use node_lib::Mac;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage, State,
 };
-use rtnetlink::packet_route::neighbour::NeighbourAttribute;
+use rtnetlink::packet_route::neighbour::{NeighbourAttribute, NeighbourMessage};
 use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec};
 
 use crate::netns::Netns;
@@ -41,6 +41,8 @@ pub struct LinkState {
     pub mtu: u32,
     /// Administratively up.
     pub is_up: bool,
+    /// Operationally up (RFC 2863): what is sent now is not dropped on the way to the cable.
+    pub is_operational: bool,
     /// Index of the bridge it is a port of.
     pub bridge: Option<u32>,
 }
@@ -48,7 +50,7 @@ pub struct LinkState {
 /// How long an interface that somebody else creates may take to appear.
 const APPEAR_WITHIN: Duration = Duration::from_secs(5);
 
-/// Creates a veth pair between two namespaces, both ends up.
+/// Creates a veth pair between two namespaces, both ends up and ready to carry frames.
 pub fn create_veth(a: VethEnd<'_>, b: VethEnd<'_>) -> Result<()> {
     let end = |end: VethEnd<'_>| {
         let builder = LinkMessageBuilder::<LinkUnspec>::new().name(end.name).mtu(end.mtu);
@@ -69,7 +71,10 @@ pub fn create_veth(a: VethEnd<'_>, b: VethEnd<'_>) -> Result<()> {
     )?;
     // An end can only come up once the other exists.
     a.ns.set_up(a.name)?;
-    b.ns.set_up(b.name)
+    b.ns.set_up(b.name)?;
+    // The second end has its queue at once. The first gets it in the background; frames are dropped
+    // until then.
+    a.ns.wait_until_operational(a.name)
 }
 
 impl Netns {
@@ -105,7 +110,8 @@ impl Netns {
         self.set(name, "address", |link| link.address(mac.0.to_vec()))
     }
 
-    /// Makes an interface a port of a bridge.
+    /// Makes an interface a port of a bridge. A port that is operational forwards at once; the bridge
+    /// itself becomes operational some time after its first such port.
     pub fn enslave(&self, name: &str, bridge: &str) -> Result<()> {
         let bridge = self.state(bridge)?.index;
         self.set(name, "bridge", |link| link.controller(bridge))
@@ -146,6 +152,13 @@ impl Netns {
         wait_until(&what, APPEAR_WITHIN, || self.find(name))
     }
 
+    /// Waits until an interface carries what is sent through it. The kernel sees to that in the
+    /// background, at times only once a second.
+    pub fn wait_until_operational(&self, name: &str) -> Result<()> {
+        let what = format!("{}:{name} is operational", self.name());
+        wait_until(&what, APPEAR_WITHIN, || Ok(self.state(name)?.is_operational.then_some(())))
+    }
+
     /// The port behind which a bridge of this namespace knows `mac` (`bridge fdb show`).
     pub fn bridge_port_of(&self, mac: Mac) -> Result<Option<String>> {
         let links = self.links()?;
@@ -153,23 +166,37 @@ impl Netns {
             let request = handle.neighbours().get().set_address_family(AddressFamily::Bridge);
             Ok(request.execute().try_collect::<Vec<_>>().await?)
         })?;
-        let port = entries.iter().find_map(|entry| {
-            let is_ours = entry
-                .attributes
-                .iter()
-                .any(|a| matches!(a, NeighbourAttribute::LinkLayerAddress(have) if *have == mac.0));
-            is_ours.then_some(entry.header.ifindex)
-        });
+        let is_ours = |entry: &&NeighbourMessage| mac_of(entry) == Some(mac);
+        let port = entries.iter().find(is_ours).map(|entry| entry.header.ifindex);
         Ok(port.and_then(|port| {
             links.into_iter().find(|(_, state)| state.index == port).map(|(name, _)| name)
         }))
     }
 
-    fn links(&self) -> Result<Vec<(String, LinkState)>> {
-        let links = self.netlink(async |handle| {
+    /// Frames an interface has sent since it exists.
+    pub fn frames_sent(&self, name: &str) -> Result<u64> {
+        let is_it = |link: &&LinkMessage| {
+            link.attributes.iter().any(|a| matches!(a, LinkAttribute::IfName(have) if have == name))
+        };
+        let links = self.link_messages()?;
+        let link = links.iter().find(is_it);
+        let count = link.and_then(|link| {
+            link.attributes.iter().find_map(|attribute| match attribute {
+                LinkAttribute::Stats64(count) => Some(count.tx_packets),
+                _ => None,
+            })
+        });
+        count.with_context(|| format!("{} has no counters of {name}", self.name()))
+    }
+
+    pub(crate) fn links(&self) -> Result<Vec<(String, LinkState)>> {
+        Ok(self.link_messages()?.iter().map(parse_link).collect())
+    }
+
+    fn link_messages(&self) -> Result<Vec<LinkMessage>> {
+        self.netlink(async |handle| {
             Ok(handle.link().get().execute().try_collect::<Vec<_>>().await?)
-        })?;
-        Ok(links.iter().map(parse_link).collect())
+        })
     }
 
     fn set(
@@ -198,6 +225,14 @@ impl Netns {
     }
 }
 
+/// The address an entry of a bridge's table is about.
+pub(crate) fn mac_of(entry: &NeighbourMessage) -> Option<Mac> {
+    entry.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(mac) => mac.as_slice().try_into().ok().map(Mac),
+        _ => None,
+    })
+}
+
 fn parse_link(message: &LinkMessage) -> (String, LinkState) {
     let mut name = String::new();
     let mut state = LinkState {
@@ -205,12 +240,14 @@ fn parse_link(message: &LinkMessage) -> (String, LinkState) {
         mac: Mac::ZERO,
         mtu: 0,
         is_up: message.header.flags.contains(LinkFlags::Up),
+        is_operational: false,
         bridge: None,
     };
     for attribute in &message.attributes {
         match attribute {
             LinkAttribute::IfName(have) => name.clone_from(have),
             LinkAttribute::Mtu(mtu) => state.mtu = *mtu,
+            LinkAttribute::OperState(have) => state.is_operational = *have == State::Up,
             LinkAttribute::Controller(bridge) => state.bridge = Some(*bridge),
             LinkAttribute::Address(mac) => {
                 state.mac = mac.as_slice().try_into().map_or(Mac::ZERO, Mac);

@@ -17,6 +17,8 @@ struct Args {
 enum Command {
     /// Show discovery, multi-hop traffic and fail-over with real daemons, in under a minute
     Demo,
+    /// Drive past road-side units with a vehicle full of clients, and compare with the simulator
+    Corridor(testbed::corridor::command::Options),
     /// Say whether this machine can run the testbed, and what is missing
     Check,
     /// Keep an arena with a medium in it until interrupted
@@ -57,6 +59,10 @@ fn run() -> Result<ExitCode> {
                     std::thread::park();
                 }
             }
+        },
+        Command::Corridor(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::corridor::command::run(&options)?,
         },
         Command::Demo => match arena::enter()? {
             Entered::Over(code) => return Ok(code),

@@ -35,6 +35,22 @@ impl Netns {
         Ok(namespace)
     }
 
+    /// Creates an empty namespace whose interfaces send nothing of their own accord: without
+    /// addresses there is no ARP, and IPv6, which would invent an address, is off.
+    pub fn create_silent(name: &str) -> Result<Self> {
+        let namespace = Self::create(name)?;
+        namespace.run(|| {
+            for scope in ["all", "default"] {
+                let file = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
+                if std::fs::exists(&file)? {
+                    std::fs::write(file, "1")?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(namespace)
+    }
+
     /// What messages call it.
     pub fn name(&self) -> &str {
         &self.name

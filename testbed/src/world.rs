@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::arena;
 use crate::daemon::{self, Daemon, LogEvent};
 use crate::link::{VethEnd, create_veth};
-use crate::medium::{LinkStatistics, Medium};
+use crate::medium::{LinkStatistics, LinkTrace, Medium};
 use crate::netns::Netns;
 use crate::programs::Programs;
 use crate::wait::wait_until;
@@ -31,6 +31,8 @@ use crate::{Quality, sys};
 
 /// What an OBU logs when it sends through another neighbour, or to another road-side unit.
 pub const ATTACHMENT_CHANGED: &str = "attachment changed";
+/// What an OBU logs when it knows what such a change cost.
+pub const HAND_OVER_DONE: &str = "hand-over done";
 /// Interface names inside nodes.
 const RADIO: &str = "radio0";
 const TAP: &str = "tap0";
@@ -72,6 +74,16 @@ impl Host {
     pub fn mac_now(&self) -> Result<Mac> {
         Ok(self.ns.state(&self.interface)?.mac)
     }
+}
+
+/// The LAN of a vehicle: each client is a port of the vehicle's bridge with an address behind it.
+/// Nothing in it sends of its own accord; probes send and receive for the clients.
+#[derive(Clone, Debug)]
+pub struct Cabin {
+    /// Where the clients are.
+    pub ns: Netns,
+    /// Interface and address of each client.
+    pub clients: Vec<(String, Mac)>,
 }
 
 /// Which daemon a node runs.
@@ -294,6 +306,25 @@ impl Testbed {
         Ok((self.add_node(host, Role::Obu, true)?, behind))
     }
 
+    /// A vehicle with a LAN of its own and this many clients on it.
+    pub fn add_obu_with_cabin(&mut self, name: &str, clients: u8) -> Result<(Rc<Node>, Cabin)> {
+        let host = self.new_host(name, BRIDGE)?;
+        host.ns.create_bridge(BRIDGE, host.mac.unwrap_or(Mac::ZERO))?;
+        let ns = Netns::create_silent(&format!("{name}-cabin"))?;
+        let mtu = self.mtu();
+        let clients = (1..=clients).map(|n| (format!("client{n}"), mac(3, n))).collect::<Vec<_>>();
+        for (interface, mac) in &clients {
+            create_veth(
+                VethEnd { ns: &host.ns, name: interface, mac: None, mtu },
+                VethEnd { ns: &ns, name: interface, mac: Some(*mac), mtu },
+            )?;
+            host.ns.enslave(interface, BRIDGE)?;
+        }
+        host.ns.wait_until_operational(BRIDGE)?;
+        self.give_addresses(&host)?;
+        Ok((self.add_node(host, Role::Obu, true)?, Cabin { ns, clients }))
+    }
+
     /// All nodes, in the order they were added.
     pub fn nodes(&self) -> &[Rc<Node>] {
         &self.nodes
@@ -318,6 +349,26 @@ impl Testbed {
     /// Lets `to` hear `from`, this well; says nothing about the other direction.
     pub fn hear(&mut self, from: &Node, to: &Node, quality: Quality) -> Result<()> {
         self.medium.link(from.name(), to.name(), quality)
+    }
+
+    /// Changes who hears whom as a trace says, which begins now. Radios have the names of their
+    /// nodes; what the trace does not say of a link is as in `base`.
+    pub fn play(&mut self, trace: &LinkTrace, base: Quality) -> Result<()> {
+        if let Some(name) = trace
+            .radios()
+            .into_iter()
+            .find(|radio| self.nodes.iter().all(|node| node.name() != *radio))
+        {
+            bail!("the trace has a radio {name}, and there is no node of that name");
+        }
+        self.medium.play(trace, base)
+    }
+
+    /// A log line's node ids, replaced by names.
+    pub fn with_names(&self, text: &str) -> String {
+        self.nodes
+            .iter()
+            .fold(text.to_owned(), |text, node| text.replace(&node.radio.to_string(), node.name()))
     }
 
     /// What happened on every link.
@@ -386,7 +437,7 @@ impl Testbed {
             VethEnd { ns, name: RADIO, mac: Some(radio), mtu },
         )?;
         ns.run(|| sys::disable_offloads(RADIO).context("switch radio0's offloads off"))?;
-        self.medium.attach(ns.name())
+        self.medium.attach(ns.name(), radio)
     }
 
     fn new_host(&mut self, name: &str, interface: &str) -> Result<Host> {
@@ -417,6 +468,7 @@ impl Testbed {
     fn make_bridge(&self, host: &Host) -> Result<()> {
         host.ns.create_bridge(BRIDGE, host.mac.unwrap_or(Mac::ZERO))?;
         host.ns.enslave(WIRE, BRIDGE)?;
+        host.ns.wait_until_operational(BRIDGE)?;
         self.give_addresses(host)
     }
 

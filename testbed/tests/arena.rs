@@ -10,11 +10,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use harness::{ms, run_as_plain_user};
 use node_lib::Mac;
-use testbed::medium::Counters;
+use testbed::fdb::FdbWatch;
+use testbed::medium::{Counters, LinkStep, LinkTrace};
 use testbed::probe::{
-    FrameReceiver, NumberedFrame, Ping, PingReport, UdpStream, send_frames, transfer,
+    Endpoint, FrameReceiver, NumberedFrame, Ping, PingReport, Stream, Streams, UdpStream,
+    send_frames, transfer,
 };
 use testbed::{Node, Programs, Quality, Testbed, wait_until};
+
+/// How long the last frames may be under way on a busy machine.
+const SETTLE: Duration = ms(300);
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -31,6 +36,11 @@ fn main() -> ExitCode {
         ("delay_is_added_in_each_direction", delay_is_added_in_each_direction),
         ("tcp_and_udp_survive_a_bad_link", tcp_and_udp_survive_a_bad_link),
         ("a_rate_limit_holds", a_rate_limit_holds),
+        ("a_radio_tries_unicast_frames_again", a_radio_tries_unicast_frames_again),
+        ("a_trace_is_replayed_at_its_times", a_trace_is_replayed_at_its_times),
+        ("a_trace_with_strangers_is_refused", a_trace_with_strangers_is_refused),
+        ("clients_in_a_cabin_are_silent", clients_in_a_cabin_are_silent),
+        ("a_bridge_is_watched_while_it_learns", a_bridge_is_watched_while_it_learns),
         ("a_radio_comes_back_down_or_deleted", a_radio_comes_back_down_or_deleted),
         ("lan_hosts_reach_each_other_over_the_bridge", lan_hosts_reach_each_other),
         ("nothing_survives_the_arena", nothing_survives_the_arena),
@@ -68,7 +78,7 @@ fn lost_frames_are_the_share_asked_for() -> Result<()> {
     let frames = numbered(Mac::BROADCAST, a.radio, 2000, 60);
     let receiver = FrameReceiver::start(b.ns(), "radio0")?;
     send_frames(a.ns(), "radio0", &frames, Duration::from_micros(50))?;
-    std::thread::sleep(ms(100));
+    std::thread::sleep(SETTLE);
     let lost = frames.len() - receiver.stop()?.len();
     ensure!((400..600).contains(&lost), "{lost} of 2000 lost");
     let counters = counters(&mut bed, &a, &b)?;
@@ -93,7 +103,7 @@ fn hearing_has_a_direction() -> Result<()> {
         let receiver = FrameReceiver::start(to.ns(), "radio0")?;
         let frames = numbered(Mac::BROADCAST, from.radio, 10, 60);
         send_frames(from.ns(), "radio0", &frames, ms(1))?;
-        std::thread::sleep(ms(50));
+        std::thread::sleep(SETTLE);
         let got = receiver.stop()?.len();
         ensure!(got == expected, "{} to {}: {got} of 10", from.name(), to.name());
     }
@@ -104,8 +114,8 @@ fn duplicated_frames_arrive_twice() -> Result<()> {
     let (mut bed, a, b) = pair()?;
     bed.connect_with(&a, &b, Quality { duplicate: 1.0, ..Quality::default() })?;
     let report = ping(&a, &b, 10)?;
-    // Each request twice, each of the two replies twice.
-    ensure!(report.received == 10 && report.duplicates == 30, "{report:?}");
+    // Each request twice, each of the two replies twice; of the last one we do not wait for all.
+    ensure!(report.received == 10 && (27..=30).contains(&report.duplicates), "{report:?}");
     Ok(())
 }
 
@@ -117,7 +127,7 @@ fn unicast_reaches_every_radio_in_range() -> Result<()> {
     let receivers =
         [&a, &b, &c].map(|node| FrameReceiver::start(node.ns(), "radio0").map(|r| (node, r)));
     send_frames(a.ns(), "radio0", &frames, ms(1))?;
-    std::thread::sleep(ms(50));
+    std::thread::sleep(SETTLE);
     for receiver in receivers {
         let (node, receiver) = receiver?;
         let expected = if node.name() == "a" { &[][..] } else { &frames };
@@ -137,7 +147,7 @@ fn tagged_short_and_full_size_frames() -> Result<()> {
     }
     let receiver = FrameReceiver::start(b.ns(), "radio0")?;
     send_frames(a.ns(), "radio0", &frames, ms(1))?;
-    std::thread::sleep(ms(50));
+    std::thread::sleep(SETTLE);
     let got = receiver.stop()?;
     ensure!(got == frames, "sent {frames:?}\ngot {got:?}");
     let too_long = numbered(b.radio, a.radio, 1, 1501);
@@ -164,6 +174,7 @@ fn tcp_and_udp_survive_a_bad_link() -> Result<()> {
         duplicate: 0.02,
         reorder: 0.02,
         corrupt: 0.005,
+        retries: 0,
         rate_bps: None,
     };
     bed.connect_with(&a, &b, bad)?;
@@ -181,6 +192,96 @@ fn a_rate_limit_holds() -> Result<()> {
     bed.connect_with(&a, &b, Quality { rate_bps: Some(6_000_000), ..Quality::default() })?;
     let rate = transfer(a.ns(), b.ns(), b.host.v4, 1_500_000)?.mbit_per_s();
     ensure!((3.0..6.0).contains(&rate), "{rate} Mbit/s over a 6 Mbit/s link");
+    Ok(())
+}
+
+fn a_radio_tries_unicast_frames_again() -> Result<()> {
+    let (mut bed, a, b) = pair()?;
+    bed.connect_with(&a, &b, Quality { retries: 7, ..Quality::lossy(0.5) })?;
+    // Of unicast frames 0.5⁸ are lost.
+    for (to, expected) in [(b.radio, 980..=1000), (Mac::BROADCAST, 400..=600)] {
+        let receiver = FrameReceiver::start(b.ns(), "radio0")?;
+        let frames = numbered(to, a.radio, 1000, 60);
+        send_frames(a.ns(), "radio0", &frames, Duration::from_micros(100))?;
+        std::thread::sleep(SETTLE);
+        let got = receiver.stop()?.len();
+        ensure!(expected.contains(&got), "to {to}: {got} of 1000");
+    }
+    let retried = counters(&mut bed, &a, &b)?.retried;
+    ensure!((800..1200).contains(&retried), "{retried} repetitions");
+    Ok(())
+}
+
+/// Nobody hears, then all, nobody, all, nobody: whatever the sender's pace, in this order.
+fn a_trace_is_replayed_at_its_times() -> Result<()> {
+    let (mut bed, a, c) = (Testbed::new(1)?, "a", "c");
+    let nodes = [bed.add_obu(a)?, bed.add_obu(c)?];
+    let rows = [(500, 0.0), (1000, 1.0), (1500, 0.0), (2000, 1.0)];
+    let step = |(time, loss)| {
+        let (from, to) = (a.to_owned(), c.to_owned());
+        LinkStep { time: ms(time), from, to, loss, delay: ms(1) }
+    };
+    let trace = LinkTrace::new(rows.map(step).to_vec());
+    let ends = nodes.each_ref().map(|node| Endpoint {
+        ns: node.ns().clone(),
+        interface: "radio0".to_owned(),
+        mac: node.radio,
+    });
+    let streams = Streams::start(&ends, &[Stream { from: 0, to: 1, every: ms(2) }], 60)?;
+    bed.play(&trace, Quality::default())?;
+    std::thread::sleep(ms(2500));
+    let report = streams.stop()?;
+    let [log] = &report.logs[..] else { bail!("{} logs", report.logs.len()) };
+    let mut phases = log.arrivals.clone();
+    phases.dedup();
+    ensure!(phases == [0, 1, 0, 1, 0], "{phases:?}");
+    let all = log.lost(ms(0), ms(2500)) as f64 / log.sent.len() as f64;
+    ensure!((0.4..0.8).contains(&all), "{all} of the frames were lost");
+    Ok(())
+}
+
+fn a_trace_with_strangers_is_refused() -> Result<()> {
+    let (mut bed, ..) = pair()?;
+    let trace = LinkTrace::read(&b"time_s,from,to,loss,delay_us\n0,a,z,0,0\n"[..])?;
+    let refusal = bed.play(&trace, Quality::default()).map_err(|error| error.to_string());
+    ensure!(
+        refusal == Err("the trace has a radio z, and there is no node of that name".to_owned()),
+        "{refusal:?}"
+    );
+    Ok(())
+}
+
+fn clients_in_a_cabin_are_silent() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (obu, cabin) = bed.add_obu_with_cabin("obu1", 3)?;
+    let [(first, mac), ..] = &cabin.clients[..] else { bail!("{cabin:?}") };
+    // The vehicle itself is not: it asks for a router, which is not there.
+    Ping::count(obu.ns(), std::net::Ipv4Addr::new(10, 20, 0, 99).into(), 20, ms(10))?;
+    let sent = || cabin.clients.iter().map(|(interface, _)| cabin.ns.frames_sent(interface));
+    let before = sent().collect::<Result<Vec<_>>>()?;
+    ensure!(before == [0, 0, 0], "{before:?}");
+    send_frames(&cabin.ns, first, &numbered(Mac::BROADCAST, *mac, 5, 60), ms(1))?;
+    let after = sent().collect::<Result<Vec<_>>>()?;
+    ensure!(after == [5, 0, 0], "{after:?}");
+    Ok(())
+}
+
+/// An address moves from one port to another and back; staying where it is makes no news.
+fn a_bridge_is_watched_while_it_learns() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (a, b) = (bed.add_host("a")?, bed.add_host("b")?);
+    let wanderer = Mac([2, 0, 0, 0, 0, 0x77]);
+    let watch = FdbWatch::start(bed.lan())?;
+    for host in [&a, &a, &b, &b, &a] {
+        send_frames(&host.ns, &host.interface, &numbered(Mac::BROADCAST, wanderer, 3, 60), ms(5))?;
+        let port = bed.lan().bridge_port_of(wanderer)?;
+        ensure!(port.as_deref() == Some(host.name()), "behind {port:?}");
+    }
+    std::thread::sleep(SETTLE);
+    let learnt = watch.stop()?;
+    let seen = learnt.iter().filter(|learnt| learnt.mac == wanderer);
+    let seen: Vec<_> = seen.map(|learnt| learnt.port.as_str()).collect();
+    ensure!(seen == ["a", "b", "a"], "{learnt:?}");
     Ok(())
 }
 

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use harness::{ms, run_as_plain_user};
 use node_lib::Mac;
+use testbed::corridor::report::Comparison;
+use testbed::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::probe::{
     FrameReceiver, NumberedFrame, Ping, Report, UdpStream, send_frames, transfer,
 };
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ("frames_doubled_on_air_arrive_once", frames_doubled_on_air_arrive_once),
         ("silent_death_of_the_upstream_20_times", silent_death_of_the_upstream),
         ("silent_client_stays_reachable", silent_client_stays_reachable),
+        ("corridor_hands_over_eight_clients", corridor_hands_over_eight_clients),
         ("goodbye_of_a_road_side_unit", goodbye_of_a_road_side_unit),
         ("goodbye_of_a_relay", goodbye_of_a_relay),
         ("road_side_unit_restarts", road_side_unit_restarts),
@@ -247,6 +250,7 @@ fn tcp_is_intact_over_a_bad_link() -> Result<()> {
         duplicate: 0.02,
         reorder: 0.02,
         corrupt: 0.005,
+        retries: 0,
         rate_bps: None,
     };
     chain(2, |bed, server, obu| {
@@ -333,6 +337,24 @@ fn silent_client_stays_reachable() -> Result<()> {
         ensure!(port.as_deref() == Some(other.name()), "after: {mac} behind {port:?}");
         Ok(())
     })
+}
+
+/// Part of the corridor: two hand-overs at 90 km/h, with streams to eight clients, four of which
+/// never speak, and from the other four; then the same in the simulator. `make corridor` drives all
+/// of it.
+fn corridor_hands_over_eight_clients() -> Result<()> {
+    const SEEDS: u64 = 5;
+    let corridor = Corridor::new(scenario::links(90.0, 0.0, 600.0, 1)?);
+    let real = daemons::drive(&corridor, &mut |_, _| ())?;
+    let simulated = (0..SEEDS).map(|n| simulated::drive(&corridor, corridor.seed + n));
+    let comparison = Comparison { real, simulated: simulated.collect::<Result<_>>()? };
+    println!("\n{}", comparison.text(&corridor));
+    comparison.check(&corridor)?;
+    let ways: Vec<_> =
+        comparison.hand_overs().into_iter().map(|h| (h.real.from, h.real.to)).collect();
+    let last = ways.last().map(|(_, to)| to.as_str());
+    ensure!(ways.len() >= 2 && last == Some("rsu3"), "{ways:?}");
+    Ok(())
 }
 
 fn goodbye_of_a_road_side_unit() -> Result<()> {
@@ -682,7 +704,7 @@ fn exchange<'a>(
     let receivers = receivers?;
     send_frames(&from.ns, &from.interface, frames, ms(1))?;
     // A loop would show as copies that keep coming.
-    std::thread::sleep(ms(200));
+    std::thread::sleep(ms(300));
     receivers.into_iter().map(|(host, receiver)| Ok((host, receiver.stop()?))).collect()
 }
 

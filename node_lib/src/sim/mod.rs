@@ -55,9 +55,9 @@
 //! | [`Stats`], [`radio::Airtime`] | frames and bytes on the air by message type; how full the channel was at every receiver |
 //! | [`topology`] | shapes, random graphs, all small graphs, and who can reach whom |
 //!
-//! What is not in it without a [`Radio`]: no airtime, so no collisions and no queue for the medium, and
-//! no repetition of unicast by the radio. A link with jitter may put frames out of order. A cut, and a
-//! restart of the receiver, take what is under way.
+//! What is not in it without a [`Radio`]: no airtime, so no collisions and no queue for the medium.
+//! Unicast is repeated by the radio only after [`World::try_again`]. A link with jitter may put frames
+//! out of order. A cut, and a restart of the receiver, take what is under way.
 //!
 //! ## Vehicles on a road
 //!

@@ -209,12 +209,17 @@ pub struct World {
     taps: Option<Vec<TapDelivery>>,
     air: Option<Vec<RadioFrame>>,
     hears_all: bool,
+    retries: u32,
     happenings: u64,
     replies: Replies,
 }
 
 /// Time through a switch and the cables to it.
 const LAN_DELAY: Duration = Duration::from_micros(20);
+
+/// Between two tries of one unicast frame over a [`Link`]: about the airtime of a short frame at
+/// 6 Mbit/s, with the wait for its acknowledgement and the back-off.
+const RETRY_AFTER: Duration = Duration::from_micros(500);
 
 /// No packet lives longer than this: hop limit times the longest delay a link here has, with room.
 const PACKET_LIFE: Duration = Duration::from_secs(10);
@@ -256,6 +261,7 @@ impl World {
             taps: None,
             air: None,
             hears_all: false,
+            retries: 0,
             happenings: 0,
             replies: Replies::new(),
         }
@@ -414,6 +420,13 @@ impl World {
     /// Lets nodes hear frames addressed to others too, as a radio without a filter would.
     pub fn hear_all(&mut self) {
         self.hears_all = true;
+    }
+
+    /// Lets a radio try a unicast frame again that its addressee lost, so often, as one of 802.11 does.
+    /// Each try has its own luck, and takes half a millisecond. For worlds without a
+    /// [`Radio`](crate::sim::Radio), whose access to the medium has retries of its own.
+    pub fn try_again(&mut self, retries: u32) {
+        self.retries = retries;
     }
 
     // Running it.

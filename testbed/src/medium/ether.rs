@@ -5,14 +5,16 @@
 //! every run, whatever happens on other links.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use node_lib::Mac;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
-use super::quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality};
+use super::quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER};
+use super::trace::LinkStep;
 
 /// Frames on their way, over all links. Beyond, new ones are dropped and counted as overflow.
 const FLYING_MAX: usize = 16 * 1024;
@@ -21,11 +23,24 @@ const FLYING_MAX: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct Ether {
     seed: u64,
+    /// Addresses of radios, by name.
+    radios: BTreeMap<String, Mac>,
+    /// Changes of links yet to come, the next one first.
+    to_play: VecDeque<Planned>,
     /// By sender, then by receiver.
     links: BTreeMap<String, BTreeMap<String, Link>>,
     flying: BinaryHeap<Reverse<Flying>>,
     /// Frames due at the same moment leave in the order they came.
     sequence: u64,
+}
+
+/// A change of one link at a set time.
+#[derive(Debug)]
+struct Planned {
+    at: Instant,
+    from: String,
+    to: String,
+    quality: Quality,
 }
 
 #[derive(Debug)]
@@ -51,7 +66,33 @@ struct Flying {
 impl Ether {
     /// An ether in which nobody hears anybody.
     pub fn new(seed: u64) -> Self {
-        Self { seed, links: BTreeMap::new(), flying: BinaryHeap::new(), sequence: 0 }
+        Self {
+            seed,
+            radios: BTreeMap::new(),
+            to_play: VecDeque::new(),
+            links: BTreeMap::new(),
+            flying: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Tells the address of a radio: frames to it are tried again where a link's quality says so.
+    pub fn attach(&mut self, radio: &str, mac: Mac) {
+        self.radios.insert(radio.to_owned(), mac);
+    }
+
+    /// Changes links as a trace says, which begins now; whatever was still to be played is not. A
+    /// step sets loss and delay; the rest of the quality is `base`.
+    pub fn play(&mut self, now: Instant, base: Quality, trace: &[LinkStep]) {
+        let planned = |step: &LinkStep| Planned {
+            at: now + step.time,
+            from: step.from.clone(),
+            to: step.to.clone(),
+            quality: Quality { loss: step.loss, delay: step.delay, ..base },
+        };
+        self.to_play = trace.iter().map(planned).collect();
+        // Stable: of two changes at the same time the one written first comes first.
+        self.to_play.make_contiguous().sort_by_key(|planned| planned.at);
     }
 
     /// Lets `to` hear `from`, or changes how well it does. Frames on their way still arrive.
@@ -85,9 +126,12 @@ impl Ether {
         deliver: &mut impl FnMut(&str, &[u8]),
     ) {
         let Some(receivers) = self.links.get_mut(from) else { return };
+        let addressee =
+            frame.first_chunk::<6>().map(|mac| Mac(*mac)).filter(|mac| mac.is_unicast());
         let mut shared: Option<Rc<[u8]>> = None;
         for (to, link) in receivers {
-            let Some(fate) = link.decide(now, frame.len()) else { continue };
+            let is_for_it = addressee.is_some() && self.radios.get(to) == addressee.as_ref();
+            let Some(fate) = link.decide(now, frame.len(), is_for_it) else { continue };
             let mut harmed = None;
             if let Some(bit) = fate.flipped_bit {
                 harmed = Some(flip(frame, bit));
@@ -114,10 +158,12 @@ impl Ether {
 
     /// When to call [`Ether::handle_timeout`]. Coming early is harmless.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.flying.peek().map(|Reverse(next)| next.due)
+        let frame = self.flying.peek().map(|Reverse(next)| next.due);
+        let change = self.to_play.front().map(|next| next.at);
+        frame.into_iter().chain(change).min()
     }
 
-    /// Delivers what is due.
+    /// Delivers what is due, and changes the links whose time has come.
     pub fn handle_timeout(&mut self, now: Instant, deliver: &mut impl FnMut(&str, &[u8])) {
         while self.flying.peek().is_some_and(|Reverse(next)| next.due <= now) {
             let Some(Reverse(due)) = self.flying.pop() else { return };
@@ -125,6 +171,10 @@ impl Ether {
                 link.counters.forwarded += 1;
             }
             deliver(&due.to, &due.frame);
+        }
+        while self.to_play.front().is_some_and(|next| next.at <= now) {
+            let Some(Planned { from, to, quality, .. }) = self.to_play.pop_front() else { return };
+            self.link(&from, &to, quality);
         }
     }
 }
@@ -138,17 +188,24 @@ struct Fate {
 
 impl Link {
     /// `None`: it does not arrive.
-    fn decide(&mut self, now: Instant, len: usize) -> Option<Fate> {
+    fn decide(&mut self, now: Instant, len: usize, is_for_it: bool) -> Option<Fate> {
         let quality = self.quality;
-        if self.chance(quality.loss) {
-            self.counters.lost += 1;
-            return None;
+        let retries = if is_for_it { quality.retries } else { 0 };
+        let mut tries_lost = 0;
+        while self.chance(quality.loss) {
+            if tries_lost == retries {
+                self.counters.lost += 1;
+                return None;
+            }
+            tries_lost += 1;
+            self.counters.retried += 1;
         }
         let Some(sent) = self.transmit(now, len as u64) else {
             self.counters.overflow += 1;
             return None;
         };
-        let arrives = sent + quality.delay + self.part_of(quality.jitter);
+        let arrives =
+            sent + RETRY_AFTER * tries_lost + quality.delay + self.part_of(quality.jitter);
         let in_order = self.last_due.map_or(arrives, |last| arrives.max(last));
         let due = if self.chance(quality.reorder) {
             self.counters.reordered += 1;
@@ -301,6 +358,95 @@ mod tests {
         assert_eq!(got, 10);
         // 64 KiB wait, one more was admitted while the queue was just not full.
         assert_eq!(counters(&ether).overflow, 100 - 66);
+    }
+
+    #[test]
+    fn only_the_addressee_of_a_unicast_frame_is_tried_again() {
+        let mac = |n| Mac([2, 0, 0, 0, 0, n]);
+        let counted = |to: Mac| {
+            let mut ether = Ether::new(1);
+            for (name, n) in [("b", 2), ("c", 3)] {
+                ether.attach(name, mac(n));
+                ether.link("a", name, Quality { retries: 7, ..Quality::lossy(0.5) });
+            }
+            let now = Instant::now();
+            for _ in 0..1000 {
+                ether.send(now, "a", &to.0, &mut |_, _| ());
+            }
+            ether.handle_timeout(now + RETRY_AFTER * 7, &mut |_, _| ());
+            let lost: Vec<_> = ether.counters().map(|(_, _, c)| (c.lost, c.retried)).collect();
+            [lost[0], lost[1]]
+        };
+        let [b, c] = counted(mac(2));
+        // Half of the frames are tried again, half of those once more, and so on: 0.5⁸ are lost.
+        assert!(b.0 < 20 && (900..1100).contains(&b.1), "{b:?}");
+        assert!((400..600).contains(&c.0) && c.1 == 0, "{c:?}");
+        for (lost, retried) in counted(Mac::BROADCAST) {
+            assert!((400..600).contains(&lost) && retried == 0, "{lost} lost, {retried} retried");
+        }
+    }
+
+    #[test]
+    fn a_try_takes_time_and_later_frames_wait_for_it() {
+        let mac = Mac([2, 0, 0, 0, 0, 2]);
+        let mut ether = Ether::new(1);
+        ether.attach("b", mac);
+        ether.link("a", "b", Quality { retries: 20, ..Quality::lossy(0.5) });
+        let (start, mut order) = (Instant::now(), Vec::new());
+        let mut sent_at_once = 0;
+        for n in 0..100 {
+            let frame = [&mac.0[..], &[n]].concat();
+            ether.send(start, "a", &frame, &mut |_, _| sent_at_once += 1);
+        }
+        assert!(sent_at_once < 5, "{sent_at_once} frames did not wait for the one before");
+        assert!(ether.poll_timeout().unwrap() >= start + RETRY_AFTER);
+        ether.handle_timeout(start + RETRY_AFTER * 20, &mut |_, frame| order.push(frame[6]));
+        assert_eq!(order.len() + sent_at_once, 100);
+        assert!(order.is_sorted());
+    }
+
+    #[test]
+    fn a_trace_changes_links_at_its_times_and_the_last_row_holds() {
+        let ms = Duration::from_millis;
+        let step = |time, loss| {
+            let (from, to) = ("a".to_owned(), "b".to_owned());
+            LinkStep { time, from, to, loss, delay: Duration::ZERO }
+        };
+        let mut ether = Ether::new(1);
+        let start = Instant::now();
+        // Not in order, as nobody asks for.
+        ether.play(start, Quality::default(), &[step(ms(200), 1.0), step(ms(100), 0.0)]);
+        let mut heard = Vec::new();
+        for time in (0..400).step_by(50) {
+            let now = start + ms(time);
+            ether.handle_timeout(now, &mut |_, _| ());
+            ether.send(now, "a", &[0], &mut |_, _| heard.push(time));
+        }
+        assert_eq!(heard, [100, 150]);
+        assert_eq!(ether.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_trace_keeps_the_rest_of_the_quality_and_replaces_an_earlier_trace() {
+        let step = |seconds, to: &str| LinkStep {
+            time: Duration::from_secs(seconds),
+            from: "a".to_owned(),
+            to: to.to_owned(),
+            loss: 0.0,
+            delay: Duration::from_millis(5),
+        };
+        let mut ether = Ether::new(1);
+        let start = Instant::now();
+        ether.play(start, Quality::default(), &[step(0, "x"), step(1, "x")]);
+        let doubled = Quality { duplicate: 1.0, ..Quality::default() };
+        ether.play(start, doubled, &[step(0, "b")]);
+        ether.handle_timeout(start, &mut |_, _| ());
+        ether.send(start, "a", &[0], &mut |_, _| panic!("5 ms under way"));
+        let mut heard = Vec::new();
+        ether
+            .handle_timeout(start + Duration::from_secs(9), &mut |to, _| heard.push(to.to_owned()));
+        assert_eq!(heard, ["b", "b"]);
+        assert_eq!(ether.counters().count(), 1);
     }
 
     #[test]

@@ -9,17 +9,20 @@
 mod ether;
 mod quality;
 mod serve;
+mod trace;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use node_lib::Mac;
 use serde::{Deserialize, Serialize};
 
 pub use ether::Ether;
-pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality};
+pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER};
 pub use serve::serve;
+pub use trace::{LinkStep, LinkTrace};
 
 use crate::netns::Netns;
 
@@ -31,6 +34,8 @@ pub enum Request {
     Attach {
         /// The radio, and the name of the interface.
         radio: String,
+        /// The radio's address.
+        mac: [u8; 6],
     },
     /// `to` hears `from` from now on, this well.
     Link {
@@ -40,6 +45,13 @@ pub enum Request {
         to: String,
         /// What happens on the way.
         quality: Quality,
+    },
+    /// Change links from now on as a trace says, instead of the one being played if there is one.
+    Play {
+        /// What the trace does not say: everything but loss and delay.
+        base: Quality,
+        /// The trace.
+        steps: Vec<LinkStep>,
     },
     /// Tell what happened so far.
     Statistics,
@@ -99,14 +111,21 @@ impl Medium {
     }
 
     /// Starts carrying for a radio whose far end was just created here under the radio's name.
-    pub fn attach(&mut self, radio: &str) -> Result<()> {
-        self.ask(&Request::Attach { radio: radio.to_owned() }).map(drop)
+    pub fn attach(&mut self, radio: &str, mac: Mac) -> Result<()> {
+        self.ask(&Request::Attach { radio: radio.to_owned(), mac: mac.0 }).map(drop)
     }
 
     /// Lets `to` hear `from`, this well.
     pub fn link(&mut self, from: &str, to: &str, quality: Quality) -> Result<()> {
         let (from, to) = (from.to_owned(), to.to_owned());
         self.ask(&Request::Link { from, to, quality }).map(drop)
+    }
+
+    /// Changes links as a trace says, which begins now. The medium keeps the times by itself.
+    ///
+    /// A step sets loss and delay of its link; the rest of the quality is `base`.
+    pub fn play(&mut self, trace: &LinkTrace, base: Quality) -> Result<()> {
+        self.ask(&Request::Play { base, steps: trace.steps().to_vec() }).map(drop)
     }
 
     /// What happened on every link so far.

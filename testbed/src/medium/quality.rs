@@ -20,12 +20,19 @@ pub struct Quality {
     pub reorder: f64,
     /// Share of frames in which one bit is flipped, anywhere in the frame.
     pub corrupt: f64,
+    /// How often a frame is tried again that the radio it is addressed to lost, as an 802.11 radio
+    /// does when no acknowledgement comes: each try has its own luck and takes [`RETRY_AFTER`].
+    /// Broadcasts, and what others overhear, have one try.
+    pub retries: u32,
     /// Bits per second; frames wait in a queue of [`QUEUE_BYTES`], what does not fit is dropped.
     pub rate_bps: Option<u64>,
 }
 
 /// By how much a reordered frame is late: some frames' worth in any test stream.
 pub const HELD_BACK: Duration = Duration::from_millis(5);
+/// Between two tries of one frame: about the airtime of a short frame at 6 Mbit/s with its
+/// acknowledgement timeout and back-off.
+pub const RETRY_AFTER: Duration = Duration::from_micros(500);
 /// Queue of a rate-limited link: 43 full frames, as a driver's transmit ring has some dozen.
 pub const QUEUE_BYTES: u64 = 64 * 1024;
 
@@ -38,6 +45,7 @@ impl Quality {
         duplicate: 0.0,
         reorder: 0.0,
         corrupt: 0.0,
+        retries: 0,
         rate_bps: None,
     };
 
@@ -52,8 +60,10 @@ impl Quality {
 pub struct Counters {
     /// Handed to the receiver, copies included.
     pub forwarded: u64,
-    /// Lost by chance.
+    /// Lost by chance, on every try.
     pub lost: u64,
+    /// Tries beyond the first, of frames that arrived and of frames that did not.
+    pub retried: u64,
     /// Dropped because the link's queue, or the medium itself, was full.
     pub overflow: u64,
     /// Sent a second time.

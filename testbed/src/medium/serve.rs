@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
+use node_lib::Mac;
 
 use super::{Answer, Ether, LinkStatistics, Request};
 use crate::sys::PacketSocket;
@@ -82,7 +83,7 @@ fn obey(
     ether: &mut Ether,
     radios: &mut BTreeMap<String, PacketSocket>,
 ) -> Result<bool> {
-    let mut chunk = [0; 4096];
+    let mut chunk = [0; 64 * 1024];
     // Not through `Stdin`, whose buffer would hide requests from `poll`.
     let n = File::from(io::stdin().as_fd().try_clone_to_owned()?)
         .read(&mut chunk)
@@ -112,8 +113,9 @@ fn answer(
     radios: &mut BTreeMap<String, PacketSocket>,
 ) -> Answer {
     match request {
-        Request::Attach { radio } => match PacketSocket::open(&radio) {
+        Request::Attach { radio, mac } => match PacketSocket::open(&radio) {
             Ok(socket) => {
+                ether.attach(&radio, Mac(mac));
                 radios.insert(radio, socket);
                 Answer::Done
             }
@@ -121,6 +123,10 @@ fn answer(
         },
         Request::Link { from, to, quality } => {
             ether.link(&from, &to, quality);
+            Answer::Done
+        }
+        Request::Play { base, steps } => {
+            ether.play(Instant::now(), base, &steps);
             Answer::Done
         }
         Request::Statistics => Answer::Statistics(

@@ -17,7 +17,7 @@ use crate::sys::PacketSocket;
 pub const PROBE_ETHERTYPE: u16 = 0x88b6;
 /// Frames a receiver keeps.
 const KEPT_MAX: usize = 100_000;
-const FRAME_MAX: usize = 65_535 + 18;
+pub(super) const FRAME_MAX: usize = 65_535 + 18;
 const LOOK_EVERY: u16 = 20;
 
 /// A frame as it is sent and as it was received.

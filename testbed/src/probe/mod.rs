@@ -2,12 +2,14 @@
 
 mod frames;
 mod ping;
+mod streams;
 mod tally;
 mod tcp;
 mod udp;
 
 pub use frames::{FrameReceiver, NumberedFrame, PROBE_ETHERTYPE, send_frames};
 pub use ping::{Ping, PingReport};
+pub use streams::{Endpoint, Stream, StreamLog, Streams, StreamsReport};
 pub use tally::{Report, Tally};
 pub use tcp::{TcpReport, transfer};
 pub use udp::UdpStream;

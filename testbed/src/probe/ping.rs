@@ -37,11 +37,21 @@ const PAYLOAD_LEN: usize = 56;
 impl Ping {
     /// Starts asking `to` every `interval` out of `ns`, until [`Ping::stop`].
     pub fn start(ns: &Netns, to: IpAddr, interval: Duration) -> Result<Self> {
+        Self::start_with_limit(ns, to, interval, None)
+    }
+
+    fn start_with_limit(
+        ns: &Netns,
+        to: IpAddr,
+        interval: Duration,
+        limit: Option<u32>,
+    ) -> Result<Self> {
         let socket = ns.run(|| Ok(open(to)?))?;
         let stop = Arc::new(AtomicBool::new(false));
         let replies = Arc::new(AtomicU64::new(0));
         let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&replies));
-        let thread = std::thread::spawn(move || run(&socket, to, interval, &stopped, &counted));
+        let thread =
+            std::thread::spawn(move || run(&socket, to, interval, limit, &stopped, &counted));
         Ok(Self { stop, replies, thread })
     }
 
@@ -58,9 +68,8 @@ impl Ping {
 
     /// Asks `count` times and reports.
     pub fn count(ns: &Netns, to: IpAddr, count: u32, interval: Duration) -> Result<PingReport> {
-        let ping = Self::start(ns, to, interval)?;
-        std::thread::sleep(interval * count.saturating_sub(1) + interval / 2);
-        ping.stop()
+        let ping = Self::start_with_limit(ns, to, interval, Some(count))?;
+        ping.thread.join().map_err(|_| anyhow!("the ping died"))
     }
 }
 
@@ -79,6 +88,7 @@ fn run(
     socket: &Socket,
     to: IpAddr,
     interval: Duration,
+    limit: Option<u32>,
     stop: &AtomicBool,
     replies: &AtomicU64,
 ) -> PingReport {
@@ -86,10 +96,10 @@ fn run(
     let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
     let mut tally = Tally::default();
     let mut next_send = Instant::now();
-    let mut ends = None;
+    let (mut sent, mut ends) = (0, None);
     loop {
         let now = Instant::now();
-        if ends.is_none() && stop.load(Ordering::Relaxed) {
+        if ends.is_none() && (stop.load(Ordering::Relaxed) || limit == Some(sent)) {
             ends = Some(now + GRACE);
         }
         if ends.is_some_and(|at| now >= at || tally.is_complete()) {
@@ -99,6 +109,7 @@ fn run(
             let request = request(to.is_ipv6(), id, tally.send(now));
             // What the stack refuses to send is a request without reply, like any other.
             let _ = socket.send(&request);
+            sent += 1;
             next_send += interval;
         }
         let wake = ends.unwrap_or(next_send).saturating_duration_since(Instant::now());

@@ -20,8 +20,8 @@ use crate::sim::link_trace::{LinkStep, LinkSteps, LinkTrace};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::{
-    Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RadioFrame, Role, SPINS_MAX, SPINS_WITHIN,
-    Slot, TapDelivery, World,
+    Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RETRY_AFTER, RadioFrame, Role, SPINS_MAX,
+    SPINS_WITHIN, Slot, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -305,23 +305,29 @@ impl World {
         }
 
         let mut has_left = false;
-        let Self { now, serial, queue, slots, paths, trace, hears_all, .. } = self;
+        let Self { now, serial, queue, slots, paths, trace, hears_all, retries, .. } = self;
         for (&receiver, path) in paths.get_mut(index).into_iter().flatten() {
             let Some(slot) = slots.get(receiver) else { continue };
             let is_for_it = to.is_group() || to == slot.mac || *hears_all;
             if path.cut || !is_for_it || slot.node.is_none() {
                 continue;
             }
-            if path.dice.chance(path.link.loss) {
+            let retries = if to == slot.mac { *retries } else { 0 };
+            let mut tries_lost = 0;
+            while tries_lost <= retries && path.dice.chance(path.link.loss) {
+                tries_lost += 1;
+            }
+            if tries_lost > retries {
                 trace.add(*now, What::Lost { from: index, to: receiver, crc });
                 continue;
             }
+            let sent = *now + RETRY_AFTER * tries_lost;
             let copies = if path.dice.chance(path.link.duplicate) { 2 } else { 1 };
             has_left |= to == slot.mac;
             for _ in 0..copies {
                 *serial += 1;
                 queue.push(Reverse(Entry {
-                    time: *now + path.link.delay + path.dice.up_to(path.link.jitter),
+                    time: sent + path.link.delay + path.dice.up_to(path.link.jitter),
                     serial: *serial,
                     what: Happening::Arrive {
                         to: receiver,

@@ -1,4 +1,4 @@
-//! What the demo prints, with colours only for a terminal.
+//! What demo and corridor print, with colours only for a terminal.
 
 use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, stdout};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-/// The demo's output, and what its last table will say.
-pub(super) struct Screen {
+/// The output, and what its last table will say.
+pub(crate) struct Screen {
     has_colours: bool,
     steps: Cell<u32>,
     summary: RefCell<Vec<(String, String)>>,
@@ -21,45 +21,45 @@ const CYAN: &str = "1;36";
 const LABEL_WIDTH: usize = 16;
 
 impl Screen {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let has_colours = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         Self { has_colours, steps: Cell::new(0), summary: RefCell::default() }
     }
 
-    pub(super) fn title(&self, text: &str) {
+    pub(crate) fn title(&self, text: &str) {
         println!("\n  {}", self.paint(BOLD, text));
     }
 
-    pub(super) fn text(&self, text: &str) {
+    pub(crate) fn text(&self, text: &str) {
         println!("{text}");
     }
 
-    pub(super) fn dim(&self, text: &str) {
+    pub(crate) fn dim(&self, text: &str) {
         println!("  {}", self.paint(DIM, text));
     }
 
     /// Begins the next numbered step.
-    pub(super) fn step(&self, text: &str) {
+    pub(crate) fn step(&self, text: &str) {
         self.steps.set(self.steps.get() + 1);
         println!("\n  {}", self.paint(CYAN, &format!("{}  {text}", self.steps.get())));
     }
 
-    pub(super) fn plain(&self, text: &str) {
+    pub(crate) fn plain(&self, text: &str) {
         println!("     {text}");
     }
 
     /// Something that worked.
-    pub(super) fn good(&self, label: &str, text: &str) {
+    pub(crate) fn good(&self, label: &str, text: &str) {
         println!("   {} {label:<LABEL_WIDTH$} {text}", self.paint(GREEN, "✓"));
     }
 
     /// A line of the table at the end.
-    pub(super) fn remember(&self, what: &str, result: String) {
+    pub(crate) fn remember(&self, what: &str, result: String) {
         self.summary.borrow_mut().push((what.to_owned(), result));
     }
 
     /// The table.
-    pub(super) fn end(&self, took: Duration) -> Result<()> {
+    pub(crate) fn end(&self, took: Duration) -> Result<()> {
         let rows = self.summary.borrow();
         let width = |text: &str| text.chars().count();
         let left = rows.iter().map(|(what, _)| width(what)).max().unwrap_or(0);
@@ -86,6 +86,6 @@ impl Screen {
 }
 
 /// A duration to the millisecond.
-pub(super) fn in_ms(duration: Duration) -> String {
+pub(crate) fn in_ms(duration: Duration) -> String {
     format!("{} ms", duration.as_millis())
 }

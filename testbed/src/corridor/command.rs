@@ -1,0 +1,87 @@
+//! `testbed corridor`: drives, with a table for each.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::report::Comparison;
+use super::{Corridor, daemons, scenario, simulated};
+use crate::medium::LinkTrace;
+use crate::screen::Screen;
+
+/// What is driven.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// Speeds in km/h
+    #[arg(long, value_delimiter = ',', default_values_t = [50.0, 90.0, 130.0])]
+    speeds: Vec<f64>,
+    /// Drive from this metre of the corridor …
+    #[arg(long, default_value_t = 0.0)]
+    from: f64,
+    /// … to this one; there is a road-side unit every 300 m
+    #[arg(long, default_value_t = 1200.0)]
+    to: f64,
+    /// A link trace instead: CSV with time_s, from, to, loss, delay_us
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["speeds", "from", "to"])]
+    links: Option<PathBuf>,
+    /// Frames per second, in all, in each direction
+    #[arg(long, default_value_t = 1000)]
+    rate: u32,
+    /// How often a radio tries a unicast frame again
+    #[arg(long, default_value_t = 7)]
+    retries: u32,
+    /// Seed of everything random but the daemons themselves
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Drives in the simulator, each with a seed of its own
+    #[arg(long, default_value_t = 20)]
+    simulated: u64,
+}
+
+/// Drives inside the arena. Fails when a frame came twice, a hand-over did not happen, or the bridge
+/// did not learn of one.
+pub fn run(options: &Options) -> Result<()> {
+    let start = Instant::now();
+    let screen = Screen::new();
+    screen.title("The corridor: a vehicle full of clients drives past road-side units on one LAN");
+    screen.dim("Real daemons, a Linux bridge between the road-side units; the medium replays who hears whom.");
+    let drives: Vec<(String, LinkTrace)> = match &options.links {
+        Some(path) => vec![(path.display().to_string(), LinkTrace::open(path)?)],
+        None => {
+            let drives = options.speeds.iter().map(|speed| {
+                let trace = scenario::links(*speed, options.from, options.to, options.seed)?;
+                Ok((format!("{speed} km/h"), trace))
+            });
+            drives.collect::<Result<_>>()?
+        }
+    };
+    for (name, trace) in drives {
+        let corridor = Corridor {
+            retries: options.retries,
+            frames_per_s: options.rate,
+            seed: options.seed,
+            ..Corridor::new(trace)
+        };
+        screen.step(&name);
+        let comparison = drive(&corridor, options.simulated)?;
+        println!("{}", comparison.text(&corridor));
+        screen.remember(&name, comparison.summary(&corridor));
+        comparison.check(&corridor)?;
+    }
+    screen.end(start.elapsed())
+}
+
+fn drive(corridor: &Corridor, seeds: u64) -> Result<Comparison> {
+    let bar = ProgressBar::new(corridor.trace.end().as_millis() as u64);
+    bar.set_style(ProgressStyle::with_template("     {bar:40} {msg}")?);
+    let real = daemons::drive(corridor, &mut |time: Duration, attachment| {
+        bar.set_position(time.as_millis() as u64);
+        bar.set_message(format!("{:.0} s, sends to {attachment}", time.as_secs_f64()));
+    })?;
+    bar.finish_and_clear();
+    let simulated = (0..seeds).map(|n| simulated::drive(corridor, corridor.seed + n));
+    Ok(Comparison { simulated: simulated.collect::<Result<_>>()?, real })
+}

@@ -1,0 +1,213 @@
+//! How well radios hear each other as time goes by: [`LinkTrace`].
+//!
+//! As a file, a trace is comma-separated with a header line. Further columns are ignored.
+//!
+//! | column       | unit | meaning                                                            |
+//! |--------------|------|--------------------------------------------------------------------|
+//! | `time_s`     | s    | when this begins to hold, from the start of the trace              |
+//! | `from`, `to` |      | names of the radios; each direction has rows of its own            |
+//! | `loss`       |      | share of frames lost, 0 to 1; 1: out of range                      |
+//! | `delay_us`   | µs   | time from one antenna to the other                                 |
+//!
+//! A row holds until the next row of the same two names. Two radios without a row never hear each
+//! other.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// One direction of one link from a moment on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkStep {
+    /// From when on, counted from the start of the trace.
+    pub time: Duration,
+    /// The sender.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// Share of frames lost, 0 to 1.
+    pub loss: f64,
+    /// Time from one antenna to the other.
+    pub delay: Duration,
+}
+
+/// Changes of links, in the order of their times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkTrace {
+    steps: Vec<LinkStep>,
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Row {
+    time_s: f64,
+    from: String,
+    to: String,
+    loss: f64,
+    delay_us: f64,
+}
+
+impl LinkTrace {
+    /// A trace of these steps, in any order; of two at the same time the first comes first.
+    pub fn new(mut steps: Vec<LinkStep>) -> Self {
+        steps.sort_by_key(|step| step.time);
+        Self { steps }
+    }
+
+    /// Reads a file. An error names the line and the field.
+    pub fn open(path: &Path) -> Result<Self> {
+        let read = || Self::read(File::open(path)?);
+        read().with_context(|| path.display().to_string())
+    }
+
+    /// Reads the text of a file. An error names the line and the field.
+    pub fn read(text: impl io::Read) -> Result<Self> {
+        let mut steps = Vec::new();
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
+        let mut rows = reader.deserialize::<Row>();
+        while let Some(row) = rows.next() {
+            let line = rows.reader().position().line().saturating_sub(1);
+            steps.push(row?.into_step().with_context(|| format!("line {line}"))?);
+        }
+        Ok(Self::new(steps))
+    }
+
+    /// Writes the text of a file.
+    pub fn write(&self, to: impl io::Write) -> Result<()> {
+        let mut writer = csv::Writer::from_writer(to);
+        for step in &self.steps {
+            writer.serialize(Row {
+                time_s: step.time.as_secs_f64(),
+                from: step.from.clone(),
+                to: step.to.clone(),
+                loss: step.loss,
+                delay_us: step.delay.as_secs_f64() * 1e6,
+            })?;
+        }
+        Ok(writer.flush()?)
+    }
+
+    /// All steps, the earliest first.
+    pub fn steps(&self) -> &[LinkStep] {
+        &self.steps
+    }
+
+    /// The time of the last step.
+    pub fn end(&self) -> Duration {
+        self.steps.last().map_or(Duration::ZERO, |step| step.time)
+    }
+
+    /// Names of all radios, each once, in the order of the alphabet.
+    pub fn radios(&self) -> Vec<&str> {
+        let both = |step| {
+            let LinkStep { from, to, .. }: &LinkStep = step;
+            [from.as_str(), to.as_str()]
+        };
+        let mut names: Vec<_> = self.steps.iter().flat_map(both).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The trace between two times, as if it began at the first: what holds there stands at its
+    /// beginning.
+    pub fn between(&self, start: Duration, end: Duration) -> Self {
+        let mut holding: BTreeMap<(&str, &str), &LinkStep> = BTreeMap::new();
+        for step in self.steps.iter().take_while(|step| step.time <= start) {
+            holding.insert((&step.from, &step.to), step);
+        }
+        let first =
+            holding.into_values().map(|step| LinkStep { time: Duration::ZERO, ..step.clone() });
+        let later = self.steps.iter().filter(|step| step.time > start && step.time <= end);
+        let later = later.map(|step| LinkStep { time: step.time - start, ..step.clone() });
+        Self { steps: first.chain(later).collect() }
+    }
+}
+
+impl Row {
+    fn into_step(self) -> Result<LinkStep> {
+        let Self { time_s, from, to, loss, delay_us } = self;
+        let span = |name, value: f64, unit: f64| {
+            Duration::try_from_secs_f64(value * unit).with_context(|| format!("{name} {value}"))
+        };
+        ensure!(!from.is_empty() && !to.is_empty(), "from or to is empty");
+        ensure!(from != to, "from and to are both {from}");
+        ensure!((0.0..=1.0).contains(&loss), "loss {loss} is not between 0 and 1");
+        let (time, delay) = (span("time_s", time_s, 1.0)?, span("delay_us", delay_us, 1e-6)?);
+        Ok(LinkStep { time, from, to, loss, delay })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+time_s,from,to,loss,delay_us
+0,obu1,rsu1,0.25,500
+0.1,obu1,rsu1,1,0
+0.05,rsu1,obu1,0,12.5
+";
+
+    #[test]
+    fn a_file_is_read_in_the_order_of_its_times_and_written_as_it_was_read() {
+        let trace = LinkTrace::read(TEXT.as_bytes()).unwrap();
+        let times: Vec<_> = trace.steps().iter().map(|step| step.time.as_millis()).collect();
+        assert_eq!(times, [0, 50, 100]);
+        let first = &trace.steps()[0];
+        assert_eq!((first.loss, first.delay), (0.25, Duration::from_micros(500)));
+        assert_eq!(trace.steps()[1].delay, Duration::from_nanos(12_500));
+        assert_eq!(trace.radios(), ["obu1", "rsu1"]);
+        assert_eq!(trace.end(), Duration::from_millis(100));
+        let mut written = Vec::new();
+        trace.write(&mut written).unwrap();
+        assert_eq!(LinkTrace::read(&written[..]).unwrap(), trace);
+    }
+
+    #[test]
+    fn more_columns_and_other_orders_of_columns_are_read_too() {
+        let text = "to,from,rssi_dbm,loss,delay_us,time_s\nb, a ,-80,0.5,0,2\n";
+        let trace = LinkTrace::read(text.as_bytes()).unwrap();
+        let step = &trace.steps()[0];
+        assert_eq!((step.from.as_str(), step.to.as_str(), step.loss), ("a", "b", 0.5));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let complaint = |row: &str| {
+            let text = format!("{TEXT}{row}\n");
+            format!("{:#}", LinkTrace::read(text.as_bytes()).unwrap_err())
+        };
+        for (row, expected) in [
+            ("1,a,b,1.5,0", "line 5: loss 1.5 is not between 0 and 1"),
+            ("1,a,b,NaN,0", "line 5: loss NaN is not between 0 and 1"),
+            ("-1,a,b,0,0", "line 5: time_s -1"),
+            ("1,a,b,0,-3", "line 5: delay_us -3"),
+            ("1,a,a,0,0", "line 5: from and to are both a"),
+            ("1,,b,0,0", "line 5: from or to is empty"),
+            ("1,a,b,much,0", "line: 5"),
+            ("1,a,b,0", "line: 5"),
+        ] {
+            let said = complaint(row);
+            assert!(said.contains(expected), "{row}: {said}");
+        }
+        let said =
+            format!("{:#}", LinkTrace::read(&b"time_s,from,to,loss\n0,a,b,0\n"[..]).unwrap_err());
+        assert!(said.contains("delay_us"), "{said}");
+    }
+
+    #[test]
+    fn a_part_begins_with_what_holds_there() {
+        let trace = LinkTrace::read(TEXT.as_bytes()).unwrap();
+        let ms = Duration::from_millis;
+        let part = trace.between(ms(60), ms(100));
+        let steps: Vec<_> =
+            part.steps().iter().map(|s| (s.time.as_millis(), s.from.as_str(), s.loss)).collect();
+        assert_eq!(steps, [(0, "obu1", 0.25), (0, "rsu1", 0.0), (40, "obu1", 1.0)]);
+    }
+}
