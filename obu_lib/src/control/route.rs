@@ -5,7 +5,7 @@ use std::time::Duration;
 use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, Rank};
 use node_lib::control::downstream::{path_lifetime, reply_every};
 use node_lib::control::event::Cause;
-use node_lib::control::feasibility::Feasibility;
+use node_lib::control::feasibility::{Distance, Feasibility};
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
@@ -45,7 +45,7 @@ pub(crate) struct Loss {
 }
 
 /// The way to one RSU.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Route {
     rsu: NodeId,
     /// Between two heartbeats, as the RSU says.
@@ -151,6 +151,11 @@ impl Route {
     /// The neighbour frames for this RSU go to.
     pub(crate) fn parent(&self) -> Option<Mac> {
         self.parent
+    }
+
+    /// The best distance ever advertised.
+    pub(crate) fn advertised(&self) -> Option<Distance> {
+        self.feasibility.distance()
     }
 
     pub(crate) fn parent_candidate(&self) -> Option<&Candidate> {
