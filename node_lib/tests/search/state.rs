@@ -1,0 +1,166 @@
+//! Whether two states are the same: a hash over everything in them that decides what comes next.
+//!
+//! Nodes are read through their derived `Debug`, so that a new field counts without anybody thinking
+//! of it here. Left out, by name, is what cannot change which neighbour is upstream or when.
+
+use std::fmt::{self, Write};
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::FixedState;
+
+use super::world::World;
+
+/// `Type.field`s that do not count.
+const LEFT_OUT: &[&str] = &[
+    // Counted or reported only.
+    "Core.counters",
+    "Core.events",
+    "Rsu.counters",
+    "Rsu.events",
+    "Rsu.sent",
+    "Obu.reported",
+    // Luck: depends on node and time alone, see `World`.
+    "Core.random",
+    "Rsu.random",
+    // Rate limits far above what a few nodes say.
+    "Core.searches",
+    "Obu.complaints",
+    "Obu.answers",
+    "Obu.conflicts",
+    "Rsu.questions",
+    "Rsu.answers",
+    "Rsu.conflicts",
+    // Averages and counts of hellos and probes. They rank candidates that are all feasible; that any
+    // other of them is chosen is brought about by cuts.
+    "Core.hello",
+    "Rsu.hello",
+    "Neighbour.hello",
+    "Neighbour.history",
+    "Neighbour.history_len",
+    "Neighbour.received",
+    "Neighbour.answered",
+    "Neighbour.srtt_us",
+    "Neighbour.outstanding",
+    "Neighbour.unanswered",
+    // Paces questions; it moves one by a sixth of an interval at most.
+    "Neighbour.probed",
+    "Route.ask_at",
+    "Solicitation.nonces",
+    // Matters after 3 s, longer than a run.
+    "Route.changed_at",
+    "Candidate.better_since",
+    // Where clients' frames go, not where the ways lead; duplicates are dropped by number.
+    "Obu.clients",
+    "Obu.duplicates",
+    "Obu.floods",
+    "Obu.registration",
+    "Obu.seq",
+    "Flight.serial",
+    "Rsu.clients",
+    "Rsu.duplicates",
+    "Rsu.floods",
+    "Rsu.obus",
+    "Rsu.seq",
+    "Rsu.wired",
+    "Path.order",
+    "Path.seen",
+    // Of all the above; being called early is harmless.
+    "Obu.deadline",
+    "Rsu.deadline",
+];
+
+/// Fields of which only the variant counts: a proof is believed for 3 s, longer than a run.
+const ONLY_WHETHER: &[&str] = &["Neighbour.proven"];
+
+/// The hash of a state.
+pub fn hash(world: &World) -> u64 {
+    let mut flights: Vec<_> = world.flights.iter().collect();
+    flights.sort_by_key(|flight| flight.key());
+    let mut repairs = world.repairs.clone();
+    repairs.sort_unstable();
+    let mut sink = Sink {
+        hasher: FixedState::with_seed(1).build_hasher(),
+        types: Vec::new(),
+        last: String::new(),
+        skipping: None,
+        pieces_left: None,
+    };
+    for machine in &world.nodes {
+        // A sink cannot fail.
+        let _ = write!(sink, "{machine:?}");
+    }
+    let _ = write!(sink, "{:?}{:?}{:?}", world.links, repairs, flights);
+    sink.hasher.finish()
+}
+
+/// Takes derived `Debug` text piece by piece, as it is written.
+struct Sink<H> {
+    hasher: H,
+    /// The types whose fields are being written, outermost first; empty for lists and maps.
+    types: Vec<String>,
+    last: String,
+    /// A field at this depth is left out.
+    skipping: Option<usize>,
+    /// Pieces of the present field that count, when only its variant does.
+    pieces_left: Option<u8>,
+}
+
+impl<H: Hasher> Sink<H> {
+    /// Keeps track of what is inside what.
+    fn nest(&mut self, piece: &str) {
+        for c in piece.bytes() {
+            match c {
+                b'(' | b'[' | b'{' => {
+                    let is_struct = piece == " { ";
+                    let name =
+                        if is_struct { std::mem::take(&mut self.last) } else { String::new() };
+                    self.types.push(name);
+                }
+                b')' | b']' | b'}' => {
+                    self.types.pop();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn is_field_in(&self, piece: &str, list: &[&str]) -> bool {
+        let Some(within) = self.types.last().filter(|within| !within.is_empty()) else {
+            return false;
+        };
+        list.iter().any(|full| full.split_once('.') == Some((within, piece)))
+    }
+}
+
+impl<H: Hasher> Write for Sink<H> {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        let depth = self.types.len();
+        if self.skipping == Some(depth) && piece == ", " {
+            self.skipping = None;
+        }
+        self.nest(piece);
+        if self.skipping.is_some_and(|depth| self.types.len() < depth) {
+            self.skipping = None;
+        }
+        if self.skipping.is_some() {
+            return Ok(());
+        }
+        if self.is_field_in(piece, LEFT_OUT) {
+            self.skipping = Some(depth);
+            return Ok(());
+        }
+        if self.is_field_in(piece, ONLY_WHETHER) {
+            // The colon and the name of the variant.
+            self.pieces_left = Some(2);
+        } else if let Some(left) = self.pieces_left {
+            self.pieces_left = left.checked_sub(1).filter(|left| *left > 0);
+            if self.pieces_left.is_none() {
+                self.skipping = Some(depth);
+            }
+        }
+        self.hasher.write(piece.as_bytes());
+        self.last.clear();
+        self.last.push_str(piece);
+        Ok(())
+    }
+}
