@@ -58,6 +58,8 @@ pub struct Bounds {
     pub slots: Vec<Timestamp>,
     /// A cut link works again after this long, or never.
     pub repairs: Vec<Option<Duration>>,
+    /// A restarted node may have moved; if not, it has all the links it had.
+    pub elsewhere: bool,
     /// A late frame is this late.
     pub delays: Vec<Duration>,
     /// A run goes on for this long after the last slot.
@@ -73,7 +75,7 @@ pub struct Work {
     pub decisions: u64,
     /// Different states at slots.
     pub states: u64,
-    /// Calls of a node and frames lost.
+    /// Frames heard, calls by timers, moments at which everybody sent.
     pub steps: u64,
 }
 
@@ -123,7 +125,11 @@ pub fn search(graph: &Graph, setup: Setup, bounds: &Bounds) -> (Option<Found>, W
     let neighbours = |node: usize| -> Vec<usize> {
         (0..graph.nodes()).filter(|other| graph.is_linked(node, *other)).collect()
     };
-    let surroundings = (0..graph.nodes()).map(|n| Surroundings::all(&neighbours(n))).collect();
+    let surroundings = (0..graph.nodes()).map(|n| match bounds.elsewhere {
+        true => Surroundings::all(&neighbours(n)),
+        false => Surroundings::all(&[]),
+    });
+    let surroundings = surroundings.collect();
     let mut search = Search {
         bounds,
         graph,
@@ -273,14 +279,18 @@ impl Search<'_> {
 
     fn found(&self, world: &World, broken: Broken) -> Box<Found> {
         let mut story = String::new();
-        let edges: Vec<_> = self.graph.edges().map(|(a, b)| format!("{a}-{b}")).collect();
-        let _ = writeln!(story, "links {}; 0 is the RSU", edges.join(" "));
+        let _ = writeln!(story, "links {}; 0 is the RSU", edges(self.graph));
         for (time, decision) in &self.path {
             let _ = writeln!(story, "  {time}  {decision}");
         }
         let _ = write!(story, "  {}  {broken}", world.now());
         Box::new(Found { broken, decisions: self.path.len(), story })
     }
+}
+
+/// The links in words.
+pub fn edges(graph: &Graph) -> String {
+    graph.edges().map(|(a, b)| format!("{a}-{b}")).collect::<Vec<_>>().join(" ")
 }
 
 /// Between two heartbeats.
