@@ -497,10 +497,12 @@ impl Route {
         if now < late {
             return next.min(late);
         }
-        if self.asked >= timing::ASKED_MIN {
-            let dead = believed + watch.dead_after;
-            next = next.min(dead.max(core.grace_until));
-        }
+        let dead = if self.asked >= timing::ASKED_MIN {
+            watch.dead_after
+        } else {
+            timing::lapsed_after(self.interval)
+        };
+        next = next.min((believed + dead).max(core.grace_until));
         next.min(self.ask_at)
     }
 }

@@ -51,7 +51,8 @@ pub(crate) const IDLE_AFTER: Duration = Duration::from_secs(5);
 /// in a row are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
 pub(crate) const ASKED_MIN: u32 = 6;
 
-/// A route nobody uses is not worth questions: it lapses after 3 I of silence.
+/// Nobody is upstream after 3 I of silence, however late it was chosen and however little it was asked
+/// since; [`quiet_for`] counts on it. A route nobody uses is not worth questions: it lapses then too.
 pub(crate) fn lapsed_after(interval: Duration) -> Duration {
     interval * 3
 }

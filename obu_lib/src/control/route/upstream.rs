@@ -45,8 +45,9 @@ impl Route {
             self.end_doubt();
             return;
         }
-        if self.asked >= timing::ASKED_MIN && silence >= watch.dead_after && now >= core.grace_until
-        {
+        let is_dead = (self.asked >= timing::ASKED_MIN && silence >= watch.dead_after)
+            || silence >= timing::lapsed_after(self.interval);
+        if is_dead && now >= core.grace_until {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
             core.counters.upstream_dead += 1;
             core.fell_silent(parent);
