@@ -30,7 +30,7 @@ const LEFT_OUT: &[&str] = &[
     "Rsu.questions",
     "Rsu.answers",
     "Rsu.conflicts",
-    // Averages and counts of hellos and probes. They rank candidates that are all feasible; that any
+    // Averages and counts of hellos and probes, and what is made of them. They rank candidates that are all feasible; that any
     // other of them is chosen is brought about by cuts.
     "Core.hello",
     "Rsu.hello",
@@ -42,6 +42,7 @@ const LEFT_OUT: &[&str] = &[
     "Neighbour.srtt_us",
     "Neighbour.outstanding",
     "Neighbour.unanswered",
+    "Advert.cost",
     // Paces questions; it moves one by a sixth of an interval at most.
     "Neighbour.probed",
     "Route.ask_at",
@@ -162,5 +163,50 @@ impl<H: Hasher> Write for Sink<H> {
         self.last.clear();
         self.last.push_str(piece);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use node_lib::Timestamp;
+    use node_lib::sim::Kind;
+    use node_lib::sim::topology::Graph;
+    use obu_lib::Policy;
+
+    use super::super::decision::Decision;
+    use super::super::world::{Due, Setup};
+    use super::*;
+    use crate::sim_common::{at, ms};
+
+    fn run(world: &mut World, until: Timestamp) {
+        while let Some(due) = world.due(until) {
+            world.happen(due).unwrap();
+        }
+        world.wait_until(until);
+    }
+
+    /// Or the search would follow each run that lost one frame to its end.
+    #[test]
+    fn a_lost_heartbeat_makes_another_state_and_is_forgotten_three_intervals_later() {
+        let mut heard = World::new(&Graph::chain(3), Setup { policy: Policy::default(), draw: 0 });
+        run(&mut heard, at(600));
+        let (flight, from, to) = loop {
+            match heard.due(at(800)).unwrap() {
+                Due::Frame(n) if heard.flight(n).kind() == Kind::HEARTBEAT => {
+                    break (n, heard.flight(n).from, heard.flight(n).to);
+                }
+                due => heard.happen(due).unwrap(),
+            }
+        };
+        let mut lost = heard.clone();
+        lost.apply(Decision::Lose { flight, kind: Kind::HEARTBEAT, from, to }).unwrap();
+        let soon = heard.now() + ms(20);
+        run(&mut heard, soon);
+        run(&mut lost, soon);
+        assert_ne!(hash(&heard), hash(&lost));
+        let later = soon + ms(300);
+        run(&mut heard, later);
+        run(&mut lost, later);
+        assert_eq!(hash(&heard), hash(&lost));
     }
 }
