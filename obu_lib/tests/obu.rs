@@ -110,6 +110,8 @@ fn a_silent_upstream_is_given_up_within_three_intervals_and_the_next_one_used() 
 #[test]
 fn nobody_is_upstream_longer_than_three_intervals_after_its_last_word() {
     let mut t = Talk::settled_behind(A);
+    // With frames to carry, A is watched closely.
+    t.tap(CAMERA, SERVER);
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
     t.prove(B, seq, 1);
