@@ -32,6 +32,10 @@ const PER_FAULT: Duration = ms(80);
 /// … and most are over after this.
 const OVER_WITHIN: Duration = ms(1500);
 
+/// With faults up to the end, the reply that shows the way down to an OBU may be lost in one of the
+/// last; the next comes 12.5 intervals later at most.
+const DOWN_WITHIN: Duration = HEARTBEAT.saturating_mul(15);
+
 /// From the last fault to a route.
 const ROUTE_WITHIN: Duration = HEARTBEAT.saturating_mul(5);
 
@@ -149,13 +153,14 @@ fn run(seed: u64) -> Result<Outcome, Wrong> {
         }
     }
     // The truth: frames get through, both ways.
+    let routed = if wanted.is_some() { until + DOWN_WITHIN } else { routed };
     let flows: Vec<_> = reachable
         .iter()
         .map(|&(node, hops)| {
             (node, hops, town.up(node, routed, ms(20), 5), town.down(node, routed, ms(20), 5))
         })
         .collect();
-    town.world.run_for(ms(500)).map_err(broken)?;
+    town.world.run_until(routed + ms(500)).map_err(broken)?;
     for (node, hops, up, down) in flows {
         let (up, down) = (town.arrived_up(up), town.arrived_down(down, node));
         if up < 5 || down < 5 {
