@@ -19,19 +19,25 @@ const LEFT_OUT: &[&str] = &[
     "Rsu.events",
     "Rsu.sent",
     "Obu.reported",
+    "Obu.parting",
+    "Obu.unsettled",
+    "Obu.restarts_heard",
+    "Rsu.held_reports",
+    "Route.at_risk",
+    "Route.loss",
     // Luck: depends on node and time alone, see `World`.
     "Core.random",
     "Rsu.random",
     // Rate limits far above what a few nodes say.
-    "Core.searches",
+    "Core.questions",
     "Obu.complaints",
     "Obu.answers",
     "Obu.conflicts",
     "Rsu.questions",
     "Rsu.answers",
     "Rsu.conflicts",
-    // Averages and counts of hellos and probes, and what is made of them. They rank candidates that are all feasible; that any
-    // other of them is chosen is brought about by cuts.
+    // Averages and counts of hellos and probes, and what is made of them. They rank candidates that are
+    // all feasible; that any other of them is chosen is brought about by cuts.
     "Core.hello",
     "Rsu.hello",
     "Neighbour.hello",
@@ -42,12 +48,19 @@ const LEFT_OUT: &[&str] = &[
     "Neighbour.srtt_us",
     "Neighbour.outstanding",
     "Neighbour.unanswered",
+    "Neighbour.signal",
+    "Neighbour.strain",
+    "Obu.signal",
     "Advert.cost",
     // Paces questions; it moves one by a sixth of an interval at most.
     "Neighbour.probed",
     "Route.ask_at",
     "Solicitation.nonces",
-    // Matters after 3 s, longer than a run.
+    // Matter after 3 s or more, longer than a run.
+    "Core.active_at",
+    "Route.active_at",
+    "Route.consider_at",
+    "Route.lost_at",
     "Route.changed_at",
     "Candidate.better_since",
     // Where clients' frames go, not where the ways lead; duplicates are dropped by number.
@@ -61,6 +74,10 @@ const LEFT_OUT: &[&str] = &[
     "Rsu.duplicates",
     "Rsu.floods",
     "Rsu.obus",
+    "Rsu.late",
+    "Rsu.leaving",
+    "Rsu.addresses",
+    "Rsu.repeats",
     "Rsu.seq",
     "Rsu.wired",
     "Path.order",
