@@ -105,6 +105,28 @@ fn a_silent_upstream_is_given_up_within_three_intervals_and_the_next_one_used() 
     );
 }
 
+/// Whoever restarts counts on it: it routes again after 3.5 intervals, and by then nobody may send
+/// through it on the strength of what it said before.
+#[test]
+fn nobody_is_upstream_longer_than_three_intervals_after_its_last_word() {
+    let mut t = Talk::settled_behind(A);
+    // With frames to carry, A is watched closely.
+    t.tap(CAMERA, SERVER);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    // B speaks for the last time; A somewhat later, so that it is given up shortly before B would be.
+    let last = t.now + 10;
+    t.pass(last);
+    let seq = t.beat(A, 1);
+    t.hear(last, B, Heard::heartbeat(seq, 1));
+    t.hear(last + 65, A, Heard::heartbeat(seq, 1));
+    t.pass(last + 295);
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    t.pass(last + 300);
+    assert_eq!(t.obu.attachment(), None);
+}
+
 #[test]
 fn an_upstream_that_answers_is_kept_though_some_heartbeats_are_lost() {
     let mut t = Talk::settled_behind(A);

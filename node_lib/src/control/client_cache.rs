@@ -45,7 +45,7 @@ const MOVES_WITHIN: Duration = Duration::from_secs(20);
 ///
 /// When full, the owner with the most entries loses the one unused for longest: a single noisy
 /// owner cannot push the others out (the rule of Open vSwitch, `lib/mac-learning.h`).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ClientCache<Owner> {
     entries: HashMap<Client, Entry<Owner>, FixedState>,
     by_owner: BTreeMap<Owner, BTreeSet<(Timestamp, Client)>>,

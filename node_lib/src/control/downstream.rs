@@ -72,7 +72,7 @@ pub fn path_lifetime(interval: Duration, obus: u16) -> Duration {
 pub const LATE_FOR: Duration = Duration::from_millis(300);
 
 /// Next hops by OBU.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Downstream {
     entries: BTreeMap<NodeId, Entry>,
 }

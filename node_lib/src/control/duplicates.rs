@@ -102,7 +102,7 @@ impl Window {
 }
 
 /// One window per source of data frames.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Duplicates {
     windows: BTreeMap<NodeId, Window>,
 }

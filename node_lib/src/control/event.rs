@@ -149,7 +149,7 @@ pub enum Event {
 }
 
 /// Events waiting for the driver; the oldest are dropped, and counted, when nobody reads them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Events {
     queue: VecDeque<Event>,
 }

@@ -36,6 +36,11 @@ impl Feasibility {
         self.0.is_none_or(|least| distance.is_better_than(least))
     }
 
+    /// The best distance advertised so far.
+    pub fn distance(self) -> Option<Distance> {
+        self.0
+    }
+
     /// We are about to advertise `distance` ourselves.
     pub fn advertised(&mut self, distance: Distance) {
         if self.allows(distance) {

@@ -205,7 +205,7 @@ impl Neighbour {
 ///
 /// Asked dozens of times for every frame heard, and seldom added to: so the addresses lie side by
 /// side, in order, to be searched without touching anything else.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     macs: Vec<Mac>,
     /// In the order of `macs`.

@@ -210,6 +210,9 @@ fn failures_shown() -> usize {
     text.map_or(20, |text| text.parse().expect("V2X_SIM_SHOW: a number"))
 }
 
+/// Long runs say how far they are after so many seeds.
+const SHOW_EVERY: usize = 20_000;
+
 /// Runs `run` for every seed, on all cores, and gives back what it found in the order of seeds. Fails
 /// with the first failures and how to see them again.
 #[track_caller]
@@ -220,11 +223,15 @@ pub fn run_all<T: Send>(
     run: impl Fn(u64) -> Result<T, Wrong> + Sync,
 ) -> Vec<T> {
     let all: Vec<u64> = seeds.collect();
-    let next = AtomicUsize::new(0);
+    let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
         let mut done = Vec::new();
         while let Some(&seed) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             done.push((seed, run(seed)));
+            let so_far = finished.fetch_add(1, Ordering::Relaxed) + 1;
+            if so_far % SHOW_EVERY == 0 {
+                eprintln!("{test}: {so_far} of {}", all.len());
+            }
         }
         done
     };

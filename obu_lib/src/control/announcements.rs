@@ -14,7 +14,7 @@ use super::core::Core;
 const PARTS_MAX: usize = u8::MAX as usize;
 
 /// The announcement of one client set.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Announcements {
     /// The first `parts` are in use; the rest is memory for larger sets.
     frames: Vec<ReadyAnnouncement>,

@@ -19,7 +19,7 @@ const AGE_MAX: Duration = Duration::from_secs(3600);
 const REFLECTION_FOR: Duration = Duration::from_secs(1);
 
 /// Clients on the TAP side.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LocalClients {
     cache: ClientCache<()>,
     tap_mac: Option<Mac>,

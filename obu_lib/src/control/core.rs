@@ -16,7 +16,7 @@ use super::timing;
 use crate::{Policy, Thresholds};
 
 /// The node's radio, its neighbours, its counts and its randomness.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub(crate) radio: Radio,
     pub(crate) neighbours: Neighbours,

@@ -25,7 +25,7 @@ struct Delivered {
 }
 
 /// Floods delivered lately.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Floods {
     delivered: VecDeque<Delivered>,
 }

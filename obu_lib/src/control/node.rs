@@ -7,6 +7,7 @@ use node_lib::control::counters::Counters;
 use node_lib::control::downstream::Downstream;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::event::{Attachment, Event, Events};
+use node_lib::control::feasibility::Distance;
 use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::Radio;
@@ -62,7 +63,7 @@ pub(super) struct Attached {
 }
 
 /// Control plane of one OBU. See the crate's documentation for its life.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Obu {
     pub(super) core: Core,
     pub(super) routes: BTreeMap<NodeId, Route>,
@@ -165,6 +166,23 @@ impl Obu {
             upstream: candidate.id,
             hops: candidate.advert.distance.hops.saturating_add(1),
         })
+    }
+
+    /// The neighbour frames for this RSU go to: our own while we are attached to it, those of others
+    /// in any case.
+    pub fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
+        Some(self.routes.get(&rsu)?.parent_candidate()?.id)
+    }
+
+    /// The best distance we ever advertised for this RSU: what our upstream advertised is better.
+    pub fn advertised_for(&self, rsu: NodeId) -> Option<Distance> {
+        self.routes.get(&rsu)?.advertised()
+    }
+
+    /// Goes on with another stream of randomness: for a search that compares states, in which the
+    /// same state must have the same luck.
+    pub fn reseed(&mut self, seed: u64) {
+        self.core.random = Random::new(seed);
     }
 
     /// Does whatever is due, and says when to come back.

@@ -30,7 +30,7 @@ const REPLY_WITHIN: Duration = Duration::from_millis(20);
 const GATHER_FOR: Duration = Duration::from_millis(50);
 
 /// An announcement not yet acknowledged in all its parts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pending {
     acked: Acked,
     attempts: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Towards {
 }
 
 /// What one RSU has been told.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Telling {
     pending: Option<Pending>,
     reply_at: Timestamp,
@@ -57,7 +57,7 @@ struct Telling {
 }
 
 /// The RSU that we may go to next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Standby {
     rsu: NodeId,
     telling: Telling,
@@ -65,7 +65,7 @@ struct Standby {
 }
 
 /// What the RSUs must know of us: the one we are attached to, and the one we may go to next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Registration {
     epoch: u32,
     /// Order of our replies and announcements; relays learn the way back from it.

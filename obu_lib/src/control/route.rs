@@ -5,7 +5,7 @@ use std::time::Duration;
 use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, Rank};
 use node_lib::control::downstream::{path_lifetime, reply_every};
 use node_lib::control::event::Cause;
-use node_lib::control::feasibility::Feasibility;
+use node_lib::control::feasibility::{Distance, Feasibility};
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
@@ -45,7 +45,7 @@ pub(crate) struct Loss {
 }
 
 /// The way to one RSU.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Route {
     rsu: NodeId,
     /// Between two heartbeats, as the RSU says.
@@ -157,6 +157,11 @@ impl Route {
     /// The neighbour frames for this RSU go to.
     pub(crate) fn parent(&self) -> Option<Mac> {
         self.parent
+    }
+
+    /// The best distance ever advertised.
+    pub(crate) fn advertised(&self) -> Option<Distance> {
+        self.feasibility.distance()
     }
 
     pub(crate) fn parent_candidate(&self) -> Option<&Candidate> {
@@ -504,10 +509,12 @@ impl Route {
         if now < late {
             return next.min(late);
         }
-        if self.asked >= watch.asked_min {
-            let dead = believed + watch.dead_after;
-            next = next.min(dead.max(core.grace_until));
-        }
+        let dead = if self.asked >= watch.asked_min {
+            watch.dead_after
+        } else {
+            timing::lapsed_after(self.interval)
+        };
+        next = next.min((believed + dead).max(core.grace_until));
         next.min(self.ask_at)
     }
 }

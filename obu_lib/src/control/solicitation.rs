@@ -41,7 +41,7 @@ const ANSWERS_ENOUGH: u32 = 2;
 /// Answers waiting at once; a node asked more often than that is not needed by the rest.
 const WAITING_MAX: usize = 16;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     asker: NodeId,
     nonce: u32,
@@ -50,7 +50,7 @@ struct Waiting {
 }
 
 /// Our questions, and others' questions waiting for our answer.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Solicitation {
     asked: u32,
     ask_at: Timestamp,

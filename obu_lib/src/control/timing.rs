@@ -60,7 +60,8 @@ pub(crate) fn ask_every(interval: Duration) -> Duration {
 /// Without a frame for this long a route is idle, and watched less closely.
 pub(crate) const IDLE_AFTER: Duration = Duration::from_secs(5);
 
-/// A route nobody uses is not worth questions: it lapses after 3 I of silence.
+/// Nobody is upstream after 3 I of silence, however late it was chosen and however little it was asked
+/// since; [`quiet_for`] counts on it. A route nobody uses is not worth questions: it lapses then too.
 pub(crate) fn lapsed_after(interval: Duration) -> Duration {
     interval * 3
 }

@@ -21,7 +21,7 @@ pub(crate) struct Addresses {
 }
 
 /// Addresses by client.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AddressBook {
     by_client: BTreeMap<Client, Addresses>,
 }

@@ -13,7 +13,7 @@ use node_lib::{NodeId, Timestamp};
 use super::clients::CLIENTS_MAX;
 
 /// Clients that left a moment ago.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Late {
     by_client: BTreeMap<Client, (NodeId, Timestamp)>,
     /// In the order in which they end; an entry may have been renewed since.

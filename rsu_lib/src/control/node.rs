@@ -67,7 +67,7 @@ const LINGER: Duration = Duration::from_millis(200);
 const SENT_MAX: usize = 64;
 
 /// Control plane of one RSU. See the crate's documentation for its life.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rsu {
     pub(super) radio: Radio,
     pub(super) tap_mac: Option<Mac>,
@@ -161,6 +161,12 @@ impl Rsu {
     /// Clients known behind `obu`.
     pub fn clients_of(&self, obu: NodeId) -> Vec<Client> {
         self.clients.clients_of(Port::Obu(obu))
+    }
+
+    /// Goes on with another stream of randomness: for a search that compares states, in which the
+    /// same state must have the same luck.
+    pub fn reseed(&mut self, seed: u64) {
+        self.random = Random::new(seed);
     }
 
     fn event(&mut self, event: Event) {

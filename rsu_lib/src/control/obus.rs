@@ -43,7 +43,7 @@ struct Word {
 }
 
 /// What is known of one OBU.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Registered {
     standing: Standing,
     /// The last word that decided the standing.
@@ -88,7 +88,7 @@ pub(crate) struct Accepted {
 }
 
 /// OBUs by id.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Obus {
     by_id: BTreeMap<NodeId, Registered>,
     evicted: u64,

@@ -17,7 +17,7 @@ const SAME_WITHIN: Duration = Duration::from_secs(1);
 const REMEMBERED_MAX: usize = 512;
 
 /// Announcements passed on lately.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
     passed: VecDeque<(Timestamp, Client, Address)>,
 }

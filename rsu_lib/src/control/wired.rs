@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 const WAITING_MAX: usize = 4 * 8192;
 
 /// Announcements to the LAN under way, by due time.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WiredAnnouncements {
     waiting: BTreeMap<(Timestamp, Client), u8>,
     not_before: Timestamp,

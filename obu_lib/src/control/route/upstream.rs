@@ -46,7 +46,9 @@ impl Route {
             self.end_doubt();
             return;
         }
-        if self.asked >= watch.asked_min && silence >= watch.dead_after && now >= core.grace_until {
+        let is_dead = (self.asked >= watch.asked_min && silence >= watch.dead_after)
+            || silence >= timing::lapsed_after(self.interval);
+        if is_dead && now >= core.grace_until {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
             core.counters.upstream_dead += 1;
             core.fell_silent(parent);
@@ -83,7 +85,7 @@ impl Route {
     }
 
     /// The channel is full of questions. As long as the parent is heard, it is believed to hear us; when
-    /// it has not been heard for twice as long as would do after questions, it is dead without them.
+    /// it has not been heard for three intervals, it is dead without them.
     fn do_without_asking(&mut self, core: &mut Core, now: Timestamp, parent: Mac) {
         core.counters.drop_rate_limit += 1;
         let watch = self.watch(now);
@@ -91,7 +93,7 @@ impl Route {
         if silence < watch.late_after {
             self.unproven_since = None;
             self.asked = 0;
-        } else if silence >= watch.dead_after * 2 && now >= core.grace_until {
+        } else if silence >= timing::lapsed_after(self.interval) && now >= core.grace_until {
             core.counters.upstream_dead += 1;
             core.fell_silent(parent);
             self.drop_candidate(now, parent, Cause::Dead);
