@@ -1,4 +1,5 @@
-//! How well everybody hears everybody as time goes by: a table another medium can replay ([`write`]).
+//! How well everybody hears everybody as time goes by: a table another medium can replay
+//! ([`write()`]).
 //!
 //! | column       | unit | meaning                                                  |
 //! |--------------|------|----------------------------------------------------------|
