@@ -38,9 +38,13 @@ impl Meter {
     pub fn stop(&self) -> Cost {
         let wall = self.wall.elapsed();
         let cpu = self.cpu.and_then(|before| Some(cpu_time()?.saturating_sub(before)));
-        Cost { cpu_s: cpu.unwrap_or(wall).as_secs_f64(), wall_s: wall.as_secs_f64() }
+        // The kernel counts in ticks of some milliseconds; below, time that passed says more.
+        let cpu = cpu.filter(|cpu| *cpu > TICKS).unwrap_or(wall);
+        Cost { cpu_s: cpu.as_secs_f64(), wall_s: wall.as_secs_f64() }
     }
 }
+
+const TICKS: Duration = Duration::from_millis(50);
 
 /// Processor time of this thread: the first number of `schedstat`, in nanoseconds (proc(5)).
 fn cpu_time() -> Option<Duration> {

@@ -1,4 +1,5 @@
-//! How well everybody hears everybody as time goes by: a table another medium can replay ([`write`]).
+//! How well everybody hears everybody as time goes by: a table another medium can replay
+//! ([`write()`]).
 //!
 //! | column       | unit | meaning                                                  |
 //! |--------------|------|----------------------------------------------------------|
@@ -48,7 +49,7 @@ pub fn write(
         if world.run_until(time).is_err() {
             break;
         }
-        let now = links(cast, &world);
+        let now = links(&world);
         let mut row = |(from, to): (usize, usize), loss: f64| {
             let name = |node| cast.name(NodeIndex(node));
             let seconds = time.as_micros() as f64 / 1e6;
@@ -76,26 +77,9 @@ pub fn write(
 }
 
 /// Loss of every pair in range, both directions.
-fn links(cast: &Cast, world: &World) -> BTreeMap<(usize, usize), f64> {
-    let mut found = BTreeMap::new();
-    let nodes = cast.nodes.len();
-    let reach_m = world.radio().map(node_lib::sim::Radio::reach_m);
-    let places: Vec<_> = (0..nodes).map(|node| world.position(NodeIndex(node))).collect();
-    for from in 0..nodes {
-        for to in (0..nodes).filter(|&to| to != from) {
-            let is_near = match (reach_m, places.get(from), places.get(to)) {
-                (Some(reach), Some(Some(a)), Some(Some(b))) => a.distance_m(*b) <= reach,
-                (Some(_), ..) => false,
-                (None, ..) => true,
-            };
-            let delivery =
-                if is_near { world.delivery(NodeIndex(from), NodeIndex(to)) } else { 0.0 };
-            if delivery > 0.0 {
-                found.insert((from, to), 1.0 - delivery);
-            }
-        }
-    }
-    found
+fn links(world: &World) -> BTreeMap<(usize, usize), f64> {
+    let heard = world.deliveries().into_iter().filter(|(.., delivery)| *delivery > 0.0);
+    heard.map(|(from, to, delivery)| ((from.0, to.0), 1.0 - delivery)).collect()
 }
 
 /// What a short frame needs at 6 Mbit/s, preamble included, with the mean wait for a free medium. The

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::measure::{Airtime, Candidates, HandOver, KindCount, Lost, Record, RouteShare};
+use crate::measure::{
+    Airtime, Candidates, HandOver, KindCount, Lost, OwnRecord, Record, RouteShare,
+};
 
 /// All runs of one variant together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -74,6 +76,27 @@ pub struct HandOverSum {
     /// Of those, received twice.
     pub doubled: u64,
     /// Of those, sent over two links at once.
+    pub sent_twice: u64,
+    /// What the OBUs themselves wrote down.
+    pub own: OwnSum,
+}
+
+/// What OBUs wrote down of hand-overs ([`OwnRecord`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OwnSum {
+    /// Hand-overs with a record.
+    pub records: u64,
+    /// Of those, acknowledged by the RSU.
+    pub acknowledged: u64,
+    /// Time without a way that was believed.
+    pub gap_ms: Spread,
+    /// Frames dropped because there was no way.
+    pub lost: u64,
+    /// Frames handed to an upstream after its last sign of life, and to nobody else.
+    pub at_risk: u64,
+    /// Frames that came twice, and were delivered once.
+    pub doubled: u64,
+    /// Frames sent both ways.
     pub sent_twice: u64,
 }
 
@@ -203,6 +226,17 @@ impl HandOverSum {
         let sum = |value: fn(&HandOver) -> u64| -> u64 {
             hand_overs.iter().map(|hand_over| value(hand_over)).sum()
         };
+        let own: Vec<OwnRecord> = hand_overs.iter().filter_map(|hand_over| hand_over.own).collect();
+        let own_sum = |value: fn(&OwnRecord) -> u64| -> u64 { own.iter().map(value).sum() };
+        let own = OwnSum {
+            records: own.len() as u64,
+            acknowledged: own_sum(|own| own.acknowledged.into()),
+            gap_ms: Spread::of(own.iter().map(|own| own.gap_ms).collect()),
+            lost: own_sum(|own| own.lost),
+            at_risk: own_sum(|own| own.at_risk),
+            doubled: own_sum(|own| own.doubled),
+            sent_twice: own_sum(|own| own.sent_twice),
+        };
         let mut lost = Lost::default();
         hand_overs.iter().for_each(|hand_over| lost += hand_over.lost);
         Self {
@@ -216,6 +250,7 @@ impl HandOverSum {
             lost,
             doubled: sum(|hand_over| hand_over.doubled),
             sent_twice: sum(|hand_over| hand_over.sent_twice),
+            own,
         }
     }
 }

@@ -76,6 +76,16 @@ fn losses_add_up_with_what_was_cut() {
     let longest = record.flows.iter().map(|flow| flow.longest_gap_ms).fold(0.0, f64::max);
     assert!((hand_over.gap_ms - longest).abs() < 0.001);
     assert!(hand_over.gap_by_routing_ms < 300.0, "{hand_over:?}");
+    // What the OBU wrote down itself agrees with what its client saw: the frames it had no way for
+    // are those that were lost on their way up and never sent.
+    let own = hand_over.own.unwrap();
+    assert!(own.acknowledged);
+    assert!((own.gap_ms - longest).abs() < 150.0, "{own:?}, {longest}");
+    let up = &record.flows[0];
+    assert!(
+        own.lost <= up.lost.total() && up.lost.total() <= own.lost + own.at_risk,
+        "{own:?} {up:?}"
+    );
 }
 
 #[test]

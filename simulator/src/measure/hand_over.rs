@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use node_lib::control::event::{Attachment, Cause, Event};
+use node_lib::control::event::{self, Attachment, Cause, Event};
 use node_lib::sim::{ClientIndex, NodeIndex};
 use node_lib::{NodeId, Timestamp};
 use serde::Serialize;
@@ -47,6 +47,25 @@ pub struct HandOver {
     pub gap_ms: f64,
     /// The same, counting only frames that another route would have saved.
     pub gap_by_routing_ms: f64,
+    /// What the OBU itself wrote down of it; none if the run ended first.
+    pub own: Option<OwnRecord>,
+}
+
+/// What an OBU writes down of a hand-over ([`node_lib::control::event::HandOver`]).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OwnRecord {
+    /// The RSU acknowledged the new way.
+    pub acknowledged: bool,
+    /// Time without a way that was believed.
+    pub gap_ms: f64,
+    /// Frames of its clients it dropped because there was no way.
+    pub lost: u64,
+    /// Frames it handed to the old upstream after its last sign of life, and to nobody else.
+    pub at_risk: u64,
+    /// Frames that came twice, and were delivered once.
+    pub doubled: u64,
+    /// Frames it sent both ways.
+    pub sent_twice: u64,
 }
 
 /// How far from a change a lost frame still belongs to it.
@@ -63,6 +82,7 @@ pub(super) struct Change {
     from: Attachment,
     to: Option<Attachment>,
     silence: Duration,
+    own: Option<OwnRecord>,
 }
 
 /// Changes of all OBUs so far.
@@ -75,7 +95,11 @@ pub(super) struct Changes {
 
 impl Changes {
     pub(super) fn note(&mut self, time: Timestamp, node: NodeIndex, event: &Event) {
-        let Event::UpstreamChanged { from, to, cause, silence } = event else { return };
+        let (from, to, cause, silence) = match event {
+            Event::UpstreamChanged { from, to, cause, silence } => (from, to, cause, silence),
+            Event::HandOver(record) => return self.note_own(node, record),
+            _ => return,
+        };
         match (*from, *to) {
             (Some(from), to) => {
                 let ends = to.map(|_| time);
@@ -83,7 +107,8 @@ impl Changes {
                     self.open.insert(node, self.all.len());
                 }
                 let (cause, silence) = (*cause, *silence);
-                self.all.push(Change { node, begins: time, ends, cause, from, to, silence });
+                let begins = time;
+                self.all.push(Change { node, begins, ends, cause, from, to, silence, own: None });
             }
             (None, Some(to)) => {
                 let open = self.open.remove(&node).and_then(|index| self.all.get_mut(index));
@@ -92,6 +117,24 @@ impl Changes {
                 }
             }
             (None, None) => {}
+        }
+    }
+
+    /// The OBU wrote down what a change was like: the latest of its kind that has no record yet.
+    fn note_own(&mut self, node: NodeIndex, record: &event::HandOver) {
+        let is_it = |change: &&mut Change| {
+            change.node == node && change.from == record.from && change.cause == record.cause
+        };
+        let change = self.all.iter_mut().rev().find(is_it).filter(|change| change.own.is_none());
+        if let Some(change) = change {
+            change.own = Some(OwnRecord {
+                acknowledged: record.acknowledged,
+                gap_ms: millis(record.gap),
+                lost: record.lost,
+                at_risk: record.at_risk,
+                doubled: record.doubled,
+                sent_twice: record.sent_twice,
+            });
         }
     }
 
@@ -240,5 +283,6 @@ fn record(frames: &Frames<'_>, change: &Change, seen: Seen) -> HandOver {
         sent_twice: seen.sent_twice,
         gap_ms: millis(seen.gap),
         gap_by_routing_ms: millis(seen.gap_by_routing),
+        own: change.own,
     }
 }

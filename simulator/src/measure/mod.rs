@@ -11,7 +11,7 @@ use std::time::Duration;
 use node_lib::Timestamp;
 use node_lib::sim::{NodeIndex, Violation, World};
 
-pub use hand_over::HandOver;
+pub use hand_over::{HandOver, OwnRecord};
 pub use record::{
     Airtime, Candidates, Control, End, FlowRecord, KindCount, Lost, Record, RouteShare, Second,
     Share,

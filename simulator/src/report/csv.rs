@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use csv::Writer;
 
 use crate::campaign::{Campaign, Outcome};
-use crate::measure::{Lost, Record};
+use crate::measure::{Lost, OwnRecord, Record};
 use crate::summary::{Summary, percent};
 
 /// Writes `out.csv`, `out.flows.csv`, `out.hand-overs.csv` and `out.seconds.csv`; returns their names.
@@ -72,9 +72,8 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
                 change.gap_ms.to_string(),
                 change.gap_by_routing_ms.to_string(),
             ];
-            hand_overs.write_record(
-                first().into_iter().chain(row).chain(lost(change.lost)).chain(rest),
-            )?;
+            let row = first().into_iter().chain(row).chain(lost(change.lost)).chain(rest);
+            hand_overs.write_record(row.chain(own(change.own.as_ref())))?;
         }
         for second in &record.control.seconds {
             let row = [
@@ -174,6 +173,12 @@ const HAND_OVERS: &[&str] = &[
     "sent_twice",
     "gap_ms",
     "gap_by_routing_ms",
+    "own_acknowledged",
+    "own_gap_ms",
+    "own_lost",
+    "own_at_risk",
+    "own_doubled",
+    "own_sent_twice",
 ];
 
 const SECONDS: &[&str] = &[
@@ -189,6 +194,20 @@ const SECONDS: &[&str] = &[
     "busy_mean",
     "busy_worst",
 ];
+
+/// Empty where the OBU wrote nothing down.
+fn own(own: Option<&OwnRecord>) -> [String; 6] {
+    own.map_or_else(Default::default, |own| {
+        [
+            own.acknowledged.to_string(),
+            own.gap_ms.to_string(),
+            own.lost.to_string(),
+            own.at_risk.to_string(),
+            own.doubled.to_string(),
+            own.sent_twice.to_string(),
+        ]
+    })
+}
 
 fn lost(lost: Lost) -> [String; 5] {
     [lost.out_of_range, lost.on_air, lost.in_queue, lost.on_dead_link, lost.in_node]
