@@ -90,6 +90,13 @@ impl Strain {
         self.note(was_answered, *answered, *unanswered);
     }
 
+    /// As if so many hellos had been missed on top.
+    pub(super) fn with_missed(mut self, missed: u32) -> Self {
+        let load = self.weights().missed.saturating_mul(missed);
+        self.millinats = self.millinats.saturating_add(load).min(STRAIN_MAX);
+        self
+    }
+
     fn weights(&self) -> &'static Weights {
         let [clean, low, middle, high] = &WEIGHTS;
         match self.usual.after(USUAL_AFTER) {
@@ -129,7 +136,7 @@ const SPAN: Duration = Duration::from_secs(2);
 const BINS_MAX: usize = 20;
 
 /// Fewer do not make a trend.
-const BINS_MIN: usize = 8;
+const BINS_MIN: usize = 5;
 
 /// Nothing heard for this long, and the trend says nothing.
 const SIGNAL_AGE_MAX: Duration = Duration::from_millis(500);
@@ -274,10 +281,10 @@ mod tests {
     #[test]
     fn too_few_frames_or_old_ones_say_nothing() {
         let mut trend = SignalTrend::default();
-        (0..7).for_each(|n| trend.add(at(n * 100), -70));
-        assert_eq!(trend.look(at(700), Duration::from_secs(1)), None);
-        trend.add(at(700), -70);
-        assert!(trend.look(at(700), Duration::from_secs(1)).is_some());
-        assert_eq!(trend.look(at(1201), Duration::from_secs(1)), None);
+        (0..4).for_each(|n| trend.add(at(n * 100), -70));
+        assert_eq!(trend.look(at(400), Duration::from_secs(1)), None);
+        trend.add(at(400), -70);
+        assert!(trend.look(at(400), Duration::from_secs(1)).is_some());
+        assert_eq!(trend.look(at(901), Duration::from_secs(1)), None);
     }
 }
