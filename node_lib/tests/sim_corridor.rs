@@ -200,7 +200,7 @@ fn signal_thresholds_tried() {
 /// Thresholds to try: `V2X_SIM_THRESHOLDS`, rows of six numbers separated by commas, or the default.
 fn tried() -> Vec<[u32; 6]> {
     let text = std::env::var("V2X_SIM_THRESHOLDS")
-        .unwrap_or_else(|_| "8000 80 1200 500 100 1000".to_owned());
+        .unwrap_or_else(|_| "9000 80 1200 500 100 1000".to_owned());
     let row = |row: &str| {
         let numbers: Vec<u32> = row.split_whitespace().map(|n| n.parse().unwrap()).collect();
         numbers.try_into().unwrap()

@@ -325,7 +325,7 @@ fn thresholds_tried() {
 
 /// Thresholds to try: `V2X_SIM_THRESHOLDS`, rows of three numbers separated by commas, or the default.
 fn tried() -> Vec<(u32, u32, u64)> {
-    let text = std::env::var("V2X_SIM_THRESHOLDS").unwrap_or_else(|_| "8000 80 1000".into());
+    let text = std::env::var("V2X_SIM_THRESHOLDS").unwrap_or_else(|_| "9000 80 1000".into());
     let row = |row: &str| {
         let n: Vec<u64> = row.split_whitespace().map(|n| n.parse().unwrap()).collect();
         (n[0] as u32, n[1] as u32, n[2])

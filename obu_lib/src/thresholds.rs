@@ -27,7 +27,7 @@ pub struct Thresholds {
 impl Default for Thresholds {
     fn default() -> Self {
         Self {
-            fading_millinats: 8000,
+            fading_millinats: 9000,
             strong_percent: 80,
             signal_ahead: Duration::from_millis(500),
             signal_margin_cdb: 1200,

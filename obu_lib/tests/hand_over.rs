@@ -79,8 +79,7 @@ fn an_rsu_as_good_as_ours_is_told_that_we_may_come_and_gets_no_data() {
 
 #[test]
 fn without_standby_the_next_rsu_is_told_nothing() {
-    let mut policy = obu_lib::Policy::default();
-    policy.standby = false;
+    let policy = obu_lib::Policy { standby: false, ..Default::default() };
     let mut t = Talk::with(policy);
     t.hear(100, RSU, Heard::heartbeat(1, 0));
     let nonce = t.sent_probe(RSU);
@@ -227,8 +226,7 @@ fn frames_go_twice_within_a_budget_only() {
 
 #[test]
 fn without_duplication_nothing_is_sent_twice() {
-    let mut policy = obu_lib::Policy::default();
-    policy.duplication = false;
+    let policy = obu_lib::Policy { duplication: false, ..Default::default() };
     let mut t = Talk::settled_behind_with(A, policy);
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
