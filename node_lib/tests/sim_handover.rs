@@ -287,16 +287,15 @@ fn both_in_range(seed: u64) -> Result<Road, Wrong> {
 #[ignore = "an experiment, not a promise: cargo test -p node_lib --test sim_handover thresholds -- --ignored --nocapture"]
 fn thresholds_tried() {
     println!(
-        "fading strong percent rest | parked: changes/10 min | ramp s: left at loss p50, predicted/fading/dead, lost"
+        "fading percent rest | parked: changes/10 min | ramp s: left at loss p50, predicted/fading/dead, lost"
     );
-    for (fading, strong, percent, rest) in tried() {
+    for (fading, percent, rest) in tried() {
         let change = move |config: &mut obu_lib::Config| {
             config.thresholds.strong_percent = percent;
             config.thresholds.fading_millinats = fading;
-            config.thresholds.strong_millinats = strong;
             config.thresholds.rest_for = ms(rest);
         };
-        let mut row = format!("{fading:>6} {strong:>6} {percent:>3} {rest:>5} |");
+        let mut row = format!("{fading:>6} {percent:>3} {rest:>5} |");
         for loss in [0.05, 0.1, 0.2] {
             let parked = run_all("sim_handover", "thresholds_tried", seeds(20), |seed| {
                 parked(seed, loss, 10, change)
@@ -324,12 +323,12 @@ fn thresholds_tried() {
     }
 }
 
-/// Thresholds to try: `V2X_SIM_THRESHOLDS`, rows of four numbers separated by commas, or the default.
-fn tried() -> Vec<(u32, u32, u32, u64)> {
-    let text = std::env::var("V2X_SIM_THRESHOLDS").unwrap_or_else(|_| "8000 2000 80 2000".into());
+/// Thresholds to try: `V2X_SIM_THRESHOLDS`, rows of three numbers separated by commas, or the default.
+fn tried() -> Vec<(u32, u32, u64)> {
+    let text = std::env::var("V2X_SIM_THRESHOLDS").unwrap_or_else(|_| "9000 80 1000".into());
     let row = |row: &str| {
         let n: Vec<u64> = row.split_whitespace().map(|n| n.parse().unwrap()).collect();
-        (n[0] as u32, n[1] as u32, n[2] as u32, n[3])
+        (n[0] as u32, n[1] as u32, n[2])
     };
     text.split(',').map(row).collect()
 }

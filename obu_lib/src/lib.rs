@@ -23,10 +23,25 @@
 //! known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
 //! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
-//! **Change.** *Dead* (six questions and 2.25 intervals without an answer), *goodbye*, *withdrawn*
-//! and *restarted* switch at once to the best usable candidate, of the same RSU or of another.
-//! *Better* needs a margin and three seconds; *fading* needs most of the last hellos lost and a
-//! strong alternative.
+//! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will not
+//! last, it is told that we may come (*standby*): announced until acknowledged, then reminded now and
+//! then. It keeps our clients and the way to us, owns nothing and tells its LAN nothing.
+//!
+//! **Doubt.** An upstream that left two questions unanswered is in doubt. For that moment frames go
+//! through the best other candidate to the same RSU as well, which drops the second copy, and a reply
+//! makes the way back follow. 64 KiB or 300 ms end it.
+//!
+//! **Change.** Two doors. *Dead* (six questions and 2.25 intervals without an answer), *withdrawn*
+//! and *restarted* switch at once to the best usable candidate, of the same RSU or of another. The
+//! others happen while the old way still works, and never right after another change: *better* needs a
+//! margin and three seconds; *fading* that heartbeats stay away more than they used to, and a strong
+//! alternative; *predicted* that another comes in clearly stronger and the trend says it will; *goodbye*
+//! an alternative. Such a change to another RSU waits until that one expects us, for 300 ms at most.
+//!
+//! **Hand-over.** From the change on frames go up the new way. What still comes from the old RSU is
+//! taken: frames for us at any time, floods for 300 ms, compared by content so that each is delivered
+//! once. 300 ms after the new RSU has acknowledged, the old one is told that we left, and a record
+//! says what the change cost ([`node_lib::control::event::HandOver`]).
 //!
 //! **Loss.** Without a usable candidate the OBU withdraws what it advertised, three times, so that
 //! those behind it move on at once; it asks the neighbourhood again and takes the next feasible news.

@@ -11,9 +11,7 @@ pub struct Thresholds {
     /// An upstream is fading when the evidence that its link got bad
     /// ([`node_lib::control::trend::Strain`]) weighs so much, in 1/1000 nat.
     pub fading_millinats: u32,
-    /// An alternative is strong when it weighs at most so much, and …
-    pub strong_millinats: u32,
-    /// … at least so many per cent of the last hellos were heard.
+    /// An alternative is strong when at least so many per cent of the last hellos were heard.
     pub strong_percent: u32,
     /// Time the signal is extrapolated by, where the radio reports one.
     pub signal_ahead: Duration,
@@ -29,13 +27,12 @@ pub struct Thresholds {
 impl Default for Thresholds {
     fn default() -> Self {
         Self {
-            fading_millinats: 8000,
-            strong_millinats: 2000,
+            fading_millinats: 9000,
             strong_percent: 80,
-            signal_ahead: Duration::from_secs(1),
-            signal_margin_cdb: 600,
-            trend_for: Duration::from_millis(300),
-            rest_for: Duration::from_secs(2),
+            signal_ahead: Duration::from_millis(500),
+            signal_margin_cdb: 1200,
+            trend_for: Duration::from_millis(100),
+            rest_for: Duration::from_secs(1),
         }
     }
 }

@@ -57,6 +57,8 @@ pub struct Neighbour {
     outstanding: Vec<Outstanding>,
     signal: SignalTrend,
     strain: Strain,
+    /// When a heartbeat of it was last heard.
+    hello_at: Option<Timestamp>,
 }
 
 impl Neighbour {
@@ -77,11 +79,13 @@ impl Neighbour {
             outstanding: Vec::new(),
             signal: SignalTrend::default(),
             strain: Strain::default(),
+            hello_at: None,
         }
     }
 
     /// A heartbeat with this hello number came.
-    pub fn note_hello(&mut self, hello: u32) {
+    pub fn note_hello(&mut self, now: Timestamp, hello: u32) {
+        self.hello_at = Some(now);
         let missed = match self.hello {
             None => 0,
             Some(last) => match hello.wrapping_sub(last) {
@@ -168,9 +172,17 @@ impl Neighbour {
         self.received
     }
 
-    /// How much speaks for its link having got bad.
-    pub fn strain(&self) -> Strain {
-        self.strain
+    /// How much speaks for its link having got bad. `every`: the time between its heartbeats, if it
+    /// sends every one; then those overdue count as missed already.
+    pub fn strain(&self, now: Timestamp, every: Option<Duration>) -> Strain {
+        self.strain.with_missed(self.overdue(now, every))
+    }
+
+    /// Heartbeats that should have come since the last one, but for a fifth of an interval.
+    fn overdue(&self, now: Timestamp, every: Option<Duration>) -> u32 {
+        let Some((every, heard)) = every.zip(self.hello_at) else { return 0 };
+        let silence = now.since(heard).saturating_sub(every / 5).as_micros();
+        u32::try_from(silence / every.as_micros().max(1)).unwrap_or(u32::MAX)
     }
 
     /// A frame of it came in this strong.
@@ -340,7 +352,7 @@ mod tests {
     fn gaps_in_the_hello_numbers_are_losses() {
         let mut n = neighbour();
         for hello in [1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 12] {
-            n.note_hello(hello);
+            n.note_hello(at(0), hello);
         }
         assert_eq!(n.heard_of_last(12), Some(10));
         assert_eq!(n.heard_of_last(3), Some(2));
@@ -363,7 +375,7 @@ mod tests {
         let mut n = neighbour();
         assert_eq!(n.link_cost(), Cost::ONE, "too young to judge");
         for hello in (0..4000).filter(|hello| hello % 2 == 0) {
-            n.note_hello(hello);
+            n.note_hello(at(0), hello);
         }
         let half_heard = n.link_cost().0;
         assert!((120..=136).contains(&half_heard), "{half_heard}");

@@ -46,12 +46,15 @@ impl Share {
 /// sum of log-likelihood ratios that never falls below zero (Page, Biometrika 41, 1954), in 1/1000 nat.
 ///
 /// It is the quickest way to notice that a link got bad at an unknown moment, for a given rate of false
-/// alarms, and needs no window: every heartbeat heard or missed counts, and every question answered
-/// or not, of which there are many just when heartbeats are missed. *Bad* means to lose 40 points more
+/// alarms, and needs no window: every heartbeat heard or missed counts. Questions count while they stay
+/// unanswered, of which there are many just when heartbeats are missed. An answer takes back what they
+/// weighed and nothing else: radios repeat what is sent to one addressee, so an answer proves life, not
+/// quality. *Bad* means to lose 40 points more
 /// than the link did over the last 13 s; so a link that always lost a fifth is not called bad for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strain {
-    millinats: u32,
+    hellos: u32,
+    questions: u32,
     usual: Share,
 }
 
@@ -66,28 +69,42 @@ struct Weights {
     missed: u32,
     heard: u32,
     unanswered: u32,
-    answered: u32,
 }
 
 /// Usual loss *p* of 0.02, 0.1, 0.2, 0.3, against *q* = *p* + 0.4: a hello missed weighs ln(q/p), one heard
-/// ln((1−p)/(1−q)); a question and its answer pass the link both ways, so 1 − p becomes (1 − p)².
+/// ln((1−p)/(1−q)); a question and its answer pass the link both ways, so for one unanswered 1 − p
+/// becomes (1 − p)².
 const WEIGHTS: [Weights; 4] = [
-    Weights { missed: 3045, heard: 525, unanswered: 2815, answered: 1048 },
-    Weights { missed: 1609, heard: 588, unanswered: 1373, answered: 1176 },
-    Weights { missed: 1099, heard: 693, unanswered: 847, answered: 1386 },
-    Weights { missed: 847, heard: 847, unanswered: 579, answered: 1695 },
+    Weights { missed: 3045, heard: 525, unanswered: 2815 },
+    Weights { missed: 1609, heard: 588, unanswered: 1373 },
+    Weights { missed: 1099, heard: 693, unanswered: 847 },
+    Weights { missed: 847, heard: 847, unanswered: 579 },
 ];
 
 impl Strain {
     pub(super) fn note_hello(&mut self, heard: bool) {
-        let Weights { heard: relief, missed, .. } = self.weights();
-        self.note(heard, *relief, *missed);
+        let Weights { heard: relief, missed, .. } = *self.weights();
+        let sum = if heard {
+            self.hellos.saturating_sub(relief)
+        } else {
+            self.hellos.saturating_add(missed)
+        };
+        // So that a link that recovers is trusted again within seconds.
+        self.hellos = sum.min(STRAIN_MAX);
         self.usual.add(heard, USUAL_SHIFT);
     }
 
     pub(super) fn note_question(&mut self, was_answered: bool) {
-        let Weights { unanswered, answered, .. } = self.weights();
-        self.note(was_answered, *answered, *unanswered);
+        let load = self.weights().unanswered;
+        let sum = if was_answered { 0 } else { self.questions.saturating_add(load) };
+        self.questions = sum.min(STRAIN_MAX);
+    }
+
+    /// As if so many hellos had been missed on top.
+    pub(super) fn with_missed(mut self, missed: u32) -> Self {
+        let load = self.weights().missed.saturating_mul(missed);
+        self.hellos = self.hellos.saturating_add(load).min(STRAIN_MAX);
+        self
     }
 
     fn weights(&self) -> &'static Weights {
@@ -100,19 +117,9 @@ impl Strain {
         }
     }
 
-    fn note(&mut self, good: bool, relief: u32, load: u32) {
-        let sum = if good {
-            self.millinats.saturating_sub(relief)
-        } else {
-            self.millinats.saturating_add(load)
-        };
-        // So that a link that recovers is trusted again within seconds.
-        self.millinats = sum.min(STRAIN_MAX);
-    }
-
     /// In 1/1000 nat.
     pub fn millinats(self) -> u32 {
-        self.millinats
+        self.hellos.saturating_add(self.questions)
     }
 }
 
@@ -129,7 +136,7 @@ const SPAN: Duration = Duration::from_secs(2);
 const BINS_MAX: usize = 20;
 
 /// Fewer do not make a trend.
-const BINS_MIN: usize = 8;
+const BINS_MIN: usize = 5;
 
 /// Nothing heard for this long, and the trend says nothing.
 const SIGNAL_AGE_MAX: Duration = Duration::from_millis(500);
@@ -234,8 +241,11 @@ mod tests {
         strain.note_hello(true);
         (0..6).for_each(|_| strain.note_question(false));
         assert!(strain.millinats() > 8000, "{strain:?}");
+        strain.note_question(true);
+        assert_eq!(strain.millinats(), 0, "an answer proves life");
         (0..100).for_each(|_| strain.note_hello(false));
-        assert_eq!(strain.millinats(), STRAIN_MAX);
+        strain.note_question(true);
+        assert_eq!(strain.millinats(), STRAIN_MAX, "and not quality");
         (0..35).for_each(|_| strain.note_hello(true));
         assert_eq!(strain.millinats(), 0);
     }
@@ -274,10 +284,10 @@ mod tests {
     #[test]
     fn too_few_frames_or_old_ones_say_nothing() {
         let mut trend = SignalTrend::default();
-        (0..7).for_each(|n| trend.add(at(n * 100), -70));
-        assert_eq!(trend.look(at(700), Duration::from_secs(1)), None);
-        trend.add(at(700), -70);
-        assert!(trend.look(at(700), Duration::from_secs(1)).is_some());
-        assert_eq!(trend.look(at(1201), Duration::from_secs(1)), None);
+        (0..4).for_each(|n| trend.add(at(n * 100), -70));
+        assert_eq!(trend.look(at(400), Duration::from_secs(1)), None);
+        trend.add(at(400), -70);
+        assert!(trend.look(at(400), Duration::from_secs(1)).is_some());
+        assert_eq!(trend.look(at(901), Duration::from_secs(1)), None);
     }
 }

@@ -17,36 +17,43 @@ const SAME_WITHIN: Duration = Duration::from_millis(500);
 const REMEMBERED_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug)]
-struct Delivered {
+struct Heard {
     at: Timestamp,
     rsu: NodeId,
     len: usize,
     digest: u32,
 }
 
-/// Floods delivered lately.
+/// Floods heard lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floods {
-    delivered: VecDeque<Delivered>,
+    heard: VecDeque<Heard>,
 }
 
 impl Floods {
-    /// Notes a flood of `rsu` about to be delivered; `false` if another RSU's copy just was.
+    /// Notes a flood of `rsu`; whether it must be delivered, or another RSU's copy just was.
+    ///
+    /// A client may well send equal frames, and only one RSU may have passed on the first of them. So
+    /// the *n*-th of one RSU is a copy if another has brought *n* already.
     pub(crate) fn is_new(&mut self, now: Timestamp, rsu: NodeId, payload: &[u8]) -> bool {
-        while self.delivered.front().is_some_and(|oldest| now.since(oldest.at) > SAME_WITHIN) {
-            self.delivered.pop_front();
+        while self.heard.front().is_some_and(|oldest| now.since(oldest.at) > SAME_WITHIN) {
+            self.heard.pop_front();
         }
         let (len, digest) = (payload.len(), crc32fast::hash(payload));
-        // The same RSU may well send equal frames: a client that asks twice, say.
-        let is_copy = |d: &Delivered| d.digest == digest && d.len == len && d.rsu != rsu;
-        if self.delivered.iter().any(is_copy) {
-            return false;
+        let equal = |heard: &&Heard| heard.digest == digest && heard.len == len;
+        let by_it = self.heard.iter().filter(equal).filter(|heard| heard.rsu == rsu).count();
+        let by_others = self
+            .heard
+            .iter()
+            .filter(equal)
+            .filter(|heard| heard.rsu != rsu)
+            .map(|other| self.heard.iter().filter(equal).filter(|h| h.rsu == other.rsu).count())
+            .max();
+        if self.heard.len() >= REMEMBERED_MAX {
+            self.heard.pop_front();
         }
-        if self.delivered.len() >= REMEMBERED_MAX {
-            self.delivered.pop_front();
-        }
-        self.delivered.push_back(Delivered { at: now, rsu, len, digest });
-        true
+        self.heard.push_back(Heard { at: now, rsu, len, digest });
+        by_it >= by_others.unwrap_or(0)
     }
 }
 
@@ -67,7 +74,17 @@ mod tests {
         assert!(floods.is_new(at(0), ONE, b"who has"));
         assert!(floods.is_new(at(1), ONE, b"who has"));
         assert!(!floods.is_new(at(2), OTHER, b"who has"));
+        assert!(!floods.is_new(at(2), OTHER, b"who has"));
         assert!(floods.is_new(at(3), OTHER, b"something else"));
+    }
+
+    #[test]
+    fn of_equal_frames_as_many_are_delivered_as_the_rsu_that_brought_most() {
+        let mut floods = Floods::default();
+        assert!(floods.is_new(at(0), ONE, b"who has"));
+        assert!(!floods.is_new(at(1), OTHER, b"who has"));
+        assert!(floods.is_new(at(2), OTHER, b"who has"), "its second, and nobody else's");
+        assert!(!floods.is_new(at(3), ONE, b"who has"));
     }
 
     #[test]
@@ -78,6 +95,6 @@ mod tests {
         for n in 0..1000u32 {
             floods.is_new(at(600), ONE, &n.to_be_bytes());
         }
-        assert_eq!(floods.delivered.len(), REMEMBERED_MAX);
+        assert_eq!(floods.heard.len(), REMEMBERED_MAX);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! | part | what it decides |
 //! |---|---|
-//! | `node` | what is heard and when to act; which RSU |
-//! | `route` | through whom to one RSU, and when that changes |
+//! | `node` | what is heard and when to act; which RSU, which next, and what a change cost |
+//! | `route` | through whom to one RSU, when that changes, where links are going, the second way in doubt |
 //! | `budget` | how often neighbours may be asked |
 //! | `solicitation` | asking and answering for a way between heartbeats |
 //! | `registration` | telling the RSU where we are and who is behind us |

@@ -1,5 +1,7 @@
 //! A conversation with one OBU: what it hears goes in as messages, what it says is kept.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::time::Duration;
 
 use node_lib::control::event::{Attachment, Event};
@@ -13,7 +15,7 @@ use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
-use obu_lib::{Config, Obu};
+use obu_lib::{Config, Obu, Policy};
 
 pub(crate) const US: Mac = Mac([2, 0, 0, 0, 0, 0xee]);
 pub(crate) const RSU: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
@@ -71,8 +73,12 @@ pub(crate) struct Talk {
 
 impl Talk {
     pub(crate) fn new() -> Self {
+        Self::with(Policy::default())
+    }
+
+    pub(crate) fn with(policy: Policy) -> Self {
         Self {
-            obu: Obu::new(Config { seed: 1, ..Config::new(US) }, Timestamp::ZERO),
+            obu: Obu::new(Config { seed: 1, policy, ..Config::new(US) }, Timestamp::ZERO),
             now: 0,
             seq: 0,
             rsu: RSU,
@@ -84,7 +90,11 @@ impl Talk {
 
     /// Past the quiet period, attached through `via`, two hops from the RSU.
     pub(crate) fn settled_behind(via: Mac) -> Self {
-        let mut t = Self::new();
+        Self::settled_behind_with(via, Policy::default())
+    }
+
+    pub(crate) fn settled_behind_with(via: Mac, policy: Policy) -> Self {
+        let mut t = Self::with(policy);
         for beat in 1..=4 {
             t.hear(beat * 100, via, Heard::heartbeat(beat as u32, 1));
         }
@@ -119,7 +129,7 @@ impl Talk {
         self.pass(ms);
         let sender = id(from);
         let sender_boot = Boot(1);
-        let rsu = id(RSU);
+        let rsu = id(self.rsu);
         let packet: PacketType<'_> = match heard {
             Heard::Heartbeat { boot, seq, hops, via, path } => Heartbeat {
                 rsu,
@@ -138,8 +148,8 @@ impl Talk {
                 relays: false,
             }
             .into(),
-            Heard::Answer { nonce, seq, hops } => answer(from, US, nonce, seq, hops).into(),
-            Heard::AnswerTo { asker, seq } => answer(from, asker, ASKED, seq, 1).into(),
+            Heard::Answer { nonce, seq, hops } => answer(rsu, from, US, nonce, seq, hops).into(),
+            Heard::AnswerTo { asker, seq } => answer(rsu, from, asker, ASKED, seq, 1).into(),
             Heard::Probe { boot } => {
                 let sender_boot = Boot(boot);
                 Probe { sender, sender_boot, nonce: ASKED, rsu: NodeId::NONE }.into()
@@ -321,6 +331,29 @@ impl Talk {
         all.last().expect("an announcement was sent").clone()
     }
 
+    /// To whom, for which RSU, with which epoch, and whether only that we may come, was announced.
+    pub(crate) fn announced(&self) -> Vec<(Mac, Mac, u32, bool)> {
+        self.each(|to, control| match control {
+            Control::Announcement(a) => Some((to, Mac(a.rsu.0), a.epoch, a.standby)),
+            _ => None,
+        })
+    }
+
+    /// To whom and for which RSU replies went, and whether as a goodbye.
+    pub(crate) fn replied(&self) -> Vec<(Mac, Mac, bool)> {
+        self.each(|to, control| match control {
+            Control::HeartbeatReply(reply) => Some((to, Mac(reply.rsu.0), reply.goodbye)),
+            _ => None,
+        })
+    }
+
+    /// Whom data frames were sent to.
+    pub(crate) fn data_sent_to(&self) -> Vec<Mac> {
+        let is_data =
+            |flat: &[u8]| matches!(Message::try_from(flat).unwrap().packet, PacketType::Data(_));
+        self.sent.iter().filter(|(_, flat)| is_data(flat)).map(|(to, _)| *to).collect()
+    }
+
     /// RSU, epoch and clients of the last announcement.
     pub(crate) fn sent_announcement(&self) -> (Mac, u32, Vec<Client>) {
         let (rsu, epoch, clients, _) = self.last_announcement();
@@ -362,20 +395,20 @@ impl Talk {
 /// Nonce of the questions others ask here.
 const ASKED: u32 = 99;
 
-fn answer(from: Mac, asker: Mac, nonce: u32, seq: u32, hops: u8) -> ProbeAnswer {
+fn answer(rsu: NodeId, from: Mac, asker: Mac, nonce: u32, seq: u32, hops: u8) -> ProbeAnswer {
     ProbeAnswer {
         sender: id(from),
         sender_boot: Boot(1),
         asker: id(asker),
         nonce,
-        rsu: id(RSU),
+        rsu,
         route: Some(AnsweredRoute {
             order: Order::new(1, seq),
             interval_ms: 100,
             hops,
             hop_limit: 16 - hops,
             cost: Cost(64 * u16::from(hops)),
-            via: if hops == 0 { NodeId::NONE } else { id(RSU) },
+            via: if hops == 0 { NodeId::NONE } else { rsu },
             path: PathTag::DIRECT,
         }),
     }

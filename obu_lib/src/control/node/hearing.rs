@@ -39,7 +39,7 @@ impl Obu {
             return false;
         };
         if let Some(neighbour) = self.core.neighbours.get_mut(from) {
-            neighbour.note_hello(heartbeat.hello);
+            neighbour.note_hello(now, heartbeat.hello);
             if heartbeat.via == us {
                 // Only a node that hears us names us.
                 neighbour.note_proof(now);

@@ -36,10 +36,12 @@ impl Route {
         let neighbour = core.neighbours.get(candidate.mac);
         let window = core.hello_history;
         let heard = neighbour.and_then(|n| n.heard_of_last(window));
+        // An RSU sends every heartbeat; a relay may leave some to others.
+        let every = (candidate.advert.distance.hops == 0).then_some(self.interval);
         let signal = neighbour.and_then(|n| n.signal(now, core.thresholds.signal_ahead));
         Outlook {
             heard: heard.map(|heard| heard * 100 / window.max(1)),
-            strain: neighbour.map_or(0, |n| n.strain().millinats()),
+            strain: neighbour.map_or(0, |n| n.strain(now, every).millinats()),
             beyond: candidate.advert.cost,
             signal: signal.map(|signal| (signal.mean_cdbm, signal.ahead_cdbm)),
         }
@@ -59,20 +61,32 @@ impl Outlook {
 
     /// Worth leaving a fading upstream for.
     pub(crate) fn is_strong(&self, thresholds: &Thresholds) -> bool {
-        self.strain <= thresholds.strong_millinats
-            && self.heard.is_some_and(|heard| heard >= thresholds.strong_percent)
+        self.heard.is_some_and(|heard| {
+            let has_recovered = self.strain <= RECOVERED_MILLINATS && heard >= RECOVERED_PERCENT;
+            heard >= thresholds.strong_percent || has_recovered
+        })
     }
 
-    /// The trend says to leave this one: `other` is strong, no further from the RSU, and will come in
-    /// clearly stronger.
+    /// The trend says to leave this one: `other` will come in clearly stronger, is strong or at least
+    /// heard as well as this one, and is no further from the RSU.
     pub(crate) fn yields_to(&self, other: &Self, thresholds: &Thresholds) -> bool {
         let margin = thresholds.signal_margin_cdb;
         let is_stronger = self.signal.zip(other.signal).is_some_and(|(ours, theirs)| {
             theirs.0 - ours.0 >= margin / 2 && theirs.1 - ours.1 >= margin
         });
-        is_stronger && other.is_strong(thresholds) && other.beyond <= self.beyond
+        let is_heard = other.heard.is_some_and(|theirs| {
+            theirs >= thresholds.strong_percent.min(self.heard.unwrap_or(100))
+        });
+        is_stronger && is_heard && other.beyond <= self.beyond
     }
 }
+
+/// An alternative that had been out of reach may be strong before enough of its last hellos were heard:
+/// when nothing speaks against it any more, and …
+const RECOVERED_MILLINATS: u32 = 500;
+
+/// … half of them were.
+const RECOVERED_PERCENT: u32 = 50;
 
 /// For how long the trend has spoken for one alternative.
 #[derive(Clone, Copy, Debug)]

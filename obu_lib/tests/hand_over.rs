@@ -1,0 +1,240 @@
+//! What an OBU does around a change of RSU or upstream, told as a conversation.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod talk;
+
+use node_lib::control::event::{Cause, Event, HandOver};
+use node_lib::control::node::Node;
+use node_lib::messages::data::Destination;
+use node_lib::{Mac, NodeId};
+
+use talk::{A, B, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+
+/// Attached to an RSU heard directly; another one is heard as well as it, and has proven itself.
+fn between_two_rsus() -> Talk {
+    let mut t = Talk::new();
+    t.hear(100, RSU, Heard::heartbeat(1, 0));
+    let nonce = t.sent_probe(RSU);
+    t.hear(102, RSU, Heard::answer(nonce, 1, 0));
+    t.acknowledge(RSU);
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+    t.clear();
+    t.seq = 1;
+    for _ in 0..30 {
+        beat_of_both(&mut t);
+        if t.announced().iter().any(|(to, ..)| *to == OTHER_RSU) {
+            t.events();
+            return t;
+        }
+    }
+    panic!("the other RSU was never told");
+}
+
+/// 100 ms pass; both send a heartbeat and answer what they were asked.
+fn beat_of_both(t: &mut Talk) {
+    t.pass(t.now + 100);
+    t.seq += 1;
+    for rsu in [RSU, OTHER_RSU] {
+        speak_of(t, rsu);
+    }
+}
+
+fn speak_of(t: &mut Talk, rsu: Mac) {
+    t.rsu = rsu;
+    t.hear(t.now, rsu, Heard::heartbeat(t.seq, 0));
+    if let Some(nonce) = t.last_probe(rsu) {
+        t.hear(t.now, rsu, Heard::answer(nonce, t.seq, 0));
+    }
+    t.rsu = RSU;
+}
+
+/// The other RSU acknowledges that we may come, or have come.
+fn acknowledge_there(t: &mut Talk) {
+    t.rsu = OTHER_RSU;
+    t.acknowledge(OTHER_RSU);
+    t.rsu = RSU;
+}
+
+fn records(t: &mut Talk) -> Vec<HandOver> {
+    let record = |event| match event {
+        Event::HandOver(record) => Some(record),
+        _ => None,
+    };
+    t.events().into_iter().filter_map(record).collect()
+}
+
+#[test]
+fn an_rsu_as_good_as_ours_is_told_that_we_may_come_and_gets_no_data() {
+    let mut t = between_two_rsus();
+    assert_eq!(t.announced(), [(OTHER_RSU, OTHER_RSU, 1, true)]);
+    acknowledge_there(&mut t);
+    t.clear();
+    t.pass(t.now + 80);
+    assert_eq!(t.announced(), [], "acknowledged");
+    t.tap(CAMERA, SERVER);
+    assert_eq!(t.data_sent_to(), [RSU]);
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+}
+
+#[test]
+fn without_standby_the_next_rsu_is_told_nothing() {
+    let policy = obu_lib::Policy { standby: false, ..Default::default() };
+    let mut t = Talk::with(policy);
+    t.hear(100, RSU, Heard::heartbeat(1, 0));
+    let nonce = t.sent_probe(RSU);
+    t.hear(102, RSU, Heard::answer(nonce, 1, 0));
+    t.acknowledge(RSU);
+    t.clear();
+    (0..30).for_each(|_| beat_of_both(&mut t));
+    assert_eq!(t.announced(), []);
+}
+
+#[test]
+fn a_goodbye_moves_us_at_once_to_the_rsu_that_expects_us() {
+    let mut t = between_two_rsus();
+    acknowledge_there(&mut t);
+    t.clear();
+    t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+    assert_eq!(t.announced(), [(OTHER_RSU, OTHER_RSU, 2, false)]);
+    t.tap(CAMERA, SERVER);
+    assert_eq!(t.data_sent_to(), [OTHER_RSU]);
+}
+
+#[test]
+fn an_rsu_that_does_not_answer_is_not_waited_for_longer_than_the_old_one_forwards() {
+    let mut t = between_two_rsus();
+    t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
+    let heard_at = t.now;
+    t.pass(heard_at + 99);
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1), "it may still acknowledge");
+    t.pass(heard_at + 101);
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+}
+
+#[test]
+fn what_still_comes_from_the_old_rsu_is_taken_and_it_is_told_last() {
+    let mut t = between_two_rsus();
+    acknowledge_there(&mut t);
+    t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
+    acknowledge_there(&mut t);
+    t.clear();
+    t.down(RSU, Destination::Node(id(US)), 1);
+    assert_eq!(t.taps, 1, "a frame for us, by whatever way");
+    t.down(RSU, Destination::AllExcept(NodeId::NONE), 2);
+    assert_eq!(t.taps, 2, "a flood that only the old one passed on");
+    t.rsu = OTHER_RSU;
+    t.down(OTHER_RSU, Destination::AllExcept(NodeId::NONE), 1);
+    assert_eq!(t.taps, 2, "and the new one's copy of it");
+    t.rsu = RSU;
+    let told_at = t.now;
+    (0..2).for_each(|_| beat_of_both(&mut t));
+    t.pass(told_at + 299);
+    assert_eq!(t.replied(), []);
+    t.pass(told_at + 301);
+    assert_eq!(t.replied(), [(RSU, RSU, true)]);
+    t.down(RSU, Destination::AllExcept(NodeId::NONE), 3);
+    assert_eq!(t.taps, 2, "now it is another RSU's");
+    let [record] = records(&mut t)[..] else { panic!("not one record") };
+    assert_eq!((record.cause, record.acknowledged), (Cause::Goodbye, true));
+    assert_eq!((record.gap.as_millis(), record.lost, record.doubled), (0, 0, 1));
+    let counters = t.obu.counters();
+    assert_eq!((counters.hand_overs, counters.gap_sum_us, counters.gap_max_us), (1, 0, 0));
+}
+
+#[test]
+fn a_dead_rsu_leaves_a_record_of_the_gap_and_of_what_was_at_risk() {
+    let mut t = between_two_rsus();
+    let died_at = t.now;
+    // The other one goes on, with a heartbeat each 100 ms.
+    for step in 1..60 {
+        t.pass(died_at + step * 10);
+        t.tap(CAMERA, SERVER);
+        if step % 10 == 0 {
+            t.seq += 1;
+            speak_of(&mut t, OTHER_RSU);
+        }
+        if t.obu.attachment() == attached(OTHER_RSU, OTHER_RSU, 1) {
+            break;
+        }
+    }
+    let took = t.now - died_at;
+    assert!((150..=250).contains(&took), "{took} ms");
+    acknowledge_there(&mut t);
+    t.pass(t.now + 301);
+    let [record] = records(&mut t)[..] else { panic!("not one record") };
+    assert!(record.gap.as_millis().abs_diff(u128::from(took)) <= 10, "{record:?}");
+    assert!(record.at_risk.abs_diff(took / 10) <= 1, "{record:?}");
+    assert_eq!((record.lost, record.sent_twice), (0, 0), "towards another RSU nothing is doubled");
+    assert_eq!(t.obu.counters().gap_max_us, u64::try_from(record.gap.as_micros()).unwrap());
+}
+
+/// Behind A, with B as proven candidate to the same RSU, and A silent until two questions are open.
+fn in_doubt() -> Talk {
+    let mut t = Talk::settled_behind(A);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    t.tap(CAMERA, SERVER);
+    t.answer_probes_of(A);
+    t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
+    let silent_from = t.now;
+    t.clear();
+    while t.obu.counters().upstream_doubted == 0 {
+        t.pass(t.now + 1);
+        t.answer_probes_of(B);
+        if t.now == silent_from + 100 {
+            t.hear(t.now, B, Heard::heartbeat(t.seq + 1, 1));
+        }
+        assert!(t.now < silent_from + 200, "two questions are open by now");
+    }
+    t
+}
+
+#[test]
+fn while_the_upstream_is_in_doubt_frames_go_both_ways_and_the_way_back_follows() {
+    let mut t = in_doubt();
+    assert_eq!(t.replied(), [(B, RSU, false)]);
+    let asked = t.last_probe(A);
+    t.clear();
+    t.tap(CAMERA, SERVER);
+    assert_eq!(t.data_sent_to(), [A, B]);
+    assert_eq!(t.obu.counters().sent_twice, 1);
+    // A was only slow.
+    let nonce = asked.unwrap();
+    t.clear();
+    t.hear(t.now + 1, A, Heard::answer(nonce, t.seq, 1));
+    assert_eq!(t.replied(), [(A, RSU, false)]);
+    t.clear();
+    t.tap(CAMERA, SERVER);
+    assert_eq!(t.data_sent_to(), [A]);
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+}
+
+#[test]
+fn frames_go_twice_within_a_budget_only() {
+    let mut t = in_doubt();
+    t.clear();
+    for _ in 0..2000 {
+        t.tap(CAMERA, SERVER);
+    }
+    // Of 60 bytes each.
+    assert_eq!(t.obu.counters().sent_twice, 64 * 1024 / 60);
+}
+
+#[test]
+fn without_duplication_nothing_is_sent_twice() {
+    let policy = obu_lib::Policy { duplication: false, ..Default::default() };
+    let mut t = Talk::settled_behind_with(A, policy);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    for _ in 0..30 {
+        t.tap(CAMERA, SERVER);
+        t.pass(t.now + 5);
+    }
+    assert_eq!(t.obu.counters().sent_twice, 0);
+    assert!(t.data_sent_to().iter().all(|to| *to == A));
+}
