@@ -260,12 +260,12 @@ fn when_a_relay_further_up_is_replaced_we_show_the_rsu_the_new_way_back() {
     t.clear();
     let seq = t.seq + 1;
     t.hear(t.now + 10, A, Heard::Heartbeat { boot: 1, seq, hops: 1, via: None, path: 7 });
-    t.pass(t.now + 20);
-    assert_eq!(t.replies(), 1);
+    assert_eq!(t.announcements(), 1);
+    t.acknowledge(A);
     t.clear();
-    t.hear(t.now + 70, A, Heard::Heartbeat { boot: 1, seq: seq + 1, hops: 1, via: None, path: 7 });
+    t.hear(t.now + 90, A, Heard::Heartbeat { boot: 1, seq: seq + 1, hops: 1, via: None, path: 7 });
     t.pass(t.now + 50);
-    assert_eq!(t.replies(), 0, "nothing changed any more");
+    assert_eq!(t.announcements(), 0, "nothing changed any more");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
 use super::super::route::Route;
+use super::super::timing;
 use super::Obu;
 
 /// Of a path that leads from an RSU we know nothing of.
@@ -121,9 +122,12 @@ impl Obu {
         }
         // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back to
         // us leads to the old one until we reply.
-        if has_restarted {
+        let is_new_way = route.take_path_changed();
+        let has_time = self.core.obus >= timing::CROWD && self.core.is_idle(now);
+        if has_restarted || (is_new_way && !has_time) {
             self.registration.announce(now);
-        } else if route.take_path_changed() {
+        } else if is_new_way {
+            // Nobody acknowledges a reply, but in a crowd there may be a hundred behind that relay.
             self.registration.reply_soon(&mut self.core, now);
         }
     }
