@@ -45,6 +45,9 @@ impl Stage {
         if let Some(radio) = radio(&scenario.radio) {
             world.set_radio(radio);
         }
+        if scenario.radio.model == Model::Links {
+            world.try_again(scenario.radio.retries.unwrap_or(0).into());
+        }
         world.tolerate_revisits(scenario.revisits() as usize);
         let lans: Vec<_> = cast.lans.iter().map(|_| world.add_lan()).collect();
         for (index, member) in cast.nodes.iter().enumerate() {

@@ -95,6 +95,11 @@ fn a_link_that_only_loses_frames_is_told_apart_from_one_that_is_gone() {
     // 1,800 frames; three standard deviations.
     assert!((309..=411).contains(&lost.on_air), "{lost:?}");
     assert!(lost.total() - lost.on_air < 40, "{lost:?}");
+    // Sent again up to seven times, next to nothing is lost.
+    let set = ["link.loss=0.2", "fault.at=10s", "radio.retries=7"];
+    let (record, _) = run_with(&example("pair.toml"), &set, 3);
+    let lost = Summary::of(std::slice::from_ref(&record)).traffic().lost;
+    assert!(lost.total() < 5, "{lost:?}");
 }
 
 #[test]

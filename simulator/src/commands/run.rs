@@ -8,6 +8,7 @@ use simulator::campaign::{Campaign, Outcome, Variant, records};
 use simulator::cost::{Cost, peak_memory};
 use simulator::measure::Suite;
 use simulator::report::{csv, json, plots, table};
+use simulator::scenario::Override;
 use simulator::summary::Summary;
 
 use super::progress::Progress;
@@ -75,12 +76,8 @@ fn show(campaign: &Campaign, outcomes: &[Outcome]) -> Result<()> {
             write!(out, "{}", table::one(&variant.scenario, &summary))?;
         }
     } else {
-        let rows: Vec<(String, Summary)> = both
-            .map(|(variant, summary)| {
-                let names: Vec<String> = variant.changes.iter().map(ToString::to_string).collect();
-                (names.join(" "), summary)
-            })
-            .collect();
+        let rows: Vec<(&[Override], Summary)> =
+            both.map(|(variant, summary)| (variant.changes.as_slice(), summary)).collect();
         write!(out, "{}", table::many(&rows))?;
     }
     let mut cost = Cost::default();

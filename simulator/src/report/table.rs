@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::cost::Cost;
 use crate::measure::{Airtime, Suite};
-use crate::scenario::Scenario;
+use crate::scenario::{Override, Scenario};
 use crate::summary::{FlowSum, HandOverSum, Spread, Summary, percent};
 
 /// All about one variant.
@@ -25,10 +25,11 @@ pub fn one(scenario: &Scenario, summary: &Summary) -> String {
     text
 }
 
-/// A row for each variant: its name and what came of it.
-pub fn many(rows: &[(String, Summary)]) -> String {
-    let mut table = with_header(&[
-        "variant",
+/// A row for each variant: what was changed for it, and what came of it.
+pub fn many(rows: &[(&[Override], Summary)]) -> String {
+    let changes = rows.first().map_or(&[] as &[Override], |(changes, _)| changes);
+    let varied = short_names(changes);
+    let header = varied.iter().map(String::as_str).chain([
         "runs",
         "frames",
         "lost",
@@ -42,10 +43,11 @@ pub fn many(rows: &[(String, Summary)]) -> String {
         "control/node s",
         "airtime mean/worst %",
     ]);
-    for (name, summary) in rows {
+    let mut table = with_header(&header.collect::<Vec<_>>());
+    for (changes, summary) in rows {
         let (all, hand_overs) = (summary.traffic(), &summary.all_hand_overs);
-        table.add_row(vec![
-            name.clone(),
+        let values = changes.iter().map(|change| change.text.clone());
+        table.add_row(values.chain([
             summary.runs.to_string(),
             count(all.due),
             share(all.lost.total(), all.due),
@@ -58,10 +60,21 @@ pub fn many(rows: &[(String, Summary)]) -> String {
             summary.candidates.median().map_or_else(dash, |median| median.to_string()),
             format!("{:.1}", summary.control_frames_per_node_s),
             airtime(summary),
-        ]);
+        ]));
     }
-    align(&mut table, 1);
+    align(&mut table, 0);
     format!("{table}\n")
+}
+
+/// The last part of each key, or all of it where that would not tell two apart.
+fn short_names(changes: &[Override]) -> Vec<String> {
+    let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
+    let is_shared = |name: &str| changes.iter().filter(|c| last(&c.key) == name).count() > 1;
+    let name = |change: &Override| {
+        let short = last(&change.key);
+        if is_shared(&short) { change.key.clone() } else { short }
+    };
+    changes.iter().map(name).collect()
 }
 
 /// Share of the time that control frames take, mean and worst second at any receiver, in percent.
@@ -327,6 +340,12 @@ mod tests {
         assert_eq!(share(1, 100_000), "0.001 %");
         assert_eq!(share(0, 5), "0 %");
         assert_eq!(share(0, 0), "–");
+        let named = |keys: &[&str]| {
+            let changes: Vec<_> = keys.iter().map(|key| Override::new(key, "1")).collect();
+            short_names(&changes).join(" ")
+        };
+        assert_eq!(named(&["obu.speed_kmh", "radio.loss"]), "speed_kmh loss");
+        assert_eq!(named(&["link.loss", "radio.loss"]), "link.loss radio.loss");
         assert_eq!(
             (millis(0.0), millis(4.26), millis(171.4)),
             ("0 ms".into(), "4.3 ms".into(), "171 ms".into())

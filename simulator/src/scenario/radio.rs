@@ -115,7 +115,7 @@ pub struct Radio {
     pub access: Access,
     /// Data rate (csma).
     pub rate_mbps: Option<f64>,
-    /// How often a unicast frame is sent again (csma).
+    /// How often a unicast frame is sent again (links, csma).
     pub retries: Option<u16>,
     /// Frames that wait in each of the two queues of a radio (csma).
     pub queue_frames: Option<u16>,
@@ -142,7 +142,8 @@ pub(super) const RATES_MBPS: [f64; 8] = [3.0, 4.5, 6.0, 9.0, 12.0, 18.0, 24.0, 2
 
 impl Radio {
     pub(super) fn numbers(&self) -> Vec<Number> {
-        use Model::{Disk, DualSlope, LogDistance};
+        use Model::{Disk, DualSlope, Links, LogDistance};
+        const ALL: &[Model] = &[Links, Disk, LogDistance, DualSlope];
         const ANY: &[Model] = &[Disk, LogDistance, DualSlope];
         const SLOPES: &[Model] = &[LogDistance, DualSlope];
         let mut numbers = Vec::new();
@@ -173,7 +174,7 @@ impl Radio {
         add("floor_dbm", self.floor_dbm, SLOPES, -130.0, 0.0);
         add("access", (self.access != Access::Csma).then_some(1.0), ANY, 0.0, 1.0);
         add("rate_mbps", self.rate_mbps, ANY, 3.0, 27.0);
-        add("retries", self.retries.map(f64::from), ANY, 0.0, 255.0);
+        add("retries", self.retries.map(f64::from), ALL, 0.0, 255.0);
         add("queue_frames", self.queue_frames.map(f64::from), ANY, 1.0, 10_000.0);
         add("delay", seconds(self.delay), ANY, 0.0, 10.0);
         add("jitter", seconds(self.jitter), ANY, 0.0, 10.0);
