@@ -128,8 +128,8 @@ impl Comparison {
         let hand_overs = self.real.drive.hand_overs();
         let moves = self.real.moves(corridor.talking.into());
         let gap = hand_overs.iter().map(|h| h.gap).max().unwrap_or_default();
-        let simulated = self.hand_overs();
-        let simulated = simulated.iter().filter_map(|h| h.same_seed.as_ref().map(|same| same.gap));
+        let simulated = self.simulated.first().map(Drive::hand_overs).unwrap_or_default();
+        let simulated = simulated.iter().map(|h| h.gap);
         let count = |of: fn(&HandOver) -> u64| hand_overs.iter().map(of).sum::<u64>();
         format!(
             "{} hand-overs, gap {} (simulator {}), {} of {} frames lost (by links {}), {} twice, bridge {} of {}",
