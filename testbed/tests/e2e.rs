@@ -339,21 +339,21 @@ fn silent_client_stays_reachable() -> Result<()> {
     })
 }
 
-/// Part of the corridor: two hand-overs at 90 km/h, with streams to eight clients, four of which
+/// Part of the corridor: two hand-overs at 130 km/h, with streams to eight clients, four of which
 /// never speak, and from the other four; then the same in the simulator. `make corridor` drives all
 /// of it.
 fn corridor_hands_over_eight_clients() -> Result<()> {
     const SEEDS: u64 = 5;
-    let corridor = Corridor::new(scenario::links(90.0, 0.0, 600.0, 1)?);
+    // Radios that try once hand over sooner than others: twice in these 20 s at every seed.
+    let trace = scenario::links(130.0, 0.0, 720.0, 1)?;
+    let corridor = Corridor { retries: 0, ..Corridor::new(trace) };
     let real = daemons::drive(&corridor, &mut |_, _| ())?;
     let simulated = (0..SEEDS).map(|n| simulated::drive(&corridor, corridor.seed + n));
     let comparison = Comparison { real, simulated: simulated.collect::<Result<_>>()? };
     println!("\n{}", comparison.text(&corridor));
     comparison.check(&corridor)?;
-    let ways: Vec<_> =
-        comparison.hand_overs().into_iter().map(|h| (h.real.from, h.real.to)).collect();
-    let last = ways.last().map(|(_, to)| to.as_str());
-    ensure!(ways.len() >= 2 && last == Some("rsu3"), "{ways:?}");
+    let hand_overs = comparison.hand_overs();
+    ensure!(hand_overs.len() >= 2, "{hand_overs:?}");
     Ok(())
 }
 

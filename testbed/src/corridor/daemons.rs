@@ -141,6 +141,7 @@ fn drive_in(
             arrival: departure + corridor.trace.end(),
             changes,
             records,
+            odds: corridor.odds()?,
             down: down.to_vec(),
             up: up.to_vec(),
         },

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::odds::Odds;
 use crate::probe::StreamLog;
 
 /// Frames sent so long before the vehicle left a road-side unit, or after it had arrived at another,
@@ -54,6 +55,8 @@ pub struct Drive {
     pub changes: Vec<Change>,
     /// What the node says they cost, in order.
     pub records: Vec<Record>,
+    /// What the links lose by themselves.
+    pub odds: Odds,
     /// Streams from the LAN to the clients.
     pub down: Vec<StreamLog>,
     /// Streams from clients to the LAN.
@@ -81,6 +84,8 @@ pub struct HandOver {
     pub sent: u64,
     /// Of those, lost.
     pub lost: u64,
+    /// How many of them the link in use loses by itself, on average.
+    pub lost_by_link: u64,
     /// Arrivals beyond the first.
     pub doubled: u64,
 }
@@ -153,8 +158,31 @@ impl Drive {
             gap: logs().map(|log| log.gap(start, end)).max().unwrap_or_default(),
             sent: self.sent_between(start, end),
             lost: self.lost_between(start, end),
+            lost_by_link: self.lost_by_link(start, end),
             doubled: self.sum(|log| log.doubled(start, end)),
         }
+    }
+
+    /// Frames the road-side unit in use loses on its link, on average, of those sent in this span. What
+    /// is sent while there is none is not the fault of a link.
+    pub fn lost_by_link(&self, from: Duration, to: Duration) -> u64 {
+        let of = |logs: &[StreamLog], odds: &dyn Fn(&str, Duration) -> f64| {
+            let sent = logs.iter().flat_map(|log| &log.sent);
+            let share = |time: &Duration| {
+                let rsu = self.in_use(*time)?;
+                Some(odds(rsu, time.saturating_sub(self.departure)))
+            };
+            sent.filter(|time| (from..to).contains(*time)).filter_map(share).sum::<f64>()
+        };
+        let down = of(&self.down, &|rsu, time| self.odds.down(rsu, time));
+        let up = of(&self.up, &|rsu, time| self.odds.up(rsu, time));
+        (down + up).round() as u64
+    }
+
+    /// The road-side unit the vehicle sends to.
+    pub fn in_use(&self, time: Duration) -> Option<&str> {
+        let change = self.changes.iter().rfind(|change| change.at <= time);
+        change.and_then(|change| change.to.as_deref())
     }
 
     /// A record is written some time after the change.
@@ -172,6 +200,7 @@ impl Drive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::medium::LinkTrace;
 
     const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -181,6 +210,12 @@ mod tests {
         let place = |name: &str| (name != "none").then(|| name.to_owned());
         let cause = format!("at {at}");
         Change { at: ms(at), from: place(from), to: place(to), cause }
+    }
+
+    /// Both ways, `a` loses a tenth; `b` half of what it sends and nothing that is sent to it.
+    fn links() -> LinkTrace {
+        let rows = "0,a,car,0.1,0\n0,car,a,0.1,0\n0,b,car,0.5,0\n0,car,b,0,0\n";
+        LinkTrace::read(format!("time_s,from,to,loss,delay_us\n{rows}").as_bytes()).unwrap()
     }
 
     /// A frame every 10 ms for 20 s, all of which arrive but these.
@@ -195,7 +230,8 @@ mod tests {
     fn drive(changes: Vec<Change>, down: StreamLog) -> Drive {
         let up = vec![log(&[], &[])];
         let (departure, arrival, down) = (ms(2000), ms(18_000), vec![down]);
-        Drive { departure, arrival, changes, records: Vec::new(), down, up }
+        let odds = Odds::new(&links(), "car", 0);
+        Drive { departure, arrival, changes, records: Vec::new(), odds, down, up }
     }
 
     #[test]
@@ -206,6 +242,8 @@ mod tests {
         assert_eq!((only.left, only.at), (ms(3000), ms(3000)));
         assert_eq!((only.from.as_str(), only.to.as_str()), ("a", "b"));
         assert_eq!((only.gap, only.sent, only.lost, only.doubled), (ms(20), 400, 3, 1));
+        // A second at a, 100 frames each way, and a second at b.
+        assert_eq!(only.lost_by_link, 10 + 10 + 50);
         assert_eq!((drive.lost(), drive.doubled()), (5, 2));
         assert_eq!(drive.rates(), (100.0, 100.0));
     }

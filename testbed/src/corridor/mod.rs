@@ -7,6 +7,7 @@
 pub mod command;
 pub mod daemons;
 pub mod drive;
+pub mod odds;
 pub mod report;
 pub mod scenario;
 pub mod simulated;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::medium::LinkTrace;
+use odds::Odds;
 
 /// What is driven, and with which traffic.
 #[derive(Clone, Debug)]
@@ -59,6 +61,11 @@ impl Corridor {
     pub fn vehicle(&self) -> Result<&str> {
         let mut others = self.trace.radios().into_iter().filter(|name| !name.starts_with(RSU));
         others.next().context("the trace has no vehicle, only names that begin with rsu")
+    }
+
+    /// What the links lose by themselves.
+    fn odds(&self) -> Result<Odds> {
+        Ok(Odds::new(&self.trace, self.vehicle()?, self.retries))
     }
 
     /// Time between two frames to one client.

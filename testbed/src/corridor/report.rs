@@ -128,16 +128,17 @@ impl Comparison {
         let hand_overs = self.real.drive.hand_overs();
         let moves = self.real.moves(corridor.talking.into());
         let gap = hand_overs.iter().map(|h| h.gap).max().unwrap_or_default();
-        let simulated = self.hand_overs();
-        let simulated = simulated.iter().filter_map(|h| h.same_seed.as_ref().map(|same| same.gap));
+        let simulated = self.simulated.first().map(Drive::hand_overs).unwrap_or_default();
+        let simulated = simulated.iter().map(|h| h.gap);
         let count = |of: fn(&HandOver) -> u64| hand_overs.iter().map(of).sum::<u64>();
         format!(
-            "{} hand-overs, gap {} (simulator {}), {} of {} frames lost, {} twice, bridge {} of {}",
+            "{} hand-overs, gap {} (simulator {}), {} of {} frames lost (by links {}), {} twice, bridge {} of {}",
             hand_overs.len(),
             in_ms(gap),
             in_ms(simulated.max().unwrap_or_default()),
             count(|h| h.lost),
             count(|h| h.sent),
+            count(|h| h.lost_by_link),
             count(|h| h.doubled),
             moves.iter().map(|moves| moves.clients).sum::<usize>(),
             hand_overs.len() * usize::from(corridor.clients),
@@ -153,6 +154,7 @@ impl Comparison {
             "cause",
             "longest gap",
             "frames lost",
+            "by the link",
             "twice",
             "bridge learnt",
             "of silent ones",
@@ -166,6 +168,7 @@ impl Comparison {
                 hand_over.cause.clone(),
                 in_ms(hand_over.gap),
                 format!("{} of {}", hand_over.lost, hand_over.sent),
+                hand_over.lost_by_link.to_string(),
                 hand_over.doubled.to_string(),
                 format!("{} of {}", moves.clients, corridor.clients),
                 format!("{} of {silent}", moves.silent),
@@ -250,8 +253,7 @@ fn timeline(drive: &Drive) -> String {
     let mut name = "".chars();
     for column in 0..COLUMNS {
         let (start, end) = (edge(column), edge(column + 1));
-        let change = drive.changes.iter().rfind(|change| change.at < end);
-        let user = change.and_then(|change| change.to.as_deref());
+        let user = drive.in_use(end);
         if user != shown {
             shown = user;
             name = user.unwrap_or("none").chars();

@@ -51,7 +51,7 @@ mod tests {
         };
         // Beside rsu2 in the middle, as far from rsu1 at first as from rsu3 at last.
         let (first, second) = (losses("rsu1"), losses("rsu2"));
-        assert!(first.is_sorted() && first[0] < 0.3 && *first.last().unwrap() > 0.8, "{first:?}");
+        assert!(first.is_sorted() && first[0] < 0.3 && *first.last().unwrap() > 0.7, "{first:?}");
         assert!(second.len() > 100 && second[second.len() / 2] < 0.01, "{second:?}");
     }
 }

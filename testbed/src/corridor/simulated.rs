@@ -115,6 +115,7 @@ pub fn drive(corridor: &Corridor, seed: u64) -> Result<Drive> {
         arrival: LEAD + corridor.trace.end(),
         changes: changes.collect(),
         records: Vec::new(),
+        odds: corridor.odds()?,
         down: logs(&down, corridor.down_every()).context("down")?,
         up: logs(&up, corridor.up_every()).context("up")?,
     })
