@@ -230,6 +230,22 @@ fn an_rsu_whose_link_fades_is_left_without_losing_more_than_the_link_does() {
     assert!(in_time * 10 >= gaps.len() * 9, "{in_time} of {}", gaps.len());
 }
 
+/// A radio that repeats what is sent to one addressee hides how bad a link is until it is gone.
+#[test]
+fn a_link_that_fades_is_left_although_the_radio_repeats_what_it_loses() {
+    let name = "a_link_that_fades_is_left_although_the_radio_repeats_what_it_loses";
+    let left = run_all("sim_handover", name, seeds(50), |seed| drive_away(seed, 6, 7, |_| ()));
+    let mut losses: Vec<u32> = left.iter().map(|(_, loss, _)| *loss).collect();
+    losses.sort_unstable();
+    let (median, worst) = (losses[losses.len() / 2], losses[losses.len() - 1]);
+    println!(
+        "with 7 repetitions a fading link is left at {median} % loss, at {worst} % at the latest"
+    );
+    let fading = left.iter().filter(|(cause, ..)| *cause == Cause::Fading).count();
+    assert!(fading * 10 >= left.len() * 9 && median <= 50, "{fading} of {}", left.len());
+    assert!(left.iter().all(|(.., gap)| *gap <= ms(300)));
+}
+
 #[test]
 fn a_dead_rsu_is_left_within_300_ms_and_the_record_says_how_long_it_took() {
     let gaps = run_all(
@@ -305,7 +321,7 @@ fn thresholds_tried() {
         }
         for span in [3, 6, 12] {
             let left = run_all("sim_handover", "thresholds_tried", seeds(60), |seed| {
-                drive_away(seed, span, change)
+                drive_away(seed, span, 0, change)
             });
             let mut at: Vec<u32> = left.iter().map(|(_, loss, _)| *loss).collect();
             at.sort_unstable();
@@ -356,9 +372,11 @@ fn parked(
 fn drive_away(
     seed: u64,
     seconds: u32,
+    tries_more: u32,
     change: impl Fn(&mut obu_lib::Config) + 'static,
 ) -> Result<(Cause, u32, Duration), Wrong> {
     let mut road = Road::quiet(seed, 0, change);
+    road.world.try_again(tries_more);
     road.world.link(CAR, FIRST, Link::CLEAN);
     road.run_until(at(1500))?;
     road.world.link(CAR, SECOND, Link::lossy(0.02));
