@@ -92,9 +92,9 @@ pub struct Judge<'a> {
     pub by_hops: bool,
 }
 
-/// What it costs to make a relay of a neighbour that is none yet: one eighth of a transmission. In a
+/// What it costs to make a relay of a neighbour that is none yet: a quarter of a transmission. In a
 /// crowd those behind an RSU's range then share few relays, and the others may stay silent.
-const NEW_RELAY: Cost = Cost(8);
+const NEW_RELAY: Cost = Cost(16);
 
 impl Judge<'_> {
     /// Could be upstream, were it proven that it hears us.

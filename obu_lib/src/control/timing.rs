@@ -78,11 +78,11 @@ pub(crate) fn quiet_for(interval: Duration) -> Duration {
 }
 
 /// Time between two probes that keep candidates proven and links measured: each of `targets` every
-/// 10 I, but in a crowd no more than 3 per interval by all `obus` of an RSU together. At 100 ms that
-/// is 30 questions and 30 answers a second, 1 % of a radio of 6 Mbit/s.
+/// 10 I, but in a crowd no more than 2 per interval by all `obus` of an RSU together. At 100 ms that
+/// is 20 questions and 20 answers a second, 0.8 % of a radio of 6 Mbit/s.
 pub(crate) fn probe_every(interval: Duration, obus: u16, targets: usize) -> Duration {
     let targets = u32::try_from(targets).unwrap_or(u32::MAX).max(1);
-    (interval * 10 / targets).max(interval * u32::from(obus) / 3)
+    (interval * 10 / targets).max(interval * u32::from(obus) / 2)
 }
 
 /// Whoever named us as its upstream, or sent a reply through us, within one and a half times the

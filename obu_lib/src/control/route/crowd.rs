@@ -26,7 +26,7 @@ impl Speakers {
     pub(super) const OURS: Self = Self { least: 3, most: 5 };
 
     /// Of another: enough to know that it is there.
-    pub(super) const OTHER: Self = Self { least: 2, most: 3 };
+    pub(super) const OTHER: Self = Self { least: 1, most: 2 };
 }
 
 /// Of those that could, one in four starts to speak at a time when nobody does, in proportion fewer
