@@ -113,8 +113,12 @@ impl Obu {
             && is_better(other_rank.cost.saturating_add(RSU_CHANGE_COST), rank.cost);
         let thresholds = core.thresholds;
         let (here, there) = (route.parent_outlook(core, now)?, other.parent_outlook(core, now)?);
-        let yields =
-            core.policy.prediction && !other_rank.is_late && here.yields_to(&there, &thresholds);
+        // A link that gets bad is as bad for the other RSU.
+        let is_another_link = route.parent() != other.parent();
+        let yields = core.policy.prediction
+            && is_another_link
+            && !other_rank.is_late
+            && here.yields_to(&there, &thresholds);
         let changing = &mut self.changing;
         changing.better = is_better.then(|| Predicted::keep(changing.better, next, now));
         changing.predicted = yields.then(|| Predicted::keep(changing.predicted, next, now));
@@ -134,6 +138,7 @@ impl Obu {
             Some(Cause::Predicted)
         } else if since_change >= thresholds.rest_for
             && core.policy.prediction
+            && is_another_link
             && here.is_fading(&thresholds)
             && there.is_strong(&thresholds)
         {
