@@ -14,7 +14,7 @@ use node_lib::{Mac, NodeId, Order, Timestamp};
 use crate::Ranking;
 
 use super::core::Core;
-use super::timing;
+use super::timing::{self, Watch};
 
 mod crowd;
 mod doubt;
@@ -507,13 +507,12 @@ impl Route {
         let watch = self.watch(now);
         let late = believed + watch.late_after;
         if now < late {
-            return next.min(late);
+            // Others may stop hearing the RSU as well, and then it is watched more closely.
+            let loose = Watch::loose(self.interval).late_after;
+            let closer = if watch.late_after > loose { self.newest_at + loose } else { late };
+            return next.min(late).min(closer.max(believed + loose));
         }
-        let dead = if self.asked >= watch.asked_min {
-            watch.dead_after
-        } else {
-            timing::lapsed_after(self.interval)
-        };
+        let dead = if self.asked >= watch.asked_min { watch.dead_after } else { watch.silence_max };
         next = next.min((believed + dead).max(core.grace_until));
         next.min(self.ask_at)
     }

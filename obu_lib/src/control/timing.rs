@@ -20,8 +20,10 @@ pub(crate) struct Watch {
     /// Questions that must go unanswered before it is dead. At 10 % loss in each direction six in a row
     /// are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
     pub(crate) asked_min: u32,
-    /// Silence after which it is dead.
+    /// Silence after which it is dead, if it did not answer.
     pub(crate) dead_after: Duration,
+    /// Silence after which it is dead, asked or not.
+    pub(crate) silence_max: Duration,
 }
 
 impl Watch {
@@ -35,6 +37,7 @@ impl Watch {
             ask_within: Duration::ZERO,
             asked_min: 6,
             dead_after: interval * 9 / 4,
+            silence_max: lapsed_after(interval),
         }
     }
 
@@ -48,6 +51,20 @@ impl Watch {
             ask_within: interval / 4,
             asked_min: 3,
             dead_after: interval * 3,
+            silence_max: lapsed_after(interval),
+        }
+    }
+
+    /// While nothing goes to an RSU that others of a crowd hear: it is there, and a hundred OBUs that all
+    /// missed the same two heartbeats must not all ask. Asked after 4.4 I, dead after 6 I. Nothing can
+    /// loop through an RSU, so the quiet period does not depend on this one.
+    pub(crate) fn of_an_rsu_others_hear(interval: Duration) -> Self {
+        Self {
+            late_after: interval * 22 / 5,
+            ask_within: interval,
+            dead_after: interval * 6,
+            silence_max: interval * 6,
+            ..Self::loose(interval)
         }
     }
 }

@@ -58,7 +58,7 @@ impl Route {
         let wait = if waits_for_preferred {
             timing::prefer_for(self.interval)
         } else {
-            self.place_in_crowd(core, order)
+            self.place_in_crowd(core, now, order)
                 + core.random.up_to(timing::RELAY_DELAY_MAX.min(self.interval / 20))
         };
         self.relay_at = Some(now + wait);
@@ -83,9 +83,13 @@ impl Route {
     }
 
     /// Our place among those who relay this heartbeat.
-    fn place_in_crowd(&mut self, core: &mut Core, order: Order) -> Duration {
+    fn place_in_crowd(&mut self, core: &mut Core, now: Timestamp, order: Order) -> Duration {
         if self.obus < timing::CROWD {
             return Duration::ZERO;
+        }
+        if self.is_idle(now) {
+            // Nobody minds uneven times, and who collided once will not again.
+            return core.random.up_to(timing::CROWD_DELAY_MAX.min(self.interval / 4));
         }
         if self.place.is_none_or(|(until, _)| order >= until) {
             let until = Order { seq: Seq(order.seq.0.saturating_add(timing::PLACE_FOR)), ..order };

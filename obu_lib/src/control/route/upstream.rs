@@ -47,7 +47,7 @@ impl Route {
             return;
         }
         let is_dead = (self.asked >= watch.asked_min && silence >= watch.dead_after)
-            || silence >= timing::lapsed_after(self.interval);
+            || silence >= watch.silence_max;
         if is_dead && now >= core.grace_until {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
             core.counters.upstream_dead += 1;
@@ -93,7 +93,7 @@ impl Route {
         if silence < watch.late_after {
             self.unproven_since = None;
             self.asked = 0;
-        } else if silence >= timing::lapsed_after(self.interval) && now >= core.grace_until {
+        } else if silence >= watch.silence_max && now >= core.grace_until {
             core.counters.upstream_dead += 1;
             core.fell_silent(parent);
             self.drop_candidate(now, parent, Cause::Dead);
@@ -109,7 +109,17 @@ impl Route {
 
     /// How closely the parent is watched.
     pub(super) fn watch(&self, now: Timestamp) -> Watch {
-        if self.is_idle(now) { Watch::loose(self.interval) } else { Watch::close(self.interval) }
+        if !self.is_idle(now) {
+            return Watch::close(self.interval);
+        }
+        let loose = Watch::loose(self.interval);
+        let is_rsu = self.parent_candidate().is_some_and(|c| c.advert.distance.hops == 0);
+        let others_hear_it = now.since(self.newest_at) < loose.late_after;
+        if is_rsu && others_hear_it && self.obus >= timing::CROWD {
+            Watch::of_an_rsu_others_hear(self.interval)
+        } else {
+            loose
+        }
     }
 
     /// The last moment we had no reason to doubt the parent.
