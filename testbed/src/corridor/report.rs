@@ -48,11 +48,19 @@ impl Compared {
         self.real.gap + SAME_WITHIN >= *min && self.real.gap <= *max + SAME_WITHIN
     }
 
+    /// Whether as many frames were lost as the link in use loses by itself, give or take three
+    /// standard deviations: a lossy link has long runs of lost frames now and then.
+    pub fn is_due_to_the_link(&self) -> bool {
+        let by_link = self.real.lost_by_link;
+        self.real.lost <= by_link + 3 * by_link.isqrt()
+    }
+
     /// Within [`SAME_WITHIN`], or why not.
     pub fn verdict(&self) -> &'static str {
         match self.difference() {
             Some(difference) if difference <= SAME_WITHIN => "same",
             _ if self.is_among_the_simulated() => "within the simulator's range over seeds",
+            _ if self.is_due_to_the_link() => "no more lost than the link loses",
             _ if self.gaps.is_empty() => "the simulator has no such hand-over",
             _ => "different",
         }
@@ -296,4 +304,39 @@ fn table(header: &[&str]) -> Table {
 
 fn in_ms(span: Duration) -> String {
     format!("{} ms", span.as_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_the_same_or_explained_or_different() {
+        let ms = Duration::from_millis;
+        let hand_over = |gap, lost, lost_by_link| HandOver {
+            left: ms(0),
+            at: ms(0),
+            from: "a".to_owned(),
+            to: "b".to_owned(),
+            cause: "dead".to_owned(),
+            record: None,
+            gap: ms(gap),
+            sent: 1000,
+            lost,
+            lost_by_link,
+            doubled: 0,
+        };
+        let verdict = |gap, lost, gaps: &[u64]| {
+            let real = hand_over(gap, lost, 100);
+            let same_seed = gaps.first().map(|gap| hand_over(*gap, 100, 100));
+            let mut gaps: Vec<_> = gaps.iter().map(|gap| ms(*gap)).collect();
+            gaps.sort_unstable();
+            Compared { real, same_seed, gaps }.verdict()
+        };
+        assert_eq!(verdict(50, 500, &[70, 0]), "same");
+        assert_eq!(verdict(50, 500, &[90, 0]), "within the simulator's range over seeds");
+        assert_eq!(verdict(50, 130, &[90]), "no more lost than the link loses");
+        assert_eq!(verdict(50, 131, &[90]), "different");
+        assert_eq!(verdict(50, 131, &[]), "the simulator has no such hand-over");
+    }
 }
