@@ -143,6 +143,19 @@ impl Downstream {
         true
     }
 
+    /// A frame of `obu`, which is attached, came by `next`: the way to it is there, though its replies may
+    /// have been lost.
+    pub fn renew(&mut self, now: Timestamp, obu: NodeId, next: Mac) {
+        if let Some(entry) = self.entries.get_mut(&obu)
+            && entry.path.next == next
+            && entry.attached.rsu != NodeId::NONE
+            && entry.path.is_fresh(now)
+        {
+            entry.path.seen = now;
+            entry.attached.seen = now;
+        }
+    }
+
     /// `obu` is not attached to `rsu` any more, though it did not say so; the way to it stays.
     pub fn detach(&mut self, obu: NodeId, rsu: NodeId) {
         if let Some(entry) = self.entries.get_mut(&obu)
@@ -289,6 +302,19 @@ mod tests {
         let now = Timestamp::from_millis(5000);
         assert!(relay.path(now, OBU).is_some());
         assert_eq!(relay.attached_to(now, RSU).count(), 0);
+    }
+
+    #[test]
+    fn a_frame_by_the_known_way_renews_it_and_one_by_another_does_not() {
+        let mut downstream = Downstream::new();
+        downstream.learn(OBU, path(5, 1, 1, 0));
+        let at = |seconds: u64| Timestamp::from_millis(seconds * 1000);
+        downstream.renew(at(4), OBU, Mac([2, 0, 0, 0, 1, 1]));
+        assert!(downstream.path(at(8), OBU).is_some());
+        downstream.renew(at(8), OBU, Mac([2, 0, 0, 0, 1, 2]));
+        assert_eq!(downstream.path(at(9), OBU), None);
+        downstream.renew(at(9), OBU, Mac([2, 0, 0, 0, 1, 1]));
+        assert_eq!(downstream.path(at(9), OBU), None, "what has lapsed stays lapsed");
     }
 
     #[test]

@@ -9,13 +9,18 @@ use std::time::Duration;
 
 use node_lib::Timestamp;
 
+use super::timing;
+
 /// Questions at once: six to a silent upstream, three to those that may replace it, and as many more
 /// to look further.
 const BURST: u32 = 12;
 
+/// The same in a crowd: when its heart stops, a hundred OBUs have this much to ask at once.
+const BURST_IN_CROWD: u32 = 5;
+
 /// Time between two questions of all OBUs of an RSU together: 100 a second. Each takes the radio for
-/// about 0.4 ms with its answer and both acknowledgements at 6 Mbit/s, so this is 4 % of the time at
-/// the very worst.
+/// about 0.4 ms with its answer and both acknowledgements at 6 Mbit/s, so this is 4 % of the time when
+/// everybody looks for a way.
 const SHARED_EVERY: Duration = Duration::from_millis(10);
 
 /// A token bucket (RFC 2697 §3 with one bucket) whose rate follows the number of OBUs.
@@ -23,6 +28,7 @@ const SHARED_EVERY: Duration = Duration::from_millis(10);
 pub(crate) struct Questions {
     every: Duration,
     tokens: u32,
+    burst: u32,
     /// When the last whole token was added.
     filled: Timestamp,
 }
@@ -30,12 +36,13 @@ pub(crate) struct Questions {
 impl Questions {
     /// A full budget of an OBU that is alone, for all it knows.
     pub(crate) fn new() -> Self {
-        Self { every: SHARED_EVERY, tokens: BURST, filled: Timestamp::ZERO }
+        Self { every: SHARED_EVERY, tokens: BURST, burst: BURST, filled: Timestamp::ZERO }
     }
 
     /// So many OBUs share the budget.
     pub(crate) fn share(&mut self, obus: u16) {
         self.every = SHARED_EVERY * u32::from(obus).max(1);
+        self.burst = if obus < timing::CROWD { BURST } else { BURST_IN_CROWD };
     }
 
     /// Takes a question out of the budget, if one is left.
@@ -43,7 +50,7 @@ impl Questions {
         let new = now.since(self.filled).as_micros() / self.every.as_micros().max(1);
         let new = u32::try_from(new).unwrap_or(u32::MAX);
         self.filled += self.every.saturating_mul(new);
-        self.tokens = self.tokens.saturating_add(new).min(BURST);
+        self.tokens = self.tokens.saturating_add(new).min(self.burst);
         match self.tokens.checked_sub(1) {
             Some(left) => {
                 self.tokens = left;
@@ -77,7 +84,7 @@ mod tests {
     fn in_a_crowd_each_has_its_share_and_still_a_burst() {
         let mut questions = Questions::new();
         questions.share(200);
-        assert_eq!(taken(&mut questions, 20), 12 + 10);
+        assert_eq!(taken(&mut questions, 20), 5 + 10);
     }
 
     #[test]

@@ -31,6 +31,7 @@ impl Rsu {
             self.counters.drop_duplicate += 1;
             return;
         }
+        self.downstream.renew(now, obu, from);
         if !self.obus.knows(obu) && self.questions.take(now) {
             // We restarted, or its announcement is still on the way.
             self.send_ack(now, obu, Some(from), AckStatus::SendAll, 0, (0, 1), 0, out);
