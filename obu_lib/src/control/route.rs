@@ -250,7 +250,7 @@ impl Route {
                     || parent.leaving
                     || self.preferred.is_some_and(|(mac, _)| mac == from)
             }
-            None => core.hops.is_none() || self.judge(core, now).is_proven(from),
+            None => self.wants_proof(core, false) || self.judge(core, now).is_proven(from),
         }
     }
 
@@ -450,7 +450,7 @@ impl Route {
             self.adopt_best(core, now);
         }
         if self.parent.is_none() {
-            if is_ours || core.hops.is_none() {
+            if self.wants_proof(core, is_ours) {
                 self.look_for_proof(core, now, out);
             }
             self.withdraw_if_advertised(core, now);
@@ -465,6 +465,12 @@ impl Route {
         }
         self.relay_if_due(core, now, out);
         self.say_withdrawal_if_due(core, now, out);
+    }
+
+    /// Whether neighbours are asked for proof as soon as they could be upstream. In a crowd, those towards
+    /// another RSU wait for their turn among the probes.
+    fn wants_proof(&self, core: &Core, is_ours: bool) -> bool {
+        is_ours || core.hops.is_none() || self.obus < timing::CROWD
     }
 
     /// When [`Route::drive`] next has something to do.
@@ -486,7 +492,7 @@ impl Route {
             } else if self.advertised_at.is_some() {
                 next = next.min((self.lost_at + timing::WITHDRAW_AFTER).max(now));
             }
-            if !is_ours && core.hops.is_some() {
+            if !self.wants_proof(core, is_ours) {
                 return next;
             }
             // A question may be due and wait for the rate limit.

@@ -64,13 +64,13 @@ impl Route {
                 return;
             }
         }
-        if !core.questions.take(now) {
+        if !self.may_ask(core, now) {
             return self.do_without_asking(core, now, parent);
         }
         if self.asked == 1 {
             // No answer to the first question: if it is dead we want to know at once who else is alive.
             for mac in self.ready(core, now) {
-                if core.questions.take(now) {
+                if self.may_ask(core, now) {
                     core.probe(now, mac, self.rsu, out);
                 }
             }
@@ -82,6 +82,11 @@ impl Route {
         self.asked += 1;
         let jitter = if watch.ask_within.is_zero() { 0 } else { 50 };
         self.ask_at = now + core.random.jitter(watch.ask_every, jitter);
+    }
+
+    /// What clients or others depend on is asked about in any case; the rest within the budget.
+    fn may_ask(&self, core: &mut Core, now: Timestamp) -> bool {
+        !self.is_idle(now) || core.questions.take(now)
     }
 
     /// The channel is full of questions. As long as the parent is heard, it is believed to hear us; when
