@@ -3,12 +3,13 @@
 CARGO ?= cargo
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo corridor test e2e check setup
+.PHONY: help demo corridor test long e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
 	@echo "make corridor  drive past five road-side units at three speeds, compare with the simulator"
 	@echo "make test      all tests, also end to end with real daemons"
+	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; half an hour"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
 	@echo "make setup     install what these need, or say what is missing"
@@ -40,6 +41,12 @@ check:
 test:
 	@.ci/setup test
 	$(CARGO) test --workspace --locked
+
+# The simulations of `make test` at full size. Each prints what it did, and fails like a test.
+long:
+	V2X_SIM_RUNS=100000 V2X_SIM_FAULTS=100 $(CARGO) test --profile sim --locked -p node_lib --test sim_random whoever -- --nocapture
+	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p node_lib --test search no_run -- --nocapture
+	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
 
 e2e:
 	@.ci/setup test
