@@ -23,6 +23,10 @@
 //! known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
 //! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
+//! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, replies and probes become rarer, and
+//! an OBU whose clients are still is watched less closely and has patience; `route/crowd.rs`,
+//! `budget.rs` and `timing.rs` say how.
+//!
 //! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will not
 //! last, it is told that we may come (*standby*): announced until acknowledged, then reminded now and
 //! then. It keeps our clients and the way to us, owns nothing and tells its LAN nothing.
