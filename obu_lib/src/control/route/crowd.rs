@@ -90,6 +90,11 @@ impl Crowd {
         }
     }
 
+    /// There is a way again where there was none: somebody behind us may wait for it.
+    pub(super) fn speak_up(&mut self) {
+        self.is_speaker = true;
+    }
+
     /// Others speak for us.
     pub(super) fn is_silent(&self) -> bool {
         !self.is_speaker
@@ -170,6 +175,23 @@ mod tests {
         let counts = cell(60, 200, 20);
         assert!(counts[50..].iter().all(|count| *count >= 20));
         assert!(counts[100..].iter().all(|count| *count <= 21), "{counts:?}");
+    }
+
+    #[test]
+    fn who_has_a_way_again_speaks_and_falls_silent_only_in_a_crowd() {
+        let mut random = Random::new(3);
+        let mut crowd = Crowd::new();
+        let now = Timestamp::from_millis(1000);
+        crowd.is_speaker = false;
+        crowd.average = 4 * UNIT;
+        let speaks = |crowd: &mut Crowd, random: &mut Random| {
+            crowd.speaks(now, Order::default(), false, Speakers::OURS, random)
+        };
+        assert!(!speaks(&mut crowd, &mut random));
+        crowd.speak_up();
+        assert!((0..100).all(|_| speaks(&mut crowd, &mut random)));
+        crowd.average = 20 * UNIT;
+        assert!(!(0..100).all(|_| speaks(&mut crowd, &mut random)));
     }
 
     #[test]

@@ -34,7 +34,8 @@ impl Route {
             core.counters.heartbeat_left += 1;
             return;
         }
-        let is_needed = !core.policy.suppression || self.has_children(now);
+        let is_needed =
+            !core.policy.suppression || self.obus < timing::LOTTERY || self.has_children(now);
         let hops = advert.distance.hops.saturating_add(1);
         let is_near = core.hops.is_none_or(|ours| hops <= ours.saturating_add(DETOUR_MAX));
         if !is_needed && !is_near

@@ -200,6 +200,9 @@ impl Route {
         self.evidence = candidate.heard;
         self.progress = now;
         self.path_changed = false;
+        if self.parent.is_none() {
+            self.crowd.speak_up();
+        }
         self.parent = Some(mac);
         self.unproven_since = None;
         self.at_risk = 0;
