@@ -21,6 +21,16 @@ impl TokenBucket {
         Self { every, burst, tokens: burst, filled: Timestamp::ZERO }
     }
 
+    /// From now on another rate and burst; what is in the bucket stays, up to the new burst.
+    pub fn set(&mut self, burst: u32, every: Duration) {
+        (self.burst, self.every) = (burst, every);
+    }
+
+    /// When there is a token, at the earliest: not in the future if there is one already.
+    pub fn next_at(&self) -> Timestamp {
+        if self.tokens > 0 { self.filled } else { self.filled + self.every }
+    }
+
     /// Takes one token if there is one.
     pub fn take(&mut self, now: Timestamp) -> bool {
         let every = self.every.as_micros().max(1);

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use node_lib::Timestamp;
+use node_lib::control::token_bucket::TokenBucket;
 
 use super::timing;
 
@@ -22,50 +23,35 @@ const SHARED_EVERY: Duration = Duration::from_millis(10);
 /// its heart stops, a hundred OBUs have this much to ask at the same time.
 const SHARED_BURST: u32 = 5;
 
-/// A token bucket (RFC 2697 §3 with one bucket) whose rate follows the number of OBUs.
+/// A token bucket whose rate follows the number of OBUs.
 #[derive(Clone, Debug)]
-pub(crate) struct Questions {
-    every: Duration,
-    tokens: u32,
-    burst: u32,
-    /// When the last whole token was added.
-    filled: Timestamp,
-}
+pub(crate) struct Questions(TokenBucket);
 
 impl Questions {
     /// A full budget of an OBU that is alone, for all it knows.
-    pub(crate) fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         let (every, burst) = ALONE;
-        Self { every, tokens: burst, burst, filled: Timestamp::ZERO }
+        Self(TokenBucket::new(burst, every))
     }
 
     /// So many OBUs share the budget.
     pub(crate) fn share(&mut self, obus: u16) {
-        (self.every, self.burst) = if obus < timing::CROWD {
+        let (every, burst) = if obus < timing::CROWD {
             ALONE
         } else {
             (SHARED_EVERY * u32::from(obus), SHARED_BURST)
         };
+        self.0.set(burst, every);
     }
 
     /// Takes a question out of the budget, if one is left.
     pub(crate) fn take(&mut self, now: Timestamp) -> bool {
-        let new = now.since(self.filled).as_micros() / self.every.as_micros().max(1);
-        let new = u32::try_from(new).unwrap_or(u32::MAX);
-        self.filled += self.every.saturating_mul(new);
-        self.tokens = self.tokens.saturating_add(new).min(self.burst);
-        match self.tokens.checked_sub(1) {
-            Some(left) => {
-                self.tokens = left;
-                true
-            }
-            None => false,
-        }
+        self.0.take(now)
     }
 
     /// When the next question is possible, at the earliest.
     pub(crate) fn next_at(&self) -> Timestamp {
-        if self.tokens > 0 { self.filled } else { self.filled + self.every }
+        self.0.next_at()
     }
 }
 

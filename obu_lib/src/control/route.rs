@@ -268,7 +268,7 @@ impl Route {
         }
         let Some(hops) = self.hops() else { return };
         if heard.hops > 0 && heard.hops <= hops.saturating_add(1) {
-            self.crowd.hear_equal(heard.order);
+            self.crowd.hear_relay(heard.order);
         }
         if heard.few_candidates && heard.hops >= hops {
             self.crowd.hear_need(now, &mut core.random);

@@ -1,8 +1,8 @@
 //! Who speaks in a crowd: [`Crowd`].
 //!
 //! Were every OBU in a jam to relay every heartbeat, the radio would be full of them, and all but a few
-//! would tell nobody anything new. So each OBU counts how many others relay a heartbeat from no further
-//! away than itself, and takes part in a lottery: with too few speakers some of the silent ones start,
+//! would tell nobody anything new. So each OBU counts how many others relay a heartbeat from at most one
+//! hop further away than itself, and takes part in a lottery: with too few speakers some of the silent ones start,
 //! with too many some of those that speak fall silent. It is the counter-based scheme of Ni et al.
 //! (MobiCom 1999, §3.2) with two changes. The choice is kept from one heartbeat to the next, because a
 //! neighbour counts as a candidate only while it speaks regularly. And whoever is needed always speaks:
@@ -64,15 +64,15 @@ impl Crowd {
         Self { order: Order::default(), heard: 0, average: 0, is_speaker: true, helps_until: None }
     }
 
-    /// A neighbour relayed this heartbeat from no further away than we are.
-    pub(super) fn hear_equal(&mut self, order: Order) {
+    /// A neighbour relayed this heartbeat from at most one hop further away than we are.
+    pub(super) fn hear_relay(&mut self, order: Order) {
         self.turn_to(order);
         if order == self.order {
             self.heard += 1;
         }
     }
 
-    /// A neighbour further away than we are says that it knows few candidates.
+    /// A neighbour no nearer to the RSU than we are says that it knows few candidates.
     pub(super) fn hear_need(&mut self, now: Timestamp, random: &mut Random) {
         if random.below(HELP_ONE_IN) == 0 {
             self.helps_until = Some(now + HELP_FOR);
@@ -143,7 +143,7 @@ mod tests {
             for speaker in &speakers {
                 for (n, node) in crowd.iter_mut().enumerate() {
                     if n != *speaker {
-                        node.hear_equal(order);
+                        node.hear_relay(order);
                     }
                 }
             }

@@ -41,13 +41,13 @@ impl Route {
         if !is_needed && !is_near
             || !self.crowd.speaks(
                 now,
-                advert.distance.order,
+                order,
                 is_needed,
                 if self.is_ours { Speakers::OURS } else { Speakers::OTHER },
                 &mut core.random,
             )
         {
-            self.relayed = Some(advert.distance.order);
+            self.relayed = Some(order);
             core.counters.heartbeat_left += 1;
             return;
         }

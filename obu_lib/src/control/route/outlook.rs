@@ -2,7 +2,7 @@
 //!
 //! Two things are watched of each neighbour ([`node_lib::control::trend`]). Whether its heartbeats and
 //! answers come as they used to: when too much speaks against it, the upstream is *fading*. And, where
-//! the radio reports it, how strong its frames come in: the line through the last 2 s, extended by a
+//! the radio reports it, how strong its frames come in: the line through the last 2 s, extended by half a
 //! second, *predicts* who will be stronger before anything is lost. The delay of answers is measured
 //! too, but says more about how busy the radio is than about how far away somebody is, so it decides
 //! nothing here. Neither does the slope of the share heard: ten heartbeats a second are too few for one.
