@@ -63,7 +63,7 @@ impl Obu {
             return false;
         }
         let Some(route) = self.routes.get_mut(&data.destination) else { return true };
-        let second = route.second_way(now, data.payload.len(), from);
+        let second = route.second_way(&self.core, now, data.payload.len(), from);
         route.note_sent(now, second.is_some());
         if let Some(second) = second {
             self.core.counters.sent_twice += 1;

@@ -74,10 +74,19 @@ impl Route {
     /// Through whom a frame of this length that came from `from` goes as well.
     pub(crate) fn second_way(
         &mut self,
+        core: &Core,
         now: Timestamp,
         len: usize,
         from: Option<Mac>,
     ) -> Option<Mac> {
+        let via = self.doubt?.via;
+        // What we advertised since may have turned it away: it may well send through us by now.
+        let judge = self.judge(core, now);
+        let is_usable = self.candidates.get(via).is_some_and(|c| judge.is_usable(c));
+        if !is_usable {
+            self.end_doubt();
+            return None;
+        }
         let doubt = self.doubt.as_mut()?;
         let is_over = now.since(doubt.since) >= DOUBT_MAX || Some(doubt.via) == from;
         doubt.bytes_left = if is_over { return None } else { doubt.bytes_left.checked_sub(len)? };
