@@ -64,13 +64,25 @@ pub(crate) struct Counted {
 
 /// Runs `work` and counts what it asks of the allocator. Threads running beside it are counted too.
 pub(crate) fn count<T>(work: impl FnOnce() -> T) -> (T, Counted) {
-    let before = (ALLOCATIONS.load(Relaxed), BYTES.load(Relaxed));
-    ON.store(true, Relaxed);
+    let before = start();
     let result = work();
+    (result, stop(before))
+}
+
+/// Counts from now on; what has been counted so far is for [`stop`].
+pub(crate) fn start() -> Counted {
+    let before = so_far();
+    ON.store(true, Relaxed);
+    before
+}
+
+/// Counts no more, and says what was counted since `before`.
+pub(crate) fn stop(before: Counted) -> Counted {
     ON.store(false, Relaxed);
-    let counted = Counted {
-        allocations: ALLOCATIONS.load(Relaxed) - before.0,
-        bytes: BYTES.load(Relaxed) - before.1,
-    };
-    (result, counted)
+    let now = so_far();
+    Counted { allocations: now.allocations - before.allocations, bytes: now.bytes - before.bytes }
+}
+
+fn so_far() -> Counted {
+    Counted { allocations: ALLOCATIONS.load(Relaxed), bytes: BYTES.load(Relaxed) }
 }

@@ -1,11 +1,10 @@
 //! [`Radio`]: the packet socket or the UDP link, whichever the user bound to.
 
-use std::io::IoSlice;
 use std::task::{Context, Poll};
 
 use node_lib::device::packet::Packet;
 use node_lib::device::udp::Udp;
-use node_lib::device::{Burst, Counters, Device, DeviceError, Link, Received, Sent};
+use node_lib::device::{Burst, Counters, Device, DeviceError, Link, Outgoing, Received, Sent};
 
 #[derive(Debug)]
 pub(crate) enum Radio {
@@ -36,12 +35,12 @@ impl Device for Radio {
         either!(self, device => device.recv(burst))
     }
 
-    fn send(&mut self, parts: &[IoSlice<'_>]) -> Sent {
-        either!(self, device => device.send(parts))
+    fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        either!(self, device => device.send(frames))
     }
 
-    fn flush(&mut self) {
-        either!(self, device => device.flush());
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        either!(self, device => device.poll_writable(cx))
     }
 
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {

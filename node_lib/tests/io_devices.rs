@@ -6,19 +6,21 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
-use std::io::IoSlice;
 use std::process::Command;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{getsockopt, sockopt};
 use node_lib::Mac;
 use node_lib::device::memory;
 use node_lib::device::netlink::{Netlink, TapSettings};
 use node_lib::device::packet::Packet;
 use node_lib::device::tap::Tap;
 use node_lib::device::udp::Udp;
-use node_lib::device::{Burst, Device, Link, LinkChange, Links, Problem, Received, Sent, Side};
+use node_lib::device::{
+    Burst, Device, Link, LinkChange, Links, Outgoing, Problem, Received, Sent, Side,
+};
 
 const ETHERTYPE: u16 = 0x88b5;
 
@@ -72,7 +74,7 @@ fn a_radio_that_was_down_works_again_without_being_bound_again() {
         let (mut a, mut b) = veth_pair().await;
         let (mac_a, mac_b) = (a.mac, b.mac);
         ip("link set radio0 down");
-        assert_eq!(a.radio.send(&[IoSlice::new(&frame(mac_b, mac_a, b"lost"))]), Sent::Dropped);
+        a.radio.send(&[Outgoing::new(&frame(mac_b, mac_a, b"lost"))]);
         assert!(silent(&mut a.radio).await);
         assert_eq!(a.radio.counters().tx_down, 1);
         ip("link set radio0 up");
@@ -109,7 +111,7 @@ fn a_radio_that_was_deleted_and_re_created_is_bound_again() {
         ip("link del radio0");
         a.radio.link_changed(None).unwrap();
         assert!(silent(&mut a.radio).await);
-        assert_eq!(a.radio.send(&[IoSlice::new(&frame(a.mac, a.mac, b""))]), Sent::Dropped);
+        a.radio.send(&[Outgoing::new(&frame(a.mac, a.mac, b""))]);
         ip("link add radio0 type veth peer name radio1");
         ip("link set radio0 up");
         ip("link set radio1 up");
@@ -134,9 +136,9 @@ fn frames_too_long_or_too_short_are_counted_on_both_ways() {
         let (mut a, mut b) = veth_pair().await;
         let (mac_a, mac_b) = (a.mac, b.mac);
         let long = |len: usize| frame(mac_b, mac_a, &vec![1; len]);
-        assert_eq!(a.radio.send(&[IoSlice::new(&long(1500))]), Sent::Done);
-        assert_eq!(a.radio.send(&[IoSlice::new(&long(1501))]), Sent::Dropped);
-        assert_eq!(a.radio.send(&[IoSlice::new(&[0; 5])]), Sent::Dropped);
+        a.radio.send(&[Outgoing::new(&long(1500))]);
+        a.radio.send(&[Outgoing::new(&long(1501))]);
+        a.radio.send(&[Outgoing::new(&[0; 5])]);
         assert_eq!((a.radio.counters().tx_oversize, a.radio.counters().tx_short), (1, 1));
         assert_eq!(receive(&mut b.radio, 1).await[0].len(), 1514);
         // The interfaces grow and `b` has not heard of it yet.
@@ -153,13 +155,95 @@ fn frames_too_long_or_too_short_are_counted_on_both_ways() {
 }
 
 #[test]
-fn a_nested_frame_is_one_frame() {
+fn a_batch_arrives_whole_and_in_order_around_what_is_refused() {
     in_namespace(async || {
         let (mut a, mut b) = veth_pair().await;
-        let wanted = frame(b.mac, a.mac, b"in three parts");
-        let parts = [&wanted[..14], &wanted[14..20], &wanted[20..]].map(IoSlice::new);
-        assert_eq!(a.radio.send(&parts), Sent::Done);
-        assert_eq!(receive(&mut b.radio, 1).await, [wanted]);
+        let mut wanted: Vec<_> = (0..200u16)
+            .map(|n| frame(b.mac, a.mac, &[&n.to_be_bytes()[..], &[7; 50]].concat()))
+            .collect();
+        let (long, short) = (frame(b.mac, a.mac, &[1; 1501]), [0; 5]);
+        let mut batch: Vec<_> = wanted.iter().map(|frame| Outgoing::new(frame)).collect();
+        batch.insert(150, Outgoing::new(&short));
+        batch.insert(70, Outgoing::new(&long));
+        batch.insert(0, Outgoing::new(&long));
+        assert_eq!(a.radio.send(&batch), Sent::All);
+        let counters = a.radio.counters();
+        assert_eq!((counters.tx_frames, counters.tx_oversize, counters.tx_short), (200, 2, 1));
+        let mut burst = Burst::new(150);
+        assert_eq!(b.radio.recv(&mut burst), Received::More);
+        let rest = wanted.split_off(150);
+        assert_eq!(burst.frames().collect::<Vec<_>>(), wanted);
+        assert_eq!(b.radio.recv(&mut burst), Received::Drained);
+        assert_eq!(burst.frames().collect::<Vec<_>>(), rest);
+    });
+}
+
+#[test]
+fn frames_for_others_leave_no_hole_in_a_batch() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        ip("link set radio1 promisc on");
+        let ours = |n: u8| frame(b.mac, a.mac, &[n; 50]);
+        let other = frame(Mac([2, 9, 9, 9, 9, 9]), a.mac, b"to another");
+        let (first, second) = (ours(1), ours(2));
+        let batch = [&other, &first, &other, &other, &second].map(|frame| Outgoing::new(frame));
+        assert_eq!(a.radio.send(&batch), Sent::All);
+        let mut burst = Burst::new(64);
+        assert_eq!(b.radio.recv(&mut burst), Received::Drained);
+        assert_eq!(burst.frames().collect::<Vec<_>>(), [first, second]);
+        assert_eq!(b.radio.counters().rx_foreign, 3);
+    });
+}
+
+#[test]
+fn a_radio_that_is_full_says_so_and_when_there_is_room_again() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        // One frame in 250 ms: the others wait, and count against the send buffer.
+        tc("qdisc add dev radio0 root tbf rate 50kbit burst 1600 limit 100mb");
+        let long = frame(b.mac, a.mac, &[1; 1500]);
+        let batch = [Outgoing::new(&long); 64];
+        let mut sent = 0;
+        let full = loop {
+            match a.radio.send(&batch) {
+                Sent::All => sent += batch.len(),
+                other => break other,
+            }
+            assert!(sent < 100_000, "the send buffer has a bound");
+        };
+        let Sent::Full(done) = full else { panic!("{full:?}") };
+        assert!(done < batch.len());
+        assert_eq!(a.radio.counters().tx_frames, (sent + done) as u64);
+        assert!(a.radio.poll_writable(&mut Context::from_waker(Waker::noop())).is_pending());
+        // The queue is dropped, and there is room.
+        tc("qdisc del dev radio0 root");
+        std::future::poll_fn(|cx| a.radio.poll_writable(cx)).await;
+        let wanted = frame(b.mac, a.mac, b"after");
+        send(&mut a.radio, &wanted);
+        let mut last = Vec::new();
+        let mut burst = Burst::new(64);
+        while last != wanted {
+            b.radio.recv(&mut burst);
+            last = burst.frames().last().map_or(last, <[u8]>::to_vec);
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn each_frame_has_the_priority_it_was_given() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let frames: Vec<_> = (0..6).map(|n| frame(b.mac, a.mac, &[n; 50])).collect();
+        // 256 + user priority is what mac80211 looks for.
+        for (priorities, last) in [([0; 6], 256), ([0, 7, 7, 0, 4, 6], 262), ([7; 6], 263)] {
+            let batch = frames.iter().zip(priorities);
+            let batch: Vec<_> =
+                batch.map(|(bytes, priority)| Outgoing { bytes, priority }).collect();
+            assert_eq!(a.radio.send(&batch), Sent::All);
+            assert_eq!(getsockopt(&a.radio, sockopt::Priority), Ok(last));
+            assert_eq!(receive(&mut b.radio, 6).await, frames);
+        }
     });
 }
 
@@ -169,7 +253,7 @@ fn what_the_kernel_drops_for_us_is_counted() {
         let (mut a, mut b) = veth_pair().await;
         let small = frame(b.mac, a.mac, b"one of very many");
         for _ in 0..40_000 {
-            a.radio.send(&[IoSlice::new(&small)]);
+            a.radio.send(&[Outgoing::new(&small)]);
         }
         assert!(b.radio.counters().rx_kernel_drops > 0, "{:?}", b.radio.counters());
     });
@@ -204,13 +288,13 @@ fn writes_to_a_tap_that_is_down_or_of_impossible_length_are_counted() {
         let (mut tap, _host, link) = tap_with_host("tap0").await;
         let inward = frame(link.mac, Mac([2, 0, 0, 0, 0, 9]), b"x");
         ip("link set tap0 down");
-        assert_eq!(tap.send(&[IoSlice::new(&inward)]), Sent::Dropped);
+        tap.send(&[Outgoing::new(&inward)]);
         assert_eq!(tap.counters().tx_down, 1);
         assert!(silent(&mut tap).await);
         ip("link set tap0 up");
         send(&mut tap, &inward);
-        assert_eq!(tap.send(&[IoSlice::new(&[0; 13])]), Sent::Dropped);
-        assert_eq!(tap.send(&[IoSlice::new(&[0; 70_000])]), Sent::Dropped);
+        tap.send(&[Outgoing::new(&[0; 13])]);
+        tap.send(&[Outgoing::new(&[0; 70_000])]);
         assert_eq!((tap.counters().tx_short, tap.counters().tx_oversize), (1, 1));
     });
 }
@@ -226,8 +310,8 @@ fn a_deleted_tap_is_noticed_by_reading_and_by_writing_and_can_be_re_created() {
                 assert_eq!(tap.recv(&mut Burst::new(4)), Received::Gone);
             } else {
                 let inward = frame(link.mac, Mac([2, 0, 0, 0, 0, 9]), b"x");
-                assert_eq!(tap.send(&[IoSlice::new(&inward)]), Sent::Gone);
-                assert_eq!(tap.send(&[IoSlice::new(&inward)]), Sent::Dropped);
+                assert_eq!(tap.send(&[Outgoing::new(&inward)]), Sent::Gone);
+                tap.send(&[Outgoing::new(&inward)]);
             }
             assert!(tap.poll_readable(&mut Context::from_waker(Waker::noop())).is_pending());
             tap.reopen().unwrap();
@@ -351,7 +435,8 @@ fn members_of_a_udp_link_hear_each_other_and_not_themselves() {
         assert!(silent(&mut a).await && silent(&mut c).await);
         assert_eq!((a.counters().rx_own, c.counters().rx_foreign), (2, 1));
         let large = frame(Mac::BROADCAST, a.mac(), &[1; 1459]);
-        assert_eq!(a.send(&[IoSlice::new(&large)]), Sent::Dropped);
+        a.send(&[Outgoing::new(&large)]);
+        assert_eq!(a.counters().tx_oversize, 1);
     });
 }
 
@@ -416,11 +501,19 @@ fn again_as_root_of_a_user_namespace() {
 
 /// The operator's hand. Its child process is in the namespace of the calling thread.
 fn ip(line: &str) -> String {
-    let output = Command::new("ip")
+    operate("ip", line)
+}
+
+fn tc(line: &str) -> String {
+    operate("tc", line)
+}
+
+fn operate(tool: &str, line: &str) -> String {
+    let output = Command::new(tool)
         .args(line.split_whitespace())
         .output()
-        .expect("these tests need `ip` of iproute2");
-    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
+        .expect("these tests need `ip` and `tc` of iproute2");
+    assert!(output.status.success(), "{tool} {line}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -478,8 +571,10 @@ fn frame(dest: Mac, source: Mac, payload: &[u8]) -> Vec<u8> {
 }
 
 fn send(device: &mut impl Device, frame: &[u8]) {
-    assert_eq!(device.send(&[IoSlice::new(frame)]), Sent::Done, "{:?}", device.counters());
-    device.flush();
+    let before = device.counters().tx_frames;
+    assert_eq!(device.send(&[Outgoing::new(frame)]), Sent::All);
+    let after = device.counters();
+    assert_eq!(after.tx_frames, before + 1, "{after:?}");
 }
 
 /// The next frames of ours, waiting for them up to two seconds. What the host sends on a TAP by

@@ -5,7 +5,6 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::io::IoSlice;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,12 +13,13 @@ use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::device::memory::{self, Memory};
 use node_lib::device::{
-    Burst, Counters, Device, DeviceError, Link, LinkChange, Links, Problem, Received, Sent, Side,
-    StaticLinks,
+    Burst, Counters, Device, DeviceError, Link, LinkChange, Links, Outgoing, Problem, Received,
+    Sent, Side, StaticLinks,
 };
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::{Command, Remote};
 use node_lib::runtime::mtu::TapMtu;
+use node_lib::runtime::outbox;
 use node_lib::runtime::{DRAIN_TURNS, Exit, Runtime};
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -213,6 +213,59 @@ fn a_tap_that_is_gone_is_re_created_and_configured_anew() {
 }
 
 #[test]
+fn a_radio_that_is_full_stops_the_tap_and_nothing_else() {
+    let mut node = Script::new(|call, out| match call {
+        Call::Wire(frame) => out.tap_frame(frame),
+        Call::Tap(frame) => out.wire_around(frame, |_| {}),
+        _ => {}
+    });
+    let mut bench = Bench::new();
+    for _ in 0..900 {
+        put(&mut bench.host, &[9; 60]);
+    }
+    for _ in 0..300 {
+        put(&mut bench.air, &[8; 60]);
+    }
+    let inner = std::mem::replace(&mut bench.radio, bench_radio());
+    let mut radio = Stalled { inner, is_full: true };
+    bench.run_with(&mut node, &mut radio, &mut StaticLinks, outbox::AGE_MAX * 5 / 2);
+    let from_tap = |node: &Script<_>| {
+        node.calls.borrow().iter().filter(|call| matches!(call, Call::Tap(_))).count()
+    };
+    // One burst at the start, and one each time what waited has become too old.
+    let read = from_tap(&node);
+    assert!((64..=3 * 64).contains(&read), "{read} frames read from the TAP");
+    assert_eq!(take(&mut bench.host).len(), 300, "the other way is open");
+    assert!(take(&mut bench.air).is_empty());
+    radio.is_full = false;
+    bench.run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(50));
+    assert_eq!(from_tap(&node), 900);
+    assert_eq!(take(&mut bench.air).len(), 900 - read);
+}
+
+#[test]
+fn a_frame_passed_on_is_sent_from_where_it_lies_and_copies_keep_their_content() {
+    let mut node = Script::new(|call, out| {
+        let Call::Wire(_) = call else { return };
+        out.wire(|flat| flat.extend_from_slice(&[1; 14]));
+    });
+    node.pass = Some(|frame, out| {
+        out.wire_around(&frame[4..], |head| head.extend_from_slice(&[2; 40]));
+        out.tap_frame(&frame[4..]);
+        out.wire_around(&frame[4..], |head| head.extend_from_slice(&[3; 40]));
+    });
+    let mut bench = Bench::new();
+    for n in 0..3 {
+        put(&mut bench.air, &[n; 60]);
+    }
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(50));
+    let around = |head: u8, n: u8| [[head; 40].as_slice(), &[n; 56]].concat();
+    let expected = (0..3).flat_map(|n| [around(2, n), around(3, n), vec![1; 14]]);
+    assert_eq!(take(&mut bench.air), expected.collect::<Vec<_>>());
+    assert_eq!(take(&mut bench.host), [[0; 56], [1; 56], [2; 56]]);
+}
+
+#[test]
 fn forwarding_a_frame_allocates_nothing() {
     let mut node = Script::new(|call, out| match call {
         Call::Wire(frame) => out.tap(|flat| flat.extend_from_slice(frame)),
@@ -237,8 +290,8 @@ fn forwarding_a_frame_allocates_nothing() {
                         ended.set(ALLOCATIONS.get());
                     }
                     for _ in 0..20 {
-                        air.send(&[IoSlice::new(&[5; 1400])]);
-                        host.send(&[IoSlice::new(&[6; 200])]);
+                        air.send(&[Outgoing::new(&[5; 1400])]);
+                        host.send(&[Outgoing::new(&[6; 200])]);
                     }
                     tokio::task::yield_now().await;
                     tokio::task::yield_now().await;
@@ -279,6 +332,8 @@ struct Script<F> {
     counters: NodeCounters,
     record: bool,
     scratch: Call,
+    /// Done first, with the frame itself and not a copy of it.
+    pass: Option<fn(&[u8], &mut Replies)>,
 }
 
 impl<F: FnMut(&Call, &mut Replies)> Script<F> {
@@ -292,6 +347,7 @@ impl<F: FnMut(&Call, &mut Replies)> Script<F> {
             counters: NodeCounters::default(),
             record: true,
             scratch: Call::Timeout,
+            pass: None,
         }
     }
 
@@ -304,6 +360,9 @@ impl<F: FnMut(&Call, &mut Replies)> Script<F> {
 
     /// As `call`, for a frame, and without an allocation when nothing is recorded.
     fn call_frame(&mut self, make: fn(Vec<u8>) -> Call, frame: &[u8], out: &mut Replies) {
+        if let Some(pass) = self.pass {
+            pass(frame, out);
+        }
         if self.record {
             return self.call(make(frame.to_vec()), out);
         }
@@ -442,7 +501,8 @@ async fn join(a: impl Future, b: impl Future) {
 }
 
 fn put(end: &mut Memory, frame: &[u8]) {
-    assert_eq!(end.send(&[IoSlice::new(frame)]), Sent::Done);
+    assert_eq!(end.send(&[Outgoing::new(frame)]), Sent::All);
+    assert_eq!(end.counters().tx_full, 0);
 }
 
 fn take(end: &mut Memory) -> Vec<Vec<u8>> {
@@ -472,11 +532,38 @@ impl Device for Flood {
         }
         Received::More
     }
-    fn send(&mut self, _: &[IoSlice<'_>]) -> Sent {
-        Sent::Done
+    fn send(&mut self, _: &[Outgoing<'_>]) -> Sent {
+        Sent::All
     }
     fn counters(&mut self) -> &Counters {
         &self.counters
+    }
+}
+
+/// A radio that hears, and has no room to send.
+struct Stalled {
+    inner: Memory,
+    is_full: bool,
+}
+
+impl Device for Stalled {
+    fn name(&self) -> &str {
+        "stalled"
+    }
+    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.inner.poll_readable(cx)
+    }
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        self.inner.recv(burst)
+    }
+    fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        if self.is_full { Sent::Full(0) } else { self.inner.send(frames) }
+    }
+    fn poll_writable(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        if self.is_full { Poll::Pending } else { Poll::Ready(()) }
+    }
+    fn counters(&mut self) -> &Counters {
+        self.inner.counters()
     }
 }
 
@@ -500,8 +587,8 @@ impl Device for Mortal {
         burst.reset(64);
         if self.alive || self.attempts > 0 { Received::Drained } else { Received::Gone }
     }
-    fn send(&mut self, _: &[IoSlice<'_>]) -> Sent {
-        Sent::Dropped
+    fn send(&mut self, _: &[Outgoing<'_>]) -> Sent {
+        Sent::All
     }
     fn reopen(&mut self) -> Result<(), DeviceError> {
         self.attempts += 1;

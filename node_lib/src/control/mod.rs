@@ -11,8 +11,10 @@
 //! | [`duplicates`] | whether a data frame was seen before |
 //! | [`client_cache`] | which MAC is behind which node |
 //! | [`inner`] | what a bridge must know of the frame inside |
+//! | [`replies`] | what is to be sent, and the buffers it is built in |
 //! | [`radio`] | how a message becomes a frame, and which frames are ours |
 //! | [`random`] | jitter and nonces, from a seed |
+//! | [`traffic_class`] | how urgent a frame is |
 //! | [`token_bucket`] | how often something may happen |
 
 pub mod candidates;
@@ -27,5 +29,7 @@ pub mod neighbour;
 pub mod node;
 pub mod radio;
 pub mod random;
+pub mod replies;
 pub mod token_bucket;
+pub mod traffic_class;
 pub mod trend;

@@ -2,6 +2,7 @@
 
 use crate::control::counters::Counters;
 use crate::control::event::Event;
+pub use crate::control::replies::Replies;
 use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
 
@@ -17,76 +18,6 @@ pub enum ReplyType {
     Wire(Vec<Vec<u8>>),
     /// Frame for the TAP in parts, to be gathered into one write.
     Tap(Vec<Vec<u8>>),
-}
-
-/// Replies in the order they are to be sent, and the spare buffers they are built in.
-///
-/// The driver keeps one of these for the life of the node, sends what is in it after every call and
-/// then calls [`Replies::recycle`]: from then on no reply costs an allocation.
-#[derive(Debug, Default)]
-pub struct Replies {
-    items: Vec<ReplyType>,
-    spare: Vec<Vec<u8>>,
-}
-
-/// Spare buffers kept: one burst of 64 frames, each answered by at most two.
-const SPARE_MAX: usize = 128;
-
-/// A spare buffer that grew beyond this (a jumbo frame) is given back to the allocator.
-const SPARE_CAPACITY_MAX: usize = 16 * 1024;
-
-impl Replies {
-    /// An empty list.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Appends a frame for the radio, written by `build` into an empty buffer.
-    pub fn wire(&mut self, build: impl FnOnce(&mut Vec<u8>)) {
-        let mut flat = self.spare.pop().unwrap_or_default();
-        build(&mut flat);
-        self.items.push(ReplyType::WireFlat(flat));
-    }
-
-    /// Appends a frame for the TAP, written by `build` into an empty buffer.
-    pub fn tap(&mut self, build: impl FnOnce(&mut Vec<u8>)) {
-        let mut flat = self.spare.pop().unwrap_or_default();
-        build(&mut flat);
-        self.items.push(ReplyType::TapFlat(flat));
-    }
-
-    /// Appends a reply built elsewhere.
-    pub fn push(&mut self, reply: ReplyType) {
-        self.items.push(reply);
-    }
-
-    /// What is to be sent, first to last.
-    pub fn as_slice(&self) -> &[ReplyType] {
-        &self.items
-    }
-
-    /// Nothing to send.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
-    /// Takes the replies out, for a driver that keeps them (a simulator, a test).
-    pub fn take(&mut self) -> Vec<ReplyType> {
-        std::mem::take(&mut self.items)
-    }
-
-    /// Forgets what was sent and keeps the buffers for the next replies.
-    pub fn recycle(&mut self) {
-        for reply in self.items.drain(..) {
-            if let ReplyType::WireFlat(mut flat) | ReplyType::TapFlat(mut flat) = reply
-                && self.spare.len() < SPARE_MAX
-                && flat.capacity() <= SPARE_CAPACITY_MAX
-            {
-                flat.clear();
-                self.spare.push(flat);
-            }
-        }
-    }
 }
 
 /// What happened to the radio interface.
@@ -154,41 +85,4 @@ pub trait Node {
 
     /// The oldest event not yet handed out.
     fn poll_event(&mut self) -> Option<Event>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recycled_buffers_are_used_again_and_come_back_empty() {
-        let mut replies = Replies::new();
-        replies.wire(|flat| flat.extend_from_slice(&[1; 100]));
-        let address = match replies.as_slice() {
-            [ReplyType::WireFlat(flat)] => flat.as_ptr(),
-            other => panic!("{other:?}"),
-        };
-        replies.recycle();
-        assert!(replies.is_empty());
-        replies.tap(|flat| {
-            assert!(flat.is_empty());
-            assert_eq!(flat.as_ptr(), address);
-            flat.push(2);
-        });
-        assert_eq!(replies.take(), [ReplyType::TapFlat(vec![2])]);
-    }
-
-    #[test]
-    fn the_number_and_size_of_spare_buffers_is_bounded() {
-        let mut replies = Replies::new();
-        for _ in 0..SPARE_MAX + 10 {
-            replies.wire(|flat| flat.push(0));
-        }
-        replies.recycle();
-        assert_eq!(replies.spare.len(), SPARE_MAX);
-        replies.spare.clear();
-        replies.wire(|flat| flat.resize(SPARE_CAPACITY_MAX + 1, 0));
-        replies.recycle();
-        assert!(replies.spare.is_empty());
-    }
 }

@@ -4,6 +4,7 @@ use crate::control::counters::Counters;
 use crate::control::node::Replies;
 use crate::mac::{Mac, NodeId};
 use crate::messages::ETHERNET_HEADER_LEN;
+use crate::messages::data::Data;
 use crate::messages::message::Message;
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
@@ -87,16 +88,17 @@ impl Radio {
     pub fn data<'a>(
         &self,
         to: Mac,
-        data: impl Into<PacketType<'a>>,
+        data: impl Into<Data<'a>>,
         out: &mut Replies,
         counters: &mut Counters,
     ) -> bool {
-        let message = self.message(to, data.into());
+        let data = data.into();
+        let message = self.message(to, PacketType::Data(data));
         if message.wire_len() > self.mtu.saturating_add(ETHERNET_HEADER_LEN) {
             counters.drop_oversize += 1;
             return false;
         }
-        out.wire(|flat| message.emit(flat));
+        out.wire_around(data.payload(), |flat| message.emit_head(flat));
         true
     }
 

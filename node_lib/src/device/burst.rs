@@ -1,46 +1,86 @@
 //! [`Burst`]: the frames of one turn, in memory the loop owns.
 
-/// Up to a fixed number of frames, each in a slot of its own.
+use std::ops::Range;
+
+/// Bytes in front of each frame that its reader may use: room for the outer Ethernet header and the
+/// longest data header, so that what comes out of a TAP goes to the radio from where it lies.
+pub const HEADROOM: usize = 64;
+
+/// Up to a fixed number of frames, each in a slot of its own with [`HEADROOM`] in front.
 ///
 /// The loop owns the memory so that a device can be sent to while the frames it delivered are still
-/// being looked at. Slots are equal and contiguous, which is what `recvmmsg` wants.
+/// being looked at. Slots are equal and contiguous. A device fills them one after the other, or
+/// several at once (`recvmmsg`), and then says which it keeps.
 #[derive(Debug)]
 pub struct Burst {
     storage: Vec<u8>,
+    /// Bytes a frame may have.
     slot_len: usize,
-    lens: Vec<usize>,
     slots: usize,
+    /// The first slot nothing was read into yet.
+    vacant: usize,
+    frames: Vec<Place>,
+}
+
+/// Where a frame lies.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    slot: usize,
+    len: usize,
 }
 
 impl Burst {
     /// An empty burst with room for `slots` frames.
     pub fn new(slots: usize) -> Self {
-        Self { storage: Vec::new(), slot_len: 0, lens: Vec::with_capacity(slots), slots }
+        Self {
+            storage: Vec::new(),
+            slot_len: 0,
+            slots,
+            vacant: 0,
+            frames: Vec::with_capacity(slots),
+        }
     }
 
     /// Forgets the frames and makes every slot at least `slot_len` bytes long.
     pub fn reset(&mut self, slot_len: usize) {
-        self.lens.clear();
+        self.frames.clear();
+        self.vacant = 0;
         if slot_len > self.slot_len {
             self.slot_len = slot_len;
-            self.storage.resize(slot_len.saturating_mul(self.slots), 0);
+            self.storage.resize(self.stride().saturating_mul(self.slots), 0);
         }
+    }
+
+    fn stride(&self) -> usize {
+        HEADROOM.saturating_add(self.slot_len)
     }
 
     /// The next free slot, as long as the last [`Burst::reset`] asked for or longer; `None` when all
     /// are taken. What is written there counts only after [`Burst::commit`].
     pub fn vacant(&mut self) -> Option<&mut [u8]> {
-        if self.is_full() {
-            return None;
-        }
-        let start = self.lens.len().checked_mul(self.slot_len)?;
-        self.storage.get_mut(start..start.checked_add(self.slot_len)?)
+        self.vacant_slots().next()
     }
 
-    /// Takes the first `len` bytes of the vacant slot as a frame.
+    /// All free slots, in order. Those that were written to are taken, or not, by as many calls of
+    /// [`Burst::commit`] and [`Burst::skip`].
+    pub fn vacant_slots(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let stride = self.stride();
+        self.storage
+            .chunks_exact_mut(stride)
+            .skip(self.vacant)
+            .filter_map(|slot| slot.get_mut(HEADROOM..))
+    }
+
+    /// Takes the first `len` bytes of the first vacant slot as a frame.
     pub fn commit(&mut self, len: usize) {
         debug_assert!(len <= self.slot_len && !self.is_full(), "a slot was there and held it");
-        self.lens.push(len.min(self.slot_len));
+        self.frames.push(Place { slot: self.vacant, len: len.min(self.slot_len) });
+        self.vacant += 1;
+    }
+
+    /// Leaves out the first vacant slot, which holds something nobody wants.
+    pub fn skip(&mut self) {
+        self.vacant += 1;
     }
 
     /// Frames it has room for in all.
@@ -48,28 +88,56 @@ impl Burst {
         self.slots
     }
 
-    /// All slots are taken.
+    /// All slots are taken or left out.
     pub fn is_full(&self) -> bool {
-        self.lens.len() >= self.slots
+        self.vacant >= self.slots
     }
 
     /// Frames in it.
     pub fn len(&self) -> usize {
-        self.lens.len()
+        self.frames.len()
     }
 
     /// No frame in it.
     pub fn is_empty(&self) -> bool {
-        self.lens.is_empty()
+        self.frames.is_empty()
     }
 
     /// The frames, first to last.
     pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
-        // `max(1)`: a burst that was never reset has empty slots and no frames.
-        self.storage
-            .chunks_exact(self.slot_len.max(1))
-            .zip(&self.lens)
-            .map(|(slot, &len)| slot.get(..len).unwrap_or(slot))
+        (0..self.frames.len()).map(|index| self.frame(index))
+    }
+
+    /// The frame with this number; empty if there is none.
+    pub fn frame(&self, index: usize) -> &[u8] {
+        let len = self.frames.get(index).map_or(0, |place| place.len);
+        self.part(index, 0, 0..len)
+    }
+
+    /// Writes `head` right in front of byte `start` of a frame, over what is there and, where that is not
+    /// enough, into the headroom. `false`, and nothing done, when it does not fit.
+    pub fn put_head(&mut self, index: usize, start: usize, head: &[u8]) -> bool {
+        let Some(place) = self.frames.get(index) else { return false };
+        let Some(begin) = (HEADROOM + start).checked_sub(head.len()) else { return false };
+        let stride = self.stride();
+        let slot = self.storage.get_mut(place.slot * stride..);
+        let Some(room) = slot.and_then(|slot| slot.get_mut(begin..HEADROOM + start)) else {
+            return false;
+        };
+        room.copy_from_slice(head);
+        true
+    }
+
+    /// The bytes `range` of a frame and the `head` bytes in front of them; empty if they are not all there.
+    pub fn part(&self, index: usize, head: usize, range: Range<usize>) -> &[u8] {
+        let bytes = || {
+            let place = self.frames.get(index)?;
+            let begin = (HEADROOM + range.start).checked_sub(head)?;
+            let stride = self.stride();
+            let slot = self.storage.get(place.slot * stride..(place.slot + 1) * stride)?;
+            slot.get(begin..HEADROOM + range.end.min(place.len))
+        };
+        bytes().unwrap_or_default()
     }
 }
 
@@ -102,5 +170,36 @@ mod tests {
         burst.reset(9);
         assert_eq!(burst.vacant().unwrap().len(), 9);
         assert!(burst.is_empty());
+    }
+
+    #[test]
+    fn slots_filled_at_once_are_kept_or_left_out_one_by_one() {
+        let mut burst = Burst::new(3);
+        burst.reset(4);
+        put(&mut burst, &[9]);
+        assert_eq!(burst.vacant_slots().count(), 2);
+        for (slot, fill) in burst.vacant_slots().zip([1, 2]) {
+            slot.fill(fill);
+        }
+        burst.skip();
+        burst.commit(3);
+        assert!(burst.is_full());
+        assert_eq!(burst.frames().collect::<Vec<_>>(), [&[9][..], &[2, 2, 2]]);
+    }
+
+    #[test]
+    fn a_head_goes_in_front_of_a_part_and_touches_no_other_frame() {
+        let mut burst = Burst::new(2);
+        burst.reset(4);
+        put(&mut burst, &[1, 2, 3, 4]);
+        put(&mut burst, &[5, 6, 7, 8]);
+        let head = [0xaa; HEADROOM + 1];
+        assert!(burst.put_head(1, 1, &head));
+        assert_eq!(burst.part(1, head.len(), 1..4), [&head[..], &[6, 7, 8]].concat());
+        assert_eq!(burst.frame(0), [1, 2, 3, 4]);
+        // One byte more would reach into the slot before.
+        assert!(!burst.put_head(1, 0, &head));
+        assert!(!burst.put_head(2, 0, &[1]));
+        assert!(burst.part(1, head.len(), 0..4).is_empty() && burst.part(2, 0, 0..1).is_empty());
     }
 }

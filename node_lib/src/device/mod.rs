@@ -2,9 +2,8 @@
 //!
 //! The loop in [`crate::runtime`] sees only [`Device`], so it cannot tell them apart. The shape is
 //! *batch in, batch out*: [`Device::recv`] fills a [`Burst`] the loop owns, with as few system calls as
-//! the device can manage; [`Device::send`] may hold a frame back until [`Device::flush`], so a
-//! device that gathers frames into one system call (`sendmmsg`) or one super-frame (TAP offload)
-//! fits in without a change to the loop.
+//! the device can manage; [`Device::send`] is given all that there is to send, so that a device can
+//! gather it into one system call (`sendmmsg`) or one super-frame (TAP offload).
 //!
 //! | file | device | needs |
 //! |---|---|---|
@@ -29,10 +28,9 @@ mod sys;
 pub mod tap;
 pub mod udp;
 
-use std::io::IoSlice;
 use std::task::{Context, Poll};
 
-pub use burst::Burst;
+pub use burst::{Burst, HEADROOM};
 pub use counters::Counters;
 pub use error::{DeviceError, Problem};
 pub use link::{Link, LinkChange, Links, Side, StaticLinks};
@@ -50,14 +48,31 @@ pub enum Received {
     Gone,
 }
 
-/// What became of a frame given to [`Device::send`].
+/// A whole Ethernet frame to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing<'a> {
+    /// The frame.
+    pub bytes: &'a [u8],
+    /// User priority, 0 to 7 (IEEE 802.1Q-2018 §6.9.4), for a radio that knows traffic classes.
+    pub priority: u8,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A frame of the usual priority.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, priority: 0 }
+    }
+}
+
+/// What became of the frames given to [`Device::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The kernel has it, or will have it at the next [`Device::flush`].
-    Done,
-    /// It was dropped, and counted.
-    Dropped,
-    /// It was dropped because the interface no longer exists; see [`Device::reopen`].
+    /// The device is done with all of them: each was sent, or dropped and counted.
+    All,
+    /// It is done with as many, and has no room for the next: [`Device::poll_writable`] will tell when
+    /// that changes.
+    Full(usize),
+    /// Those left were dropped because the interface no longer exists; see [`Device::reopen`].
     Gone,
 }
 
@@ -73,11 +88,14 @@ pub trait Device {
     /// no readiness was signalled, so a late process sees what is queued before it acts on a timer.
     fn recv(&mut self, burst: &mut Burst) -> Received;
 
-    /// Sends the concatenation of `parts` as exactly one frame.
-    fn send(&mut self, parts: &[IoSlice<'_>]) -> Sent;
+    /// Sends frames in this order, each as exactly one.
+    fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent;
 
-    /// Passes on what `send` held back.
-    fn flush(&mut self) {}
+    /// Ready when a device that was full is worth another try. Early is harmless.
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = cx;
+        Poll::Ready(())
+    }
 
     /// The interface changed, appeared (again) or, with `None`, disappeared.
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {

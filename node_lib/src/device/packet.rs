@@ -7,18 +7,25 @@
 //!   VLAN-tagged frame arrives, stripped of its tag, which belongs to somebody else's network.
 //! * A deleted interface leaves the descriptor dead; when one of that name comes back, `bind` on the
 //!   same descriptor revives it and needs no capability.
-//! * `send` succeeding means nothing but that a queue took the frame. After `ENOBUFS` poll still
-//!   says "writable", so there is no point in waiting: counted and dropped.
+//! * `send` succeeding means nothing but that a queue took the frame. After `ENOBUFS` (the queue of the interface
+//!   is full) poll still says "writable", so there is no point in waiting: counted and dropped. After
+//!   `EAGAIN` (our own buffer is full of what the interface has not sent yet) it tells when there is room.
+//! * Up to 64 frames per system call both ways. A call that gets fewer than it has room for found the end
+//!   of the queue and is not repeated.
+//! * `SO_PRIORITY` 256 + user priority is what mac80211 takes as the class to send in; elsewhere a queueing
+//!   discipline may look at it.
 
-use std::io::IoSlice;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll};
 
 use socket2::{Domain, Socket, Type};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::{Burst, Counters, Device, Link, Received, Sent, name, sys};
+use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
 
 /// Ethernet header and one byte more, so that a frame that is too long is told from one that fits.
 const SLACK: usize = 14 + 1;
@@ -28,9 +35,6 @@ const BUFFER_MIN: usize = 2048;
 const RECV_BUFFER: i32 = 4 << 20;
 /// Room for about 450 full frames on their way out.
 const SEND_BUFFER: i32 = 1 << 20;
-/// 256 + user priority (IEEE 802.1D): mac80211 takes it as the class to send in. 4 is "video": ahead
-/// of best effort, behind the "voice" class of safety messages; and the normal band elsewhere.
-const PRIORITY: i32 = 256 + 4;
 
 /// An open packet socket.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub struct Packet {
     /// Interface the socket is bound to; `None` while there is none.
     index: Option<u32>,
     buffer_len: usize,
+    /// The user priority of what was sent last.
+    priority: Option<u8>,
     counters: Counters,
 }
 
@@ -61,16 +67,20 @@ impl Packet {
         };
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), None)
             .map_err(error("open a packet socket"))?;
-        let fd = sys::register(socket).map_err(error("watch the packet socket"))?;
+        let fd = sys::register(socket, Interest::READABLE | Interest::WRITABLE)
+            .map_err(error("watch the packet socket"))?;
         sys::set_buffers(sys::borrow(&fd), RECV_BUFFER, SEND_BUFFER)
             .map_err(error("enlarge the buffers of the packet socket"))?;
-        if let Err(cause) = sys::set_priority(sys::borrow(&fd), PRIORITY) {
-            // Above 6 needs CAP_NET_ADMIN. Without it we compete like everybody else.
-            tracing::debug!(radio = name, %cause, "sending without a priority");
-        }
         let counters = Counters::default();
-        let mut packet =
-            Self { name: name.to_owned(), fd, ethertype, index: None, buffer_len: 0, counters };
+        let mut packet = Self {
+            name: name.to_owned(),
+            fd,
+            ethertype,
+            index: None,
+            buffer_len: 0,
+            priority: None,
+            counters,
+        };
         packet.bind(link)?;
         Ok(packet)
     }
@@ -95,10 +105,58 @@ impl Packet {
         self.buffer_len = mtu.saturating_add(SLACK).max(BUFFER_MIN);
     }
 
+    /// Keeps, or leaves out and counts, the frame in the burst's next slot.
+    fn take(&mut self, burst: &mut Burst, read: sys::PacketRead) {
+        if is_for_us(read.packet_type) && read.len < self.buffer_len {
+            self.counters.count_rx(read.len);
+            return burst.commit(read.len);
+        }
+        if is_for_us(read.packet_type) {
+            self.counters.rx_oversize += 1;
+        } else {
+            self.counters.rx_foreign += 1;
+        }
+        burst.skip();
+    }
+
+    fn count_refused(&mut self, frame: &Outgoing<'_>, error: &io::Error) {
+        match error.raw_os_error() {
+            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.counters.tx_down += 1,
+            Some(libc::ENOBUFS | libc::ENOMEM) => self.counters.tx_full += 1,
+            Some(libc::EMSGSIZE) => self.counters.tx_oversize += 1,
+            Some(libc::EINVAL) if frame.bytes.len() < SLACK => self.counters.tx_short += 1,
+            _ => {
+                self.counters.tx_errors += 1;
+                trace!(radio = %self.name, %error, "send failed");
+            }
+        }
+    }
+
+    /// What is sent from now on is of this user priority.
+    fn set_priority(&mut self, priority: u8) {
+        if self.priority == Some(priority) {
+            return;
+        }
+        if let Err(cause) = sys::set_priority(sys::borrow(&self.fd), priority)
+            && self.priority.is_none()
+        {
+            // Above 6 needs CAP_NET_ADMIN. Without it we compete like everybody else.
+            tracing::debug!(radio = %self.name, %cause, "sending without a priority");
+        }
+        self.priority = Some(priority);
+    }
+
     /// Takes the error waiting on the socket, which otherwise the next call would return instead of
     /// doing its work.
     fn clear_error(&self) {
         let _ = self.fd.get_ref().take_error();
+    }
+}
+
+/// The socket, for options and filters of one's own.
+impl AsFd for Packet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        sys::borrow(&self.fd)
     }
 }
 
@@ -113,21 +171,24 @@ impl Device for Packet {
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
         burst.reset(self.buffer_len);
-        // Frames that are dropped count too, or a stream of them would keep us here for ever.
+        let mut reads = [sys::PacketRead::default(); sys::BATCH];
+        // A call that fails counts too, or an error that stays would keep us here for ever.
         for _ in 0..burst.slots() {
-            let Some(slot) = burst.vacant() else {
+            if burst.is_full() {
                 break;
-            };
-            let read = sys::read_with(&self.fd, |socket| {
-                sys::recv_packet(std::os::fd::AsFd::as_fd(socket), slot)
+            }
+            let mut read = 0;
+            let result = sys::io_with(&self.fd, Interest::READABLE, |socket| {
+                let asked = sys::recv_packets(socket.as_fd(), burst.vacant_slots(), &mut reads)?;
+                read = asked.0;
+                // Fewer than there is room for: the queue was empty, and need not be asked again.
+                if asked.0 < asked.1 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
-            match read {
-                Ok(read) if !is_for_us(read.packet_type) => self.counters.rx_foreign += 1,
-                Ok(read) if read.len >= slot.len() => self.counters.rx_oversize += 1,
-                Ok(read) => {
-                    self.counters.count_rx(read.len);
-                    burst.commit(read.len);
-                }
+            for read in reads.iter().take(read) {
+                self.take(burst, *read);
+            }
+            match result {
+                Ok(()) => {}
                 Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
@@ -143,34 +204,43 @@ impl Device for Packet {
         Received::More
     }
 
-    fn send(&mut self, parts: &[IoSlice<'_>]) -> Sent {
-        let len: usize = parts.iter().map(|part| part.len()).sum();
-        if self.index.is_none() {
-            self.counters.tx_down += 1;
-            return Sent::Dropped;
-        }
-        let socket = self.fd.get_ref();
-        let sent = match parts {
-            [whole] => socket.send(whole),
-            parts => socket.send_vectored(parts),
-        };
-        match sent {
-            Ok(_) => {
-                self.counters.count_tx(len);
-                return Sent::Done;
+    fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        let mut done = 0;
+        while let Some(first) = frames.get(done) {
+            if self.index.is_none() {
+                self.counters.tx_down += 1;
+                done += 1;
+                continue;
             }
-            Err(error) => match error.raw_os_error() {
-                Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.counters.tx_down += 1,
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => self.counters.tx_full += 1,
-                Some(libc::EMSGSIZE) => self.counters.tx_oversize += 1,
-                Some(libc::EINVAL) if len < SLACK => self.counters.tx_short += 1,
-                _ => {
-                    self.counters.tx_errors += 1;
-                    trace!(radio = %self.name, %error, "send failed");
+            self.set_priority(first.priority);
+            // One call for all that follow in the same class.
+            let rest = frames.get(done..).unwrap_or_default().iter();
+            let alike = rest.take_while(|frame| frame.priority == first.priority);
+            let end = done + alike.take(sys::BATCH).count();
+            let batch = frames.get(done..end).unwrap_or_default();
+            let sent = sys::io_with(&self.fd, Interest::WRITABLE, |socket| {
+                sys::send_packets(socket.as_fd(), batch)
+            });
+            match sent {
+                Ok(sent) => {
+                    batch
+                        .iter()
+                        .take(sent)
+                        .for_each(|frame| self.counters.count_tx(frame.bytes.len()));
+                    done += sent;
                 }
-            },
+                Err(error) if sys::is_would_block(&error) => return Sent::Full(done),
+                Err(error) => {
+                    self.count_refused(first, &error);
+                    done += 1;
+                }
+            }
         }
-        Sent::Dropped
+        Sent::All
+    }
+
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.fd.poll_write_ready(cx).map(drop)
     }
 
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {

@@ -10,16 +10,19 @@ use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::Outgoing;
+
 /// Types that own their descriptor: the same one from creation to drop.
 pub(super) trait OwnsFd: AsRawFd {}
 impl OwnsFd for File {}
 impl OwnsFd for Socket {}
 
-/// Registers a non-blocking descriptor with the running tokio loop, for reading.
-pub(super) fn register<T: OwnsFd>(inner: T) -> io::Result<AsyncFd<T>> {
+/// Registers a non-blocking descriptor with the running tokio loop, for reading and, of a socket whose
+/// buffer can be full, for writing.
+pub(super) fn register<T: OwnsFd>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     // SAFETY: `OwnsFd` is private to this file and implemented only for types that keep one open
     // descriptor from creation to drop and always report that one.
-    unsafe { AsyncFd::register_with_interest(inner, Interest::READABLE) }
+    unsafe { AsyncFd::register_with_interest(inner, interest) }
         .map_err(|error| error.into_parts().1)
 }
 
@@ -60,8 +63,11 @@ pub(super) fn bind_packet(fd: BorrowedFd<'_>, ethertype: u16, index: u32) -> io:
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
 }
 
+/// Frames moved by one system call at most.
+pub(super) const BATCH: usize = 64;
+
 /// One frame read from a packet socket.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PacketRead {
     /// Length of the frame on the wire, which may exceed that of the buffer.
     pub(super) len: usize,
@@ -69,25 +75,75 @@ pub(super) struct PacketRead {
     pub(super) packet_type: u8,
 }
 
-/// Reads one frame, whatever its length, and how the kernel classified it.
-pub(super) fn recv_packet(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<PacketRead> {
-    // SAFETY: as in `bind_packet`.
-    let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    let mut from_len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: buffer and address are exclusively ours and alive for the call, and both lengths are
-    // those of the memory they describe. MSG_TRUNC only changes the returned number.
-    let len = unsafe {
-        libc::recvfrom(
-            fd.as_raw_fd(),
-            buf.as_mut_ptr().cast(),
-            buf.len(),
-            libc::MSG_TRUNC,
-            (&raw mut from).cast(),
-            &raw mut from_len,
+/// Reads one frame into each of the first slots, as many as are waiting, and says how long each is and
+/// how the kernel classified it. Returns how many were read and how many were asked for.
+pub(super) fn recv_packets<'a>(
+    fd: BorrowedFd<'_>,
+    slots: impl Iterator<Item = &'a mut [u8]>,
+    reads: &mut [PacketRead; BATCH],
+) -> io::Result<(usize, usize)> {
+    // SAFETY: all three are made of integers and pointers, for which zero bytes are a value.
+    let (mut from, mut parts, mut headers) = unsafe {
+        (
+            std::mem::zeroed::<[libc::sockaddr_ll; BATCH]>(),
+            std::mem::zeroed::<[libc::iovec; BATCH]>(),
+            std::mem::zeroed::<[libc::mmsghdr; BATCH]>(),
         )
     };
-    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
-    Ok(PacketRead { len, packet_type: from.sll_pkttype })
+    let mut wanted = 0;
+    for (((slot, from), part), header) in slots.zip(&mut from).zip(&mut parts).zip(&mut headers) {
+        part.iov_base = slot.as_mut_ptr().cast();
+        part.iov_len = slot.len();
+        header.msg_hdr.msg_iov = part;
+        header.msg_hdr.msg_iovlen = 1;
+        header.msg_hdr.msg_name = (&raw mut *from).cast();
+        header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        wanted += 1;
+    }
+    // SAFETY: the first `wanted` headers, at most `BATCH`, each point to an address, and through an iovec to a
+    // slot; all of them exclusively ours and alive for the call, with their own lengths. MSG_TRUNC
+    // only changes the lengths returned. No time limit is given.
+    let read = unsafe {
+        libc::recvmmsg(
+            fd.as_raw_fd(),
+            headers.as_mut_ptr(),
+            wanted,
+            libc::MSG_TRUNC,
+            std::ptr::null_mut(),
+        )
+    };
+    let read = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
+    for ((out, header), from) in reads.iter_mut().zip(&headers).zip(&from).take(read) {
+        *out = PacketRead { len: header.msg_len as usize, packet_type: from.sll_pkttype };
+    }
+    Ok((read, wanted as usize))
+}
+
+/// Sends frames in order, at most `BATCH` of them, until one is refused. Returns how many were taken; the error
+/// is that of the first frame.
+pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::Result<usize> {
+    if let [one] = frames {
+        // SAFETY: the frame is alive for the call, and the length is its own.
+        let sent =
+            unsafe { libc::send(fd.as_raw_fd(), one.bytes.as_ptr().cast(), one.bytes.len(), 0) };
+        return if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(1) };
+    }
+    // SAFETY: as in `recv_packets`.
+    let (mut parts, mut headers) = unsafe {
+        (std::mem::zeroed::<[libc::iovec; BATCH]>(), std::mem::zeroed::<[libc::mmsghdr; BATCH]>())
+    };
+    let mut count = 0;
+    for ((frame, part), header) in frames.iter().zip(&mut parts).zip(&mut headers) {
+        part.iov_base = frame.bytes.as_ptr().cast_mut().cast();
+        part.iov_len = frame.bytes.len();
+        header.msg_hdr.msg_iov = part;
+        header.msg_hdr.msg_iovlen = 1;
+        count += 1;
+    }
+    // SAFETY: the first `count` headers, at most `BATCH`, each point through an iovec to a frame; all
+    // are alive for the call, and the kernel only reads the frames.
+    let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), count, 0) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 /// Frames the kernel dropped for lack of room in the socket buffer since the last call.
@@ -128,9 +184,10 @@ fn set_int(fd: BorrowedFd<'_>, option: libc::c_int, value: i32) -> io::Result<()
     .map(drop)
 }
 
-/// Sets the priority of everything sent on the socket.
-pub(super) fn set_priority(fd: BorrowedFd<'_>, priority: i32) -> io::Result<()> {
-    set_int(fd, libc::SO_PRIORITY, priority)
+/// Sets the user priority of everything sent on the socket from now on. mac80211 knows it by the 256 in
+/// front (`cfg80211_classify8021d`).
+pub(super) fn set_priority(fd: BorrowedFd<'_>, user_priority: u8) -> io::Result<()> {
+    set_int(fd, libc::SO_PRIORITY, 256 + i32::from(user_priority))
 }
 
 /// Time since the machine started, asleep or not.
@@ -155,24 +212,25 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     }
 }
 
-/// Reads once from a descriptor that tokio watches. Asks the kernel even if tokio has not seen
-/// readiness yet, and tells tokio to watch again once nothing is left.
-pub(super) fn read_with<T: OwnsFd, R>(
+/// Does something once with a descriptor that tokio watches. Asks the kernel even if tokio has not seen
+/// readiness yet, and tells tokio to watch again when the answer is `WouldBlock`.
+pub(super) fn io_with<T: OwnsFd, R>(
     fd: &AsyncFd<T>,
-    mut read: impl FnMut(&T) -> io::Result<R>,
+    interest: Interest,
+    mut act: impl FnMut(&T) -> io::Result<R>,
 ) -> io::Result<R> {
     let mut asked = false;
-    let result = fd.try_io(Interest::READABLE, |inner| {
+    let result = fd.try_io(interest, |inner| {
         asked = true;
-        read(inner)
+        act(inner)
     });
     match result {
-        Err(error) if is_would_block(&error) && !asked => read(fd.get_ref()),
+        Err(error) if is_would_block(&error) && !asked => act(fd.get_ref()),
         result => result,
     }
 }
 
-/// Nothing to read. Said by tokio it carries no number of the kernel.
+/// Nothing to read, or no room to write. Said by tokio it carries no number of the kernel.
 pub(super) fn is_would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }

@@ -5,16 +5,17 @@
 //! `EBADFD`; a write of any length is accepted, so the length is checked here.
 
 use std::fs::File;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tracing::trace;
 use tun_tap::{Iface, Mode};
 
 use super::error::{DeviceError, Problem};
-use super::{Burst, Counters, Device, Link, Received, Sent, name, sys};
+use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
 
 /// Ethernet header, one VLAN tag, and one byte more: a frame that fills the buffer is too long.
 const SLACK: usize = 14 + 4 + 1;
@@ -61,7 +62,7 @@ fn create(name: &str) -> Result<AsyncFd<File>, DeviceError> {
     let file = sys::tap_file(iface);
     sys::clear_tap_offload(file.as_fd())
         .and_then(|()| sys::set_nonblocking(file.as_fd()))
-        .and_then(|()| sys::register(file))
+        .and_then(|()| sys::register(file, Interest::READABLE))
         .map_err(|source| error(source.into()))
 }
 
@@ -99,7 +100,7 @@ impl Device for Tap {
             let Some(slot) = burst.vacant() else {
                 break;
             };
-            match sys::read_with(file, |mut file| file.read(slot)) {
+            match sys::io_with(file, Interest::READABLE, |mut file| file.read(slot)) {
                 Ok(len) if len >= slot.len() => self.counters.rx_oversize += 1,
                 Ok(len) => {
                     self.counters.count_rx(len);
@@ -123,45 +124,41 @@ impl Device for Tap {
         Received::More
     }
 
-    fn send(&mut self, parts: &[IoSlice<'_>]) -> Sent {
-        let len: usize = parts.iter().map(|part| part.len()).sum();
-        let Some(file) = &self.file else {
-            self.counters.tx_down += 1;
-            return Sent::Dropped;
-        };
-        if len < HEADER_LEN {
-            self.counters.tx_short += 1;
-            return Sent::Dropped;
-        }
-        if len >= self.buffer_len {
-            self.counters.tx_oversize += 1;
-            return Sent::Dropped;
-        }
-        let mut file = file.get_ref();
-        let written = match parts {
-            [whole] => file.write(whole),
-            parts => file.write_vectored(parts),
-        };
-        match written {
-            Ok(_) => {
-                self.counters.count_tx(len);
-                return Sent::Done;
+    fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        for (done, Outgoing { bytes, .. }) in frames.iter().enumerate() {
+            let Some(file) = &self.file else {
+                self.counters.tx_down += 1;
+                continue;
+            };
+            if bytes.len() < HEADER_LEN {
+                self.counters.tx_short += 1;
+                continue;
             }
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EIO) => self.counters.tx_down += 1,
-                Some(libc::EAGAIN | libc::ENOBUFS) => self.counters.tx_full += 1,
-                Some(libc::EBADFD) => {
-                    self.counters.tx_down += 1;
-                    self.lose();
-                    return Sent::Gone;
-                }
-                _ => {
-                    self.counters.tx_errors += 1;
-                    trace!(tap = %self.name, %error, "write failed");
-                }
-            },
+            if bytes.len() >= self.buffer_len {
+                self.counters.tx_oversize += 1;
+                continue;
+            }
+            let written = file.get_ref().write(bytes);
+            match written {
+                // A TAP takes all of a frame or nothing.
+                Ok(_) => self.counters.count_tx(bytes.len()),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EIO) => self.counters.tx_down += 1,
+                    // Nothing tells when the host's stack has room again.
+                    Some(libc::EAGAIN | libc::ENOBUFS) => self.counters.tx_full += 1,
+                    Some(libc::EBADFD) => {
+                        self.counters.tx_down += (frames.len() - done) as u64;
+                        self.lose();
+                        return Sent::Gone;
+                    }
+                    _ => {
+                        self.counters.tx_errors += 1;
+                        trace!(tap = %self.name, %error, "write failed");
+                    }
+                },
+            }
         }
-        Sent::Dropped
+        Sent::All
     }
 
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {

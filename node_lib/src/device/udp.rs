@@ -6,17 +6,18 @@
 //! of any kind, and the time to live is 1, so nothing leaves the local network.
 
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 use std::task::{Context, Poll};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::{Burst, Counters, Device, Link, Received, Sent, sys};
+use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, sys};
 use crate::mac::Mac;
 
 /// The group unless another is named: in the range for private use (RFC 2365 §6.2).
@@ -142,7 +143,8 @@ impl Udp {
             };
             DeviceError::new(&name, "join the multicast group", problem)
         })?;
-        let fd = sys::register(socket).map_err(error("watch the UDP socket"))?;
+        let fd = sys::register(socket, Interest::READABLE | Interest::WRITABLE)
+            .map_err(error("watch the UDP socket"))?;
         Ok(Self { name, fd, group, mac, ethertype, counters: Counters::default() })
     }
 
@@ -198,7 +200,9 @@ impl Device for Udp {
             let Some(slot) = burst.vacant() else {
                 break;
             };
-            let read = sys::read_with(&self.fd, |mut socket| io::Read::read(&mut socket, slot));
+            let read = sys::io_with(&self.fd, Interest::READABLE, |mut socket| {
+                io::Read::read(&mut socket, slot)
+            });
             let len = match read {
                 Ok(len) => len,
                 Err(error) if sys::is_would_block(&error) => return Received::Drained,
@@ -228,34 +232,40 @@ impl Device for Udp {
         Received::More
     }
 
-    fn send(&mut self, parts: &[IoSlice<'_>]) -> Sent {
-        let len: usize = parts.iter().map(|part| part.len()).sum();
-        if len < HEADER_LEN {
-            self.counters.tx_short += 1;
-            return Sent::Dropped;
-        }
-        if len > FRAME_MAX {
-            self.counters.tx_oversize += 1;
-            return Sent::Dropped;
-        }
-        match self.fd.get_ref().send_to_vectored(parts, &self.group) {
-            Ok(_) => {
-                self.counters.count_tx(len);
-                return Sent::Done;
+    fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        for (done, Outgoing { bytes, .. }) in frames.iter().enumerate() {
+            if bytes.len() < HEADER_LEN {
+                self.counters.tx_short += 1;
+                continue;
             }
-            Err(error) => match error.raw_os_error() {
-                Some(libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV) => {
-                    self.counters.tx_down += 1;
-                }
-                Some(libc::EAGAIN | libc::ENOBUFS) => self.counters.tx_full += 1,
-                Some(libc::EMSGSIZE) => self.counters.tx_oversize += 1,
-                _ => {
-                    self.counters.tx_errors += 1;
-                    trace!(radio = %self.name, %error, "send failed");
-                }
-            },
+            if bytes.len() > FRAME_MAX {
+                self.counters.tx_oversize += 1;
+                continue;
+            }
+            let sent = sys::io_with(&self.fd, Interest::WRITABLE, |socket| {
+                socket.send_to(bytes, &self.group)
+            });
+            match sent {
+                Ok(_) => self.counters.count_tx(bytes.len()),
+                Err(error) if sys::is_would_block(&error) => return Sent::Full(done),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV) => {
+                        self.counters.tx_down += 1;
+                    }
+                    Some(libc::ENOBUFS) => self.counters.tx_full += 1,
+                    Some(libc::EMSGSIZE) => self.counters.tx_oversize += 1,
+                    _ => {
+                        self.counters.tx_errors += 1;
+                        trace!(radio = %self.name, %error, "send failed");
+                    }
+                },
+            }
         }
-        Sent::Dropped
+        Sent::All
+    }
+
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.fd.poll_write_ready(cx).map(drop)
     }
 
     fn counters(&mut self) -> &Counters {

@@ -137,11 +137,45 @@ impl Data<'_> {
         }
     }
 
+    /// Appends the message up to its payload, for a sender that has that in place.
+    #[inline]
+    pub fn emit_head(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Upstream(message) => message.wire().append(out),
+            Self::Downstream(message) => message.wire().append(out),
+        }
+    }
+
     pub(super) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
         match self {
             Self::Upstream(message) => message.push_parts(parts),
             Self::Downstream(message) => message.push_parts(parts),
         }
+    }
+}
+
+impl<'a> Data<'a> {
+    /// The inner frame.
+    #[inline]
+    pub const fn payload(&self) -> &'a [u8] {
+        match self {
+            Self::Upstream(message) => message.payload,
+            Self::Downstream(message) => message.payload,
+        }
+    }
+}
+
+impl<'a> From<ToUpstream<'a>> for Data<'a> {
+    #[inline]
+    fn from(message: ToUpstream<'a>) -> Self {
+        Self::Upstream(message)
+    }
+}
+
+impl<'a> From<ToDownstream<'a>> for Data<'a> {
+    #[inline]
+    fn from(message: ToDownstream<'a>) -> Self {
+        Self::Downstream(message)
     }
 }
 

@@ -57,6 +57,17 @@ impl<'a> Message<'a> {
         self.packet.emit(out);
     }
 
+    /// Appends the frame up to the payload of a data message, for a sender that has that in place; a control
+    /// message whole.
+    #[inline]
+    pub fn emit_head(&self, out: &mut Vec<u8>) {
+        self.wire().append(out);
+        match &self.packet {
+            PacketType::Control(control) => control.emit(out),
+            PacketType::Data(data) => data.emit_head(out),
+        }
+    }
+
     fn assemble(header: Wire, packet: &'a [u8]) -> Result<Self, ParseError> {
         let Wire { to, from, ethertype } = header;
         Ok(Self {
@@ -119,7 +130,8 @@ mod tests {
     use crate::mac::NodeId;
     use crate::messages::ETHERTYPE_DEFAULT;
     use crate::messages::control::probe::Probe;
-    use crate::order::Boot;
+    use crate::messages::data::ToUpstream;
+    use crate::order::{Boot, Seq};
 
     fn message() -> Message<'static> {
         Message {
@@ -145,6 +157,27 @@ mod tests {
         assert_eq!(Message::try_from(&flat[..]), Ok(message()));
         let nested: Vec<Vec<u8>> = (&message()).into();
         assert_eq!(nested.concat(), flat);
+    }
+
+    #[test]
+    fn the_head_of_a_data_message_ends_where_its_payload_begins() {
+        let payload = [7; 60];
+        let data = ToUpstream {
+            destination: NodeId([2, 0, 0, 0, 0, 9]),
+            source: NodeId([2, 0, 0, 0, 0, 1]),
+            hop_limit: 3,
+            boot: 1,
+            seq: Seq(5),
+            payload: &payload,
+        };
+        for (message, payload) in
+            [(Message { packet: data.into(), ..message() }, &payload[..]), (message(), &[])]
+        {
+            let mut flat = Vec::new();
+            message.emit_head(&mut flat);
+            flat.extend_from_slice(payload);
+            assert_eq!(flat, Vec::from(&message));
+        }
     }
 
     #[test]

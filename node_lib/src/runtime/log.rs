@@ -7,6 +7,7 @@ use tracing::{info, warn};
 use crate::control::event::{Attachment, Event, HandOver};
 use crate::control::node::Node;
 use crate::device::Device;
+use crate::runtime::outbox::OutboxCounters;
 
 /// One line for something that happened to the node.
 pub(super) fn event(event: &Event) {
@@ -70,11 +71,17 @@ impl fmt::Display for Place {
 }
 
 /// One line with every counter that is not zero.
-pub(super) fn counters(node: &impl Node, radio: &mut impl Device, tap: &mut impl Device) {
+pub(super) fn counters(
+    node: &impl Node,
+    radio: &mut impl Device,
+    tap: &mut impl Device,
+    outbox: &OutboxCounters,
+) {
+    let of_outbox = list(outbox.iter());
     let of_node = list(node.counters().iter());
     let of_radio = list(radio.counters().iter());
     let of_tap = list(tap.counters().iter());
-    info!(id = %node.id(), node = %of_node, radio = %of_radio, tap = %of_tap, "counters");
+    info!(id = %node.id(), node = %of_node, radio = %of_radio, outbox = %of_outbox, tap = %of_tap, "counters");
 }
 
 fn list(counters: impl Iterator<Item = (&'static str, u64)>) -> String {

@@ -5,12 +5,14 @@
 //! 1. Wait until the radio or the TAP has frames, a deadline has come, an interface changed or the
 //!    operator wants something. If the last turn left frames behind, only look.
 //! 2. Up to [`BURST`] frames of the radio go into the node, then up to as many of the TAP, so that a
-//!    busy side cannot starve the other. What the node answers is sent right after each frame, in
-//!    order, each reply as one write.
+//!    busy side cannot starve the other. What the node answers is sent right after that, in order, each
+//!    reply as one frame and all of a side together. A frame that is passed on is not copied: its new
+//!    header is written in front of where it lies.
 //! 3. A deadline that has come is handled only when the radio has nothing left that was queued
 //!    before: a process that was stopped for three seconds first hears what its neighbours said in
 //!    the meantime, and then judges their silence. Under a load that never drains it waits for at most
 //!    [`DRAIN_TURNS`] bursts.
+//! 4. A radio that has no room ([`outbox`]) stops the reading of the TAP, and nothing else.
 //!
 //! The runtime must be tokio's with I/O and time enabled; a single thread is enough and best.
 
@@ -19,22 +21,27 @@ pub mod clock;
 pub mod command;
 mod log;
 pub mod mtu;
+pub mod outbox;
 
 use std::future::{Future, poll_fn};
-use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
 use tokio::time::{Instant, Sleep};
 use tracing::{debug, info, trace, warn};
 
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
-use crate::device::{Burst, Device, Link, LinkChange, Links, Received, Sent, Side};
+use crate::control::traffic_class;
+use crate::device::{
+    Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
+};
 use crate::time::Timestamp;
 use clock::Clock;
 use command::{Command, Commands};
 use mtu::TapMtu;
+use outbox::Outbox;
 
 /// Frames of one side per turn: 64 are read and answered in about 0.2 ms.
 pub const BURST: usize = 64;
@@ -48,8 +55,8 @@ const REOPEN_DELAY_MAX: Duration = Duration::from_secs(5);
 /// Longest sleep. tokio's timer stands still while the machine sleeps and our clock does not, so
 /// after waking up a deadline that has passed is noticed within this time at the latest.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-/// Parts of a nested reply that are gathered by the kernel; more are joined first.
-const PARTS_MAX: usize = 8;
+/// Frames of one side that are sent together: a burst, each answered twice.
+const CHUNK: usize = 2 * BURST;
 
 /// How the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +90,7 @@ impl Runtime {
     ) -> Exit {
         let mut driver = Driver {
             node,
-            ports: Ports { radio, tap, gather: Vec::new(), tap_lost: false },
+            ports: Ports { radio, tap, outbox: Outbox::default(), tap_lost: false },
             links,
             commands,
             clock: self.clock,
@@ -106,53 +113,70 @@ impl Runtime {
 struct Ports<'a, R, T> {
     radio: &'a mut R,
     tap: &'a mut T,
-    /// Where a reply of very many parts is joined.
-    gather: Vec<u8>,
+    /// What the radio has no room for right now.
+    outbox: Outbox,
     /// The TAP was found to be gone and nobody has looked at it yet.
     tap_lost: bool,
 }
 
 impl<R: Device, T: Device> Ports<'_, R, T> {
-    /// Sends replies in order, each as one frame, and takes their buffers back.
-    fn transmit(&mut self, replies: &mut Replies) {
-        for reply in replies.as_slice() {
-            match reply {
-                ReplyType::WireFlat(flat) => {
-                    self.radio.send(&[IoSlice::new(flat)]);
-                }
-                ReplyType::TapFlat(flat) => {
-                    self.tap_lost |= self.tap.send(&[IoSlice::new(flat)]) == Sent::Gone;
-                }
-                ReplyType::Wire(parts) => {
-                    send_parts(self.radio, parts, &mut self.gather);
-                }
-                ReplyType::Tap(parts) => {
-                    let sent = send_parts(self.tap, parts, &mut self.gather);
-                    self.tap_lost |= sent == Sent::Gone;
-                }
+    /// Sends replies in order, each as one frame, and takes their buffers back. What is on loan lies in `burst`.
+    fn transmit(&mut self, now: Timestamp, replies: &mut Replies, burst: &mut Burst) {
+        replies.flatten();
+        for loan in replies.loans() {
+            if let Some(head) = &loan.head {
+                let fits = burst.put_head(loan.index, loan.payload.start, head);
+                debug_assert!(fits, "lent with no more headroom than there is");
             }
         }
+        let mut wire: ArrayVec<Outgoing<'_>, CHUNK> = ArrayVec::new();
+        let mut tap: ArrayVec<Outgoing<'_>, CHUNK> = ArrayVec::new();
+        for (to, bytes) in in_order(replies, burst) {
+            match to {
+                Side::Radio => wire.push(Outgoing { bytes, priority: traffic_class::of(bytes) }),
+                Side::Tap => tap.push(Outgoing::new(bytes)),
+            }
+            if wire.is_full() || tap.is_full() {
+                self.send(now, &wire, &tap);
+                wire.clear();
+                tap.clear();
+            }
+        }
+        self.send(now, &wire, &tap);
+        drop((wire, tap));
         replies.recycle();
     }
 
-    fn flush(&mut self) {
-        self.radio.flush();
-        self.tap.flush();
+    fn send(&mut self, now: Timestamp, wire: &[Outgoing<'_>], tap: &[Outgoing<'_>]) {
+        if !wire.is_empty() {
+            self.outbox.send(now, self.radio, wire);
+        }
+        if !tap.is_empty() {
+            self.tap_lost |= self.tap.send(tap) == Sent::Gone;
+        }
     }
 }
 
-fn send_parts(device: &mut impl Device, parts: &[Vec<u8>], gather: &mut Vec<u8>) -> Sent {
-    let mut slices = [IoSlice::new(&[]); PARTS_MAX];
-    if let Some(slices) = slices.get_mut(..parts.len()) {
-        for (slice, part) in slices.iter_mut().zip(parts) {
-            *slice = IoSlice::new(part);
+/// Replies and loans as whole frames, in the order in which the node gave them.
+fn in_order<'a>(replies: &'a Replies, burst: &'a Burst) -> impl Iterator<Item = (Side, &'a [u8])> {
+    let mut loans = replies.loans().iter().peekable();
+    let mut items = replies.as_slice().iter();
+    let mut taken = 0;
+    std::iter::from_fn(move || {
+        if let Some(loan) = loans.next_if(|loan| loan.after == taken) {
+            let head = loan.head.as_ref().map_or(0, Vec::len);
+            let side = if loan.head.is_some() { Side::Radio } else { Side::Tap };
+            return Some((side, burst.part(loan.index, head, loan.payload.clone())));
         }
-        device.send(slices)
-    } else {
-        gather.clear();
-        parts.iter().for_each(|part| gather.extend_from_slice(part));
-        device.send(&[IoSlice::new(gather)])
-    }
+        taken += 1;
+        items.next().map(|reply| match reply {
+            ReplyType::WireFlat(flat) => (Side::Radio, &flat[..]),
+            ReplyType::TapFlat(flat) => (Side::Tap, &flat[..]),
+            // Made flat before.
+            ReplyType::Wire(_) => (Side::Radio, &[][..]),
+            ReplyType::Tap(_) => (Side::Tap, &[][..]),
+        })
+    })
 }
 
 /// A TAP that is gone and will be tried again.
@@ -169,6 +193,8 @@ struct Reopen {
 struct Wake {
     radio: bool,
     tap: bool,
+    /// The radio was full and has room again.
+    writable: bool,
     timer: bool,
     change: Option<LinkChange>,
     command: Option<Command>,
@@ -204,11 +230,12 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         // The first turn looks at everything: frames may have come before the loop did.
         let (mut radio_more, mut tap_more) = (true, true);
         loop {
-            if radio_more || tap_more {
+            let more = radio_more || tap_more && !self.ports.outbox.has_data();
+            if more {
                 // Lets tokio see what else is ready, and its other tasks run.
                 tokio::task::yield_now().await;
             }
-            let wake = self.wait(radio_more || tap_more).await;
+            let wake = self.wait(more).await;
             match wake.command {
                 Some(Command::Report) => self.report(),
                 Some(Command::Stop) if self.stop_at.is_some() => {
@@ -226,7 +253,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             if wake.radio || radio_more || due {
                 radio_more = self.turn_radio();
             }
-            if wake.tap || tap_more || radio_more || due {
+            if wake.writable || self.ports.outbox.expires().is_some_and(|at| at <= self.clock.now())
+            {
+                self.ports.outbox.retry(self.clock.now(), self.ports.radio);
+            }
+            // While the radio is full its frames wait in the TAP's queue, which is bounded.
+            let blocked = self.ports.outbox.has_data();
+            if !blocked && (wake.tap || tap_more || radio_more || due) {
                 tap_more = self.turn_tap();
             }
             if due {
@@ -248,7 +281,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         self.arm();
         poll_fn(|cx| {
             let wake = self.poll_wake(cx);
-            let nothing = !(wake.radio || wake.tap || wake.timer)
+            let nothing = !(wake.radio || wake.tap || wake.timer || wake.writable)
                 && wake.change.is_none()
                 && wake.command.is_none();
             if nothing && !poll_only { Poll::Pending } else { Poll::Ready(wake) }
@@ -259,9 +292,12 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     fn poll_wake(&mut self, cx: &mut Context<'_>) -> Wake {
         let mut wake = Wake {
             radio: self.ports.radio.poll_readable(cx).is_ready(),
-            tap: self.ports.tap.poll_readable(cx).is_ready(),
+            tap: !self.ports.outbox.has_data() && self.ports.tap.poll_readable(cx).is_ready(),
             ..Wake::default()
         };
+        if self.ports.outbox.is_waiting() {
+            wake.writable = self.ports.radio.poll_writable(cx).is_ready();
+        }
         if self.armed.is_some() && self.sleep.as_mut().poll(cx).is_ready() {
             self.armed = None;
             wake.timer = true;
@@ -278,7 +314,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     /// Sets the timer to the next deadline, unless it goes off before that anyway.
     fn arm(&mut self) {
         let reopen = self.reopen.map(|reopen| reopen.at);
-        let deadlines = [self.node.poll_timeout(), self.stop_at, reopen];
+        let stale = self.ports.outbox.expires();
+        let deadlines = [self.node.poll_timeout(), self.stop_at, reopen, stale];
         let Some(next) = deadlines.into_iter().flatten().min() else {
             return;
         };
@@ -294,12 +331,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     fn turn_radio(&mut self) -> bool {
         let received = self.ports.radio.recv(&mut self.burst);
         let now = self.clock.now();
-        for frame in self.burst.frames() {
+        for index in 0..self.burst.len() {
+            let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from radio");
+            self.replies.lend(index, frame, HEADROOM);
             self.node.handle_wire(now, frame, &mut self.replies);
-            self.ports.transmit(&mut self.replies);
         }
-        self.ports.flush();
+        self.transmit(now);
         received == Received::More
     }
 
@@ -308,12 +346,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         let received = self.ports.tap.recv(&mut self.burst);
         self.ports.tap_lost |= received == Received::Gone;
         let now = self.clock.now();
-        for frame in self.burst.frames() {
+        for index in 0..self.burst.len() {
+            let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from tap");
+            self.replies.lend(index, frame, HEADROOM);
             self.node.handle_tap(now, frame, &mut self.replies);
-            self.ports.transmit(&mut self.replies);
         }
-        self.ports.flush();
+        self.transmit(now);
         received == Received::More
     }
 
@@ -324,15 +363,19 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             return;
         }
         self.overdue_turns = 0;
-        self.node.handle_timeout(self.clock.now(), &mut self.replies);
-        self.ports.transmit(&mut self.replies);
-        self.ports.flush();
+        let now = self.clock.now();
+        self.node.handle_timeout(now, &mut self.replies);
+        self.transmit(now);
     }
 
     fn link_event(&mut self, event: LinkEvent) {
-        self.node.handle_link(self.clock.now(), event, &mut self.replies);
-        self.ports.transmit(&mut self.replies);
-        self.ports.flush();
+        let now = self.clock.now();
+        self.node.handle_link(now, event, &mut self.replies);
+        self.transmit(now);
+    }
+
+    fn transmit(&mut self, now: Timestamp) {
+        self.ports.transmit(now, &mut self.replies, &mut self.burst);
     }
 
     fn link_changed(&mut self, change: LinkChange) {
@@ -436,12 +479,12 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         let linger = self.node.linger();
         info!(linger_ms = u64::try_from(linger.as_millis()).unwrap_or(u64::MAX), "stopping");
         self.node.handle_shutdown(now, &mut self.replies);
-        self.ports.transmit(&mut self.replies);
-        self.ports.flush();
+        self.transmit(now);
         self.stop_at = Some(now + linger);
     }
 
     fn report(&mut self) {
-        log::counters(self.node, self.ports.radio, self.ports.tap);
+        let Ports { radio, tap, outbox, .. } = &mut self.ports;
+        log::counters(self.node, *radio, *tap, outbox.counters());
     }
 }

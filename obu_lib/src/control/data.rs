@@ -249,6 +249,6 @@ impl Obu {
             FromRadio::Stranger => {}
         }
         self.core.counters.wire_to_tap += 1;
-        out.tap(|flat| flat.extend_from_slice(payload));
+        out.tap_frame(payload);
     }
 }

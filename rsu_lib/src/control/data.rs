@@ -114,7 +114,7 @@ impl Rsu {
 
     fn send_to_tap(&mut self, frame: &[u8], out: &mut Replies) {
         self.counters.wire_to_tap += 1;
-        out.tap(|flat| flat.extend_from_slice(frame));
+        out.tap_frame(frame);
     }
 
     fn send_to_obu(&mut self, now: Timestamp, obu: NodeId, frame: &[u8], out: &mut Replies) {

@@ -1,0 +1,207 @@
+//! RSU, relaying OBU and OBU, each in the loop of the daemons, joined by memory devices: every path a frame can
+//! take, without a kernel.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use node_lib::Mac;
+use node_lib::control::node::Node;
+use node_lib::device::memory::{self, Memory};
+use node_lib::device::{Burst, Device, Link, Outgoing, StaticLinks};
+use node_lib::runtime::Runtime;
+use node_lib::runtime::clock::Clock;
+use node_lib::runtime::command::Remote;
+use node_lib::runtime::mtu::TapMtu;
+use obu_lib::Obu;
+use rsu_lib::Rsu;
+
+/// A client behind the OBU at the end.
+pub(crate) const CAR: Mac = Mac([2, 0, 0, 0, 1, 1]);
+/// A client behind the relaying OBU.
+pub(crate) const TRUCK: Mac = Mac([2, 0, 0, 0, 1, 2]);
+/// A host on the LAN of the RSU.
+pub(crate) const HOST: Mac = Mac([2, 0, 0, 0, 1, 3]);
+
+/// MTU of the radios.
+const MTU: usize = 1600;
+
+/// The far ends of the three nodes' devices, in the order RSU, relay, OBU.
+pub(crate) struct Ends {
+    /// What the radios send is here, until [`Ends::carry`] takes it to whoever hears it.
+    air: [Memory; 3],
+    /// The LANs: behind the RSU, the relay, the OBU.
+    pub(crate) lan: [Memory; 3],
+    burst: Burst,
+}
+
+impl Ends {
+    /// Carries what was sent to the neighbours, then lets the nodes handle it; `hops` times.
+    pub(crate) async fn carry(&mut self, hops: usize) {
+        for _ in 0..hops {
+            for from in 0..3usize {
+                let Some(air) = self.air.get_mut(from) else { continue };
+                air.recv(&mut self.burst);
+                for (to, air) in self.air.iter_mut().enumerate() {
+                    // The two at the ends do not hear each other.
+                    if to.abs_diff(from) == 1 {
+                        self.burst.frames().for_each(|frame| {
+                            air.send(&[Outgoing::new(frame)]);
+                        });
+                    }
+                }
+            }
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Frames that came out of a TAP, at most 64, and forgets them.
+    pub(crate) fn arrived(&mut self, at: usize) -> usize {
+        let Some(lan) = self.lan.get_mut(at) else { return 0 };
+        lan.recv(&mut self.burst);
+        self.burst.len()
+    }
+
+    /// A LAN says something `times` times.
+    pub(crate) fn say(&mut self, at: usize, frame: &[u8], times: usize) {
+        let Some(lan) = self.lan.get_mut(at) else { return };
+        for _ in 0..times {
+            lan.send(&[Outgoing::new(frame)]);
+        }
+    }
+}
+
+/// A client's frame of `len` bytes.
+pub(crate) fn frame(from: Mac, to: Mac, len: usize) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &[0x08, 0x00, 0x45, 0x00]].concat();
+    frame.resize(len.max(60), 0);
+    frame
+}
+
+/// The way of a frame.
+pub(crate) struct Path {
+    /// What it passes.
+    pub(crate) name: &'static str,
+    /// The LAN it comes from.
+    pub(crate) at: usize,
+    /// The client who says it.
+    pub(crate) from: Mac,
+    /// Who shall hear it.
+    pub(crate) to: Mac,
+    /// The LANs it arrives at.
+    pub(crate) arrives: &'static [usize],
+}
+
+const fn path(
+    name: &'static str,
+    (at, from): (usize, Mac),
+    to: Mac,
+    arrives: &'static [usize],
+) -> Path {
+    Path { name, at, from, to, arrives }
+}
+
+/// All ways there are.
+pub(crate) const PATHS: [Path; 6] = [
+    path("one hop up", (1, TRUCK), HOST, &[0]),
+    path("relayed up", (2, CAR), HOST, &[0]),
+    path("relayed down", (0, HOST), CAR, &[2]),
+    path("from OBU to OBU", (2, CAR), TRUCK, &[1]),
+    path("broadcast down", (0, HOST), Mac::BROADCAST, &[1, 2]),
+    path("broadcast up", (2, CAR), Mac::BROADCAST, &[0, 1]),
+];
+
+/// Says a frame in batches, `rounds` times, and counts what comes out where.
+pub(crate) async fn window(
+    ends: &mut Ends,
+    at: usize,
+    frame: &[u8],
+    batch: usize,
+    rounds: usize,
+) -> [usize; 3] {
+    let mut arrived = [0; 3];
+    for round in 0..=rounds {
+        if round < rounds {
+            ends.say(at, frame, batch);
+            ends.carry(4).await;
+        } else {
+            // Whatever is still on its way.
+            ends.carry(10).await;
+        }
+        for (lan, arrived) in arrived.iter_mut().enumerate() {
+            *arrived += ends.arrived(lan);
+        }
+    }
+    arrived
+}
+
+/// Waits until frames arrive on every path, and a second more.
+pub(crate) async fn settle(ends: &mut Ends) {
+    let mut rounds_left = 100;
+    for round in 0.. {
+        let mut works = true;
+        for path in &PATHS {
+            let arrived = window(ends, path.at, &frame(path.from, path.to, 60), 1, 1).await;
+            let expected = (0..3).map(|lan| usize::from(path.arrives.contains(&lan)));
+            works &= expected.eq(arrived);
+        }
+        rounds_left = if works { rounds_left - 1 } else { 100 };
+        if rounds_left == 0 {
+            return;
+        }
+        assert!(round < 3000, "after half a minute frames still do not arrive on every path");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Runs the three nodes until `work`, which drives the far ends, has ended.
+pub(crate) fn drive<T>(work: impl AsyncFnOnce(&mut Ends) -> T) -> T {
+    let clock = Clock::start();
+    let now = clock.now();
+    let mac = |n| Mac([2, 0, 0, 0, 0, n]);
+    let mut rsu = Rsu::new(rsu_lib::Config { radio_mtu: MTU, ..rsu_lib::Config::new(mac(1)) }, now);
+    let config = |n| obu_lib::Config { radio_mtu: MTU, ..obu_lib::Config::new(mac(n)) };
+    let (mut relay, mut obu) = (Obu::new(config(2), now), Obu::new(config(3), now));
+    let [mut a, mut b, mut c] = [0; 3].map(|_| (memory::pair(MTU), memory::pair(MTU)));
+    let remote = Remote::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let run = async {
+        let first = run(&mut rsu, &mut a.0.0, &mut a.1.0, clock, mac(1), &remote);
+        let second = run(&mut relay, &mut b.0.0, &mut b.1.0, clock, mac(2), &remote);
+        let third = run(&mut obu, &mut c.0.0, &mut c.1.0, clock, mac(3), &remote);
+        let air = [a.0.1, b.0.1, c.0.1];
+        let lan = [a.1.1, b.1.1, c.1.1];
+        let mut ends = Ends { air, lan, burst: Burst::new(64) };
+        let feed = work(&mut ends);
+        beside(feed, [pin!(first), pin!(second), pin!(third)]).await
+    };
+    runtime.expect("a runtime needs nothing but memory").block_on(run)
+}
+
+async fn run(
+    node: &mut impl Node,
+    radio: &mut Memory,
+    tap: &mut Memory,
+    clock: Clock,
+    mac: Mac,
+    remote: &Remote,
+) {
+    let link = Link { index: 1, mac, mtu: MTU, up: true };
+    let runtime = Runtime { clock, radio: link, tap_mtu: TapMtu { fixed: None, ipv6: true } };
+    runtime.run(node, radio, tap, &mut StaticLinks, &mut remote.clone()).await;
+}
+
+async fn beside<T>(
+    main: impl Future<Output = T>,
+    mut others: [std::pin::Pin<&mut dyn Future<Output = ()>>; 3],
+) -> T {
+    let mut main = pin!(main);
+    std::future::poll_fn(|cx| {
+        for other in &mut others {
+            assert!(other.as_mut().poll(cx).is_pending(), "nobody told it to stop");
+        }
+        main.as_mut().poll(cx)
+    })
+    .await
+}

@@ -1,0 +1,123 @@
+//! Which class a frame is sent in: what the client asked for, and ours above it.
+//!
+//! A radio with queues per class (Wi-Fi: IEEE 802.11 §10.2.4.2) sends the higher user priorities first. A client
+//! says what it wants in the VLAN tag of its frame (PCP) or else in the IP header (DSCP), and every hop
+//! finds it there. The DSCPs are mapped as RFC 8325 §4.3 recommends.
+
+use crate::messages::data::HEADER_LEN;
+use crate::messages::{ETHERNET_HEADER_LEN, Kind};
+
+/// User priority of control frames ("network control", IEEE 802.1Q-2018 table I-2).
+pub const CONTROL: u8 = 7;
+
+/// The highest a client can have, so that no data frame stands in the way of control.
+pub const DATA_MAX: u8 = 6;
+
+/// The usual one.
+pub const BEST_EFFORT: u8 = 0;
+
+/// User priority of a frame for the radio.
+pub fn of(frame: &[u8]) -> u8 {
+    let packet = frame.get(ETHERNET_HEADER_LEN..).unwrap_or_default();
+    match Kind::peek(packet) {
+        Ok(Kind::ToUpstream | Kind::ToDownstream) => {
+            packet.get(HEADER_LEN..).and_then(of_client).unwrap_or(BEST_EFFORT).min(DATA_MAX)
+        }
+        Ok(_) => CONTROL,
+        Err(_) => BEST_EFFORT,
+    }
+}
+
+/// What a client's frame asks for, if it says.
+fn of_client(frame: &[u8]) -> Option<u8> {
+    let (ethertype, rest) = frame.get(12..)?.split_first_chunk::<2>()?;
+    match u16::from_be_bytes(*ethertype) {
+        // 802.1Q tag: the upper three bits.
+        0x8100 => Some(rest.first()? >> 5),
+        0x0800 => Some(of_dscp(rest.get(1)? >> 2)),
+        0x86dd => {
+            let [first, second] = *rest.first_chunk::<2>()?;
+            Some(of_dscp((first << 2 | second >> 6) & 0x3f))
+        }
+        _ => None,
+    }
+}
+
+/// RFC 8325 figure 1; what is not in it counts by its upper three bits no more than "excellent effort", as a
+/// class nobody agreed on is not to be ahead of one somebody did.
+fn of_dscp(dscp: u8) -> u8 {
+    match dscp {
+        // CS6, CS7: routing protocols of the client's own network.
+        48 | 56 => 7,
+        // EF, VOICE-ADMIT.
+        46 | 44 => 6,
+        // CS5: signalling.
+        40 => 5,
+        // CS4, CS3, AF41-43, AF31-33: video.
+        32 | 24 | 34 | 36 | 38 | 26 | 28 | 30 => 4,
+        // AF21-23: transactions.
+        18 | 20 | 22 => 3,
+        // CS1, LE (RFC 8622): what others need not wait for.
+        8 | 1 => 1,
+        _ => BEST_EFFORT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mac::{Mac, NodeId};
+    use crate::messages::ETHERTYPE_DEFAULT;
+    use crate::messages::control::probe::Probe;
+    use crate::messages::data::{Destination, ToDownstream, ToUpstream};
+    use crate::messages::message::Message;
+    use crate::messages::packet_type::PacketType;
+    use crate::order::{Boot, Seq};
+
+    fn frame<'a>(packet: impl Into<PacketType<'a>>) -> Vec<u8> {
+        let (to, from) = (Mac([2; 6]), Mac([4; 6]));
+        (&Message { to, from, ethertype: ETHERTYPE_DEFAULT, packet: packet.into() }).into()
+    }
+
+    fn up(inner: &[u8]) -> u8 {
+        let (destination, source) = (NodeId([2; 6]), NodeId([4; 6]));
+        let payload = &[&[2; 12][..], inner, &[0; 40]].concat();
+        let up = ToUpstream { destination, source, hop_limit: 1, boot: 0, seq: Seq(0), payload };
+        let destination = Destination::Node(destination);
+        let down =
+            ToDownstream { destination, source, hop_limit: 1, boot: 0, seq: Seq(0), payload };
+        let class = of(&frame(up));
+        assert_eq!(of(&frame(down)), class);
+        class
+    }
+
+    #[test]
+    fn control_is_above_all_data() {
+        let probe =
+            Probe { sender: NodeId([4; 6]), sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE };
+        assert_eq!(of(&frame(probe)), CONTROL);
+        assert_eq!(up(&[0x81, 0, 7 << 5, 1, 8, 0]), DATA_MAX);
+        assert_eq!(up(&[8, 0, 0x45, 56 << 2]), DATA_MAX);
+    }
+
+    #[test]
+    fn the_tag_counts_before_the_ip_header() {
+        assert_eq!(up(&[0x81, 0, 3 << 5, 1, 8, 0, 0x45, 46 << 2]), 3);
+        assert_eq!(up(&[0x81, 0, 0, 1, 8, 0, 0x45, 46 << 2]), 0);
+    }
+
+    #[test]
+    fn dscps_become_what_rfc_8325_says() {
+        for (dscp, class) in [(0, 0), (8, 1), (10, 0), (18, 3), (34, 4), (40, 5), (46, 6), (3, 0)] {
+            assert_eq!(up(&[8, 0, 0x45, dscp << 2 | 1]), class, "IPv4 {dscp}");
+            assert_eq!(up(&[0x86, 0xdd, 0x60 | dscp >> 2, dscp << 6]), class, "IPv6 {dscp}");
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_is_best_effort() {
+        assert_eq!(up(&[8, 6, 0xff, 0xff]), BEST_EFFORT);
+        assert_eq!(of(&[0; 14]), BEST_EFFORT);
+        assert_eq!(of(&[]), BEST_EFFORT);
+    }
+}

@@ -1,0 +1,231 @@
+//! [`Outbox`]: frames the radio has no room for right now.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use bytes::BytesMut;
+
+use crate::buffer_pool::{get_buffer, return_buffer};
+use crate::control::traffic_class;
+use crate::device::{Device, Outgoing, Sent};
+use crate::time::Timestamp;
+
+/// Data frames that wait at most: four bursts. The radio's own buffer in front of it is larger; this one only
+/// bridges the moment until the loop knows, and stops reading the TAP.
+pub const DATA_MAX: usize = 256;
+
+/// Control frames that wait at most.
+pub const CONTROL_MAX: usize = 64;
+
+/// How long a frame waits at most: half a heartbeat's interval. Whatever a radio could not take for so long
+/// is of no use to a voice, and TCP has sent it again.
+pub const AGE_MAX: Duration = Duration::from_millis(50);
+
+/// Frames per attempt.
+const BATCH: usize = 64;
+
+/// What became of frames that had to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutboxCounters {
+    /// Frames that had to wait.
+    pub held: u64,
+    /// Dropped: too many were waiting already.
+    pub full: u64,
+    /// Dropped: waited too long.
+    pub late: u64,
+}
+
+impl OutboxCounters {
+    /// Name and value of each, for logs and metrics.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("held", self.held), ("full", self.full), ("late", self.late)].into_iter()
+    }
+}
+
+/// Bounded in number and age. Control never waits behind data, and the newest is dropped when it is full, so that what
+/// does get through is in order and without holes.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    control: VecDeque<Held>,
+    data: VecDeque<Held>,
+    counters: OutboxCounters,
+}
+
+#[derive(Debug)]
+struct Held {
+    frame: BytesMut,
+    priority: u8,
+    since: Timestamp,
+}
+
+impl Outbox {
+    /// Sends frames, or keeps those the device has no room for.
+    pub(super) fn send(
+        &mut self,
+        now: Timestamp,
+        device: &mut impl Device,
+        frames: &[Outgoing<'_>],
+    ) {
+        if self.is_waiting() {
+            frames.iter().for_each(|frame| self.hold(now, frame));
+            self.retry(now, device);
+        } else if let Sent::Full(done) = device.send(frames) {
+            frames.iter().skip(done).for_each(|frame| self.hold(now, frame));
+        }
+    }
+
+    fn hold(&mut self, now: Timestamp, outgoing: &Outgoing<'_>) {
+        let (queue, max) = if outgoing.priority == traffic_class::CONTROL {
+            (&mut self.control, CONTROL_MAX)
+        } else {
+            (&mut self.data, DATA_MAX)
+        };
+        if queue.len() >= max {
+            self.counters.full += 1;
+            return;
+        }
+        let mut frame = get_buffer(outgoing.bytes.len());
+        frame.extend_from_slice(outgoing.bytes);
+        queue.push_back(Held { frame, priority: outgoing.priority, since: now });
+        self.counters.held += 1;
+    }
+
+    /// Tries again, control first, and drops what has become too old.
+    pub(super) fn retry(&mut self, now: Timestamp, device: &mut impl Device) {
+        for queue in [&mut self.control, &mut self.data] {
+            while queue.front().is_some_and(|held| now.since(held.since) >= AGE_MAX) {
+                queue.pop_front().into_iter().for_each(|held| return_buffer(held.frame));
+                self.counters.late += 1;
+            }
+            while !queue.is_empty() {
+                let batch: ArrayVec<Outgoing<'_>, BATCH> = queue
+                    .iter()
+                    .take(BATCH)
+                    .map(|held| Outgoing { bytes: &held.frame, priority: held.priority })
+                    .collect();
+                let (done, full) = match device.send(&batch) {
+                    Sent::Full(done) => (done, true),
+                    Sent::All | Sent::Gone => (batch.len(), false),
+                };
+                drop(batch);
+                queue.drain(..done.min(queue.len())).for_each(|held| return_buffer(held.frame));
+                if full {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Something waits for room.
+    pub(super) fn is_waiting(&self) -> bool {
+        !(self.control.is_empty() && self.data.is_empty())
+    }
+
+    /// Data waits: there is no point in reading more from the TAP, whose own queue drops what is too much.
+    pub(super) fn has_data(&self) -> bool {
+        !self.data.is_empty()
+    }
+
+    /// When the oldest frame will have waited too long.
+    pub(super) fn expires(&self) -> Option<Timestamp> {
+        let oldest = [self.control.front(), self.data.front()].into_iter().flatten();
+        oldest.map(|held| held.since + AGE_MAX).min()
+    }
+
+    /// What was counted.
+    pub(super) fn counters(&self) -> &OutboxCounters {
+        &self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll};
+
+    use super::*;
+    use crate::device::{Burst, Counters, Received};
+
+    /// Takes as many as it has room for, and remembers the first byte of each.
+    #[derive(Default)]
+    struct Narrow {
+        room: usize,
+        got: Vec<u8>,
+        counters: Counters,
+    }
+
+    impl Device for Narrow {
+        fn name(&self) -> &str {
+            "narrow"
+        }
+        fn poll_readable(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Pending
+        }
+        fn recv(&mut self, _: &mut Burst) -> Received {
+            Received::Drained
+        }
+        fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+            let taken = frames.len().min(self.room);
+            self.got.extend(frames.iter().take(taken).filter_map(|frame| frame.bytes.first()));
+            self.room -= taken;
+            if taken < frames.len() { Sent::Full(taken) } else { Sent::All }
+        }
+        fn counters(&mut self) -> &Counters {
+            &self.counters
+        }
+    }
+
+    fn data(bytes: &[u8]) -> Outgoing<'_> {
+        Outgoing::new(bytes)
+    }
+
+    fn control(bytes: &[u8]) -> Outgoing<'_> {
+        Outgoing { bytes, priority: traffic_class::CONTROL }
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_out_later_in_order_and_control_first() {
+        let (mut outbox, mut radio) = (Outbox::default(), Narrow { room: 1, ..Narrow::default() });
+        let now = Timestamp::ZERO;
+        outbox.send(now, &mut radio, &[data(&[1]), data(&[2]), data(&[3])]);
+        assert!(outbox.has_data());
+        outbox.send(now, &mut radio, &[data(&[4]), control(&[9])]);
+        radio.room = 2;
+        outbox.retry(now, &mut radio);
+        assert_eq!(radio.got, [1, 9, 2]);
+        radio.room = 100;
+        outbox.send(now, &mut radio, &[data(&[5])]);
+        assert_eq!(radio.got, [1, 9, 2, 3, 4, 5]);
+        assert!(!outbox.is_waiting() && outbox.expires().is_none());
+        assert_eq!(*outbox.counters(), OutboxCounters { held: 5, full: 0, late: 0 });
+    }
+
+    #[test]
+    fn the_newest_is_dropped_when_too_many_wait_and_control_has_room_of_its_own() {
+        let (mut outbox, mut radio) = (Outbox::default(), Narrow::default());
+        let now = Timestamp::ZERO;
+        for n in 0..DATA_MAX + 10 {
+            outbox.send(now, &mut radio, &[data(&[u8::from(n >= DATA_MAX)])]);
+        }
+        for _ in 0..CONTROL_MAX + 1 {
+            outbox.send(now, &mut radio, &[control(&[9])]);
+        }
+        assert_eq!(outbox.counters().full, 10 + 1);
+        radio.room = 10_000;
+        outbox.retry(now, &mut radio);
+        assert_eq!(radio.got, [vec![9; CONTROL_MAX], vec![0; DATA_MAX]].concat());
+    }
+
+    #[test]
+    fn what_waited_too_long_is_dropped() {
+        let (mut outbox, mut radio) = (Outbox::default(), Narrow::default());
+        outbox.send(Timestamp::ZERO, &mut radio, &[data(&[1])]);
+        assert_eq!(outbox.expires(), Some(Timestamp::ZERO + AGE_MAX));
+        outbox.send(Timestamp::from_millis(30), &mut radio, &[data(&[2])]);
+        outbox.retry(Timestamp::ZERO + AGE_MAX, &mut radio);
+        assert_eq!(outbox.counters().late, 1);
+        radio.room = 10;
+        outbox.retry(Timestamp::ZERO + AGE_MAX, &mut radio);
+        assert_eq!(radio.got, [2]);
+    }
+}
