@@ -5,6 +5,7 @@
 //! | [`messages`] | every frame on the radio: one documented format per file |
 //! | [`control`] | the [`control::node::Node`] seam and the parts both control planes are made of |
 //! | [`buffer_pool`] | thread-local buffers of 256, 512 and 1500 bytes |
+//! | [`offload`] | super-frames of a TAP with segmentation offload, split and joined |
 //! | [`sim`] | a deterministic world that runs nodes unchanged |
 //! | `device`, `runtime` | TAP, packet socket and the loop that drives a node over them (feature `io`) |
 //!
@@ -17,6 +18,7 @@ pub mod control;
 pub mod device;
 pub mod mac;
 pub mod messages;
+pub mod offload;
 pub mod order;
 #[cfg(feature = "io")]
 pub mod runtime;

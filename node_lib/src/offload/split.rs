@@ -1,0 +1,246 @@
+//! Super-frames to frames: what the kernel's own segmentation (GSO) would have put on the wire.
+//!
+//! Each segment has the headers of the super-frame, and its own
+//!
+//! | field | value |
+//! |---|---|
+//! | IPv4 total length, IPv6 payload length, UDP length | its own |
+//! | IPv4 identification | one more than the segment before, wrapping |
+//! | TCP sequence number | advanced by the payload before it |
+//! | TCP flags FIN, PSH | on the last segment only |
+//! | TCP flag CWR | on the first segment only (RFC 3168 §6.1.2: once per reduction) |
+//! | checksums | computed; a UDP checksum of zero is sent as `0xffff` (RFC 768) |
+//!
+//! The checksum of a super-frame holds the sum of its pseudo header. It is taken over with the
+//! length exchanged, not computed anew: with an IPv6 routing header the addresses in it are not
+//! those of the IPv6 header, and only the sender's stack knows (RFC 8200 §8.1).
+//!
+//! The headers are found by looking. `hdr_len` is not used, and `csum_start` must agree with what
+//! was found: whoever may write the vnet header may write anything.
+
+use super::checksum::Sum;
+use super::headers::{
+    CWR, FIN, Headers, PSH, TCP, TCP_CHECK, TCP_FLAGS, UDP, UDP_CHECK, V6_LEN, Version, array_at,
+    put, u8_at, u16_at, u32_at,
+};
+use super::vnet::{Gso, VnetHeader};
+
+/// A frame cannot be what its vnet header or its own headers say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// It ends within a header.
+    #[error("the frame ends within its headers")]
+    Truncated,
+    /// Neither IPv4 nor IPv6.
+    #[error("EtherType {0:#06x} where a super-frame has IPv4 or IPv6")]
+    NotIp(u16),
+    /// The IP version does not agree with the EtherType, or the header is too short.
+    #[error("the IP header has another version than the EtherType, or an impossible length")]
+    IpHeader,
+    /// The lengths in the IP header and the frame do not agree.
+    #[error("the length in the IP header does not agree with the frame")]
+    IpLength,
+    /// The TCP or UDP header is cut off or has an impossible length.
+    #[error("the TCP or UDP header is cut off or has an impossible length")]
+    TransportHeader,
+    /// A kind of segmentation that was not asked for.
+    #[error("segmentation of kind {0:#04x}; expected 0 (none), 1, 4 (TCP) or 5 (UDP)")]
+    GsoType(u8),
+    /// Segments without payload.
+    #[error("segments of 0 bytes")]
+    GsoSize,
+    /// The frame is of another protocol or version than the kind of segmentation, or a fragment.
+    #[error("{0:?} segmentation of a frame that is something else")]
+    Protocol(Gso),
+    /// Segmentation without, or with the wrong place of, an unfinished checksum.
+    #[error("the place of the checksum is not that of the frame's protocol")]
+    Checksum,
+    /// The slot is too short for a segment.
+    #[error("a segment of {need} bytes; there is room for {have}")]
+    Slot {
+        /// Bytes of the segment.
+        need: usize,
+        /// Bytes of the slot.
+        have: usize,
+    },
+}
+
+/// Finishes the checksum of a frame that is not a super-frame, if it is unfinished. Any protocol
+/// will do: the vnet header says where to sum from and where the result goes.
+pub fn complete(vnet: &VnetHeader, frame: &mut [u8]) -> Result<(), Malformed> {
+    if !vnet.needs_csum {
+        return Ok(());
+    }
+    let start = usize::from(vnet.csum_start);
+    let summed = frame.get(start..).ok_or(Malformed::Checksum)?;
+    let check = match Sum::of(summed).finish() {
+        // Zero would mean "no checksum" in UDP and is the same number elsewhere.
+        [0, 0] => [0xff, 0xff],
+        check => check,
+    };
+    put(frame, start + usize::from(vnet.csum_offset), check).map_err(|_| Malformed::Checksum)
+}
+
+/// What is left to be cut off a super-frame, which is handed in again for each segment: a burst
+/// may be full before it ends.
+#[derive(Clone, Debug)]
+pub struct Segments {
+    headers: Headers,
+    /// Where the payload begins, and so the length of all headers.
+    payload: usize,
+    /// Bytes of payload in a segment.
+    size: usize,
+    /// Where the payload of the next segment begins.
+    next: usize,
+    /// Segments made so far.
+    made: u16,
+    /// Sum of the pseudo header without the length.
+    pseudo: Sum,
+    transport: Transport,
+    identification: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Transport {
+    Tcp { seq: u32, flags: u8 },
+    Udp,
+}
+
+impl Segments {
+    /// Looks at the super-frame `frame` and what came with it.
+    pub fn plan(vnet: &VnetHeader, frame: &[u8]) -> Result<Self, Malformed> {
+        let headers = Headers::parse(frame)?;
+        if headers.end != frame.len() {
+            return Err(Malformed::IpLength);
+        }
+        let (protocol, check, payload) = match (vnet.gso, headers.version) {
+            _ if headers.is_fragment => return Err(Malformed::Protocol(vnet.gso)),
+            (Gso::TcpV4, Version::V4) | (Gso::TcpV6, Version::V6) => {
+                (TCP, TCP_CHECK, headers.tcp_payload(frame))
+            }
+            (Gso::Udp, _) => (UDP, UDP_CHECK, headers.udp_payload()),
+            _ => return Err(Malformed::Protocol(vnet.gso)),
+        };
+        if headers.protocol != protocol {
+            return Err(Malformed::Protocol(vnet.gso));
+        }
+        let payload = payload?;
+        if vnet.gso_size == 0 {
+            return Err(Malformed::GsoSize);
+        }
+        let start_and_offset = (usize::from(vnet.csum_start), usize::from(vnet.csum_offset));
+        if !vnet.needs_csum || start_and_offset != (headers.transport, check) {
+            return Err(Malformed::Checksum);
+        }
+        let transport = match protocol {
+            TCP => Transport::Tcp {
+                seq: u32_at(frame, headers.transport + 4)?,
+                flags: u8_at(frame, headers.transport + TCP_FLAGS)?,
+            },
+            _ => Transport::Udp,
+        };
+        // Header and payload of an IP packet: at most 65535 bytes.
+        let len = u16::try_from(headers.end - headers.transport).unwrap_or(u16::MAX);
+        let partial: [u8; 2] = array_at(frame, headers.transport + check)?;
+        let identification = match headers.version {
+            Version::V4 => u16_at(frame, headers.network + 4)?,
+            Version::V6 => 0,
+        };
+        Ok(Self {
+            headers,
+            payload,
+            size: usize::from(vnet.gso_size),
+            next: payload,
+            made: 0,
+            pseudo: Sum::of(&partial).minus_u16(len),
+            transport,
+            identification,
+        })
+    }
+
+    /// Segments still to come.
+    pub fn remaining(&self) -> usize {
+        let segments = self.headers.end.saturating_sub(self.next).div_ceil(self.size);
+        // A super-frame without payload is one frame.
+        if self.made == 0 { segments.max(1) } else { segments }
+    }
+
+    /// Writes the next segment to the start of `slot` and returns its length; `None` when there are
+    /// no more. `frame` is the one [`Segments::plan`] saw. An error ends it.
+    #[inline]
+    pub fn next_into(&mut self, frame: &[u8], slot: &mut [u8]) -> Option<Result<usize, Malformed>> {
+        if self.remaining() == 0 {
+            return None;
+        }
+        let segment = self.write(frame, slot);
+        if segment.is_err() {
+            self.made = self.made.max(1);
+            self.next = self.headers.end;
+        }
+        Some(segment)
+    }
+
+    #[inline]
+    fn write(&mut self, frame: &[u8], slot: &mut [u8]) -> Result<usize, Malformed> {
+        let Headers { version, network, transport, end, .. } = self.headers;
+        let from = self.next;
+        let to = from.saturating_add(self.size).min(end);
+        let header = frame.get(..self.payload).ok_or(Malformed::Truncated)?;
+        let payload = frame.get(from..to).ok_or(Malformed::Truncated)?;
+
+        let len = header.len() + payload.len();
+        let have = slot.len();
+        let slot = slot.get_mut(..len).ok_or(Malformed::Slot { need: len, have })?;
+        let (to_header, to_payload) = slot.split_at_mut(header.len());
+        to_header.copy_from_slice(header);
+        to_payload.copy_from_slice(payload);
+
+        match version {
+            Version::V4 => {
+                put(slot, network + 2, length(len - network))?;
+                let identification = self.identification.wrapping_add(self.made);
+                put(slot, network + 4, identification.to_be_bytes())?;
+                put(slot, network + 10, [0, 0])?;
+                let check = Sum::of(slot.get(network..transport).unwrap_or_default()).finish();
+                put(slot, network + 10, check)?;
+            }
+            Version::V6 => put(slot, network + 4, length(len - network - V6_LEN))?,
+        }
+
+        let place = match self.transport {
+            Transport::Tcp { seq, flags } => {
+                // At most 65535 bytes of payload.
+                let seq = seq.wrapping_add((from - self.payload) as u32);
+                put(slot, transport + 4, seq.to_be_bytes())?;
+                let not_first = if self.made == 0 { 0 } else { CWR };
+                let not_last = if to == end { 0 } else { FIN | PSH };
+                put(slot, transport + TCP_FLAGS, [flags & !not_first & !not_last])?;
+                transport + TCP_CHECK
+            }
+            Transport::Udp => {
+                put(slot, transport + 4, length(len - transport))?;
+                transport + UDP_CHECK
+            }
+        };
+        put(slot, place, [0, 0])?;
+        let sum = self.pseudo.plus(Sum::of(&length(len - transport)));
+        let sum = sum.plus(Sum::of(slot.get(transport..).unwrap_or_default()));
+        let check = match (self.transport, sum.finish()) {
+            (Transport::Udp, [0, 0]) => [0xff, 0xff],
+            (_, check) => check,
+        };
+        put(slot, place, check)?;
+
+        self.next = to;
+        self.made = self.made.wrapping_add(1);
+        Ok(len)
+    }
+}
+
+/// A length as the headers have it. Those of a segment are no longer than those of the super-frame,
+/// which came out of such a field.
+#[inline]
+fn length(len: usize) -> [u8; 2] {
+    debug_assert!(len <= usize::from(u16::MAX), "a part of a packet whose length fits");
+    (len as u16).to_be_bytes()
+}
