@@ -13,6 +13,8 @@ pub(super) const TCP_CHECK: usize = 16;
 pub(super) const UDP_CHECK: usize = 6;
 /// Bytes of a UDP header.
 pub(super) const UDP_LEN: usize = 8;
+/// Bytes of a TCP header without options.
+pub(super) const TCP_LEN_MIN: usize = 20;
 /// Bytes of an IPv6 header.
 pub(super) const V6_LEN: usize = 40;
 
@@ -35,7 +37,6 @@ const TAGS_MAX: usize = 2;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const V4_LEN_MIN: usize = 20;
-const TCP_LEN_MIN: usize = 20;
 
 /// Version of the Internet protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,8 +25,8 @@
 
 use super::checksum::Sum;
 use super::headers::{
-    ACK, CWR, FIN, Headers, PSH, RST, SYN, TCP, TCP_CHECK, TCP_FLAGS, URG, V6_LEN, Version,
-    array_at, put, u8_at, u16_at, u32_at,
+    ACK, CWR, FIN, Headers, PSH, RST, SYN, TCP, TCP_CHECK, TCP_FLAGS, TCP_LEN_MIN, URG, V6_LEN,
+    Version, array_at, put,
 };
 use super::split::Malformed;
 use super::vnet::{self, Gso, VnetHeader};
@@ -89,6 +89,22 @@ struct Segment {
     payload: usize,
     seq: u32,
     flags: u8,
+    /// Of IPv4.
+    identification: u16,
+    constant: Constant,
+}
+
+/// What all segments of a super-frame have in common beside addresses, ports and TCP options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Constant {
+    /// IPv4: version, traffic class, flags, offset, time to live, protocol. IPv6: version, traffic
+    /// class, flow label, next header, hop limit.
+    network: [u8; 6],
+    acknowledgement: [u8; 4],
+    /// With the reserved bits.
+    header_len: u8,
+    window: [u8; 2],
+    urgent: [u8; 2],
 }
 
 /// What a frame is to the flows.
@@ -242,19 +258,48 @@ impl Segment {
     #[inline]
     fn read(frame: &[u8], headers: &Headers) -> Result<Option<Self>, Malformed> {
         let payload = headers.tcp_payload(frame)?;
-        let flags = u8_at(frame, headers.transport + TCP_FLAGS)?;
-        let seq = u32_at(frame, headers.transport + 4)?;
+        let [.., s0, s1, s2, s3, a0, a1, a2, a3, header_len, flags, w0, w1, _, _, u0, u1]: [u8;
+            20] = array_at(frame, headers.transport)?;
+        let (network, identification) = match headers.version {
+            Version::V4 => {
+                let [version, class, _, _, i0, i1, f0, f1, ttl, protocol] =
+                    array_at(frame, headers.network)?;
+                ([version, class, f0, f1, ttl, protocol], u16::from_be_bytes([i0, i1]))
+            }
+            Version::V6 => {
+                let [version, class, l0, l1, _, _, next, hops] = array_at(frame, headers.network)?;
+                ([version, class, l0, l1, next, hops], 0)
+            }
+        };
         let may_join = flags & (SYN | RST | URG | ACK) == ACK
             && headers.is_plain
             && headers.end == frame.len()
             && payload < headers.end
             && frame.len() <= FRAME_MAX;
-        Ok(may_join.then_some(Self { headers: *headers, payload, seq, flags }))
+        Ok(may_join.then_some(Self {
+            headers: *headers,
+            payload,
+            seq: u32::from_be_bytes([s0, s1, s2, s3]),
+            flags,
+            identification,
+            constant: Constant {
+                network,
+                acknowledgement: [a0, a1, a2, a3],
+                header_len,
+                window: [w0, w1],
+                urgent: [u0, u1],
+            },
+        }))
     }
 
     #[inline]
     fn payload_len(&self) -> usize {
         self.headers.end - self.payload
+    }
+
+    #[inline]
+    fn options<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
+        frame.get(self.headers.transport + TCP_LEN_MIN..self.payload)
     }
 
     /// Nothing may follow it in a super-frame.
@@ -304,38 +349,22 @@ impl Flow {
     /// Whether `segment` of `frame` is the next after what is there, `first` being the first frame.
     #[inline]
     fn continues(&self, first: &[u8], frame: &[u8], segment: &Segment) -> bool {
-        let (ours, theirs) = (&self.segment.headers, &segment.headers);
+        let ours = &self.segment;
         let len = segment.payload_len();
-        segment.seq == self.segment.seq.wrapping_add(self.payload as u32)
-            && segment.payload == self.segment.payload
-            && len <= self.segment.payload_len()
-            && self.segment.payload + self.payload + len <= FRAME_MAX
+        let identification = match segment.headers.version {
+            Version::V4 => ours.identification.wrapping_add(self.segments),
+            Version::V6 => 0,
+        };
+        segment.seq == ours.seq.wrapping_add(self.payload as u32)
+            && segment.identification == identification
+            && segment.constant == ours.constant
+            && segment.payload == ours.payload
+            && len <= ours.payload_len()
+            && ours.payload + self.payload + len <= FRAME_MAX
             && usize::from(self.segments) < SEGMENTS_MAX
             && segment.flags & CWR == 0
             && (segment.flags ^ self.flags) & !(FIN | PSH | CWR) == 0
-            && self.network_continues(first, frame)
-            // acknowledgement, length of the header; window; urgent pointer, options
-            && [8..13, 14..16, 18..self.segment.payload - ours.transport].into_iter().all(|range| {
-                part(first, ours.transport, range.clone()) == part(frame, theirs.transport, range)
-            })
-    }
-
-    /// Addresses are known to be the same, and that neither has options or extensions.
-    #[inline]
-    fn network_continues(&self, first: &[u8], frame: &[u8]) -> bool {
-        let at = self.segment.headers.network;
-        let same = |range: std::ops::Range<usize>| {
-            part(first, at, range.clone()) == part(frame, at, range)
-        };
-        match self.segment.headers.version {
-            // version, traffic class; flags, offset, time to live, protocol
-            Version::V4 => {
-                let next = u16_at(first, at + 4).map(|id| id.wrapping_add(self.segments));
-                same(0..2) && same(6..10) && next == u16_at(frame, at + 4)
-            }
-            // version, traffic class, flow label; next header, hop limit
-            Version::V6 => same(0..4) && same(6..8),
-        }
+            && segment.options(frame) == ours.options(first)
     }
 
     fn append(&mut self, number: u32, segment: &Segment) {
@@ -445,12 +474,6 @@ impl<'a, F: AsRef<[u8]>> Write<'a, F> {
 #[inline]
 fn ports(frame: &[u8], headers: &Headers) -> Option<[u8; 4]> {
     array_at(frame, headers.transport).ok()
-}
-
-/// `range` of the header that begins at `start`.
-#[inline]
-fn part(frame: &[u8], start: usize, range: std::ops::Range<usize>) -> Option<&[u8]> {
-    frame.get(start + range.start..start + range.end)
 }
 
 #[inline]
