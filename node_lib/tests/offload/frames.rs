@@ -39,6 +39,7 @@ pub(crate) struct Segment {
     pub(crate) identification: u16,
     pub(crate) timestamp: u32,
     pub(crate) flags: u8,
+    pub(crate) urgent: u16,
     pub(crate) payload: Vec<u8>,
 }
 
@@ -134,6 +135,7 @@ impl Flow {
             ece: has(ECE),
             cwr: has(CWR),
             window_size: segment.window,
+            urgent_pointer: segment.urgent,
             ..TcpHeader::default()
         };
         if self.has_timestamps {
@@ -228,6 +230,7 @@ impl Segment {
             identification: 0xfffe,
             timestamp: 3,
             flags: ACK,
+            urgent: 0,
             payload,
         }
     }
@@ -249,6 +252,7 @@ impl Segment {
                 identification,
                 timestamp,
                 flags,
+                urgent: 0,
                 payload: pattern(len, fill),
             },
         )

@@ -154,7 +154,8 @@ fn a_shorter_segment_and_the_flags_psh_and_fin_end_a_super_frame() {
 
 #[test]
 fn what_differs_begins_the_next_super_frame() {
-    let changes: [fn(&mut Segment); 9] = [
+    let changes: [fn(&mut Segment); 10] = [
+        |segment| segment.urgent += 1,
         |segment| segment.window += 1,
         |segment| segment.ack += 1,
         |segment| segment.timestamp += 1,
@@ -235,6 +236,46 @@ fn the_other_zero_of_a_checksum_passes_as_it_is() {
     let written = join(&mut Joiner::new(), &frames);
     assert_eq!(counts(&written), [1, 1, 1]);
     assert_eq!(split_all(&written), frames);
+}
+
+#[test]
+fn the_other_zero_of_a_header_checksum_passes_as_it_is() {
+    let mut segments = train(&Flow::PLAIN, 3, 1000);
+    let check = |segment: &Segment| {
+        let frame = Flow::PLAIN.tcp(segment);
+        u16::from_be_bytes([frame[24], frame[25]])
+    };
+    // Identifications such that the checksum of the second header is zero.
+    segments[1].identification = 0;
+    let identification = check(&segments[1]);
+    for (i, segment) in (0..).zip(&mut segments) {
+        segment.identification = identification + i - 1;
+    }
+    assert_eq!(check(&segments[1]), 0);
+
+    let mut frames = frames(&Flow::PLAIN, &segments);
+    assert_eq!(counts(&join(&mut Joiner::new(), &frames)), [3]);
+    frames[1][24..26].copy_from_slice(&[0xff, 0xff]);
+    let written = join(&mut Joiner::new(), &frames);
+    assert_eq!(counts(&written), [1, 1, 1]);
+    assert_eq!(split_all(&written), frames);
+}
+
+#[test]
+fn other_addresses_ports_or_tags_are_other_flows() {
+    let flow = Flow { tags: 1, ..Flow::PLAIN };
+    let transport = flow.transport();
+    // MAC addresses, tag, IP addresses, ports; the IPv4 addresses changed so that checksums stay right.
+    let changes: [(usize, usize); 5] =
+        [(0, 1), (6, 7), (14, 15), (transport - 6, transport - 2), (transport, transport + 2)];
+    for (a, b) in changes {
+        let mut frames = frames(&flow, &train(&flow, 2, 1000));
+        frames[1].swap(a, b);
+        assert_ne!(frames[1], flow.tcp(&train(&flow, 2, 1000)[1]), "{a} and {b} differ");
+        let written = join(&mut Joiner::new(), &frames);
+        assert_eq!(counts(&written), [1, 1]);
+        assert_eq!(split_all(&written), frames);
+    }
 }
 
 #[test]

@@ -119,6 +119,19 @@ fn says_what_is_malformed() {
 }
 
 #[test]
+fn a_datagram_whose_checksum_is_zero_says_so_in_the_other_form() {
+    let flow = Flow::PLAIN;
+    let mut payload = pattern(200, 1);
+    payload[98..100].copy_from_slice(&[0, 0]);
+    let first = flow.udp(7, &payload[..100]);
+    payload[98..100].copy_from_slice(&first[40..42]);
+    let (vnet, frame) = flow.super_datagram(7, &payload, 100);
+    let frames = split(&vnet, &frame, 1600).unwrap();
+    assert_eq!(frames[0][40..42], [0xff, 0xff]);
+    assert_eq!(frames, [flow.udp(7, &payload[..100]), flow.udp(8, &payload[100..])]);
+}
+
+#[test]
 fn a_checksum_beyond_the_frame_is_malformed() {
     let mut frame = Flow::PLAIN.tcp(&Segment::with(vec![1]));
     let len = frame.len() as u16;
