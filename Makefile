@@ -3,11 +3,12 @@
 CARGO ?= cargo
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo corridor test long e2e check setup
+.PHONY: help demo corridor bench test long e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
 	@echo "make corridor  drive past five road-side units at three speeds, compare with the simulator"
+	@echo "make bench     the data path against the kernel and a naive relay: a table in eight minutes"
 	@echo "make test      all tests, also end to end with real daemons"
 	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; half an hour"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
@@ -23,6 +24,12 @@ corridor:
 	@.ci/setup demo
 	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
 	@$(RELEASE)/testbed corridor
+
+# Leave the machine alone meanwhile. ROUNDS=5 for fewer; results go to target/bench/.
+bench:
+	@.ci/setup bench
+	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
+	@$(RELEASE)/testbed bench $(if $(ROUNDS),--rounds $(ROUNDS))
 
 setup:
 	@.ci/setup

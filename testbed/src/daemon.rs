@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::netns::Netns;
+use crate::usage::Usage;
 use crate::wait::wait_until;
 
 /// A running daemon.
@@ -41,10 +42,20 @@ impl Daemon {
         Ok(Self { child, log: log.to_owned(), log_from })
     }
 
+    /// Where its log is.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// Sends a signal to this daemon only.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let pid = i32::try_from(self.child.id()).context("process id")?;
         kill(Pid::from_raw(pid), signal).context("signal")
+    }
+
+    /// What it has taken from the machine since it was started.
+    pub fn usage(&self) -> Result<Usage> {
+        Usage::of(self.child.id()).with_context(|| format!("usage of {}", self.log.display()))
     }
 
     /// How often it went to sleep since it was started.

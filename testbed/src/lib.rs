@@ -5,10 +5,12 @@
 //! road-side units, vehicles, and who hears whom. [`probe`] sends traffic and counts.
 
 pub mod arena;
+pub mod bench;
 pub mod corridor;
 pub mod daemon;
 pub mod demo;
 pub mod fdb;
+pub mod line;
 pub mod link;
 pub mod medium;
 mod netns;
@@ -16,6 +18,7 @@ pub mod probe;
 mod programs;
 mod screen;
 mod sys;
+pub mod usage;
 mod wait;
 mod world;
 

@@ -12,7 +12,7 @@ use rtnetlink::packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage, State,
 };
 use rtnetlink::packet_route::neighbour::{NeighbourAttribute, NeighbourMessage};
-use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec};
+use rtnetlink::{Handle, LinkBridge, LinkBridgePort, LinkMessageBuilder, LinkUnspec, LinkVlan};
 
 use crate::netns::Netns;
 use crate::wait::wait_until;
@@ -45,6 +45,22 @@ pub struct LinkState {
     pub is_operational: bool,
     /// Index of the bridge it is a port of.
     pub bridge: Option<u32>,
+}
+
+/// Frames an interface has carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frames {
+    /// Out of it.
+    pub sent: u64,
+    /// Into it.
+    pub received: u64,
+}
+
+impl Frames {
+    /// Both ways.
+    pub fn total(self) -> u64 {
+        self.sent + self.received
+    }
 }
 
 /// How long an interface that somebody else creates may take to appear.
@@ -117,6 +133,22 @@ impl Netns {
         self.set(name, "bridge", |link| link.controller(bridge))
     }
 
+    /// Keeps frames that come in through this port of a bridge from other such ports: they reach only
+    /// the bridge itself, and ports that are not isolated.
+    pub fn isolate(&self, name: &str) -> Result<()> {
+        let message = LinkBridgePort::new(self.state(name)?.index).isolated(true).build();
+        self.netlink(async |handle| Ok(handle.link().set_port(message).execute().await?))
+            .with_context(|| format!("isolate {}:{name}", self.name()))
+    }
+
+    /// Creates an interface for one VLAN over another, up.
+    pub fn create_vlan(&self, name: &str, over: &str, id: u16) -> Result<()> {
+        let over = self.state(over)?.index;
+        let message = LinkVlan::new(name, over, id).up().build();
+        self.netlink(async |handle| Ok(handle.link().add(message).execute().await?))
+            .with_context(|| format!("VLAN {id} {}:{name}", self.name()))
+    }
+
     /// Deletes an interface (of a veth pair: both ends).
     pub fn delete(&self, name: &str) -> Result<()> {
         let index = self.state(name)?.index;
@@ -175,6 +207,11 @@ impl Netns {
 
     /// Frames an interface has sent since it exists.
     pub fn frames_sent(&self, name: &str) -> Result<u64> {
+        Ok(self.frames(name)?.sent)
+    }
+
+    /// Frames an interface has carried since it exists.
+    pub fn frames(&self, name: &str) -> Result<Frames> {
         let is_it = |link: &&LinkMessage| {
             link.attributes.iter().any(|a| matches!(a, LinkAttribute::IfName(have) if have == name))
         };
@@ -182,7 +219,9 @@ impl Netns {
         let link = links.iter().find(is_it);
         let count = link.and_then(|link| {
             link.attributes.iter().find_map(|attribute| match attribute {
-                LinkAttribute::Stats64(count) => Some(count.tx_packets),
+                LinkAttribute::Stats64(count) => {
+                    Some(Frames { sent: count.tx_packets, received: count.rx_packets })
+                }
                 _ => None,
             })
         });

@@ -1,4 +1,4 @@
-//! `testbed`: the demo, and the radio medium the testbed runs as a process of its own.
+//! `testbed`: demo, corridor and system bench, and the radio medium the testbed runs as a process of its own.
 
 use std::process::ExitCode;
 
@@ -19,6 +19,8 @@ enum Command {
     Demo,
     /// Drive past road-side units with a vehicle full of clients, and compare with the simulator
     Corridor(testbed::corridor::command::Options),
+    /// Measure the data path against the kernel's own cable and a naive relay
+    Bench(testbed::bench::command::Options),
     /// Say whether this machine can run the testbed, and what is missing
     Check,
     /// Keep an arena with a medium in it until interrupted
@@ -63,6 +65,10 @@ fn run() -> Result<ExitCode> {
         Command::Corridor(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => testbed::corridor::command::run(&options)?,
+        },
+        Command::Bench(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::bench::command::run(&options)?,
         },
         Command::Demo => match arena::enter()? {
             Entered::Over(code) => return Ok(code),

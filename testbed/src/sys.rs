@@ -1,4 +1,5 @@
-//! All `unsafe` of this crate: packet sockets that see VLAN tags, and switching offloads off.
+//! All `unsafe` of this library: packet sockets that see VLAN tags, switching offloads off, and many
+//! datagrams per system call.
 //!
 //! The kernel takes the outermost VLAN tag out of a received frame and hands it over as
 //! "auxiliary data"; [`PacketSocket::recv`] puts it back, so that what is read is what was on the
@@ -163,19 +164,35 @@ fn vlan_tag(header: &libc::msghdr) -> Option<[u8; TAG_LEN]> {
 /// Makes the kernel finish checksums and cut large segments before frames enter `interface`, as it
 /// must for a radio without offloads. Works in the network namespace of the calling thread.
 pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
+    switch_off(interface, &[SET_TCP_SEGMENTATION, SET_TX_CHECKSUM])
+}
+
+/// Takes every offload from an interface (`ethtool -K … rx off tx off tso off gso off gro off`): the
+/// stack makes and checks each frame as it would be on a wire. In the namespace of the calling thread.
+pub(crate) fn disable_all_offloads(interface: &str) -> io::Result<()> {
+    const SET_RX_CHECKSUM: u32 = 0x15;
+    const SET_GENERIC_SEGMENTATION: u32 = 0x24;
+    const SET_GENERIC_RECEIVE: u32 = 0x2c;
+    disable_offloads(interface)?;
+    switch_off(interface, &[SET_RX_CHECKSUM, SET_GENERIC_SEGMENTATION, SET_GENERIC_RECEIVE])
+}
+
+const SET_TX_CHECKSUM: u32 = 0x17;
+const SET_TCP_SEGMENTATION: u32 = 0x1f;
+
+/// Sends these commands of `linux/ethtool.h` with 0.
+fn switch_off(interface: &str, commands: &[u32]) -> io::Result<()> {
     #[repr(C)]
     struct Value {
         command: u32,
         data: u32,
     }
-    const SET_TX_CHECKSUM: u32 = 0x17;
-    const SET_TCP_SEGMENTATION: u32 = 0x1f;
     const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
     let socket =
         std::net::UdpSocket::bind("[::]:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))?;
-    for command in [SET_TCP_SEGMENTATION, SET_TX_CHECKSUM] {
-        let mut value = Value { command, data: 0 };
+    for command in commands {
+        let mut value = Value { command: *command, data: 0 };
         // SAFETY: `ifreq` is a plain C struct for which all zeroes is a valid value.
         let mut request: libc::ifreq = unsafe { zeroed() };
         if interface.len() >= request.ifr_name.len() {
@@ -192,6 +209,47 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Datagrams sent or received with one system call.
+pub(crate) const BATCH: usize = 64;
+
+/// Sends `payload` up to [`BATCH`] times over a connected socket; how often it was taken.
+pub(crate) fn send_batch(socket: BorrowedFd<'_>, payload: &[u8]) -> io::Result<usize> {
+    let mut part =
+        libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
+    // SAFETY: plain C structs for which all zeroes is a valid value.
+    let mut messages: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
+    for message in &mut messages {
+        message.msg_hdr.msg_iov = &raw mut part;
+        message.msg_hdr.msg_iovlen = 1;
+    }
+    // SAFETY: every message points at `part` and through it at `payload`, which the kernel only
+    // reads; both outlive the call, and the count is that of the array.
+    let sent = unsafe {
+        libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), BATCH as libc::c_uint, 0)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Takes up to [`BATCH`] datagrams from a socket and forgets them; how many there were. Waits for the
+/// first one as the socket's timeout has it.
+pub(crate) fn discard_batch(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    // SAFETY: plain C structs for which all zeroes is a valid value. Without room for data the kernel
+    // drops each datagram's content, which is what is wanted.
+    let mut messages: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
+    // SAFETY: the messages have neither address nor data, so the kernel writes lengths and flags
+    // only; the count is that of the array, and there is no timeout to point at.
+    let got = unsafe {
+        libc::recvmmsg(
+            socket.as_raw_fd(),
+            messages.as_mut_ptr(),
+            BATCH as libc::c_uint,
+            libc::MSG_WAITFORONE,
+            std::ptr::null_mut(),
+        )
+    };
+    usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
 fn interface_index(name: &str) -> io::Result<c_int> {

@@ -1,6 +1,8 @@
 //! The testbed tested on itself: arena, medium and probes, without any daemon.
 
 mod harness;
+#[path = "harness/plain_user.rs"]
+mod plain_user;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitCode, Stdio};
@@ -8,8 +10,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use harness::{ms, run_as_plain_user};
+use harness::ms;
 use node_lib::Mac;
+use plain_user::run_as_plain_user;
 use testbed::fdb::FdbWatch;
 use testbed::medium::{Counters, LinkStep, LinkTrace};
 use testbed::probe::{

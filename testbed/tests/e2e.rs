@@ -6,6 +6,8 @@
 #![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
 
 mod harness;
+#[path = "harness/plain_user.rs"]
+mod plain_user;
 
 use std::net::IpAddr;
 use std::process::{Command, ExitCode, ExitStatus};
@@ -13,8 +15,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use harness::{ms, run_as_plain_user};
+use harness::ms;
 use node_lib::Mac;
+use plain_user::run_as_plain_user;
 use testbed::corridor::report::Comparison;
 use testbed::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::probe::{

@@ -1,13 +1,17 @@
 //! Traffic with a memory: what was sent, what arrived, how often, and the longest silence.
 
+mod flood;
 mod frames;
+mod iperf3;
 mod ping;
 mod streams;
 mod tally;
 mod tcp;
 mod udp;
 
+pub use flood::{FloodReport, flood};
 pub use frames::{FrameReceiver, NumberedFrame, PROBE_ETHERTYPE, send_frames};
+pub use iperf3::{Iperf3, Iperf3Report};
 pub use ping::{Ping, PingReport};
 pub use streams::{Endpoint, Stream, StreamLog, Streams, StreamsReport};
 pub use tally::{Report, Tally};

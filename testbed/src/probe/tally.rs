@@ -35,6 +35,8 @@ pub struct Report {
     pub gap: Duration,
     /// Median time from sending to arriving.
     pub delay_median: Duration,
+    /// The time that 99 of 100 did not exceed.
+    pub delay_p99: Duration,
 }
 
 impl Tally {
@@ -88,6 +90,7 @@ impl Tally {
             reordered: self.reordered,
             gap: self.gap,
             delay_median: delays.get(delays.len() / 2).copied().unwrap_or_default(),
+            delay_p99: delays.get(delays.len() * 99 / 100).copied().unwrap_or_default(),
         }
     }
 }
@@ -119,6 +122,7 @@ mod tests {
             reordered: 1,
             gap: Duration::from_millis(40),
             delay_median: Duration::from_millis(1),
+            delay_p99: Duration::from_millis(12),
         };
         assert_eq!(tally.report(), expected);
         assert!(!tally.is_complete());

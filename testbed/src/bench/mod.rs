@@ -1,0 +1,81 @@
+//! The system bench: the daemons against the kernel's own cable and against a naive relay, in turns.
+//!
+//! Absolute figures of one machine say little and drift while it is measured; what holds is how they
+//! compare within one run. So every round measures all variants, each round in another order, and
+//! figures are medians over rounds with the least and the most beside them. Every run of every round is
+//! in the JSON.
+//!
+//! Each run starts its programs anew on a [`Line`] of fresh namespaces and takes, one after the other:
+//! round trips while nothing else happens; one TCP flow, with round trips meanwhile; four TCP flows; UDP
+//! with 64 and with 1400 bytes, sent as fast as the stack takes it. All of it shares the machine's cores:
+//! senders, receivers and both ends' programs.
+
+mod chart;
+pub mod command;
+mod full_rsu;
+mod goals;
+mod machine;
+mod measure;
+mod results;
+mod table;
+mod variant;
+
+pub use full_rsu::FullRsu;
+pub use goals::{Goal, Standard, Standing};
+pub use measure::{Plan, Process, RoundTrips, Run};
+pub use results::{FIGURES, Figure, Results, Spread};
+pub use variant::Variant;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::line::has_tap_offload;
+use crate::programs::Programs;
+
+/// Measures all rounds of a plan, and a road-side unit full of vehicles. `tell` hears of every run.
+///
+/// # Errors
+/// A program is missing, or does not carry frames.
+pub fn run(plan: &Plan, logs: &Path, tell: &mut dyn FnMut(&Run)) -> Result<Results> {
+    let programs = Programs::find()?;
+    programs.require_daemons()?;
+    let variants = Variant::all(has_tap_offload(&programs)?);
+    let mut runs = Vec::new();
+    for round in 1..=plan.rounds {
+        for variant in in_turn(&variants, round) {
+            let run = measure::measure(plan, round, variant, &programs, logs)?;
+            tell(&run);
+            runs.push(run);
+        }
+    }
+    let full_rsu = full_rsu::measure(&programs, plan.vehicles, plan.clients, logs)?;
+    Ok(Results { variants, runs, full_rsu })
+}
+
+/// The variants in another order each round: each begins once, and every second round goes backwards.
+fn in_turn(variants: &[Variant], round: usize) -> Vec<Variant> {
+    let mut order = variants.to_vec();
+    let turn = round % order.len().max(1);
+    order.rotate_left(turn);
+    if round.is_multiple_of(2) {
+        order.reverse();
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_has_all_variants_and_no_two_the_same_order() {
+        let variants = Variant::all(true);
+        let orders: Vec<_> = (1..=variants.len()).map(|round| in_turn(&variants, round)).collect();
+        for (n, order) in orders.iter().enumerate() {
+            assert!(variants.iter().all(|variant| order.contains(variant)), "{order:?}");
+            assert_eq!(order.len(), variants.len());
+            assert!(!orders[..n].contains(order), "round {n}: {order:?}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! All runs, and what they come to.
+
+use serde::Serialize;
+
+use super::full_rsu::FullRsu;
+use super::measure::{Cost, Process, Run};
+use super::variant::Variant;
+
+/// Everything measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// In the order of tables.
+    pub variants: Vec<Variant>,
+    /// In the order in which they were made.
+    pub runs: Vec<Run>,
+    /// A road-side unit full of vehicles.
+    pub full_rsu: FullRsu,
+}
+
+/// Something every run gives, or every run with programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// What files call it.
+    pub key: &'static str,
+    /// What tables call it.
+    pub title: &'static str,
+    /// Unit of what [`Figure::of`] gives.
+    pub unit: &'static str,
+    /// Digits after the point.
+    pub decimals: usize,
+    /// Whether less is better.
+    pub is_cost: bool,
+    /// What a run says; `None` where no program carried.
+    pub of: fn(&Run) -> Option<f64>,
+}
+
+/// Median and range over rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Least.
+    pub min: f64,
+    /// Half are no less, half no more.
+    pub median: f64,
+    /// Most.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of these values; `None` when there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let half = values.len() / 2;
+        let upper = *values.get(half)?;
+        let is_even = values.len().is_multiple_of(2);
+        let lower = if is_even { *values.get(half - 1)? } else { upper };
+        let median = f64::midpoint(lower, upper);
+        Some(Self { min: *values.first()?, median, max: *values.last()? })
+    }
+}
+
+impl Results {
+    /// A figure of a variant over all rounds.
+    pub fn spread(&self, variant: Variant, figure: &Figure) -> Option<Spread> {
+        Spread::of(self.of(variant).filter_map(figure.of))
+    }
+
+    /// By how much a figure of one variant exceeds that of another: the medians' ratio, and the least
+    /// and most of the ratios of single rounds.
+    pub fn ratio(&self, variant: Variant, to: Variant, figure: &Figure) -> Option<Spread> {
+        let (ours, theirs) = (self.spread(variant, figure)?, self.spread(to, figure)?);
+        let each = self.of(variant).filter_map(|run| {
+            let other = self.of(to).find(|other| other.round == run.round)?;
+            Some((figure.of)(run)? / (figure.of)(other)?)
+        });
+        let Spread { min, max, .. } = Spread::of(each)?;
+        Some(Spread { min, median: ours.median / theirs.median, max })
+    }
+
+    fn of(&self, variant: Variant) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| run.variant == variant)
+    }
+}
+
+/// The figures, in the order of tables.
+pub const FIGURES: [Figure; 15] = [
+    TCP_1,
+    rate("tcp_4", "TCP, 4 flows", "Mbit/s", |run| Some(run.tcp_4.bits_per_s / 1e6)),
+    UDP_64,
+    rate("udp_1400", "UDP 1400 B delivered", "kframes/s", |run| {
+        Some(run.udp_1400.delivered_per_s / 1e3)
+    }),
+    IDLE_P50,
+    cost("idle_p99", "round trip idle, p99", "µs", |run| Some(run.idle.p99_us)),
+    cost("loaded_p50", "round trip under TCP, p50", "µs", |run| Some(run.loaded.p50_us)),
+    LOADED_P99,
+    CPU_TCP,
+    cost("cpu_tcp_vehicle", "  at the vehicle (sends)", "ns", |run| {
+        per_frame(first(run), |process| process.tcp_1)
+    }),
+    cost("cpu_tcp_relay", "  at the relay", "ns", |run| {
+        per_frame(run.processes.get(1).filter(|_| run.processes.len() > 2), |process| process.tcp_1)
+    }),
+    cost("cpu_tcp_road", "  at the road side (receives)", "ns", |run| {
+        per_frame(last(run), |process| process.tcp_1)
+    }),
+    CPU_UDP,
+    cost("cpu_udp_1400", "CPU per frame, UDP 1400 B", "ns", |run| {
+        per_frame(ends(run), |process| process.udp_1400)
+    }),
+    Figure {
+        decimals: 1,
+        ..cost("resident", "resident memory of the largest program", "MiB", |run| {
+            let most = run.processes.iter().map(|process| process.resident).max()?;
+            Some(most as f64 / MEBIBYTE)
+        })
+    },
+];
+
+pub(super) const TCP_1: Figure =
+    rate("tcp_1", "TCP, 1 flow", "Mbit/s", |run| Some(run.tcp_1.bits_per_s / 1e6));
+pub(super) const UDP_64: Figure =
+    rate("udp_64", "UDP 64 B delivered", "kframes/s", |run| Some(run.udp_64.delivered_per_s / 1e3));
+pub(super) const IDLE_P50: Figure =
+    cost("idle_p50", "round trip idle, p50", "µs", |run| Some(run.idle.p50_us));
+pub(super) const LOADED_P99: Figure =
+    cost("loaded_p99", "round trip under TCP, p99", "µs", |run| Some(run.loaded.p99_us));
+pub(super) const CPU_TCP: Figure = cost("cpu_tcp", "CPU per frame, TCP, both ends", "ns", |run| {
+    per_frame(ends(run), |process| process.tcp_1)
+});
+pub(super) const CPU_UDP: Figure = cost("cpu_udp_64", "CPU per frame, UDP 64 B", "ns", |run| {
+    per_frame(ends(run), |process| process.udp_64)
+});
+
+pub(super) const MEBIBYTE: f64 = 1024.0 * 1024.0;
+
+const fn rate(
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    of: fn(&Run) -> Option<f64>,
+) -> Figure {
+    Figure { key, title, unit, decimals: 0, is_cost: false, of }
+}
+
+const fn cost(
+    key: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    of: fn(&Run) -> Option<f64>,
+) -> Figure {
+    Figure { key, title, unit, decimals: 0, is_cost: true, of }
+}
+
+fn first(run: &Run) -> Option<&Process> {
+    run.processes.first()
+}
+
+fn last(run: &Run) -> Option<&Process> {
+    run.processes.last()
+}
+
+fn ends(run: &Run) -> impl Iterator<Item = &Process> {
+    first(run).into_iter().chain(last(run))
+}
+
+/// Processor time per frame of these programs, taken together.
+fn per_frame<'a>(
+    processes: impl IntoIterator<Item = &'a Process>,
+    of: fn(&Process) -> Cost,
+) -> Option<f64> {
+    let add = |sum: Cost, cost: Cost| Cost {
+        cpu_ns: sum.cpu_ns + cost.cpu_ns,
+        frames: sum.frames + cost.frames,
+    };
+    let sum = processes.into_iter().map(of).fold(Cost::default(), add);
+    (sum.frames > 0).then(|| sum.cpu_ns as f64 / sum.frames as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+        let spread = |values: &[f64]| Spread::of(values.iter().copied());
+        assert_eq!(spread(&[]), None);
+        assert_eq!(spread(&[3.0]), Some(Spread { min: 3.0, median: 3.0, max: 3.0 }));
+        assert_eq!(spread(&[9.0, 1.0, 4.0]), Some(Spread { min: 1.0, median: 4.0, max: 9.0 }));
+        assert_eq!(spread(&[9.0, 1.0, 4.0, 6.0]), Some(Spread { min: 1.0, median: 5.0, max: 9.0 }));
+    }
+}

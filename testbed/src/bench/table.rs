@@ -1,0 +1,117 @@
+//! What was measured, as tables a person reads.
+
+use std::fmt::Write as _;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+
+use super::goals::{GOALS, Goal, Standing};
+use super::machine::Machine;
+use super::measure::Run;
+use super::results::{FIGURES, Figure, Results, Spread};
+use super::variant::Variant;
+use crate::line::Offload;
+
+/// Everything: figures, goals, and where they were measured.
+pub(super) fn all(machine: &Machine, results: &Results) -> String {
+    let rounds = results.runs.iter().map(|run| run.round).max().unwrap_or(0);
+    let mut text = String::new();
+    let Machine { processor, cores, kernel, load_before } = machine;
+    let _ = writeln!(
+        text,
+        "{processor}, {cores} cores, Linux {kernel}, load before {load_before}; {rounds} rounds. \
+         Medians, least to most below.\n"
+    );
+    let _ = writeln!(text, "{}\n", figures(results));
+    let _ = writeln!(text, "{}", goals(results));
+    text
+}
+
+fn figures(results: &Results) -> Table {
+    let names = results.variants.iter().map(|variant| variant.name().replacen(", ", "\n", 1));
+    let mut table = with_header(std::iter::once(String::new()).chain(names));
+    for figure in &FIGURES {
+        let cells = results.variants.iter().map(|variant| {
+            let spread = results.spread(*variant, figure);
+            spread.map_or_else(|| "–".to_owned(), |spread| cell(figure, spread))
+        });
+        let title = format!("{}\n{:>4}{}", figure.title, "", figure.unit);
+        table.add_row(std::iter::once(title).chain(cells));
+    }
+    table
+}
+
+fn cell(figure: &Figure, spread: Spread) -> String {
+    let Spread { min, median, max } = spread;
+    let digits = figure.decimals;
+    format!("{median:.digits$}\n{min:.digits$}–{max:.digits$}")
+}
+
+fn goals(results: &Results) -> Table {
+    let has = |offload| {
+        let is_one = |variant: &&Variant| matches!(variant, Variant::Ours { offload: have, .. } if *have == offload);
+        results.variants.iter().find(is_one).map(|_| offload)
+    };
+    let offloads: Vec<Offload> = [Offload::Off, Offload::On].into_iter().filter_map(has).collect();
+    let names = offloads.iter().map(|offload| match offload {
+        Offload::Off => "ours",
+        Offload::On => "ours + offload",
+    });
+    let mut table = with_header(["ratio of medians", "goal", "stretch"].into_iter().chain(names));
+    for goal in &GOALS {
+        let sign = if goal.is_cost { "≤" } else { "≥" };
+        let Goal { title, unit, at_least, stretch, .. } = goal;
+        let asked = [
+            (*title).to_owned(),
+            format!("{sign} {at_least}{unit}"),
+            format!("{sign} {stretch}{unit}"),
+        ];
+        let reached = offloads.iter().map(|offload| {
+            let spread = goal.measured(results, *offload);
+            spread.map_or_else(|| "–".to_owned(), |spread| reached(goal, spread))
+        });
+        table.add_row(asked.into_iter().chain(reached));
+    }
+    table
+}
+
+fn reached(goal: &Goal, spread: Spread) -> String {
+    let Spread { min, median, max } = spread;
+    let mark = match goal.standing(median) {
+        Standing::Stretch => "✓✓",
+        Standing::Met => "✓",
+        Standing::Missed => "✗",
+    };
+    let unit = goal.unit;
+    if min < max {
+        format!("{mark} {median:.2}{unit} ({min:.2}–{max:.2})")
+    } else {
+        format!("{mark} {median:.2}{unit}")
+    }
+}
+
+/// One run in a line, shown while the bench is running.
+pub(super) fn line(run: &Run) -> String {
+    format!(
+        "{:<22} TCP {:>6.0} and {:>6.0} Mbit/s   UDP {:>4.0} and {:>4.0} k/s   round trip {:>4.0} µs, \
+         under TCP {:>5.0}",
+        run.variant.name(),
+        run.tcp_1.bits_per_s / 1e6,
+        run.tcp_4.bits_per_s / 1e6,
+        run.udp_64.delivered_per_s / 1e3,
+        run.udp_1400.delivered_per_s / 1e3,
+        run.idle.p50_us,
+        run.loaded.p50_us,
+    )
+}
+
+fn with_header<T: ToString>(header: impl IntoIterator<Item = T>) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(UTF8_FULL_CONDENSED.with_rounded_corners())
+        .set_header(header.into_iter().map(|text| text.to_string()));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

@@ -1,0 +1,83 @@
+//! What is compared.
+
+use anyhow::Result;
+use serde::{Serialize, Serializer};
+
+use crate::line::{Carrier, Line, Offload};
+use crate::programs::Programs;
+
+/// One way to carry frames from end to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// A veth pair and nothing else, as the kernel sets it up.
+    Veth,
+    /// The same with every offload of both ends switched off.
+    VethPlain,
+    /// The naive relay at both ends, and between them with two hops.
+    Naive {
+        /// 1 or 2.
+        hops: usize,
+    },
+    /// `obu` and `rsu`.
+    Ours {
+        /// 1 or 2.
+        hops: usize,
+        /// Of all TAPs.
+        offload: Offload,
+    },
+}
+
+impl Variant {
+    /// All of them; those with TAP offload only when the daemons have it.
+    pub fn all(has_offload: bool) -> Vec<Self> {
+        let mut all = vec![Self::Veth, Self::VethPlain];
+        for hops in [1, 2] {
+            all.push(Self::Naive { hops });
+            all.push(Self::Ours { hops, offload: Offload::Off });
+            if has_offload {
+                all.push(Self::Ours { hops, offload: Offload::On });
+            }
+        }
+        all
+    }
+
+    /// What tables and files call it.
+    pub fn name(self) -> String {
+        match self {
+            Self::Veth => "veth".to_owned(),
+            Self::VethPlain => "veth, no offload".to_owned(),
+            Self::Naive { hops } => format!("naive, {}", hops_text(hops)),
+            Self::Ours { hops, offload: Offload::Off } => format!("ours, {}", hops_text(hops)),
+            Self::Ours { hops, offload: Offload::On } => {
+                format!("ours + offload, {}", hops_text(hops))
+            }
+        }
+    }
+
+    /// Lays the line and starts its programs; frames get through when it returns.
+    pub(super) fn set_up(self, programs: &Programs, logs: &std::path::Path) -> Result<Line> {
+        let (hops, carrier) = match self {
+            Self::Veth => return Line::cable(true),
+            Self::VethPlain => return Line::cable(false),
+            Self::Naive { hops } => (hops, Carrier::Naive),
+            Self::Ours { hops, offload } => {
+                (hops, Carrier::Daemons { vehicle: offload, road: offload })
+            }
+        };
+        let mut line = Line::lay(hops)?;
+        match line.start(programs, &carrier, logs) {
+            Ok(()) => Ok(line),
+            Err(error) => Err(error.context(line.log_tails())),
+        }
+    }
+}
+
+fn hops_text(hops: usize) -> &'static str {
+    if hops == 1 { "1 hop" } else { "2 hops" }
+}
+
+impl Serialize for Variant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name())
+    }
+}
