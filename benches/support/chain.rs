@@ -189,7 +189,8 @@ async fn run(
 ) {
     let link = Link { index: 1, mac, mtu: MTU, up: true };
     let runtime = Runtime { clock, radio: link, tap_mtu: TapMtu { fixed: None, ipv6: true } };
-    runtime.run(node, radio, tap, &mut StaticLinks, &mut remote.clone()).await;
+    let end = runtime.run(node, radio, tap, &mut StaticLinks, &mut remote.clone()).await;
+    panic!("nobody told it to stop: {end:?}");
 }
 
 async fn beside<T>(

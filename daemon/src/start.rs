@@ -172,7 +172,9 @@ impl Devices {
         let runtime = Runtime { clock: self.clock, radio: self.radio_link, tap_mtu: self.tap_mtu };
         let exit = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut signals)
-            .await;
+            .await
+            .context("cannot make a timer")
+            .map_err(|error| Failure::new(Kind::Runtime, error))?;
         match exit {
             Exit::Clean => info!("stopped"),
             Exit::Forced => info!("stopped without waiting"),

@@ -232,9 +232,9 @@ fn a_radio_that_is_full_stops_the_tap_and_nothing_else() {
     let from_tap = |node: &Script<_>| {
         node.calls.borrow().iter().filter(|call| matches!(call, Call::Tap(_))).count()
     };
-    // One burst at the start, and one each time what waited has become too old.
+    // A frame or a burst at the start, and each time what waited has become too old.
     let read = from_tap(&node);
-    assert!((64..=3 * 64).contains(&read), "{read} frames read from the TAP");
+    assert!((1..=3 * 64).contains(&read), "{read} frames read from the TAP");
     assert_eq!(take(&mut bench.host).len(), 300, "the other way is open");
     assert!(take(&mut bench.air).is_empty());
     radio.is_full = false;
@@ -480,7 +480,7 @@ impl Bench {
         block_on(async {
             let running = runtime.run(node, radio, tap, links, &mut commands);
             let span = span.unwrap_or(Duration::from_secs(20));
-            tokio::time::timeout(span, running).await.ok()
+            tokio::time::timeout(span, running).await.ok().map(Result::unwrap)
         })
     }
 }

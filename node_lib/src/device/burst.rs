@@ -17,6 +17,8 @@ pub struct Burst {
     /// Bytes a frame may have.
     slot_len: usize,
     slots: usize,
+    /// Frames that are enough.
+    limit: usize,
     /// The first slot nothing was read into yet.
     vacant: usize,
     frames: Vec<Place>,
@@ -36,9 +38,16 @@ impl Burst {
             storage: Vec::new(),
             slot_len: 0,
             slots,
+            limit: slots,
             vacant: 0,
             frames: Vec::with_capacity(slots),
         }
+    }
+
+    /// From now on this many frames are enough, though there may be room for more: a frame that comes alone
+    /// need not wait until its device has been found empty.
+    pub fn limit(&mut self, frames: usize) {
+        self.limit = frames.min(self.slots);
     }
 
     /// Forgets the frames and makes every slot at least `slot_len` bytes long.
@@ -86,6 +95,11 @@ impl Burst {
     /// Frames it has room for in all.
     pub fn slots(&self) -> usize {
         self.slots
+    }
+
+    /// There are as many frames as the loop wants now.
+    pub fn is_enough(&self) -> bool {
+        self.frames.len() >= self.limit || self.is_full()
     }
 
     /// All slots are taken or left out.
@@ -170,6 +184,20 @@ mod tests {
         burst.reset(9);
         assert_eq!(burst.vacant().unwrap().len(), 9);
         assert!(burst.is_empty());
+    }
+
+    #[test]
+    fn a_limit_says_what_is_enough_and_takes_no_room() {
+        let mut burst = Burst::new(2);
+        burst.limit(1);
+        burst.reset(4);
+        assert!(!burst.is_enough());
+        put(&mut burst, &[1]);
+        assert!(burst.is_enough() && !burst.is_full());
+        burst.limit(9);
+        assert!(!burst.is_enough());
+        put(&mut burst, &[2]);
+        assert!(burst.is_enough() && burst.is_full());
     }
 
     #[test]

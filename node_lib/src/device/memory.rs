@@ -72,7 +72,7 @@ impl Device for Memory {
     fn recv(&mut self, burst: &mut Burst) -> Received {
         burst.reset(self.frame_max);
         let mut lane = lock(&self.inbound);
-        while !burst.is_full() {
+        while !burst.is_enough() {
             let Some(frame) = lane.frames.pop_front() else {
                 return Received::Drained;
             };

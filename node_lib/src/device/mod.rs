@@ -34,8 +34,8 @@ pub use burst::{Burst, HEADROOM};
 pub use counters::Counters;
 pub use error::{DeviceError, Problem};
 pub use link::{Link, LinkChange, Links, Side, StaticLinks};
-pub(crate) use sys::boottime;
 pub use sys::random;
+pub(crate) use sys::{boottime, set_timer, take_timer, timer};
 
 /// What [`Device::recv`] left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,6 +31,8 @@ use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
 const SLACK: usize = 14 + 1;
 /// The smallest buffer: the MTU may grow before we hear of it.
 const BUFFER_MIN: usize = 2048;
+/// Frames asked for in one call when there were few.
+const ASK_MIN: usize = 4;
 /// Room for about 1800 full frames, as the kernel counts 2304 bytes for each: 20 ms at 1 Gbit/s.
 const RECV_BUFFER: i32 = 4 << 20;
 /// Room for about 450 full frames on their way out.
@@ -45,6 +47,10 @@ pub struct Packet {
     /// Interface the socket is bound to; `None` while there is none.
     index: Option<u32>,
     buffer_len: usize,
+    /// Frames to ask for next: preparing room for many costs time that one frame alone would have to wait.
+    ask_for: usize,
+    /// Watched for room to write while there is none.
+    room: Option<AsyncFd<Socket>>,
     /// The user priority of what was sent last.
     priority: Option<u8>,
     counters: Counters,
@@ -67,8 +73,8 @@ impl Packet {
         };
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), None)
             .map_err(error("open a packet socket"))?;
-        let fd = sys::register(socket, Interest::READABLE | Interest::WRITABLE)
-            .map_err(error("watch the packet socket"))?;
+        let fd =
+            sys::register(socket, Interest::READABLE).map_err(error("watch the packet socket"))?;
         sys::set_buffers(sys::borrow(&fd), RECV_BUFFER, SEND_BUFFER)
             .map_err(error("enlarge the buffers of the packet socket"))?;
         let counters = Counters::default();
@@ -78,6 +84,8 @@ impl Packet {
             ethertype,
             index: None,
             buffer_len: 0,
+            ask_for: ASK_MIN,
+            room: None,
             priority: None,
             counters,
         };
@@ -117,6 +125,13 @@ impl Packet {
             self.counters.rx_foreign += 1;
         }
         burst.skip();
+    }
+
+    /// The same socket, watched for room to write. Only while it is full: otherwise every frame that has left would
+    /// wake us.
+    fn await_room(&self) -> Option<AsyncFd<Socket>> {
+        let again = self.fd.get_ref().try_clone();
+        again.and_then(|socket| sys::register(socket, Interest::WRITABLE)).ok()
     }
 
     fn count_refused(&mut self, frame: &Outgoing<'_>, error: &io::Error) {
@@ -179,7 +194,12 @@ impl Device for Packet {
             }
             let mut read = 0;
             let result = sys::io_with(&self.fd, Interest::READABLE, |socket| {
-                let asked = sys::recv_packets(socket.as_fd(), burst.vacant_slots(), &mut reads)?;
+                let asked = sys::recv_packets(
+                    socket.as_fd(),
+                    self.ask_for,
+                    burst.vacant_slots(),
+                    &mut reads,
+                )?;
                 read = asked.0;
                 // Fewer than there is room for: the queue was empty, and need not be asked again.
                 if asked.0 < asked.1 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
@@ -187,6 +207,7 @@ impl Device for Packet {
             for read in reads.iter().take(read) {
                 self.take(burst, *read);
             }
+            self.ask_for = (2 * read).clamp(ASK_MIN, sys::BATCH);
             match result {
                 Ok(()) => {}
                 Err(error) if sys::is_would_block(&error) => return Received::Drained,
@@ -218,10 +239,7 @@ impl Device for Packet {
             let alike = rest.take_while(|frame| frame.priority == first.priority);
             let end = done + alike.take(sys::BATCH).count();
             let batch = frames.get(done..end).unwrap_or_default();
-            let sent = sys::io_with(&self.fd, Interest::WRITABLE, |socket| {
-                sys::send_packets(socket.as_fd(), batch)
-            });
-            match sent {
+            match sys::send_packets(sys::borrow(&self.fd), batch) {
                 Ok(sent) => {
                     batch
                         .iter()
@@ -229,18 +247,25 @@ impl Device for Packet {
                         .for_each(|frame| self.counters.count_tx(frame.bytes.len()));
                     done += sent;
                 }
-                Err(error) if sys::is_would_block(&error) => return Sent::Full(done),
+                Err(error) if sys::is_would_block(&error) => {
+                    self.room = self.await_room();
+                    return Sent::Full(done);
+                }
                 Err(error) => {
                     self.count_refused(first, &error);
                     done += 1;
                 }
             }
         }
+        self.room = None;
         Sent::All
     }
 
     fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.fd.poll_write_ready(cx).map(drop)
+        match &self.room {
+            Some(fd) => fd.poll_write_ready(cx).map(drop),
+            None => Poll::Ready(()),
+        }
     }
 
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {

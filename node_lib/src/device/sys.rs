@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -75,27 +76,35 @@ pub(super) struct PacketRead {
     pub(super) packet_type: u8,
 }
 
-/// Reads one frame into each of the first slots, as many as are waiting, and says how long each is and
-/// how the kernel classified it. Returns how many were read and how many were asked for.
+/// A message with one part and no name.
+fn header_of(part: &mut libc::iovec) -> libc::mmsghdr {
+    // SAFETY: integers and pointers, for which zero bytes are a value.
+    let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    header.msg_hdr.msg_iov = part;
+    header.msg_hdr.msg_iovlen = 1;
+    header
+}
+
+/// Reads one frame into each of the first slots, as many as are waiting and at most `most`, and says how long each
+/// is and how the kernel classified it. Returns how many were read and how many were asked for.
 pub(super) fn recv_packets<'a>(
     fd: BorrowedFd<'_>,
+    most: usize,
     slots: impl Iterator<Item = &'a mut [u8]>,
     reads: &mut [PacketRead; BATCH],
 ) -> io::Result<(usize, usize)> {
-    // SAFETY: all three are made of integers and pointers, for which zero bytes are a value.
-    let (mut from, mut parts, mut headers) = unsafe {
-        (
-            std::mem::zeroed::<[libc::sockaddr_ll; BATCH]>(),
-            std::mem::zeroed::<[libc::iovec; BATCH]>(),
-            std::mem::zeroed::<[libc::mmsghdr; BATCH]>(),
-        )
-    };
+    let mut from = [const { MaybeUninit::<libc::sockaddr_ll>::uninit() }; BATCH];
+    let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
+    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
     let mut wanted = 0;
-    for (((slot, from), part), header) in slots.zip(&mut from).zip(&mut parts).zip(&mut headers) {
-        part.iov_base = slot.as_mut_ptr().cast();
-        part.iov_len = slot.len();
-        header.msg_hdr.msg_iov = part;
-        header.msg_hdr.msg_iovlen = 1;
+    for (((slot, from), part), header) in
+        slots.zip(&mut from).zip(&mut parts).zip(&mut headers).take(most)
+    {
+        // SAFETY: integers and arrays of them, for which zero bytes are a value.
+        let from = from.write(unsafe { std::mem::zeroed() });
+        let part =
+            part.write(libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() });
+        let header = header.write(header_of(part));
         header.msg_hdr.msg_name = (&raw mut *from).cast();
         header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         wanted += 1;
@@ -106,7 +115,7 @@ pub(super) fn recv_packets<'a>(
     let read = unsafe {
         libc::recvmmsg(
             fd.as_raw_fd(),
-            headers.as_mut_ptr(),
+            headers.as_mut_ptr().cast(),
             wanted,
             libc::MSG_TRUNC,
             std::ptr::null_mut(),
@@ -114,6 +123,8 @@ pub(super) fn recv_packets<'a>(
     };
     let read = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
     for ((out, header), from) in reads.iter_mut().zip(&headers).zip(&from).take(read) {
+        // SAFETY: no more than `wanted` were read, and as many were written above.
+        let (header, from) = unsafe { (header.assume_init_ref(), from.assume_init_ref()) };
         *out = PacketRead { len: header.msg_len as usize, packet_type: from.sll_pkttype };
     }
     Ok((read, wanted as usize))
@@ -128,21 +139,17 @@ pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::R
             unsafe { libc::send(fd.as_raw_fd(), one.bytes.as_ptr().cast(), one.bytes.len(), 0) };
         return if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(1) };
     }
-    // SAFETY: as in `recv_packets`.
-    let (mut parts, mut headers) = unsafe {
-        (std::mem::zeroed::<[libc::iovec; BATCH]>(), std::mem::zeroed::<[libc::mmsghdr; BATCH]>())
-    };
+    let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
+    let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
     let mut count = 0;
     for ((frame, part), header) in frames.iter().zip(&mut parts).zip(&mut headers) {
-        part.iov_base = frame.bytes.as_ptr().cast_mut().cast();
-        part.iov_len = frame.bytes.len();
-        header.msg_hdr.msg_iov = part;
-        header.msg_hdr.msg_iovlen = 1;
+        let (iov_base, iov_len) = (frame.bytes.as_ptr().cast_mut().cast(), frame.bytes.len());
+        header.write(header_of(part.write(libc::iovec { iov_base, iov_len })));
         count += 1;
     }
     // SAFETY: the first `count` headers, at most `BATCH`, each point through an iovec to a frame; all
     // are alive for the call, and the kernel only reads the frames.
-    let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), count, 0) };
+    let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr().cast(), count, 0) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
@@ -197,6 +204,44 @@ pub(crate) fn boottime() -> Duration {
     let result = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
     debug_assert_eq!(result, 0, "Linux has had CLOCK_BOOTTIME since 2.6.39");
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// A timer of the same clock as [`boottime`]. Readable once the time it was set to has come.
+pub(crate) fn timer() -> io::Result<AsyncFd<File>> {
+    let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+    // SAFETY: timerfd_create takes its arguments by value.
+    let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_BOOTTIME, flags) })?;
+    // SAFETY: a descriptor just opened, which nobody else closes.
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    register(file, Interest::READABLE)
+}
+
+/// Sets a timer to this time of [`boottime`].
+pub(crate) fn set_timer(timer: &AsyncFd<File>, at: Duration) -> io::Result<()> {
+    // A time of zero would turn it off.
+    let at = at.max(Duration::from_nanos(1));
+    let at = libc::timespec {
+        tv_sec: libc::time_t::try_from(at.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: at.subsec_nanos().into(),
+    };
+    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let spec = libc::itimerspec { it_interval: never, it_value: at };
+    // SAFETY: `spec` is alive for the call, which writes nothing.
+    check(unsafe {
+        libc::timerfd_settime(
+            timer.as_raw_fd(),
+            libc::TFD_TIMER_ABSTIME,
+            &raw const spec,
+            std::ptr::null_mut(),
+        )
+    })
+    .map(drop)
+}
+
+/// Takes notice that a timer went off; it is not readable any more.
+pub(crate) fn take_timer(timer: &AsyncFd<File>) -> io::Result<()> {
+    let mut times = [0; size_of::<u64>()];
+    io_with(timer, Interest::READABLE, |mut timer| io::Read::read(&mut timer, &mut times)).map(drop)
 }
 
 /// Random bytes from the kernel, for addresses and seeds.

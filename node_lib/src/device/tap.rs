@@ -105,6 +105,9 @@ impl Device for Tap {
                 Ok(len) => {
                     self.counters.count_rx(len);
                     burst.commit(len);
+                    if burst.is_enough() {
+                        break;
+                    }
                 }
                 Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {

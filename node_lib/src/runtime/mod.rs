@@ -14,7 +14,7 @@
 //!    [`DRAIN_TURNS`] bursts.
 //! 4. A radio that has no room ([`outbox`]) stops the reading of the TAP, and nothing else.
 //!
-//! The runtime must be tokio's with I/O and time enabled; a single thread is enough and best.
+//! The runtime must be tokio's with I/O enabled; a single thread is enough and best.
 
 pub mod boot;
 pub mod clock;
@@ -23,13 +23,12 @@ mod log;
 pub mod mtu;
 pub mod outbox;
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use tokio::time::{Instant, Sleep};
 use tracing::{debug, info, trace, warn};
 
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
@@ -38,7 +37,7 @@ use crate::device::{
     Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
 use crate::time::Timestamp;
-use clock::Clock;
+use clock::{Alarm, Clock};
 use command::{Command, Commands};
 use mtu::TapMtu;
 use outbox::Outbox;
@@ -48,13 +47,13 @@ pub const BURST: usize = 64;
 /// Bursts of the radio that may hold back a deadline: 2048 frames, more than its socket buffers.
 pub const DRAIN_TURNS: u32 = 32;
 
+/// Turns with frames before interfaces and operator are asked again: 3 ms of full bursts.
+const POLLS_SKIPPED_MAX: u32 = 16;
+
 /// Wait before the first attempt to re-create a TAP; it doubles with every failure.
 const REOPEN_DELAY_MIN: Duration = Duration::from_millis(100);
 /// Longest wait between attempts to re-create a TAP.
 const REOPEN_DELAY_MAX: Duration = Duration::from_secs(5);
-/// Longest sleep. tokio's timer stands still while the machine sleeps and our clock does not, so
-/// after waking up a deadline that has passed is noticed within this time at the latest.
-const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// Frames of one side that are sent together: a burst, each answered twice.
 const CHUNK: usize = 2 * BURST;
 
@@ -79,7 +78,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Drives `node` until it is told to stop.
+    /// Drives `node` until it is told to stop. An error is that of the kernel refusing a timer: too many files are
+    /// open.
     pub async fn run(
         self,
         node: &mut impl Node,
@@ -87,7 +87,7 @@ impl Runtime {
         tap: &mut impl Device,
         links: &mut impl Links,
         commands: &mut impl Commands,
-    ) -> Exit {
+    ) -> io::Result<Exit> {
         let mut driver = Driver {
             node,
             ports: Ports { radio, tap, outbox: Outbox::default(), tap_lost: false },
@@ -96,16 +96,16 @@ impl Runtime {
             clock: self.clock,
             replies: Replies::new(),
             burst: Burst::new(BURST),
-            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
-            armed: None,
+            alarm: Alarm::new(self.clock)?,
             overdue_turns: 0,
+            polls_skipped: 0,
             radio_up: self.radio.up,
             radio: self.radio,
             tap_mtu: self.tap_mtu,
             reopen: None,
             stop_at: None,
         };
-        driver.run().await
+        Ok(driver.run().await)
     }
 }
 
@@ -122,6 +122,9 @@ struct Ports<'a, R, T> {
 impl<R: Device, T: Device> Ports<'_, R, T> {
     /// Sends replies in order, each as one frame, and takes their buffers back. What is on loan lies in `burst`.
     fn transmit(&mut self, now: Timestamp, replies: &mut Replies, burst: &mut Burst) {
+        if replies.is_empty() {
+            return;
+        }
         replies.flatten();
         for loan in replies.loans() {
             if let Some(head) = &loan.head {
@@ -129,6 +132,11 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
                 debug_assert!(fits, "lent with no more headroom than there is");
             }
         }
+        self.send_in_order(now, replies, burst);
+        replies.recycle();
+    }
+
+    fn send_in_order(&mut self, now: Timestamp, replies: &Replies, burst: &Burst) {
         let mut wire: ArrayVec<Outgoing<'_>, CHUNK> = ArrayVec::new();
         let mut tap: ArrayVec<Outgoing<'_>, CHUNK> = ArrayVec::new();
         for (to, bytes) in in_order(replies, burst) {
@@ -143,8 +151,6 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
             }
         }
         self.send(now, &wire, &tap);
-        drop((wire, tap));
-        replies.recycle();
     }
 
     fn send(&mut self, now: Timestamp, wire: &[Outgoing<'_>], tap: &[Outgoing<'_>]) {
@@ -208,11 +214,11 @@ struct Driver<'a, N, R, T, L, C> {
     clock: Clock,
     replies: Replies,
     burst: Burst,
-    sleep: Pin<Box<Sleep>>,
-    /// When `sleep` ends; `None` if it has ended or was never set.
-    armed: Option<Timestamp>,
+    alarm: Alarm,
     /// Turns for which a deadline has been waiting for the radio to drain.
     overdue_turns: u32,
+    /// Times that only frames were looked for since everything was.
+    polls_skipped: u32,
     /// The last known state of the radio, which the node works with while there is none.
     radio: Link,
     radio_up: bool,
@@ -249,27 +255,27 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             if let Some(change) = wake.change {
                 self.link_changed(change);
             }
-            let due = self.node.poll_timeout().is_some_and(|at| at <= self.clock.now());
+            let now = self.clock.now();
+            let due = self.node.poll_timeout().is_some_and(|at| at <= now);
             if wake.radio || radio_more || due {
-                radio_more = self.turn_radio();
+                radio_more = self.turn_radio(now);
             }
-            if wake.writable || self.ports.outbox.expires().is_some_and(|at| at <= self.clock.now())
-            {
-                self.ports.outbox.retry(self.clock.now(), self.ports.radio);
+            if wake.writable || self.ports.outbox.expires().is_some_and(|at| at <= now) {
+                self.ports.outbox.retry(now, self.ports.radio);
             }
             // While the radio is full its frames wait in the TAP's queue, which is bounded.
             let blocked = self.ports.outbox.has_data();
             if !blocked && (wake.tap || tap_more || radio_more || due) {
-                tap_more = self.turn_tap();
+                tap_more = self.turn_tap(now);
             }
             if due {
                 self.turn_timeout(radio_more);
             }
-            self.turn_reopen();
+            self.turn_reopen(now);
             while let Some(event) = self.node.poll_event() {
                 log::event(&event);
             }
-            if self.stop_at.is_some_and(|at| at <= self.clock.now()) {
+            if self.stop_at.is_some_and(|at| at <= now) {
                 self.report();
                 return Exit::Clean;
             }
@@ -298,10 +304,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         if self.ports.outbox.is_waiting() {
             wake.writable = self.ports.radio.poll_writable(cx).is_ready();
         }
-        if self.armed.is_some() && self.sleep.as_mut().poll(cx).is_ready() {
-            self.armed = None;
-            wake.timer = true;
+        wake.timer = self.alarm.poll(cx).is_ready();
+        // Frames cannot wait, but not even a stream of them keeps the operator out for long.
+        self.polls_skipped += 1;
+        if (wake.radio || wake.tap) && self.polls_skipped < POLLS_SKIPPED_MAX {
+            return wake;
         }
+        self.polls_skipped = 0;
         if let Poll::Ready(change) = self.links.poll_change(cx) {
             wake.change = Some(change);
         }
@@ -316,21 +325,14 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         let reopen = self.reopen.map(|reopen| reopen.at);
         let stale = self.ports.outbox.expires();
         let deadlines = [self.node.poll_timeout(), self.stop_at, reopen, stale];
-        let Some(next) = deadlines.into_iter().flatten().min() else {
-            return;
-        };
-        let now = self.clock.now();
-        let next = next.min(now + SLEEP_MAX);
-        if self.armed.is_none_or(|armed| next < armed) {
-            self.armed = Some(next);
-            self.sleep.as_mut().reset(Instant::now() + next.since(now));
+        if let Some(next) = deadlines.into_iter().flatten().min() {
+            self.alarm.set(next);
         }
     }
 
     /// One burst from the radio. Returns whether there may be more.
-    fn turn_radio(&mut self) -> bool {
+    fn turn_radio(&mut self, now: Timestamp) -> bool {
         let received = self.ports.radio.recv(&mut self.burst);
-        let now = self.clock.now();
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from radio");
@@ -342,10 +344,17 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     }
 
     /// One burst from the TAP. Returns whether there may be more.
-    fn turn_tap(&mut self) -> bool {
+    fn turn_tap(&mut self, now: Timestamp) -> bool {
+        // A TAP gives one frame per call. One that comes alone goes on before the call that finds no other.
+        self.burst.limit(1);
+        let more = self.take_from_tap(now);
+        self.burst.limit(BURST);
+        if more && !self.ports.outbox.has_data() { self.take_from_tap(now) } else { more }
+    }
+
+    fn take_from_tap(&mut self, now: Timestamp) -> bool {
         let received = self.ports.tap.recv(&mut self.burst);
         self.ports.tap_lost |= received == Received::Gone;
-        let now = self.clock.now();
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from tap");
@@ -441,13 +450,12 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         }
         if link.is_none() {
             // Whether it is ours that was deleted, the descriptor knows.
-            self.turn_tap();
+            self.turn_tap(self.clock.now());
         }
     }
 
     /// Notices that the TAP is gone, and tries to re-create it when the time has come.
-    fn turn_reopen(&mut self) {
-        let now = self.clock.now();
+    fn turn_reopen(&mut self, now: Timestamp) {
         if std::mem::take(&mut self.ports.tap_lost) && self.reopen.is_none() {
             warn!(tap = self.ports.tap.name(), "TAP was deleted, re-creating it");
             let delay = REOPEN_DELAY_MIN;
