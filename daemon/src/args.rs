@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use clap::{Parser, ValueEnum};
-use node_lib::device::name;
 use node_lib::device::netlink::TapAddress;
 use node_lib::device::udp::UdpAddress;
+use node_lib::device::{name, tap};
 use node_lib::runtime::mtu;
 use node_lib::{Mac, NodeId};
 
@@ -37,6 +37,10 @@ pub struct Common {
     #[arg(short, long, value_name = "N",
         value_parser = RangedU64ValueParser::<usize>::new().range(mtu::TAP_MTU_MIN as u64..=mtu::TAP_MTU_MAX as u64))]
     pub mtu: Option<usize>,
+
+    /// Whether TCP crosses the TAP in super-frames of up to 64 KiB
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub tap_offload: TapOffload,
 
     /// EtherType of our frames, decimal or 0x…: the same on all nodes
     #[arg(long, value_name = "N", default_value = "0x88b5", value_parser = ethertype)]
@@ -75,6 +79,27 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// Whether TCP crosses the TAP in super-frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TapOffload {
+    /// If the kernel can; otherwise frame by frame, with a line in the log that says why.
+    Auto,
+    /// Yes, or the daemon does not start.
+    On,
+    /// No: frame by frame.
+    Off,
+}
+
+impl From<TapOffload> for tap::TapOffload {
+    fn from(offload: TapOffload) -> Self {
+        match offload {
+            TapOffload::Auto => Self::Auto,
+            TapOffload::On => Self::On,
+            TapOffload::Off => Self::Off,
+        }
+    }
 }
 
 /// What stands for the radio.
@@ -188,6 +213,7 @@ mod tests {
         assert_eq!((common.ethertype, common.hello_history), (0x88b5, 10));
         assert_eq!((common.mtu, common.node_id, common.check), (None, None, false));
         assert!(common.ip.is_empty());
+        assert_eq!(common.tap_offload, TapOffload::Auto);
     }
 
     #[test]
@@ -221,6 +247,7 @@ mod tests {
             ("--node-id", "02:00", "six hexadecimal bytes"),
             ("--tap-name", "sixteen_bytes_xx", "1 to 15"),
             ("--ip", "10.0.0.1/33", "1 to 32"),
+            ("--tap-offload", "yes", "auto, on, off"),
             ("--log-format", "xml", "text, json"),
         ] {
             let error = parsed(&["-b", "w", flag, value]).unwrap_err();

@@ -117,7 +117,7 @@ impl Devices {
         let mtu = tap_mtu
             .over(radio_link.mtu)
             .map_err(|error| Failure::new(Kind::Usage, anyhow!("{}: {error}", args.tap_name)))?;
-        let mut tap = Tap::open(&args.tap_name)?;
+        let mut tap = Tap::open(&args.tap_name, args.tap_offload.into())?;
         let settings = TapSettings { addresses: args.ip.clone(), mac: None };
         netlink.set_up_tap(&args.tap_name, settings, mtu).await?;
         let tap_link = netlink.link(&args.tap_name).await?;
@@ -132,7 +132,7 @@ impl Devices {
         let id = args.node_id.unwrap_or_else(|| radio_link.mac.into());
         info!(
             radio = radio.name(), mac = %radio_link.mac, mtu = radio_link.mtu,
-            tap = tap.name(), tap_mac = %tap_link.mac, tap_mtu = mtu,
+            tap = tap.name(), tap_mac = %tap_link.mac, tap_mtu = mtu, tap_offload = tap.has_offload(),
             %id, boot = boot.0, "devices are open"
         );
         Ok(Self {

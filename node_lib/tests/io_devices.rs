@@ -16,7 +16,7 @@ use node_lib::Mac;
 use node_lib::device::memory;
 use node_lib::device::netlink::{Netlink, TapSettings};
 use node_lib::device::packet::Packet;
-use node_lib::device::tap::Tap;
+use node_lib::device::tap::{Tap, TapOffload};
 use node_lib::device::udp::Udp;
 use node_lib::device::{
     Burst, Device, Link, LinkChange, Links, Outgoing, Problem, Received, Sent, Side,
@@ -331,11 +331,14 @@ fn a_deleted_tap_is_noticed_by_reading_and_by_writing_and_can_be_re_created() {
 #[test]
 fn an_impossible_device_is_explained() {
     in_namespace(async || {
-        let _first = Tap::open("tap0").unwrap();
-        assert!(matches!(Tap::open("tap0").unwrap_err().source, Problem::Busy));
+        let _first = Tap::open("tap0", TapOffload::Off).unwrap();
+        assert!(matches!(Tap::open("tap0", TapOffload::Off).unwrap_err().source, Problem::Busy));
         ip("link add radio0 type veth peer name radio1");
-        assert!(matches!(Tap::open("radio0").unwrap_err().source, Problem::NotTap));
-        let long = Tap::open("sixteen_bytes_xx").unwrap_err();
+        assert!(matches!(
+            Tap::open("radio0", TapOffload::Off).unwrap_err().source,
+            Problem::NotTap
+        ));
+        let long = Tap::open("sixteen_bytes_xx", TapOffload::Off).unwrap_err();
         assert!(matches!(long.source, Problem::NameLength(16)));
         let netlink = Netlink::open().unwrap();
         let missing = netlink.link("radio9").await.unwrap_err();
@@ -351,7 +354,7 @@ fn an_impossible_device_is_explained() {
 #[test]
 fn addresses_mtu_and_mac_are_set_and_setting_them_twice_is_harmless() {
     in_namespace(async || {
-        let _tap = Tap::open("tap0").unwrap();
+        let _tap = Tap::open("tap0", TapOffload::Off).unwrap();
         let mut netlink = Netlink::open().unwrap();
         let settings = TapSettings {
             addresses: vec!["10.7.0.1".parse().unwrap(), "fd07::1/48".parse().unwrap()],
@@ -401,7 +404,7 @@ fn every_change_of_a_watched_interface_is_reported_once() {
 #[test]
 fn joining_and_leaving_a_bridge_is_not_a_deletion() {
     in_namespace(async || {
-        let _tap = Tap::open("tap0").unwrap();
+        let _tap = Tap::open("tap0", TapOffload::Off).unwrap();
         let mut netlink = Netlink::open().unwrap();
         netlink.set_up_tap("tap0", TapSettings::default(), 1460).await.unwrap();
         let link = netlink.link("tap0").await.unwrap();
@@ -556,7 +559,7 @@ async fn carrier(names: &[&str]) {
 
 /// A TAP, and a packet socket that stands for the host behind it.
 async fn tap_with_host(name: &str) -> (Tap, Packet, Link) {
-    let mut tap = Tap::open(name).unwrap();
+    let mut tap = Tap::open(name, TapOffload::Off).unwrap();
     let mut netlink = Netlink::open().unwrap();
     netlink.set_up_tap(name, TapSettings::default(), 1460).await.unwrap();
     carrier(&[name]).await;

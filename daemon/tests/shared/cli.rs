@@ -27,6 +27,7 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("--tap-name", "tap9", "sixteen_bytes_xx"),
     ("--ip", "10.0.0.1/24", "10.0.0.1/33"),
     ("--mtu", "1400", "67"),
+    ("--tap-offload", "off", "maybe"),
     ("--ethertype", "0x88b6", "0x0800"),
     ("--hello-history", "20", "65"),
     ("--node-id", "02:00:00:00:00:01", "01:00:00:00:00:01"),

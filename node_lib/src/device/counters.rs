@@ -30,6 +30,12 @@ counters! {
     rx_oversize,
     /// Dropped by the kernel because we were too slow to read.
     rx_kernel_drops,
+    /// Super-frames of a TAP with segmentation offload that were split.
+    rx_super_frames,
+    /// Frames they were split into; counted in `rx_frames` as well.
+    rx_segments,
+    /// Dropped: neither a frame nor a super-frame as its vnet header describes it.
+    rx_malformed,
     /// Reads that failed because the interface was down.
     rx_down,
     /// Reads that failed for any other reason.
@@ -38,6 +44,10 @@ counters! {
     tx_frames,
     /// Bytes in them.
     tx_bytes,
+    /// Super-frames given to a TAP with segmentation offload.
+    tx_super_frames,
+    /// Frames that were joined to them; counted in `tx_frames` as well.
+    tx_segments,
     /// Dropped: the interface was down or gone.
     tx_down,
     /// Dropped: a queue or buffer of the kernel was full.

@@ -54,6 +54,11 @@ pub enum Problem {
         "/dev/net/tun may not be opened by this user; expected read and write permission on it"
     )]
     TunNotOpenable,
+    /// Segmentation offload was demanded and cannot be had.
+    #[error(
+        "no segmentation offload ({0}); expected Linux with vnet headers on TAPs, or --tap-offload auto or off"
+    )]
+    NoOffload(io::Error),
     /// Radio and TAP MTU do not fit together.
     #[error(transparent)]
     Mtu(#[from] crate::runtime::mtu::MtuError),

@@ -23,6 +23,7 @@ mod link;
 pub mod memory;
 pub mod name;
 pub mod netlink;
+mod offload;
 pub mod packet;
 mod sys;
 pub mod tap;
@@ -61,6 +62,12 @@ impl<'a> Outgoing<'a> {
     /// A frame of the usual priority.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, priority: 0 }
+    }
+}
+
+impl AsRef<[u8]> for Outgoing<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes
     }
 }
 

@@ -1,10 +1,11 @@
 //! Every `unsafe` of this crate: thin safe covers over system calls the standard library, `socket2`
 //! and `tokio` have no safe form for.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use socket2::Socket;
@@ -40,6 +41,65 @@ pub(super) fn clear_tap_offload(fd: BorrowedFd<'_>) -> io::Result<()> {
     const NONE: libc::c_ulong = 0;
     // SAFETY: TUNSETOFFLOAD takes its argument by value and touches no memory of ours.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, NONE) }).map(drop)
+}
+
+/// Opens the TAP `name`, new or persistent, with a vnet header in front of each frame. Reads and writes
+/// return `WouldBlock` instead of waiting.
+pub(super) fn open_vnet_tap(name: &str) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    let fd = file.as_raw_fd();
+    let mut features: libc::c_uint = 0;
+    // SAFETY: TUNGETFEATURES writes one unsigned integer, exclusively ours and alive for the call.
+    check(unsafe { libc::ioctl(fd, libc::TUNGETFEATURES as _, &raw mut features) })?;
+    if features & libc::IFF_VNET_HDR as libc::c_uint == 0 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    // SAFETY: all of it is integers, pointers, and arrays and unions of them, for which zero bytes are
+    // a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The zero at the end stays: names have been checked to be shorter.
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name.iter_mut().take(room).zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`, exclusively ours and alive for the call.
+    check(unsafe { libc::ioctl(fd, libc::TUNSETIFF as _, &raw mut request) })?;
+    // A former owner of a persistent TAP may have wanted other headers than `offload::vnet` has.
+    for (operation, value) in
+        [(libc::TUNSETVNETHDRSZ, crate::offload::vnet::LEN as libc::c_int), (libc::TUNSETVNETLE, 0)]
+    {
+        // SAFETY: both read one integer, alive for the call.
+        check(unsafe { libc::ioctl(fd, operation as _, &raw const value) })?;
+    }
+    Ok(file)
+}
+
+/// What a TAP with vnet headers may hand over unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TapOffload {
+    /// Checksums, and TCP of either version of IP.
+    Tcp,
+    /// That and UDP. Linux 6.2 or newer.
+    TcpAndUdp,
+}
+
+/// Asks for super-frames.
+pub(super) fn set_tap_offload(fd: BorrowedFd<'_>, offload: TapOffload) -> io::Result<()> {
+    let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    let mask = match offload {
+        TapOffload::Tcp => tcp,
+        TapOffload::TcpAndUdp => tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6,
+    };
+    // SAFETY: TUNSETOFFLOAD takes its argument by value and touches no memory of ours.
+    let result =
+        unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(mask)) };
+    check(result).map(drop)
 }
 
 /// Makes reads and writes return `WouldBlock` instead of waiting.

@@ -3,19 +3,25 @@
 //! Linux, as measured: a read into a buffer that is too short loses the rest of the frame silently;
 //! a write to an interface that is down says `EIO`; on one that was deleted everything says
 //! `EBADFD`; a write of any length is accepted, so the length is checked here.
+//!
+//! With [`TapOffload::Auto`] or [`TapOffload::On`] frames have vnet headers, and up to 64 KiB of a TCP flow
+//! cross in one system call: see [`crate::offload`]. A plain one is opened by `tun-tap`, which knows
+//! no vnet headers.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tracing::trace;
+use tracing::{info, trace};
 use tun_tap::{Iface, Mode};
 
 use super::error::{DeviceError, Problem};
+use super::offload::{Offload, gather};
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
+use crate::offload::join::PARTS_MAX;
 
 /// Ethernet header, one VLAN tag, and one byte more: a frame that fills the buffer is too long.
 const SLACK: usize = 14 + 4 + 1;
@@ -24,22 +30,49 @@ const BUFFER_MIN: usize = 2048;
 /// Shorter frames are refused by the kernel.
 const HEADER_LEN: usize = 14;
 
+/// Whether TCP crosses the TAP in super-frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TapOffload {
+    /// If the kernel can; otherwise frame by frame.
+    #[default]
+    Auto,
+    /// Yes, or opening fails.
+    On,
+    /// No.
+    Off,
+}
+
 /// An open TAP, or one that was deleted and waits for [`Device::reopen`].
 #[derive(Debug)]
 pub struct Tap {
     name: String,
     file: Option<AsyncFd<File>>,
+    wanted: TapOffload,
+    /// Frames have vnet headers.
+    offload: Option<Box<Offload>>,
     buffer_len: usize,
     counters: Counters,
 }
 
 impl Tap {
     /// Creates the TAP `name`, or attaches to a persistent one. Must run inside a tokio runtime.
-    pub fn open(name: &str) -> Result<Self, DeviceError> {
+    pub fn open(name: &str, offload: TapOffload) -> Result<Self, DeviceError> {
         name::check(name)?;
-        let file = Some(create(name)?);
-        let counters = Counters::default();
-        Ok(Self { name: name.to_owned(), file, buffer_len: BUFFER_MIN, counters })
+        let mut tap = Self {
+            name: name.to_owned(),
+            file: None,
+            wanted: offload,
+            offload: None,
+            buffer_len: BUFFER_MIN,
+            counters: Counters::default(),
+        };
+        tap.create()?;
+        Ok(tap)
+    }
+
+    /// TCP crosses it in super-frames.
+    pub fn has_offload(&self) -> bool {
+        self.offload.is_some()
     }
 
     /// Sizes the read buffer for frames with payloads of up to `mtu` bytes.
@@ -50,20 +83,51 @@ impl Tap {
     fn lose(&mut self) {
         // Dropping it also takes it out of the loop: a deleted TAP is readable for ever.
         self.file = None;
+        if let Some(offload) = &mut self.offload {
+            offload.forget();
+        }
+    }
+
+    fn create(&mut self) -> Result<(), DeviceError> {
+        let error = |problem| DeviceError::new(&self.name, "create the TAP", problem);
+        let with_offload = match self.wanted {
+            TapOffload::Off => None,
+            TapOffload::Auto | TapOffload::On => Some(open_with_offload(&self.name)),
+        };
+        let (file, has_offload) = match with_offload {
+            Some(Ok(file)) => (file, true),
+            Some(Err(cause)) if self.wanted == TapOffload::On => return Err(error(cause)),
+            // What keeps us from any TAP is found, and told, by the next attempt.
+            Some(Err(cause)) => {
+                let file = open_plain(&self.name).map_err(error)?;
+                info!(tap = %self.name, %cause, "TAP works frame by frame");
+                (file, false)
+            }
+            None => (open_plain(&self.name).map_err(error)?, false),
+        };
+        self.file =
+            Some(sys::register(file, Interest::READABLE).map_err(|source| error(source.into()))?);
+        self.offload = if has_offload { self.offload.take().or_else(Offload::boxed) } else { None };
+        Ok(())
     }
 }
 
-fn create(name: &str) -> Result<AsyncFd<File>, DeviceError> {
-    let error = |problem| DeviceError::new(name, "create the TAP", problem);
-    let iface = match Iface::without_packet_info(name, Mode::Tap) {
-        Ok(iface) => iface,
-        Err(source) => return Err(error(explain(source))),
-    };
-    let file = sys::tap_file(iface);
-    sys::clear_tap_offload(file.as_fd())
-        .and_then(|()| sys::set_nonblocking(file.as_fd()))
-        .and_then(|()| sys::register(file, Interest::READABLE))
-        .map_err(|source| error(source.into()))
+fn open_plain(name: &str) -> Result<File, Problem> {
+    let file = sys::tap_file(Iface::without_packet_info(name, Mode::Tap).map_err(explain)?);
+    sys::clear_tap_offload(file.as_fd())?;
+    sys::set_nonblocking(file.as_fd())?;
+    Ok(file)
+}
+
+fn open_with_offload(name: &str) -> Result<File, Problem> {
+    let file = sys::open_vnet_tap(name).map_err(|error| match error.kind() {
+        io::ErrorKind::Unsupported => Problem::NoOffload(error),
+        _ => explain(error),
+    })?;
+    sys::set_tap_offload(file.as_fd(), sys::TapOffload::TcpAndUdp)
+        .or_else(|_| sys::set_tap_offload(file.as_fd(), sys::TapOffload::Tcp))
+        .map_err(Problem::NoOffload)?;
+    Ok(file)
 }
 
 /// What an error of opening the device node, or of attaching to the interface, means.
@@ -95,22 +159,31 @@ impl Device for Tap {
         let Some(file) = &self.file else {
             return Received::Drained;
         };
+        if let Some(offload) = &mut self.offload {
+            offload.go_on(burst, &mut self.counters);
+        }
         // Frames that are dropped count too, or a stream of them would keep us here for ever.
         for _ in 0..burst.slots() {
             let Some(slot) = burst.vacant() else {
                 break;
             };
-            match sys::io_with(file, Interest::READABLE, |mut file| file.read(slot)) {
-                Ok(len) if len >= slot.len() => self.counters.rx_oversize += 1,
-                Ok(len) => {
+            let room = slot.len();
+            let read = sys::io_with(file, Interest::READABLE, |mut file| match &mut self.offload {
+                Some(offload) => offload.read(file, slot),
+                None => file.read(slot),
+            });
+            match (read, &mut self.offload) {
+                (Ok(len), Some(offload)) => offload.take(len, burst, &mut self.counters),
+                (Ok(len), None) if len >= room => self.counters.rx_oversize += 1,
+                (Ok(len), None) => {
                     self.counters.count_rx(len);
                     burst.commit(len);
                     if burst.is_enough() {
                         break;
                     }
                 }
-                Err(error) if sys::is_would_block(&error) => return Received::Drained,
-                Err(error) => match error.raw_os_error() {
+                (Err(error), _) if sys::is_would_block(&error) => return Received::Drained,
+                (Err(error), _) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
                     Some(libc::EBADFD) => {
                         self.lose();
@@ -128,40 +201,34 @@ impl Device for Tap {
     }
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
-        for (done, Outgoing { bytes, .. }) in frames.iter().enumerate() {
-            let Some(file) = &self.file else {
-                self.counters.tx_down += 1;
-                continue;
-            };
-            if bytes.len() < HEADER_LEN {
-                self.counters.tx_short += 1;
-                continue;
-            }
-            if bytes.len() >= self.buffer_len {
-                self.counters.tx_oversize += 1;
-                continue;
-            }
-            let written = file.get_ref().write(bytes);
-            match written {
-                // A TAP takes all of a frame or nothing.
-                Ok(_) => self.counters.count_tx(bytes.len()),
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EIO) => self.counters.tx_down += 1,
-                    // Nothing tells when the host's stack has room again.
-                    Some(libc::EAGAIN | libc::ENOBUFS) => self.counters.tx_full += 1,
-                    Some(libc::EBADFD) => {
-                        self.counters.tx_down += (frames.len() - done) as u64;
-                        self.lose();
-                        return Sent::Gone;
-                    }
-                    _ => {
-                        self.counters.tx_errors += 1;
-                        trace!(tap = %self.name, %error, "write failed");
-                    }
-                },
-            }
+        let Self { name, file, offload, buffer_len, counters, .. } = self;
+        let Some(file) = file else {
+            counters.tx_down += frames.len() as u64;
+            return Sent::All;
+        };
+        let mut writer = Writer { name, file: file.get_ref(), len_max: *buffer_len, counters };
+        let mut left = frames.len();
+        let is_there = match offload {
+            None => frames.iter().all(|frame| {
+                let len = frame.bytes.len();
+                let is_there = writer.write(&[IoSlice::new(frame.bytes)], 1, len, len);
+                left -= usize::from(is_there);
+                is_there
+            }),
+            Some(offload) => offload.join(frames).all(|write| {
+                let (count, bytes, longest) = (write.segments(), write.bytes(), write.longest());
+                let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+                let is_there = writer.write(gather(&write, &mut parts), count, bytes, longest);
+                left -= if is_there { count } else { 0 };
+                is_there
+            }),
+        };
+        if is_there {
+            return Sent::All;
         }
-        Sent::All
+        self.counters.tx_down += left as u64;
+        self.lose();
+        Sent::Gone
     }
 
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {
@@ -173,14 +240,73 @@ impl Device for Tap {
     }
 
     fn reopen(&mut self) -> Result<(), DeviceError> {
-        self.file = None;
-        self.file = Some(create(&self.name)?);
+        self.lose();
+        self.create()?;
         self.counters.reopened += 1;
         Ok(())
     }
 
     fn counters(&mut self) -> &Counters {
         &self.counters
+    }
+}
+
+/// Writes to a TAP that is there, or was a moment ago.
+struct Writer<'a> {
+    name: &'a str,
+    file: &'a File,
+    /// What is as long or longer is too long for the interface.
+    len_max: usize,
+    counters: &'a mut Counters,
+}
+
+impl Writer<'_> {
+    /// Makes one write of `frames` frames, which are `bytes` long together, and counts them. `false` if the TAP
+    /// is gone; then nothing is counted.
+    fn write(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        frames: usize,
+        bytes: usize,
+        longest: usize,
+    ) -> bool {
+        let counters = &mut *self.counters;
+        let frames = frames as u64;
+        if bytes < HEADER_LEN {
+            counters.tx_short += frames;
+            return true;
+        }
+        if longest >= self.len_max {
+            counters.tx_oversize += frames;
+            return true;
+        }
+        let mut file = self.file;
+        let written = match parts {
+            [whole] => file.write(whole),
+            parts => file.write_vectored(parts),
+        };
+        match written {
+            // A TAP takes all of a frame or nothing.
+            Ok(_) => {
+                counters.tx_frames += frames;
+                counters.tx_bytes += bytes as u64;
+                if frames > 1 {
+                    counters.tx_super_frames += 1;
+                    counters.tx_segments += frames;
+                }
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EIO) => counters.tx_down += frames,
+                // Nothing tells when the host's stack has room again.
+                Some(libc::EAGAIN | libc::ENOBUFS) => counters.tx_full += frames,
+                Some(libc::EBADFD) => return false,
+                _ => {
+                    counters.tx_errors += frames;
+                    trace!(tap = %self.name, %error, "write failed");
+                }
+            },
+        }
+        true
     }
 }
 

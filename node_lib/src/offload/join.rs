@@ -445,6 +445,21 @@ impl<'a, F: AsRef<[u8]>> Write<'a, F> {
         usize::from(self.planned.segments)
     }
 
+    /// Bytes of the longest of them.
+    pub fn longest(&self) -> usize {
+        let VnetHeader { gso, hdr_len, gso_size, .. } = self.planned.vnet;
+        match gso {
+            Gso::None => bytes(self.frames, self.planned.first).len(),
+            _ => usize::from(hdr_len) + usize::from(gso_size),
+        }
+    }
+
+    /// Bytes of all of them together.
+    pub fn bytes(&self) -> usize {
+        let headers = self.segments() * self.planned.headers_len;
+        headers + self.payloads().map(<[u8]>::len).sum::<usize>()
+    }
+
     /// The vnet header it begins with.
     pub fn vnet(&self) -> VnetHeader {
         self.planned.vnet

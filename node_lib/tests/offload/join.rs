@@ -24,6 +24,13 @@ fn join<F: AsRef<[u8]>>(joiner: &mut Joiner, frames: &[F]) -> Vec<Written> {
         let bytes: Vec<u8> = write.parts().flatten().copied().collect();
         let vnet = VnetHeader::parse(*bytes.first_chunk().unwrap()).unwrap();
         assert_eq!(vnet, write.vnet());
+        if vnet.gso != Gso::None {
+            let frames = split(&vnet, &bytes[10..], 70_000).unwrap();
+            assert_eq!(write.bytes(), frames.iter().map(Vec::len).sum());
+            assert_eq!(write.longest(), frames.iter().map(Vec::len).max().unwrap());
+        } else {
+            assert_eq!((write.bytes(), write.longest()), (bytes.len() - 10, bytes.len() - 10));
+        }
         written.push(Written { vnet, frame: bytes[10..].to_vec(), segments: write.segments() });
     }
     written
