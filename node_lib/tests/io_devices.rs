@@ -6,11 +6,9 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
-use std::process::Command;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{getsockopt, sockopt};
 use node_lib::Mac;
 use node_lib::device::memory;
@@ -21,6 +19,9 @@ use node_lib::device::udp::Udp;
 use node_lib::device::{
     Burst, Device, Link, LinkChange, Links, Outgoing, Problem, Received, Sent, Side,
 };
+
+mod io_support;
+use io_support::{in_namespace, ip, operate};
 
 const ETHERTYPE: u16 = 0x88b5;
 
@@ -471,53 +472,8 @@ fn readiness_wakes_a_sleeping_reader_of_every_device() {
 
 // ---------------------------------------------------------------------------------------------
 
-/// Runs `test` on a thread of its own, in a network namespace of its own.
-fn in_namespace<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
-    if !nix::unistd::geteuid().is_root() {
-        return again_as_root_of_a_user_namespace();
-    }
-    let thread = std::thread::spawn(move || {
-        unshare(CloneFlags::CLONE_NEWNET).expect(
-            "these tests make a network namespace each: they need CAP_SYS_ADMIN or user namespaces",
-        );
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(test());
-    });
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
-
-/// A plain user becomes root where only its own namespaces count. That takes a process with a single
-/// thread, which a test program is not, so this one test runs again in a process of its own.
-fn again_as_root_of_a_user_namespace() {
-    let test = std::thread::current().name().expect("the test runner names threads").to_owned();
-    let itself = std::env::current_exe().unwrap();
-    let status = Command::new("unshare")
-        .args(["--user", "--map-root-user"])
-        .arg(itself)
-        .args(["--exact", &test, "--nocapture"])
-        .status()
-        .expect("`unshare` of util-linux makes the user namespace a plain user needs");
-    assert!(status.success(), "{test} failed in its user namespace");
-}
-
-/// The operator's hand. Its child process is in the namespace of the calling thread.
-fn ip(line: &str) -> String {
-    operate("ip", line)
-}
-
 fn tc(line: &str) -> String {
     operate("tc", line)
-}
-
-fn operate(tool: &str, line: &str) -> String {
-    let output = Command::new(tool)
-        .args(line.split_whitespace())
-        .output()
-        .expect("these tests need `ip` and `tc` of iproute2");
-    assert!(output.status.success(), "{tool} {line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 struct End {

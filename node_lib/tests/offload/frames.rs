@@ -4,6 +4,7 @@ use etherparse::{
     IpHeaders, IpNumber, Ipv4Header, Ipv4Options, Ipv6Extensions, Ipv6Header, Ipv6RawExtHeader,
     NetSlice, PacketBuilder, SlicedPacket, TcpHeader, TransportSlice, VlanId,
 };
+use node_lib::Mac;
 use node_lib::offload::{Gso, VnetHeader};
 use proptest::prelude::*;
 
@@ -68,6 +69,11 @@ impl Flow {
                 is_df,
             },
         )
+    }
+
+    /// The address it comes from.
+    pub(crate) fn mac(&self) -> Mac {
+        Mac([2, 0, 0, 0, 0, self.number])
     }
 
     /// Where the IP header begins.
@@ -142,7 +148,7 @@ impl Flow {
             let [a, b, c, d] = segment.timestamp.to_be_bytes();
             tcp.set_options_raw(&[1, 1, 8, 10, a, b, c, d, 0, 0, 0, 9]).unwrap();
         }
-        let eth = PacketBuilder::ethernet2([2, 0, 0, 0, 0, self.number], [2, 0, 0, 0, 1, 1]);
+        let eth = PacketBuilder::ethernet2(self.mac().0, [2, 0, 0, 0, 1, 1]);
         let ip = self.ip(segment.identification);
         let ip = match self.tags {
             0 => eth.ip(ip),
@@ -156,7 +162,7 @@ impl Flow {
 
     /// One whole datagram with right checksums.
     pub(crate) fn udp(&self, identification: u16, payload: &[u8]) -> Vec<u8> {
-        let eth = PacketBuilder::ethernet2([2, 0, 0, 0, 0, self.number], [2, 0, 0, 0, 1, 1]);
+        let eth = PacketBuilder::ethernet2(self.mac().0, [2, 0, 0, 0, 1, 1]);
         let ip = self.ip(identification);
         let ip = match self.tags {
             0 => eth.ip(ip),
