@@ -97,6 +97,11 @@ impl Burst {
         self.slots
     }
 
+    /// How many more frames are wanted now.
+    pub fn wanted(&self) -> usize {
+        self.limit.saturating_sub(self.frames.len())
+    }
+
     /// There are as many frames as the loop wants now.
     pub fn is_enough(&self) -> bool {
         self.frames.len() >= self.limit || self.is_full()
@@ -193,7 +198,7 @@ mod tests {
         burst.reset(4);
         assert!(!burst.is_enough());
         put(&mut burst, &[1]);
-        assert!(burst.is_enough() && !burst.is_full());
+        assert!(burst.is_enough() && !burst.is_full() && burst.wanted() == 0);
         burst.limit(9);
         assert!(!burst.is_enough());
         put(&mut burst, &[2]);

@@ -189,17 +189,14 @@ impl Device for Packet {
         let mut reads = [sys::PacketRead::default(); sys::BATCH];
         // A call that fails counts too, or an error that stays would keep us here for ever.
         for _ in 0..burst.slots() {
-            if burst.is_full() {
+            if burst.is_enough() {
                 break;
             }
+            let most = self.ask_for.min(burst.wanted());
             let mut read = 0;
             let result = sys::io_with(&self.fd, Interest::READABLE, |socket| {
-                let asked = sys::recv_packets(
-                    socket.as_fd(),
-                    self.ask_for,
-                    burst.vacant_slots(),
-                    &mut reads,
-                )?;
+                let asked =
+                    sys::recv_packets(socket.as_fd(), most, burst.vacant_slots(), &mut reads)?;
                 read = asked.0;
                 // Fewer than there is room for: the queue was empty, and need not be asked again.
                 if asked.0 < asked.1 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
@@ -207,10 +204,15 @@ impl Device for Packet {
             for read in reads.iter().take(read) {
                 self.take(burst, *read);
             }
-            self.ask_for = (2 * read).clamp(ASK_MIN, sys::BATCH);
+            if read == most {
+                self.ask_for = (2 * most).clamp(ASK_MIN, sys::BATCH);
+            }
             match result {
                 Ok(()) => {}
-                Err(error) if sys::is_would_block(&error) => return Received::Drained,
+                Err(error) if sys::is_would_block(&error) => {
+                    self.ask_for = (2 * burst.len()).clamp(ASK_MIN, sys::BATCH);
+                    return Received::Drained;
+                }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
                     // Said once; the next call reads on, or says that nothing is there.

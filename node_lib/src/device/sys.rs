@@ -153,6 +153,9 @@ pub(super) fn recv_packets<'a>(
     slots: impl Iterator<Item = &'a mut [u8]>,
     reads: &mut [PacketRead; BATCH],
 ) -> io::Result<(usize, usize)> {
+    if most == 1 {
+        return recv_packet(fd, slots, reads).map(|read| (read, 1));
+    }
     let mut from = [const { MaybeUninit::<libc::sockaddr_ll>::uninit() }; BATCH];
     let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
@@ -188,6 +191,33 @@ pub(super) fn recv_packets<'a>(
         *out = PacketRead { len: header.msg_len as usize, packet_type: from.sll_pkttype };
     }
     Ok((read, wanted as usize))
+}
+
+/// Reads one frame; the call for many would go on to look for a second.
+fn recv_packet<'a>(
+    fd: BorrowedFd<'_>,
+    mut slots: impl Iterator<Item = &'a mut [u8]>,
+    reads: &mut [PacketRead; BATCH],
+) -> io::Result<usize> {
+    let ([read, ..], Some(slot)) = (reads, slots.next()) else { return Ok(0) };
+    // SAFETY: integers and arrays of them, for which zero bytes are a value.
+    let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut from_len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: buffer and address are exclusively ours and alive for the call, and both lengths are
+    // those of the memory they describe. MSG_TRUNC only changes the returned number.
+    let len = unsafe {
+        libc::recvfrom(
+            fd.as_raw_fd(),
+            slot.as_mut_ptr().cast(),
+            slot.len(),
+            libc::MSG_TRUNC,
+            (&raw mut from).cast(),
+            &raw mut from_len,
+        )
+    };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+    *read = PacketRead { len, packet_type: from.sll_pkttype };
+    Ok(1)
 }
 
 /// Sends frames in order, at most `BATCH` of them, until one is refused. Returns how many were taken; the error

@@ -164,6 +164,9 @@ impl Device for Tap {
         }
         // Frames that are dropped count too, or a stream of them would keep us here for ever.
         for _ in 0..burst.slots() {
+            if burst.is_enough() {
+                break;
+            }
             let Some(slot) = burst.vacant() else {
                 break;
             };
@@ -178,9 +181,6 @@ impl Device for Tap {
                 (Ok(len), None) => {
                     self.counters.count_rx(len);
                     burst.commit(len);
-                    if burst.is_enough() {
-                        break;
-                    }
                 }
                 (Err(error), _) if sys::is_would_block(&error) => return Received::Drained,
                 (Err(error), _) => match error.raw_os_error() {

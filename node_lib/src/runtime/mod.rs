@@ -98,6 +98,8 @@ impl Runtime {
             burst: Burst::new(BURST),
             alarm: Alarm::new(self.clock)?,
             overdue_turns: 0,
+            radio_last: 0,
+            tap_last: 0,
             polls_skipped: 0,
             radio_up: self.radio.up,
             radio: self.radio,
@@ -163,6 +165,12 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
     }
 }
 
+/// How many frames to wait for when there were `last` the turn before. Where one came alone the next does too: it
+/// goes on before the system call that finds no other.
+fn enough_after(last: usize) -> usize {
+    if last <= 1 { 1 } else { BURST }
+}
+
 /// Replies and loans as whole frames, in the order in which the node gave them.
 fn in_order<'a>(replies: &'a Replies, burst: &'a Burst) -> impl Iterator<Item = (Side, &'a [u8])> {
     let mut loans = replies.loans().iter().peekable();
@@ -217,6 +225,9 @@ struct Driver<'a, N, R, T, L, C> {
     alarm: Alarm,
     /// Turns for which a deadline has been waiting for the radio to drain.
     overdue_turns: u32,
+    /// Frames of the last turn of either side.
+    radio_last: usize,
+    tap_last: usize,
     /// Times that only frames were looked for since everything was.
     polls_skipped: u32,
     /// The last known state of the radio, which the node works with while there is none.
@@ -332,6 +343,15 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
 
     /// One burst from the radio. Returns whether there may be more.
     fn turn_radio(&mut self, now: Timestamp) -> bool {
+        let mut taken = 0;
+        let more = self.take_from_radio(now, self.radio_last, &mut taken)
+            && (taken > 1 || self.take_from_radio(now, BURST, &mut taken));
+        self.radio_last = taken;
+        more
+    }
+
+    fn take_from_radio(&mut self, now: Timestamp, last: usize, taken: &mut usize) -> bool {
+        self.burst.limit(enough_after(last));
         let received = self.ports.radio.recv(&mut self.burst);
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
@@ -339,20 +359,24 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             self.replies.lend(index, frame, HEADROOM);
             self.node.handle_wire(now, frame, &mut self.replies);
         }
+        *taken += self.burst.len();
         self.transmit(now);
         received == Received::More
     }
 
     /// One burst from the TAP. Returns whether there may be more.
     fn turn_tap(&mut self, now: Timestamp) -> bool {
-        // A TAP gives one frame per call. One that comes alone goes on before the call that finds no other.
-        self.burst.limit(1);
-        let more = self.take_from_tap(now);
-        self.burst.limit(BURST);
-        if more && !self.ports.outbox.has_data() { self.take_from_tap(now) } else { more }
+        let mut taken = 0;
+        let mut more = self.take_from_tap(now, self.tap_last, &mut taken);
+        if more && taken <= 1 && !self.ports.outbox.has_data() {
+            more = self.take_from_tap(now, BURST, &mut taken);
+        }
+        self.tap_last = taken;
+        more
     }
 
-    fn take_from_tap(&mut self, now: Timestamp) -> bool {
+    fn take_from_tap(&mut self, now: Timestamp, last: usize, taken: &mut usize) -> bool {
+        self.burst.limit(enough_after(last));
         let received = self.ports.tap.recv(&mut self.burst);
         self.ports.tap_lost |= received == Received::Gone;
         for index in 0..self.burst.len() {
@@ -361,6 +385,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             self.replies.lend(index, frame, HEADROOM);
             self.node.handle_tap(now, frame, &mut self.replies);
         }
+        *taken += self.burst.len();
         self.transmit(now);
         received == Received::More
     }
