@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use harness::ms;
+use nix::sys::signal::Signal;
 use node_lib::Mac;
 use plain_user::run_as_plain_user;
 use testbed::corridor::report::Comparison;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         ("start_without_a_radio", start_without_a_radio),
         ("tap_vanishes", tap_vanishes),
         ("impossible_mtu_is_refused", impossible_mtu_is_refused),
+        ("tcp_crosses_with_offload_at_either_end", tcp_crosses_with_offload_at_either_end),
         ("tcp_is_intact_over_a_bad_link", tcp_is_intact_over_a_bad_link),
     ])
 }
@@ -267,6 +269,47 @@ fn tcp_is_intact_over_a_bad_link() -> Result<()> {
         println!("    down: {:.1} Mbit/s", report.mbit_per_s());
         all_run(bed)
     })
+}
+
+/// Super-frames at both ends, at one, at none: the same bytes, and no checksum the kernels find wrong.
+fn tcp_crosses_with_offload_at_either_end() -> Result<()> {
+    for (at_rsu, at_obu) in [("on", "on"), ("on", "off"), ("off", "auto"), ("off", "off")] {
+        let mut bed = Testbed::new(1)?;
+        let server = bed.add_host("server")?;
+        let nodes = [(bed.add_rsu("rsu1")?, at_rsu), (bed.add_obu("obu1")?, at_obu)];
+        bed.connect(&nodes[0].0, &nodes[1].0)?;
+        with_logs(bed, |bed| {
+            for (node, offload) in &nodes {
+                node.extra_args.borrow_mut().extend(["--tap-offload", offload].map(str::to_owned));
+            }
+            bed.start_all()?;
+            let vehicle = &nodes[1].0.host;
+            reaches(vehicle, &server, PATIENCE)?;
+            for (from, at) in [(vehicle, &server), (&server, vehicle)] {
+                for to in [at.v4, at.v6] {
+                    let way = format!("rsu {at_rsu}, obu {at_obu}: {} to {to}", from.name());
+                    let report = transfer(&from.ns, &at.ns, to, 8_000_000).context(way.clone())?;
+                    println!("    {way}: {:.0} Mbit/s", report.mbit_per_s());
+                }
+            }
+            for host in [vehicle, &server] {
+                let errors = tcp_checksum_errors(&host.ns)?;
+                ensure!(errors == 0, "{} found {errors} wrong TCP checksums", host.name());
+            }
+            for (node, offload) in &nodes {
+                node.daemon()?.signal(Signal::SIGUSR1)?;
+                let counters = node.daemon()?.wait_for_event("counters", PATIENCE, |_| true)?;
+                let tap = counters.text("tap");
+                for counter in ["rx_super_frames=", "rx_segments=", "tx_super_frames="] {
+                    let is_there = tap.contains(counter);
+                    ensure!(is_there == (*offload != "off"), "{}: {tap}", node.name());
+                }
+                ensure!(!tap.contains("malformed") && !tap.contains("errors"), "{tap}");
+            }
+            all_run(bed)
+        })?;
+    }
+    Ok(())
 }
 
 // ---- fail-over ----
@@ -726,6 +769,16 @@ fn each_arrived(sent: &[NumberedFrame], got: &[NumberedFrame], times: usize) -> 
         wrong.get(..wrong.len().min(10))
     );
     Ok(())
+}
+
+/// TCP segments with a wrong checksum that the kernel has counted in this namespace.
+fn tcp_checksum_errors(ns: &Netns) -> Result<u64> {
+    let text = ns.run(|| Ok(std::fs::read_to_string("/proc/thread-self/net/snmp")?))?;
+    let mut tcp = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = tcp.next().zip(tcp.next()).context("no TCP in snmp")?;
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    let (_, errors) = pairs.find(|(name, _)| *name == "InCsumErrors").context("InCsumErrors")?;
+    Ok(errors.parse()?)
 }
 
 /// Bits per second that iperf3 delivers over one TCP connection.
