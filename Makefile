@@ -3,12 +3,13 @@
 CARGO ?= cargo
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo corridor bench test long e2e check setup
+.PHONY: help demo corridor bench soak test long e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
 	@echo "make corridor  drive past five road-side units at three speeds, compare with the simulator"
 	@echo "make bench     the data path against the kernel and a naive relay: a table in eight minutes"
+	@echo "make soak      load the data path in every way there is, 1 GiB checked in each; up to half an hour"
 	@echo "make test      all tests, also end to end with real daemons"
 	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; half an hour"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
@@ -30,6 +31,12 @@ bench:
 	@.ci/setup bench
 	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
 	@$(RELEASE)/testbed bench $(if $(ROUNDS),--rounds $(ROUNDS))
+
+# MIB=100 for less of it.
+soak:
+	@.ci/setup bench
+	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
+	@$(RELEASE)/testbed soak $(if $(MIB),--mib $(MIB))
 
 setup:
 	@.ci/setup

@@ -17,6 +17,7 @@ mod netns;
 pub mod probe;
 mod programs;
 mod screen;
+pub mod soak;
 mod sys;
 pub mod usage;
 mod wait;

@@ -12,7 +12,7 @@ use rtnetlink::packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkMessage, State,
 };
 use rtnetlink::packet_route::neighbour::{NeighbourAttribute, NeighbourMessage};
-use rtnetlink::{Handle, LinkBridge, LinkBridgePort, LinkMessageBuilder, LinkUnspec, LinkVlan};
+use rtnetlink::{Handle, LinkBridge, LinkBridgePort, LinkMessageBuilder, LinkUnspec};
 
 use crate::netns::Netns;
 use crate::wait::wait_until;
@@ -139,14 +139,6 @@ impl Netns {
         let message = LinkBridgePort::new(self.state(name)?.index).isolated(true).build();
         self.netlink(async |handle| Ok(handle.link().set_port(message).execute().await?))
             .with_context(|| format!("isolate {}:{name}", self.name()))
-    }
-
-    /// Creates an interface for one VLAN over another, up.
-    pub fn create_vlan(&self, name: &str, over: &str, id: u16) -> Result<()> {
-        let over = self.state(over)?.index;
-        let message = LinkVlan::new(name, over, id).up().build();
-        self.netlink(async |handle| Ok(handle.link().add(message).execute().await?))
-            .with_context(|| format!("VLAN {id} {}:{name}", self.name()))
     }
 
     /// Deletes an interface (of a veth pair: both ends).

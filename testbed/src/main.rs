@@ -21,6 +21,8 @@ enum Command {
     Corridor(testbed::corridor::command::Options),
     /// Measure the data path against the kernel's own cable and a naive relay
     Bench(testbed::bench::command::Options),
+    /// Load the data path in every way there is, and check every byte
+    Soak(testbed::soak::command::Options),
     /// Say whether this machine can run the testbed, and what is missing
     Check,
     /// Keep an arena with a medium in it until interrupted
@@ -69,6 +71,10 @@ fn run() -> Result<ExitCode> {
         Command::Bench(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => testbed::bench::command::run(&options)?,
+        },
+        Command::Soak(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::soak::command::run(&options)?,
         },
         Command::Demo => match arena::enter()? {
             Entered::Over(code) => return Ok(code),

@@ -1,4 +1,4 @@
-//! All `unsafe` of this library: packet sockets that see VLAN tags, switching offloads off, and many
+//! All `unsafe` of this library: packet sockets that see VLAN tags, offloads on and off, and many
 //! datagrams per system call.
 //!
 //! The kernel takes the outermost VLAN tag out of a received frame and hands it over as
@@ -6,16 +6,21 @@
 //! wire.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 
 use libc::{c_int, c_void};
 
 /// Room a caller of [`PacketSocket::recv`] must offer beyond the frame: one VLAN tag.
-const TAG_LEN: usize = 4;
+pub(crate) const TAG_LEN: usize = 4;
 /// The two MAC addresses in front of a tag.
-const ADDRESSES_LEN: usize = 12;
+pub(crate) const ADDRESSES_LEN: usize = 12;
+/// Bytes of a `virtio_net_hdr` as TAPs and packet sockets have it (linux/virtio_net.h).
+pub(crate) const OFFLOAD_HEADER_LEN: usize = 10;
+const PACKET_VNET_HDR: c_int = 15;
 /// Enough for one `tpacket_auxdata` control message, rounded up generously.
 const CONTROL_WORDS: usize = 16;
 /// Socket buffer per direction: some hundred full frames, so that a descheduled process loses none.
@@ -77,6 +82,30 @@ impl PacketSocket {
         let Some(room) = buf.get_mut(TAG_LEN..) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
+        let Some((got, tag)) = self.recv_apart(room)? else { return Ok(None) };
+        let Some([p0, p1, c0, c1]) = tag.filter(|_| got >= ADDRESSES_LEN) else {
+            return Ok(buf.get(TAG_LEN..TAG_LEN + got));
+        };
+        buf.copy_within(TAG_LEN..TAG_LEN + ADDRESSES_LEN, 0);
+        if let Some(hole) = buf.get_mut(ADDRESSES_LEN..ADDRESSES_LEN + TAG_LEN) {
+            hole.copy_from_slice(&[p0, p1, c0, c1]);
+        }
+        Ok(buf.get(..TAG_LEN + got))
+    }
+
+    /// Puts a `virtio_net_hdr` in front of every frame, read or sent: frames longer than the MTU are
+    /// passed on whole, with what the kernel needs to know to cut them.
+    pub(crate) fn with_offload_header(self) -> io::Result<Self> {
+        self.set(libc::SOL_PACKET, PACKET_VNET_HDR, &1_i32)?;
+        Ok(self)
+    }
+
+    /// Reads one frame without its VLAN tag, which is beside it: length and tag. `None` when nothing
+    /// waits.
+    pub(crate) fn recv_apart(
+        &self,
+        room: &mut [u8],
+    ) -> io::Result<Option<(usize, Option<[u8; TAG_LEN]>)>> {
         let mut control = [0_u64; CONTROL_WORDS];
         let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
         // SAFETY: `msghdr` is a plain C struct for which all zeroes is a valid value.
@@ -94,15 +123,7 @@ impl PacketSocket {
                 _ => Err(error),
             };
         };
-        let tag = vlan_tag(&header);
-        let Some([p0, p1, c0, c1]) = tag.filter(|_| got >= ADDRESSES_LEN) else {
-            return Ok(buf.get(TAG_LEN..TAG_LEN + got));
-        };
-        buf.copy_within(TAG_LEN..TAG_LEN + ADDRESSES_LEN, 0);
-        if let Some(hole) = buf.get_mut(ADDRESSES_LEN..ADDRESSES_LEN + TAG_LEN) {
-            hole.copy_from_slice(&[p0, p1, c0, c1]);
-        }
-        Ok(buf.get(..TAG_LEN + got))
+        Ok(Some((got, vlan_tag(&header))))
     }
 
     /// Sends one whole Ethernet frame.
@@ -193,22 +214,47 @@ fn switch_off(interface: &str, commands: &[u32]) -> io::Result<()> {
         std::net::UdpSocket::bind("[::]:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0"))?;
     for command in commands {
         let mut value = Value { command: *command, data: 0 };
-        // SAFETY: `ifreq` is a plain C struct for which all zeroes is a valid value.
-        let mut request: libc::ifreq = unsafe { zeroed() };
-        if interface.len() >= request.ifr_name.len() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        for (slot, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-            *slot = byte as libc::c_char;
-        }
+        let mut request = request_for(interface)?;
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
         // SAFETY: the request names a terminated interface name and points at `value`, both alive.
-        let done = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
-        if done < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) })?;
     }
     Ok(())
+}
+
+/// Creates a TAP that exchanges frames longer than its MTU, and unfinished checksums, with whoever holds
+/// it: a `virtio_net_hdr` is in front of every frame. Reads and writes do not block.
+pub(crate) fn open_offload_tap(name: &str) -> io::Result<File> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    let mut request = request_for(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as i16;
+    // SAFETY: the request names a terminated interface name and is alive for the call.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
+    let offloads = libc::c_ulong::from(libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6);
+    // SAFETY: TUNSETOFFLOAD takes its argument by value and touches no memory of ours.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, offloads) })?;
+    Ok(file)
+}
+
+/// A request about this interface, everything else zero.
+fn request_for(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: `ifreq` is a plain C struct for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (slot, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *slot = byte as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn check(done: c_int) -> io::Result<()> {
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Datagrams sent or received with one system call.

@@ -10,7 +10,7 @@ mod harness;
 mod plain_user;
 
 use std::net::IpAddr;
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{ExitCode, ExitStatus};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,9 @@ use plain_user::run_as_plain_user;
 use testbed::corridor::report::Comparison;
 use testbed::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::probe::{
-    FrameReceiver, NumberedFrame, Ping, Report, UdpStream, send_frames, transfer,
+    FrameReceiver, Iperf3, NumberedFrame, Ping, Report, UdpStream, send_frames, transfer,
 };
+use testbed::soak::StackErrors;
 use testbed::{Host, Netns, Node, Programs, Quality, Testbed, wait_until};
 
 fn main() -> ExitCode {
@@ -94,7 +95,8 @@ fn all_traffic_over(hops: usize) -> Result<()> {
             let report = transfer(&from.ns, &at.ns, to, 8_000_000).context(way.clone())?;
             println!("    {way}: {:.0} Mbit/s", report.mbit_per_s());
         }
-        println!("    iperf3: {:.0} Mbit/s", iperf3(vehicle, server)? / 1e6);
+        let iperf3 = Iperf3::serve(&server.ns, server.v4)?.run(&vehicle.ns, 1, 2, false)?;
+        println!("    iperf3: {:.0} Mbit/s", iperf3.bits_per_s / 1e6);
         Ok(())
     })
 }
@@ -293,8 +295,8 @@ fn tcp_crosses_with_offload_at_either_end() -> Result<()> {
                 }
             }
             for host in [vehicle, &server] {
-                let errors = tcp_checksum_errors(&host.ns)?;
-                ensure!(errors == 0, "{} found {errors} wrong TCP checksums", host.name());
+                let errors = StackErrors::of(&host.ns)?;
+                ensure!(errors.is_none(), "{}: {errors:?}", host.name());
             }
             for (node, offload) in &nodes {
                 node.daemon()?.signal(Signal::SIGUSR1)?;
@@ -769,35 +771,4 @@ fn each_arrived(sent: &[NumberedFrame], got: &[NumberedFrame], times: usize) -> 
         wrong.get(..wrong.len().min(10))
     );
     Ok(())
-}
-
-/// TCP segments with a wrong checksum that the kernel has counted in this namespace.
-fn tcp_checksum_errors(ns: &Netns) -> Result<u64> {
-    let text = ns.run(|| Ok(std::fs::read_to_string("/proc/thread-self/net/snmp")?))?;
-    let mut tcp = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
-    let (names, values) = tcp.next().zip(tcp.next()).context("no TCP in snmp")?;
-    let mut pairs = names.split(' ').zip(values.split(' '));
-    let (_, errors) = pairs.find(|(name, _)| *name == "InCsumErrors").context("InCsumErrors")?;
-    Ok(errors.parse()?)
-}
-
-/// Bits per second that iperf3 delivers over one TCP connection.
-fn iperf3(from: &Host, to: &Host) -> Result<f64> {
-    let address = to.v4.to_string();
-    let mut server = Command::new("iperf3");
-    server.args(["--server", "--one-off", "--bind", &address]);
-    server.stdout(std::process::Stdio::null());
-    let started = to.ns.run(|| Ok(server.spawn()?));
-    let mut server = started.context("iperf3 is needed: apt-get install iperf3, or make setup")?;
-    let mut client = Command::new("iperf3");
-    client.args(["--client", &address, "--time", "2", "--json", "--connect-timeout", "3000"]);
-    // The server needs a moment to listen, and gives no sign.
-    let result = wait_until("iperf3 connects", PATIENCE, || {
-        let output = from.ns.run(|| Ok(client.output()?))?;
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-        Ok(report["end"]["sum_received"]["bits_per_second"].as_f64())
-    });
-    server.kill()?;
-    server.wait()?;
-    result
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use super::variant::Variant;
@@ -158,7 +158,8 @@ pub(super) fn measure(
 ) -> Result<Run> {
     let name = variant.name();
     let line = variant.set_up(programs, logs).with_context(|| format!("start of {name}"))?;
-    take(plan, round, variant, &line).with_context(|| format!("{name}\n{}", line.log_tails()))
+    take(plan, round, variant, &line)
+        .map_err(|error| anyhow!("{name}: {error:#}\n{}", line.log_tails()))
 }
 
 fn take(plan: &Plan, round: usize, variant: Variant, line: &Line) -> Result<Run> {
@@ -172,7 +173,7 @@ fn take(plan: &Plan, round: usize, variant: Variant, line: &Line) -> Result<Run>
                 Ping::count(vehicle, ROAD_V4, plan.pings, PING_EVERY)
             });
             let tcp = server.run(vehicle, 1, plan.tcp_1_s, false)?;
-            let pings = pings.join().map_err(|_| anyhow::anyhow!("the ping died"))??;
+            let pings = pings.join().map_err(|_| anyhow!("the ping died"))??;
             Ok((Tcp::from(tcp), RoundTrips::from(pings)))
         })
     })?;

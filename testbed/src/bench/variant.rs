@@ -1,6 +1,6 @@
 //! What is compared.
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde::{Serialize, Serializer};
 
 use crate::line::{Carrier, Line, Offload};
@@ -67,7 +67,7 @@ impl Variant {
         let mut line = Line::lay(hops)?;
         match line.start(programs, &carrier, logs) {
             Ok(()) => Ok(line),
-            Err(error) => Err(error.context(line.log_tails())),
+            Err(error) => Err(anyhow!("{error:#}\n{}", line.log_tails())),
         }
     }
 }

@@ -20,8 +20,10 @@ pub struct Iperf3 {
 /// What iperf3 says about one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Iperf3Report {
-    /// What the receivers got, bits per second, all flows of both directions together.
+    /// What the server got, bits per second, all flows together.
     pub bits_per_s: f64,
+    /// What the client got; 0 unless both ways were asked for.
+    pub back_bits_per_s: f64,
     /// TCP segments sent again.
     pub retransmits: u64,
 }
@@ -95,11 +97,12 @@ fn is_listener(line: &str) -> bool {
 fn parse(report: &Value) -> Option<Iperf3Report> {
     let end = report.get("end")?;
     let sum = |key: &str, field: &str| end.get(key)?.get(field)?.as_f64();
-    let back = sum("sum_received_bidir_reverse", "bits_per_second").unwrap_or(0.0);
+    let back_bits_per_s = sum("sum_received_bidir_reverse", "bits_per_second").unwrap_or(0.0);
     let back_again = sum("sum_sent_bidir_reverse", "retransmits").unwrap_or(0.0);
     let retransmits = sum("sum_sent", "retransmits")? + back_again;
     Some(Iperf3Report {
-        bits_per_s: sum("sum_received", "bits_per_second")? + back,
+        bits_per_s: sum("sum_received", "bits_per_second")?,
+        back_bits_per_s,
         retransmits: retransmits as u64,
     })
 }
@@ -131,12 +134,13 @@ mod tests {
             "sum_sent": { "retransmits": 3, "bits_per_second": 9.0 },
             "sum_received": { "bits_per_second": 8.0 },
         });
-        let one = Iperf3Report { bits_per_s: 8.0, retransmits: 3 };
+        let one = Iperf3Report { bits_per_s: 8.0, back_bits_per_s: 0.0, retransmits: 3 };
         assert_eq!(parse(&json!({ "end": end })), Some(one));
         let mut both = json!({ "end": end });
         both["end"]["sum_received_bidir_reverse"] = json!({ "bits_per_second": 5.0 });
         both["end"]["sum_sent_bidir_reverse"] = json!({ "retransmits": 1 });
-        assert_eq!(parse(&both), Some(Iperf3Report { bits_per_s: 13.0, retransmits: 4 }));
+        let two = Iperf3Report { bits_per_s: 8.0, back_bits_per_s: 5.0, retransmits: 4 };
+        assert_eq!(parse(&both), Some(two));
         assert_eq!(parse(&json!({ "end": {} })), None);
     }
 }

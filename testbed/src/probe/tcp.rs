@@ -105,3 +105,28 @@ fn word(index: u64) -> u64 {
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a receiver of so many words says to these bytes.
+    fn received(words: u64, bytes: &[u8]) -> Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        receive(&listener, words)
+    }
+
+    #[test]
+    fn one_wrong_bit_or_missing_byte_is_noticed() {
+        let mut bytes: Vec<u8> = (0..20_000).flat_map(|index| word(index).to_be_bytes()).collect();
+        received(20_000, &bytes).unwrap();
+        let short = received(20_000, &bytes[..bytes.len() - 1]).unwrap_err().to_string();
+        assert_eq!(short, "159992 of 160000 bytes arrived");
+        bytes[100_003] ^= 0x10;
+        let wrong = received(20_000, &bytes).unwrap_err().to_string();
+        assert_eq!(wrong, "wrong content in bytes 100000 to 100007");
+    }
+}
