@@ -86,27 +86,32 @@ fn main() -> io::Result<()> {
     })
 }
 
-/// TAP and radio, whichever has a frame.
+/// Both directions, each as long as it has frames or its turn is over (128 frames, by tokio's budget).
 async fn end(radio: &AsyncFd<Socket>, tap: &AsyncFd<File>, own: Mac, peer: Mac) -> io::Result<()> {
-    let mut up = frame_to(peer, own);
-    let mut down = [0; BUFFER_LEN];
+    tokio::try_join!(up(radio, tap, own, peer), down(radio, tap, own)).map(drop)
+}
+
+/// TAP to radio.
+async fn up(radio: &AsyncFd<Socket>, tap: &AsyncFd<File>, own: Mac, peer: Mac) -> io::Result<()> {
+    let mut frame = frame_to(peer, own);
     let mut seq = 0_u32;
     loop {
-        tokio::select! {
-            read = tap.async_io(Interest::READABLE, |mut tap| {
-                tap.read(up.get_mut(HEADROOM..).unwrap_or_default())
-            }) => {
-                let len = HEADROOM + read?;
-                seq = seq.wrapping_add(1);
-                number(&mut up, len, seq);
-                // What a queue or a dead interface refuses is lost, as on air.
-                let _ = radio.get_ref().send(up.get(..len).unwrap_or_default());
-            }
-            read = radio.async_io(Interest::READABLE, |mut radio| radio.read(&mut down)) => {
-                if let Some(inner) = inner(down.get(..read?).unwrap_or_default(), own) {
-                    let _ = tap.get_ref().write(inner);
-                }
-            }
+        let room = frame.get_mut(HEADROOM..).unwrap_or_default();
+        let len = HEADROOM + tap.async_io(Interest::READABLE, |mut tap| tap.read(room)).await?;
+        seq = seq.wrapping_add(1);
+        number(&mut frame, len, seq);
+        // What a queue or a dead interface refuses is lost, as on air.
+        let _ = radio.get_ref().send(frame.get(..len).unwrap_or_default());
+    }
+}
+
+/// Radio to TAP.
+async fn down(radio: &AsyncFd<Socket>, tap: &AsyncFd<File>, own: Mac) -> io::Result<()> {
+    let mut frame = [0; BUFFER_LEN];
+    loop {
+        let len = radio.async_io(Interest::READABLE, |mut radio| radio.read(&mut frame)).await?;
+        if let Some(inner) = inner(frame.get(..len).unwrap_or_default(), own) {
+            let _ = tap.get_ref().write(inner);
         }
     }
 }

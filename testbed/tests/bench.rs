@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 
 fn every_figure_is_there_and_positive() -> Result<()> {
     let output = tempfile::TempDir::new_in(arena::scratch())?;
-    command::run_plan(&Plan::quick(), output.path())?;
+    command::run_plan(&Plan::quick(), "", output.path())?;
     let read = |name| std::fs::read_to_string(output.path().join(name)).context(name);
     let all: serde_json::Value = serde_json::from_str(&read("bench.json")?)?;
     let variants = all["results"]["variants"].as_array().context("variants")?;

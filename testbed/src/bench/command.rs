@@ -21,6 +21,9 @@ pub struct Options {
     /// How often everything is measured, in turns
     #[arg(long, default_value_t = 7, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
     rounds: usize,
+    /// Only variants whose name has this in it, such as "1 hop"
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
     /// Directory for bench.txt, bench.json and bench.svg; by default target/bench
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -29,11 +32,12 @@ pub struct Options {
 /// Measures inside the arena, and writes the results.
 pub fn run(options: &Options) -> Result<()> {
     let output = options.output.clone().map_or_else(default_output, Ok)?;
-    run_plan(&Plan::full(options.rounds), &output)
+    run_plan(&Plan::full(options.rounds), &options.only, &output)
 }
 
-/// Measures as much as this plan says, and writes the results to a directory.
-pub fn run_plan(plan: &Plan, output: &Path) -> Result<()> {
+/// Measures as much as this plan says, of variants with `only` in their names, and writes the results to
+/// a directory.
+pub fn run_plan(plan: &Plan, only: &str, output: &Path) -> Result<()> {
     let start = Instant::now();
     std::fs::create_dir_all(output).with_context(|| output.display().to_string())?;
     let machine = Machine::look();
@@ -44,7 +48,7 @@ pub fn run_plan(plan: &Plan, output: &Path) -> Result<()> {
     );
     let mut round = 0;
     let logs = tempfile::TempDir::new_in(arena::scratch())?;
-    let results = super::run(plan, logs.path(), &mut |run| {
+    let results = super::run(plan, only, logs.path(), &mut |run| {
         if run.round != round {
             round = run.round;
             screen.step(&format!("round of {}", plan.rounds));

@@ -28,19 +28,22 @@ pub use variant::Variant;
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::line::has_tap_offload;
 use crate::programs::Programs;
 
-/// Measures all rounds of a plan, and a road-side unit full of vehicles. `tell` hears of every run.
+/// Measures all rounds of a plan, with the variants that have `only` in their names, and a road-side unit
+/// full of vehicles. `tell` hears of every run.
 ///
 /// # Errors
 /// A program is missing, or does not carry frames.
-pub fn run(plan: &Plan, logs: &Path, tell: &mut dyn FnMut(&Run)) -> Result<Results> {
+pub fn run(plan: &Plan, only: &str, logs: &Path, tell: &mut dyn FnMut(&Run)) -> Result<Results> {
     let programs = Programs::find()?;
     programs.require_daemons()?;
-    let variants = Variant::all(has_tap_offload(&programs)?);
+    let mut variants = Variant::all(has_tap_offload(&programs)?);
+    variants.retain(|variant| variant.name().contains(only));
+    ensure!(!variants.is_empty(), "no variant has {only:?} in its name");
     let mut runs = Vec::new();
     for round in 1..=plan.rounds {
         for variant in in_turn(&variants, round) {
