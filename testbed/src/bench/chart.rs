@@ -63,13 +63,21 @@ fn draw_panel<'a>(
     let better = if figure.is_cost { "less is better" } else { "more is better" };
     let caption = format!("{} ({}), {better}", figure.title, figure.unit);
     let count = bars.len() as f64;
+    let digits = if most < 10.0 { 1 } else { 0 };
     let mut chart = ChartBuilder::on(panel)
         .caption(caption, (FONT, 13))
         .margin(8)
         .x_label_area_size(22)
         .y_label_area_size(125)
         .build_cartesian_2d(0.0..most * 1.15, count..0.0)?;
-    chart.configure_mesh().disable_y_mesh().disable_y_axis().y_labels(0).x_labels(5).draw()?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .y_labels(0)
+        .x_labels(5)
+        .x_label_formatter(&|value| format!("{value:.digits$}"))
+        .draw()?;
     for (row, (variant, spread)) in bars.iter().enumerate() {
         let top = row as f64;
         let middle = top + 0.5;

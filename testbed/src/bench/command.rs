@@ -11,7 +11,7 @@ use serde_json::json;
 use super::machine::Machine;
 use super::measure::Plan;
 use super::results::{FIGURES, Results};
-use super::{chart, table};
+use super::{Progress, chart, table};
 use crate::arena;
 use crate::screen::Screen;
 
@@ -46,14 +46,11 @@ pub fn run_plan(plan: &Plan, only: &str, output: &Path) -> Result<()> {
     screen.dim(
         "Real programs in private namespaces over plain veth. Leave the machine alone meanwhile.",
     );
-    let mut round = 0;
     let logs = tempfile::TempDir::new_in(arena::scratch())?;
-    let results = super::run(plan, only, logs.path(), &mut |run| {
-        if run.round != round {
-            round = run.round;
-            screen.step(&format!("round of {}", plan.rounds));
-        }
-        screen.plain(&table::line(run));
+    let results = super::run(plan, only, logs.path(), &mut |progress| match progress {
+        Progress::Round => screen.step(&format!("round of {}", plan.rounds)),
+        Progress::Run(run) => screen.plain(&table::line(run)),
+        Progress::FullRsu => screen.dim("A road-side unit learns as many clients as it can."),
     })?;
     let text = table::all(&machine, &results);
     screen.text(&format!("\n{text}"));

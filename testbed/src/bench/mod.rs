@@ -33,12 +33,28 @@ use anyhow::{Result, ensure};
 use crate::line::has_tap_offload;
 use crate::programs::Programs;
 
+/// How far the bench is.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A round begins.
+    Round,
+    /// A variant has been measured.
+    Run(&'a Run),
+    /// All rounds are over; next is the memory of a full road-side unit.
+    FullRsu,
+}
+
 /// Measures all rounds of a plan, with the variants that have `only` in their names, and a road-side unit
-/// full of vehicles. `tell` hears of every run.
+/// full of vehicles. `tell` hears how it goes on.
 ///
 /// # Errors
 /// A program is missing, or does not carry frames.
-pub fn run(plan: &Plan, only: &str, logs: &Path, tell: &mut dyn FnMut(&Run)) -> Result<Results> {
+pub fn run(
+    plan: &Plan,
+    only: &str,
+    logs: &Path,
+    tell: &mut dyn FnMut(Progress<'_>),
+) -> Result<Results> {
     let programs = Programs::find()?;
     programs.require_daemons()?;
     let mut variants = Variant::all(has_tap_offload(&programs)?);
@@ -46,12 +62,14 @@ pub fn run(plan: &Plan, only: &str, logs: &Path, tell: &mut dyn FnMut(&Run)) -> 
     ensure!(!variants.is_empty(), "no variant has {only:?} in its name");
     let mut runs = Vec::new();
     for round in 1..=plan.rounds {
+        tell(Progress::Round);
         for variant in in_turn(&variants, round) {
             let run = measure::measure(plan, round, variant, &programs, logs)?;
-            tell(&run);
+            tell(Progress::Run(&run));
             runs.push(run);
         }
     }
+    tell(Progress::FullRsu);
     let full_rsu = full_rsu::measure(&programs, plan.vehicles, plan.clients, logs)?;
     Ok(Results { variants, runs, full_rsu })
 }
