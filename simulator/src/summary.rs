@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::measure::{
-    Airtime, Candidates, HandOver, KindCount, Lost, OwnRecord, Record, RouteShare,
+    Airtime, Candidates, FlowRecord, HandOver, KindCount, Lost, OwnRecord, Record, RouteShare,
 };
 
 /// All runs of one variant together.
@@ -145,19 +145,11 @@ impl Summary {
             airtime.mean.add(mean, 1.0 / records.len().max(1) as f64);
             airtime.worst.raise(worst);
             for flow in &record.flows {
-                let place = flows.iter().position(|sum| sum.flow == flow.flow);
-                let place = place.unwrap_or_else(|| {
-                    flows.push(FlowSum { flow: flow.flow.clone(), ..FlowSum::default() });
-                    flows.len() - 1
-                });
-                let Some(sum) = flows.get_mut(place) else { continue };
-                sum.sent += flow.sent;
-                sum.due += flow.due;
-                sum.received += flow.received;
-                sum.lost += flow.lost;
-                sum.doubled += flow.doubled;
-                sum.sent_twice += flow.sent_twice;
-                sum.longest_gap_ms = sum.longest_gap_ms.max(flow.longest_gap_ms);
+                let flow = FlowSum::from(flow);
+                match flows.iter_mut().find(|sum| sum.flow == flow.flow) {
+                    Some(sum) => sum.add(&flow),
+                    None => flows.push(flow),
+                }
             }
             routes.reachable += record.routes.reachable;
             routes.routed += record.routes.routed;
@@ -205,16 +197,35 @@ impl Summary {
     /// All flows together.
     pub fn traffic(&self) -> FlowSum {
         let mut all = FlowSum { flow: "all".to_owned(), ..FlowSum::default() };
-        for flow in &self.flows {
-            all.sent += flow.sent;
-            all.due += flow.due;
-            all.received += flow.received;
-            all.lost += flow.lost;
-            all.doubled += flow.doubled;
-            all.sent_twice += flow.sent_twice;
-            all.longest_gap_ms = all.longest_gap_ms.max(flow.longest_gap_ms);
-        }
+        self.flows.iter().for_each(|flow| all.add(flow));
         all
+    }
+}
+
+impl FlowSum {
+    fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.due += other.due;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.doubled += other.doubled;
+        self.sent_twice += other.sent_twice;
+        self.longest_gap_ms = self.longest_gap_ms.max(other.longest_gap_ms);
+    }
+}
+
+impl From<&FlowRecord> for FlowSum {
+    fn from(flow: &FlowRecord) -> Self {
+        Self {
+            flow: flow.flow.clone(),
+            sent: flow.sent,
+            due: flow.due,
+            received: flow.received,
+            lost: flow.lost,
+            doubled: flow.doubled,
+            sent_twice: flow.sent_twice,
+            longest_gap_ms: flow.longest_gap_ms,
+        }
     }
 }
 

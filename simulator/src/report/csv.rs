@@ -1,14 +1,15 @@
 //! Results as tables for programs: one file for runs, and beside it one each for flows, hand-overs and
 //! seconds.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use csv::Writer;
 
 use crate::campaign::{Campaign, Outcome};
-use crate::measure::{Lost, OwnRecord, Record};
-use crate::summary::{Summary, percent};
+use crate::measure::{Airtime, Control, FlowRecord, HandOver, OwnRecord, Record, Second};
+use crate::summary::{FlowSum, Summary, percent};
 
 /// Writes `out.csv`, `out.flows.csv`, `out.hand-overs.csv` and `out.seconds.csv`; returns their names.
 ///
@@ -17,234 +18,187 @@ use crate::summary::{Summary, percent};
 pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Result<Vec<PathBuf>> {
     let beside = |what: &str| path.with_extension(format!("{what}.csv"));
     let files = vec![path.to_owned(), beside("flows"), beside("hand-overs"), beside("seconds")];
-    let [mut runs, mut flows, mut hand_overs, mut seconds] = [
-        Writer::from_path(path)?,
-        Writer::from_path(beside("flows"))?,
-        Writer::from_path(beside("hand-overs"))?,
-        Writer::from_path(beside("seconds"))?,
-    ];
-    runs.write_record(RUNS)?;
-    flows.write_record(FLOWS)?;
-    hand_overs.write_record(HAND_OVERS)?;
-    seconds.write_record(SECONDS)?;
+    let mut runs = Table::create(path, RUNS)?;
+    let mut flows = Table::create(&beside("flows"), FLOWS)?;
+    let mut hand_overs = Table::create(&beside("hand-overs"), HAND_OVERS)?;
+    let mut seconds = Table::create(&beside("seconds"), SECONDS)?;
     for outcome in outcomes {
         let Ok(done) = &outcome.result else { continue };
         let changes = campaign.variants.get(outcome.variant).map(|variant| &variant.changes);
         let changes: Vec<String> = changes.into_iter().flatten().map(ToString::to_string).collect();
-        let (variant, seed) = (changes.join(" "), outcome.seed.to_string());
-        let first = || [variant.clone(), seed.clone()];
+        let first = [changes.join(" "), outcome.seed.to_string()];
         let record = &done.record;
-        runs.write_record(first().into_iter().chain(run(record)))?;
+        runs.write(&first, &Run::of(record))?;
         for flow in &record.flows {
-            let row = [
-                flow.flow.clone(),
-                flow.from.clone(),
-                flow.to.clone(),
-                flow.sent.to_string(),
-                flow.due.to_string(),
-                flow.received.to_string(),
-            ];
-            let rest = [
-                flow.doubled.to_string(),
-                flow.sent_twice.to_string(),
-                flow.longest_gap_ms.to_string(),
-            ];
-            flows
-                .write_record(first().into_iter().chain(row).chain(lost(flow.lost)).chain(rest))?;
+            flows.write(&first, flow)?;
         }
         for change in &record.hand_overs {
-            let to = change.to.as_ref();
-            let row = [
-                change.time_s.to_string(),
-                change.obu.clone(),
-                change.cause.to_owned(),
-                change.from.rsu.clone(),
-                change.from.via.clone(),
-                to.map(|to| to.rsu.clone()).unwrap_or_default(),
-                to.map(|to| to.via.clone()).unwrap_or_default(),
-                change.silence_ms.to_string(),
-                change.without_ms.to_string(),
-                change.frames.to_string(),
-            ];
-            let rest = [
-                change.doubled.to_string(),
-                change.sent_twice.to_string(),
-                change.gap_ms.to_string(),
-                change.gap_by_routing_ms.to_string(),
-            ];
-            let row = first().into_iter().chain(row).chain(lost(change.lost)).chain(rest);
-            hand_overs.write_record(row.chain(own(change.own.as_ref())))?;
+            hand_overs.write(&first, change)?;
         }
         for second in &record.control.seconds {
-            let row = [
-                second.time_s.to_string(),
-                second.nodes.to_string(),
-                second.control_frames.to_string(),
-                second.control_bytes.to_string(),
-                second.data_frames.to_string(),
-                second.airtime.mean.control.to_string(),
-                second.airtime.worst.control.to_string(),
-                second.airtime.mean.busy.to_string(),
-                second.airtime.worst.busy.to_string(),
-            ];
-            seconds.write_record(first().into_iter().chain(row))?;
+            seconds.write(&first, second)?;
         }
     }
-    for mut table in [runs, flows, hand_overs, seconds] {
-        table.flush()?;
-    }
+    runs.flush()?;
+    flows.flush()?;
+    hand_overs.flush()?;
+    seconds.flush()?;
     Ok(files)
 }
 
-const RUNS: &[&str] = &[
-    "variant",
-    "seed",
-    "frames",
-    "received",
-    "lost_out_of_range",
-    "lost_on_air",
-    "lost_in_queue",
-    "lost_on_dead_link",
-    "lost_in_node",
-    "doubled",
-    "sent_twice",
-    "longest_gap_ms",
-    "hand_overs",
-    "gap_p50_ms",
-    "gap_p90_ms",
-    "gap_p99_ms",
-    "gap_max_ms",
-    "gap_by_routing_p50_ms",
-    "gap_by_routing_p99_ms",
-    "gap_by_routing_max_ms",
-    "routed_percent",
-    "working_percent",
-    "candidates_median",
-    "three_candidates_percent",
-    "control_frames",
-    "control_bytes",
-    "control_frames_per_node_s",
-    "control_bytes_per_node_s",
-    "control_airtime_mean",
-    "control_airtime_worst",
-    "busy_mean",
-    "busy_worst",
-    "trace_hash",
-];
-
-const FLOWS: &[&str] = &[
-    "variant",
-    "seed",
-    "flow",
-    "from",
-    "to",
-    "sent",
-    "due",
-    "received",
-    "lost_out_of_range",
-    "lost_on_air",
-    "lost_in_queue",
-    "lost_on_dead_link",
-    "lost_in_node",
-    "doubled",
-    "sent_twice",
-    "longest_gap_ms",
-];
-
-const HAND_OVERS: &[&str] = &[
-    "variant",
-    "seed",
-    "time_s",
-    "obu",
-    "cause",
-    "from_rsu",
-    "from_via",
-    "to_rsu",
-    "to_via",
-    "silence_ms",
-    "without_ms",
-    "frames",
-    "lost_out_of_range",
-    "lost_on_air",
-    "lost_in_queue",
-    "lost_on_dead_link",
-    "lost_in_node",
-    "doubled",
-    "sent_twice",
-    "gap_ms",
-    "gap_by_routing_ms",
-    "own_acknowledged",
-    "own_gap_ms",
-    "own_lost",
-    "own_at_risk",
-    "own_doubled",
-    "own_sent_twice",
-];
-
-const SECONDS: &[&str] = &[
-    "variant",
-    "seed",
-    "time_s",
-    "nodes",
-    "control_frames",
-    "control_bytes",
-    "data_frames",
-    "control_airtime_mean",
-    "control_airtime_worst",
-    "busy_mean",
-    "busy_worst",
-];
-
-/// Empty where the OBU wrote nothing down.
-fn own(own: Option<&OwnRecord>) -> [String; 6] {
-    own.map_or_else(Default::default, |own| {
-        [
-            own.acknowledged.to_string(),
-            own.gap_ms.to_string(),
-            own.lost.to_string(),
-            own.at_risk.to_string(),
-            own.doubled.to_string(),
-            own.sent_twice.to_string(),
-        ]
-    })
+/// A file of rows that begin with variant and seed.
+struct Table<T: 'static> {
+    writer: Writer<File>,
+    columns: &'static [Column<T>],
 }
 
-fn lost(lost: Lost) -> [String; 5] {
-    [lost.out_of_range, lost.on_air, lost.in_queue, lost.on_dead_link, lost.in_node]
-        .map(|frames| frames.to_string())
+/// What a column is called, and what stands in it.
+type Column<T> = (&'static str, fn(&T) -> String);
+
+impl<T> Table<T> {
+    fn create(path: &Path, columns: &'static [Column<T>]) -> io::Result<Self> {
+        let mut writer = Writer::from_path(path)?;
+        writer.write_record(["variant", "seed"].into_iter().chain(columns.iter().map(|c| c.0)))?;
+        Ok(Self { writer, columns })
+    }
+
+    fn write(&mut self, first: &[String; 2], of: &T) -> io::Result<()> {
+        let row = self.columns.iter().map(|(_, value)| value(of));
+        Ok(self.writer.write_record(first.iter().cloned().chain(row))?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
 }
 
-fn run(record: &Record) -> Vec<String> {
-    let sum = Summary::of(std::slice::from_ref(record));
-    let (all, changes) = (sum.traffic(), &sum.all_hand_overs);
-    let share = |part, of| percent(part, of).map(|share| share.to_string()).unwrap_or_default();
-    let airtime = record.control.airtime;
-    let first = vec![all.due.to_string(), all.received.to_string()];
-    let rest = vec![
-        all.doubled.to_string(),
-        all.sent_twice.to_string(),
-        all.longest_gap_ms.to_string(),
-        changes.count.to_string(),
-        changes.gap_ms.p50.to_string(),
-        changes.gap_ms.p90.to_string(),
-        changes.gap_ms.p99.to_string(),
-        changes.gap_ms.max.to_string(),
-        changes.gap_by_routing_ms.p50.to_string(),
-        changes.gap_by_routing_ms.p99.to_string(),
-        changes.gap_by_routing_ms.max.to_string(),
-        share(sum.routes.routed, sum.routes.reachable),
-        share(sum.routes.working, sum.routes.reachable),
-        sum.candidates.median().map(|median| median.to_string()).unwrap_or_default(),
-        share(sum.candidates.have_three, sum.candidates.could_have_three),
-        record.control.frames.to_string(),
-        record.control.bytes.to_string(),
-        sum.control_frames_per_node_s.to_string(),
-        sum.control_bytes_per_node_s.to_string(),
-        airtime.mean.control.to_string(),
-        airtime.worst.control.to_string(),
-        airtime.mean.busy.to_string(),
-        airtime.worst.busy.to_string(),
-        record.trace_hash.clone(),
-    ];
-    first.into_iter().chain(lost(all.lost)).chain(rest).collect()
+/// A whole run.
+struct Run {
+    sum: Summary,
+    traffic: FlowSum,
+    control_frames: u64,
+    control_bytes: u64,
+    airtime: Airtime,
+    trace_hash: String,
+}
+
+impl Run {
+    fn of(record: &Record) -> Self {
+        let sum = Summary::of(std::slice::from_ref(record));
+        let Control { frames, bytes, airtime, .. } = record.control;
+        Self {
+            traffic: sum.traffic(),
+            sum,
+            control_frames: frames,
+            control_bytes: bytes,
+            airtime,
+            trace_hash: record.trace_hash.clone(),
+        }
+    }
+}
+
+const RUNS: &[Column<Run>] = &[
+    ("frames", |run| run.traffic.due.to_string()),
+    ("received", |run| run.traffic.received.to_string()),
+    ("lost_out_of_range", |run| run.traffic.lost.out_of_range.to_string()),
+    ("lost_on_air", |run| run.traffic.lost.on_air.to_string()),
+    ("lost_in_queue", |run| run.traffic.lost.in_queue.to_string()),
+    ("lost_on_dead_link", |run| run.traffic.lost.on_dead_link.to_string()),
+    ("lost_in_node", |run| run.traffic.lost.in_node.to_string()),
+    ("doubled", |run| run.traffic.doubled.to_string()),
+    ("sent_twice", |run| run.traffic.sent_twice.to_string()),
+    ("longest_gap_ms", |run| run.traffic.longest_gap_ms.to_string()),
+    ("hand_overs", |run| run.sum.all_hand_overs.count.to_string()),
+    ("gap_p50_ms", |run| run.sum.all_hand_overs.gap_ms.p50.to_string()),
+    ("gap_p90_ms", |run| run.sum.all_hand_overs.gap_ms.p90.to_string()),
+    ("gap_p99_ms", |run| run.sum.all_hand_overs.gap_ms.p99.to_string()),
+    ("gap_max_ms", |run| run.sum.all_hand_overs.gap_ms.max.to_string()),
+    ("gap_by_routing_p50_ms", |run| run.sum.all_hand_overs.gap_by_routing_ms.p50.to_string()),
+    ("gap_by_routing_p99_ms", |run| run.sum.all_hand_overs.gap_by_routing_ms.p99.to_string()),
+    ("gap_by_routing_max_ms", |run| run.sum.all_hand_overs.gap_by_routing_ms.max.to_string()),
+    ("routed_percent", |run| share(run.sum.routes.routed, run.sum.routes.reachable)),
+    ("working_percent", |run| share(run.sum.routes.working, run.sum.routes.reachable)),
+    ("candidates_median", |run| or_empty(run.sum.candidates.median())),
+    ("three_candidates_percent", |run| {
+        share(run.sum.candidates.have_three, run.sum.candidates.could_have_three)
+    }),
+    ("control_frames", |run| run.control_frames.to_string()),
+    ("control_bytes", |run| run.control_bytes.to_string()),
+    ("control_frames_per_node_s", |run| run.sum.control_frames_per_node_s.to_string()),
+    ("control_bytes_per_node_s", |run| run.sum.control_bytes_per_node_s.to_string()),
+    ("control_airtime_mean", |run| run.airtime.mean.control.to_string()),
+    ("control_airtime_worst", |run| run.airtime.worst.control.to_string()),
+    ("busy_mean", |run| run.airtime.mean.busy.to_string()),
+    ("busy_worst", |run| run.airtime.worst.busy.to_string()),
+    ("trace_hash", |run| run.trace_hash.clone()),
+];
+
+const FLOWS: &[Column<FlowRecord>] = &[
+    ("flow", |flow| flow.flow.clone()),
+    ("from", |flow| flow.from.clone()),
+    ("to", |flow| flow.to.clone()),
+    ("sent", |flow| flow.sent.to_string()),
+    ("due", |flow| flow.due.to_string()),
+    ("received", |flow| flow.received.to_string()),
+    ("lost_out_of_range", |flow| flow.lost.out_of_range.to_string()),
+    ("lost_on_air", |flow| flow.lost.on_air.to_string()),
+    ("lost_in_queue", |flow| flow.lost.in_queue.to_string()),
+    ("lost_on_dead_link", |flow| flow.lost.on_dead_link.to_string()),
+    ("lost_in_node", |flow| flow.lost.in_node.to_string()),
+    ("doubled", |flow| flow.doubled.to_string()),
+    ("sent_twice", |flow| flow.sent_twice.to_string()),
+    ("longest_gap_ms", |flow| flow.longest_gap_ms.to_string()),
+];
+
+const HAND_OVERS: &[Column<HandOver>] = &[
+    ("time_s", |change| change.time_s.to_string()),
+    ("obu", |change| change.obu.clone()),
+    ("cause", |change| change.cause.to_owned()),
+    ("from_rsu", |change| change.from.rsu.clone()),
+    ("from_via", |change| change.from.via.clone()),
+    ("to_rsu", |change| or_empty(change.to.as_ref().map(|to| &to.rsu))),
+    ("to_via", |change| or_empty(change.to.as_ref().map(|to| &to.via))),
+    ("silence_ms", |change| change.silence_ms.to_string()),
+    ("without_ms", |change| change.without_ms.to_string()),
+    ("frames", |change| change.frames.to_string()),
+    ("lost_out_of_range", |change| change.lost.out_of_range.to_string()),
+    ("lost_on_air", |change| change.lost.on_air.to_string()),
+    ("lost_in_queue", |change| change.lost.in_queue.to_string()),
+    ("lost_on_dead_link", |change| change.lost.on_dead_link.to_string()),
+    ("lost_in_node", |change| change.lost.in_node.to_string()),
+    ("doubled", |change| change.doubled.to_string()),
+    ("sent_twice", |change| change.sent_twice.to_string()),
+    ("gap_ms", |change| change.gap_ms.to_string()),
+    ("gap_by_routing_ms", |change| change.gap_by_routing_ms.to_string()),
+    ("own_acknowledged", |change| own(change, |own| own.acknowledged)),
+    ("own_gap_ms", |change| own(change, |own| own.gap_ms)),
+    ("own_lost", |change| own(change, |own| own.lost)),
+    ("own_at_risk", |change| own(change, |own| own.at_risk)),
+    ("own_doubled", |change| own(change, |own| own.doubled)),
+    ("own_sent_twice", |change| own(change, |own| own.sent_twice)),
+];
+
+const SECONDS: &[Column<Second>] = &[
+    ("time_s", |second| second.time_s.to_string()),
+    ("nodes", |second| second.nodes.to_string()),
+    ("control_frames", |second| second.control_frames.to_string()),
+    ("control_bytes", |second| second.control_bytes.to_string()),
+    ("data_frames", |second| second.data_frames.to_string()),
+    ("control_airtime_mean", |second| second.airtime.mean.control.to_string()),
+    ("control_airtime_worst", |second| second.airtime.worst.control.to_string()),
+    ("busy_mean", |second| second.airtime.mean.busy.to_string()),
+    ("busy_worst", |second| second.airtime.worst.busy.to_string()),
+];
+
+/// What the OBU wrote down itself; empty where it wrote nothing.
+fn own<V: ToString>(change: &HandOver, value: fn(&OwnRecord) -> V) -> String {
+    or_empty(change.own.as_ref().map(value))
+}
+
+fn share(part: u64, of: u64) -> String {
+    or_empty(percent(part, of))
+}
+
+fn or_empty<V: ToString>(value: Option<V>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }

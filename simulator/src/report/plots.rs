@@ -209,17 +209,9 @@ fn draw_gaps<'a>(svg: &'a mut String, all: &[f64], beyond: &[f64]) -> Drawn<'a> 
             let left = (f64::from(place) + part) * width;
             Rectangle::new([(left, 0), (left + 0.45 * width, count)], color.filled())
         });
-        chart
-            .draw_series(boxes)?
-            .label(name)
-            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], color.filled()));
+        chart.draw_series(boxes)?.label(name).legend(swatch(color));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE)
-        .border_style(GREY)
-        .draw()?;
+    draw_legend(&mut chart)?;
     area.present()
 }
 
@@ -267,17 +259,26 @@ fn draw_airtime<'a>(svg: &'a mut String, series: &[Series]) -> Drawn<'a> {
         for (index, line) in lines.iter().enumerate() {
             let drawn = chart.draw_series(LineSeries::new(line.iter().copied(), color.mix(0.7)))?;
             if index == 0 {
-                drawn.label(*name).legend(move |(x, y)| {
-                    Rectangle::new([(x, y - 5), (x + 10, y + 5)], color.filled())
-                });
+                drawn.label(*name).legend(swatch(*color));
             }
         }
     }
+    draw_legend(&mut chart)?;
+    area.present()
+}
+
+/// What stands for a series in the legend.
+fn swatch(color: RGBColor) -> impl Fn((i32, i32)) -> Rectangle<(i32, i32)> {
+    move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], color.filled())
+}
+
+fn draw_legend<'a, C: CoordTranslate>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, C>,
+) -> Drawn<'a> {
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)
         .background_style(WHITE)
         .border_style(GREY)
-        .draw()?;
-    area.present()
+        .draw()
 }
