@@ -391,3 +391,34 @@ fn somebody_with_our_id_is_reported() {
     t.hear(t.now, C, Heard::Impostor);
     assert_eq!(t.events(), [Event::IdConflict { mac: C }]);
 }
+
+#[test]
+fn a_relay_that_does_not_know_better_does_not_make_a_crowd_forget_that_it_is_one() {
+    let mut t = Talk::new();
+    t.obus = 200;
+    for beat in 1..=5 {
+        t.hear(beat * 100, A, Heard::heartbeat(beat as u32, 1));
+    }
+    let probe = t.sent_probe(A);
+    t.hear(510, A, Heard::answer(probe, 5, 1));
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+    let says = |t: &Talk| t.heartbeats().last().unwrap().obus;
+    t.clear();
+    // B has only been answered about the RSU, and brings the next heartbeat first.
+    t.obus = 0;
+    t.hear(600, B, Heard::heartbeat(6, 1));
+    t.obus = 200;
+    t.hear(602, A, Heard::heartbeat(6, 1));
+    t.pass(650);
+    assert_eq!(says(&t), 200);
+    // An RSU that restarted has none at first; of those it had, one in sixteen is forgotten per heartbeat.
+    t.obus = 0;
+    for beat in 7..=100 {
+        t.hear(beat * 100, A, Heard::heartbeat(beat as u32, 1));
+        t.pass(beat * 100 + 60);
+        if beat == 8 {
+            assert!((170..190).contains(&says(&t)), "{}", says(&t));
+        }
+    }
+    assert_eq!(says(&t), 0);
+}

@@ -26,6 +26,13 @@ const ATTEMPTS_MAX: u32 = 12;
 /// A reply that shows a new way back goes out within this.
 const REPLY_WITHIN: Duration = Duration::from_millis(20);
 
+/// In a crowd, replies of idle OBUs that show a new way back are spread over eight times
+/// [`Core::crowd_wait`], or all behind one relay would speak when its way changes …
+const SHOW_SLOWER: u32 = 8;
+
+/// … and announcements of idle OBUs, of which there are fewer, over four times that.
+const ANNOUNCE_SLOWER: u32 = 4;
+
 /// A new client is announced after this, so that a burst of new ones needs one announcement.
 const GATHER_FOR: Duration = Duration::from_millis(50);
 
@@ -144,7 +151,7 @@ impl Registration {
     /// to, and must not all speak at once.
     pub(crate) fn reply_soon(&mut self, core: &mut Core, now: Timestamp) {
         // Nobody talks to those whose clients are still: they have time.
-        let wait = if core.is_idle(now) { core.crowd_wait() * 4 } else { Duration::ZERO };
+        let wait = if core.is_idle(now) { core.crowd_wait() * SHOW_SLOWER } else { Duration::ZERO };
         let soon = now + core.random.up_to(REPLY_WITHIN) + wait;
         self.attached.reply_at = self.attached.reply_at.min(soon);
     }
@@ -165,7 +172,7 @@ impl Registration {
         if let Some(pending) = &mut self.attached.pending
             && core.is_idle(now)
         {
-            pending.next = now + core.crowd_wait();
+            pending.next = now + core.crowd_wait() * ANNOUNCE_SLOWER;
         }
         self.attached.reply_at = now + core.random.jitter(reply_every, 25);
     }

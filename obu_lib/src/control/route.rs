@@ -50,8 +50,10 @@ pub(crate) struct Route {
     rsu: NodeId,
     /// Between two heartbeats, as the RSU says.
     interval: Duration,
-    /// OBUs attached to the RSU, as it says.
+    /// OBUs attached to the RSU, for all we know: see [`Route::count_obus`].
     obus: u16,
+    /// The heartbeat that said so.
+    counted: Option<Order>,
     /// The newest heartbeat heard from anybody, and when.
     newest: Order,
     newest_at: Timestamp,
@@ -109,11 +111,13 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    pub(crate) fn new(rsu: NodeId, interval: Duration, now: Timestamp) -> Self {
+    /// `obus`: how many may be attached to it, until it says so.
+    pub(crate) fn new(rsu: NodeId, interval: Duration, obus: u16, now: Timestamp) -> Self {
         Self {
             rsu,
             interval,
-            obus: 0,
+            obus,
+            counted: None,
             newest: Order::default(),
             newest_at: now,
             feasibility: Feasibility::default(),
@@ -262,7 +266,7 @@ impl Route {
         from: Mac,
         heard: &Heartbeat,
     ) {
-        self.obus = heard.obus;
+        self.count_obus(heard);
         if let Some(candidate) = self.candidates.get_mut(from) {
             candidate.relays = heard.relays;
         }
@@ -273,6 +277,26 @@ impl Route {
         if heard.few_candidates && heard.hops >= hops {
             self.crowd.hear_need(now, &mut core.random);
         }
+    }
+
+    /// How many share the RSU. A relay that has only been answered about it so far guesses, and a guess
+    /// that is too low must not make a crowd forget that it is one: of one heartbeat the highest number
+    /// counts, and from one to the next it falls slowly.
+    fn count_obus(&mut self, heard: &Heartbeat) {
+        match self.counted {
+            Some(counted) if heard.order < counted => {}
+            Some(counted) if heard.order == counted => self.obus = self.obus.max(heard.obus),
+            _ => {
+                self.counted = Some(heard.order);
+                let stay = self.obus - self.obus.div_ceil(timing::CROWD_LEAVES_BY);
+                self.obus = heard.obus.max(stay);
+            }
+        }
+    }
+
+    /// OBUs attached to the RSU.
+    pub(crate) fn obus(&self) -> u16 {
+        self.obus
     }
 
     /// Ours to the RSU.

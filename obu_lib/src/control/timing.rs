@@ -132,6 +132,10 @@ pub(crate) const LOTTERY: u16 = 16;
 /// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
 pub(crate) const CROWD: u16 = 32;
 
+/// The number of OBUs an RSU has is believed to fall by at most one in so many per heartbeat: an RSU that
+/// restarts has none at first, and those it had are no smaller a crowd for that.
+pub(crate) const CROWD_LEAVES_BY: u16 = 16;
+
 /// A relay in a crowd that has brought no news for so long says again what it said last, or all behind it
 /// would ask whether it is still there, at the same moment: just before [`Watch::late_after`].
 pub(crate) fn calm_after(watch: Watch) -> Duration {

@@ -66,6 +66,8 @@ pub(crate) struct Talk {
     pub(crate) now: u64,
     pub(crate) seq: u32,
     pub(crate) rsu: Mac,
+    /// OBUs the RSU has, as heartbeats say.
+    pub(crate) obus: u16,
     pub(crate) sent: Vec<(Mac, Vec<u8>)>,
     pub(crate) taps: usize,
     out: Replies,
@@ -82,6 +84,7 @@ impl Talk {
             now: 0,
             seq: 0,
             rsu: RSU,
+            obus: 1,
             sent: Vec::new(),
             taps: 0,
             out: Replies::new(),
@@ -129,7 +132,7 @@ impl Talk {
         self.pass(ms);
         let sender = id(from);
         let sender_boot = Boot(1);
-        let rsu = id(self.rsu);
+        let (rsu, obus) = (id(self.rsu), self.obus);
         let packet: PacketType<'_> = match heard {
             Heard::Heartbeat { boot, seq, hops, via, path } => Heartbeat {
                 rsu,
@@ -143,7 +146,7 @@ impl Talk {
                 hello: seq,
                 via: via.map_or(if hops == 0 { NodeId::NONE } else { rsu }, id),
                 path: PathTag(path),
-                obus: 1,
+                obus,
                 few_candidates: false,
                 relays: false,
             }

@@ -63,7 +63,7 @@ impl Obu {
         if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
             route.note_heartbeat(&mut self.core, now, from, heartbeat);
             if self.attached.is_none_or(|attached| attached.rsu == heartbeat.rsu) {
-                self.core.note_obus(heartbeat.obus);
+                self.core.note_obus(route.obus());
             }
         }
         let route = self.routes.get(&heartbeat.rsu);
@@ -110,7 +110,7 @@ impl Obu {
         }
         if !self.routes.contains_key(&rsu) {
             self.make_room_for_a_route();
-            self.routes.insert(rsu, Route::new(rsu, interval, now));
+            self.routes.insert(rsu, Route::new(rsu, interval, self.core.obus, now));
         }
         let Some(route) = self.routes.get_mut(&rsu) else { return };
         let boot_before = route.newest().boot;
