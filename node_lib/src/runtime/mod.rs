@@ -16,6 +16,7 @@
 //!
 //! The runtime must be tokio's with I/O enabled; a single thread is enough and best.
 
+mod bell;
 pub mod boot;
 pub mod clock;
 pub mod command;
@@ -37,6 +38,7 @@ use crate::device::{
     Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
 use crate::time::Timestamp;
+use bell::Bell;
 use clock::{Alarm, Clock};
 use command::{Command, Commands};
 use mtu::TapMtu;
@@ -46,9 +48,6 @@ use outbox::Outbox;
 pub const BURST: usize = 64;
 /// Bursts of the radio that may hold back a deadline: 2048 frames, more than its socket buffers.
 pub const DRAIN_TURNS: u32 = 32;
-
-/// Turns with frames before interfaces and operator are asked again: 3 ms of full bursts.
-const POLLS_SKIPPED_MAX: u32 = 16;
 
 /// Wait before the first attempt to re-create a TAP; it doubles with every failure.
 const REOPEN_DELAY_MIN: Duration = Duration::from_millis(100);
@@ -100,7 +99,7 @@ impl Runtime {
             overdue_turns: 0,
             radio_last: 0,
             tap_last: 0,
-            polls_skipped: 0,
+            bell: Bell::new(),
             radio_up: self.radio.up,
             radio: self.radio,
             tap_mtu: self.tap_mtu,
@@ -228,8 +227,8 @@ struct Driver<'a, N, R, T, L, C> {
     /// Frames of the last turn of either side.
     radio_last: usize,
     tap_last: usize,
-    /// Times that only frames were looked for since everything was.
-    polls_skipped: u32,
+    /// Rung by `links` and `commands`.
+    bell: Bell,
     /// The last known state of the radio, which the node works with while there is none.
     radio: Link,
     radio_up: bool,
@@ -316,17 +315,16 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             wake.writable = self.ports.radio.poll_writable(cx).is_ready();
         }
         wake.timer = self.alarm.poll(cx).is_ready();
-        // Frames cannot wait, but not even a stream of them keeps the operator out for long.
-        self.polls_skipped += 1;
-        if (wake.radio || wake.tap) && self.polls_skipped < POLLS_SKIPPED_MAX {
-            return wake;
-        }
-        self.polls_skipped = 0;
-        if let Poll::Ready(change) = self.links.poll_change(cx) {
-            wake.change = Some(change);
-        }
-        if let Poll::Ready(command) = self.commands.poll_command(cx) {
-            wake.command = Some(command);
+        if let Some(mut cx) = self.bell.rung(cx) {
+            if let Poll::Ready(change) = self.links.poll_change(&mut cx) {
+                wake.change = Some(change);
+            }
+            if let Poll::Ready(command) = self.commands.poll_command(&mut cx) {
+                wake.command = Some(command);
+            }
+            if wake.change.is_some() || wake.command.is_some() {
+                self.bell.ring();
+            }
         }
         wake
     }
@@ -464,6 +462,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             Ok(tap_mtu) => {
                 info!(%radio, mtu, tap_mtu, "radio MTU");
                 self.links.configure_tap(tap_mtu);
+                self.bell.ring();
             }
             Err(error) => warn!(%radio, mtu, %error, "radio MTU does not fit the TAP"),
         }
@@ -495,6 +494,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
                 info!(tap = self.ports.tap.name(), "TAP is back");
                 if let Ok(mtu) = self.tap_mtu.over(self.radio.mtu) {
                     self.links.configure_tap(mtu);
+                    self.bell.ring();
                 }
             }
             Err(error) => {
