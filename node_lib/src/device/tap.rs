@@ -90,26 +90,52 @@ impl Tap {
 
     fn create(&mut self) -> Result<(), DeviceError> {
         let error = |problem| DeviceError::new(&self.name, "create the TAP", problem);
-        let with_offload = match self.wanted {
-            TapOffload::Off => None,
-            TapOffload::Auto | TapOffload::On => Some(open_with_offload(&self.name)),
-        };
-        let (file, has_offload) = match with_offload {
-            Some(Ok(file)) => (file, true),
-            Some(Err(cause)) if self.wanted == TapOffload::On => return Err(error(cause)),
-            // What keeps us from any TAP is found, and told, by the next attempt.
-            Some(Err(cause)) => {
-                let file = open_plain(&self.name).map_err(error)?;
-                info!(tap = %self.name, %cause, "TAP works frame by frame");
+        let opened =
+            choose(self.wanted, || open_with_offload(&self.name), || open_plain(&self.name))
+                .map_err(error)?;
+        let (file, has_offload) = match opened {
+            Opened::WithOffload(file) => (file, true),
+            Opened::Plain { file, why_not } => {
+                if let Some(cause) = why_not {
+                    info!(tap = %self.name, %cause, "TAP works frame by frame");
+                }
                 (file, false)
             }
-            None => (open_plain(&self.name).map_err(error)?, false),
         };
-        self.file =
-            Some(sys::register(file, Interest::READABLE).map_err(|source| error(source.into()))?);
+        let file =
+            sys::register(file, Interest::READABLE).map_err(|source| error(source.into()))?;
+        self.file = Some(file);
         self.offload = if has_offload { self.offload.take().or_else(Offload::boxed) } else { None };
         Ok(())
     }
+}
+
+/// A TAP as it could be had.
+#[derive(Debug)]
+enum Opened {
+    WithOffload(File),
+    Plain {
+        file: File,
+        /// Offload was wanted if possible.
+        why_not: Option<Problem>,
+    },
+}
+
+fn choose(
+    wanted: TapOffload,
+    with_offload: impl FnOnce() -> Result<File, Problem>,
+    plain: impl FnOnce() -> Result<File, Problem>,
+) -> Result<Opened, Problem> {
+    let why_not = match wanted {
+        TapOffload::Off => None,
+        TapOffload::On => return with_offload().map(Opened::WithOffload),
+        TapOffload::Auto => match with_offload() {
+            Ok(file) => return Ok(Opened::WithOffload(file)),
+            // If it is something that keeps us from any TAP, the next attempt finds it too.
+            Err(problem) => Some(problem),
+        },
+    };
+    Ok(Opened::Plain { file: plain()?, why_not })
 }
 
 fn open_plain(name: &str) -> Result<File, Problem> {
@@ -124,6 +150,8 @@ fn open_with_offload(name: &str) -> Result<File, Problem> {
         io::ErrorKind::Unsupported => Problem::NoOffload(error),
         _ => explain(error),
     })?;
+    // UDP as well: of what a sender with `UDP_SEGMENT` hands over, more comes through, as the queue of the
+    // TAP holds super-frames instead of frames (1.05 to 5.5 times, median 1.9, in five rounds in turns).
     sys::set_tap_offload(file.as_fd(), sys::TapOffload::TcpAndUdp)
         .or_else(|_| sys::set_tap_offload(file.as_fd(), sys::TapOffload::Tcp))
         .map_err(Problem::NoOffload)?;
@@ -313,6 +341,28 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offload_is_chosen_as_wanted_and_as_possible() {
+        let file = || Ok(File::open("/dev/null").unwrap());
+        let refused = || Err(Problem::NoOffload(io::ErrorKind::Unsupported.into()));
+        for wanted in [TapOffload::Auto, TapOffload::On] {
+            let opened = choose(wanted, file, || panic!("not needed"));
+            assert!(matches!(opened, Ok(Opened::WithOffload(_))));
+        }
+        let plain = choose(TapOffload::Off, || panic!("not wanted"), file);
+        assert!(matches!(plain, Ok(Opened::Plain { why_not: None, .. })));
+        let Ok(Opened::Plain { why_not: Some(why), .. }) = choose(TapOffload::Auto, refused, file)
+        else {
+            panic!("a kernel without offload still has TAPs");
+        };
+        assert!(why.to_string().contains("no segmentation offload (unsupported)"), "{why}");
+        let on = choose(TapOffload::On, refused, file).unwrap_err();
+        assert!(matches!(on, Problem::NoOffload(_)));
+        // What keeps us from any TAP is the error that is told.
+        let busy = || Err(Problem::Busy);
+        assert!(matches!(choose(TapOffload::Auto, busy, busy), Err(Problem::Busy)));
+    }
 
     #[test]
     fn an_error_of_the_kernel_is_explained() {
