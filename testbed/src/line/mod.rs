@@ -170,11 +170,16 @@ impl Line {
             (&self.road, VEHICLE_V4),
             (&self.road, VEHICLE_V6),
         ] {
-            wait_until(&format!("{} reaches {to}", from.name()), CARRIES_WITHIN, || {
-                let report = Ping::count(from, to, 1, Duration::from_millis(10))?;
-                Ok((report.received > 0).then_some(()))
-            })?;
+            wait_until_reached(from, to)?;
         }
         Ok(())
     }
+}
+
+/// Waits until an address answers.
+pub fn wait_until_reached(from: &Netns, to: IpAddr) -> Result<()> {
+    wait_until(&format!("{} reaches {to}", from.name()), CARRIES_WITHIN, || {
+        let report = Ping::count(from, to, 1, Duration::from_millis(10))?;
+        Ok((report.received > 0).then_some(()))
+    })
 }

@@ -39,8 +39,13 @@ impl Iperf3 {
         let server = ns
             .run(|| Ok(server.spawn()?))
             .context("iperf3 is needed: apt-get install iperf3, or make setup")?;
-        let serving = Self { server, address };
-        wait_until("iperf3 listens", PATIENCE, || Ok(is_listening(ns)?.then_some(())))?;
+        let mut serving = Self { server, address };
+        wait_until("iperf3 listens", PATIENCE, || {
+            if let Some(status) = serving.server.try_wait()? {
+                bail!("iperf3 cannot serve {address}: {status}");
+            }
+            Ok(is_listening(ns)?.then_some(()))
+        })?;
         Ok(serving)
     }
 

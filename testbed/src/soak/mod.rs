@@ -23,6 +23,7 @@ use tagged::Tagged;
 
 use crate::line::{
     Carrier, Line, Offload, RADIO_MTU, ROAD_V4, ROAD_V6, TAP, VEHICLE_V4, VEHICLE_V6,
+    wait_until_reached,
 };
 use crate::netns::Netns;
 use crate::probe::{Iperf3, Iperf3Report, TcpReport, UdpStream, transfer};
@@ -211,6 +212,9 @@ impl Ends {
             }
         }
         let (vehicle, road) = (pick(VEHICLE_TAGGED), pick(ROAD_TAGGED));
+        // An IPv6 address is not to be had before its interface is operational.
+        wait_until_reached(&line.vehicle, road)?;
+        wait_until_reached(&line.road, vehicle)?;
         Ok(Self { vehicle, road, interface: VLAN_NAME, _tagged: tagged })
     }
 }
