@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
+use super::machine::Spent;
 use super::variant::Variant;
 use crate::line::{Line, RADIO, ROAD_V4};
 use crate::probe::{FloodReport, Iperf3, Iperf3Report, Ping, PingReport, flood};
@@ -72,6 +73,8 @@ pub struct Run {
     pub round: usize,
     /// What was measured.
     pub variant: Variant,
+    /// The share of the machine that neither this nor idleness had from its start to its end.
+    pub others: f64,
     /// Nothing else on the line.
     pub idle: RoundTrips,
     /// While `tcp_1` was running.
@@ -157,9 +160,14 @@ pub(super) fn measure(
     logs: &Path,
 ) -> Result<Run> {
     let name = variant.name();
+    let before = Spent::now()?;
     let line = variant.set_up(programs, logs).with_context(|| format!("start of {name}"))?;
-    take(plan, round, variant, &line)
-        .map_err(|error| anyhow!("{name}: {error:#}\n{}", line.log_tails()))
+    let mut run = take(plan, round, variant, &line)
+        .map_err(|error| anyhow!("{name}: {error:#}\n{}", line.log_tails()))?;
+    // Its programs have ended then.
+    drop(line);
+    run.others = Spent::now()?.others_since(before);
+    Ok(run)
 }
 
 fn take(plan: &Plan, round: usize, variant: Variant, line: &Line) -> Result<Run> {
@@ -192,7 +200,7 @@ fn take(plan: &Plan, round: usize, variant: Variant, line: &Line) -> Result<Run>
         let (place, resident) = (place.name().to_owned(), daemon.usage()?.resident);
         processes.push(Process { place, tcp_1, udp_64, udp_1400, resident });
     }
-    Ok(Run { round, variant, idle, loaded, tcp_1, tcp_4, udp_64, udp_1400, processes })
+    Ok(Run { round, variant, others: 0.0, idle, loaded, tcp_1, tcp_4, udp_64, udp_1400, processes })
 }
 
 /// Does something, and says what it cost each program that carries.

@@ -83,7 +83,7 @@ impl Results {
 }
 
 /// The figures, in the order of tables.
-pub const FIGURES: [Figure; 15] = [
+pub const FIGURES: [Figure; 16] = [
     TCP_1,
     rate("tcp_4", "TCP, 4 flows", "Mbit/s", |run| Some(run.tcp_4.bits_per_s / 1e6)),
     UDP_64,
@@ -115,6 +115,7 @@ pub const FIGURES: [Figure; 15] = [
             Some(most as f64 / MEBIBYTE)
         })
     },
+    cost("others", "share of the machine others had", "%", |run| Some(run.others * 100.0)),
 ];
 
 pub(super) const TCP_1: Figure =
