@@ -303,16 +303,16 @@ impl Route {
             let since = if is_better { candidate.better_since.or(Some(now)) } else { None };
             verdicts.push((candidate.mac, since));
             let settled = now.since(self.changed_at) >= timing::SETTLE_FOR;
-            let theirs = self.outlook(core, now, candidate);
-            if is_possible
-                && ours.yields_to(&theirs, &core.thresholds)
+            // Costly, and most neighbours of a crowd are none that could be taken.
+            let theirs = is_possible.then(|| self.outlook(core, now, candidate));
+            if theirs.is_some_and(|theirs| ours.yields_to(&theirs, &core.thresholds))
                 && rising.is_none_or(|(best, _)| rank < best)
             {
                 rising = Some((rank, candidate.mac));
             }
             let cause = if since.is_some_and(|at| now.since(at) >= timing::BETTER_FOR) && settled {
                 Cause::Better
-            } else if fading && is_possible && theirs.is_strong(&core.thresholds) {
+            } else if fading && theirs.is_some_and(|theirs| theirs.is_strong(&core.thresholds)) {
                 Cause::Fading
             } else if is_possible && self.is_predicted(core, now, candidate.mac) {
                 Cause::Predicted

@@ -1,0 +1,176 @@
+//! What a simulated second of one node costs, as the world grows from 50 to 500 vehicles at equal density,
+//! with an RSU for every fifty: as towns out of each other's range, so that nothing but the world grows,
+//! and as one town, in which vehicles also have more neighbours than at an edge, and know of more RSUs.
+
+use std::time::{Duration, Instant};
+
+use node_lib::sim::{Dice, NodeIndex, Position, Radio, Role, Track, World};
+use node_lib::{Mac, Timestamp};
+use obu_lib::Obu;
+use rsu_lib::Rsu;
+
+const SIZES: [usize; 4] = [50, 100, 200, LARGEST];
+const LARGEST: usize = 500;
+
+/// 25 others within the range of each, away from the edge.
+const RANGE_M: f64 = 200.0;
+const PER_KM2: f64 = 200.0;
+
+/// One RSU for so many vehicles.
+const PER_RSU: usize = 50;
+
+/// The start is another matter: everybody asks at once.
+const WARM_UP: Duration = Duration::from_secs(5);
+const MEASURED: Duration = Duration::from_secs(10);
+
+/// Sizes take turns, so that what disturbs the machine disturbs all.
+const ROUNDS: u64 = 3;
+
+const SPEED_MPS: f64 = 12.0;
+
+/// What one run cost.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    took: Duration,
+    node_seconds: f64,
+    heard: u64,
+}
+
+impl Cost {
+    fn add(&mut self, other: Self) {
+        self.took += other.took;
+        self.node_seconds += other.node_seconds;
+        self.heard += other.heard;
+    }
+
+    fn per_node_second(&self) -> f64 {
+        self.took.as_secs_f64() * 1e6 / self.node_seconds
+    }
+
+    fn per_frame(&self) -> f64 {
+        self.took.as_secs_f64() * 1e9 / self.heard.max(1) as f64
+    }
+}
+
+fn main() {
+    let is_measured = |arg: String| arg == "--bench";
+    let is_tried = |arg: String| arg == "--test" || arg == "--list";
+    let args = std::env::args;
+    if !args().any(is_measured) || args().any(is_tried) {
+        let cost = run(&SIZES[..1], 1);
+        assert!(cost.heard > 0, "a town in which nobody hears anybody");
+        return;
+    }
+    print_growth("towns of 50, apart", |vehicles, seed| {
+        run(&vec![PER_RSU; vehicles / PER_RSU], seed)
+    });
+    print_growth("one town", |vehicles, seed| run(&[vehicles], seed));
+}
+
+fn print_growth(what: &str, run: impl Fn(usize, u64) -> Cost) {
+    let mut sums = [Cost::default(); SIZES.len()];
+    for seed in 1..=ROUNDS {
+        for (vehicles, sum) in SIZES.iter().zip(&mut sums) {
+            // As many vehicles in all of each size: chance plays as small a part in the small ones.
+            let runs = (LARGEST / vehicles) as u64;
+            (0..runs).for_each(|n| sum.add(run(*vehicles, seed * 100 + n)));
+        }
+    }
+    println!("{what}");
+    println!(
+        "vehicles | µs per node and second | frames heard per node and second | ns per frame heard"
+    );
+    for (vehicles, cost) in SIZES.iter().zip(sums) {
+        println!(
+            "{vehicles:8} | {:22.1} | {:32.1} | {:18.1}",
+            cost.per_node_second(),
+            cost.heard as f64 / cost.node_seconds,
+            cost.per_frame(),
+        );
+    }
+}
+
+/// Towns of so many vehicles each.
+fn run(towns: &[usize], seed: u64) -> Cost {
+    let mut world = World::new(seed);
+    world.set_radio(Radio::disk(RANGE_M, 0.0));
+    let mut dice = Dice::new(seed, 1);
+    for (n, vehicles) in towns.iter().enumerate() {
+        let west_m = n as f64 * (side_m(*vehicles) + 3.0 * RANGE_M);
+        add_town(&mut world, &mut dice, *vehicles, west_m);
+    }
+    world.run_for(WARM_UP).expect("no rule broken");
+    let heard_before = heard(&world);
+    let began = processor_time();
+    world.run_for(MEASURED).expect("no rule broken");
+    Cost {
+        took: processor_time() - began,
+        node_seconds: world.nodes(Role::Obu).count() as f64 * MEASURED.as_secs_f64(),
+        heard: heard(&world) - heard_before,
+    }
+}
+
+fn side_m(vehicles: usize) -> f64 {
+    (vehicles as f64 / PER_KM2).sqrt() * 1000.0
+}
+
+/// A square of vehicles that drive, and RSUs on a grid.
+fn add_town(world: &mut World, dice: &mut Dice, vehicles: usize, west_m: f64) {
+    let side = side_m(vehicles);
+    let mut anywhere = || {
+        let mut along = || side * dice.index(10_000) as f64 / 10_000.0;
+        Position::new(west_m + along(), along())
+    };
+    let rsus = vehicles.div_ceil(PER_RSU);
+    let columns = (rsus as f64).sqrt().ceil();
+    let step = side / columns;
+    for n in 0..rsus {
+        let mac = next_address(world);
+        let node = world.add_node(
+            Role::Rsu,
+            mac,
+            Box::new(move |boot, now, seed| {
+                Box::new(Rsu::new(rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(mac) }, now))
+            }),
+        );
+        let (column, row) = (n as f64 % columns, (n as f64 / columns).floor());
+        world.place(node, Position::new(west_m + (column + 0.5) * step, (row + 0.5) * step));
+    }
+    for _ in 0..vehicles {
+        let mac = next_address(world);
+        let node = world.add_node(
+            Role::Obu,
+            mac,
+            Box::new(move |boot, now, seed| {
+                Box::new(Obu::new(obu_lib::Config { boot, seed, ..obu_lib::Config::new(mac) }, now))
+            }),
+        );
+        // Far enough to be on the way until the end.
+        let way = loop {
+            let (from, to) = (anywhere(), anywhere());
+            if from.distance_m(to) > SPEED_MPS * (WARM_UP + MEASURED).as_secs_f64() + 1.0 {
+                break Track::straight(Timestamp::ZERO, from, to, SPEED_MPS).expect("a way");
+            }
+        };
+        world.follow(node, way);
+    }
+}
+
+fn next_address(world: &World) -> Mac {
+    let n = world.nodes(Role::Obu).chain(world.nodes(Role::Rsu)).count();
+    let [high, low] = u16::try_from(n + 1).expect("a small town").to_be_bytes();
+    Mac([2, 0, 0, 0, high, low])
+}
+
+fn heard(world: &World) -> u64 {
+    let obus = world.nodes(Role::Obu);
+    obus.filter_map(|n: NodeIndex| world.node(n)).map(|node| node.counters().ctl_rx_frames).sum()
+}
+
+/// Of this thread, in nanoseconds, where Linux tells; else the time that passed.
+fn processor_time() -> Duration {
+    static BEGAN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let told = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    told.map_or_else(|| BEGAN.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
+}
