@@ -303,9 +303,10 @@ fn writes_to_a_tap_that_is_down_or_of_impossible_length_are_counted() {
 #[test]
 fn a_deleted_tap_is_noticed_by_reading_and_by_writing_and_can_be_re_created() {
     in_namespace(async || {
-        for notice_by_reading in [true, false] {
-            let (mut tap, host, link) = tap_with_host("tap0").await;
-            ip("link del tap0");
+        // Two names: `ip` may just be starting for another test, and hold the descriptor of the first for a moment.
+        for (name, notice_by_reading) in [("tap0", true), ("tap1", false)] {
+            let (mut tap, host, link) = tap_with_host(name).await;
+            ip(&format!("link del {name}"));
             drop(host);
             if notice_by_reading {
                 assert_eq!(tap.recv(&mut Burst::new(4)), Received::Gone);
@@ -318,10 +319,10 @@ fn a_deleted_tap_is_noticed_by_reading_and_by_writing_and_can_be_re_created() {
             tap.reopen().unwrap();
             let mut netlink = Netlink::open().unwrap();
             let settings = TapSettings { mac: Some(link.mac), ..TapSettings::default() };
-            netlink.set_up_tap("tap0", settings, 1460).await.unwrap();
-            let again = netlink.link("tap0").await.unwrap();
+            netlink.set_up_tap(name, settings, 1460).await.unwrap();
+            let again = netlink.link(name).await.unwrap();
             assert_eq!((again.mac, again.mtu), (link.mac, 1460));
-            let mut host = Packet::open("tap0", &again, ETHERTYPE).unwrap();
+            let mut host = Packet::open(name, &again, ETHERTYPE).unwrap();
             let out = frame(Mac::BROADCAST, link.mac, b"again");
             send(&mut host, &out);
             assert_eq!(receive(&mut tap, 1).await, [out]);
