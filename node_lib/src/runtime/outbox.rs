@@ -1,4 +1,4 @@
-//! [`Outbox`]: frames the radio has no room for right now.
+//! `Outbox`: frames the radio has no room for right now.
 
 use std::collections::VecDeque;
 use std::time::Duration;
