@@ -32,6 +32,10 @@ fn every_figure_is_there_and_positive() -> Result<()> {
     let variants = all["results"]["variants"].as_array().context("variants")?;
     ensure!(variants.len() >= 6, "{variants:?}");
     let (text, picture) = (read("bench.txt")?, read("bench.svg")?);
+    let markdown = read("bench.md")?;
+    let columns = variants.len() + 2;
+    let wide = markdown.lines().filter(|line| line.matches('|').count() == columns);
+    ensure!(wide.count() == FIGURES.len() + 2, "{markdown}");
     for variant in variants {
         let name = variant.as_str().context("name of a variant")?;
         let is_program = !name.starts_with("veth");

@@ -24,7 +24,7 @@ pub struct Options {
     /// Only variants whose name has this in it, such as "1 hop"
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// Directory for bench.txt, bench.json and bench.svg; by default target/bench
+    /// Directory for bench.txt, bench.md, bench.json and bench.svg; by default target/bench
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ pub fn run_plan(plan: &Plan, only: &str, output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the three files.
+/// Writes the files.
 fn write(output: &Path, machine: &Machine, results: &Results, text: &str) -> Result<()> {
     let medians = results.variants.iter().map(|variant| {
         let figures = FIGURES.iter().filter_map(|figure| {
@@ -80,6 +80,7 @@ fn write(output: &Path, machine: &Machine, results: &Results, text: &str) -> Res
     };
     put("bench.json", serde_json::to_string_pretty(&all)?)?;
     put("bench.txt", text.to_owned())?;
+    put("bench.md", table::markdown(results))?;
     put("bench.svg", chart::draw(results)?)
 }
 

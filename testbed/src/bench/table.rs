@@ -48,31 +48,79 @@ fn cell(figure: &Figure, spread: Spread) -> String {
 }
 
 fn goals(results: &Results) -> Table {
-    let has = |offload| {
-        let is_one = |variant: &&Variant| matches!(variant, Variant::Ours { offload: have, .. } if *have == offload);
-        results.variants.iter().find(is_one).map(|_| offload)
-    };
-    let offloads: Vec<Offload> = [Offload::Off, Offload::On].into_iter().filter_map(has).collect();
-    let names = offloads.iter().map(|offload| match offload {
-        Offload::Off => "ours",
-        Offload::On => "ours + offload",
-    });
-    let mut table = with_header(["ratio of medians", "goal", "stretch"].into_iter().chain(names));
+    let mut rows = goal_rows(results).into_iter();
+    let mut table = with_header(rows.next().unwrap_or_default());
+    table.add_rows(rows);
+    table
+}
+
+/// What is asked and what is reached, below a header.
+fn goal_rows(results: &Results) -> Vec<Vec<String>> {
+    let offloads = offloads(results);
+    let head = ["ratio of medians (of single rounds)", "goal", "stretch"].into_iter();
+    let head = head.chain(offloads.iter().map(|offload| name_of(*offload))).map(str::to_owned);
+    let mut rows = vec![head.collect()];
     for goal in &GOALS {
-        let sign = if goal.is_cost { "≤" } else { "≥" };
-        let Goal { title, unit, at_least, stretch, .. } = goal;
-        let asked = [
-            (*title).to_owned(),
-            format!("{sign} {at_least}{unit}"),
-            format!("{sign} {stretch}{unit}"),
-        ];
         let reached = offloads.iter().map(|offload| {
             let spread = goal.measured(results, *offload);
             spread.map_or_else(|| "–".to_owned(), |spread| reached(goal, spread))
         });
-        table.add_row(asked.into_iter().chain(reached));
+        let [at_least, stretch] = asked(goal);
+        rows.push([goal.title.to_owned(), at_least, stretch].into_iter().chain(reached).collect());
     }
-    table
+    rows
+}
+
+/// With which TAPs the daemons were measured.
+fn offloads(results: &Results) -> Vec<Offload> {
+    let has = |offload: &Offload| {
+        results.variants.iter().any(
+            |variant| matches!(variant, Variant::Ours { offload: have, .. } if have == offload),
+        )
+    };
+    [Offload::Off, Offload::On].into_iter().filter(has).collect()
+}
+
+fn name_of(offload: Offload) -> &'static str {
+    match offload {
+        Offload::Off => "ours",
+        Offload::On => "ours + offload",
+    }
+}
+
+/// Goal and stretch as text.
+fn asked(goal: &Goal) -> [String; 2] {
+    let sign = if goal.is_cost { "≤" } else { "≥" };
+    [goal.at_least, goal.stretch].map(|value| format!("{sign} {value}{}", goal.unit))
+}
+
+/// Goals and figures as Markdown, to be kept with the documentation.
+pub(super) fn markdown(results: &Results) -> String {
+    let names = results.variants.iter().map(|variant| variant.name());
+    let mut figures =
+        vec![std::iter::once("median (least–most)".to_owned()).chain(names).collect()];
+    for figure in &FIGURES {
+        let cells = results.variants.iter().map(|variant| {
+            let spread = results.spread(*variant, figure);
+            let shown = |spread| cell(figure, spread).replacen('\n', " (", 1) + ")";
+            spread.map_or_else(|| "–".to_owned(), shown)
+        });
+        let title = format!("{}, {}", figure.title.replacen("  ", "… ", 1), figure.unit);
+        figures.push(std::iter::once(title).chain(cells).collect());
+    }
+    format!("{}\n{}", markdown_table(&goal_rows(results)), markdown_table(&figures))
+}
+
+/// A table with a header, and numbers in all columns but the first.
+fn markdown_table(rows: &[Vec<String>]) -> String {
+    let line = |cells: &Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let columns = rows.first().map_or(0, Vec::len);
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    lines.insert(
+        1.min(lines.len()),
+        format!("|---{}|\n", "|---:".repeat(columns.saturating_sub(1))),
+    );
+    lines.concat()
 }
 
 fn reached(goal: &Goal, spread: Spread) -> String {
