@@ -5,7 +5,7 @@
 //! figures are medians over rounds with the least and the most beside them. Every run of every round is
 //! in the JSON.
 //!
-//! Each run starts its programs anew on a [`Line`] of fresh namespaces and takes, one after the other:
+//! Each run starts its programs anew on a [`Line`](crate::line::Line) of fresh namespaces and takes, one after the other:
 //! round trips while nothing else happens; one TCP flow, with round trips meanwhile; four TCP flows; UDP
 //! with 64 and with 1400 bytes, sent as fast as the stack takes it. All of it shares the machine's cores:
 //! senders, receivers and both ends' programs.
