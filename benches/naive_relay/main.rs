@@ -9,10 +9,12 @@
 //! ```text
 //! naive_relay end   --radio radio0 --own MAC --tap tap0 --peer MAC     TAP <-> radio
 //! naive_relay chain --radio radio0 --own MAC --between MAC MAC         radio <-> radio, next header
+//! naive_relay loops --radio radio0 --own MAC --tap tap0 --peer MAC     as `end`, but nothing naive: see `loops`
 //! ```
 //!
 //! The interfaces are set up by whoever starts it.
 
+mod loops;
 mod sys;
 
 use std::fs::File;
@@ -68,22 +70,36 @@ enum Mode {
         #[arg(long, num_args = 2)]
         between: Vec<Mac>,
     },
+    /// Carry frames between a TAP and the radio with batches and segmentation offload
+    Loops {
+        /// The TAP to create
+        #[arg(long)]
+        tap: String,
+        /// The radio at the other end
+        #[arg(long)]
+        peer: Mac,
+        /// One loop for both directions, or a thread for each
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+        threads: u8,
+    },
 }
 
 fn main() -> io::Result<()> {
     let Args { radio, own, mode } = Args::parse();
+    let radio = sys::packet_socket(&radio, ETHERTYPE, RECV_BUFFER, SEND_BUFFER)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    runtime.block_on(async {
-        let radio = sys::packet_socket(&radio, ETHERTYPE, RECV_BUFFER, SEND_BUFFER)?;
-        let radio = sys::watch(radio)?;
-        match mode {
-            Mode::End { tap, peer } => end(&radio, &sys::watch(sys::tap(&tap)?)?, own, peer).await,
-            Mode::Chain { between } => match *between.as_slice() {
-                [a, b] => chain(&radio, own, a, b).await,
-                _ => Err(io::ErrorKind::InvalidInput.into()),
-            },
+    match mode {
+        Mode::End { tap, peer } => runtime.block_on(async {
+            end(&sys::watch(radio)?, &sys::watch(sys::tap(&tap)?)?, own, peer).await
+        }),
+        Mode::Chain { between } => match *between.as_slice() {
+            [a, b] => runtime.block_on(async { chain(&sys::watch(radio)?, own, a, b).await }),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        },
+        Mode::Loops { tap, peer, threads } => {
+            loops::run((sys::vnet_tap(&tap)?, radio), (own, peer), threads)
         }
-    })
+    }
 }
 
 /// Both directions, each as long as it has frames or its turn is over (128 frames, by tokio's budget).

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use harness::ms;
 use node_lib::Mac;
-use testbed::bench::{FIGURES, Plan, command};
+use testbed::bench::{FIGURES, Plan, Variant, command};
 use testbed::line::{Carrier, Line, Offload, RADIO, TAP};
 use testbed::probe::{FrameReceiver, NumberedFrame, send_frames};
 use testbed::{PacketSocket, Programs, arena, wait_until};
@@ -20,17 +20,22 @@ fn main() -> ExitCode {
     harness::main(&[
         ("every_figure_is_there_and_positive", every_figure_is_there_and_positive),
         ("the_ends_of_two_hops_do_not_hear_each_other", ends_do_not_hear_each_other),
-        ("the_naive_relay_adds_as_much_as_the_daemons", the_naive_relay_adds_as_much),
+        ("every_carrier_adds_as_much_to_a_frame", every_carrier_adds_as_much),
     ])
 }
 
 fn every_figure_is_there_and_positive() -> Result<()> {
     let output = tempfile::TempDir::new_in(arena::scratch())?;
-    command::run_plan(&Plan::quick(), "", output.path())?;
+    let everything = [String::new()];
+    command::run_plan(&Plan::quick(), &everything, output.path())?;
     let read = |name| std::fs::read_to_string(output.path().join(name)).context(name);
     let all: serde_json::Value = serde_json::from_str(&read("bench.json")?)?;
     let variants = all["results"]["variants"].as_array().context("variants")?;
     ensure!(variants.len() >= 6, "{variants:?}");
+    for chosen_only in ["one loop", "two threads"] {
+        ensure!(variants.iter().any(|name| name == chosen_only), "no {chosen_only}");
+        ensure!(Variant::all(true).iter().all(|variant| variant.name() != chosen_only));
+    }
     let (text, picture) = (read("bench.txt")?, read("bench.svg")?);
     let markdown = read("bench.md")?;
     let columns = variants.len() + 2;
@@ -84,11 +89,12 @@ fn ends_do_not_hear_each_other() -> Result<()> {
 }
 
 /// Otherwise the two would not carry the same load.
-fn the_naive_relay_adds_as_much() -> Result<()> {
+fn every_carrier_adds_as_much() -> Result<()> {
     let programs = Programs::find()?;
     let logs = tempfile::TempDir::new_in(arena::scratch())?;
     let daemons = Carrier::Daemons { vehicle: Offload::Off, road: Offload::Off };
-    for carrier in [Carrier::Naive, daemons] {
+    let loops = [1, 2].map(|threads| Carrier::Loops { threads });
+    for carrier in [Carrier::Naive, daemons].into_iter().chain(loops) {
         let mut line = Line::lay(1)?;
         line.start(&programs, &carrier, logs.path())?;
         let (from, to) = (line.vehicle.state(TAP)?.mac, line.road.state(TAP)?.mac);

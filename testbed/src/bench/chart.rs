@@ -27,6 +27,7 @@ const FONT: &str = "sans-serif";
 const BLUE_DARK: RGBColor = RGBColor(0, 114, 178);
 const BLUE_LIGHT: RGBColor = RGBColor(86, 180, 233);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
+const GREEN: RGBColor = RGBColor(0, 158, 115);
 const GREY_DARK: RGBColor = RGBColor(130, 130, 130);
 
 /// An SVG of everything.
@@ -100,5 +101,6 @@ fn color(variant: Variant) -> RGBColor {
         Variant::Naive { .. } => ORANGE,
         Variant::Ours { offload: Offload::Off, .. } => BLUE_LIGHT,
         Variant::Ours { offload: Offload::On, .. } => BLUE_DARK,
+        Variant::Loops { .. } => GREEN,
     }
 }

@@ -44,22 +44,21 @@ pub enum Progress<'a> {
     FullRsu,
 }
 
-/// Measures all rounds of a plan, with the variants that have `only` in their names, and a road-side unit
+/// Measures all rounds of a plan, with the variants [chosen](Variant::chosen) by `only`, and a road-side unit
 /// full of vehicles. `tell` hears how it goes on.
 ///
 /// # Errors
 /// A program is missing, or does not carry frames.
 pub fn run(
     plan: &Plan,
-    only: &str,
+    only: &[String],
     logs: &Path,
     tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Results> {
     let programs = Programs::find()?;
     programs.require_daemons()?;
-    let mut variants = Variant::all(has_tap_offload(&programs)?);
-    variants.retain(|variant| variant.name().contains(only));
-    ensure!(!variants.is_empty(), "no variant has {only:?} in its name");
+    let variants = Variant::chosen(has_tap_offload(&programs)?, only);
+    ensure!(!variants.is_empty(), "no variant has one of {only:?} in its name");
     let mut runs = Vec::new();
     for round in 1..=plan.rounds {
         tell(Progress::Round);

@@ -24,6 +24,9 @@ pub(super) fn all(machine: &Machine, results: &Results) -> String {
     );
     let _ = writeln!(text, "{}\n", figures(results));
     let _ = writeln!(text, "{}", goals(results));
+    if Variant::LOOPS.iter().all(|variant| results.variants.contains(variant)) {
+        let _ = writeln!(text, "\n{}", loops(results));
+    }
     text
 }
 
@@ -121,6 +124,19 @@ fn markdown_table(rows: &[Vec<String>]) -> String {
         format!("|---{}|\n", "|---:".repeat(columns.saturating_sub(1))),
     );
     lines.concat()
+}
+
+/// Every figure of two threads against one loop.
+fn loops(results: &Results) -> Table {
+    let [one, two] = Variant::LOOPS;
+    let mut table = with_header(["two threads against one loop", "ratio of medians", "of rounds"]);
+    for figure in &FIGURES {
+        if let Some(Spread { min, median, max }) = results.ratio(two, one, figure) {
+            let title = figure.title.to_owned();
+            table.add_row([title, format!("{median:.2}×"), format!("{min:.2}–{max:.2}")]);
+        }
+    }
+    table
 }
 
 fn reached(goal: &Goal, spread: Spread) -> String {

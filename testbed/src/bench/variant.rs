@@ -25,6 +25,11 @@ pub enum Variant {
         /// Of all TAPs.
         offload: Offload,
     },
+    /// Over one hop, what the daemons do for speed without a node: one loop, or a thread for each direction.
+    Loops {
+        /// 1 or 2.
+        threads: u8,
+    },
 }
 
 impl Variant {
@@ -41,6 +46,23 @@ impl Variant {
         all
     }
 
+    /// With one of `only` in their names, of all and of those that answer a question of their own; without
+    /// `only`, all.
+    pub fn chosen(has_offload: bool, only: &[String]) -> Vec<Self> {
+        let mut variants = Self::all(has_offload);
+        if only.is_empty() {
+            return variants;
+        }
+        if has_offload {
+            variants.extend(Self::LOOPS);
+        }
+        variants.retain(|variant| only.iter().any(|text| variant.name().contains(text.as_str())));
+        variants
+    }
+
+    /// What decides whether a daemon has one loop or two threads.
+    pub const LOOPS: [Self; 2] = [Self::Loops { threads: 1 }, Self::Loops { threads: 2 }];
+
     /// What tables and files call it.
     pub fn name(self) -> String {
         match self {
@@ -51,6 +73,8 @@ impl Variant {
             Self::Ours { hops, offload: Offload::On } => {
                 format!("ours + offload, {}", hops_text(hops))
             }
+            Self::Loops { threads: 1 } => "one loop".to_owned(),
+            Self::Loops { .. } => "two threads".to_owned(),
         }
     }
 
@@ -63,6 +87,7 @@ impl Variant {
             Self::Ours { hops, offload } => {
                 (hops, Carrier::Daemons { vehicle: offload, road: offload })
             }
+            Self::Loops { threads } => (1, Carrier::Loops { threads }),
         };
         let mut line = Line::lay(hops)?;
         match line.start(programs, &carrier, logs) {

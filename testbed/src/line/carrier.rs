@@ -18,6 +18,11 @@ use crate::world::ATTACHMENT_CHANGED;
 pub enum Carrier {
     /// One frame per system call (`benches/naive_relay/`).
     Naive,
+    /// Its other form over one hop: batches and super-frames, in one loop or in a thread for each direction.
+    Loops {
+        /// 1 or 2.
+        threads: u8,
+    },
     /// `obu` and `rsu`, with what each TAP does.
     Daemons {
         /// At the vehicle, and at the relay, whose TAP carries nothing.
@@ -57,12 +62,15 @@ pub(super) fn start(
     logs: &Path,
 ) -> Result<Vec<Daemon>> {
     match carrier {
-        Carrier::Naive => naive(line, programs, logs),
+        Carrier::Naive => naive(line, programs, &["end"], logs),
+        Carrier::Loops { threads } => {
+            naive(line, programs, &["loops", "--threads", &threads.to_string()], logs)
+        }
         Carrier::Daemons { vehicle, road } => daemons(line, programs, (*vehicle, *road), logs),
     }
 }
 
-fn naive(line: &Line, programs: &Programs, logs: &Path) -> Result<Vec<Daemon>> {
+fn naive(line: &Line, programs: &Programs, form: &[&str], logs: &Path) -> Result<Vec<Daemon>> {
     let (vehicle, relay, road) = (VEHICLE.to_string(), RELAY.to_string(), ROAD.to_string());
     let start = |ns: &Netns, own: &str, mode: &[&str]| {
         let args: Vec<String> = ["--radio", RADIO, "--own", own]
@@ -75,7 +83,7 @@ fn naive(line: &Line, programs: &Programs, logs: &Path) -> Result<Vec<Daemon>> {
     let has_relay = line.relay.is_some();
     let end = |ns: &Netns, own: &str, neighbour: &str| {
         let peer = if has_relay { &relay } else { neighbour };
-        let process = start(ns, own, &["end", "--tap", TAP, "--peer", peer])?;
+        let process = start(ns, own, &[form, &["--tap", TAP, "--peer", peer]].concat())?;
         ns.wait_for(TAP)?;
         ns.set_mtu(TAP, TAP_MTU)?;
         ns.set_up(TAP)?;
