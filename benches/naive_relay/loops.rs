@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::mpsc;
 use std::thread;
 
+use arrayvec::ArrayVec;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
@@ -25,6 +26,8 @@ use super::{HEADROOM, frame_to, inner, number};
 
 /// A frame of a TAP with an MTU of 1500, and its header.
 const SLOT_LEN: usize = 2048;
+/// Frames to have room for at least: preparing it for many costs time.
+const ASK_MIN: usize = 4;
 /// An IP packet of the greatest length behind an Ethernet header.
 const SUPER_FRAME_MAX: usize = 14 + 65_535;
 
@@ -39,24 +42,31 @@ pub(crate) fn run(
     let down = move || Down::new(radio, tap, own);
     if threads == 1 {
         let (mut up, mut down) = (up(), down());
+        let (mut up_last, mut down_last) = (0, 0);
         return forever(|| {
             let [radio, tap] = wait([down.radio.as_fd(), up.tap.as_fd()])?;
             if radio {
-                down.turn()?;
+                turn(&mut down_last, |enough| down.take(enough))?;
             }
-            if tap { up.turn() } else { Ok(()) }
+            if tap { turn(&mut up_last, |enough| up.take(enough)) } else { Ok(()) }
         });
     }
     // Whichever ends first ends the program.
     let (up_ended, end) = mpsc::channel();
     let down_ended = up_ended.clone();
     thread::spawn(move || {
-        let mut up = up();
-        up_ended.send(forever(|| wait([up.tap.as_fd()]).and_then(|_| up.turn())))
+        let (mut up, mut last) = (up(), 0);
+        up_ended.send(forever(|| {
+            wait([up.tap.as_fd()])?;
+            turn(&mut last, |enough| up.take(enough))
+        }))
     });
     thread::spawn(move || {
-        let mut down = down();
-        down_ended.send(forever(|| wait([down.radio.as_fd()]).and_then(|_| down.turn())))
+        let (mut down, mut last) = (down(), 0);
+        down_ended.send(forever(|| {
+            wait([down.radio.as_fd()])?;
+            turn(&mut last, |enough| down.take(enough))
+        }))
     });
     end.recv().map_err(io::Error::other)?
 }
@@ -74,10 +84,17 @@ fn wait<const N: usize>(fds: [BorrowedFd<'_>; N]) -> io::Result<[bool; N]> {
     Ok(fds.map(|fd| fd.any().unwrap_or(true)))
 }
 
-/// How many frames the next turn may bring: one that comes alone goes on before the system call that finds no
-/// other, as in the daemons.
-fn enough_after(last: usize) -> usize {
-    if last <= 1 { 1 } else { BURST }
+/// Takes frames and sends them on. As in the daemons, where one came alone the last time the next does too: it
+/// goes on before the system call that finds no other. Otherwise up to twice as many as then.
+fn turn(last: &mut usize, mut take: impl FnMut(usize) -> io::Result<usize>) -> io::Result<()> {
+    let is_alone = *last <= 1;
+    let enough = (2 * *last).clamp(ASK_MIN, BURST);
+    let mut taken = take(if is_alone { 1 } else { enough })?;
+    if is_alone && taken == 1 {
+        taken += take(enough)?;
+    }
+    *last = taken;
+    Ok(())
 }
 
 /// TAP to radio.
@@ -95,8 +112,10 @@ impl Up {
         Self { tap, radio, burst: Burst::new(BURST), vnet: [0; vnet::LEN], super_frame }
     }
 
-    fn turn(&mut self) -> io::Result<()> {
+    /// Moves about `enough` frames, and returns how many it were.
+    fn take(&mut self, enough: usize) -> io::Result<usize> {
         self.burst.reset(SLOT_LEN);
+        self.burst.limit(enough);
         let mut count = 0;
         while !self.burst.is_enough() {
             match self.read() {
@@ -106,8 +125,7 @@ impl Up {
             }
         }
         self.radio.send(&mut self.burst);
-        self.burst.limit(enough_after(count));
-        Ok(())
+        Ok(count)
     }
 
     /// Reads a frame or super-frame: the vnet header, what the slot holds, and the rest behind. Returns how
@@ -170,10 +188,9 @@ impl Sender {
             burst.put_head(index, 0, &self.header);
         }
         let part = |index| [IoSlice::new(burst.part(index, HEADROOM, 0..usize::MAX))];
-        let frames: [_; BURST] = array::from_fn(part);
+        let frames: ArrayVec<_, BURST> = (0..count).map(part).collect();
         let mut done = 0;
-        while done < count {
-            let left = frames.get(done..count).unwrap_or_default();
+        while let Some(left) = frames.get(done..).filter(|left| !left.is_empty()) {
             let control: [ControlMessage<'_>; 0] = [];
             let (fd, flags) = (self.radio.as_raw_fd(), MsgFlags::empty());
             match sendmmsg(fd, &mut self.headers, left, [None; BURST], control, flags) {
@@ -202,41 +219,35 @@ impl Down {
         Self { radio, tap, own, headers, burst: Burst::new(BURST), joiner: Joiner::new() }
     }
 
-    fn turn(&mut self) -> io::Result<()> {
+    /// Moves up to `most` frames, and returns how many it were.
+    fn take(&mut self, most: usize) -> io::Result<usize> {
         let Self { radio, tap, own, headers, burst, joiner } = self;
-        let count = receive(radio, headers, burst)?;
-        burst.limit(enough_after(count));
-        let mut frames = [&[][..]; BURST];
-        let mut ours = 0;
+        let count = receive(radio, headers, burst, most)?;
         let inner = burst.frames().filter_map(|frame| inner(frame, *own));
-        for (slot, frame) in frames.iter_mut().zip(inner) {
-            *slot = frame;
-            ours += 1;
+        let frames: ArrayVec<_, BURST> = inner.collect();
+        for write in joiner.join(&frames) {
+            let parts: ArrayVec<_, PARTS_MAX> = write.parts().map(IoSlice::new).collect();
+            let _ = tap.write_vectored(&parts);
         }
-        for write in joiner.join(frames.get(..ours).unwrap_or_default()) {
-            let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-            let mut count = 0;
-            for (slice, part) in parts.iter_mut().zip(write.parts()) {
-                *slice = IoSlice::new(part);
-                count += 1;
-            }
-            let _ = tap.write_vectored(parts.get(..count).unwrap_or_default());
-        }
-        Ok(())
+        Ok(count)
     }
 }
 
 /// Fills a burst with what is waiting, in one call; returns how many frames that was.
-fn receive(radio: &Socket, headers: &mut MultiHeaders<()>, burst: &mut Burst) -> io::Result<usize> {
+fn receive(
+    radio: &Socket,
+    headers: &mut MultiHeaders<()>,
+    burst: &mut Burst,
+    most: usize,
+) -> io::Result<usize> {
     burst.reset(SLOT_LEN);
-    let wanted = burst.wanted();
     let mut lens = [0; BURST];
     let mut count = 0;
     {
-        let mut vacant = burst.vacant_slots();
+        let mut vacant = burst.vacant_slots().take(most);
         let mut slots: [_; BURST] =
             array::from_fn(|_| [IoSliceMut::new(vacant.next().unwrap_or_default())]);
-        let (fd, slots) = (radio.as_raw_fd(), slots.iter_mut().take(wanted));
+        let (fd, slots) = (radio.as_raw_fd(), slots.iter_mut().take(most));
         match recvmmsg(fd, headers, slots, MsgFlags::empty(), None) {
             Ok(read) => {
                 for (len, message) in lens.iter_mut().zip(read) {
