@@ -41,6 +41,7 @@ fn every_figure_is_there_and_positive() -> Result<()> {
     let columns = variants.len() + 2;
     let wide = markdown.lines().filter(|line| line.matches('|').count() == columns);
     ensure!(wide.count() == FIGURES.len() + 2, "{markdown}");
+    ensure!(text.contains("two threads against one loop"), "{text}");
     for variant in variants {
         let name = variant.as_str().context("name of a variant")?;
         let is_program = !name.starts_with("veth");

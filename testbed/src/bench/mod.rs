@@ -9,6 +9,9 @@
 //! round trips while nothing else happens; one TCP flow, with round trips meanwhile; four TCP flows; UDP
 //! with 64 and with 1400 bytes, sent as fast as the stack takes it. All of it shares the machine's cores:
 //! senders, receivers and both ends' programs.
+//!
+//! Some variants answer a question of their own and take part only when [asked for](Variant::chosen):
+//! whether a daemon should have one loop or two threads.
 
 mod chart;
 pub mod command;

@@ -24,8 +24,11 @@ pub(super) fn all(machine: &Machine, results: &Results) -> String {
     );
     let _ = writeln!(text, "{}\n", figures(results));
     let _ = writeln!(text, "{}", goals(results));
-    if Variant::LOOPS.iter().all(|variant| results.variants.contains(variant)) {
-        let _ = writeln!(text, "\n{}", loops(results));
+    let mut loops = loop_rows(results).into_iter();
+    if let Some(head) = loops.next() {
+        let mut table = with_header(head);
+        table.add_rows(loops);
+        let _ = writeln!(text, "\n{table}");
     }
     text
 }
@@ -108,10 +111,12 @@ pub(super) fn markdown(results: &Results) -> String {
             let shown = |spread| cell(figure, spread).replacen('\n', " (", 1) + ")";
             spread.map_or_else(|| "–".to_owned(), shown)
         });
-        let title = format!("{}, {}", figure.title.replacen("  ", "… ", 1), figure.unit);
+        let title = format!("{}, {}", title(figure), figure.unit);
         figures.push(std::iter::once(title).chain(cells).collect());
     }
-    format!("{}\n{}", markdown_table(&goal_rows(results)), markdown_table(&figures))
+    let tables = [goal_rows(results), figures, loop_rows(results)];
+    let tables = tables.iter().filter(|rows| !rows.is_empty()).map(|rows| markdown_table(rows));
+    tables.collect::<Vec<_>>().join("\n")
 }
 
 /// A table with a header, and numbers in all columns but the first.
@@ -126,17 +131,24 @@ fn markdown_table(rows: &[Vec<String>]) -> String {
     lines.concat()
 }
 
-/// Every figure of two threads against one loop.
-fn loops(results: &Results) -> Table {
+/// Every figure of two threads against one loop, below a header; nothing unless both were measured.
+fn loop_rows(results: &Results) -> Vec<Vec<String>> {
     let [one, two] = Variant::LOOPS;
-    let mut table = with_header(["two threads against one loop", "ratio of medians", "of rounds"]);
-    for figure in &FIGURES {
-        if let Some(Spread { min, median, max }) = results.ratio(two, one, figure) {
-            let title = figure.title.to_owned();
-            table.add_row([title, format!("{median:.2}×"), format!("{min:.2}–{max:.2}")]);
-        }
+    let head = ["two threads against one loop", "ratio of medians (of single rounds)"];
+    let ratios = FIGURES.iter().filter_map(|figure| {
+        let Spread { min, median, max } = results.ratio(two, one, figure)?;
+        Some(vec![title(figure), format!("{median:.2}× ({min:.2}–{max:.2})")])
+    });
+    let mut rows: Vec<_> = ratios.collect();
+    if !rows.is_empty() {
+        rows.insert(0, head.map(str::to_owned).to_vec());
     }
-    table
+    rows
+}
+
+/// The name of a figure, where indentation shows nothing.
+fn title(figure: &Figure) -> String {
+    figure.title.replacen("  ", "… ", 1)
 }
 
 fn reached(goal: &Goal, spread: Spread) -> String {
