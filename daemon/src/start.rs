@@ -21,10 +21,11 @@ use crate::args::{Bind, Common};
 use crate::exit::{Failure, Kind};
 use crate::radio::Radio;
 
-/// The tokio runtime of a daemon: one thread, because a node is one task.
+/// The tokio runtime of a daemon: one thread, because a node is one task; and without tokio's timers, which nobody here
+/// uses and which take their time whenever a frame is waited for.
 pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
-        .enable_all()
+        .enable_io()
         .build()
         .context("cannot start the event loop")
         .map_err(|error| Failure::new(Kind::Runtime, error))
@@ -100,7 +101,7 @@ impl Devices {
         let Checked { mut netlink, radio, tap_mtu } = checked;
         let (radio, radio_link) = match (&args.bind, radio) {
             (Bind::Interface(name), Some(link)) => {
-                let packet = Packet::open(name, &link, args.ethertype)?;
+                let packet = Packet::open(name, &link, args.ethertype, args.receive_ring.into())?;
                 netlink.watch(Side::Radio, name, &link);
                 (Radio::Packet(packet), link)
             }
