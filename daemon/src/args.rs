@@ -8,7 +8,7 @@ use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use clap::{Parser, ValueEnum};
 use node_lib::device::netlink::TapAddress;
 use node_lib::device::udp::UdpAddress;
-use node_lib::device::{name, packet, tap};
+use node_lib::device::{name, tap};
 use node_lib::runtime::mtu;
 use node_lib::{Mac, NodeId};
 
@@ -41,10 +41,6 @@ pub struct Common {
     /// Whether TCP crosses the TAP in super-frames of up to 64 KiB
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub tap_offload: TapOffload,
-
-    /// Whether the radio's frames come in a ring shared with the kernel (4 MiB)
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub receive_ring: ReceiveRing,
 
     /// EtherType of our frames, decimal or 0x…: the same on all nodes
     #[arg(long, value_name = "N", default_value = "0x88b5", value_parser = ethertype)]
@@ -102,24 +98,6 @@ impl From<TapOffload> for tap::TapOffload {
             TapOffload::Auto => Self::Auto,
             TapOffload::On => Self::On,
             TapOffload::Off => Self::Off,
-        }
-    }
-}
-
-/// Whether the radio's frames come in a ring shared with the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReceiveRing {
-    /// If the kernel can; otherwise by system calls, with a line in the log that says why.
-    Auto,
-    /// No: by system calls.
-    Off,
-}
-
-impl From<ReceiveRing> for packet::Ring {
-    fn from(ring: ReceiveRing) -> Self {
-        match ring {
-            ReceiveRing::Auto => Self::Auto,
-            ReceiveRing::Off => Self::Off,
         }
     }
 }
@@ -236,7 +214,6 @@ mod tests {
         assert_eq!((common.mtu, common.node_id, common.check), (None, None, false));
         assert!(common.ip.is_empty());
         assert_eq!(common.tap_offload, TapOffload::Auto);
-        assert_eq!(common.receive_ring, ReceiveRing::Auto);
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Devices {
         let Checked { mut netlink, radio, tap_mtu } = checked;
         let (radio, radio_link) = match (&args.bind, radio) {
             (Bind::Interface(name), Some(link)) => {
-                let packet = Packet::open(name, &link, args.ethertype, args.receive_ring.into())?;
+                let packet = Packet::open(name, &link, args.ethertype)?;
                 netlink.watch(Side::Radio, name, &link);
                 (Radio::Packet(packet), link)
             }

@@ -93,7 +93,7 @@ fn ends_do_not_hear_each_other() -> Result<()> {
 fn every_carrier_adds_as_much() -> Result<()> {
     let programs = Programs::find()?;
     let logs = tempfile::TempDir::new_in(arena::scratch())?;
-    let daemons = Carrier::Daemons { vehicle: Offload::Off, road: Offload::Off, ring: true };
+    let daemons = Carrier::Daemons { vehicle: Offload::Off, road: Offload::Off };
     let loops = [1, 2].map(|threads| Carrier::Loops { threads });
     for carrier in [Carrier::Naive, daemons].into_iter().chain(loops) {
         let mut line = Line::lay(1)?;

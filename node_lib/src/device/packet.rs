@@ -11,7 +11,7 @@
 //!   is full) poll still says "writable", so there is no point in waiting: counted and dropped. After
 //!   `EAGAIN` (our own buffer is full of what the interface has not sent yet) it tells when there is room.
 //! * Up to 64 frames per system call both ways. A call that gets fewer than it has room for found the end
-//!   of the queue and is not repeated. With a receive ring ([`Ring`]) there is no call to receive at all.
+//!   of the queue and is not repeated.
 //! * `SO_PRIORITY` 256 + user priority is what mac80211 takes as the class to send in; elsewhere a queueing
 //!   discipline may look at it.
 
@@ -38,16 +38,6 @@ const RECV_BUFFER: i32 = 4 << 20;
 /// Room for about 450 full frames on their way out.
 const SEND_BUFFER: i32 = 1 << 20;
 
-/// Whether received frames come in memory shared with the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ring {
-    /// If the kernel can. It takes 4 MiB, as much as the socket's buffer would at most.
-    #[default]
-    Auto,
-    /// No: with system calls.
-    Off,
-}
-
 /// An open packet socket.
 #[derive(Debug)]
 pub struct Packet {
@@ -57,9 +47,6 @@ pub struct Packet {
     /// Interface the socket is bound to; `None` while there is none.
     index: Option<u32>,
     buffer_len: usize,
-    wants_ring: bool,
-    /// Where received frames lie; without one they are asked for.
-    ring: Option<sys::RxRing>,
     /// Frames to ask for next: preparing room for many costs time that one frame alone would have to wait.
     ask_for: usize,
     /// Watched for room to write while there is none.
@@ -72,7 +59,7 @@ pub struct Packet {
 impl Packet {
     /// Opens a socket for frames of `ethertype` on interface `name`, whose state is `link`. Must run
     /// inside a tokio runtime.
-    pub fn open(name: &str, link: &Link, ethertype: u16, ring: Ring) -> Result<Self, DeviceError> {
+    pub fn open(name: &str, link: &Link, ethertype: u16) -> Result<Self, DeviceError> {
         name::check(name)?;
         let error = |operation| {
             move |source: std::io::Error| {
@@ -97,8 +84,6 @@ impl Packet {
             ethertype,
             index: None,
             buffer_len: 0,
-            wants_ring: ring == Ring::Auto,
-            ring: None,
             ask_for: ASK_MIN,
             room: None,
             priority: None,
@@ -126,37 +111,6 @@ impl Packet {
 
     fn size_buffer(&mut self, mtu: usize) {
         self.buffer_len = mtu.saturating_add(SLACK).max(BUFFER_MIN);
-        let frame_len = mtu.saturating_add(SLACK);
-        if !self.wants_ring || self.ring.as_ref().is_some_and(|ring| ring.frame_max() >= frame_len)
-        {
-            return;
-        }
-        let fd = sys::borrow(&self.fd);
-        if self.ring.take().is_some() {
-            let _ = sys::RxRing::remove(fd);
-        }
-        match sys::RxRing::new(fd, frame_len, RECV_BUFFER as usize) {
-            Ok(ring) => self.ring = Some(ring),
-            Err(error) => {
-                tracing::info!(radio = %self.name, cause = %error, "radio works without a receive ring");
-            }
-        }
-    }
-
-    fn recv_from_ring(&mut self, burst: &mut Burst) -> Received {
-        // Frames left out count too, or a stream of them would keep us here for ever.
-        while !burst.is_enough() {
-            let Some(ring) = &mut self.ring else { break };
-            let Some(slot) = burst.vacant() else { break };
-            let read = sys::io_with(&self.fd, Interest::READABLE, |_| {
-                ring.take(slot).ok_or_else(|| io::ErrorKind::WouldBlock.into())
-            });
-            match read {
-                Ok(read) => self.take(burst, read),
-                Err(_) => return Received::Drained,
-            }
-        }
-        Received::More
     }
 
     /// Keeps, or leaves out and counts, the frame in the burst's next slot.
@@ -239,9 +193,6 @@ impl Device for Packet {
                 break;
             }
             let most = self.ask_for.min(burst.wanted());
-            if self.ring.is_some() {
-                return self.recv_from_ring(burst);
-            }
             let mut read = 0;
             let result = sys::io_with(&self.fd, Interest::READABLE, |socket| {
                 let asked =

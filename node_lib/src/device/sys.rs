@@ -6,8 +6,6 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use socket2::Socket;
@@ -243,120 +241,6 @@ pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::R
     // are alive for the call, and the kernel only reads the frames.
     let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr().cast(), count, 0) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
-}
-
-/// Received frames in memory shared with the kernel (`TPACKET_V2`, the kernel's
-/// `Documentation/networking/packet_mmap.rst`). The kernel copies each frame into the next slot and hands the slot
-/// over by a flag; it gets it back by the same flag. So no system call is needed to look for one.
-#[derive(Debug)]
-pub(super) struct RxRing {
-    base: NonNull<u8>,
-    slot_len: usize,
-    slots: usize,
-    next: usize,
-}
-
-// SAFETY: the memory belongs to this value alone and to the kernel, whichever thread it is on.
-unsafe impl Send for RxRing {}
-
-impl RxRing {
-    /// What the kernel puts in front of a frame: its header, the address, and padding.
-    const HEAD_MAX: usize = 128;
-    /// Frames are packed into blocks of this size, a multiple of every page size up to 64 KiB.
-    const BLOCK_LEN: usize = 1 << 16;
-
-    /// Makes a ring of about `bytes` for frames of up to `frame_len` bytes, instead of the one the socket has.
-    pub(super) fn new(fd: BorrowedFd<'_>, frame_len: usize, bytes: usize) -> io::Result<Self> {
-        let slot_len = (frame_len + Self::HEAD_MAX).next_power_of_two().min(Self::BLOCK_LEN);
-        if frame_len + Self::HEAD_MAX > slot_len {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let blocks = (bytes / Self::BLOCK_LEN).max(1);
-        let slots = blocks * (Self::BLOCK_LEN / slot_len);
-        let version: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
-        set_packet_option(fd, libc::PACKET_VERSION, &version)?;
-        let number = |n: usize| libc::c_uint::try_from(n).map_err(|_| io::ErrorKind::InvalidInput);
-        let request = libc::tpacket_req {
-            tp_block_size: number(Self::BLOCK_LEN)?,
-            tp_block_nr: number(blocks)?,
-            tp_frame_size: number(slot_len)?,
-            tp_frame_nr: number(slots)?,
-        };
-        set_packet_option(fd, libc::PACKET_RX_RING, &request)?;
-        let len = blocks * Self::BLOCK_LEN;
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        // SAFETY: a new mapping wherever the kernel likes, of the ring just made, which is `len` bytes long.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0) };
-        if base == libc::MAP_FAILED {
-            let error = io::Error::last_os_error();
-            let _ = Self::remove(fd);
-            return Err(error);
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, slot_len, slots, next: 0 })
-    }
-
-    /// Takes the ring away from a socket, whose frames then wait in its queue again. The mapping must be gone.
-    pub(super) fn remove(fd: BorrowedFd<'_>) -> io::Result<()> {
-        let none = libc::tpacket_req {
-            tp_block_size: 0,
-            tp_block_nr: 0,
-            tp_frame_size: 0,
-            tp_frame_nr: 0,
-        };
-        set_packet_option(fd, libc::PACKET_RX_RING, &none)
-    }
-
-    /// Longest frame that fits.
-    pub(super) fn frame_max(&self) -> usize {
-        self.slot_len - Self::HEAD_MAX
-    }
-
-    /// Moves the next frame into `buf`, as much of it as fits. `None` if none is waiting.
-    pub(super) fn take(&mut self, buf: &mut [u8]) -> Option<PacketRead> {
-        // SAFETY: `next` is below `slots`, so the slot lies within the mapping, which is aligned to pages.
-        let slot = unsafe { self.base.add(self.next * self.slot_len) };
-        let header = slot.cast::<libc::tpacket2_hdr>();
-        // SAFETY: the flag is an aligned integer in the mapping, which the kernel changes at any time: so it
-        // is only ever looked at as an atomic.
-        let status = unsafe { AtomicU32::from_ptr(&raw mut (*header.as_ptr()).tp_status) };
-        if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
-            return None;
-        }
-        // SAFETY: the slot is ours until the flag is cleared. The address follows the header.
-        let (header, from) = unsafe {
-            let from = slot.add(libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>());
-            (header.read(), from.cast::<libc::sockaddr_ll>().read())
-        };
-        let start = usize::from(header.tp_mac);
-        let have = (header.tp_snaplen as usize).min(self.slot_len.saturating_sub(start));
-        let copied = have.min(buf.len());
-        // SAFETY: `copied` bytes from `start` lie within the slot, and `buf` is as long or longer; the two do not
-        // overlap.
-        unsafe { slot.add(start).copy_to_nonoverlapping(NonNull::from(buf).cast(), copied) };
-        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.next = (self.next + 1) % self.slots;
-        Some(PacketRead { len: header.tp_len as usize, packet_type: from.sll_pkttype })
-    }
-}
-
-impl Drop for RxRing {
-    fn drop(&mut self) {
-        let len = (self.slots * self.slot_len).next_multiple_of(Self::BLOCK_LEN);
-        // SAFETY: the whole mapping made in `new`, which nothing points into any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), len) };
-    }
-}
-
-fn set_packet_option<T>(fd: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
-    let len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is alive for the call, and `len` is its size.
-    check(unsafe {
-        let value = std::ptr::from_ref(value).cast();
-        libc::setsockopt(fd.as_raw_fd(), libc::SOL_PACKET, option, value, len)
-    })
-    .map(drop)
 }
 
 /// Frames the kernel dropped for lack of room in the socket buffer since the last call.

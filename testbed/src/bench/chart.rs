@@ -100,7 +100,7 @@ fn color(variant: Variant) -> RGBColor {
         Variant::Veth | Variant::VethPlain => GREY_DARK,
         Variant::Naive { .. } => ORANGE,
         Variant::Ours { offload: Offload::Off, .. } => BLUE_LIGHT,
-        Variant::Ours { offload: Offload::On, .. } | Variant::WithoutRing => BLUE_DARK,
+        Variant::Ours { offload: Offload::On, .. } => BLUE_DARK,
         Variant::Loops { .. } => GREEN,
     }
 }

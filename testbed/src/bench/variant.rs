@@ -25,8 +25,6 @@ pub enum Variant {
         /// Of all TAPs.
         offload: Offload,
     },
-    /// `obu` and `rsu` over one hop, with offload, receiving by system calls.
-    WithoutRing,
     /// Over one hop, what the daemons do for speed without a node: one loop, or a thread for each direction.
     Loops {
         /// 1 or 2.
@@ -56,7 +54,6 @@ impl Variant {
             return variants;
         }
         if has_offload {
-            variants.push(Self::WithoutRing);
             variants.extend(Self::LOOPS);
         }
         variants.retain(|variant| only.iter().any(|text| variant.name().contains(text.as_str())));
@@ -76,7 +73,6 @@ impl Variant {
             Self::Ours { hops, offload: Offload::On } => {
                 format!("ours + offload, {}", hops_text(hops))
             }
-            Self::WithoutRing => "ours + offload - ring, 1 hop".to_owned(),
             Self::Loops { threads: 1 } => "one loop".to_owned(),
             Self::Loops { .. } => "two threads".to_owned(),
         }
@@ -89,11 +85,7 @@ impl Variant {
             Self::VethPlain => return Line::cable(false),
             Self::Naive { hops } => (hops, Carrier::Naive),
             Self::Ours { hops, offload } => {
-                (hops, Carrier::Daemons { vehicle: offload, road: offload, ring: true })
-            }
-            Self::WithoutRing => {
-                let offload = Offload::On;
-                (1, Carrier::Daemons { vehicle: offload, road: offload, ring: false })
+                (hops, Carrier::Daemons { vehicle: offload, road: offload })
             }
             Self::Loops { threads } => (1, Carrier::Loops { threads }),
         };

@@ -29,8 +29,6 @@ pub enum Carrier {
         vehicle: Offload,
         /// At the road side.
         road: Offload,
-        /// Frames come in a ring shared with the kernel.
-        ring: bool,
     },
 }
 
@@ -68,9 +66,7 @@ pub(super) fn start(
         Carrier::Loops { threads } => {
             naive(line, programs, &["loops", "--threads", &threads.to_string()], logs)
         }
-        Carrier::Daemons { vehicle, road, ring } => {
-            daemons(line, programs, (*vehicle, *road), *ring, logs)
-        }
+        Carrier::Daemons { vehicle, road } => daemons(line, programs, (*vehicle, *road), logs),
     }
 }
 
@@ -105,7 +101,6 @@ fn daemons(
     line: &Line,
     programs: &Programs,
     (at_vehicle, at_road): (Offload, Offload),
-    ring: bool,
     logs: &Path,
 ) -> Result<Vec<Daemon>> {
     let has_flag = has_tap_offload(programs)?;
@@ -116,9 +111,6 @@ fn daemons(
             Offload::On => args.extend([FLAG, "on"]),
             Offload::Off if has_flag => args.extend([FLAG, "off"]),
             Offload::Off => {}
-        }
-        if !ring {
-            args.extend(["--receive-ring", "off"]);
         }
         let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
         let log = logs.join(format!("{}.log", ns.name()));

@@ -141,7 +141,7 @@ const DATAGRAM_EVERY: Duration = Duration::from_millis(5);
 pub fn run(plan: &Plan, case: Case, programs: &Programs, logs: &Path) -> Result<CaseReport> {
     let mut line = Line::lay(case.hops)?;
     let (vehicle, road) = case.offload;
-    line.start(programs, &Carrier::Daemons { vehicle, road, ring: true }, logs)
+    line.start(programs, &Carrier::Daemons { vehicle, road }, logs)
         .and_then(|()| load(plan, case, &line))
         .map_err(|error| anyhow!("{}: {error:#}\n{}", case.name(), line.log_tails()))
 }
