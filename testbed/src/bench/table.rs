@@ -135,7 +135,8 @@ fn markdown_table(rows: &[Vec<String>]) -> String {
 fn loop_rows(results: &Results) -> Vec<Vec<String>> {
     let [one, two] = Variant::LOOPS;
     let head = ["two threads against one loop", "ratio of medians (of single rounds)"];
-    let ratios = FIGURES.iter().filter_map(|figure| {
+    // Not of what others did.
+    let ratios = FIGURES.iter().filter(|figure| figure.key != "others").filter_map(|figure| {
         let Spread { min, median, max } = results.ratio(two, one, figure)?;
         Some(vec![title(figure), format!("{median:.2}× ({min:.2}–{max:.2})")])
     });
