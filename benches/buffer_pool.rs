@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use criterion::{BenchmarkId, Criterion};
+use criterion::{BenchmarkId, Criterion, Throughput};
 use node_lib::buffer_pool::{KEPT_MAX, get_buffer, return_buffer};
 
 const SIZES: [usize; 4] = [256, 512, 1500, 1514];
@@ -23,6 +23,7 @@ fn main() {
 fn one(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("buffer_pool/one");
     for size in SIZES {
+        group.throughput(Throughput::Bytes(size as u64));
         group.bench_function(BenchmarkId::new("pool", size), |b| {
             b.iter(|| return_buffer(touched(get_buffer(black_box(size)))));
         });
@@ -37,6 +38,7 @@ fn burst(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("buffer_pool/burst_of_64");
     let mut held = Vec::with_capacity(KEPT_MAX);
     for size in SIZES {
+        group.throughput(Throughput::Bytes((KEPT_MAX * size) as u64));
         group.bench_function(BenchmarkId::new("pool", size), |b| {
             b.iter(|| {
                 held.extend((0..KEPT_MAX).map(|_| touched(get_buffer(black_box(size)))));

@@ -342,14 +342,15 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     /// One burst from the radio. Returns whether there may be more.
     fn turn_radio(&mut self, now: Timestamp) -> bool {
         let mut taken = 0;
-        let more = self.take_from_radio(now, self.radio_last, &mut taken)
-            && (taken > 1 || self.take_from_radio(now, BURST, &mut taken));
+        let enough = enough_after(self.radio_last);
+        let more = self.take_from_radio(now, enough, &mut taken)
+            && (taken >= BURST || self.take_from_radio(now, BURST, &mut taken));
         self.radio_last = taken;
         more
     }
 
-    fn take_from_radio(&mut self, now: Timestamp, last: usize, taken: &mut usize) -> bool {
-        self.burst.limit(enough_after(last));
+    fn take_from_radio(&mut self, now: Timestamp, enough: usize, taken: &mut usize) -> bool {
+        self.burst.limit(enough);
         let received = self.ports.radio.recv(&mut self.burst);
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
@@ -364,17 +365,22 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
 
     /// One burst from the TAP. Returns whether there may be more.
     fn turn_tap(&mut self, now: Timestamp) -> bool {
-        let mut taken = 0;
-        let mut more = self.take_from_tap(now, self.tap_last, &mut taken);
-        if more && taken <= 1 && !self.ports.outbox.has_data() {
-            more = self.take_from_tap(now, BURST, &mut taken);
-        }
+        let (mut taken, mut enough) = (0, enough_after(self.tap_last));
+        let more = loop {
+            let before = taken;
+            let more = self.take_from_tap(now, enough, &mut taken);
+            // Sending took longer than reading: there may be more by now, though there was none a moment ago.
+            if taken == before || taken >= BURST || self.ports.outbox.has_data() {
+                break more;
+            }
+            enough = BURST;
+        };
         self.tap_last = taken;
         more
     }
 
-    fn take_from_tap(&mut self, now: Timestamp, last: usize, taken: &mut usize) -> bool {
-        self.burst.limit(enough_after(last));
+    fn take_from_tap(&mut self, now: Timestamp, enough: usize, taken: &mut usize) -> bool {
+        self.burst.limit(enough);
         let received = self.ports.tap.recv(&mut self.burst);
         self.ports.tap_lost |= received == Received::Gone;
         for index in 0..self.burst.len() {
