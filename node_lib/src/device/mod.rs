@@ -25,6 +25,7 @@ pub mod name;
 pub mod netlink;
 mod offload;
 pub mod packet;
+mod room;
 mod sys;
 pub mod tap;
 pub mod udp;

@@ -25,6 +25,7 @@ use tokio::io::unix::AsyncFd;
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
+use super::room::Room;
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
 
 /// Ethernet header and one byte more, so that a frame that is too long is told from one that fits.
@@ -49,8 +50,7 @@ pub struct Packet {
     buffer_len: usize,
     /// Frames to ask for next: preparing room for many costs time that one frame alone would have to wait.
     ask_for: usize,
-    /// Watched for room to write while there is none.
-    room: Option<AsyncFd<Socket>>,
+    room: Room,
     /// The user priority of what was sent last.
     priority: Option<u8>,
     counters: Counters,
@@ -85,7 +85,7 @@ impl Packet {
             index: None,
             buffer_len: 0,
             ask_for: ASK_MIN,
-            room: None,
+            room: Room::default(),
             priority: None,
             counters,
         };
@@ -125,13 +125,6 @@ impl Packet {
             self.counters.rx_foreign += 1;
         }
         burst.skip();
-    }
-
-    /// The same socket, watched for room to write. Only while it is full: otherwise every frame that has left would
-    /// wake us.
-    fn await_room(&self) -> Option<AsyncFd<Socket>> {
-        let again = self.fd.get_ref().try_clone();
-        again.and_then(|socket| sys::register(socket, Interest::WRITABLE)).ok()
     }
 
     fn count_refused(&mut self, frame: &Outgoing<'_>, error: &io::Error) {
@@ -194,7 +187,7 @@ impl Device for Packet {
             }
             let most = self.ask_for.min(burst.wanted());
             let mut read = 0;
-            let result = sys::io_with(&self.fd, Interest::READABLE, |socket| {
+            let result = sys::read_with(&self.fd, |socket| {
                 let asked =
                     sys::recv_packets(socket.as_fd(), most, burst.vacant_slots(), &mut reads)?;
                 read = asked.0;
@@ -204,15 +197,10 @@ impl Device for Packet {
             for read in reads.iter().take(read) {
                 self.take(burst, *read);
             }
-            if read == most {
-                self.ask_for = (2 * most).clamp(ASK_MIN, sys::BATCH);
-            }
+            self.ask_for = (2 * burst.len()).clamp(ASK_MIN, sys::BATCH);
             match result {
                 Ok(()) => {}
-                Err(error) if sys::is_would_block(&error) => {
-                    self.ask_for = (2 * burst.len()).clamp(ASK_MIN, sys::BATCH);
-                    return Received::Drained;
-                }
+                Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
                     // Said once; the next call reads on, or says that nothing is there.
@@ -228,13 +216,13 @@ impl Device for Packet {
     }
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        self.room.forget();
+        if self.index.is_none() {
+            self.counters.tx_down += frames.len() as u64;
+            return Sent::All;
+        }
         let mut done = 0;
         while let Some(first) = frames.get(done) {
-            if self.index.is_none() {
-                self.counters.tx_down += 1;
-                done += 1;
-                continue;
-            }
             self.set_priority(first.priority);
             // One call for all that follow in the same class.
             let rest = frames.get(done..).unwrap_or_default().iter();
@@ -250,7 +238,7 @@ impl Device for Packet {
                     done += sent;
                 }
                 Err(error) if sys::is_would_block(&error) => {
-                    self.room = self.await_room();
+                    self.room.await_in(self.fd.get_ref());
                     return Sent::Full(done);
                 }
                 Err(error) => {
@@ -259,15 +247,11 @@ impl Device for Packet {
                 }
             }
         }
-        self.room = None;
         Sent::All
     }
 
     fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &self.room {
-            Some(fd) => fd.poll_write_ready(cx).map(drop),
-            None => Poll::Ready(()),
-        }
+        self.room.poll(cx)
     }
 
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {

@@ -19,8 +19,7 @@ pub(super) trait OwnsFd: AsRawFd {}
 impl OwnsFd for File {}
 impl OwnsFd for Socket {}
 
-/// Registers a non-blocking descriptor with the running tokio loop, for reading and, of a socket whose
-/// buffer can be full, for writing.
+/// Registers a non-blocking descriptor with the running tokio loop, for reading or for writing.
 pub(super) fn register<T: OwnsFd>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     // SAFETY: `OwnsFd` is private to this file and implemented only for types that keep one open
     // descriptor from creation to drop and always report that one.
@@ -331,7 +330,7 @@ pub(crate) fn set_timer(timer: &AsyncFd<File>, at: Duration) -> io::Result<()> {
 /// Takes notice that a timer went off; it is not readable any more.
 pub(crate) fn take_timer(timer: &AsyncFd<File>) -> io::Result<()> {
     let mut times = [0; size_of::<u64>()];
-    io_with(timer, Interest::READABLE, |mut timer| io::Read::read(&mut timer, &mut times)).map(drop)
+    read_with(timer, |mut timer| io::Read::read(&mut timer, &mut times)).map(drop)
 }
 
 /// Random bytes from the kernel, for addresses and seeds.
@@ -347,20 +346,19 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     }
 }
 
-/// Does something once with a descriptor that tokio watches. Asks the kernel even if tokio has not seen
-/// readiness yet, and tells tokio to watch again when the answer is `WouldBlock`.
-pub(super) fn io_with<T: OwnsFd, R>(
+/// Reads once from a descriptor that tokio watches. Asks the kernel even if tokio has not seen readiness yet, and tells
+/// tokio to watch again when the answer is `WouldBlock`.
+pub(super) fn read_with<T: OwnsFd, R>(
     fd: &AsyncFd<T>,
-    interest: Interest,
-    mut act: impl FnMut(&T) -> io::Result<R>,
+    mut read: impl FnMut(&T) -> io::Result<R>,
 ) -> io::Result<R> {
     let mut asked = false;
-    let result = fd.try_io(interest, |inner| {
+    let result = fd.try_io(Interest::READABLE, |inner| {
         asked = true;
-        act(inner)
+        read(inner)
     });
     match result {
-        Err(error) if is_would_block(&error) && !asked => act(fd.get_ref()),
+        Err(error) if is_would_block(&error) && !asked => read(fd.get_ref()),
         result => result,
     }
 }

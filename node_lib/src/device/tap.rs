@@ -199,7 +199,7 @@ impl Device for Tap {
                 break;
             };
             let room = slot.len();
-            let read = sys::io_with(file, Interest::READABLE, |mut file| match &mut self.offload {
+            let read = sys::read_with(file, |mut file| match &mut self.offload {
                 Some(offload) => offload.read(file, slot),
                 None => file.read(slot),
             });

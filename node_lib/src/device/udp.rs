@@ -17,6 +17,7 @@ use tokio::io::unix::AsyncFd;
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
+use super::room::Room;
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, sys};
 use crate::mac::Mac;
 
@@ -101,6 +102,7 @@ impl fmt::Display for UdpAddress {
 pub struct Udp {
     name: String,
     fd: AsyncFd<Socket>,
+    room: Room,
     group: SockAddr,
     mac: Mac,
     ethertype: u16,
@@ -143,9 +145,17 @@ impl Udp {
             };
             DeviceError::new(&name, "join the multicast group", problem)
         })?;
-        let fd = sys::register(socket, Interest::READABLE | Interest::WRITABLE)
-            .map_err(error("watch the UDP socket"))?;
-        Ok(Self { name, fd, group, mac, ethertype, counters: Counters::default() })
+        let fd =
+            sys::register(socket, Interest::READABLE).map_err(error("watch the UDP socket"))?;
+        Ok(Self {
+            name,
+            fd,
+            room: Room::default(),
+            group,
+            mac,
+            ethertype,
+            counters: Counters::default(),
+        })
     }
 
     /// Our address on the link.
@@ -200,9 +210,7 @@ impl Device for Udp {
             let Some(slot) = burst.vacant() else {
                 break;
             };
-            let read = sys::io_with(&self.fd, Interest::READABLE, |mut socket| {
-                io::Read::read(&mut socket, slot)
-            });
+            let read = sys::read_with(&self.fd, |mut socket| io::Read::read(&mut socket, slot));
             let len = match read {
                 Ok(len) => len,
                 Err(error) if sys::is_would_block(&error) => return Received::Drained,
@@ -233,6 +241,7 @@ impl Device for Udp {
     }
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        self.room.forget();
         for (done, Outgoing { bytes, .. }) in frames.iter().enumerate() {
             if bytes.len() < HEADER_LEN {
                 self.counters.tx_short += 1;
@@ -242,12 +251,12 @@ impl Device for Udp {
                 self.counters.tx_oversize += 1;
                 continue;
             }
-            let sent = sys::io_with(&self.fd, Interest::WRITABLE, |socket| {
-                socket.send_to(bytes, &self.group)
-            });
-            match sent {
+            match self.fd.get_ref().send_to(bytes, &self.group) {
                 Ok(_) => self.counters.count_tx(bytes.len()),
-                Err(error) if sys::is_would_block(&error) => return Sent::Full(done),
+                Err(error) if sys::is_would_block(&error) => {
+                    self.room.await_in(self.fd.get_ref());
+                    return Sent::Full(done);
+                }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV) => {
                         self.counters.tx_down += 1;
@@ -265,7 +274,7 @@ impl Device for Udp {
     }
 
     fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.fd.poll_write_ready(cx).map(drop)
+        self.room.poll(cx)
     }
 
     fn counters(&mut self) -> &Counters {
