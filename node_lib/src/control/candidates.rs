@@ -35,7 +35,8 @@ pub struct Advert {
     pub path: PathTag,
 }
 
-/// A neighbour that advertised a way to the RSU.
+/// A neighbour that advertised a way to the RSU: one line of 64 bytes of a processor's cache.
+#[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// Where to send.
@@ -54,6 +55,8 @@ pub struct Candidate {
     pub better_since: Option<Timestamp>,
 }
 
+const _: () = assert!(size_of::<Candidate>() == 64, "one line");
+
 /// Smaller is better. Field order is priority, because `derive(Ord)` compares top to bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
@@ -68,9 +71,16 @@ pub struct Rank {
 }
 
 /// Candidates towards one RSU, by MAC.
+///
+/// Asked for with every heartbeat, and seldom added to: so the addresses lie side by side, in order, as
+/// in [`Neighbours`].
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
+    macs: Vec<Mac>,
+    /// In the order of `macs`.
     list: Vec<Candidate>,
+    /// None said anything longer ago.
+    oldest: Timestamp,
 }
 
 /// What is needed to judge a candidate.
@@ -126,24 +136,40 @@ impl Judge<'_> {
         self.is_eligible(candidate) && self.is_proven(candidate.mac)
     }
 
+    /// Nothing heard of it for more than two intervals: maybe gone already.
+    pub fn is_late(&self, candidate: &Candidate) -> bool {
+        self.now.since(candidate.heard) > self.interval * 9 / 4
+    }
+
     /// How good it is.
     pub fn rank(&self, candidate: &Candidate) -> Rank {
         let link = self.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
-        let hops = candidate.advert.distance.hops.saturating_add(1);
-        let cost = if self.by_hops {
-            Cost(Cost::ONE.0.saturating_mul(u16::from(hops)))
-        } else {
-            candidate.advert.cost.saturating_add(link)
-        };
-        let cost = if candidate.relays { cost } else { cost.saturating_add(NEW_RELAY) };
         Rank {
-            is_late: self.now.since(candidate.heard) > self.interval * 9 / 4,
-            cost,
-            // Our own distance, one more than what it advertises.
-            hops,
+            is_late: self.is_late(candidate),
+            cost: self.cost_over(link, candidate),
+            hops: hops_through(candidate),
             id: candidate.id,
         }
     }
+
+    /// The least it can cost, over a link that loses nothing.
+    pub fn least_cost(&self, candidate: &Candidate) -> Cost {
+        self.cost_over(Cost::ONE, candidate)
+    }
+
+    fn cost_over(&self, link: Cost, candidate: &Candidate) -> Cost {
+        let cost = if self.by_hops {
+            Cost(Cost::ONE.0.saturating_mul(u16::from(hops_through(candidate))))
+        } else {
+            candidate.advert.cost.saturating_add(link)
+        };
+        if candidate.relays { cost } else { cost.saturating_add(NEW_RELAY) }
+    }
+}
+
+/// Our own distance through it, one more than what it advertises.
+fn hops_through(candidate: &Candidate) -> u8 {
+    candidate.advert.distance.hops.saturating_add(1)
 }
 
 impl Candidates {
@@ -157,7 +183,7 @@ impl Candidates {
         advert: Advert,
         upstream: Option<Mac>,
     ) -> bool {
-        if let Some(known) = self.list.iter_mut().find(|c| c.mac == mac) {
+        if let Some(known) = self.get_mut(mac) {
             if advert.distance.order < known.advert.distance.order {
                 return false;
             }
@@ -169,7 +195,7 @@ impl Candidates {
         if self.list.len() >= CANDIDATES_MAX && !self.make_room(advert, upstream) {
             return false;
         }
-        let at = self.list.partition_point(|c| c.mac < mac);
+        let Err(at) = self.macs.binary_search(&mac) else { return false };
         let new = Candidate {
             mac,
             id,
@@ -179,35 +205,48 @@ impl Candidates {
             relays: false,
             better_since: None,
         };
+        self.macs.insert(at, mac);
         self.list.insert(at, new);
         true
     }
 
     /// The candidate with this MAC.
     pub fn get(&self, mac: Mac) -> Option<&Candidate> {
-        self.list.iter().find(|c| c.mac == mac)
+        self.list.get(self.macs.binary_search(&mac).ok()?)
     }
 
     /// The candidate with this MAC.
     pub fn get_mut(&mut self, mac: Mac) -> Option<&mut Candidate> {
-        self.list.iter_mut().find(|c| c.mac == mac)
+        self.list.get_mut(self.macs.binary_search(&mac).ok()?)
     }
 
     /// Forgets one; `true` if it was there.
     pub fn forget(&mut self, mac: Mac) -> bool {
-        let before = self.list.len();
-        self.list.retain(|c| c.mac != mac);
-        self.list.len() != before
+        let Ok(at) = self.macs.binary_search(&mac) else { return false };
+        self.remove(at);
+        true
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
+        self.macs.clear();
         self.list.clear();
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.macs.remove(at);
+        self.list.remove(at);
     }
 
     /// Forgets those that said nothing for `span`.
     pub fn expire(&mut self, now: Timestamp, span: Duration) {
+        if now.since(self.oldest) <= span {
+            return;
+        }
         self.list.retain(|c| now.since(c.heard) <= span);
+        self.macs.clear();
+        self.macs.extend(self.list.iter().map(|c| c.mac));
+        self.oldest = self.list.iter().map(|c| c.heard).min().unwrap_or(now);
     }
 
     /// The best that is usable now.
@@ -251,7 +290,7 @@ impl Candidates {
         let Some((at, worst)) = worst else { return false };
         let makes_way = is_old(worst) || merit(&newcomer) < merit(&worst.advert);
         if makes_way {
-            self.list.remove(at);
+            self.remove(at);
         }
         makes_way
     }

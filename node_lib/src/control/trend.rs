@@ -16,29 +16,44 @@ pub(super) const SLOW_SHIFT: u32 = 5;
 ///
 /// The first samples are averaged plainly, later ones exponentially (`s ← s + (x − s)/2ⁿ`), so that
 /// a young link is judged by what was seen, not by where the average started. Integer arithmetic,
-/// so that simulations repeat bit for bit.
+/// so that simulations repeat bit for bit. A node keeps three for each neighbour, so each is one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    value: u32,
-    samples: u32,
+    /// Samples so far in the highest byte, the value in the others.
+    packed: u32,
 }
+
+/// Bits of the value in [`Share::packed`].
+const VALUE_BITS: u32 = 24;
+
+const _: () = assert!(WHOLE < 1 << VALUE_BITS, "a value has room");
+const _: () = assert!(1 << USUAL_SHIFT <= u8::MAX as u32, "a number of samples has room");
 
 impl Share {
     pub(super) fn add(&mut self, hit: bool, shift: u32) {
         let sample = if hit { WHOLE } else { 0 };
-        self.samples = (self.samples + 1).min(1 << shift);
-        let step = (i64::from(sample) - i64::from(self.value)) / i64::from(self.samples);
-        self.value = u32::try_from(i64::from(self.value) + step).unwrap_or(0);
+        let samples = (self.samples() + 1).min(1 << shift);
+        let step = (i64::from(sample) - i64::from(self.value())) / i64::from(samples);
+        let value = u32::try_from(i64::from(self.value()) + step).unwrap_or(0);
+        self.packed = samples << VALUE_BITS | value;
+    }
+
+    fn value(self) -> u32 {
+        self.packed & ((1 << VALUE_BITS) - 1)
+    }
+
+    fn samples(self) -> u32 {
+        self.packed >> VALUE_BITS
     }
 
     /// The share, once at least `samples` were seen.
     pub(super) fn after(self, samples: u32) -> Option<u32> {
-        (self.samples >= samples).then_some(self.value)
+        (self.samples() >= samples).then_some(self.value())
     }
 
     /// As a number between 0 and 1, for people.
     pub fn as_f64(self) -> f64 {
-        f64::from(self.value) / f64::from(WHOLE)
+        f64::from(self.value()) / f64::from(WHOLE)
     }
 }
 
@@ -53,8 +68,8 @@ impl Share {
 /// than the link did over the last 13 s; so a link that always lost a fifth is not called bad for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strain {
-    hellos: u32,
-    questions: u32,
+    hellos: u16,
+    questions: u16,
     usual: Share,
 }
 
@@ -66,9 +81,9 @@ const USUAL_AFTER: u32 = 32;
 
 /// What each observation weighs, in 1/1000 nat.
 struct Weights {
-    missed: u32,
-    heard: u32,
-    unanswered: u32,
+    missed: u16,
+    heard: u16,
+    unanswered: u16,
 }
 
 /// Usual loss *p* of 0.02, 0.1, 0.2, 0.3, against *q* = *p* + 0.4: a hello missed weighs ln(q/p), one heard
@@ -84,13 +99,12 @@ const WEIGHTS: [Weights; 4] = [
 impl Strain {
     pub(super) fn note_hello(&mut self, heard: bool) {
         let Weights { heard: relief, missed, .. } = *self.weights();
-        let sum = if heard {
+        self.hellos = if heard {
             self.hellos.saturating_sub(relief)
         } else {
-            self.hellos.saturating_add(missed)
+            // So that a link that recovers is trusted again within seconds.
+            self.hellos.saturating_add(missed).min(STRAIN_MAX)
         };
-        // So that a link that recovers is trusted again within seconds.
-        self.hellos = sum.min(STRAIN_MAX);
         self.usual.add(heard, USUAL_SHIFT);
     }
 
@@ -102,6 +116,7 @@ impl Strain {
 
     /// As if so many hellos had been missed on top.
     pub(super) fn with_missed(mut self, missed: u32) -> Self {
+        let missed = u16::try_from(missed).unwrap_or(u16::MAX);
         let load = self.weights().missed.saturating_mul(missed);
         self.hellos = self.hellos.saturating_add(load).min(STRAIN_MAX);
         self
@@ -119,11 +134,11 @@ impl Strain {
 
     /// In 1/1000 nat.
     pub fn millinats(self) -> u32 {
-        self.hellos.saturating_add(self.questions)
+        u32::from(self.hellos) + u32::from(self.questions)
     }
 }
 
-const STRAIN_MAX: u32 = 20_000;
+const STRAIN_MAX: u16 = 20_000;
 
 /// Frames this close together are averaged before they count, so that a busy link is not judged by
 /// its last few milliseconds.
@@ -141,7 +156,7 @@ const BINS_MIN: usize = 5;
 /// Nothing heard for this long, and the trend says nothing.
 const SIGNAL_AGE_MAX: Duration = Duration::from_millis(500);
 
-/// Signal over [`BIN`].
+/// Signal over [`BIN`], while it lasts.
 #[derive(Clone, Copy, Debug)]
 struct Bin {
     at: Timestamp,
@@ -149,11 +164,22 @@ struct Bin {
     count: i32,
 }
 
+/// What is left of a [`Bin`] that is over.
+#[derive(Clone, Copy, Debug)]
+struct Mean {
+    /// When it began: the low 32 bits of its microseconds, of which [`SPAN`] needs 21.
+    at: u32,
+    cdbm: i16,
+}
+
 /// Signal strength of what a neighbour sends, over the last 2 s: a line through the averages of each
 /// 100 ms (least squares), in integers, so that simulations repeat bit for bit.
 #[derive(Clone, Debug, Default)]
 pub struct SignalTrend {
-    bins: VecDeque<Bin>,
+    newest: Option<Bin>,
+    /// Those before it, oldest first. The first may be older than [`SPAN`]: who adds to a list does not
+    /// touch its other end in memory, as long as there is room.
+    over: VecDeque<Mean>,
 }
 
 /// A line through the signal of the last moments.
@@ -165,38 +191,69 @@ pub struct Signal {
     pub ahead_cdbm: i32,
 }
 
+impl Bin {
+    /// Average in 1/100 dBm: between -12,800 and 12,700.
+    fn cdbm(&self) -> i16 {
+        let mean = i64::from(self.sum) * 100 / i64::from(self.count.max(1));
+        i16::try_from(mean).unwrap_or(i16::MIN)
+    }
+
+    fn over(&self) -> Mean {
+        Mean { at: low_micros(self.at), cdbm: self.cdbm() }
+    }
+}
+
+impl Mean {
+    /// Microseconds since it began: less than a minute, for a pause of [`SPAN`] ends the list.
+    fn age(self, now: Timestamp) -> u32 {
+        low_micros(now).wrapping_sub(self.at)
+    }
+}
+
+fn low_micros(time: Timestamp) -> u32 {
+    time.as_micros() as u32
+}
+
+/// [`SPAN`] in microseconds.
+const SPAN_US: u32 = SPAN.as_micros() as u32;
+
 impl SignalTrend {
     /// A frame came in this strong.
     pub(super) fn add(&mut self, now: Timestamp, dbm: i8) {
         let dbm = i32::from(dbm);
-        if let Some(last) = self.bins.back_mut()
-            && now.since(last.at) < BIN
-        {
-            // A bin holds what one radio can receive in its time, thousands of frames at most.
-            last.sum = last.sum.saturating_add(dbm);
-            last.count = last.count.saturating_add(1);
-            return;
+        match &mut self.newest {
+            Some(last) if now.since(last.at) < BIN => {
+                // A bin holds what one radio can receive in its time, thousands of frames at most.
+                last.sum = last.sum.saturating_add(dbm);
+                last.count = last.count.saturating_add(1);
+                return;
+            }
+            Some(last) if now.since(last.at) <= SPAN => {
+                if self.over.len() == self.over.capacity() {
+                    self.over.retain(|mean| mean.age(now) <= SPAN_US);
+                }
+                self.over.push_back(last.over());
+            }
+            _ => self.over.clear(),
         }
-        while self.bins.len() >= BINS_MAX
-            || self.bins.front().is_some_and(|first| now.since(first.at) > SPAN)
-        {
-            self.bins.pop_front();
+        if self.over.len() + 1 >= BINS_MAX {
+            self.over.pop_front();
         }
-        self.bins.push_back(Bin { at: now, sum: dbm, count: 1 });
+        self.newest = Some(Bin { at: now, sum: dbm, count: 1 });
     }
 
     /// Now, and `ahead` from now. `None` without enough frames lately.
     pub fn look(&self, now: Timestamp, ahead: Duration) -> Option<Signal> {
-        let fresh = |bin: &&Bin| now.since(bin.at) <= SPAN;
-        let last = self.bins.back()?;
-        if now.since(last.at) > SIGNAL_AGE_MAX {
-            return None;
-        }
-        let first = self.bins.iter().find(fresh)?.at;
-        let millis = |at: Timestamp| i64::try_from(at.since(first).as_millis()).unwrap_or(0);
+        let newest = self.newest.filter(|newest| now.since(newest.at) <= SIGNAL_AGE_MAX)?;
+        let is_fresh = |mean: &&Mean| mean.age(now) <= SPAN_US;
+        // From the last to the first.
+        let over = self.over.iter().rev().take_while(is_fresh).copied();
+        let fresh = || [newest.over()].into_iter().chain(over.clone());
+        let oldest = fresh().last()?.age(now);
         let (mut n, mut sum_t, mut sum_y, mut sum_tt, mut sum_ty) = (0i64, 0i64, 0i64, 0i64, 0i64);
-        for bin in self.bins.iter().filter(fresh) {
-            let (t, y) = (millis(bin.at), i64::from(bin.sum) * 100 / i64::from(bin.count.max(1)));
+        for mean in fresh() {
+            let t = i64::from(oldest.saturating_sub(mean.age(now)) / 1000);
+            let y = i64::from(mean.cdbm);
             n += 1;
             sum_t += t;
             sum_y += y;
@@ -209,7 +266,8 @@ impl SignalTrend {
         }
         let mean = sum_y / n;
         // From the middle of the samples to the time asked for, on a line of this slope.
-        let reach = n * (millis(now) + i64::try_from(ahead.as_millis()).unwrap_or(0)) - sum_t;
+        let now_ms = i64::from(oldest / 1000);
+        let reach = n * (now_ms + i64::try_from(ahead.as_millis()).unwrap_or(0)) - sum_t;
         let ahead = mean + (n * sum_ty - sum_t * sum_y) * reach / (spread * n);
         let cdbm = |value: i64| i32::try_from(value.clamp(-20_000, 5_000)).unwrap_or(0);
         Some(Signal { mean_cdbm: cdbm(mean), ahead_cdbm: cdbm(ahead) })
@@ -245,7 +303,7 @@ mod tests {
         assert_eq!(strain.millinats(), 0, "an answer proves life");
         (0..100).for_each(|_| strain.note_hello(false));
         strain.note_question(true);
-        assert_eq!(strain.millinats(), STRAIN_MAX, "and not quality");
+        assert_eq!(strain.millinats(), u32::from(STRAIN_MAX), "and not quality");
         (0..35).for_each(|_| strain.note_hello(true));
         assert_eq!(strain.millinats(), 0);
     }
@@ -276,9 +334,20 @@ mod tests {
         for ms in 0..10_000 {
             trend.add(at(ms), -70);
         }
-        assert_eq!(trend.bins.len(), BINS_MAX);
+        assert_eq!(trend.over.len() + 1, BINS_MAX);
         let level = trend.look(at(10_000), Duration::from_secs(1)).unwrap();
         assert_eq!(level, Signal { mean_cdbm: -7000, ahead_cdbm: -7000 });
+    }
+
+    #[test]
+    fn what_was_heard_an_hour_ago_is_not_taken_for_new_when_32_bits_have_wrapped() {
+        let wrap = Duration::from_micros(1 << 32);
+        let mut trend = SignalTrend::default();
+        (0..10).for_each(|n| trend.add(at(n * 100), -70));
+        (0..4).for_each(|n| trend.add(at(1000 + n * 100) + wrap, -70));
+        assert_eq!(trend.look(at(1300) + wrap, Duration::from_secs(1)), None, "four bins");
+        trend.add(at(1400) + wrap, -70);
+        assert!(trend.look(at(1400) + wrap, Duration::from_secs(1)).is_some());
     }
 
     #[test]

@@ -74,22 +74,30 @@ pub struct RadioFrame {
     pub frame: Vec<u8>,
 }
 
-/// One node, running or not.
+/// One node, running or not: what every frame it hears makes the world look at, one line of 64 bytes of
+/// a processor's cache.
 struct Slot {
-    mac: Mac,
-    role: Role,
-    factory: Factory,
     node: Option<Box<dyn Node>>,
-    id: NodeId,
-    boot: u32,
-    radio_up: bool,
-    isolated: bool,
     /// When it wants to be woken, and when that is next looked at: not later.
     wake: Option<Timestamp>,
     wake_planned: Option<Timestamp>,
     /// Wake-ups of late, and since when they are counted.
-    spins: u32,
+    spins: u16,
     spins_since: Timestamp,
+    boot: u32,
+    mac: Mac,
+    role: Role,
+    radio_up: bool,
+    isolated: bool,
+    details: Box<Details>,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64, "one line");
+
+/// The rest of what the world knows of a node.
+struct Details {
+    factory: Factory,
+    id: NodeId,
     stats: Stats,
     /// Frames sent to the radio.
     frames: u64,
@@ -226,7 +234,7 @@ const PACKET_LIFE: Duration = Duration::from_secs(10);
 
 /// Wake-ups a node may ask for within [`SPINS_WITHIN`], and events it may have at once. More would be
 /// a daemon that burns a whole processor.
-const SPINS_MAX: u32 = 1000;
+const SPINS_MAX: u16 = 1000;
 
 const SPINS_WITHIN: Duration = Duration::from_millis(100);
 
@@ -281,23 +289,25 @@ impl World {
     pub fn add_stopped(&mut self, role: Role, mac: Mac, factory: Factory) -> NodeIndex {
         let index = self.slots.len();
         self.slots.push(Slot {
-            mac,
-            role,
-            factory,
             node: None,
-            id: NodeId::NONE,
-            boot: 0,
-            radio_up: true,
-            isolated: false,
             wake: None,
             wake_planned: None,
             spins: 0,
             spins_since: Timestamp::ZERO,
-            stats: Stats::default(),
-            frames: 0,
-            attachment: None,
-            lan: None,
-            clients: Vec::new(),
+            boot: 0,
+            mac,
+            role,
+            radio_up: true,
+            isolated: false,
+            details: Box::new(Details {
+                factory,
+                id: NodeId::NONE,
+                stats: Stats::default(),
+                frames: 0,
+                attachment: None,
+                lan: None,
+                clients: Vec::new(),
+            }),
         });
         self.paths.push(BTreeMap::new());
         self.bodies.push(Body::default());
@@ -344,7 +354,7 @@ impl World {
         {
             let port = lan_slot.switch.add_port();
             lan_slot.plugs.push(Plug::Node(node.0));
-            slot.lan = Some((lan.0, port));
+            slot.details.lan = Some((lan.0, port));
         }
     }
 
@@ -368,7 +378,7 @@ impl World {
         if let Home::Tap(node) = home
             && let Some(slot) = self.slots.get_mut(node)
         {
-            slot.clients.push(index);
+            slot.details.clients.push(index);
         }
         self.checker.settle(mac, segment);
         self.clients.push(Client { mac, home });
@@ -511,7 +521,7 @@ impl World {
 
     /// What the node last said it sends through.
     pub fn attachment(&self, node: NodeIndex) -> Option<Attachment> {
-        self.slots.get(node.0)?.attachment
+        self.slots.get(node.0)?.details.attachment
     }
 
     /// What nodes reported, in order, since [`World::take_events`].
@@ -541,12 +551,12 @@ impl World {
 
     /// What one node sent over the air.
     pub fn stats_of(&self, node: NodeIndex) -> Stats {
-        self.slots.get(node.0).map(|slot| slot.stats).unwrap_or_default()
+        self.slots.get(node.0).map(|slot| slot.details.stats).unwrap_or_default()
     }
 
     /// What all nodes sent over the air.
     pub fn stats(&self) -> Stats {
-        self.slots.iter().fold(Stats::default(), |sum, slot| sum + slot.stats)
+        self.slots.iter().fold(Stats::default(), |sum, slot| sum + slot.details.stats)
     }
 
     /// Data packets a node sent more than once to the same neighbour: no loop, but wasted air.

@@ -45,13 +45,14 @@ const LEFT_OUT: &[&str] = &[
     "Neighbour.history_len",
     "Neighbour.received",
     "Neighbour.answered",
-    "Neighbour.srtt_us",
-    "Neighbour.outstanding",
+    "Neighbour.round_trips",
     "Neighbour.unanswered",
     "Neighbour.signal",
     "Neighbour.strain",
     "Obu.signal",
     "Advert.cost",
+    // Only tells when it is worth looking whether a candidate is too old.
+    "Candidates.oldest",
     // Paces questions; it moves one by a sixth of an interval at most.
     "Neighbour.probed",
     "Route.ask_at",

@@ -15,42 +15,44 @@ use super::budget::Questions;
 use super::timing;
 use crate::{Policy, Thresholds};
 
-/// The node's radio, its neighbours, its counts and its randomness.
+/// The node's radio, its neighbours, its counts and its randomness. In memory in this order, as
+/// [`super::node::Obu`] is: first what every frame heard looks at.
+#[repr(C)]
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub(crate) radio: Radio,
     pub(crate) neighbours: Neighbours,
-    pub(crate) random: Random,
-    pub(crate) counters: Counters,
-    pub(crate) events: Events,
-    /// When the node was started.
-    pub(crate) started: Timestamp,
-    /// The radio can send.
-    pub(crate) link_is_up: bool,
-    /// Radio hops to the RSU the node is attached to.
-    pub(crate) hops: Option<u8>,
-    /// The node has said goodbye.
-    pub(crate) is_leaving: bool,
-    /// We were late ourselves: until then nobody is declared dead.
-    pub(crate) grace_until: Timestamp,
-    /// Heartbeats sent, for [`node_lib::messages::control::heartbeat::Heartbeat::hello`].
-    pub(crate) hello: u32,
-    /// When a frame last came from our clients or went to them.
-    pub(crate) active_at: Option<Timestamp>,
     /// How often neighbours may be asked.
     pub(crate) questions: Questions,
     /// OBUs attached to the RSU we are attached to, or were last.
     pub(crate) obus: u16,
-    /// Upstreams just found not to hear us, until every route has left them.
-    pub(crate) silent: Vec<Mac>,
-    /// Candidates kept ready beside the upstream.
-    pub(crate) cached_candidates: usize,
-    /// Hellos over which a link is judged fading.
-    pub(crate) hello_history: u32,
+    /// Radio hops to the RSU the node is attached to.
+    pub(crate) hops: Option<u8>,
+    /// The radio can send.
+    pub(crate) link_is_up: bool,
+    /// The node has said goodbye.
+    pub(crate) is_leaving: bool,
     /// Rules followed.
     pub(crate) policy: Policy,
+    pub(crate) random: Random,
+    /// When the node was started.
+    pub(crate) started: Timestamp,
+    pub(crate) events: Events,
+    /// Upstreams just found not to hear us, until every route has left them.
+    pub(crate) silent: Vec<Mac>,
+    /// When a frame last came from our clients or went to them.
+    pub(crate) active_at: Option<Timestamp>,
+    /// We were late ourselves: until then nobody is declared dead.
+    pub(crate) grace_until: Timestamp,
+    /// Candidates kept ready beside the upstream.
+    pub(crate) cached_candidates: usize,
+    /// Heartbeats sent, for [`node_lib::messages::control::heartbeat::Heartbeat::hello`].
+    pub(crate) hello: u32,
+    /// Hellos over which a link is judged fading.
+    pub(crate) hello_history: u32,
     /// When the trend of a link is reason to leave it.
     pub(crate) thresholds: Thresholds,
+    pub(crate) counters: Counters,
 }
 
 impl Core {

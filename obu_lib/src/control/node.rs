@@ -63,34 +63,40 @@ pub(super) struct Attached {
 }
 
 /// Control plane of one OBU. See the crate's documentation for its life.
+///
+/// In a crowd most frames heard change nothing. What they look at comes first, and in this order in
+/// memory, so that a simulation of hundreds of nodes finds it in few lines of the processor's cache.
+#[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub struct Obu {
-    pub(super) core: Core,
     pub(super) routes: BTreeMap<NodeId, Route>,
+    deadline: Timestamp,
     pub(super) attached: Option<Attached>,
-    reported: Option<Attachment>,
-    changing: Changing,
-    parting: Option<Parting>,
-    unsettled: Option<Unsettled>,
     /// Strength of the frame that comes next, and whose it is.
     signal: Option<(Mac, i8)>,
-    pub(super) registration: Registration,
+    /// Neighbours that started again.
+    restarts_heard: u64,
+    pub(super) core: Core,
+    // Looked at whenever something is to be done.
+    tidy_at: Timestamp,
+    goodbye_at: Timestamp,
+    goodbyes_left: u8,
+    reported: Option<Attachment>,
+    changing: Changing,
+    probe_candidates_at: Timestamp,
+    parting: Option<Parting>,
     solicitation: Solicitation,
+    pub(super) registration: Registration,
+    unsettled: Option<Unsettled>,
+    // Seldom, or with clients' frames.
+    answers: TokenBucket,
+    conflicts: TokenBucket,
+    pub(super) complaints: TokenBucket,
     pub(super) downstream: Downstream,
     pub(super) duplicates: Duplicates,
     pub(super) floods: Floods,
     pub(super) clients: LocalClients,
     pub(super) seq: Seq,
-    pub(super) complaints: TokenBucket,
-    answers: TokenBucket,
-    conflicts: TokenBucket,
-    /// Neighbours that started again.
-    restarts_heard: u64,
-    probe_candidates_at: Timestamp,
-    goodbyes_left: u8,
-    goodbye_at: Timestamp,
-    tidy_at: Timestamp,
-    deadline: Timestamp,
 }
 
 impl Obu {

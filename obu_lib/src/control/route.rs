@@ -44,70 +44,74 @@ pub(crate) struct Loss {
     pub(crate) doubt: Option<Doubt>,
 }
 
-/// The way to one RSU.
+/// The way to one RSU. In memory in this order: first what every heartbeat of it changes, then what is
+/// looked at when something is to be done.
+#[repr(C)]
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     rsu: NodeId,
-    /// Between two heartbeats, as the RSU says.
-    interval: Duration,
     /// OBUs attached to the RSU, for all we know: see [`Route::count_obus`].
     obus: u16,
-    /// The heartbeat that said so.
-    counted: Option<Order>,
+    parent: Option<Mac>,
+    /// How far the RSU is through the parent, or was through the last one.
+    last_hops: u8,
+    /// Between two heartbeats, as the RSU says.
+    interval: Duration,
     /// The newest heartbeat heard from anybody, and when.
     newest: Order,
     newest_at: Timestamp,
-    feasibility: Feasibility,
+    /// The heartbeat that said how many OBUs there are.
+    counted: Option<Order>,
+    crowd: Crowd,
     candidates: Candidates,
-    parent: Option<Mac>,
+    /// A better candidate that becomes feasible with the next heartbeat, if its copy comes before
+    /// we relay the parent's.
+    preferred: Option<(Mac, Cause)>,
+    /// The parent's own way to the RSU is another one than before.
+    path_changed: bool,
     /// When the parent last brought news or confirmed its route.
     evidence: Timestamp,
     /// When the parent last brought a newer heartbeat.
     progress: Timestamp,
-    /// The parent's own way to the RSU is another one than before.
-    path_changed: bool,
+    feasibility: Feasibility,
+    /// When the candidates are next compared with the parent.
+    consider_at: Timestamp,
     /// Data has gone to the parent since this moment without proof that it arrives.
     unproven_since: Option<Timestamp>,
     /// When a frame last went through the parent, up or down.
     active_at: Option<Timestamp>,
-    /// Data frames handed to the parent alone since its last sign of life.
-    at_risk: u64,
-    doubt: Option<Doubt>,
-    /// A doubt began or was cleared, until the way back to us is shown anew.
-    turn: Option<Turn>,
-    /// The candidate that the trend says to go to.
-    predicted: Option<Predicted<Mac>>,
+    /// When somebody last sent, or said it sends, through us.
+    child_at: Option<Timestamp>,
     asked: u32,
     /// The wait before the first question has begun.
     is_to_ask: bool,
+    /// Our own data goes to this RSU.
+    is_ours: bool,
+    withdrawals_left: u8,
     ask_at: Timestamp,
-    changed_at: Timestamp,
-    /// When the last parent was lost, and how far the RSU was through it.
-    lost_at: Timestamp,
-    last_hops: u8,
-    /// Why the last parent was lost, until it is reported.
-    loss: Option<Loss>,
     /// The order we last relayed, or left to others to relay.
     relayed: Option<Order>,
     relay_at: Option<Timestamp>,
     /// When we last relayed.
     spoke_at: Option<Timestamp>,
-    crowd: Crowd,
-    /// Our place among those who relay a heartbeat, and until which heartbeat we keep it.
-    place: Option<(Order, Duration)>,
-    /// Our own data goes to this RSU.
-    is_ours: bool,
     /// When we last said that we have a way; `None` also after a withdrawal.
     advertised_at: Option<Timestamp>,
-    /// When the candidates are next compared with the parent.
-    consider_at: Timestamp,
-    /// A better candidate that becomes feasible with the next heartbeat, if its copy comes before
-    /// we relay the parent's.
-    preferred: Option<(Mac, Cause)>,
-    /// When somebody last sent, or said it sends, through us.
-    child_at: Option<Timestamp>,
-    withdrawals_left: u8,
+    /// Our place among those who relay a heartbeat, and until which heartbeat we keep it.
+    place: Option<(Order, Duration)>,
+    /// The candidate that the trend says to go to.
+    predicted: Option<Predicted<Mac>>,
+    changed_at: Timestamp,
+    // Only while there is doubt, or no parent.
+    /// Data frames handed to the parent alone since its last sign of life.
+    at_risk: u64,
+    doubt: Option<Doubt>,
+    /// A doubt began or was cleared, until the way back to us is shown anew.
+    turn: Option<Turn>,
     withdraw_at: Timestamp,
+    /// When the last parent was lost.
+    lost_at: Timestamp,
+    /// Why the last parent was lost, until it is reported.
+    loss: Option<Loss>,
 }
 
 impl Route {

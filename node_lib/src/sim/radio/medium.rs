@@ -65,6 +65,8 @@ pub(in crate::sim) struct Medium {
     limits: Limits,
     seed: u64,
     stations: Vec<Station>,
+    /// What each of them heard in the second that runs: all there is of them without contention.
+    tenures: Vec<Tenure>,
     on_air: Vec<Option<OnAir>>,
     free: Vec<usize>,
     /// Lists no longer used.
@@ -114,7 +116,6 @@ struct Station {
     sent: u64,
     drawn: u64,
     dropped: u64,
-    tenure: Tenure,
 }
 
 /// The frame of a category that is next.
@@ -185,6 +186,7 @@ impl Medium {
             limits: Limits::of(radio),
             seed,
             stations: Vec::new(),
+            tenures: Vec::new(),
             on_air: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
@@ -196,6 +198,7 @@ impl Medium {
     pub(in crate::sim) fn resize(&mut self, nodes: usize) {
         if self.stations.len() < nodes {
             self.stations.resize_with(nodes, Station::default);
+            self.tenures.resize_with(nodes, Tenure::default);
         }
     }
 
@@ -290,7 +293,7 @@ impl Medium {
         let number = sender.sent;
         // Whoever transmits hears nothing.
         sender.lock = None;
-        sender.tenure.add(kind, micros);
+        self.tenure(from, |tenure| tenure.add(kind, micros));
         self.change(now, from, |station| station.is_sending = true);
 
         let air = self.free.pop().unwrap_or(self.on_air.len());
@@ -313,10 +316,8 @@ impl Medium {
             let strength = strength.min(STRONGEST) as u64;
             reached.push((ear.node, strength));
             self.reach(now, to, air, strength, is_lost);
-            if strength >= self.limits.busy
-                && let Some(station) = self.stations.get_mut(to)
-            {
-                station.tenure.add(kind, micros);
+            if strength >= self.limits.busy {
+                self.tenure(to, |tenure| tenure.add(kind, micros));
             }
         }
         let on_air = Some(OnAir { from, what, reached });
@@ -554,8 +555,9 @@ impl Medium {
                 station.stop_counting(now);
             }
             (true, false) => {
-                station.tenure.add_busy(now.as_micros() - station.busy_since.as_micros());
+                let busy = now.as_micros() - station.busy_since.as_micros();
                 station.idle_since = now.max(station.reserved_until);
+                self.tenure(node, |tenure| tenure.add_busy(busy));
                 self.consider(now, node);
             }
             _ => {}
@@ -564,9 +566,15 @@ impl Medium {
 
     /// A frame occupies the channel of a node, without contention.
     pub(in crate::sim) fn occupy(&mut self, node: usize, kind: Use, airtime: Duration) {
-        if let Some(station) = self.stations.get_mut(node) {
-            station.tenure.add(kind, micros(airtime));
-            station.tenure.add_busy(micros(airtime));
+        self.tenure(node, |tenure| {
+            tenure.add(kind, micros(airtime));
+            tenure.add_busy(micros(airtime));
+        });
+    }
+
+    fn tenure(&mut self, node: usize, change: impl FnOnce(&mut Tenure)) {
+        if let Some(tenure) = self.tenures.get_mut(node) {
+            change(tenure);
         }
     }
 
@@ -592,12 +600,13 @@ impl Medium {
         is_receiver: impl Fn(usize) -> bool,
     ) -> AirtimeSecond {
         let busy = self.limits.busy;
-        let tenures = self.stations.iter_mut().enumerate().map(|(node, station)| {
+        let all = self.stations.iter_mut().zip(&mut self.tenures).enumerate();
+        let tenures = all.map(|(node, (station, tenure))| {
             if station.is_busy(busy) {
-                station.tenure.add_busy(now.as_micros() - station.busy_since.as_micros());
+                tenure.add_busy(now.as_micros() - station.busy_since.as_micros());
                 station.busy_since = now;
             }
-            (node, std::mem::take(&mut station.tenure))
+            (node, std::mem::take(tenure))
         });
         AirtimeSecond::over(
             tenures.filter(|(node, _)| is_receiver(*node)).map(|(_, tenure)| tenure),

@@ -138,11 +138,11 @@ impl World {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.boot += 1;
         let purpose = NODE_SEED | (index as u64) << 32 | u64::from(slot.boot);
-        let node = (slot.factory)(Boot(slot.boot), now, subseed(seed, purpose));
-        slot.id = node.id();
+        let node = (slot.details.factory)(Boot(slot.boot), now, subseed(seed, purpose));
+        slot.details.id = node.id();
         slot.node = Some(node);
         self.rsu_starts += u32::from(slot.role == Role::Rsu);
-        self.ids.insert(slot.id, index);
+        self.ids.insert(slot.details.id, index);
         let what = What::Started { node: index, boot: slot.boot };
         self.trace.add(now, what);
         // Asks it when it wants to be woken.
@@ -156,7 +156,7 @@ impl World {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.wake = None;
         slot.wake_planned = None;
-        slot.attachment = None;
+        slot.details.attachment = None;
         if slot.node.take().is_some() {
             self.trace.add(self.now, What::Stopped { node: index });
             self.silence(index);
@@ -208,11 +208,11 @@ impl World {
         let mut out = std::mem::take(&mut self.replies);
         call(node, now, &mut out);
 
-        let mut events = 0;
+        let mut events: u16 = 0;
         let mut has_moved = false;
         while let Some(event) = node.poll_event() {
             if let Event::UpstreamChanged { to, .. } = &event {
-                slot.attachment = *to;
+                slot.details.attachment = *to;
                 has_moved = true;
             }
             self.trace.add(now, What::Event { node: index, event: event.clone() });
@@ -258,11 +258,11 @@ impl World {
 
     /// The way from a node over upstreams towards its RSU, if it comes back to the node.
     fn cycle_through(&self, index: usize) -> Option<String> {
-        let rsu = self.slots.get(index)?.attachment?.rsu;
+        let rsu = self.slots.get(index)?.details.attachment?.rsu;
         let mut at = index;
         let mut way = vec![at];
         for _ in 0..self.slots.len() {
-            let attachment = self.slots.get(at)?.attachment.filter(|to| to.rsu == rsu)?;
+            let attachment = self.slots.get(at)?.details.attachment.filter(|to| to.rsu == rsu)?;
             at = *self.ids.get(&attachment.upstream)?;
             way.push(at);
             if at == index {
@@ -293,9 +293,9 @@ impl World {
             air.push(RadioFrame { time: self.now, node: NodeIndex(index), frame: bytes.to_vec() });
         }
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.stats.count(kind, len);
-        slot.frames += 1;
-        let number = slot.frames;
+        slot.details.stats.count(kind, len);
+        slot.details.frames += 1;
+        let number = slot.details.frames;
         if slot.isolated {
             return;
         }
@@ -357,10 +357,15 @@ impl World {
 
     /// A node hears a frame, at this strength if that is known.
     pub(super) fn hear(&mut self, index: usize, flight: &Flight, dbm: Option<i8>) {
-        let Some(subject) = self.subject(index) else { return };
+        if self.slots.get(index).is_none_or(|slot| slot.node.is_none()) {
+            return;
+        }
         let Flight { from, kind, crc, .. } = *flight;
         self.trace.add(self.now, What::Heard { node: index, from, kind, crc });
-        if let Err(breach) = self.checker.heard(subject, flight) {
+        if flight.packet.is_some()
+            && let Some(subject) = self.subject(index)
+            && let Err(breach) = self.checker.heard(subject, flight)
+        {
             return self.breach(index, breach);
         }
         let sender = self.slots.get(from).map(|slot| slot.mac);
@@ -401,16 +406,16 @@ impl World {
                 frame: frame.to_vec(),
             });
         }
-        match self.slots.get(index).and_then(|slot| slot.lan) {
+        match self.slots.get(index).and_then(|slot| slot.details.lan) {
             Some((lan, port)) => self.enter_lan(lan, port, frame),
             None => {
                 let Some(slot) = self.slots.get_mut(index) else { return };
-                let clients = std::mem::take(&mut slot.clients);
+                let clients = std::mem::take(&mut slot.details.clients);
                 for &client in &clients {
                     self.reach(client, index, frame);
                 }
                 if let Some(slot) = self.slots.get_mut(index) {
-                    slot.clients = clients;
+                    slot.details.clients = clients;
                 }
             }
         }
@@ -494,7 +499,7 @@ impl World {
     }
 
     pub(super) fn segment_of(&self, index: usize) -> Segment {
-        match self.slots.get(index).and_then(|slot| slot.lan) {
+        match self.slots.get(index).and_then(|slot| slot.details.lan) {
             Some((lan, _)) => Segment::Lan(lan),
             None => Segment::Tap(index),
         }
@@ -504,7 +509,7 @@ impl World {
         let segment = self.segment_of(index);
         let slot = self.slots.get(index)?;
         slot.node.as_ref()?;
-        Some(Subject { index, life: slot.boot, id: slot.id, mac: slot.mac, segment })
+        Some(Subject { index, life: slot.boot, id: slot.details.id, mac: slot.mac, segment })
     }
 
     fn breach(&mut self, index: usize, breach: Breach) {

@@ -36,15 +36,26 @@ impl Route {
         let neighbour = core.neighbours.get(candidate.mac);
         let window = core.hello_history;
         let heard = neighbour.and_then(|n| n.heard_of_last(window));
-        // An RSU sends every heartbeat; a relay may leave some to others.
-        let every = (candidate.advert.distance.hops == 0).then_some(self.interval);
         let signal = neighbour.and_then(|n| n.signal(now, core.thresholds.signal_ahead));
         Outlook {
             heard: heard.map(|heard| heard * 100 / window.max(1)),
-            strain: neighbour.map_or(0, |n| n.strain(now, every).millinats()),
+            strain: self.strain(core, now, candidate),
             beyond: candidate.advert.cost,
             signal: signal.map(|signal| (signal.mean_cdbm, signal.ahead_cdbm)),
         }
+    }
+
+    /// How much speaks for the link to a candidate having got bad, in 1/1000 nat.
+    fn strain(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> u32 {
+        // An RSU sends every heartbeat; a relay may leave some to others.
+        let every = (candidate.advert.distance.hops == 0).then_some(self.interval);
+        let neighbour = core.neighbours.get(candidate.mac);
+        neighbour.map_or(0, |n| n.strain(now, every).millinats())
+    }
+
+    /// The link to a candidate has got bad already: [`Outlook::is_fading`], without its signal.
+    pub(super) fn is_fading(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> bool {
+        self.strain(core, now, candidate) >= core.thresholds.fading_millinats
     }
 
     /// Where the link to the parent is going.

@@ -286,35 +286,49 @@ impl Route {
         let Some(parent) = self.parent_candidate().copied() else { return };
         let judge = self.judge(core, now);
         let current = judge.rank(&parent);
-        let ours = self.outlook(core, now, &parent);
-        let fading = core.policy.prediction && ours.is_fading(&core.thresholds);
+        let fading = core.policy.prediction && self.is_fading(core, now, &parent);
+        let mut ours = None;
         let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
-        let feasible_next =
-            |c: &Candidate| judge.is_eligible_next(c, self.newest) && judge.is_proven(c.mac);
+        // What there is to know of a link lies elsewhere in memory. Most neighbours of a crowd are none to
+        // go to however good it is, and need not be asked about it.
+        let may_be_chosen = |c: &Candidate| {
+            fading
+                || c.advert.cost <= parent.advert.cost
+                || is_better(judge.least_cost(c), current.cost)
+                || self.predicted.is_some_and(|predicted| predicted.whom == c.mac)
+        };
+        let is_possible = |c: &Candidate| {
+            !judge.is_late(c)
+                && may_be_chosen(c)
+                && judge.is_eligible_next(c, self.newest)
+                && judge.is_proven(c.mac)
+        };
         let mut verdicts = Vec::new();
         for candidate in self.candidates.iter() {
             if candidate.mac == parent.mac {
                 continue;
             }
-            let rank = judge.rank(candidate);
-            let is_possible = !rank.is_late && feasible_next(candidate);
-            let is_better = is_possible && is_better(rank.cost, current.cost);
+            let rank = is_possible(candidate).then(|| judge.rank(candidate));
+            let is_better = rank.is_some_and(|rank| is_better(rank.cost, current.cost));
             let since = if is_better { candidate.better_since.or(Some(now)) } else { None };
-            verdicts.push((candidate.mac, since));
+            if since != candidate.better_since {
+                verdicts.push((candidate.mac, since));
+            }
+            let Some(rank) = rank else { continue };
             let settled = now.since(self.changed_at) >= timing::SETTLE_FOR;
-            // Costly, and most neighbours of a crowd are none that could be taken.
-            let theirs = is_possible.then(|| self.outlook(core, now, candidate));
-            if theirs.is_some_and(|theirs| ours.yields_to(&theirs, &core.thresholds))
+            let ours = *ours.get_or_insert_with(|| self.outlook(core, now, &parent));
+            let theirs = self.outlook(core, now, candidate);
+            if ours.yields_to(&theirs, &core.thresholds)
                 && rising.is_none_or(|(best, _)| rank < best)
             {
                 rising = Some((rank, candidate.mac));
             }
             let cause = if since.is_some_and(|at| now.since(at) >= timing::BETTER_FOR) && settled {
                 Cause::Better
-            } else if fading && theirs.is_some_and(|theirs| theirs.is_strong(&core.thresholds)) {
+            } else if fading && theirs.is_strong(&core.thresholds) {
                 Cause::Fading
-            } else if is_possible && self.is_predicted(core, now, candidate.mac) {
+            } else if self.is_predicted(core, now, candidate.mac) {
                 Cause::Predicted
             } else {
                 continue;
