@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::control::feasibility::{Distance, Feasibility};
 use crate::control::neighbour::Neighbours;
+use crate::control::table::Table;
 use crate::mac::{Mac, NodeId};
 use crate::messages::{Cost, PathTag};
 use crate::order::Order;
@@ -71,14 +72,9 @@ pub struct Rank {
 }
 
 /// Candidates towards one RSU, by MAC.
-///
-/// Asked for with every heartbeat, and seldom added to: so the addresses lie side by side, in order, as
-/// in [`Neighbours`].
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
-    macs: Vec<Mac>,
-    /// In the order of `macs`.
-    list: Vec<Candidate>,
+    table: Table<Mac, Candidate>,
     /// None said anything longer ago.
     oldest: Timestamp,
 }
@@ -192,10 +188,9 @@ impl Candidates {
             known.id = id;
             return true;
         }
-        if self.list.len() >= CANDIDATES_MAX && !self.make_room(advert, upstream) {
+        if self.table.len() >= CANDIDATES_MAX && !self.make_room(advert, upstream) {
             return false;
         }
-        let Err(at) = self.macs.binary_search(&mac) else { return false };
         let new = Candidate {
             mac,
             id,
@@ -205,73 +200,61 @@ impl Candidates {
             relays: false,
             better_since: None,
         };
-        self.macs.insert(at, mac);
-        self.list.insert(at, new);
+        self.table.insert(mac, new);
         true
     }
 
     /// The candidate with this MAC.
     pub fn get(&self, mac: Mac) -> Option<&Candidate> {
-        self.list.get(self.macs.binary_search(&mac).ok()?)
+        self.table.get(&mac)
     }
 
     /// The candidate with this MAC.
     pub fn get_mut(&mut self, mac: Mac) -> Option<&mut Candidate> {
-        self.list.get_mut(self.macs.binary_search(&mac).ok()?)
+        self.table.get_mut(&mac)
     }
 
     /// Forgets one; `true` if it was there.
     pub fn forget(&mut self, mac: Mac) -> bool {
-        let Ok(at) = self.macs.binary_search(&mac) else { return false };
-        self.remove(at);
-        true
+        self.table.remove(&mac).is_some()
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.macs.clear();
-        self.list.clear();
-    }
-
-    fn remove(&mut self, at: usize) {
-        self.macs.remove(at);
-        self.list.remove(at);
+        self.table.clear();
     }
 
     /// Forgets those that said nothing for `span`.
     pub fn expire(&mut self, now: Timestamp, span: Duration) {
-        if now.since(self.oldest) <= span {
-            return;
+        if now.since(self.oldest) > span {
+            self.table.retain(|_, c| now.since(c.heard) <= span);
+            self.oldest = self.iter().map(|c| c.heard).min().unwrap_or(now);
         }
-        self.list.retain(|c| now.since(c.heard) <= span);
-        self.macs.clear();
-        self.macs.extend(self.list.iter().map(|c| c.mac));
-        self.oldest = self.list.iter().map(|c| c.heard).min().unwrap_or(now);
     }
 
     /// The best that is usable now.
     pub fn best(&self, judge: &Judge<'_>) -> Option<&Candidate> {
-        self.list.iter().filter(|c| judge.is_usable(c)).min_by_key(|c| judge.rank(c))
+        self.iter().filter(|c| judge.is_usable(c)).min_by_key(|c| judge.rank(c))
     }
 
     /// All, by MAC.
     pub fn iter(&self) -> impl Iterator<Item = &Candidate> {
-        self.list.iter()
+        self.table.values()
     }
 
     /// All, by MAC.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
-        self.list.iter_mut()
+        self.table.values_mut()
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.table.len()
     }
 
     /// None.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.table.is_empty()
     }
 
     /// Drops the one with the oldest news, if that is old, or else the furthest and dearest, if the
@@ -283,14 +266,12 @@ impl Candidates {
                 < newcomer.distance.order
         };
         let merit = |advert: &Advert| (advert.distance.hops, advert.cost);
-        let worst = (0..)
-            .zip(&self.list)
-            .filter(|(_, c)| Some(c.mac) != upstream)
-            .max_by_key(|(_, c)| (is_old(c), merit(&c.advert), c.mac));
-        let Some((at, worst)) = worst else { return false };
+        let others = self.iter().filter(|c| Some(c.mac) != upstream);
+        let worst = others.max_by_key(|c| (is_old(c), merit(&c.advert), c.mac));
+        let Some(worst) = worst else { return false };
         let makes_way = is_old(worst) || merit(&newcomer) < merit(&worst.advert);
         if makes_way {
-            self.remove(at);
+            self.forget(worst.mac);
         }
         makes_way
     }

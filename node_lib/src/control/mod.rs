@@ -12,6 +12,7 @@
 //! | [`client_cache`] | which MAC is behind which node |
 //! | [`inner`] | what a bridge must know of the frame inside |
 //! | [`replies`] | what is to be sent, and the buffers it is built in |
+//! | [`table`] | a map for a few entries that are looked up with every frame |
 //! | [`radio`] | how a message becomes a frame, and which frames are ours |
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
@@ -30,6 +31,7 @@ pub mod node;
 pub mod radio;
 pub mod random;
 pub mod replies;
+pub mod table;
 pub mod token_bucket;
 pub mod traffic_class;
 pub mod trend;

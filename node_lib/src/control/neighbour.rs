@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::control::table::Table;
 use crate::control::trend::{SLOW_SHIFT, Share, Signal, SignalTrend, Strain, WHOLE};
 use crate::mac::{Mac, NodeId};
 use crate::messages::Cost;
@@ -234,14 +235,9 @@ impl Neighbour {
 }
 
 /// Neighbours by the MAC their frames come from.
-///
-/// Asked dozens of times for every frame heard, and seldom added to: so the addresses lie side by
-/// side, in order, to be searched without touching anything else.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
-    macs: Vec<Mac>,
-    /// In the order of `macs`.
-    list: Vec<Neighbour>,
+    table: Table<Mac, Neighbour>,
 }
 
 /// What [`Neighbours::hear`] found out.
@@ -271,21 +267,12 @@ impl Neighbours {
         id: NodeId,
         boot: Boot,
     ) -> (Heard, &mut Neighbour) {
-        if self.macs.len() >= NEIGHBOURS_MAX && self.get(mac).is_none() {
-            let silent = self.iter().min_by_key(|(_, n)| n.heard).map(|(mac, _)| mac);
-            if let Some(silent) = silent {
-                self.forget(silent);
-            }
-        }
         let mut heard = Heard::Known;
-        let place = self.macs.binary_search(&mac).unwrap_or_else(|place| {
+        if !self.table.contains_key(&mac) {
             heard = Heard::New;
-            self.macs.insert(place, mac);
-            self.list.insert(place, Neighbour::new(id, boot, now));
-            place
-        });
-        #[allow(clippy::indexing_slicing, reason = "found or put there just now")]
-        let neighbour = &mut self.list[place];
+            self.make_room();
+        }
+        let neighbour = self.table.get_or_insert_with(mac, || Neighbour::new(id, boot, now));
         if heard == Heard::Known && (neighbour.id != id || neighbour.boot != boot) {
             // A boot count may also fall, when a node without a state file had its clock set back:
             // after some silence the lower one is believed.
@@ -302,51 +289,52 @@ impl Neighbours {
         (heard, neighbour)
     }
 
+    fn make_room(&mut self) {
+        if self.table.len() >= NEIGHBOURS_MAX
+            && let Some((silent, _)) = self.iter().min_by_key(|(_, n)| n.heard)
+        {
+            self.forget(silent);
+        }
+    }
+
     /// The neighbour with this MAC.
     pub fn get(&self, mac: Mac) -> Option<&Neighbour> {
-        self.list.get(self.macs.binary_search(&mac).ok()?)
+        self.table.get(&mac)
     }
 
     /// The neighbour with this MAC.
     pub fn get_mut(&mut self, mac: Mac) -> Option<&mut Neighbour> {
-        self.list.get_mut(self.macs.binary_search(&mac).ok()?)
+        self.table.get_mut(&mac)
     }
 
     /// Forgets one.
     pub fn forget(&mut self, mac: Mac) {
-        if let Ok(place) = self.macs.binary_search(&mac) {
-            self.macs.remove(place);
-            self.list.remove(place);
-        }
+        self.table.remove(&mac);
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.macs.clear();
-        self.list.clear();
+        self.table.clear();
     }
 
     /// Forgets those silent for longer than `span`.
-    pub fn expire(&mut self, now: Timestamp, span: std::time::Duration) {
-        let is_kept = |neighbour: &Neighbour| now.since(neighbour.heard) <= span;
-        let mut kept = self.list.iter().map(is_kept);
-        self.macs.retain(|_| kept.next() == Some(true));
-        self.list.retain(is_kept);
+    pub fn expire(&mut self, now: Timestamp, span: Duration) {
+        self.table.retain(|_, neighbour| now.since(neighbour.heard) <= span);
     }
 
     /// All, by MAC.
     pub fn iter(&self) -> impl Iterator<Item = (Mac, &Neighbour)> {
-        self.macs.iter().copied().zip(&self.list)
+        self.table.iter().map(|(mac, neighbour)| (*mac, neighbour))
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.macs.len()
+        self.table.len()
     }
 
     /// Nobody.
     pub fn is_empty(&self) -> bool {
-        self.macs.is_empty()
+        self.table.is_empty()
     }
 }
 

@@ -236,7 +236,7 @@ impl SignalTrend {
             }
             _ => self.over.clear(),
         }
-        if self.over.len() + 1 >= BINS_MAX {
+        if self.over.len() >= BINS_MAX {
             self.over.pop_front();
         }
         self.newest = Some(Bin { at: now, sum: dbm, count: 1 });

@@ -1,6 +1,5 @@
 //! The OBU: what it hears, what it does when time passes.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::control::counters::Counters;
@@ -12,6 +11,7 @@ use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
+use node_lib::control::table::Table;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::probe::Probe;
@@ -69,7 +69,7 @@ pub(super) struct Attached {
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub struct Obu {
-    pub(super) routes: BTreeMap<NodeId, Route>,
+    pub(super) routes: Table<NodeId, Route>,
     deadline: Timestamp,
     pub(super) attached: Option<Attached>,
     /// Strength of the frame that comes next, and whose it is.
@@ -137,7 +137,7 @@ impl Obu {
         registration.set_clients(&clients.announced(), &core.radio);
         Self {
             core,
-            routes: BTreeMap::new(),
+            routes: Table::new(),
             attached: None,
             reported: None,
             changing: Changing::default(),
