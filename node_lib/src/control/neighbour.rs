@@ -238,6 +238,8 @@ impl Neighbour {
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     table: Table<Mac, Neighbour>,
+    /// None was heard longer ago.
+    oldest: Timestamp,
 }
 
 /// What [`Neighbours::hear`] found out.
@@ -319,7 +321,10 @@ impl Neighbours {
 
     /// Forgets those silent for longer than `span`.
     pub fn expire(&mut self, now: Timestamp, span: Duration) {
-        self.table.retain(|_, neighbour| now.since(neighbour.heard) <= span);
+        if now.since(self.oldest) > span {
+            self.table.retain(|_, neighbour| now.since(neighbour.heard) <= span);
+            self.oldest = self.table.values().map(|n| n.heard).min().unwrap_or(now);
+        }
     }
 
     /// All, by MAC.

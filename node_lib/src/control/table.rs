@@ -71,8 +71,10 @@ impl<K, V> Table<K, V> {
         for place in 0..self.keys.len() {
             let entry = self.keys.get(place).zip(self.values.get(place));
             if entry.is_some_and(|(key, value)| is_kept(key, value)) {
-                self.keys.swap(kept, place);
-                self.values.swap(kept, place);
+                if kept < place {
+                    self.keys.swap(kept, place);
+                    self.values.swap(kept, place);
+                }
                 kept += 1;
             }
         }

@@ -51,7 +51,8 @@ const LEFT_OUT: &[&str] = &[
     "Neighbour.strain",
     "Obu.signal",
     "Advert.cost",
-    // Only tells when it is worth looking whether a candidate is too old.
+    // Only tells when it is worth looking whether any is too old.
+    "Neighbours.oldest",
     "Candidates.oldest",
     // Paces questions; it moves one by a sixth of an interval at most.
     "Neighbour.probed",
