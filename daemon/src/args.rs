@@ -42,6 +42,10 @@ pub struct Common {
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub tap_offload: TapOffload,
 
+    /// Whether small frames that wait for the same neighbour leave in one
+    #[arg(long, value_name = "WHEN", default_value = "on")]
+    pub bundles: Bundles,
+
     /// EtherType of our frames, decimal or 0x…: the same on all nodes
     #[arg(long, value_name = "N", default_value = "0x88b5", value_parser = ethertype)]
     pub ethertype: u16,
@@ -79,6 +83,15 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// Whether small frames leave in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Bundles {
+    /// Yes. Nothing waits for it: only what is there together goes together.
+    On,
+    /// No: each in a frame of its own. What others bundle is understood all the same.
+    Off,
 }
 
 /// Whether TCP crosses the TAP in super-frames.
@@ -214,6 +227,7 @@ mod tests {
         assert_eq!((common.mtu, common.node_id, common.check), (None, None, false));
         assert!(common.ip.is_empty());
         assert_eq!(common.tap_offload, TapOffload::Auto);
+        assert_eq!(common.bundles, Bundles::On);
     }
 
     #[test]
@@ -248,6 +262,7 @@ mod tests {
             ("--tap-name", "sixteen_bytes_xx", "1 to 15"),
             ("--ip", "10.0.0.1/33", "1 to 32"),
             ("--tap-offload", "yes", "auto, on, off"),
+            ("--bundles", "1", "on, off"),
             ("--log-format", "xml", "text, json"),
         ] {
             let error = parsed(&["-b", "w", flag, value]).unwrap_err();

@@ -17,7 +17,7 @@ use node_lib::runtime::{Exit, Runtime, boot};
 use node_lib::{Boot, Mac, NodeId};
 use tracing::info;
 
-use crate::args::{Bind, Common};
+use crate::args::{Bind, Bundles, Common};
 use crate::exit::{Failure, Kind};
 use crate::radio::Radio;
 
@@ -85,6 +85,7 @@ pub struct Devices {
     clock: Clock,
     radio_link: Link,
     tap_mtu: TapMtu,
+    bundles: bool,
     /// Identity of the node.
     pub id: NodeId,
     /// MAC of the TAP.
@@ -143,6 +144,7 @@ impl Devices {
             clock: Clock::start(),
             radio_link,
             tap_mtu,
+            bundles: args.bundles == Bundles::On,
             id,
             tap_mac: tap_link.mac,
             boot,
@@ -170,7 +172,7 @@ impl Devices {
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
         let mut node = create(self.clock.now());
         info!(id = %node.id(), "running");
-        let runtime = Runtime { clock: self.clock, radio: self.radio_link, tap_mtu: self.tap_mtu };
+        let runtime = Runtime { clock: self.clock, radio: self.radio_link, tap_mtu: self.tap_mtu, bundles: self.bundles };
         let exit = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut signals)
             .await

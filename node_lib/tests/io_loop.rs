@@ -16,6 +16,7 @@ use node_lib::device::{
     Burst, Counters, Device, DeviceError, Link, LinkChange, Links, Outgoing, Problem, Received,
     Sent, Side, StaticLinks,
 };
+use node_lib::messages::bundle;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::{Command, Remote};
 use node_lib::runtime::mtu::TapMtu;
@@ -265,6 +266,85 @@ fn a_frame_passed_on_is_sent_from_where_it_lies_and_copies_keep_their_content() 
     assert_eq!(take(&mut bench.host), [[0; 56], [1; 56], [2; 56]]);
 }
 
+/// A data frame to neighbour `to`: its message has `len` bytes, and `number` behind the prefix.
+fn data_frame(to: u8, len: u16, number: u8) -> Vec<u8> {
+    let mut frame = vec![to; 14];
+    frame.extend_from_slice(&[0x18, 0]);
+    frame.extend_from_slice(&len.to_be_bytes());
+    frame.resize(14 + usize::from(len), number);
+    frame
+}
+
+/// One frame with the messages of all of these.
+fn bundle_of(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    bundle::emit(frames.iter().map(Vec::as_slice), &mut out);
+    out
+}
+
+#[test]
+fn small_frames_that_wait_together_leave_in_one_as_far_as_the_radio_takes_it() {
+    let heads: [(u8, u16); 7] =
+        [(1, 400), (1, 400), (2, 100), (1, 700), (1, 700), (1, 700), (1, 1400)];
+    let frames: Vec<_> = (0..).zip(heads).map(|(n, (to, len))| data_frame(to, len, n)).collect();
+    let all = frames.clone();
+    let sent = move |bundles: bool| {
+        let mut node = Script::new(|call, out| {
+            let Call::Tap(frame) = call else { return };
+            out.wire(|flat| flat.extend_from_slice(&all[usize::from(frame[0])]));
+        });
+        let mut bench = Bench { bundles, ..Bench::new() };
+        (0..7).for_each(|n| put(&mut bench.host, &[n; 60]));
+        bench.run(&mut node, &mut StaticLinks, Duration::from_millis(50));
+        take(&mut bench.air)
+    };
+    assert_eq!(sent(false), frames);
+    // The first is gone before the loop has seen that it is not alone.
+    let together = bundle_of(&frames[3..5]);
+    let expected = [&frames[0], &frames[1], &frames[2], &together, &frames[5], &frames[6]];
+    assert!(expected.iter().all(|frame| frame.len() <= 1514));
+    assert_eq!(sent(true), expected.map(Vec::clone));
+}
+
+#[test]
+fn what_comes_in_one_is_handled_as_if_it_had_come_alone() {
+    let mut node = Script::new(|_, _| {});
+    // Passing on from where it lies would write over a frame's neighbours.
+    node.pass = Some(|frame, out| {
+        out.wire_around(&frame[18..], |head| head.extend_from_slice(&[9; 40]));
+        out.tap_frame(&frame[18..]);
+    });
+    let frames: Vec<_> = (0..100).map(|n| data_frame(1, 22, n)).collect();
+    let mut bench = Bench { bundles: false, ..Bench::new() };
+    put(&mut bench.air, &frames[0]);
+    put(&mut bench.air, &bundle_of(&frames[1..60]));
+    put(&mut bench.air, &bundle_of(&frames[60..99]));
+    put(&mut bench.air, &frames[99]);
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(50));
+    let heard: Vec<_> = frames.iter().cloned().map(Call::Wire).collect();
+    assert_eq!(*node.calls.borrow(), heard);
+    let inner = frames.iter().map(|frame| frame[18..].to_vec());
+    assert_eq!(take(&mut bench.host), inner.clone().collect::<Vec<_>>());
+    let passed = inner.map(|inner| [vec![9; 40], inner].concat());
+    assert_eq!(take(&mut bench.air), passed.collect::<Vec<_>>());
+}
+
+#[test]
+fn of_a_malformed_bundle_the_node_gets_what_can_be_read() {
+    let frames = [data_frame(1, 30, 7), data_frame(1, 30, 8)];
+    let mut cut = bundle_of(&frames);
+    cut[18 + 30 + 3] = 31;
+    let mut unopened = bundle_of(&frames);
+    unopened[15] = 1;
+    let mut node = Script::new(|_, _| {});
+    let mut bench = Bench::new();
+    put(&mut bench.air, &cut);
+    put(&mut bench.air, &unopened);
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(50));
+    let [first, _] = frames;
+    assert_eq!(*node.calls.borrow(), [Call::Wire(first), Call::Wire(unopened)]);
+}
+
 #[test]
 fn forwarding_a_frame_allocates_nothing() {
     let mut node = Script::new(|call, out| match call {
@@ -275,8 +355,8 @@ fn forwarding_a_frame_allocates_nothing() {
     node.record = false;
     let mut bench = Bench::new();
     let mut traffic = |rounds: u32| {
-        let Bench { radio, air, tap, host, tap_mtu, link } = &mut bench;
-        let runtime = Runtime { clock: Clock::start(), radio: link.clone(), tap_mtu: *tap_mtu };
+        let Bench { radio, air, tap, host, tap_mtu, link, .. } = &mut bench;
+        let runtime = Runtime { clock: Clock::start(), radio: link.clone(), tap_mtu: *tap_mtu, bundles: true };
         let remote = Remote::new();
         let ended = Cell::new(0);
         block_on(async {
@@ -419,6 +499,7 @@ struct Bench {
     host: Memory,
     tap_mtu: TapMtu,
     link: Link,
+    bundles: bool,
 }
 
 fn radio_link() -> Link {
@@ -433,7 +514,8 @@ impl Bench {
     fn new() -> Self {
         let (radio, air) = memory::pair(1500);
         let (tap, host) = memory::pair(1500);
-        Self { radio, air, tap, host, tap_mtu: TapMtu::default(), link: radio_link() }
+        let (tap_mtu, link) = (TapMtu::default(), radio_link());
+        Self { radio, air, tap, host, tap_mtu, link, bundles: true }
     }
 
     fn run(&mut self, node: &mut impl Node, links: &mut impl Links, span: Duration) {
@@ -476,7 +558,7 @@ impl Bench {
         span: Option<Duration>,
     ) -> Option<Exit> {
         let runtime =
-            Runtime { clock: Clock::start(), radio: self.link.clone(), tap_mtu: self.tap_mtu };
+            Runtime { clock: Clock::start(), radio: self.link.clone(), tap_mtu: self.tap_mtu, bundles: self.bundles };
         block_on(async {
             let running = runtime.run(node, radio, tap, links, &mut commands);
             let span = span.unwrap_or(Duration::from_secs(20));

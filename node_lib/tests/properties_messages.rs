@@ -13,7 +13,7 @@ use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::messages::{Cost, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag};
+use node_lib::messages::{bundle, Cost, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 use proptest::prelude::*;
 
@@ -400,5 +400,62 @@ proptest! {
         }
         nothing_is_lost(&packet)?;
         types_agree(&packet)?;
+    }
+}
+
+proptest! {
+    #[test]
+    fn frames_in_bundles_come_out_as_they_went_in(
+        tails in prop::collection::vec((0..3u8, prop::collection::vec(any::<u8>(), 14..400)), 1..40),
+        frame_max in 60..1600usize,
+    ) {
+        let upstream = |(to, payload): &(u8, Vec<u8>)| {
+            let (destination, source) = (NodeId([2; 6]), NodeId([3; 6]));
+            let (hop_limit, boot, seq) = (1, 0, Seq(0));
+            let data = ToUpstream { destination, source, hop_limit, boot, seq, payload };
+            let (to, from) = (Mac([*to; 6]), Mac([9; 6]));
+            Vec::from(&Message { to, from, ethertype: 0x88b5, packet: data.into() })
+        };
+        let frames: Vec<Vec<u8>> = tails.iter().map(upstream).collect();
+        let (mut left, mut out) = (&frames[..], Vec::new());
+        while !left.is_empty() {
+            let count = bundle::fitting(frame_max, left.iter().map(Vec::as_slice));
+            let (run, rest) = left.split_at(count);
+            left = rest;
+            if let [one] = run {
+                out.push(one.clone());
+                continue;
+            }
+            let mut bundled = Vec::new();
+            bundle::emit(run.iter().map(Vec::as_slice), &mut bundled);
+            prop_assert!(bundled.len() <= frame_max);
+            let mut messages = bundle::Messages::open(&bundled).unwrap();
+            while let Some(message) = messages.next_in(&bundled) {
+                out.push([&bundled[..14], &bundled[message.unwrap()]].concat());
+            }
+        }
+        prop_assert_eq!(out, frames);
+    }
+
+    #[test]
+    fn no_bytes_make_a_bundle_panic_or_go_on_for_ever(
+        mut frame in prop::collection::vec(any::<u8>(), 0..200),
+        is_headed in any::<bool>(),
+    ) {
+        if is_headed && let Some(rest) = frame.len().checked_sub(14) {
+            let length = u16::try_from(rest).unwrap().to_be_bytes();
+            for (to, from) in frame.iter_mut().skip(14).zip([0x1a, 0, length[0], length[1], 0x18]) {
+                *to = from;
+            }
+        }
+        if let Ok(mut messages) = bundle::Messages::open(&frame) {
+            let mut end = 18;
+            while let Some(next) = messages.next_in(&frame) {
+                let Ok(range) = next else { continue };
+                prop_assert_eq!(range.start, end);
+                end = range.end;
+            }
+            prop_assert!(end <= frame.len());
+        }
     }
 }

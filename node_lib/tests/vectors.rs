@@ -19,7 +19,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::{
-    Cost, ETHERTYPE_DEFAULT, Kind, MIN_FRAME_LEN, Message, PacketType, ParseError, PathTag,
+    bundle, Cost, ETHERTYPE_DEFAULT, Kind, MIN_FRAME_LEN, Message, PacketType, ParseError, PathTag,
 };
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 
@@ -403,6 +403,29 @@ fn the_tables_of_document_rustdoc_and_code_agree() {
             kind.name()
         );
     }
+}
+
+#[test]
+fn a_bundle_is_what_the_document_says() {
+    let document = source("../docs/wire-format.md");
+    let start = format!("## Bundle (type {}, {} bytes and more)", bundle::CODE, bundle::HEADER_LEN);
+    let text = document.split(&start).nth(1).expect("a section of that name");
+    let documented = rows(text.split("\n## ").next().unwrap());
+    let code = source("src/messages/bundle.rs");
+    let rustdoc: Vec<_> = code.lines().filter(|line| line.starts_with("//! |")).collect();
+    assert_eq!(documented, rows(&rustdoc.join("\n")));
+    assert_eq!(documented.len(), 4);
+
+    // Two frames of the vectors in one: by hand, from the table.
+    let frame = read::all().into_iter().find(|vector| vector.name == "to_upstream").unwrap().frame;
+    let (ethernet, message) = frame.split_at(14);
+    let length = u16::try_from(4 + 2 * message.len()).unwrap().to_be_bytes();
+    let expected = [ethernet, &[0x1a, 0], &length, message, message].concat();
+    let mut made = Vec::new();
+    bundle::emit([&frame[..], &frame[..]], &mut made);
+    assert_eq!(made, expected);
+    let refused = Message::parse(&made, ETHERTYPE_DEFAULT).unwrap_err();
+    assert_eq!(refused, ParseError::UnknownType { have: 10 }, "it is opened before");
 }
 
 #[test]

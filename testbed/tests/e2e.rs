@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         ("impossible_mtu_is_refused", impossible_mtu_is_refused),
         ("tcp_crosses_with_offload_at_either_end", tcp_crosses_with_offload_at_either_end),
         ("tcp_is_intact_over_a_bad_link", tcp_is_intact_over_a_bad_link),
+        ("what_waits_together_travels_together", what_waits_together_travels_together),
     ])
 }
 
@@ -309,6 +310,50 @@ fn tcp_crosses_with_offload_at_either_end() -> Result<()> {
                 ensure!(!tap.contains("malformed") && !tap.contains("errors"), "{tap}");
             }
             all_run(bed)
+        })?;
+    }
+    Ok(())
+}
+
+/// Frames that find a daemon asleep leave it in bundles, unless it makes none; a relay takes them apart and puts
+/// them together again.
+fn what_waits_together_travels_together() -> Result<()> {
+    for makes_bundles in [true, false] {
+        let mut bed = Testbed::new(1)?;
+        let server = bed.add_host("server")?;
+        let (rsu, relay) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+        let obu = bed.add_obu("obu2")?;
+        bed.connect(&rsu, &relay)?;
+        bed.connect(&relay, &obu)?;
+        let flag = if makes_bundles { "on" } else { "off" };
+        obu.extra_args.borrow_mut().extend(["--bundles", flag].map(str::to_owned));
+        with_logs(bed, |bed| {
+            bed.start_all()?;
+            reaches(&obu.host, &server, PATIENCE)?;
+            for (from, at, to) in [(&obu.host, &obu, &server), (&server, &rsu, &obu.host)] {
+                let frames = numbered(to.mac_now()?, from.mac_now()?, 300);
+                let receiver = FrameReceiver::start(&to.ns, &to.interface)?;
+                at.daemon()?.signal(Signal::SIGSTOP)?;
+                send_frames(&from.ns, &from.interface, &frames, Duration::ZERO)?;
+                at.daemon()?.signal(Signal::SIGCONT)?;
+                std::thread::sleep(ms(300));
+                each_arrived(&frames, &receiver.stop()?, 1)
+                    .with_context(|| format!("{} to {}", from.name(), to.name()))?;
+            }
+            let bundles = |node: &Node| -> Result<String> {
+                node.daemon()?.signal(Signal::SIGUSR1)?;
+                let counters = node.daemon()?.wait_for_event("counters", PATIENCE, |_| true)?;
+                Ok(counters.text("bundles"))
+            };
+            let of_obu = bundles(&obu)?;
+            ensure!(of_obu.contains("tx_bundles=") == makes_bundles, "{flag}: {of_obu}");
+            ensure!(of_obu.contains("rx_bundles="), "the relay's are understood: {of_obu}");
+            for node in [&rsu, &relay] {
+                let counted = bundles(node)?;
+                ensure!(counted.contains("tx_bundled="), "{}: {counted}", node.name());
+                ensure!(!counted.contains("malformed"), "{}: {counted}", node.name());
+            }
+            Ok(())
         })?;
     }
     Ok(())

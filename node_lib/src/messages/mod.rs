@@ -11,6 +11,7 @@
 //! | 7 | [`control::ack::AnnouncementAck`] | `control/ack.rs` | RSU, relayed to the OBU |
 //! | 8 | [`data::ToUpstream`] | `data.rs` | OBU, relayed to the RSU |
 //! | 9 | [`data::ToDownstream`] | `data.rs` | RSU, relayed to the OBU |
+//! | 10 | [`bundle`] of data messages | `bundle.rs` | anyone, to a neighbour |
 //!
 //! All numbers are big-endian. Offsets count from the byte after the 14-byte Ethernet header. Every
 //! message opens with the four-byte prefix of [`prefix`]; its explicit length is there because Ethernet
@@ -24,6 +25,7 @@
 #[macro_use]
 mod layout;
 
+pub mod bundle;
 pub mod control;
 pub mod cost;
 pub mod data;

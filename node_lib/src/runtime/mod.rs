@@ -12,12 +12,15 @@
 //!    before: a process that was stopped for three seconds first hears what its neighbours said in
 //!    the meantime, and then judges their silence. Under a load that never drains it waits for at most
 //!    [`DRAIN_TURNS`] bursts.
-//! 4. A radio that has no room ([`outbox`]) stops the reading of the TAP, and nothing else.
+//! 4. Small frames for the same neighbour that were waiting together leave the radio in one ([`bundler`]); none
+//!    waits for another.
+//! 5. A radio that has no room ([`outbox`]) stops the reading of the TAP, and nothing else.
 //!
 //! The runtime must be tokio's with I/O enabled; a single thread is enough and best.
 
 mod bell;
 pub mod boot;
+pub mod bundler;
 pub mod clock;
 pub mod command;
 mod log;
@@ -39,6 +42,7 @@ use crate::device::{
 };
 use crate::time::Timestamp;
 use bell::Bell;
+use bundler::{Bundler, Opened};
 use clock::{Alarm, Clock};
 use command::{Command, Commands};
 use mtu::TapMtu;
@@ -74,6 +78,8 @@ pub struct Runtime {
     pub radio: Link,
     /// What the TAP's MTU is to be when the radio's changes.
     pub tap_mtu: TapMtu,
+    /// Small frames that wait for the same neighbour leave in one.
+    pub bundles: bool,
 }
 
 impl Runtime {
@@ -89,7 +95,13 @@ impl Runtime {
     ) -> io::Result<Exit> {
         let mut driver = Driver {
             node,
-            ports: Ports { radio, tap, outbox: Outbox::default(), tap_lost: false },
+            ports: Ports {
+                radio,
+                tap,
+                bundler: Bundler::new(self.bundles.then_some(self.radio.mtu)),
+                outbox: Outbox::default(),
+                tap_lost: false,
+            },
             links,
             commands,
             clock: self.clock,
@@ -114,6 +126,7 @@ impl Runtime {
 struct Ports<'a, R, T> {
     radio: &'a mut R,
     tap: &'a mut T,
+    bundler: Bundler,
     /// What the radio has no room for right now.
     outbox: Outbox,
     /// The TAP was found to be gone and nobody has looked at it yet.
@@ -156,7 +169,7 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
 
     fn send(&mut self, now: Timestamp, wire: &[Outgoing<'_>], tap: &[Outgoing<'_>]) {
         if !wire.is_empty() {
-            self.outbox.send(now, self.radio, wire);
+            self.outbox.send(now, self.radio, &self.bundler.gather(wire));
         }
         if !tap.is_empty() {
             self.tap_lost |= self.tap.send(tap) == Sent::Gone;
@@ -355,12 +368,27 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from radio");
+            if let Some(bundle) = Opened::open(frame) {
+                self.take_apart(now, index, bundle);
+                continue;
+            }
             self.replies.lend(index, frame, HEADROOM);
             self.node.handle_wire(now, frame, &mut self.replies);
         }
         *taken += self.burst.len();
         self.transmit(now);
         received == Received::More
+    }
+
+    /// Has each frame in a bundle handled. None of them is lent: the next is written over its end.
+    fn take_apart(&mut self, now: Timestamp, index: usize, mut bundle: Opened) {
+        while let Some(frame) = bundle.next_in(&mut self.burst, index) {
+            self.node.handle_wire(now, frame, &mut self.replies);
+            if self.replies.as_slice().len() >= BURST {
+                self.transmit(now);
+            }
+        }
+        self.ports.bundler.count(&bundle);
     }
 
     /// One burst from the TAP. Returns whether there may be more.
@@ -454,6 +482,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             self.link_event(LinkEvent::AddressChanged(mac));
         }
         if before.mtu != mtu {
+            self.ports.bundler.set_radio_mtu(mtu);
             self.radio_mtu_changed(&radio, mtu);
         }
         if self.radio_up && (recreated || !was_up) {
@@ -523,7 +552,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     }
 
     fn report(&mut self) {
-        let Ports { radio, tap, outbox, .. } = &mut self.ports;
-        log::counters(self.node, *radio, *tap, outbox.counters());
+        let Ports { radio, tap, bundler, outbox, .. } = &mut self.ports;
+        log::counters(self.node, *radio, *tap, bundler.counters(), outbox.counters());
     }
 }
