@@ -188,7 +188,8 @@ async fn run(
     remote: &Remote,
 ) {
     let link = Link { index: 1, mac, mtu: MTU, up: true };
-    let runtime = Runtime { clock, radio: link, tap_mtu: TapMtu { fixed: None, ipv6: true }, bundles: true };
+    let tap_mtu = TapMtu { fixed: None, ipv6: true };
+    let runtime = Runtime { clock, radio: link, tap_mtu, bundles: true, coalesce: Duration::ZERO };
     let end = runtime.run(node, radio, tap, &mut StaticLinks, &mut remote.clone()).await;
     assert!(end.is_err(), "nobody told it to stop: {end:?}");
 }

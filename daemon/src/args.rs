@@ -46,6 +46,11 @@ pub struct Common {
     #[arg(long, value_name = "WHEN", default_value = "on")]
     pub bundles: Bundles,
 
+    /// Microseconds to let frames gather while there is traffic, 0 to 1000; 0: take the first at once
+    #[arg(long, value_name = "USECS", default_value_t = 30,
+        value_parser = RangedU64ValueParser::<u64>::new().range(0..=1000))]
+    pub coalesce: u64,
+
     /// EtherType of our frames, decimal or 0x…: the same on all nodes
     #[arg(long, value_name = "N", default_value = "0x88b5", value_parser = ethertype)]
     pub ethertype: u16,
@@ -227,7 +232,7 @@ mod tests {
         assert_eq!((common.mtu, common.node_id, common.check), (None, None, false));
         assert!(common.ip.is_empty());
         assert_eq!(common.tap_offload, TapOffload::Auto);
-        assert_eq!(common.bundles, Bundles::On);
+        assert_eq!((common.bundles, common.coalesce), (Bundles::On, 30));
     }
 
     #[test]
@@ -263,6 +268,7 @@ mod tests {
             ("--ip", "10.0.0.1/33", "1 to 32"),
             ("--tap-offload", "yes", "auto, on, off"),
             ("--bundles", "1", "on, off"),
+            ("--coalesce", "1001", "0..=1000"),
             ("--log-format", "xml", "text, json"),
         ] {
             let error = parsed(&["-b", "w", flag, value]).unwrap_err();

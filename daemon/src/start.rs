@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use node_lib::control::node::Node;
@@ -86,6 +87,7 @@ pub struct Devices {
     radio_link: Link,
     tap_mtu: TapMtu,
     bundles: bool,
+    coalesce: Duration,
     /// Identity of the node.
     pub id: NodeId,
     /// MAC of the TAP.
@@ -145,6 +147,7 @@ impl Devices {
             radio_link,
             tap_mtu,
             bundles: args.bundles == Bundles::On,
+            coalesce: Duration::from_micros(args.coalesce),
             id,
             tap_mac: tap_link.mac,
             boot,
@@ -172,7 +175,13 @@ impl Devices {
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
         let mut node = create(self.clock.now());
         info!(id = %node.id(), "running");
-        let runtime = Runtime { clock: self.clock, radio: self.radio_link, tap_mtu: self.tap_mtu, bundles: self.bundles };
+        let runtime = Runtime {
+            clock: self.clock,
+            radio: self.radio_link,
+            tap_mtu: self.tap_mtu,
+            bundles: self.bundles,
+            coalesce: self.coalesce,
+        };
         let exit = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut signals)
             .await

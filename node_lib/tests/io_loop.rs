@@ -266,6 +266,23 @@ fn a_frame_passed_on_is_sent_from_where_it_lies_and_copies_keep_their_content() 
     assert_eq!(take(&mut bench.host), [[0; 56], [1; 56], [2; 56]]);
 }
 
+#[test]
+fn a_loop_that_rests_between_bursts_hears_everything_and_then_waits_to_be_woken() {
+    let mut node = Script::new(|call, out| {
+        if let Call::Wire(frame) = call {
+            out.tap(|flat| flat.extend_from_slice(frame));
+        }
+    });
+    node.deadline = Some(Timestamp::from_millis(30));
+    let mut bench = Bench { coalesce: Duration::from_millis(1), ..Bench::new() };
+    (0..200).for_each(|n| put(&mut bench.air, &[n; 60]));
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(300));
+    assert_eq!(take(&mut bench.host).len(), 200);
+    assert!(node.calls.borrow().contains(&Call::Timeout), "a deadline is kept after it");
+    let polled = node.polled.get();
+    assert!(polled < 100, "asked {polled} times in 300 ms: it rests on without traffic");
+}
+
 /// A data frame to neighbour `to`: its message has `len` bytes, and `number` behind the prefix.
 fn data_frame(to: u8, len: u16, number: u8) -> Vec<u8> {
     let mut frame = vec![to; 14];
@@ -356,7 +373,13 @@ fn forwarding_a_frame_allocates_nothing() {
     let mut bench = Bench::new();
     let mut traffic = |rounds: u32| {
         let Bench { radio, air, tap, host, tap_mtu, link, .. } = &mut bench;
-        let runtime = Runtime { clock: Clock::start(), radio: link.clone(), tap_mtu: *tap_mtu, bundles: true };
+        let runtime = Runtime {
+            clock: Clock::start(),
+            radio: link.clone(),
+            tap_mtu: *tap_mtu,
+            bundles: true,
+            coalesce: Duration::ZERO,
+        };
         let remote = Remote::new();
         let ended = Cell::new(0);
         block_on(async {
@@ -409,6 +432,8 @@ struct Script<F> {
     /// The next deadline after one was handled.
     again_after: Option<Duration>,
     linger: Duration,
+    /// How often the loop asked for the deadline: at least once a turn.
+    polled: Cell<u32>,
     counters: NodeCounters,
     record: bool,
     scratch: Call,
@@ -424,6 +449,7 @@ impl<F: FnMut(&Call, &mut Replies)> Script<F> {
             deadline: None,
             again_after: None,
             linger: Duration::ZERO,
+            polled: Cell::new(0),
             counters: NodeCounters::default(),
             record: true,
             scratch: Call::Timeout,
@@ -475,6 +501,7 @@ impl<F: FnMut(&Call, &mut Replies)> Node for Script<F> {
         self.call(Call::Timeout, out);
     }
     fn poll_timeout(&self) -> Option<Timestamp> {
+        self.polled.set(self.polled.get() + 1);
         self.deadline
     }
     fn handle_shutdown(&mut self, _: Timestamp, out: &mut Replies) {
@@ -500,6 +527,7 @@ struct Bench {
     tap_mtu: TapMtu,
     link: Link,
     bundles: bool,
+    coalesce: Duration,
 }
 
 fn radio_link() -> Link {
@@ -515,7 +543,7 @@ impl Bench {
         let (radio, air) = memory::pair(1500);
         let (tap, host) = memory::pair(1500);
         let (tap_mtu, link) = (TapMtu::default(), radio_link());
-        Self { radio, air, tap, host, tap_mtu, link, bundles: true }
+        Self { radio, air, tap, host, tap_mtu, link, bundles: true, coalesce: Duration::ZERO }
     }
 
     fn run(&mut self, node: &mut impl Node, links: &mut impl Links, span: Duration) {
@@ -557,8 +585,13 @@ impl Bench {
         mut commands: Remote,
         span: Option<Duration>,
     ) -> Option<Exit> {
-        let runtime =
-            Runtime { clock: Clock::start(), radio: self.link.clone(), tap_mtu: self.tap_mtu, bundles: self.bundles };
+        let runtime = Runtime {
+            clock: Clock::start(),
+            radio: self.link.clone(),
+            tap_mtu: self.tap_mtu,
+            bundles: self.bundles,
+            coalesce: self.coalesce,
+        };
         block_on(async {
             let running = runtime.run(node, radio, tap, links, &mut commands);
             let span = span.unwrap_or(Duration::from_secs(20));

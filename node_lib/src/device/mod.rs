@@ -37,7 +37,7 @@ pub use counters::Counters;
 pub use error::{DeviceError, Problem};
 pub use link::{Link, LinkChange, Links, Side, StaticLinks};
 pub use sys::random;
-pub(crate) use sys::{boottime, set_timer, take_timer, timer};
+pub(crate) use sys::{boottime, set_timer, sleep_precisely, take_timer, timer};
 
 /// What [`Device::recv`] left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -333,6 +333,15 @@ pub(crate) fn take_timer(timer: &AsyncFd<File>) -> io::Result<()> {
     read_with(timer, |mut timer| io::Read::read(&mut timer, &mut times)).map(drop)
 }
 
+/// Makes this thread sleep as long as it says. Otherwise the kernel adds up to 50 µs to save wake-ups (prctl(2),
+/// `PR_SET_TIMERSLACK`).
+pub(crate) fn sleep_precisely() {
+    const NANOSECOND: libc::c_ulong = 1;
+    // SAFETY: the call takes its arguments by value.
+    let result = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, NANOSECOND) };
+    debug_assert_eq!(result, 0, "it fails for no value");
+}
+
 /// Random bytes from the kernel, for addresses and seeds.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];

@@ -231,7 +231,9 @@ mod tests {
         padded.resize(60, 0xff);
         assert_eq!(opened(&padded).1, None);
         padded.push(0xff);
-        assert!(matches!(opened(&padded), (none, Some(ParseError::TrailingBytes { .. })) if none.is_empty()));
+        assert!(
+            matches!(opened(&padded), (none, Some(ParseError::TrailingBytes { .. })) if none.is_empty())
+        );
     }
 
     #[test]

@@ -5,8 +5,8 @@ use tracing::trace;
 
 use super::CHUNK;
 use crate::device::{Burst, Outgoing};
-use crate::messages::bundle::{self, Messages};
 use crate::messages::ETHERNET_HEADER_LEN;
+use crate::messages::bundle::{self, Messages};
 
 /// What went through since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,11 +94,12 @@ impl Bundler {
         gathered
     }
 
-    /// Remembers what was in a bundle.
-    pub(super) fn count(&mut self, opened: &Opened) {
+    /// Remembers what was in a bundle, and says how many frames that were.
+    pub(super) fn count(&mut self, opened: &Opened) -> usize {
         self.counters.rx_bundles += 1;
-        self.counters.rx_bundled += opened.frames;
+        self.counters.rx_bundled += opened.frames as u64;
         self.counters.rx_malformed += u64::from(opened.is_malformed);
+        opened.frames
     }
 
     pub(super) fn counters(&self) -> &BundleCounters {
@@ -111,7 +112,7 @@ impl Bundler {
 pub(super) struct Opened {
     header: [u8; ETHERNET_HEADER_LEN],
     messages: Messages,
-    frames: u64,
+    frames: usize,
     is_malformed: bool,
 }
 

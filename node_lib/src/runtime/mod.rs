@@ -15,6 +15,8 @@
 //! 4. Small frames for the same neighbour that were waiting together leave the radio in one ([`bundler`]); none
 //!    waits for another.
 //! 5. A radio that has no room ([`outbox`]) stops the reading of the TAP, and nothing else.
+//! 6. After a turn with traffic the loop rests for [`Runtime::coalesce`] and looks again by itself, before it waits
+//!    to be woken: see [`BUSY`].
 //!
 //! The runtime must be tokio's with I/O enabled; a single thread is enough and best.
 
@@ -38,7 +40,7 @@ use tracing::{debug, info, trace, warn};
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::control::traffic_class;
 use crate::device::{
-    Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
+    self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
 use crate::time::Timestamp;
 use bell::Bell;
@@ -52,6 +54,11 @@ use outbox::Outbox;
 pub const BURST: usize = 64;
 /// Bursts of the radio that may hold back a deadline: 2048 frames, more than its socket buffers.
 pub const DRAIN_TURNS: u32 = 32;
+
+/// Frames of a turn, both sides together, from which on there is traffic, and more of it on its way. To be woken by
+/// the next frame costs its sender an interrupt and us a context switch, often several times per burst;
+/// not to be woken costs nothing but the wait. It is what a network card does with `rx-usecs` (ethtool(8)).
+pub const BUSY: usize = 8;
 
 /// Wait before the first attempt to re-create a TAP; it doubles with every failure.
 const REOPEN_DELAY_MIN: Duration = Duration::from_millis(100);
@@ -80,6 +87,9 @@ pub struct Runtime {
     pub tap_mtu: TapMtu,
     /// Small frames that wait for the same neighbour leave in one.
     pub bundles: bool,
+    /// How long to let frames gather while there is traffic; zero: to be woken by the first. The thread sleeps, so
+    /// whatever else runs on it has to wait as well.
+    pub coalesce: Duration,
 }
 
 impl Runtime {
@@ -93,8 +103,12 @@ impl Runtime {
         links: &mut impl Links,
         commands: &mut impl Commands,
     ) -> io::Result<Exit> {
+        if !self.coalesce.is_zero() {
+            device::sleep_precisely();
+        }
         let mut driver = Driver {
             node,
+            coalesce: self.coalesce,
             ports: Ports {
                 radio,
                 tap,
@@ -232,12 +246,13 @@ struct Driver<'a, N, R, T, L, C> {
     links: &'a mut L,
     commands: &'a mut C,
     clock: Clock,
+    coalesce: Duration,
     replies: Replies,
     burst: Burst,
     alarm: Alarm,
     /// Turns for which a deadline has been waiting for the radio to drain.
     overdue_turns: u32,
-    /// Frames of the last turn of either side.
+    /// Frames of the last turn of either side, those in bundles each by itself.
     radio_last: usize,
     tap_last: usize,
     /// Rung by `links` and `commands`.
@@ -259,7 +274,11 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         // The first turn looks at everything: frames may have come before the loop did.
         let (mut radio_more, mut tap_more) = (true, true);
         loop {
-            let more = radio_more || tap_more && !self.ports.outbox.has_data();
+            let mut more = radio_more || tap_more && !self.ports.outbox.has_data();
+            if !more && self.is_busy() {
+                std::thread::sleep(self.coalesce);
+                (more, radio_more, tap_more) = (true, true, true);
+            }
             if more {
                 // Lets tokio see what else is ready, and its other tasks run.
                 tokio::task::yield_now().await;
@@ -288,7 +307,9 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             }
             // While the radio is full its frames wait in the TAP's queue, which is bounded.
             let blocked = self.ports.outbox.has_data();
-            if !blocked && (wake.tap || tap_more || radio_more || due) {
+            if blocked {
+                self.tap_last = 0;
+            } else if wake.tap || tap_more || radio_more || due {
                 tap_more = self.turn_tap(now);
             }
             if due {
@@ -303,6 +324,11 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
                 return Exit::Clean;
             }
         }
+    }
+
+    /// Frames come so fast that it is not worth while to be woken by each.
+    fn is_busy(&self) -> bool {
+        !self.coalesce.is_zero() && self.radio_last + self.tap_last >= BUSY
     }
 
     /// Waits for something to do; with `poll_only`, only looks.
@@ -369,26 +395,27 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from radio");
             if let Some(bundle) = Opened::open(frame) {
-                self.take_apart(now, index, bundle);
+                *taken += self.take_apart(now, index, bundle);
                 continue;
             }
+            *taken += 1;
             self.replies.lend(index, frame, HEADROOM);
             self.node.handle_wire(now, frame, &mut self.replies);
         }
-        *taken += self.burst.len();
         self.transmit(now);
         received == Received::More
     }
 
-    /// Has each frame in a bundle handled. None of them is lent: the next is written over its end.
-    fn take_apart(&mut self, now: Timestamp, index: usize, mut bundle: Opened) {
+    /// Has each frame in a bundle handled, and says how many these are. None of them is lent: the next is written over
+    /// its end.
+    fn take_apart(&mut self, now: Timestamp, index: usize, mut bundle: Opened) -> usize {
         while let Some(frame) = bundle.next_in(&mut self.burst, index) {
             self.node.handle_wire(now, frame, &mut self.replies);
             if self.replies.as_slice().len() >= BURST {
                 self.transmit(now);
             }
         }
-        self.ports.bundler.count(&bundle);
+        self.ports.bundler.count(&bundle)
     }
 
     /// One burst from the TAP. Returns whether there may be more.
