@@ -111,7 +111,7 @@ impl Turn {
         self.out.lend(0, frame, HEADROOM);
         handle(black_box(frame), &mut self.out);
         for loan in self.out.loans() {
-            if let Some(head) = &loan.head {
+            if let Some(head) = self.out.head(loan) {
                 self.burst.put_head(0, loan.payload.start, head);
             }
         }

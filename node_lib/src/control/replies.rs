@@ -18,6 +18,8 @@ pub struct Replies {
     spare: Vec<Vec<u8>>,
     lent: Option<Lent>,
     loans: Vec<Loan>,
+    /// Headers of the loans, one behind the other.
+    heads: Vec<u8>,
 }
 
 /// Spare buffers kept: one burst of 64 frames, each answered by at most two.
@@ -53,8 +55,8 @@ pub struct Loan {
     pub index: usize,
     /// Which bytes of it.
     pub payload: Range<usize>,
-    /// What goes in front of them, over what is there; `None` for a frame to the TAP.
-    pub head: Option<Vec<u8>>,
+    /// What goes in front of them, over what is there: see [`Replies::head`]. `None` for a frame to the TAP.
+    pub head: Option<Range<usize>>,
 }
 
 impl Replies {
@@ -80,12 +82,16 @@ impl Replies {
     /// Appends a frame for the radio: what `head` writes into an empty buffer, then `payload`, which is
     /// not copied if it is a part of the frame that was lent.
     pub fn wire_around(&mut self, payload: &[u8], head: impl FnOnce(&mut Vec<u8>)) {
-        let mut flat = self.buffer();
-        head(&mut flat);
-        if let Some((index, payload)) = self.borrow(payload, Some(flat.len())) {
-            self.loans.push(Loan { after: self.items.len(), index, payload, head: Some(flat) });
+        let begin = self.heads.len();
+        head(&mut self.heads);
+        let head = begin..self.heads.len();
+        if let Some((index, payload)) = self.borrow(payload, Some(head.len())) {
+            self.loans.push(Loan { after: self.items.len(), index, payload, head: Some(head) });
         } else {
+            let mut flat = self.buffer();
+            flat.extend_from_slice(self.heads.get(head).unwrap_or_default());
             flat.extend_from_slice(payload);
+            self.heads.truncate(begin);
             self.items.push(ReplyType::WireFlat(flat));
         }
     }
@@ -123,12 +129,12 @@ impl Replies {
     /// Forgets what was sent and keeps the buffers for the next replies.
     pub fn recycle(&mut self) {
         self.lent = None;
-        let loans = self.loans.drain(..).filter_map(|loan| loan.head);
-        let items = self.items.drain(..).filter_map(|reply| match reply {
-            ReplyType::WireFlat(flat) | ReplyType::TapFlat(flat) => Some(flat),
-            ReplyType::Wire(_) | ReplyType::Tap(_) => None,
-        });
-        for mut flat in items.chain(loans) {
+        self.loans.clear();
+        self.heads.clear();
+        for reply in self.items.drain(..) {
+            let (ReplyType::WireFlat(mut flat) | ReplyType::TapFlat(mut flat)) = reply else {
+                continue;
+            };
             if self.spare.len() < SPARE_MAX && flat.capacity() <= SPARE_CAPACITY_MAX {
                 flat.clear();
                 self.spare.push(flat);
@@ -149,6 +155,11 @@ impl Replies {
     /// What is on loan, in the order of sending.
     pub fn loans(&self) -> &[Loan] {
         &self.loans
+    }
+
+    /// What goes in front of the payload of a loan; nothing for a frame to the TAP.
+    pub fn head(&self, loan: &Loan) -> Option<&[u8]> {
+        self.heads.get(loan.head.clone()?)
     }
 
     /// Joins the parts of nested replies, so that all replies are in one piece.
@@ -248,7 +259,9 @@ mod tests {
         replies.wire_around(&frame[2..5], |head| head.extend_from_slice(&[8; 4]));
         replies.tap_frame(&frame[2..5]);
         let loan = |head| Loan { after: 1, index: 7, payload: 2..5, head };
-        assert_eq!(replies.loans(), [loan(Some(vec![8; 4])), loan(None)]);
+        assert_eq!(replies.loans(), [loan(Some(0..4)), loan(None)]);
+        let heads: Vec<_> = replies.loans().iter().map(|loan| replies.head(loan)).collect();
+        assert_eq!(heads, [Some(&[8; 4][..]), None]);
         assert_eq!(replies.as_slice(), [ReplyType::WireFlat(vec![9])]);
         replies.recycle();
         assert!(replies.is_empty());

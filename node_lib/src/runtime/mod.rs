@@ -31,6 +31,7 @@ pub mod outbox;
 
 use std::future::poll_fn;
 use std::io;
+use std::ops::Range;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -155,7 +156,7 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
         }
         replies.flatten();
         for loan in replies.loans() {
-            if let Some(head) = &loan.head {
+            if let Some(head) = replies.head(loan) {
                 let fits = burst.put_head(loan.index, loan.payload.start, head);
                 debug_assert!(fits, "lent with no more headroom than there is");
             }
@@ -204,7 +205,7 @@ fn in_order<'a>(replies: &'a Replies, burst: &'a Burst) -> impl Iterator<Item = 
     let mut taken = 0;
     std::iter::from_fn(move || {
         if let Some(loan) = loans.next_if(|loan| loan.after == taken) {
-            let head = loan.head.as_ref().map_or(0, Vec::len);
+            let head = loan.head.as_ref().map_or(0, Range::len);
             let side = if loan.head.is_some() { Side::Radio } else { Side::Tap };
             return Some((side, burst.part(loan.index, head, loan.payload.clone())));
         }

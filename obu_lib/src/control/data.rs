@@ -64,12 +64,14 @@ impl Obu {
         }
         let Some(route) = self.routes.get_mut(&data.destination) else { return true };
         let second = route.second_way(&self.core, now, data.payload.len(), from);
-        route.note_sent(now, second.is_some());
+        let late_after = route.note_sent(now, second.is_some());
         if let Some(second) = second {
             self.core.counters.sent_twice += 1;
             self.core.radio.data(second, data, out, &mut self.core.counters);
         }
-        self.wake_by_route(now, data.destination);
+        if let Some(late_after) = late_after {
+            self.wake_at(now + late_after);
+        }
         true
     }
 

@@ -341,13 +341,6 @@ impl Obu {
     pub(super) fn wake_at(&mut self, at: Timestamp) {
         self.deadline = self.deadline.min(at);
     }
-
-    pub(super) fn wake_by_route(&mut self, now: Timestamp, rsu: NodeId) {
-        if let Some(route) = self.routes.get(&rsu) {
-            let at = now + route.late_after(now);
-            self.deadline = self.deadline.min(at);
-        }
-    }
 }
 
 impl Node for Obu {

@@ -338,21 +338,20 @@ impl Route {
         self.child_at = Some(now);
     }
 
-    /// Data goes to the parent, and to nobody else or by a second way as well.
-    pub(crate) fn note_sent(&mut self, now: Timestamp, sent_twice: bool) {
+    /// Data goes to the parent, and to nobody else or by a second way as well. Returns the time after which the
+    /// parent's silence is asked about, if that may be sooner than planned: because there was no traffic, or because
+    /// all the traffic before has been proven to arrive.
+    pub(crate) fn note_sent(&mut self, now: Timestamp, sent_twice: bool) -> Option<Duration> {
+        let is_planned = self.unproven_since.is_some() && !self.is_idle(now);
         self.unproven_since.get_or_insert(now);
         self.active_at = Some(now);
         self.at_risk += u64::from(!sent_twice);
+        (!is_planned).then(|| self.watch(now).late_after)
     }
 
     /// A frame came down from the parent.
     pub(crate) fn note_received(&mut self, now: Timestamp) {
         self.active_at = Some(now);
-    }
-
-    /// How closely the parent is watched: the time after which silence is asked about.
-    pub(crate) fn late_after(&self, now: Timestamp) -> Duration {
-        self.watch(now).late_after
     }
 
     /// The parent proved that it hears us.

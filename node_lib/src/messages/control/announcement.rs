@@ -34,6 +34,7 @@
 
 pub mod ready;
 
+use std::hash::{Hash, Hasher};
 use std::mem::offset_of;
 
 use crate::mac::{Mac, NodeId};
@@ -111,12 +112,22 @@ pub struct Announcement<'a> {
 /// One client: an address on one VLAN. The same address on two VLANs is two clients.
 ///
 /// Field order is priority: `derive(Ord)` compares top to bottom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client {
     /// 0: untagged.
     pub vlan: u16,
     /// Unicast.
     pub mac: Mac,
+}
+
+impl Hash for Client {
+    /// All of it is one number: looked up for every frame.
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Mac([a, b, c, d, e, f]) = self.mac;
+        let [high, low] = self.vlan.to_ne_bytes();
+        state.write_u64(u64::from_ne_bytes([high, low, a, b, c, d, e, f]));
+    }
 }
 
 /// The groups of an announcement, where they stand in the message.
