@@ -5,9 +5,9 @@
 //! and, where it is equal, the hops strictly fall, so no frame can come back (the rule of AODV,
 //! RFC 3561 §6.2, with the destination's boot count in front of its sequence number).
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::control::table::Table;
 use crate::mac::{Mac, NodeId};
 use crate::order::Order;
 use crate::time::Timestamp;
@@ -74,7 +74,7 @@ pub const LATE_FOR: Duration = Duration::from_millis(300);
 /// Next hops by OBU.
 #[derive(Clone, Debug, Default)]
 pub struct Downstream {
-    entries: BTreeMap<NodeId, Entry>,
+    entries: Table<NodeId, Entry>,
 }
 
 impl Downstream {

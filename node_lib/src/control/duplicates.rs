@@ -4,8 +4,7 @@
 //! bitmap of the [`WINDOW`] numbers up to it. A source that restarts has another boot byte and
 //! starts a fresh window.
 
-use std::collections::BTreeMap;
-
+use crate::control::table::Table;
 use crate::mac::NodeId;
 use crate::order::Seq;
 use crate::time::Timestamp;
@@ -104,7 +103,7 @@ impl Window {
 /// One window per source of data frames.
 #[derive(Clone, Debug, Default)]
 pub struct Duplicates {
-    windows: BTreeMap<NodeId, Window>,
+    windows: Table<NodeId, Window>,
 }
 
 impl Duplicates {

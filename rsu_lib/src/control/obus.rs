@@ -1,9 +1,9 @@
 //! Which OBUs are attached or may come, and whether we know their clients.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use node_lib::control::table::Table;
 use node_lib::messages::control::announcement::{Announcement, Client, client_digest};
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::{Boot, NodeId, Seq, Timestamp};
@@ -90,7 +90,7 @@ pub(crate) struct Accepted {
 /// OBUs by id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Obus {
-    by_id: BTreeMap<NodeId, Registered>,
+    by_id: Table<NodeId, Registered>,
     evicted: u64,
 }
 
@@ -117,7 +117,7 @@ impl Obus {
             return Claim::Accepted(Accepted { is_attached, is_new: true, ..Accepted::default() });
         }
         let fresh = || Registered::new(now, standing, word, digest, parts);
-        let known = self.by_id.entry(obu).or_insert_with(fresh);
+        let known = self.by_id.get_or_insert_with(obu, fresh);
         if known.bars(now, word) {
             return Claim::Stale(known.word.epoch);
         }
@@ -585,7 +585,7 @@ mod tests {
         for part in 0..255 {
             claim_part(&mut obus, (OBU, Says(1, 1, 1, true)), (part, 255), 7, &set);
         }
-        let kept: usize = obus.by_id[&OBU].parts.iter().flatten().map(Vec::len).sum();
+        let kept: usize = obus.by_id.get(&OBU).unwrap().parts.iter().flatten().map(Vec::len).sum();
         assert!(kept <= SET_MAX, "{kept}");
     }
 }
