@@ -116,6 +116,7 @@ impl Runtime {
                 bundler: Bundler::new(self.bundles.then_some(self.radio.mtu)),
                 outbox: Outbox::default(),
                 tap_lost: false,
+                tap_written: false,
             },
             links,
             commands,
@@ -146,6 +147,8 @@ struct Ports<'a, R, T> {
     outbox: Outbox,
     /// The TAP was found to be gone and nobody has looked at it yet.
     tap_lost: bool,
+    /// Something was written to the TAP since this was last looked at.
+    tap_written: bool,
 }
 
 impl<R: Device, T: Device> Ports<'_, R, T> {
@@ -187,6 +190,7 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
             self.outbox.send(now, self.radio, &self.bundler.gather(wire));
         }
         if !tap.is_empty() {
+            self.tap_written = true;
             self.tap_lost |= self.tap.send(tap) == Sent::Gone;
         }
     }
@@ -383,8 +387,15 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     fn turn_radio(&mut self, now: Timestamp) -> bool {
         let mut taken = 0;
         let enough = enough_after(self.radio_last);
-        let more = self.take_from_radio(now, enough, &mut taken)
-            && (taken >= BURST || self.take_from_radio(now, BURST, &mut taken));
+        let mut more = self.take_from_radio(now, enough, &mut taken);
+        if more && taken < BURST {
+            // An answer of the host (to a ping, to a segment) is there by the time the frame has been written. What
+            // is left of it is still there when its turn comes.
+            if std::mem::take(&mut self.ports.tap_written) && !self.ports.outbox.has_data() {
+                self.turn_tap(now);
+            }
+            more = self.take_from_radio(now, BURST, &mut taken);
+        }
         self.radio_last = taken;
         more
     }
