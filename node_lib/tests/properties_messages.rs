@@ -13,7 +13,7 @@ use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::messages::{bundle, Cost, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag};
+use node_lib::messages::{Cost, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag, bundle};
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 use proptest::prelude::*;
 

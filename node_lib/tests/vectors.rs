@@ -19,7 +19,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::{
-    bundle, Cost, ETHERTYPE_DEFAULT, Kind, MIN_FRAME_LEN, Message, PacketType, ParseError, PathTag,
+    Cost, ETHERTYPE_DEFAULT, Kind, MIN_FRAME_LEN, Message, PacketType, ParseError, PathTag, bundle,
 };
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
 

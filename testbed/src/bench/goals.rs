@@ -80,7 +80,7 @@ pub(super) const GOALS: [Goal; 9] = [
     at_most("round trip idle, p50, against naive", IDLE_P50, 1.0, 0.9),
     at_most("round trip under one TCP flow, p99, against naive", LOADED_P99, 1.0, 0.5),
     at_most("CPU per frame, TCP, against naive", CPU_TCP, 0.75, 0.6),
-    at_most("CPU per frame, UDP 64 B, against naive", CPU_UDP, 0.75, 0.6),
+    at_most("CPU per datagram, UDP 64 B, against naive", CPU_UDP, 0.75, 0.6),
     Goal {
         title: "memory of an RSU with 1,000 routes and 8,192 clients",
         unit: " MiB",

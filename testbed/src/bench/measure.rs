@@ -120,6 +120,8 @@ pub struct Udp {
     pub offered_per_s: f64,
     /// Received by a socket.
     pub delivered_per_s: f64,
+    /// Received altogether.
+    pub delivered: u64,
 }
 
 /// A program that carried, and what it took.
@@ -239,6 +241,7 @@ impl From<Iperf3Report> for Tcp {
 
 impl From<FloodReport> for Udp {
     fn from(report: FloodReport) -> Self {
-        Self { offered_per_s: report.offered_per_s, delivered_per_s: report.delivered_per_s }
+        let FloodReport { offered_per_s, delivered_per_s, delivered } = report;
+        Self { offered_per_s, delivered_per_s, delivered }
     }
 }

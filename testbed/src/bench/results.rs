@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::full_rsu::FullRsu;
-use super::measure::{Cost, Process, Run};
+use super::measure::{Cost, Process, Run, Udp};
 use super::variant::Variant;
 
 /// Everything measured.
@@ -105,8 +105,8 @@ pub const FIGURES: [Figure; 16] = [
         per_frame(last(run), |process| process.tcp_1)
     }),
     CPU_UDP,
-    cost("cpu_udp_1400", "CPU per frame, UDP 1400 B", "ns", |run| {
-        per_frame(ends(run), |process| process.udp_1400)
+    cost("cpu_udp_1400", "CPU per datagram, UDP 1400 B", "ns", |run| {
+        per_datagram(run, run.udp_1400, |process| process.udp_1400)
     }),
     Figure {
         decimals: 1,
@@ -129,9 +129,10 @@ pub(super) const LOADED_P99: Figure =
 pub(super) const CPU_TCP: Figure = cost("cpu_tcp", "CPU per frame, TCP, both ends", "ns", |run| {
     per_frame(ends(run), |process| process.tcp_1)
 });
-pub(super) const CPU_UDP: Figure = cost("cpu_udp_64", "CPU per frame, UDP 64 B", "ns", |run| {
-    per_frame(ends(run), |process| process.udp_64)
-});
+pub(super) const CPU_UDP: Figure =
+    cost("cpu_udp_64", "CPU per datagram, UDP 64 B, both ends", "ns", |run| {
+        per_datagram(run, run.udp_64, |process| process.udp_64)
+    });
 
 pub(super) const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
@@ -163,6 +164,13 @@ fn last(run: &Run) -> Option<&Process> {
 
 fn ends(run: &Run) -> impl Iterator<Item = &Process> {
     first(run).into_iter().chain(last(run))
+}
+
+/// Processor time of both ends per datagram that arrived. Frames on the radio say little about these: several
+/// small ones may share one.
+fn per_datagram(run: &Run, udp: Udp, of: fn(&Process) -> Cost) -> Option<f64> {
+    let cpu_ns: u64 = ends(run).map(|process| of(process).cpu_ns).sum();
+    (udp.delivered > 0 && cpu_ns > 0).then(|| cpu_ns as f64 / udp.delivered as f64)
 }
 
 /// Processor time per frame of these programs, taken together.

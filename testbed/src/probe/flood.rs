@@ -20,6 +20,8 @@ pub struct FloodReport {
     pub offered_per_s: f64,
     /// Datagrams a socket at the other end got, per second.
     pub delivered_per_s: f64,
+    /// All it got, those before the counting began as well.
+    pub delivered: u64,
 }
 
 /// Before counting begins: queues must be full.
@@ -44,7 +46,7 @@ pub fn flood(
     let payload = vec![0x5a; payload];
     let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
     let is_over = AtomicBool::new(false);
-    let report = std::thread::scope(|scope| {
+    let mut report = std::thread::scope(|scope| {
         scope.spawn(|| count(&received, &is_over, || discard_batch(receiver.as_fd())));
         scope.spawn(|| count(&sent, &is_over, || send_batch(sender.as_fd(), &payload)));
         std::thread::sleep(SETTLE);
@@ -58,8 +60,10 @@ pub fn flood(
         FloodReport {
             offered_per_s: per_s(sent_before, sent_after),
             delivered_per_s: per_s(received_before, received_after),
+            delivered: 0,
         }
     });
+    report.delivered = received.into_inner();
     ensure!(report.delivered_per_s > 0.0, "nothing of a UDP flood arrived at {to}: {report:?}");
     Ok(report)
 }
