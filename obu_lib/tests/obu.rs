@@ -422,3 +422,83 @@ fn a_relay_that_does_not_know_better_does_not_make_a_crowd_forget_that_it_is_one
     }
     assert_eq!(says(&t), 0);
 }
+
+/// One of 200 OBUs, one hop from the RSU, idle.
+fn one_of_a_crowd() -> Talk {
+    let mut t = Talk::new();
+    t.obus = 200;
+    for beat in 1..=4 {
+        t.hear(beat * 100, RSU, Heard::heartbeat(beat as u32, 0));
+    }
+    t.seq = 4;
+    let probe = t.sent_probe(RSU);
+    t.hear(405, RSU, Heard::answer(probe, 4, 0));
+    t.pass(420);
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+    t
+}
+
+#[test]
+fn in_a_crowd_news_of_an_rsu_two_hops_further_than_ours_is_left_to_others() {
+    for (hops, is_relayed) in [(1, true), (2, false)] {
+        let mut t = one_of_a_crowd();
+        t.clear();
+        for beat in 5..=20 {
+            t.rsu = RSU;
+            t.hear(beat * 100, RSU, Heard::heartbeat(beat as u32, 0));
+            // B is behind us, so it hears us, and nearer to the other RSU than we are.
+            t.hear(beat * 100 + 50, B, Heard::heartbeat_via(beat as u32, 2, US));
+            t.rsu = OTHER_RSU;
+            t.hear(beat * 100 + 51, B, Heard::heartbeat(beat as u32, hops));
+        }
+        let of = |rsu| t.heartbeats().iter().any(|heartbeat| heartbeat.rsu == id(rsu));
+        assert_eq!((of(RSU), of(OTHER_RSU)), (true, is_relayed), "{hops} hops from it to B");
+    }
+}
+
+#[test]
+fn who_takes_its_time_shows_the_new_way_at_once_when_a_client_speaks() {
+    let mut t = one_of_a_crowd();
+    let heartbeat = |seq, path| Heard::Heartbeat { boot: 1, seq, hops: 0, via: None, path };
+    for beat in 5..60 {
+        t.hear(beat * 100, RSU, heartbeat(beat as u32, 0));
+    }
+    t.hear(6000, RSU, heartbeat(60, 7));
+    t.pass(6050);
+    t.clear();
+    assert_eq!(t.replies(), 0);
+    t.tap(CAMERA, SERVER);
+    t.pass(6051);
+    assert_eq!((t.replies(), t.data_sent_to()), (1, vec![RSU]));
+    t.clear();
+    t.tap(CAMERA, SERVER);
+    t.pass(6052);
+    assert_eq!(t.replies(), 0, "once is enough");
+}
+
+#[test]
+fn a_crowd_behind_a_relay_that_moved_takes_its_time_to_show_the_new_way() {
+    const OBUS: u64 = 100;
+    let mut shown = [0; 7];
+    for seed in 0..OBUS {
+        let mut t = Talk::settled_behind(A);
+        t.obus = 250;
+        t.obu.reseed(seed);
+        let heartbeat = |seq, path| Heard::Heartbeat { boot: 1, seq, hops: 1, via: None, path };
+        // The first announcement and reply are over before the way changes.
+        for beat in 5..150 {
+            t.hear(beat * 100, A, heartbeat(beat as u32, 0));
+        }
+        t.pass(15_000);
+        t.clear();
+        let second = (150..220).find(|beat| {
+            t.hear(beat * 100, A, heartbeat(*beat as u32, 7));
+            t.pass(beat * 100 + 99);
+            t.replies() > 0
+        });
+        shown[(second.expect("a reply") as usize - 150) / 10] += 1;
+    }
+    assert_eq!(shown.iter().sum::<u64>(), OBUS);
+    assert!(shown.iter().all(|in_one_second| in_one_second * 3 < OBUS), "{shown:?}");
+    assert!(shown[0] > 0, "{shown:?}");
+}

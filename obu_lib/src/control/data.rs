@@ -27,6 +27,10 @@ impl Obu {
             self.core.counters.drop_reflected += 1;
             return;
         }
+        if self.core.is_idle(now) {
+            self.registration.hurry(now);
+            self.wake_at(now);
+        }
         self.core.active_at = Some(now);
         let Some(attached) = self.attached else {
             self.core.counters.drop_no_route += 1;

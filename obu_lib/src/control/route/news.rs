@@ -15,9 +15,9 @@ use super::super::timing;
 use super::crowd::Speakers;
 use super::{CANDIDATE_INTERVALS, Route};
 
-/// An RSU this much further away than ours is no alternative to anybody who hears us: its news is left
-/// to others until we lose ours.
-const DETOUR_MAX: u8 = 2;
+/// An RSU more than this much further away than ours is no alternative to anybody who hears us: its news is
+/// left to others until we lose ours. With two hops, the air around one RSU is full of the other's.
+const DETOUR_MAX: u8 = 1;
 
 impl Route {
     /// News from the parent is relayed once, after a short random wait.
