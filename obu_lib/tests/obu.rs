@@ -457,6 +457,24 @@ fn in_a_crowd_news_of_an_rsu_two_hops_further_than_ours_is_left_to_others() {
 }
 
 #[test]
+fn a_relay_that_waits_for_its_rsu_says_so_before_those_behind_it_ask() {
+    let mut t = one_of_a_crowd();
+    t.hear(430, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+    for beat in 5..=6 {
+        t.hear(beat * 100, RSU, Heard::heartbeat(beat as u32, 0));
+    }
+    t.pass(630);
+    assert_eq!(t.heartbeats().last().map(|heartbeat| heartbeat.order.seq.0), Some(6));
+    t.clear();
+    // The RSU is heard by B and no longer by us: we are patient, those behind us ask after 240 ms.
+    t.hear(700, B, Heard::heartbeat_via(7, 1, RSU));
+    t.hear(800, B, Heard::heartbeat_via(8, 1, RSU));
+    t.pass(600 + 28 + 240);
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+    assert_eq!(t.heartbeats().iter().map(|heartbeat| heartbeat.order.seq.0).max(), Some(6));
+}
+
+#[test]
 fn who_takes_its_time_shows_the_new_way_at_once_when_a_client_speaks() {
     let mut t = one_of_a_crowd();
     let heartbeat = |seq, path| Heard::Heartbeat { boot: 1, seq, hops: 0, via: None, path };

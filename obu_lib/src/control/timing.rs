@@ -137,9 +137,10 @@ pub(crate) const CROWD: u16 = 32;
 pub(crate) const CROWD_LEAVES_BY: u16 = 16;
 
 /// A relay in a crowd that has brought no news for so long says again what it said last, or all behind it
-/// would ask whether it is still there, at the same moment: just before [`Watch::late_after`].
-pub(crate) fn calm_after(watch: Watch) -> Duration {
-    watch.late_after * 19 / 20
+/// would ask whether it is still there, at the same moment: just before [`Watch::late_after`]. It may itself
+/// wait longer for its RSU; those behind it wait for a relay, and so not longer than [`Watch::loose`] says.
+pub(crate) fn calm_after(watch: Watch, interval: Duration) -> Duration {
+    watch.late_after.min(Watch::loose(interval).late_after) * 19 / 20
 }
 
 /// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has

@@ -80,7 +80,7 @@ impl Route {
             && !core.is_leaving
             && self.has_children(now);
         let spoke = self.spoke_at.filter(|_| is_due)?;
-        Some(spoke + timing::calm_after(self.watch(now)))
+        Some(spoke + timing::calm_after(self.watch(now), self.interval))
     }
 
     /// Our place among those who relay this heartbeat.
