@@ -26,11 +26,11 @@ const ATTEMPTS_MAX: u32 = 12;
 /// A reply that shows a new way back goes out within this.
 const REPLY_WITHIN: Duration = Duration::from_millis(20);
 
-/// In a crowd, replies of idle OBUs that show a new way back are spread over twenty times
-/// [`Core::crowd_wait`], 5 s at most: when a relay close to the RSU changes its way, all behind it have to
-/// speak, and each reply is sent once per hop. 250 of them in 5 s, three times heard at 0.15 ms, are 2 % of
-/// the air; in 2 s they would be 6 % …
-const SHOW_SLOWER: u32 = 20;
+/// In a crowd, replies of idle OBUs that show a new way back are spread over eight times
+/// [`Core::crowd_wait`], 2 s at most, or all behind one relay would speak when its way changes. Over 5 s there are
+/// fewer seconds in which they fill the air (`docs/performance.md`, "A town"), but of one frame in ten seconds to each idle
+/// vehicle 10.8 % find an old way then, instead of 7.5 %: reachable vehicles are worth more …
+const SHOW_SLOWER: u32 = 8;
 
 /// … and announcements of idle OBUs, of which there are fewer, over four times that.
 const ANNOUNCE_SLOWER: u32 = 4;
