@@ -347,6 +347,31 @@ fn what_comes_in_one_is_handled_as_if_it_had_come_alone() {
 }
 
 #[test]
+fn a_bundle_in_the_place_of_a_frame_that_was_lent_is_not_lent_itself() {
+    let mut node = Script::new(|_, _| {});
+    node.pass = Some(|frame, out| {
+        // Of the TAP's frames there is no answer that would end the loan.
+        if frame[14] == 0x18 {
+            out.tap_frame(&frame[18..]);
+        }
+    });
+    let frames: Vec<_> = (0..10).map(|n| data_frame(1, 100, n)).collect();
+    let bundle = bundle_of(&frames);
+    let mut bench = Bench::new();
+    let (_, far) = memory::pair(1500);
+    let mut air = std::mem::replace(&mut bench.air, far);
+    put(&mut bench.host, &[0; 1500]);
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        put(&mut air, &bundle);
+    });
+    bench.run(&mut node, &mut StaticLinks, Duration::from_millis(150));
+    late.join().unwrap();
+    let inner = frames.iter().map(|frame| frame[18..].to_vec());
+    assert_eq!(take(&mut bench.host), inner.collect::<Vec<_>>());
+}
+
+#[test]
 fn of_a_malformed_bundle_the_node_gets_what_can_be_read() {
     let frames = [data_frame(1, 30, 7), data_frame(1, 30, 8)];
     let mut cut = bundle_of(&frames);

@@ -152,6 +152,11 @@ impl Replies {
         self.lent = Some(Lent { index, place, headroom, payload: None, has_head: false });
     }
 
+    /// The frame that will be handled next does not stay where it is: what passes it on is a copy.
+    pub fn lend_nothing(&mut self) {
+        self.lent = None;
+    }
+
     /// What is on loan, in the order of sending.
     pub fn loans(&self) -> &[Loan] {
         &self.loans
@@ -296,6 +301,21 @@ mod tests {
         replies.recycle();
         replies.tap_frame(&frame[..3]);
         assert_eq!(replies.take(), [ReplyType::TapFlat(vec![0, 1, 2])]);
+    }
+
+    #[test]
+    fn a_frame_that_is_not_lent_is_copied_though_it_lies_where_another_was_lent() {
+        let frame = [0, 1, 2, 3];
+        let mut replies = Replies::new();
+        replies.lend(0, &frame, 2);
+        replies.lend_nothing();
+        replies.tap_frame(&frame[1..]);
+        replies.wire_around(&frame[2..], |head| head.push(9));
+        assert!(replies.loans().is_empty());
+        assert_eq!(
+            replies.take(),
+            [ReplyType::TapFlat(vec![1, 2, 3]), ReplyType::WireFlat(vec![9, 2, 3])]
+        );
     }
 
     #[test]

@@ -421,6 +421,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     /// Has each frame in a bundle handled, and says how many these are. None of them is lent: the next is written over
     /// its end.
     fn take_apart(&mut self, now: Timestamp, index: usize, mut bundle: Opened) -> usize {
+        self.replies.lend_nothing();
         while let Some(frame) = bundle.next_in(&mut self.burst, index) {
             self.node.handle_wire(now, frame, &mut self.replies);
             if self.replies.as_slice().len() >= BURST {
