@@ -427,14 +427,7 @@ fn a_relay_that_does_not_know_better_does_not_make_a_crowd_forget_that_it_is_one
 fn one_of_a_crowd() -> Talk {
     let mut t = Talk::new();
     t.obus = 200;
-    for beat in 1..=4 {
-        t.hear(beat * 100, RSU, Heard::heartbeat(beat as u32, 0));
-    }
-    t.seq = 4;
-    let probe = t.sent_probe(RSU);
-    t.hear(405, RSU, Heard::answer(probe, 4, 0));
-    t.pass(420);
-    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+    t.settle(RSU, 0);
     t
 }
 

@@ -155,6 +155,8 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
     /// Sends replies in order, each as one frame, and takes their buffers back. What is on loan lies in `burst`.
     fn transmit(&mut self, now: Timestamp, replies: &mut Replies, burst: &mut Burst) {
         if replies.is_empty() {
+            // A frame that nobody answers ends its loan as well: something else will lie in its place.
+            replies.lend_nothing();
             return;
         }
         replies.flatten();
@@ -421,7 +423,6 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     /// Has each frame in a bundle handled, and says how many these are. None of them is lent: the next is written over
     /// its end.
     fn take_apart(&mut self, now: Timestamp, index: usize, mut bundle: Opened) -> usize {
-        self.replies.lend_nothing();
         while let Some(frame) = bundle.next_in(&mut self.burst, index) {
             self.node.handle_wire(now, frame, &mut self.replies);
             if self.replies.as_slice().len() >= BURST {

@@ -98,15 +98,20 @@ impl Talk {
 
     pub(crate) fn settled_behind_with(via: Mac, policy: Policy) -> Self {
         let mut t = Self::with(policy);
-        for beat in 1..=4 {
-            t.hear(beat * 100, via, Heard::heartbeat(beat as u32, 1));
-        }
-        t.seq = 4;
-        let nonce = t.sent_probe(via);
-        t.hear(405, via, Heard::answer(nonce, 4, 1));
-        t.pass(420);
-        assert_eq!(t.obu.attachment(), attached(RSU, via, 2));
+        t.settle(via, 1);
         t
+    }
+
+    /// Hears four heartbeats of `via`, which is `hops` from the RSU, asks it, and is attached through it.
+    pub(crate) fn settle(&mut self, via: Mac, hops: u8) {
+        for beat in 1..=4 {
+            self.hear(beat * 100, via, Heard::heartbeat(beat as u32, hops));
+        }
+        self.seq = 4;
+        let nonce = self.sent_probe(via);
+        self.hear(405, via, Heard::answer(nonce, 4, hops));
+        self.pass(420);
+        assert_eq!(self.obu.attachment(), attached(RSU, via, hops + 1));
     }
 
     /// The next heartbeat, through `via`.
