@@ -27,26 +27,26 @@ fn main() {
     );
     println!("| path | bytes | µs per frame | MB/s | allocations per frame |");
     println!("|------|------:|-------------:|-----:|----------------------:|");
-    drive(async |ends| {
-        settle(ends).await;
+    drive(|ends| {
+        settle(ends);
         for path in &PATHS {
             for len in [64, 1474] {
-                measure(ends, path, len, rounds, windows).await;
+                measure(ends, path, len, rounds, windows);
             }
         }
     });
 }
 
-async fn measure(ends: &mut Ends, path: &Path, len: usize, rounds: usize, windows: usize) {
+fn measure(ends: &mut Ends<'_>, path: &Path, len: usize, rounds: usize, windows: usize) {
     let frame = frame(path.from, path.to, len);
     // Every buffer has grown to what it needs.
-    window(ends, path.at, &frame, BATCH, rounds).await;
+    window(ends, path.at, &frame, BATCH, rounds);
     let count = rounds * BATCH;
     let (mut times, mut allocations) = (Vec::new(), Vec::new());
     while times.len() < windows {
         let begun = Instant::now();
         let before = counting::start();
-        let arrived = window(ends, path.at, &frame, BATCH, rounds).await;
+        let arrived = window(ends, path.at, &frame, BATCH, rounds);
         let counted = counting::stop(before);
         let elapsed = begun.elapsed();
         // One during which an upstream was in doubt, because this process was not on a processor, tells nothing.
@@ -54,7 +54,7 @@ async fn measure(ends: &mut Ends, path: &Path, len: usize, rounds: usize, window
             times.push(elapsed / u32::try_from(count).unwrap_or(u32::MAX));
             allocations.push(counted.allocations);
         } else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            ends.rest(Duration::from_millis(100));
         }
     }
     times.sort_unstable();

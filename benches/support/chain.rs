@@ -1,8 +1,6 @@
 //! RSU, relaying OBU and OBU, each in the loop of the daemons, joined by memory devices: every path a frame can
 //! take, without a kernel.
 
-use std::future::Future;
-use std::pin::pin;
 use std::time::Duration;
 
 use node_lib::Mac;
@@ -27,17 +25,19 @@ pub(crate) const HOST: Mac = Mac([2, 0, 0, 0, 1, 3]);
 const MTU: usize = 1600;
 
 /// The far ends of the three nodes' devices, in the order RSU, relay, OBU.
-pub(crate) struct Ends {
+pub(crate) struct Ends<'a> {
     /// What the radios send is here, until [`Ends::carry`] takes it to whoever hears it.
     air: [Memory; 3],
     /// The LANs: behind the RSU, the relay, the OBU.
     pub(crate) lan: [Memory; 3],
     burst: Burst,
+    /// Each does one turn of a node's loop, without waiting.
+    turns: [&'a mut dyn FnMut(); 3],
 }
 
-impl Ends {
+impl Ends<'_> {
     /// Carries what was sent to the neighbours, then lets the nodes handle it; `hops` times.
-    pub(crate) async fn carry(&mut self, hops: usize) {
+    pub(crate) fn carry(&mut self, hops: usize) {
         for _ in 0..hops {
             for from in 0..3usize {
                 let Some(air) = self.air.get_mut(from) else { continue };
@@ -51,8 +51,20 @@ impl Ends {
                     }
                 }
             }
-            tokio::task::yield_now().await;
-            tokio::task::yield_now().await;
+            for turn in &mut self.turns {
+                turn();
+                turn();
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn rest(&mut self, span: Duration) {
+        const STEP: Duration = Duration::from_millis(10);
+        let steps = span.as_millis().div_ceil(STEP.as_millis());
+        for _ in 0..steps {
+            std::thread::sleep(STEP);
+            self.carry(1);
         }
     }
 
@@ -113,8 +125,8 @@ pub(crate) const PATHS: [Path; 6] = [
 ];
 
 /// Says a frame in batches, `rounds` times, and counts what comes out where.
-pub(crate) async fn window(
-    ends: &mut Ends,
+pub(crate) fn window(
+    ends: &mut Ends<'_>,
     at: usize,
     frame: &[u8],
     batch: usize,
@@ -124,10 +136,10 @@ pub(crate) async fn window(
     for round in 0..=rounds {
         if round < rounds {
             ends.say(at, frame, batch);
-            ends.carry(4).await;
+            ends.carry(4);
         } else {
             // Whatever is still on its way.
-            ends.carry(10).await;
+            ends.carry(10);
         }
         for (lan, arrived) in arrived.iter_mut().enumerate() {
             *arrived += ends.arrived(lan);
@@ -137,12 +149,12 @@ pub(crate) async fn window(
 }
 
 /// Waits until frames arrive on every path, and a second more.
-pub(crate) async fn settle(ends: &mut Ends) {
+pub(crate) fn settle(ends: &mut Ends<'_>) {
     let mut rounds_left = 100;
     for round in 0.. {
         let mut works = true;
         for path in &PATHS {
-            let arrived = window(ends, path.at, &frame(path.from, path.to, 60), 1, 1).await;
+            let arrived = window(ends, path.at, &frame(path.from, path.to, 60), 1, 1);
             let expected = (0..3).map(|lan| usize::from(path.arrives.contains(&lan)));
             works &= expected.eq(arrived);
         }
@@ -151,59 +163,49 @@ pub(crate) async fn settle(ends: &mut Ends) {
             return;
         }
         assert!(round < 3000, "after half a minute frames still do not arrive on every path");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        ends.rest(Duration::from_millis(10));
     }
 }
 
-/// Runs the three nodes until `work`, which drives the far ends, has ended.
-pub(crate) fn drive<T>(work: impl AsyncFnOnce(&mut Ends) -> T) -> T {
+/// Runs the three nodes while `work` drives the far ends.
+pub(crate) fn drive<T>(work: impl FnOnce(&mut Ends<'_>) -> T) -> T {
     let clock = Clock::start();
     let now = clock.now();
     let mac = |n| Mac([2, 0, 0, 0, 0, n]);
     let mut rsu = Rsu::new(rsu_lib::Config { radio_mtu: MTU, ..rsu_lib::Config::new(mac(1)) }, now);
     let config = |n| obu_lib::Config { radio_mtu: MTU, ..obu_lib::Config::new(mac(n)) };
     let (mut relay, mut obu) = (Obu::new(config(2), now), Obu::new(config(3), now));
-    let [mut a, mut b, mut c] = [0; 3].map(|_| (memory::pair(MTU), memory::pair(MTU)));
-    let remote = Remote::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let run = async {
-        let first = run(&mut rsu, &mut a.0.0, &mut a.1.0, clock, mac(1), &remote);
-        let second = run(&mut relay, &mut b.0.0, &mut b.1.0, clock, mac(2), &remote);
-        let third = run(&mut obu, &mut c.0.0, &mut c.1.0, clock, mac(3), &remote);
-        let air = [a.0.1, b.0.1, c.0.1];
-        let lan = [a.1.1, b.1.1, c.1.1];
-        let mut ends = Ends { air, lan, burst: Burst::new(64) };
-        let feed = work(&mut ends);
-        beside(feed, [pin!(first), pin!(second), pin!(third)]).await
-    };
-    runtime.expect("a runtime needs nothing but memory").block_on(run)
+    let pair = || memory::pair(MTU).expect("a few descriptors");
+    let [(mut radio0, air0), (mut radio1, air1), (mut radio2, air2)] = [0; 3].map(|_| pair());
+    let [(mut tap0, lan0), (mut tap1, lan1), (mut tap2, lan2)] = [0; 3].map(|_| pair());
+    // Nothing changes, and nobody gives instructions.
+    let [mut quiet0, mut quiet1, mut quiet2] = [0; 3].map(|_| (StaticLinks, Remote::new()));
+    let mut first = turns(&mut rsu, &mut radio0, &mut tap0, &mut quiet0, (clock, mac(1)));
+    let mut second = turns(&mut relay, &mut radio1, &mut tap1, &mut quiet1, (clock, mac(2)));
+    let mut third = turns(&mut obu, &mut radio2, &mut tap2, &mut quiet2, (clock, mac(3)));
+    work(&mut Ends {
+        air: [air0, air1, air2],
+        lan: [lan0, lan1, lan2],
+        burst: Burst::new(64),
+        turns: [&mut first, &mut second, &mut third],
+    })
 }
 
-async fn run(
-    node: &mut impl Node,
-    radio: &mut Memory,
-    tap: &mut Memory,
-    clock: Clock,
-    mac: Mac,
-    remote: &Remote,
-) {
+/// Turns of the loop that drives `node`.
+fn turns<'a>(
+    node: &'a mut impl Node,
+    radio: &'a mut Memory,
+    tap: &'a mut Memory,
+    (links, remote): &'a mut (StaticLinks, Remote),
+    (clock, mac): (Clock, Mac),
+) -> impl FnMut() + 'a {
     let link = Link { index: 1, mac, mtu: MTU, up: true };
     let tap_mtu = TapMtu { fixed: None, ipv6: true };
     let runtime = Runtime { clock, radio: link, tap_mtu, bundles: true, coalesce: Duration::ZERO };
-    let end = runtime.run(node, radio, tap, &mut StaticLinks, &mut remote.clone()).await;
-    assert!(end.is_err(), "nobody told it to stop: {end:?}");
-}
-
-async fn beside<T>(
-    main: impl Future<Output = T>,
-    mut others: [std::pin::Pin<&mut dyn Future<Output = ()>>; 3],
-) -> T {
-    let mut main = pin!(main);
-    std::future::poll_fn(|cx| {
-        for other in &mut others {
-            assert!(other.as_mut().poll(cx).is_pending(), "nobody told it to stop");
-        }
-        main.as_mut().poll(cx)
-    })
-    .await
+    let running = runtime.start(node, radio, tap, links, remote);
+    let mut running = running.expect("a few descriptors");
+    move || {
+        let end = running.turn(Some(Duration::ZERO)).expect("poll(2) needs nothing");
+        assert!(end.is_none(), "nobody told it to stop: {end:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! [`Radio`]: the packet socket or the UDP link, whichever the user bound to.
 
-use std::task::{Context, Poll};
+use std::os::fd::BorrowedFd;
 
 use node_lib::device::packet::Packet;
 use node_lib::device::udp::Udp;
@@ -27,8 +27,8 @@ impl Device for Radio {
         either!(self, device => device.name())
     }
 
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        either!(self, device => device.poll_readable(cx))
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        either!(self, device => device.descriptor())
     }
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
@@ -37,10 +37,6 @@ impl Device for Radio {
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
         either!(self, device => device.send(frames))
-    }
-
-    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        either!(self, device => device.poll_writable(cx))
     }
 
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {

@@ -22,11 +22,14 @@ use crate::args::{Bind, Bundles, Common};
 use crate::exit::{Failure, Kind};
 use crate::radio::Radio;
 
-/// The tokio runtime of a daemon: one thread, because a node is one task; and without tokio's timers, which nobody here
-/// uses and which take their time whenever a frame is waited for.
+/// The tokio runtime of a daemon: one thread beside that of the packet loop. It watches interfaces and signals, and
+/// sleeps nearly all the time.
 pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_io()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .thread_name("control")
+        .enable_all()
         .build()
         .context("cannot start the event loop")
         .map_err(|error| Failure::new(Kind::Runtime, error))
@@ -165,8 +168,9 @@ impl Devices {
         self.radio_link.mtu
     }
 
-    /// Runs the node `create` makes until a signal stops it.
-    pub async fn drive<N: Node>(
+    /// Runs the node `create` makes until a signal stops it, on this thread, which must not be one of tokio's but inside
+    /// its runtime.
+    pub fn drive<N: Node>(
         mut self,
         create: impl FnOnce(node_lib::Timestamp) -> N,
     ) -> Result<(), Failure> {
@@ -184,8 +188,7 @@ impl Devices {
         };
         let exit = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut signals)
-            .await
-            .context("cannot make a timer")
+            .context("cannot wait for frames")
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
         match exit {
             Exit::Clean => info!("stopped"),

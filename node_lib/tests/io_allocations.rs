@@ -22,15 +22,15 @@ const WINDOWS: usize = 20;
 /// 2,000 frames is looked at several times: what a frame costs would show in each of them.
 #[test]
 fn no_path_of_a_frame_allocates() {
-    drive(async |ends| {
-        settle(ends).await;
+    drive(|ends| {
+        settle(ends);
         for path in &PATHS {
             for len in [60, 1514] {
                 let frame = frame(path.from, path.to, len);
                 let mut seen = Vec::new();
                 loop {
                     let before = counting::start();
-                    let arrived = window(ends, path.at, &frame, BATCH, ROUNDS).await;
+                    let arrived = window(ends, path.at, &frame, BATCH, ROUNDS);
                     let counted = counting::stop(before);
                     let wanted = [0, 1, 2]
                         .map(|lan| if path.arrives.contains(&lan) { ROUNDS * BATCH } else { 0 });

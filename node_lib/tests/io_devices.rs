@@ -6,7 +6,6 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt};
@@ -21,9 +20,12 @@ use node_lib::device::{
 };
 
 mod io_support;
-use io_support::{in_namespace, ip, operate};
+use io_support::{in_namespace, ip, operate, wait, wait_readable};
+use rustix::event::PollFlags;
 
 const ETHERTYPE: u16 = 0x88b5;
+/// A frame that has been sent is there in no time.
+const WAKE_WITHIN: Duration = Duration::from_secs(2);
 
 #[test]
 fn frames_cross_and_our_own_do_not_come_back() {
@@ -246,10 +248,10 @@ fn a_radio_that_is_full_says_so_and_when_there_is_room_again() {
         let Sent::Full(done) = full else { panic!("{full:?}") };
         assert!(done < batch.len());
         assert_eq!(a.radio.counters().tx_frames, (sent + done) as u64);
-        assert!(a.radio.poll_writable(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(!wait(&[&a.radio], PollFlags::OUT, Duration::ZERO));
         // The queue is dropped, and there is room.
         tc("qdisc del dev radio0 root");
-        std::future::poll_fn(|cx| a.radio.poll_writable(cx)).await;
+        assert!(wait(&[&a.radio], PollFlags::OUT, Duration::from_secs(2)));
         let wanted = frame(b.mac, a.mac, b"after");
         send(&mut a.radio, &wanted);
         let mut last = Vec::new();
@@ -346,7 +348,7 @@ fn a_deleted_tap_is_noticed_by_reading_and_by_writing_and_can_be_re_created() {
                 assert_eq!(tap.send(&[Outgoing::new(&inward)]), Sent::Gone);
                 tap.send(&[Outgoing::new(&inward)]);
             }
-            assert!(tap.poll_readable(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert!(tap.descriptor().is_none(), "nothing to wait for");
             tap.reopen().unwrap();
             let mut netlink = Netlink::open().unwrap();
             let settings = TapSettings { mac: Some(link.mac), ..TapSettings::default() };
@@ -484,7 +486,7 @@ fn readiness_wakes_a_sleeping_reader_of_every_device() {
         for _ in 0..3 {
             assert!(silent(&mut b.radio).await);
             send(&mut a.radio, &out);
-            readable(&mut b.radio).await;
+            assert!(wait_readable(&[&b.radio], WAKE_WITHIN));
             assert_eq!(receive(&mut b.radio, 1).await, std::slice::from_ref(&out));
         }
         let (mut tap, mut host, link) = tap_with_host("tap0").await;
@@ -492,13 +494,15 @@ fn readiness_wakes_a_sleeping_reader_of_every_device() {
         for _ in 0..3 {
             assert!(silent(&mut tap).await);
             send(&mut host, &out);
-            readable(&mut tap).await;
+            assert!(wait_readable(&[&tap], WAKE_WITHIN));
             assert_eq!(receive(&mut tap, 1).await, std::slice::from_ref(&out));
         }
-        let (mut near, mut far) = memory::pair(1500);
+        let (mut near, mut far) = memory::pair(1500).unwrap();
         assert!(silent(&mut far).await);
         send(&mut near, &out);
-        readable(&mut far).await;
+        assert!(wait_readable(&[&far], WAKE_WITHIN));
+        assert_eq!(receive(&mut far, 1).await, [out]);
+        assert!(!wait_readable(&[&far], Duration::ZERO), "there is no more");
     });
 }
 
@@ -599,11 +603,6 @@ async fn silent(device: &mut impl Device) -> bool {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     true
-}
-
-async fn readable(device: &mut impl Device) {
-    let ready = std::future::poll_fn(|cx| device.poll_readable(cx));
-    tokio::time::timeout(Duration::from_secs(2), ready).await.expect("a frame wakes the reader");
 }
 
 async fn next_change(links: &mut impl Links) -> Option<LinkChange> {

@@ -5,8 +5,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use node_lib::control::counters::Counters as NodeCounters;
 use node_lib::control::event::Event;
@@ -98,7 +99,7 @@ fn stopping_says_goodbye_lingers_and_keeps_driving() {
     remote.send(Command::Report);
     remote.send(Command::Stop);
     put(&mut bench.air, &[0; 60]);
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     assert_eq!(bench.run_until(&mut node, &mut StaticLinks, remote), Exit::Clean);
     assert!(begun.elapsed() >= Duration::from_millis(60));
     assert_eq!(take(&mut bench.air).len(), 2);
@@ -358,7 +359,7 @@ fn a_bundle_in_the_place_of_a_frame_that_was_lent_is_not_lent_itself() {
     let frames: Vec<_> = (0..10).map(|n| data_frame(1, 100, n)).collect();
     let bundle = bundle_of(&frames);
     let mut bench = Bench::new();
-    let (_, far) = memory::pair(1500);
+    let (_, far) = memory::pair(1500).unwrap();
     let mut air = std::mem::replace(&mut bench.air, far);
     put(&mut bench.host, &[0; 1500]);
     let late = std::thread::spawn(move || {
@@ -405,33 +406,24 @@ fn forwarding_a_frame_allocates_nothing() {
             bundles: true,
             coalesce: Duration::ZERO,
         };
-        let remote = Remote::new();
-        let ended = Cell::new(0);
-        block_on(async {
-            let mut commands = remote.clone();
-            let mut links = StaticLinks;
-            let driving = runtime.run(&mut node, radio, tap, &mut links, &mut commands);
-            let feeding = async {
-                let mut burst = Burst::new(64);
-                for round in 0..rounds {
-                    if round == 100 {
-                        ended.set(ALLOCATIONS.get());
-                    }
-                    for _ in 0..20 {
-                        air.send(&[Outgoing::new(&[5; 1400])]);
-                        host.send(&[Outgoing::new(&[6; 200])]);
-                    }
-                    tokio::task::yield_now().await;
-                    tokio::task::yield_now().await;
-                    host.recv(&mut burst);
-                    air.recv(&mut burst);
-                }
-                ended.set(ALLOCATIONS.get() - ended.get());
-                remote.send(Command::Stop);
-            };
-            join(driving, feeding).await;
-        });
-        ended.get()
+        let (mut links, mut remote) = (StaticLinks, Remote::new());
+        let running = runtime.start(&mut node, radio, tap, &mut links, &mut remote);
+        let mut running = running.unwrap();
+        let mut burst = Burst::new(64);
+        let mut before = 0;
+        for round in 0..rounds {
+            if round == 100 {
+                before = ALLOCATIONS.get();
+            }
+            for _ in 0..20 {
+                air.send(&[Outgoing::new(&[5; 1400])]);
+                host.send(&[Outgoing::new(&[6; 200])]);
+            }
+            assert_eq!(running.turn(Some(Duration::ZERO)).unwrap(), None);
+            host.recv(&mut burst);
+            air.recv(&mut burst);
+        }
+        ALLOCATIONS.get() - before
     };
     assert_eq!(traffic(1100), 0, "allocations while 40000 frames were forwarded");
     assert!(bench.tap.counters().tx_frames > 15_000, "{:?}", bench.tap.counters());
@@ -560,13 +552,13 @@ fn radio_link() -> Link {
 }
 
 fn bench_radio() -> Memory {
-    memory::pair(1500).0
+    memory::pair(1500).unwrap().0
 }
 
 impl Bench {
     fn new() -> Self {
-        let (radio, air) = memory::pair(1500);
-        let (tap, host) = memory::pair(1500);
+        let (radio, air) = memory::pair(1500).unwrap();
+        let (tap, host) = memory::pair(1500).unwrap();
         let (tap_mtu, link) = (TapMtu::default(), radio_link());
         Self { radio, air, tap, host, tap_mtu, link, bundles: true, coalesce: Duration::ZERO }
     }
@@ -617,27 +609,16 @@ impl Bench {
             bundles: self.bundles,
             coalesce: self.coalesce,
         };
-        block_on(async {
-            let running = runtime.run(node, radio, tap, links, &mut commands);
-            let span = span.unwrap_or(Duration::from_secs(20));
-            tokio::time::timeout(span, running).await.ok().map(Result::unwrap)
-        })
+        let running = runtime.start(node, radio, tap, links, &mut commands);
+        let mut running = running.unwrap();
+        let end = Instant::now() + span.unwrap_or(Duration::from_secs(20));
+        loop {
+            let left = end.checked_duration_since(Instant::now())?;
+            if let Some(exit) = running.turn(Some(left)).unwrap() {
+                return Some(exit);
+            }
+        }
     }
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
-
-async fn join(a: impl Future, b: impl Future) {
-    let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
-    let (mut a_done, mut b_done) = (false, false);
-    std::future::poll_fn(|cx| {
-        a_done = a_done || a.as_mut().poll(cx).is_ready();
-        b_done = b_done || b.as_mut().poll(cx).is_ready();
-        if a_done && b_done { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
 }
 
 fn put(end: &mut Memory, frame: &[u8]) {
@@ -661,8 +642,8 @@ impl Device for Flood {
     fn name(&self) -> &str {
         "flood"
     }
-    fn poll_readable(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Ready(())
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
     }
     fn recv(&mut self, burst: &mut Burst) -> Received {
         burst.reset(64);
@@ -690,17 +671,14 @@ impl Device for Stalled {
     fn name(&self) -> &str {
         "stalled"
     }
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.inner.poll_readable(cx)
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.descriptor()
     }
     fn recv(&mut self, burst: &mut Burst) -> Received {
         self.inner.recv(burst)
     }
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
         if self.is_full { Sent::Full(0) } else { self.inner.send(frames) }
-    }
-    fn poll_writable(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        if self.is_full { Poll::Pending } else { Poll::Ready(()) }
     }
     fn counters(&mut self) -> &Counters {
         self.inner.counters()
@@ -720,8 +698,8 @@ impl Device for Mortal {
     fn name(&self) -> &str {
         "mortal"
     }
-    fn poll_readable(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
     }
     fn recv(&mut self, burst: &mut Burst) -> Received {
         burst.reset(64);

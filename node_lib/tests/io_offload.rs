@@ -4,10 +4,8 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use std::fs::File;
-use std::future::poll_fn;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -21,10 +19,11 @@ use node_lib::device::{Burst, Device, Link, Outgoing, Problem, Received, Sent};
 #[allow(dead_code, reason = "shared with tests that need all of it")]
 #[path = "offload/frames.rs"]
 mod frames;
+#[allow(dead_code, reason = "shared with tests that need all of it")]
 mod io_support;
 
 use frames::{ACK, CWR, FIN, Flow, PSH, Segment, assert_intact, pattern};
-use io_support::{in_namespace, ip};
+use io_support::{in_namespace, ip, wait_readable};
 
 const MTU: usize = 1460;
 /// Bytes a transfer moves in each direction: some hundred super-frames.
@@ -114,7 +113,7 @@ fn tcp_crosses_whole_whoever_has_offload() {
                 let address = listener.local_addr().unwrap();
                 let server = thread::spawn(move || talk(listener.accept().unwrap().0, 1, 2));
                 let client = thread::spawn(move || talk(connect(address), 2, 1));
-                relay(&mut near, &mut far, || server.is_finished() && client.is_finished()).await;
+                relay(&mut near, &mut far, || server.is_finished() && client.is_finished());
                 server.join().unwrap();
                 client.join().unwrap();
             }
@@ -264,22 +263,12 @@ async fn carrier(name: &str) -> Mac {
 }
 
 /// Carries frames between the two until `done`.
-async fn relay(a: &mut Tap, b: &mut Tap, done: impl Fn() -> bool) {
+fn relay(a: &mut Tap, b: &mut Tap, done: impl Fn() -> bool) {
     let mut burst = Burst::new(64);
-    let mut ticks = tokio::time::interval(Duration::from_millis(20));
     while !done() {
-        poll_fn(|cx| {
-            let ready = [
-                a.poll_readable(cx).is_ready(),
-                b.poll_readable(cx).is_ready(),
-                ticks.poll_tick(cx).is_ready(),
-            ];
-            if ready.contains(&true) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        wait_readable(&[&*a, &*b], Duration::from_millis(20));
         pass_on(a, b, &mut burst);
         pass_on(b, a, &mut burst);
-        tokio::task::yield_now().await;
     }
 }
 

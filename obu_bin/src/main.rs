@@ -26,6 +26,6 @@ fn run() -> Result<(), Failure> {
         }
         let devices = Devices::open(&args.common, checked).await?;
         let config = args.config(&devices);
-        devices.drive(|now| Obu::new(config, now)).await
+        devices.drive(|now| Obu::new(config, now))
     })
 }

@@ -1,12 +1,15 @@
 //! Two ends of a cable in one process, for tests and benches. Frames keep their order; a full queue
 //! drops the newest, like a network card. Frames wait in buffers of the pool, so with both ends on one
-//! thread none costs an allocation once the queues are warm.
+//! thread none costs an allocation once the queues are warm. An event descriptor (eventfd(2)) tells that
+//! there are some, so that one thread can wait for the other.
 
 use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::{Burst, Counters, Device, Outgoing, Received, Sent};
 use crate::buffer_pool::{get_buffer, return_buffer};
@@ -15,28 +18,40 @@ use crate::buffer_pool::{get_buffer, return_buffer};
 pub const QUEUE_MAX: usize = 1000;
 
 /// Frames on their way in one direction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lane {
-    frames: VecDeque<BytesMut>,
-    waker: Option<Waker>,
+    frames: Mutex<VecDeque<BytesMut>>,
+    /// Readable while there are frames, always writable.
+    event: OwnedFd,
 }
 
-type SharedLane = Arc<Mutex<Lane>>;
+impl Lane {
+    fn new() -> io::Result<Arc<Self>> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Arc::new(Self { frames: Mutex::default(), event }))
+    }
+
+    /// A lane is whole between any two operations on it, so one poisoned elsewhere is still good.
+    fn frames(&self) -> MutexGuard<'_, VecDeque<BytesMut>> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// One end.
 #[derive(Debug)]
 pub struct Memory {
     name: String,
-    inbound: SharedLane,
-    outbound: SharedLane,
+    inbound: Arc<Lane>,
+    outbound: Arc<Lane>,
     frame_max: usize,
     counters: Counters,
 }
 
-/// Two ends of a cable for frames with payloads of up to `mtu` bytes.
-pub fn pair(mtu: usize) -> (Memory, Memory) {
-    let (there, back) = (SharedLane::default(), SharedLane::default());
-    let end = |name: &str, inbound: &SharedLane, outbound: &SharedLane| Memory {
+/// Two ends of a cable for frames with payloads of up to `mtu` bytes. An error is that of the kernel: too many files
+/// are open.
+pub fn pair(mtu: usize) -> io::Result<(Memory, Memory)> {
+    let (there, back) = (Lane::new()?, Lane::new()?);
+    let end = |name: &str, inbound: &Arc<Lane>, outbound: &Arc<Lane>| Memory {
         name: name.to_owned(),
         inbound: Arc::clone(inbound),
         outbound: Arc::clone(outbound),
@@ -44,12 +59,7 @@ pub fn pair(mtu: usize) -> (Memory, Memory) {
         frame_max: mtu.saturating_add(14 + 4),
         counters: Counters::default(),
     };
-    (end("memory0", &there, &back), end("memory1", &back, &there))
-}
-
-/// A lane is whole between any two operations on it, so one poisoned elsewhere is still good.
-fn lock(lane: &SharedLane) -> MutexGuard<'_, Lane> {
-    lane.lock().unwrap_or_else(PoisonError::into_inner)
+    Ok((end("memory0", &there, &back), end("memory1", &back, &there)))
 }
 
 impl Device for Memory {
@@ -57,25 +67,21 @@ impl Device for Memory {
         &self.name
     }
 
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut lane = lock(&self.inbound);
-        if !lane.frames.is_empty() {
-            return Poll::Ready(());
-        }
-        match &mut lane.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-        Poll::Pending
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.inbound.event.as_fd())
     }
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
         burst.reset(self.frame_max);
-        let mut lane = lock(&self.inbound);
+        let mut frames = self.inbound.frames();
         while !burst.is_enough() {
-            let Some(frame) = lane.frames.pop_front() else {
+            let Some(frame) = frames.pop_front() else {
                 return Received::Drained;
             };
+            if frames.is_empty() {
+                // While the lock is held, so that the next frame is told anew.
+                let _ = rustix::io::read(&self.inbound.event, &mut [0_u8; 8]);
+            }
             if let Some(slot) = burst.vacant().and_then(|slot| slot.get_mut(..frame.len())) {
                 slot.copy_from_slice(&frame);
                 burst.commit(frame.len());
@@ -88,24 +94,23 @@ impl Device for Memory {
         Received::More
     }
 
-    fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
-        let mut lane = lock(&self.outbound);
-        for Outgoing { bytes, .. } in frames {
+    fn send(&mut self, outgoing: &[Outgoing<'_>]) -> Sent {
+        let mut frames = self.outbound.frames();
+        let was_empty = frames.is_empty();
+        for Outgoing { bytes, .. } in outgoing {
             if bytes.len() > self.frame_max {
                 self.counters.tx_oversize += 1;
-            } else if lane.frames.len() >= QUEUE_MAX {
+            } else if frames.len() >= QUEUE_MAX {
                 self.counters.tx_full += 1;
             } else {
                 let mut frame = get_buffer(bytes.len());
                 frame.extend_from_slice(bytes);
-                lane.frames.push_back(frame);
+                frames.push_back(frame);
                 self.counters.count_tx(bytes.len());
             }
         }
-        let waker = lane.waker.take();
-        drop(lane);
-        if let Some(waker) = waker {
-            waker.wake();
+        if was_empty && !frames.is_empty() {
+            let _ = rustix::io::write(&self.outbound.event, &1_u64.to_ne_bytes());
         }
         Sent::All
     }
@@ -121,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_one_end_sends_the_other_receives_in_order_and_whole() {
-        let (mut a, mut b) = pair(1500);
+        let (mut a, mut b) = pair(1500).unwrap();
         a.send(&[Outgoing::new(&[1, 2, 3]), Outgoing::new(&[4])]);
         let mut burst = Burst::new(8);
         assert_eq!(b.recv(&mut burst), Received::Drained);
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_bounded_and_the_rest_stays() {
-        let (mut a, mut b) = pair(100);
+        let (mut a, mut b) = pair(100).unwrap();
         for n in 0..3 {
             a.send(&[Outgoing::new(&[n; 60])]);
         }
@@ -145,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_drops_the_newest_and_counts_it() {
-        let (mut a, mut b) = pair(100);
+        let (mut a, mut b) = pair(100).unwrap();
         for _ in 0..QUEUE_MAX {
             assert_eq!(a.send(&[Outgoing::new(&[0; 14])]), Sent::All);
         }

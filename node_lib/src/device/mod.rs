@@ -25,24 +25,23 @@ pub mod name;
 pub mod netlink;
 mod offload;
 pub mod packet;
-mod room;
 mod sys;
 pub mod tap;
 pub mod udp;
 
-use std::task::{Context, Poll};
+use std::os::fd::BorrowedFd;
 
 pub use burst::{Burst, HEADROOM};
 pub use counters::Counters;
 pub use error::{DeviceError, Problem};
 pub use link::{Link, LinkChange, Links, Side, StaticLinks};
 pub use sys::random;
-pub(crate) use sys::{boottime, set_timer, sleep_precisely, take_timer, timer};
+pub(crate) use sys::{boottime, sleep_precisely};
 
 /// What [`Device::recv`] left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// Nothing more is waiting: [`Device::poll_readable`] will tell when that changes.
+    /// Nothing more is waiting: [`Device::descriptor`] will tell when that changes.
     Drained,
     /// The burst is full and there may be more.
     More,
@@ -77,7 +76,7 @@ impl AsRef<[u8]> for Outgoing<'_> {
 pub enum Sent {
     /// The device is done with all of them: each was sent, or dropped and counted.
     All,
-    /// It is done with as many, and has no room for the next: [`Device::poll_writable`] will tell when
+    /// It is done with as many, and has no room for the next: [`Device::descriptor`] will tell when
     /// that changes.
     Full(usize),
     /// Those left were dropped because the interface no longer exists; see [`Device::reopen`].
@@ -89,8 +88,10 @@ pub trait Device {
     /// The interface, for logs.
     fn name(&self) -> &str;
 
-    /// Ready when [`Device::recv`] is worth calling. Early is harmless.
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+    /// What to wait on with poll(2): readable, or in error, as long as [`Device::recv`] is worth calling, and
+    /// writable when a device that was full is worth another try. Early is harmless. `None` while there is nothing
+    /// to wait for.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// Moves waiting frames into `burst` until it is full or none is left. Asks the kernel even when
     /// no readiness was signalled, so a late process sees what is queued before it acts on a timer.
@@ -98,12 +99,6 @@ pub trait Device {
 
     /// Sends frames in this order, each as exactly one.
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent;
-
-    /// Ready when a device that was full is worth another try. Early is harmless.
-    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let _ = cx;
-        Poll::Ready(())
-    }
 
     /// The interface changed, appeared (again) or, with `None`, disappeared.
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {

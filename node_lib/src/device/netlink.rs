@@ -23,8 +23,7 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::error::{DeviceError, Problem};
-use super::{Link, LinkChange, Links, Side};
-use super::{name, sys};
+use super::{Link, LinkChange, Links, Side, name};
 use crate::mac::Mac;
 
 /// Wait before a broken connection to the kernel is opened anew.
@@ -135,7 +134,7 @@ fn connect() -> io::Result<(Handle, Messages)> {
 }
 
 impl Netlink {
-    /// Connects, and collects notifications from now on. Must run inside a tokio runtime.
+    /// Connects, and collects notifications from now on. Must run inside a tokio runtime with I/O and time.
     pub fn open() -> Result<Self, DeviceError> {
         let (handle, messages) = connect()
             .map_err(|source| DeviceError::new("netlink", "connect to the kernel", source))?;
@@ -290,7 +289,7 @@ impl Netlink {
 
     fn recover(&mut self) {
         self.recovery = Some(Box::pin(async {
-            pause(RECOVERY_DELAY).await;
+            tokio::time::sleep(RECOVERY_DELAY).await;
             connect()
         }));
     }
@@ -332,19 +331,6 @@ impl Links for Netlink {
                 warn!(tap = %name, mtu, cause = %error.source, "{error}");
             }
         }));
-    }
-}
-
-/// Waits. With a timer of the kernel: tokio's would have to be looked at by every frame the loop waits for.
-async fn pause(delay: Duration) {
-    let timer = sys::timer().and_then(|timer| {
-        sys::set_timer(&timer, sys::boottime().saturating_add(delay))?;
-        Ok(timer)
-    });
-    match timer {
-        Ok(timer) => std::future::poll_fn(|cx| timer.poll_read_ready(cx).map(drop)).await,
-        // Too many open files; then what comes next fails too, and comes back here.
-        Err(_) => tokio::task::yield_now().await,
     }
 }
 

@@ -17,15 +17,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::task::{Context, Poll};
 
 use socket2::{Domain, Socket, Type};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::room::Room;
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
 
 /// Ethernet header and one byte more, so that a frame that is too long is told from one that fits.
@@ -43,22 +39,20 @@ const SEND_BUFFER: i32 = 1 << 20;
 #[derive(Debug)]
 pub struct Packet {
     name: String,
-    fd: AsyncFd<Socket>,
+    socket: Socket,
     ethertype: u16,
     /// Interface the socket is bound to; `None` while there is none.
     index: Option<u32>,
     buffer_len: usize,
     /// Frames to ask for next: preparing room for many costs time that one frame alone would have to wait.
     ask_for: usize,
-    room: Room,
     /// The user priority of what was sent last.
     priority: Option<u8>,
     counters: Counters,
 }
 
 impl Packet {
-    /// Opens a socket for frames of `ethertype` on interface `name`, whose state is `link`. Must run
-    /// inside a tokio runtime.
+    /// Opens a socket for frames of `ethertype` on interface `name`, whose state is `link`.
     pub fn open(name: &str, link: &Link, ethertype: u16) -> Result<Self, DeviceError> {
         name::check(name)?;
         let error = |operation| {
@@ -73,19 +67,16 @@ impl Packet {
         };
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), None)
             .map_err(error("open a packet socket"))?;
-        let fd =
-            sys::register(socket, Interest::READABLE).map_err(error("watch the packet socket"))?;
-        sys::set_buffers(sys::borrow(&fd), RECV_BUFFER, SEND_BUFFER)
+        sys::set_buffers(socket.as_fd(), RECV_BUFFER, SEND_BUFFER)
             .map_err(error("enlarge the buffers of the packet socket"))?;
         let counters = Counters::default();
         let mut packet = Self {
             name: name.to_owned(),
-            fd,
+            socket,
             ethertype,
             index: None,
             buffer_len: 0,
             ask_for: ASK_MIN,
-            room: Room::default(),
             priority: None,
             counters,
         };
@@ -95,7 +86,7 @@ impl Packet {
 
     fn bind(&mut self, link: &Link) -> Result<(), DeviceError> {
         self.clear_error();
-        sys::bind_packet(sys::borrow(&self.fd), self.ethertype, link.index).map_err(|source| {
+        sys::bind_packet(self.socket.as_fd(), self.ethertype, link.index).map_err(|source| {
             let problem = match source.raw_os_error() {
                 Some(libc::ENODEV | libc::ENXIO) => Problem::NoSuchInterface,
                 _ => Problem::Io(source),
@@ -145,7 +136,7 @@ impl Packet {
         if self.priority == Some(priority) {
             return;
         }
-        if let Err(cause) = sys::set_priority(sys::borrow(&self.fd), priority)
+        if let Err(cause) = sys::set_priority(self.socket.as_fd(), priority)
             && self.priority.is_none()
         {
             // Above 6 needs CAP_NET_ADMIN. Without it we compete like everybody else.
@@ -157,14 +148,14 @@ impl Packet {
     /// Takes the error waiting on the socket, which otherwise the next call would return instead of
     /// doing its work.
     fn clear_error(&self) {
-        let _ = self.fd.get_ref().take_error();
+        let _ = self.socket.take_error();
     }
 }
 
 /// The socket, for options and filters of one's own.
 impl AsFd for Packet {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        sys::borrow(&self.fd)
+        self.socket.as_fd()
     }
 }
 
@@ -173,8 +164,8 @@ impl Device for Packet {
         &self.name
     }
 
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.fd.poll_read_ready(cx).map(drop)
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
@@ -186,20 +177,16 @@ impl Device for Packet {
                 break;
             }
             let most = self.ask_for.min(burst.wanted());
-            let mut read = 0;
-            let result = sys::read_with(&self.fd, |socket| {
-                let asked =
-                    sys::recv_packets(socket.as_fd(), most, burst.vacant_slots(), &mut reads)?;
-                read = asked.0;
-                // Fewer than there is room for: the queue was empty, and need not be asked again.
-                if asked.0 < asked.1 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
-            });
-            for read in reads.iter().take(read) {
+            let slots = burst.vacant_slots();
+            let result = sys::recv_packets(self.socket.as_fd(), most, slots, &mut reads);
+            for read in reads.iter().take(result.as_ref().map_or(0, |(read, _)| *read)) {
                 self.take(burst, *read);
             }
             self.ask_for = (2 * burst.len()).clamp(ASK_MIN, sys::BATCH);
             match result {
-                Ok(()) => {}
+                // Fewer than there is room for: the queue was empty, and need not be asked again.
+                Ok((read, asked)) if read < asked => return Received::Drained,
+                Ok(_) => {}
                 Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
@@ -216,7 +203,6 @@ impl Device for Packet {
     }
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
-        self.room.forget();
         if self.index.is_none() {
             self.counters.tx_down += frames.len() as u64;
             return Sent::All;
@@ -229,7 +215,7 @@ impl Device for Packet {
             let alike = rest.take_while(|frame| frame.priority == first.priority);
             let end = done + alike.take(sys::BATCH).count();
             let batch = frames.get(done..end).unwrap_or_default();
-            match sys::send_packets(sys::borrow(&self.fd), batch) {
+            match sys::send_packets(self.socket.as_fd(), batch) {
                 Ok(sent) => {
                     batch
                         .iter()
@@ -237,10 +223,7 @@ impl Device for Packet {
                         .for_each(|frame| self.counters.count_tx(frame.bytes.len()));
                     done += sent;
                 }
-                Err(error) if sys::is_would_block(&error) => {
-                    self.room.await_in(self.fd.get_ref());
-                    return Sent::Full(done);
-                }
+                Err(error) if sys::is_would_block(&error) => return Sent::Full(done),
                 Err(error) => {
                     self.count_refused(first, &error);
                     done += 1;
@@ -248,10 +231,6 @@ impl Device for Packet {
             }
         }
         Sent::All
-    }
-
-    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.room.poll(cx)
     }
 
     fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {
@@ -273,7 +252,7 @@ impl Device for Packet {
 
     fn counters(&mut self) -> &Counters {
         // The kernel starts again from zero with every answer.
-        if let Ok(drops) = sys::packet_drops(sys::borrow(&self.fd)) {
+        if let Ok(drops) = sys::packet_drops(self.socket.as_fd()) {
             self.counters.rx_kernel_drops += u64::from(drops);
         }
         &self.counters

@@ -1,31 +1,14 @@
 //! Every `unsafe` of this crate: thin safe covers over system calls the standard library, `socket2`
-//! and `tokio` have no safe form for.
+//! and `rustix` have no safe form for.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
-use socket2::Socket;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-
 use super::Outgoing;
-
-/// Types that own their descriptor: the same one from creation to drop.
-pub(super) trait OwnsFd: AsRawFd {}
-impl OwnsFd for File {}
-impl OwnsFd for Socket {}
-
-/// Registers a non-blocking descriptor with the running tokio loop, for reading or for writing.
-pub(super) fn register<T: OwnsFd>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-    // SAFETY: `OwnsFd` is private to this file and implemented only for types that keep one open
-    // descriptor from creation to drop and always report that one.
-    unsafe { AsyncFd::register_with_interest(inner, interest) }
-        .map_err(|error| error.into_parts().1)
-}
 
 /// Takes the descriptor out of a freshly opened TAP.
 pub(super) fn tap_file(iface: tun_tap::Iface) -> File {
@@ -295,44 +278,6 @@ pub(crate) fn boottime() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// A timer of the same clock as [`boottime`]. Readable once the time it was set to has come.
-pub(crate) fn timer() -> io::Result<AsyncFd<File>> {
-    let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
-    // SAFETY: timerfd_create takes its arguments by value.
-    let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_BOOTTIME, flags) })?;
-    // SAFETY: a descriptor just opened, which nobody else closes.
-    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    register(file, Interest::READABLE)
-}
-
-/// Sets a timer to this time of [`boottime`].
-pub(crate) fn set_timer(timer: &AsyncFd<File>, at: Duration) -> io::Result<()> {
-    // A time of zero would turn it off.
-    let at = at.max(Duration::from_nanos(1));
-    let at = libc::timespec {
-        tv_sec: libc::time_t::try_from(at.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: at.subsec_nanos().into(),
-    };
-    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let spec = libc::itimerspec { it_interval: never, it_value: at };
-    // SAFETY: `spec` is alive for the call, which writes nothing.
-    check(unsafe {
-        libc::timerfd_settime(
-            timer.as_raw_fd(),
-            libc::TFD_TIMER_ABSTIME,
-            &raw const spec,
-            std::ptr::null_mut(),
-        )
-    })
-    .map(drop)
-}
-
-/// Takes notice that a timer went off; it is not readable any more.
-pub(crate) fn take_timer(timer: &AsyncFd<File>) -> io::Result<()> {
-    let mut times = [0; size_of::<u64>()];
-    read_with(timer, |mut timer| io::Read::read(&mut timer, &mut times)).map(drop)
-}
-
 /// Makes this thread sleep as long as it says. Otherwise the kernel adds up to 50 µs to save wake-ups (prctl(2),
 /// `PR_SET_TIMERSLACK`).
 pub(crate) fn sleep_precisely() {
@@ -355,33 +300,11 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     }
 }
 
-/// Reads once from a descriptor that tokio watches. Asks the kernel even if tokio has not seen readiness yet, and tells
-/// tokio to watch again when the answer is `WouldBlock`.
-pub(super) fn read_with<T: OwnsFd, R>(
-    fd: &AsyncFd<T>,
-    mut read: impl FnMut(&T) -> io::Result<R>,
-) -> io::Result<R> {
-    let mut asked = false;
-    let result = fd.try_io(Interest::READABLE, |inner| {
-        asked = true;
-        read(inner)
-    });
-    match result {
-        Err(error) if is_would_block(&error) && !asked => read(fd.get_ref()),
-        result => result,
-    }
-}
-
-/// Nothing to read, or no room to write. Said by tokio it carries no number of the kernel.
+/// Nothing to read, or no room to write.
 pub(super) fn is_would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
-
-/// Borrows the descriptor inside, for the calls above.
-pub(super) fn borrow<T: OwnsFd + AsFd>(fd: &AsyncFd<T>) -> BorrowedFd<'_> {
-    fd.get_ref().as_fd()
 }

@@ -10,11 +10,8 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
-use std::os::fd::AsFd;
-use std::task::{Context, Poll};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tracing::{info, trace};
 use tun_tap::{Iface, Mode};
 
@@ -46,7 +43,7 @@ pub enum TapOffload {
 #[derive(Debug)]
 pub struct Tap {
     name: String,
-    file: Option<AsyncFd<File>>,
+    file: Option<File>,
     wanted: TapOffload,
     /// Frames have vnet headers.
     offload: Option<Box<Offload>>,
@@ -55,7 +52,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Creates the TAP `name`, or attaches to a persistent one. Must run inside a tokio runtime.
+    /// Creates the TAP `name`, or attaches to a persistent one.
     pub fn open(name: &str, offload: TapOffload) -> Result<Self, DeviceError> {
         name::check(name)?;
         let mut tap = Self {
@@ -81,7 +78,7 @@ impl Tap {
     }
 
     fn lose(&mut self) {
-        // Dropping it also takes it out of the loop: a deleted TAP is readable for ever.
+        // Nobody waits on it any more: a deleted TAP is readable for ever.
         self.file = None;
         if let Some(offload) = &mut self.offload {
             offload.forget();
@@ -102,8 +99,6 @@ impl Tap {
                 (file, false)
             }
         };
-        let file =
-            sys::register(file, Interest::READABLE).map_err(|source| error(source.into()))?;
         self.file = Some(file);
         self.offload = if has_offload { self.offload.take().or_else(Offload::boxed) } else { None };
         Ok(())
@@ -175,16 +170,13 @@ impl Device for Tap {
         &self.name
     }
 
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &self.file {
-            Some(file) => file.poll_read_ready(cx).map(drop),
-            None => Poll::Pending,
-        }
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file.as_ref().map(AsFd::as_fd)
     }
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
         burst.reset(self.buffer_len);
-        let Some(file) = &self.file else {
+        let Some(mut file) = self.file.as_ref() else {
             return Received::Drained;
         };
         if let Some(offload) = &mut self.offload {
@@ -199,10 +191,10 @@ impl Device for Tap {
                 break;
             };
             let room = slot.len();
-            let read = sys::read_with(file, |mut file| match &mut self.offload {
+            let read = match &mut self.offload {
                 Some(offload) => offload.read(file, slot),
                 None => file.read(slot),
-            });
+            };
             match (read, &mut self.offload) {
                 (Ok(len), Some(offload)) => offload.take(len, burst, &mut self.counters),
                 (Ok(len), None) if len >= room => self.counters.rx_oversize += 1,
@@ -234,7 +226,7 @@ impl Device for Tap {
             counters.tx_down += frames.len() as u64;
             return Sent::All;
         };
-        let mut writer = Writer { name, file: file.get_ref(), len_max: *buffer_len, counters };
+        let mut writer = Writer { name, file, len_max: *buffer_len, counters };
         let mut left = frames.len();
         let is_there = match offload {
             None => frames.iter().all(|frame| {

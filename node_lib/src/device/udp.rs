@@ -6,18 +6,15 @@
 //! of any kind, and the time to live is 1, so nothing leaves the local network.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read as _};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
-use std::task::{Context, Poll};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::room::Room;
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, sys};
 use crate::mac::Mac;
 
@@ -101,8 +98,7 @@ impl fmt::Display for UdpAddress {
 #[derive(Debug)]
 pub struct Udp {
     name: String,
-    fd: AsyncFd<Socket>,
-    room: Room,
+    socket: Socket,
     group: SockAddr,
     mac: Mac,
     ethertype: u16,
@@ -110,7 +106,7 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// Joins the link with a random address. Must run inside a tokio runtime.
+    /// Joins the link with a random address.
     pub fn open(address: &UdpAddress, ethertype: u16) -> Result<Self, DeviceError> {
         let name = address.to_string();
         let error = |operation| {
@@ -145,17 +141,7 @@ impl Udp {
             };
             DeviceError::new(&name, "join the multicast group", problem)
         })?;
-        let fd =
-            sys::register(socket, Interest::READABLE).map_err(error("watch the UDP socket"))?;
-        Ok(Self {
-            name,
-            fd,
-            room: Room::default(),
-            group,
-            mac,
-            ethertype,
-            counters: Counters::default(),
-        })
+        Ok(Self { name, socket, group, mac, ethertype, counters: Counters::default() })
     }
 
     /// Our address on the link.
@@ -199,8 +185,8 @@ impl Device for Udp {
         &self.name
     }
 
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.fd.poll_read_ready(cx).map(drop)
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
@@ -210,8 +196,7 @@ impl Device for Udp {
             let Some(slot) = burst.vacant() else {
                 break;
             };
-            let read = sys::read_with(&self.fd, |mut socket| io::Read::read(&mut socket, slot));
-            let len = match read {
+            let len = match (&self.socket).read(slot) {
                 Ok(len) => len,
                 Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {
@@ -241,7 +226,6 @@ impl Device for Udp {
     }
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
-        self.room.forget();
         for (done, Outgoing { bytes, .. }) in frames.iter().enumerate() {
             if bytes.len() < HEADER_LEN {
                 self.counters.tx_short += 1;
@@ -251,12 +235,9 @@ impl Device for Udp {
                 self.counters.tx_oversize += 1;
                 continue;
             }
-            match self.fd.get_ref().send_to(bytes, &self.group) {
+            match self.socket.send_to(bytes, &self.group) {
                 Ok(_) => self.counters.count_tx(bytes.len()),
-                Err(error) if sys::is_would_block(&error) => {
-                    self.room.await_in(self.fd.get_ref());
-                    return Sent::Full(done);
-                }
+                Err(error) if sys::is_would_block(&error) => return Sent::Full(done),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV) => {
                         self.counters.tx_down += 1;
@@ -271,10 +252,6 @@ impl Device for Udp {
             }
         }
         Sent::All
-    }
-
-    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.room.poll(cx)
     }
 
     fn counters(&mut self) -> &Counters {

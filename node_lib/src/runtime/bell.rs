@@ -1,16 +1,17 @@
 //! [`Bell`]: asks rarely used sources only when they have something.
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use futures_util::task::AtomicWaker;
+use rustix::event::{EventfdFlags, eventfd};
 
-/// Remembers that one of its sources wants to be asked.
+/// Remembers that one of its sources wants to be asked, and can be waited for like a frame.
 ///
-/// A task is polled again whenever anything of it has happened, and cannot tell what. With every frame the loop would
-/// ask interfaces and signals as well, which takes longer than the frame. These get a waker of their own,
-/// which rings, and wakes the task.
+/// Interfaces and signals are watched by tokio, on a thread of its own: for what comes once in a while its tasks and
+/// wakers are the simplest, for every frame they would take longer than the frame. Their wakers ring here.
 #[derive(Debug)]
 pub(super) struct Bell {
     inner: Arc<Inner>,
@@ -20,7 +21,7 @@ pub(super) struct Bell {
 #[derive(Debug)]
 struct Inner {
     rung: AtomicBool,
-    task: AtomicWaker,
+    event: OwnedFd,
 }
 
 impl Wake for Inner {
@@ -29,26 +30,40 @@ impl Wake for Inner {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.rung.store(true, Ordering::Release);
-        self.task.wake();
+        if !self.rung.swap(true, Ordering::AcqRel) {
+            // It fails only when it has been written 2⁶⁴ times, and not read.
+            let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+        }
     }
 }
 
 impl Bell {
     /// A bell that has been rung: nobody has asked its sources yet.
-    pub(super) fn new() -> Self {
-        let inner = Arc::new(Inner { rung: AtomicBool::new(true), task: AtomicWaker::new() });
-        Self { waker: Waker::from(Arc::clone(&inner)), inner }
+    pub(super) fn new() -> io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let inner = Arc::new(Inner { rung: AtomicBool::new(true), event });
+        Ok(Self { waker: Waker::from(Arc::clone(&inner)), inner })
     }
 
-    /// The context to ask the sources with, if one of them may have something. To be called whenever the task is
-    /// polled: it is the task that gets woken.
-    pub(super) fn rung(&self, cx: &Context<'_>) -> Option<Context<'_>> {
-        // First of all, so that a source that rings right now wakes somebody.
-        self.inner.task.register(cx.waker());
-        let rung = self.inner.rung.load(Ordering::Acquire)
-            && self.inner.rung.swap(false, Ordering::AcqRel);
-        rung.then(|| Context::from_waker(&self.waker))
+    /// Readable from when it is rung until [`Bell::answer`], except at first.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.inner.event.as_fd()
+    }
+
+    /// One of the sources may have something.
+    pub(super) fn is_rung(&self) -> bool {
+        self.inner.rung.load(Ordering::Acquire)
+    }
+
+    /// The context to ask the sources with, if one of them may have something.
+    pub(super) fn answer(&self) -> Option<Context<'_>> {
+        if !self.is_rung() {
+            return None;
+        }
+        // In this order, so that a source that rings right now is heard the next time: nothing to read is no harm.
+        let _ = rustix::io::read(&self.inner.event, &mut [0_u8; 8]);
+        self.inner.rung.store(false, Ordering::Release);
+        Some(Context::from_waker(&self.waker))
     }
 
     /// A source may have more: it is to be asked at the next turn.
@@ -60,30 +75,24 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-    #[derive(Default)]
-    struct Count(AtomicU32);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
+    fn is_readable(bell: &Bell) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(bell.descriptor(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
     }
 
     #[test]
     fn rings_once_at_first_and_then_when_a_source_wakes_it() {
-        let count = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&count));
-        let cx = Context::from_waker(&waker);
-        let bell = Bell::new();
-        let source = bell.rung(&cx).expect("nobody asked yet").waker().clone();
-        assert!(bell.rung(&cx).is_none());
+        let bell = Bell::new().unwrap();
+        let source = bell.answer().expect("nobody asked yet").waker().clone();
+        assert!(bell.answer().is_none() && !is_readable(&bell));
         source.wake_by_ref();
-        assert_eq!(count.0.load(Ordering::Relaxed), 1, "the task is woken");
-        assert!(bell.rung(&cx).is_some());
-        assert!(bell.rung(&cx).is_none());
+        source.wake_by_ref();
+        assert!(bell.is_rung() && is_readable(&bell), "whoever waits is woken");
+        assert!(bell.answer().is_some());
+        assert!(bell.answer().is_none() && !is_readable(&bell));
         bell.ring();
-        assert!(bell.rung(&cx).is_some());
+        assert!(bell.answer().is_some());
     }
 }

@@ -1,11 +1,13 @@
 //! The only place where a daemon reads the time.
 
-use std::fs::File;
 use std::io;
-use std::task::{Context, Poll, ready};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use tokio::io::unix::AsyncFd;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
 
 use crate::device;
 use crate::time::Timestamp;
@@ -31,20 +33,27 @@ impl Clock {
 
 /// Wakes the loop at a time of its clock.
 ///
-/// A timer of the kernel and not one of tokio's: it goes off on time after the machine was asleep, and a loop that
-/// waits for frames does not start and stop a timer with each of them.
+/// A timer of the kernel (timerfd_create(2)) and not the time limit of poll(2): it goes off on time after the machine
+/// was asleep, and a loop that waits for frames does not start and stop a timer with each of them.
 #[derive(Debug)]
 pub(super) struct Alarm {
     clock: Clock,
-    timer: AsyncFd<File>,
+    timer: OwnedFd,
     /// When it goes off; `None` if it did or was never set.
     armed: Option<Timestamp>,
 }
 
 impl Alarm {
-    /// An alarm that is not set. Must be called inside a tokio runtime.
+    /// An alarm that is not set.
     pub(super) fn new(clock: Clock) -> io::Result<Self> {
-        Ok(Self { clock, timer: device::timer()?, armed: None })
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
+        Ok(Self { clock, timer, armed: None })
+    }
+
+    /// Readable from when it went off until [`Alarm::stop`].
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
     }
 
     /// Goes off at this time, or before: an earlier time that it was set to stays.
@@ -52,24 +61,24 @@ impl Alarm {
         if self.armed.is_some_and(|armed| armed <= at) {
             return;
         }
-        match device::set_timer(&self.timer, self.clock.start + at.since(Timestamp::ZERO)) {
-            Ok(()) => self.armed = Some(at),
+        // A time of zero would turn it off.
+        let time = (self.clock.start + at.since(Timestamp::ZERO)).max(Duration::from_nanos(1));
+        let it_value = Timespec {
+            tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value };
+        match timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once) {
+            Ok(_) => self.armed = Some(at),
             Err(error) => debug_assert!(false, "no time is out of range: {error}"),
         }
     }
 
-    /// Ready once when the time has come.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let _ = ready!(self.timer.poll_read_ready(cx));
-            match device::take_timer(&self.timer) {
-                // A readiness of the past.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                _ => break,
-            }
-        }
+    /// Takes notice that it went off.
+    pub(super) fn stop(&mut self) {
+        // Nothing to read is no harm.
+        let _ = rustix::io::read(&self.timer, &mut [0_u8; 8]);
         self.armed = None;
-        Poll::Ready(())
     }
 }
 

@@ -1,9 +1,9 @@
 //! The loop that drives a node over devices, and what a daemon needs around it.
 //!
-//! One task, one loop, no channel and no allocation per packet. A turn:
+//! One thread, one loop, no channel, no lock and no allocation per packet. A turn:
 //!
 //! 1. Wait until the radio or the TAP has frames, a deadline has come, an interface changed or the
-//!    operator wants something. If the last turn left frames behind, only look.
+//!    operator wants something ([`wait`]). If the last turn left frames behind, there is no waiting.
 //! 2. Up to [`BURST`] frames of the radio go into the node, then up to as many of the TAP, so that a
 //!    busy side cannot starve the other. What the node answers is sent right after that, in order, each
 //!    reply as one frame and all of a side together. A frame that is passed on is not copied: its new
@@ -18,7 +18,8 @@
 //! 6. After a turn with traffic the loop rests for [`Runtime::coalesce`] and looks again by itself, before it waits
 //!    to be woken: see [`BUSY`].
 //!
-//! The runtime must be tokio's with I/O enabled; a single thread is enough and best.
+//! The loop blocks its thread. Interfaces and signals ([`Links`], [`Commands`]) may be watched by tokio, which then
+//! needs another one.
 
 mod bell;
 pub mod boot;
@@ -28,11 +29,11 @@ pub mod command;
 mod log;
 pub mod mtu;
 pub mod outbox;
+mod wait;
 
-use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
@@ -44,12 +45,12 @@ use crate::device::{
     self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
 use crate::time::Timestamp;
-use bell::Bell;
 use bundler::{Bundler, Opened};
-use clock::{Alarm, Clock};
+use clock::Clock;
 use command::{Command, Commands};
 use mtu::TapMtu;
 use outbox::Outbox;
+use wait::{Awaited, Ready, Waiter};
 
 /// Frames of one side per turn: 64 are read and answered in about 0.2 ms.
 pub const BURST: usize = 64;
@@ -88,15 +89,14 @@ pub struct Runtime {
     pub tap_mtu: TapMtu,
     /// Small frames that wait for the same neighbour leave in one.
     pub bundles: bool,
-    /// How long to let frames gather while there is traffic; zero: to be woken by the first. The thread sleeps, so
-    /// whatever else runs on it has to wait as well.
+    /// How long to let frames gather while there is traffic; zero: to be woken by the first.
     pub coalesce: Duration,
 }
 
 impl Runtime {
-    /// Drives `node` until it is told to stop. An error is that of the kernel refusing a timer: too many files are
-    /// open.
-    pub async fn run(
+    /// Drives `node` until it is told to stop. An error is that of the kernel refusing a descriptor to wait on (too many
+    /// files are open) or to wait (no memory).
+    pub fn run(
         self,
         node: &mut impl Node,
         radio: &mut impl Device,
@@ -104,10 +104,27 @@ impl Runtime {
         links: &mut impl Links,
         commands: &mut impl Commands,
     ) -> io::Result<Exit> {
+        let mut running = self.start(node, radio, tap, links, commands)?;
+        loop {
+            if let Some(exit) = running.turn(None)? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// The loop, to be driven turn by turn.
+    pub fn start<'a, N: Node, R: Device, T: Device, L: Links, C: Commands>(
+        self,
+        node: &'a mut N,
+        radio: &'a mut R,
+        tap: &'a mut T,
+        links: &'a mut L,
+        commands: &'a mut C,
+    ) -> io::Result<Running<'a, N, R, T, L, C>> {
         if !self.coalesce.is_zero() {
             device::sleep_precisely();
         }
-        let mut driver = Driver {
+        let mut running = Running {
             node,
             coalesce: self.coalesce,
             ports: Ports {
@@ -121,20 +138,26 @@ impl Runtime {
             links,
             commands,
             clock: self.clock,
+            waiter: Waiter::new(self.clock)?,
             replies: Replies::new(),
             burst: Burst::new(BURST),
-            alarm: Alarm::new(self.clock)?,
             overdue_turns: 0,
             radio_last: 0,
             tap_last: 0,
-            bell: Bell::new(),
+            // The first turn looks at everything: frames may have come before the loop did.
+            radio_more: true,
+            tap_more: true,
             radio_up: self.radio.up,
             radio: self.radio,
             tap_mtu: self.tap_mtu,
             reopen: None,
             stop_at: None,
         };
-        Ok(driver.run().await)
+        if !running.radio_up {
+            warn!(radio = running.ports.radio.name(), "radio is down, waiting for it");
+            running.link_event(LinkEvent::Down);
+        }
+        Ok(running)
     }
 }
 
@@ -235,35 +258,25 @@ struct Reopen {
     logged: bool,
 }
 
-/// Why the loop woke up.
-#[derive(Default)]
-struct Wake {
-    radio: bool,
-    tap: bool,
-    /// The radio was full and has room again.
-    writable: bool,
-    timer: bool,
-    change: Option<LinkChange>,
-    command: Option<Command>,
-}
-
-struct Driver<'a, N, R, T, L, C> {
+/// A loop on its way.
+pub struct Running<'a, N, R, T, L, C> {
     node: &'a mut N,
     ports: Ports<'a, R, T>,
     links: &'a mut L,
     commands: &'a mut C,
     clock: Clock,
+    waiter: Waiter,
     coalesce: Duration,
     replies: Replies,
     burst: Burst,
-    alarm: Alarm,
     /// Turns for which a deadline has been waiting for the radio to drain.
     overdue_turns: u32,
     /// Frames of the last turn of either side, those in bundles each by itself.
     radio_last: usize,
     tap_last: usize,
-    /// Rung by `links` and `commands`.
-    bell: Bell,
+    /// The last turn may have left frames behind.
+    radio_more: bool,
+    tap_more: bool,
     /// The last known state of the radio, which the node works with while there is none.
     radio: Link,
     radio_up: bool,
@@ -272,65 +285,60 @@ struct Driver<'a, N, R, T, L, C> {
     stop_at: Option<Timestamp>,
 }
 
-impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L, C> {
-    async fn run(&mut self) -> Exit {
-        if !self.radio_up {
-            warn!(radio = self.ports.radio.name(), "radio is down, waiting for it");
-            self.link_event(LinkEvent::Down);
+impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, L, C> {
+    /// One turn: waits for something to do, and does it. It waits no longer than `patience`; without one for as long as
+    /// it takes. Says how the loop ended if it did; then there must be no other turn.
+    pub fn turn(&mut self, patience: Option<Duration>) -> io::Result<Option<Exit>> {
+        let ready = self.wait(patience)?;
+        if let Some(exit) = self.turn_bell() {
+            return Ok(Some(exit));
         }
-        // The first turn looks at everything: frames may have come before the loop did.
-        let (mut radio_more, mut tap_more) = (true, true);
-        loop {
-            let mut more = radio_more || tap_more && !self.ports.outbox.has_data();
-            if !more && self.is_busy() {
-                std::thread::sleep(self.coalesce);
-                (more, radio_more, tap_more) = (true, true, true);
-            }
-            if more {
-                // Lets tokio see what else is ready, and its other tasks run.
-                tokio::task::yield_now().await;
-            }
-            let wake = self.wait(more).await;
-            match wake.command {
-                Some(Command::Report) => self.report(),
-                Some(Command::Stop) if self.stop_at.is_some() => {
-                    info!("asked to stop again, stopping at once");
-                    self.report();
-                    return Exit::Forced;
-                }
-                Some(Command::Stop) => self.begin_to_stop(),
-                None => {}
-            }
-            if let Some(change) = wake.change {
-                self.link_changed(change);
-            }
-            let now = self.clock.now();
-            let due = self.node.poll_timeout().is_some_and(|at| at <= now);
-            if wake.radio || radio_more || due {
-                radio_more = self.turn_radio(now);
-            }
-            if wake.writable || self.ports.outbox.expires().is_some_and(|at| at <= now) {
-                self.ports.outbox.retry(now, self.ports.radio);
-            }
-            // While the radio is full its frames wait in the TAP's queue, which is bounded.
-            let blocked = self.ports.outbox.has_data();
-            if blocked {
-                self.tap_last = 0;
-            } else if wake.tap || tap_more || radio_more || due {
-                tap_more = self.turn_tap(now);
-            }
-            if due {
-                self.turn_timeout(radio_more);
-            }
-            self.turn_reopen(now);
-            while let Some(event) = self.node.poll_event() {
-                log::event(&event);
-            }
-            if self.stop_at.is_some_and(|at| at <= now) {
-                self.report();
-                return Exit::Clean;
-            }
+        let now = self.clock.now();
+        let due = self.node.poll_timeout().is_some_and(|at| at <= now);
+        if ready.radio || self.radio_more || due {
+            self.radio_more = self.turn_radio(now);
         }
+        let is_stale = self.ports.outbox.expires().is_some_and(|at| at <= now);
+        if self.ports.outbox.is_waiting() && ready.radio_room || is_stale {
+            self.ports.outbox.retry(now, self.ports.radio);
+        }
+        // While the radio is full its frames wait in the TAP's queue, which is bounded.
+        if self.ports.outbox.has_data() {
+            self.tap_last = 0;
+        } else if ready.tap || self.tap_more || self.radio_more || due {
+            self.tap_more = self.turn_tap(now);
+        }
+        if due {
+            self.turn_timeout();
+        }
+        self.turn_reopen(now);
+        while let Some(event) = self.node.poll_event() {
+            log::event(&event);
+        }
+        if self.stop_at.is_some_and(|at| at <= now) {
+            self.report();
+            return Ok(Some(Exit::Clean));
+        }
+        Ok(None)
+    }
+
+    /// Waits for something to do, unless there is.
+    fn wait(&mut self, patience: Option<Duration>) -> io::Result<Ready> {
+        let reads_tap = !self.ports.outbox.has_data();
+        if self.radio_more || self.tap_more && reads_tap || self.waiter.bell.is_rung() {
+            return Ok(Ready::UNKNOWN);
+        }
+        if self.is_busy() {
+            std::thread::sleep(self.coalesce);
+            return Ok(Ready::UNKNOWN);
+        }
+        self.arm();
+        let to_write = self.ports.outbox.is_waiting();
+        let radio = self.ports.radio.descriptor();
+        let radio = radio.map(|descriptor| Awaited { descriptor, to_read: true, to_write });
+        let tap = self.ports.tap.descriptor().filter(|_| reads_tap);
+        let tap = tap.map(|descriptor| Awaited { descriptor, to_read: true, to_write: false });
+        self.waiter.wait(radio, tap, patience)
     }
 
     /// Frames come so fast that it is not worth while to be woken by each.
@@ -338,41 +346,29 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         !self.coalesce.is_zero() && self.radio_last + self.tap_last >= BUSY
     }
 
-    /// Waits for something to do; with `poll_only`, only looks.
-    async fn wait(&mut self, poll_only: bool) -> Wake {
-        self.arm();
-        poll_fn(|cx| {
-            let wake = self.poll_wake(cx);
-            let nothing = !(wake.radio || wake.tap || wake.timer || wake.writable)
-                && wake.change.is_none()
-                && wake.command.is_none();
-            if nothing && !poll_only { Poll::Pending } else { Poll::Ready(wake) }
-        })
-        .await
-    }
-
-    fn poll_wake(&mut self, cx: &mut Context<'_>) -> Wake {
-        let mut wake = Wake {
-            radio: self.ports.radio.poll_readable(cx).is_ready(),
-            tap: !self.ports.outbox.has_data() && self.ports.tap.poll_readable(cx).is_ready(),
-            ..Wake::default()
-        };
-        if self.ports.outbox.is_waiting() {
-            wake.writable = self.ports.radio.poll_writable(cx).is_ready();
+    /// An interface or the operator may have something to say.
+    fn turn_bell(&mut self) -> Option<Exit> {
+        let mut cx = self.waiter.bell.answer()?;
+        let change = self.links.poll_change(&mut cx);
+        let command = self.commands.poll_command(&mut cx);
+        if change.is_ready() || command.is_ready() {
+            // There may be more.
+            self.waiter.bell.ring();
         }
-        wake.timer = self.alarm.poll(cx).is_ready();
-        if let Some(mut cx) = self.bell.rung(cx) {
-            if let Poll::Ready(change) = self.links.poll_change(&mut cx) {
-                wake.change = Some(change);
+        match command {
+            Poll::Ready(Command::Report) => self.report(),
+            Poll::Ready(Command::Stop) if self.stop_at.is_some() => {
+                info!("asked to stop again, stopping at once");
+                self.report();
+                return Some(Exit::Forced);
             }
-            if let Poll::Ready(command) = self.commands.poll_command(&mut cx) {
-                wake.command = Some(command);
-            }
-            if wake.change.is_some() || wake.command.is_some() {
-                self.bell.ring();
-            }
+            Poll::Ready(Command::Stop) => self.begin_to_stop(),
+            Poll::Pending => {}
         }
-        wake
+        if let Poll::Ready(change) = change {
+            self.link_changed(change);
+        }
+        None
     }
 
     /// Sets the timer to the next deadline, unless it goes off before that anyway.
@@ -381,7 +377,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
         let stale = self.ports.outbox.expires();
         let deadlines = [self.node.poll_timeout(), self.stop_at, reopen, stale];
         if let Some(next) = deadlines.into_iter().flatten().min() {
-            self.alarm.set(next);
+            self.waiter.alarm.set(next);
         }
     }
 
@@ -394,7 +390,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             // An answer of the host (to a ping, to a segment) is there by the time the frame has been written. What
             // is left of it is still there when its turn comes.
             if std::mem::take(&mut self.ports.tap_written) && !self.ports.outbox.has_data() {
-                self.turn_tap(now);
+                self.tap_more |= self.turn_tap(now);
             }
             more = self.take_from_radio(now, BURST, &mut taken);
         }
@@ -464,8 +460,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
     }
 
     /// A deadline has come; the radio may still hold what was said before it.
-    fn turn_timeout(&mut self, radio_more: bool) {
-        if radio_more && self.overdue_turns < DRAIN_TURNS {
+    fn turn_timeout(&mut self) {
+        if self.radio_more && self.overdue_turns < DRAIN_TURNS {
             self.overdue_turns += 1;
             return;
         }
@@ -538,7 +534,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
             Ok(tap_mtu) => {
                 info!(%radio, mtu, tap_mtu, "radio MTU");
                 self.links.configure_tap(tap_mtu);
-                self.bell.ring();
+                self.waiter.bell.ring();
             }
             Err(error) => warn!(%radio, mtu, %error, "radio MTU does not fit the TAP"),
         }
@@ -570,7 +566,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Driver<'_, N, R, T, L
                 info!(tap = self.ports.tap.name(), "TAP is back");
                 if let Ok(mtu) = self.tap_mtu.over(self.radio.mtu) {
                     self.links.configure_tap(mtu);
-                    self.bell.ring();
+                    self.waiter.bell.ring();
                 }
             }
             Err(error) => {

@@ -141,7 +141,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Poll};
+    use std::os::fd::BorrowedFd;
 
     use super::*;
     use crate::device::{Burst, Counters, Received};
@@ -158,8 +158,8 @@ mod tests {
         fn name(&self) -> &str {
             "narrow"
         }
-        fn poll_readable(&mut self, _: &mut Context<'_>) -> Poll<()> {
-            Poll::Pending
+        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+            None
         }
         fn recv(&mut self, _: &mut Burst) -> Received {
             Received::Drained

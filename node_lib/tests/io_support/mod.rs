@@ -1,8 +1,11 @@
 //! What tests with real interfaces stand on: a network namespace each, and the operator's hand.
 
 use std::process::Command;
+use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
+use node_lib::device::Device;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Runs `test` on a thread of its own, in a network namespace of its own.
 pub(crate) fn in_namespace<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
@@ -48,4 +51,16 @@ pub(crate) fn operate(tool: &str, line: &str) -> String {
         .expect("these tests need `ip` and `tc` of iproute2");
     assert!(output.status.success(), "{tool} {line}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Waits until one of these devices has something to read.
+pub(crate) fn wait_readable(devices: &[&dyn Device], limit: Duration) -> bool {
+    wait(devices, PollFlags::IN, limit)
+}
+
+/// Waits for something to happen to one of these devices; one that nobody can wait on is left out.
+pub(crate) fn wait(devices: &[&dyn Device], what: PollFlags, limit: Duration) -> bool {
+    let descriptors = devices.iter().filter_map(|device| device.descriptor());
+    let mut fds: Vec<_> = descriptors.map(|fd| PollFd::from_borrowed_fd(fd, what)).collect();
+    poll(&mut fds, Some(&Timespec::try_from(limit).unwrap())).unwrap() > 0
 }
