@@ -25,12 +25,14 @@ impl Mac {
     }
 
     /// Can be the address of one interface: neither a group address nor all zero.
+    #[inline]
     pub fn is_unicast(self) -> bool {
         !self.is_group() && self != Self::ZERO
     }
 
     /// `01:80:c2:00:00:00` to `…:0f`: spanning tree, pause, LLDP and the like. A bridge must not
     /// forward these (IEEE 802.1Q-2018 §8.6.3).
+    #[inline]
     pub fn is_bridge_local(self) -> bool {
         let [a, b, c, d, e, f] = self.0;
         [a, b, c, d, e] == [0x01, 0x80, 0xc2, 0x00, 0x00] && f <= 0x0f

@@ -125,14 +125,13 @@ impl Node for Flooder {
     }
 
     fn handle_wire(&mut self, _now: Timestamp, frame: &[u8], out: &mut Replies) {
-        let Some(message) = self.radio.parse(frame, &mut self.counters) else { return };
-        let from = message.from;
-        match message.packet {
-            PacketType::Control(Control::Heartbeat(heartbeat)) => {
-                self.hear_heartbeat(from, &heartbeat, out);
+        let Some(heard) = self.radio.hear(frame, &mut self.counters) else { return };
+        match heard.control(&mut self.counters) {
+            Some(Control::Heartbeat(heartbeat)) => {
+                self.hear_heartbeat(heard.from, &heartbeat, out);
             }
-            PacketType::Control(Control::HeartbeatReply(reply)) => self.hear_reply(&reply, out),
-            PacketType::Control(_) | PacketType::Data(_) => {}
+            Some(Control::HeartbeatReply(reply)) => self.hear_reply(&reply, out),
+            _ => {}
         }
     }
 

@@ -110,6 +110,7 @@ impl Downstream {
     }
 
     /// The path to `obu`, if it is fresh.
+    #[inline]
     pub fn path(&self, now: Timestamp, obu: NodeId) -> Option<Path> {
         self.entries.get(&obu).map(|entry| entry.path).filter(|path| path.is_fresh(now))
     }
@@ -145,6 +146,7 @@ impl Downstream {
 
     /// A frame of `obu`, which is attached, came by `next`: the way to it is there, though its replies may
     /// have been lost.
+    #[inline]
     pub fn renew(&mut self, now: Timestamp, obu: NodeId, next: Mac) {
         if let Some(entry) = self.entries.get_mut(&obu)
             && entry.path.next == next
@@ -182,6 +184,7 @@ impl Downstream {
 }
 
 impl Path {
+    #[inline]
     fn is_fresh(&self, now: Timestamp) -> bool {
         now.since(self.seen) < self.lifetime
     }

@@ -113,6 +113,7 @@ impl Duplicates {
     }
 
     /// Notes the frame; `false` if it was seen before, or is too old to tell.
+    #[inline]
     pub fn accept(&mut self, now: Timestamp, source: NodeId, boot: u8, seq: Seq) -> bool {
         if let Some(window) = self.windows.get_mut(&source) {
             window.used = now;
@@ -124,14 +125,19 @@ impl Duplicates {
             }
             return true;
         }
+        self.begin(source, Window::new(boot, seq.0, now));
+        true
+    }
+
+    #[cold]
+    fn begin(&mut self, source: NodeId, window: Window) {
         if self.windows.len() >= SOURCES_MAX {
             let oldest = self.windows.iter().min_by_key(|(_, w)| w.used).map(|(id, _)| *id);
             if let Some(oldest) = oldest {
                 self.windows.remove(&oldest);
             }
         }
-        self.windows.insert(source, Window::new(boot, seq.0, now));
-        true
+        self.windows.insert(source, window);
     }
 
     /// Sources remembered.

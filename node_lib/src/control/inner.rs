@@ -21,6 +21,7 @@ const VLAN_TAG: u16 = 0x8100;
 impl Inner {
     /// Reads the header. `None` when it is too short, or of the kind no bridge may forward: sent
     /// from a group or zero address, or to a link-local control address (IEEE 802.1Q-2018 §8.6.3).
+    #[inline]
     pub fn parse(frame: &[u8]) -> Option<Self> {
         let (destination, rest) = frame.split_first_chunk::<6>()?;
         let (source, rest) = rest.split_first_chunk::<6>()?;

@@ -3,11 +3,12 @@
 use crate::control::counters::Counters;
 use crate::control::node::Replies;
 use crate::mac::{Mac, NodeId};
-use crate::messages::ETHERNET_HEADER_LEN;
+use crate::messages::control::Control;
 use crate::messages::data::Data;
 use crate::messages::message::Message;
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
+use crate::messages::{ETHERNET_HEADER_LEN, ParseError};
 use crate::order::Boot;
 
 /// Relays a data frame or a reply may pass. Twice the longest chain worth having: at 90 % per hop,
@@ -29,10 +30,44 @@ pub struct Radio {
     pub mtu: usize,
 }
 
+/// A frame off the radio that is for us, read up to its message.
+///
+/// The message is read in the form its reader works with, and not as any of eleven that is then copied from
+/// hand to hand: of what a relay does with a client's frame that took a fifth.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// The radio that sent it.
+    pub from: Mac,
+    /// It was sent to everybody in earshot.
+    pub was_for_all: bool,
+    packet: &'a [u8],
+}
+
+impl<'a> Heard<'a> {
+    /// The client's frame in it, if it carries one.
+    #[inline]
+    pub fn data(&self) -> Option<Data<'a>> {
+        Data::read(self.packet)
+    }
+
+    /// What it says, if it carries no client's frame. `None`, and counted, when it is malformed.
+    pub fn control(&self, counters: &mut Counters) -> Option<Control<'a>> {
+        match PacketType::try_from(self.packet) {
+            Ok(PacketType::Control(control)) => Some(control),
+            Ok(PacketType::Data(_)) => None,
+            Err(error) => {
+                count_malformed(self.from, error, counters);
+                None
+            }
+        }
+    }
+}
+
 impl Radio {
-    /// Reads a frame off the radio. `None`, and counted, when it is malformed or none of our business:
+    /// Takes a frame off the radio. `None`, and counted, when it is malformed or none of our business:
     /// sent to another node, or our own coming back.
-    pub fn parse<'a>(&self, frame: &'a [u8], counters: &mut Counters) -> Option<Message<'a>> {
+    #[inline]
+    pub fn hear<'a>(&self, frame: &'a [u8], counters: &mut Counters) -> Option<Heard<'a>> {
         // Addresses first: on a shared medium most frames are for others, and need no parsing.
         let Some((to, rest)) = frame.split_first_chunk::<6>() else {
             counters.drop_malformed += 1;
@@ -47,11 +82,10 @@ impl Radio {
             counters.drop_foreign += 1;
             return None;
         }
-        match Message::parse(frame, self.ethertype) {
-            Ok(message) => Some(message),
+        match Message::packet(frame, self.ethertype) {
+            Ok(packet) => Some(Heard { from, was_for_all: to.is_group(), packet }),
             Err(error) => {
-                counters.drop_malformed += 1;
-                tracing::trace!(%from, %error, "malformed frame");
+                count_malformed(from, error, counters);
                 None
             }
         }
@@ -85,6 +119,7 @@ impl Radio {
     }
 
     /// Sends a data frame; `false`, and counted, when the radio cannot carry it.
+    #[inline]
     pub fn data<'a>(
         &self,
         to: Mac,
@@ -102,9 +137,16 @@ impl Radio {
         true
     }
 
+    #[inline]
     fn message<'a>(&self, to: Mac, packet: PacketType<'a>) -> Message<'a> {
         Message { to, from: self.mac, ethertype: self.ethertype, packet }
     }
+}
+
+#[cold]
+fn count_malformed(from: Mac, error: ParseError, counters: &mut Counters) {
+    counters.drop_malformed += 1;
+    tracing::trace!(%from, %error, "malformed frame");
 }
 
 fn count(kind: Kind, len: usize, counters: &mut Counters) {

@@ -81,6 +81,7 @@ impl Replies {
 
     /// Appends a frame for the radio: what `head` writes into an empty buffer, then `payload`, which is
     /// not copied if it is a part of the frame that was lent.
+    #[inline]
     pub fn wire_around(&mut self, payload: &[u8], head: impl FnOnce(&mut Vec<u8>)) {
         let begin = self.heads.len();
         head(&mut self.heads);
@@ -97,6 +98,7 @@ impl Replies {
     }
 
     /// Appends a frame for the TAP, which is not copied if it is a part of the frame that was lent.
+    #[inline]
     pub fn tap_frame(&mut self, frame: &[u8]) {
         if let Some((index, payload)) = self.borrow(frame, None) {
             self.loans.push(Loan { after: self.items.len(), index, payload, head: None });
@@ -116,6 +118,7 @@ impl Replies {
     }
 
     /// Nothing to send.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.loans.is_empty()
     }
@@ -127,6 +130,7 @@ impl Replies {
     }
 
     /// Forgets what was sent and keeps the buffers for the next replies.
+    #[inline]
     pub fn recycle(&mut self) {
         self.lent = None;
         self.loans.clear();
@@ -146,6 +150,7 @@ impl Replies {
     /// of its burst, and with `headroom` bytes in front of it that may be written over. The payload of
     /// a reply that is a part of it becomes a [`Loan`] instead of a copy; of two headers for the
     /// same payload only the first, as there is room for one.
+    #[inline]
     pub fn lend(&mut self, index: usize, frame: &[u8], headroom: usize) {
         let start = frame.as_ptr().addr();
         let place = start..start.saturating_add(frame.len());
@@ -158,11 +163,13 @@ impl Replies {
     }
 
     /// What is on loan, in the order of sending.
+    #[inline]
     pub fn loans(&self) -> &[Loan] {
         &self.loans
     }
 
     /// What goes in front of the payload of a loan; nothing for a frame to the TAP.
+    #[inline]
     pub fn head(&self, loan: &Loan) -> Option<&[u8]> {
         self.heads.get(loan.head.clone()?)
     }
@@ -186,6 +193,7 @@ impl Replies {
 
     /// Which part of the lent frame `payload` is, if it is one, and if a header of `head` bytes (`None`: no
     /// header) can be written in front of it without touching what is on loan already.
+    #[inline]
     fn borrow(&mut self, payload: &[u8], head: Option<usize>) -> Option<(usize, Range<usize>)> {
         let lent = self.lent.as_mut()?;
         let at = payload.as_ptr().addr();

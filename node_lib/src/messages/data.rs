@@ -155,6 +155,16 @@ impl Data<'_> {
 }
 
 impl<'a> Data<'a> {
+    /// Reads a message of the data plane. `None` if it is another, or malformed.
+    #[inline]
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        match Kind::peek(bytes) {
+            Ok(Kind::ToUpstream) => ToUpstream::try_from(bytes).ok().map(Self::Upstream),
+            Ok(Kind::ToDownstream) => ToDownstream::try_from(bytes).ok().map(Self::Downstream),
+            _ => None,
+        }
+    }
+
     /// The inner frame.
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {

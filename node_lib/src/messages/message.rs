@@ -36,12 +36,13 @@ pub struct Message<'a> {
 impl<'a> Message<'a> {
     /// Reads one frame of ours; another EtherType is refused before anything else is looked at.
     pub fn parse(frame: &'a [u8], ethertype: u16) -> Result<Self, ParseError> {
-        let (header, packet) = header(frame)?;
-        let have = u16::from_be_bytes(header.ethertype);
-        if have != ethertype {
-            return Err(ParseError::EtherType { need: ethertype, have });
-        }
-        Self::assemble(header, packet)
+        Self::assemble(ours(frame, ethertype)?)
+    }
+
+    /// What follows the Ethernet header of a frame of ours, unread.
+    #[inline]
+    pub fn packet(frame: &'a [u8], ethertype: u16) -> Result<&'a [u8], ParseError> {
+        Ok(ours(frame, ethertype)?.1)
     }
 
     /// Bytes of the frame, without padding.
@@ -68,7 +69,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    fn assemble(header: Wire, packet: &'a [u8]) -> Result<Self, ParseError> {
+    fn assemble((header, packet): (Wire, &'a [u8])) -> Result<Self, ParseError> {
         let Wire { to, from, ethertype } = header;
         Ok(Self {
             to: Mac(to),
@@ -84,6 +85,17 @@ impl<'a> Message<'a> {
     }
 }
 
+#[inline]
+fn ours(frame: &[u8], ethertype: u16) -> Result<(Wire, &[u8]), ParseError> {
+    let (header, packet) = header(frame)?;
+    let have = u16::from_be_bytes(header.ethertype);
+    if have != ethertype {
+        return Err(ParseError::EtherType { need: ethertype, have });
+    }
+    Ok((header, packet))
+}
+
+#[inline]
 fn header(frame: &[u8]) -> Result<(Wire, &[u8]), ParseError> {
     Wire::read(frame).ok_or(ParseError::Truncated {
         message: "frame",
@@ -97,8 +109,7 @@ impl<'a> TryFrom<&'a [u8]> for Message<'a> {
 
     /// Reads one frame, whatever its EtherType: for tools that look at captures.
     fn try_from(frame: &'a [u8]) -> Result<Self, ParseError> {
-        let (header, packet) = header(frame)?;
-        Self::assemble(header, packet)
+        Self::assemble(header(frame)?)
     }
 }
 

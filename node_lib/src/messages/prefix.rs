@@ -130,6 +130,7 @@ impl Kind {
     }
 
     /// Reads the kind off a message (from its prefix on) and looks no further.
+    #[inline]
     pub fn peek(bytes: &[u8]) -> Result<Self, ParseError> {
         let Some(&first) = bytes.first() else {
             return Err(ParseError::Truncated { message: "prefix", need: LEN, have: 0 });

@@ -17,7 +17,6 @@ use node_lib::messages::control::Control;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::Data;
-use node_lib::messages::packet_type::PacketType;
 use node_lib::{Mac, NodeId, Seq, Timestamp};
 
 use super::budget::Questions;
@@ -337,6 +336,16 @@ impl Obu {
         self.registration.deadline(reaches_standby)
     }
 
+    /// What `from` sent came in this strong, if the signal is that frame's.
+    #[inline]
+    fn note_signal(&mut self, now: Timestamp, from: Mac, signal: Option<(Mac, i8)>) {
+        if let Some((_, dbm)) = signal.filter(|(whose, _)| *whose == from)
+            && let Some(neighbour) = self.core.neighbours.get_mut(from)
+        {
+            neighbour.note_signal(now, dbm);
+        }
+    }
+
     /// Something on the data path needs attention earlier than planned.
     pub(super) fn wake_at(&mut self, at: Timestamp) {
         self.deadline = self.deadline.min(at);
@@ -355,40 +364,32 @@ impl Node for Obu {
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         let signal = self.signal.take();
         let radio = &self.core.radio;
-        let Some(message) = radio.parse(frame, &mut self.core.counters) else { return };
-        let from = message.from;
-        if let Some((_, dbm)) = signal.filter(|(whose, _)| *whose == from)
-            && let Some(neighbour) = self.core.neighbours.get_mut(from)
-        {
-            neighbour.note_signal(now, dbm);
+        let Some(heard) = radio.hear(frame, &mut self.core.counters) else { return };
+        let (from, was_for_all) = (heard.from, heard.was_for_all);
+        if let Some(data) = heard.data() {
+            self.note_signal(now, from, signal);
+            return match data {
+                Data::Upstream(data) if !was_for_all => self.relay_up(now, from, &data, out),
+                Data::Upstream(_) => {}
+                Data::Downstream(data) => self.take_from_above(now, from, &data, out),
+            };
         }
-        let was_for_all = message.to.is_group();
-        match &message.packet {
-            PacketType::Data(Data::Upstream(data)) => {
-                if !was_for_all {
-                    self.relay_up(now, from, data, out);
+        let Some(control) = heard.control(&mut self.core.counters) else { return };
+        self.note_signal(now, from, signal);
+        match &control {
+            Control::Heartbeat(heartbeat) => {
+                if !self.hear_heartbeat(now, from, heartbeat) && now < self.deadline {
+                    return;
                 }
-                return;
             }
-            PacketType::Data(Data::Downstream(data)) => {
-                self.take_from_above(now, from, data, out);
-                return;
-            }
-            PacketType::Control(control) => match control {
-                Control::Heartbeat(heartbeat) => {
-                    if !self.hear_heartbeat(now, from, heartbeat) && now < self.deadline {
-                        return;
-                    }
-                }
-                Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
-                Control::ProbeAnswer(answer) => self.hear_answer(now, from, answer),
-                Control::Withdrawal(withdrawal) => self.hear_withdrawal(now, from, withdrawal),
-                // The rest has one addressee and is forwarded by nobody else.
-                _ if was_for_all => self.core.counters.drop_foreign += 1,
-                Control::HeartbeatReply(reply) => self.relay_reply(now, from, reply, out),
-                Control::Announcement(a) => self.relay_announcement(now, from, frame, a, out),
-                Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
-            },
+            Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
+            Control::ProbeAnswer(answer) => self.hear_answer(now, from, answer),
+            Control::Withdrawal(withdrawal) => self.hear_withdrawal(now, from, withdrawal),
+            // The rest has one addressee and is forwarded by nobody else.
+            _ if was_for_all => self.core.counters.drop_foreign += 1,
+            Control::HeartbeatReply(reply) => self.relay_reply(now, from, reply, out),
+            Control::Announcement(a) => self.relay_announcement(now, from, frame, a, out),
+            Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
         }
         self.drive(now, out);
     }

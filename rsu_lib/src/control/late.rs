@@ -38,6 +38,7 @@ impl Late {
     }
 
     /// The OBU the client was behind a moment ago.
+    #[inline]
     pub(crate) fn obu(&self, now: Timestamp, client: Client) -> Option<NodeId> {
         self.by_client.get(&client).filter(|(_, until)| now < *until).map(|(obu, _)| *obu)
     }

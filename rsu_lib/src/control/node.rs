@@ -17,7 +17,6 @@ use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::Data;
-use node_lib::messages::packet_type::PacketType;
 use node_lib::messages::{Cost, PathTag};
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
@@ -278,22 +277,21 @@ impl Node for Rsu {
     }
 
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        let Some(message) = self.radio.parse(frame, &mut self.counters) else { return };
-        let from = message.from;
-        let was_for_all = message.to.is_group();
-        let control = match &message.packet {
-            PacketType::Data(Data::Upstream(data)) if !was_for_all => {
-                self.take_from_obu(now, from, data, out);
-                return;
+        let Some(heard) = self.radio.hear(frame, &mut self.counters) else { return };
+        let (from, was_for_all) = (heard.from, heard.was_for_all);
+        match heard.data() {
+            Some(Data::Upstream(data)) if !was_for_all => {
+                return self.take_from_obu(now, from, &data, out);
             }
-            PacketType::Data(_) => {
+            Some(_) => {
                 self.counters.drop_foreign += 1;
                 return;
             }
-            PacketType::Control(control) => control,
-        };
+            None => {}
+        }
+        let Some(control) = heard.control(&mut self.counters) else { return };
         self.counters.ctl_rx_frames += 1;
-        match control {
+        match &control {
             Control::Heartbeat(heartbeat) => self.hear_heartbeat(now, from, heartbeat),
             Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
             // OBUs say these to each other.

@@ -96,6 +96,7 @@ pub(crate) struct Obus {
 
 impl Obus {
     /// The OBU has announced itself, in whatever standing.
+    #[inline]
     pub(crate) fn knows(&self, obu: NodeId) -> bool {
         self.by_id.contains_key(&obu)
     }

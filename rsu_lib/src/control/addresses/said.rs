@@ -47,12 +47,14 @@ pub(crate) enum Address {
 }
 
 /// What follows the Ethernet header, tag included. The frame has been read as [`Inner`].
+#[inline]
 pub(crate) fn payload(frame: &[u8]) -> &[u8] {
     let header = if frame.get(12..14) == Some(&[0x81, 0]) { 18 } else { 14 };
     frame.get(header..).unwrap_or_default()
 }
 
 /// The frame is one of those that state an address: cheap to see.
+#[inline]
 pub(crate) fn may_state(inner: &Inner, payload: &[u8]) -> bool {
     match inner.ethertype {
         ARP => true,
