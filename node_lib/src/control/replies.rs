@@ -135,6 +135,12 @@ impl Replies {
         self.lent = None;
         self.loans.clear();
         self.heads.clear();
+        if !self.items.is_empty() {
+            self.take_back();
+        }
+    }
+
+    fn take_back(&mut self) {
         for reply in self.items.drain(..) {
             let (ReplyType::WireFlat(mut flat) | ReplyType::TapFlat(mut flat)) = reply else {
                 continue;

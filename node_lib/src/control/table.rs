@@ -30,11 +30,13 @@ impl<K, V> Table<K, V> {
     }
 
     /// Entries there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
     /// There is none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -46,6 +48,7 @@ impl<K, V> Table<K, V> {
     }
 
     /// All values.
+    #[inline]
     pub fn values(&self) -> std::slice::Iter<'_, V> {
         self.values.iter()
     }
@@ -56,6 +59,7 @@ impl<K, V> Table<K, V> {
     }
 
     /// All entries.
+    #[inline]
     pub fn iter(&self) -> Iter<'_, K, V> {
         self.keys.iter().zip(&self.values)
     }
@@ -84,6 +88,7 @@ impl<K, V> Table<K, V> {
 }
 
 impl<K: Ord, V> Table<K, V> {
+    #[inline]
     fn place(&self, key: &K) -> Option<usize> {
         if self.keys.len() <= FEW {
             self.keys.iter().position(|known| known == key)
@@ -93,17 +98,20 @@ impl<K: Ord, V> Table<K, V> {
     }
 
     /// The value of this key.
+    #[inline]
     pub fn get(&self, key: &K) -> Option<&V> {
         self.values.get(self.place(key)?)
     }
 
     /// The value of this key.
+    #[inline]
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let place = self.place(key)?;
         self.values.get_mut(place)
     }
 
     /// Whether there is an entry of this key.
+    #[inline]
     pub fn contains_key(&self, key: &K) -> bool {
         self.place(key).is_some()
     }

@@ -40,7 +40,7 @@ macro_rules! layout {
             #[inline]
             fn append(self, out: &mut Vec<u8>) {
                 let start = out.len();
-                out.resize(start + $len, 0);
+                out.extend_from_slice(&[0; $len]);
                 let rest = out.get_mut(start..).unwrap_or_default();
                 $( let rest = $crate::messages::layout::put(rest, self.$field); )*
                 debug_assert!(rest.is_empty(), "the table has as many bytes as the constant says");

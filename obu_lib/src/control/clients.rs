@@ -42,18 +42,21 @@ impl LocalClients {
     }
 
     /// A client spoke on the TAP. Returns whether the set changed, and how many were evicted for it.
-    pub(crate) fn learn(&mut self, now: Timestamp, inner: &Inner) -> (bool, u64) {
+    #[inline]
+    pub(crate) fn learn(&mut self, now: Timestamp, inner: Inner) -> (bool, u64) {
         let (learnt, evicted) = self.cache.learn(now, client(inner.vlan, inner.source), ());
         (learnt == Learnt::New, evicted)
     }
 
     /// The frame is for somebody on the TAP side already.
-    pub(crate) fn is_local(&self, now: Timestamp, inner: &Inner) -> bool {
+    #[inline]
+    pub(crate) fn is_local(&self, now: Timestamp, inner: Inner) -> bool {
         self.cache.owner(now, client(inner.vlan, inner.destination)).is_some()
     }
 
     /// A frame with this sender came from the radio.
-    pub(crate) fn hear_from_radio(&mut self, now: Timestamp, inner: &Inner) -> FromRadio {
+    #[inline]
+    pub(crate) fn hear_from_radio(&mut self, now: Timestamp, inner: Inner) -> FromRadio {
         if Some(inner.source) == self.tap_mac {
             return FromRadio::Reflection;
         }
@@ -104,18 +107,18 @@ mod tests {
     fn the_tap_itself_is_announced_before_anybody_speaks() {
         let mut clients = LocalClients::new(Some(TAP), 1);
         assert_eq!(clients.announced(), [client(0, TAP)]);
-        assert_eq!(clients.learn(at(0), &from(CAMERA)), (true, 0));
-        assert_eq!(clients.learn(at(0), &from(CAMERA)), (false, 0));
+        assert_eq!(clients.learn(at(0), from(CAMERA)), (true, 0));
+        assert_eq!(clients.learn(at(0), from(CAMERA)), (false, 0));
         assert_eq!(clients.announced(), [client(0, TAP), client(0, CAMERA)]);
     }
 
     #[test]
     fn a_frame_of_our_own_coming_back_is_told_from_a_client_that_moved() {
         let mut clients = LocalClients::new(None, 1);
-        clients.learn(at(10), &from(CAMERA));
-        assert_eq!(clients.hear_from_radio(at(10), &from(CAMERA)), FromRadio::Reflection);
-        assert_eq!(clients.hear_from_radio(at(12), &from(CAMERA)), FromRadio::Moved);
-        assert_eq!(clients.hear_from_radio(at(12), &from(CAMERA)), FromRadio::Stranger);
+        clients.learn(at(10), from(CAMERA));
+        assert_eq!(clients.hear_from_radio(at(10), from(CAMERA)), FromRadio::Reflection);
+        assert_eq!(clients.hear_from_radio(at(12), from(CAMERA)), FromRadio::Moved);
+        assert_eq!(clients.hear_from_radio(at(12), from(CAMERA)), FromRadio::Stranger);
         assert_eq!(clients.announced(), []);
     }
 }

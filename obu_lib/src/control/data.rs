@@ -16,13 +16,13 @@ impl Obu {
             self.core.counters.drop_inner += 1;
             return;
         };
-        let (changed, evicted) = self.clients.learn(now, &inner);
+        let (changed, evicted) = self.clients.learn(now, inner);
         self.core.counters.evicted += evicted;
         if changed {
             self.registration.note_clients_changed(now);
             self.wake_at(self.registration_deadline());
         }
-        if !inner.destination.is_group() && self.clients.is_local(now, &inner) {
+        if !inner.destination.is_group() && self.clients.is_local(now, inner) {
             // The bridge beside us flooded a frame that is for its own side.
             self.core.counters.drop_reflected += 1;
             return;
@@ -243,7 +243,7 @@ impl Obu {
             self.core.counters.drop_inner += 1;
             return;
         };
-        match self.clients.hear_from_radio(now, &inner) {
+        match self.clients.hear_from_radio(now, inner) {
             FromRadio::Reflection => {
                 self.core.counters.drop_reflected += 1;
                 return;

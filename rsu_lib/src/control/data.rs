@@ -47,7 +47,7 @@ impl Rsu {
         let source = client(inner.vlan, inner.source);
         if self.late.obu(now, source) == Some(obu) {
             self.counters.forwarded_late += 1;
-        } else if self.learn(now, &inner, data.payload, Port::Obu(obu)) {
+        } else if self.learn(now, inner, data.payload, Port::Obu(obu)) {
             self.wired.add(now, source);
             self.wake_at(now);
         }
@@ -73,9 +73,9 @@ impl Rsu {
             self.counters.drop_inner += 1;
             return;
         };
-        self.learn(now, &inner, frame, Port::Tap);
+        self.learn(now, inner, frame, Port::Tap);
         if inner.destination.is_group() {
-            self.flood_from_tap(now, &inner, frame, out);
+            self.flood_from_tap(now, inner, frame, out);
             return;
         }
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
@@ -92,7 +92,7 @@ impl Rsu {
         }
     }
 
-    fn flood_from_tap(&mut self, now: Timestamp, inner: &Inner, frame: &[u8], out: &mut Replies) {
+    fn flood_from_tap(&mut self, now: Timestamp, inner: Inner, frame: &[u8], out: &mut Replies) {
         // Reverse ARP only tells switches, us included, where a client is: vehicles need not hear it.
         if inner.ethertype == rarp::ETHERTYPE {
             return;
@@ -112,11 +112,13 @@ impl Rsu {
         self.flood(now, except, frame, out);
     }
 
+    #[inline]
     fn send_to_tap(&mut self, frame: &[u8], out: &mut Replies) {
         self.counters.wire_to_tap += 1;
         out.tap_frame(frame);
     }
 
+    #[inline]
     fn send_to_obu(&mut self, now: Timestamp, obu: NodeId, frame: &[u8], out: &mut Replies) {
         let Some(path) = self.downstream.path(now, obu) else {
             self.counters.drop_no_route += 1;

@@ -112,7 +112,7 @@ pub struct Announcement<'a> {
 /// One client: an address on one VLAN. The same address on two VLANs is two clients.
 ///
 /// Field order is priority: `derive(Ord)` compares top to bottom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Eq, PartialOrd, Ord)]
 pub struct Client {
     /// 0: untagged.
     pub vlan: u16,
@@ -120,13 +120,27 @@ pub struct Client {
     pub mac: Mac,
 }
 
-impl Hash for Client {
-    /// All of it is one number: looked up for every frame.
+impl Client {
+    /// All of it as one number: looked up for every frame.
     #[inline]
-    fn hash<H: Hasher>(&self, state: &mut H) {
+    fn number(self) -> u64 {
         let Mac([a, b, c, d, e, f]) = self.mac;
         let [high, low] = self.vlan.to_ne_bytes();
-        state.write_u64(u64::from_ne_bytes([high, low, a, b, c, d, e, f]));
+        u64::from_ne_bytes([high, low, a, b, c, d, e, f])
+    }
+}
+
+impl PartialEq for Client {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.number() == other.number()
+    }
+}
+
+impl Hash for Client {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.number());
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn payload(frame: &[u8]) -> &[u8] {
 
 /// The frame is one of those that state an address: cheap to see.
 #[inline]
-pub(crate) fn may_state(inner: &Inner, payload: &[u8]) -> bool {
+pub(crate) fn may_state(inner: Inner, payload: &[u8]) -> bool {
     match inner.ethertype {
         ARP => true,
         IPV6 => payload.get(6..8) == Some(&[ICMPV6, 255]),
@@ -64,7 +64,7 @@ pub(crate) fn may_state(inner: &Inner, payload: &[u8]) -> bool {
 }
 
 /// What the frame says about its sender.
-pub(crate) fn said(inner: &Inner, payload: &[u8]) -> Option<Said> {
+pub(crate) fn said(inner: Inner, payload: &[u8]) -> Option<Said> {
     match inner.ethertype {
         ARP => by_arp(inner, payload),
         IPV4 => by_ipv4(payload),
@@ -74,7 +74,7 @@ pub(crate) fn said(inner: &Inner, payload: &[u8]) -> Option<Said> {
     }
 }
 
-fn by_arp(inner: &Inner, payload: &[u8]) -> Option<Said> {
+fn by_arp(inner: Inner, payload: &[u8]) -> Option<Said> {
     // Ethernet, IPv4, the lengths of their addresses; a request or a reply.
     let (&[0, 1, 8, 0, 6, 4, 0, 1 | 2], rest) = payload.split_first_chunk()? else { return None };
     let (mac, rest) = rest.split_first_chunk::<6>()?;
@@ -108,7 +108,7 @@ fn by_ipv6(payload: &[u8]) -> Option<Said> {
     })
 }
 
-fn by_discovery(inner: &Inner, payload: &[u8]) -> Option<Said> {
+fn by_discovery(inner: Inner, payload: &[u8]) -> Option<Said> {
     let (_, message) = payload.split_first_chunk::<40>()?;
     let stated = |address, is_router| {
         Some(Said { address: Address::V6(address), is_stated: true, is_router })
@@ -154,7 +154,7 @@ mod tests {
 
     fn read(ethertype: &str, body: &str) -> Option<Said> {
         let frame = hex(&format!("ffffffffffff {MAC} {ethertype} {body}"));
-        said(&Inner::parse(&frame).unwrap(), payload(&frame))
+        said(Inner::parse(&frame).unwrap(), payload(&frame))
     }
 
     fn v4(is_stated: bool) -> Option<Said> {

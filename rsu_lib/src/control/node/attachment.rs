@@ -112,10 +112,11 @@ impl Rsu {
     }
 
     /// A client's frame came through `port`. Whether the LAN must be told that the client is here.
+    #[inline]
     pub(in crate::control) fn learn(
         &mut self,
         now: Timestamp,
-        inner: &Inner,
+        inner: Inner,
         frame: &[u8],
         port: Port,
     ) -> bool {
@@ -129,11 +130,30 @@ impl Rsu {
         let payload = payload(frame);
         // What is stated is read always; what can only be concluded, where more is done anyway.
         let is_due = learnt != Learnt::Known && port != Port::Tap;
-        if (is_due || may_state(inner, payload))
-            && let Some(said) = said(inner, payload)
-        {
-            self.addresses.note(client, said);
+        if is_due || may_state(inner, payload) {
+            self.note_said(inner, payload);
         }
+        learnt != Learnt::Known && self.note_learnt(now, client, port, learnt)
+    }
+
+    /// Notes what the frame says about its sender's addresses.
+    #[cold]
+    fn note_said(&mut self, inner: Inner, payload: &[u8]) {
+        if let Some(said) = said(inner, payload) {
+            self.addresses.note(client(inner.vlan, inner.source), said);
+        }
+    }
+
+    /// Does what it means that the client was heard where it was not heard lately. Whether the LAN must be
+    /// told that the client is here.
+    #[cold]
+    fn note_learnt(
+        &mut self,
+        now: Timestamp,
+        client: Client,
+        port: Port,
+        learnt: Learnt<Port>,
+    ) -> bool {
         match learnt {
             Learnt::Moved(Port::Obu(obu)) if port == Port::Tap => {
                 self.late.add(now, client, obu);

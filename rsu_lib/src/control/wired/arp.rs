@@ -23,7 +23,7 @@ pub(super) fn write(client: Client, address: Ipv4Addr, frame: &mut Vec<u8>) {
 }
 
 /// Whether this frame, from a LAN, is such an announcement.
-pub(crate) fn is_announcement(inner: &Inner, payload: &[u8]) -> bool {
+pub(crate) fn is_announcement(inner: Inner, payload: &[u8]) -> bool {
     let (sender, target) = (payload.get(14..18), payload.get(24..28));
     inner.ethertype == ARP && sender.is_some() && sender == target
 }
@@ -45,10 +45,10 @@ mod tests {
         assert_eq!(frame[..46], super::super::tests::hex(expect));
         assert_eq!(frame.len(), 60);
         let inner = Inner::parse(&frame).unwrap();
-        assert!(is_announcement(&inner, &frame[18..]));
+        assert!(is_announcement(inner, &frame[18..]));
         let mut question = frame.clone();
         question[45] = 1;
-        assert!(!is_announcement(&inner, &question[18..]));
-        assert!(!is_announcement(&inner, &frame[18..30]));
+        assert!(!is_announcement(inner, &question[18..]));
+        assert!(!is_announcement(inner, &frame[18..30]));
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn write(client: Client, address: Ipv6Addr, is_router: bool, frame: &
 }
 
 /// Whether this frame, from a LAN, is such an advertisement.
-pub(crate) fn is_unsolicited(inner: &Inner, payload: &[u8]) -> bool {
+pub(crate) fn is_unsolicited(inner: Inner, payload: &[u8]) -> bool {
     inner.ethertype == IPV6
         && inner.destination == ALL_NODES_MAC
         && payload.get(6) == Some(&ICMPV6)
@@ -103,10 +103,10 @@ mod tests {
         let sum = format!("{:02x}{:02x}", frame[56], frame[57]);
         assert_eq!(frame, hex(&expect.replace("CCCC", &sum)));
         let inner = Inner::parse(&frame).unwrap();
-        assert!(is_unsolicited(&inner, &frame[14..]));
+        assert!(is_unsolicited(inner, &frame[14..]));
         frame[14 + 44] |= SOLICITED;
-        assert!(!is_unsolicited(&inner, &frame[14..]));
-        assert!(!is_unsolicited(&inner, &frame[14..54]));
+        assert!(!is_unsolicited(inner, &frame[14..]));
+        assert!(!is_unsolicited(inner, &frame[14..54]));
     }
 
     #[test]
