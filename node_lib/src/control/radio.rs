@@ -5,10 +5,10 @@ use crate::control::node::Replies;
 use crate::mac::{Mac, NodeId};
 use crate::messages::control::Control;
 use crate::messages::data::Data;
-use crate::messages::message::Message;
+use crate::messages::message::{Message, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
-use crate::messages::{ETHERNET_HEADER_LEN, ParseError};
+use crate::messages::ParseError;
 use crate::order::Boot;
 
 /// Relays a data frame or a reply may pass. Twice the longest chain worth having: at 90 % per hop,
@@ -128,12 +128,12 @@ impl Radio {
         counters: &mut Counters,
     ) -> bool {
         let data = data.into();
-        let message = self.message(to, PacketType::Data(data));
-        if message.wire_len() > self.mtu.saturating_add(ETHERNET_HEADER_LEN) {
+        if data.wire_len() > self.mtu {
             counters.drop_oversize += 1;
             return false;
         }
-        out.wire_around(data.payload(), |flat| message.emit_head(flat));
+        let head = |flat: &mut Vec<u8>| emit_head(to, self.mac, self.ethertype, &data, flat);
+        out.wire_around(data.payload(), head);
         true
     }
 

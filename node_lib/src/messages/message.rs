@@ -9,6 +9,7 @@
 //!
 //! Offsets in this file count from the start of the frame; everywhere else from the packet.
 
+use super::data::Data;
 use super::{ETHERNET_HEADER_LEN, PacketType, ParseError};
 use crate::mac::Mac;
 
@@ -58,17 +59,6 @@ impl<'a> Message<'a> {
         self.packet.emit(out);
     }
 
-    /// Appends the frame up to the payload of a data message, for a sender that has that in place; a control
-    /// message whole.
-    #[inline]
-    pub fn emit_head(&self, out: &mut Vec<u8>) {
-        self.wire().append(out);
-        match &self.packet {
-            PacketType::Control(control) => control.emit(out),
-            PacketType::Data(data) => data.emit_head(out),
-        }
-    }
-
     fn assemble((header, packet): (Wire, &'a [u8])) -> Result<Self, ParseError> {
         let Wire { to, from, ethertype } = header;
         Ok(Self {
@@ -81,8 +71,20 @@ impl<'a> Message<'a> {
 
     #[inline]
     fn wire(&self) -> Wire {
-        Wire { to: self.to.0, from: self.from.0, ethertype: self.ethertype.to_be_bytes() }
+        wire(self.to, self.from, self.ethertype)
     }
+}
+
+/// Appends a frame up to the payload of its data message, for a sender that has that in place.
+#[inline]
+pub fn emit_head(to: Mac, from: Mac, ethertype: u16, data: &Data<'_>, out: &mut Vec<u8>) {
+    wire(to, from, ethertype).append(out);
+    data.emit_head(out);
+}
+
+#[inline]
+fn wire(to: Mac, from: Mac, ethertype: u16) -> Wire {
+    Wire { to: to.0, from: from.0, ethertype: ethertype.to_be_bytes() }
 }
 
 #[inline]
@@ -181,14 +183,11 @@ mod tests {
             seq: Seq(5),
             payload: &payload,
         };
-        for (message, payload) in
-            [(Message { packet: data.into(), ..message() }, &payload[..]), (message(), &[])]
-        {
-            let mut flat = Vec::new();
-            message.emit_head(&mut flat);
-            flat.extend_from_slice(payload);
-            assert_eq!(flat, Vec::from(&message));
-        }
+        let message = Message { packet: data.into(), ..message() };
+        let mut flat = Vec::new();
+        emit_head(message.to, message.from, message.ethertype, &data.into(), &mut flat);
+        flat.extend_from_slice(&payload);
+        assert_eq!(flat, Vec::from(&message));
     }
 
     #[test]

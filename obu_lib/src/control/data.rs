@@ -55,6 +55,7 @@ impl Obu {
 
     /// Sends a frame that came from `from` to the upstream, and, while that is in doubt, through the
     /// next best as well.
+    #[inline]
     fn send_up(
         &mut self,
         now: Timestamp,
@@ -70,8 +71,7 @@ impl Obu {
         let second = route.second_way(&self.core, now, data.payload.len(), from);
         let late_after = route.note_sent(now, second.is_some());
         if let Some(second) = second {
-            self.core.counters.sent_twice += 1;
-            self.core.radio.data(second, data, out, &mut self.core.counters);
+            self.send_second(second, data, out);
         }
         if let Some(late_after) = late_after {
             self.wake_at(now + late_after);
@@ -79,7 +79,14 @@ impl Obu {
         true
     }
 
+    #[cold]
+    fn send_second(&mut self, to: Mac, data: ToUpstream<'_>, out: &mut Replies) {
+        self.core.counters.sent_twice += 1;
+        self.core.radio.data(to, data, out, &mut self.core.counters);
+    }
+
     /// Another node's frame on its way up: passed to our upstream for that RSU.
+    #[inline]
     pub(super) fn relay_up(
         &mut self,
         now: Timestamp,

@@ -112,7 +112,9 @@ impl Rsu {
     }
 
     /// A client's frame came through `port`. Whether the LAN must be told that the client is here.
-    #[inline]
+    // Always: else what was just read of the frame is written to memory only to be read again, in parts of
+    // other sizes, which makes the processor wait.
+    #[inline(always)]
     pub(in crate::control) fn learn(
         &mut self,
         now: Timestamp,
