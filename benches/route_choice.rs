@@ -10,6 +10,7 @@ use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::{Node, Replies};
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::device::{Burst, HEADROOM};
+use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::data::ToUpstream;
 use node_lib::messages::message::Message;
 use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, PathTag};
@@ -89,6 +90,67 @@ fn forward(c: &mut Criterion) {
     }
 }
 
+/// An RSU with many OBUs, which send one burst after the other, and are sent to in the same way.
+fn forward_in_a_crowd(c: &mut Criterion) {
+    const OBUS: u8 = 100;
+    const BURST: usize = 8;
+    let Pair { mut rsu, now, mut out, .. } = Pair::attached();
+    let obus = (0..OBUS).map(|n| (Mac([2, 0, 0, 0, 2, n]), Mac([2, 0, 0, 0, 3, n])));
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    for (obu, client) in obus {
+        rsu.handle_wire(now, &announcement(obu, client), &mut out);
+        let inner = frame(client, HOST, 64);
+        let data = to_upstream(obu, &inner);
+        let (to, ethertype) = (pair::RSU, ETHERTYPE_DEFAULT);
+        let flat = Vec::from(&Message { to, from: obu, ethertype, packet: data.into() });
+        up.push(Turn::with(&flat));
+        down.push(Turn::with(&frame(HOST, client, 64)));
+        out.recycle();
+    }
+    assert_eq!(rsu.attached(now).len(), usize::from(OBUS) + 1);
+    let mut group = c.benchmark_group("forward/100_obus");
+    let mut seq = 1u32;
+    let mut turns = (0..up.len()).cycle().flat_map(|turn| [turn; BURST]);
+    group.bench_function("rsu_wire_to_tap", |b| {
+        b.iter(|| {
+            let Some(turn) = turns.next().and_then(|turn| up.get_mut(turn)) else { return };
+            seq = seq.wrapping_add(1);
+            turn.burst.put_head(0, SEQ_END, &seq.to_be_bytes());
+            turn.pass(|frame, out| rsu.handle_wire(now, frame, out));
+        })
+    });
+    let mut turns = (0..down.len()).cycle().flat_map(|turn| [turn; BURST]);
+    group.bench_function("rsu_tap_to_wire", |b| {
+        b.iter(|| {
+            let Some(turn) = turns.next().and_then(|turn| down.get_mut(turn)) else { return };
+            turn.pass(|frame, out| rsu.handle_tap(now, frame, out));
+        })
+    });
+    group.finish();
+}
+
+/// What an OBU with one client says to be attached.
+fn announcement(obu: Mac, client: Mac) -> Vec<u8> {
+    let set = [Client { vlan: 0, mac: client }];
+    let mut groups = Vec::new();
+    Clients::encode(&set, &mut groups);
+    let announcement = Announcement {
+        rsu: pair::RSU.into(),
+        origin: obu.into(),
+        order: Order::new(1, 1),
+        epoch: 1,
+        hop_limit: HOP_LIMIT,
+        hops: 0,
+        part: 0,
+        parts: 1,
+        digest: client_digest(&set),
+        standby: false,
+        clients: Clients::parse(&groups).expect("as just written"),
+    };
+    let packet = announcement.into();
+    (&Message { to: pair::RSU, from: obu, ethertype: ETHERTYPE_DEFAULT, packet }).into()
+}
+
 /// A frame where the loop has it, handled again and again; each time its new header is written in place.
 struct Turn {
     burst: Burst,
@@ -123,19 +185,17 @@ impl Turn {
 /// A client's frame on its way up from an OBU behind ours.
 fn upward(from: Mac, len: usize) -> Vec<u8> {
     let inner = frame(CAR, HOST, len);
-    let packet = ToUpstream {
-        destination: pair::RSU.into(),
-        source: from.into(),
-        hop_limit: HOP_LIMIT,
-        boot: 0,
-        seq: Seq(1),
-        payload: &inner,
-    };
-    (&Message { to: pair::OBU, from, ethertype: ETHERTYPE_DEFAULT, packet: packet.into() }).into()
+    let packet = to_upstream(from, &inner).into();
+    (&Message { to: pair::OBU, from, ethertype: ETHERTYPE_DEFAULT, packet }).into()
+}
+
+fn to_upstream(obu: Mac, payload: &[u8]) -> ToUpstream<'_> {
+    let (destination, source) = (pair::RSU.into(), obu.into());
+    ToUpstream { destination, source, hop_limit: HOP_LIMIT, boot: 0, seq: Seq(1), payload }
 }
 
 /// Where the sequence number of a data frame ends, Ethernet header included.
 const SEQ_END: usize = 14 + 22;
 
-criterion_group!(benches, choose, forward);
+criterion_group!(benches, choose, forward, forward_in_a_crowd);
 criterion_main!(benches);

@@ -2,7 +2,7 @@
 
 use crate::mac::Mac;
 
-/// Addresses and VLAN of a client's Ethernet frame.
+/// Addresses and VLAN of a client's Ethernet frame. Handed on by value, so that it stays in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inner {
     /// To whom.

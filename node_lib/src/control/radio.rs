@@ -3,12 +3,12 @@
 use crate::control::counters::Counters;
 use crate::control::node::Replies;
 use crate::mac::{Mac, NodeId};
+use crate::messages::ParseError;
 use crate::messages::control::Control;
 use crate::messages::data::Data;
 use crate::messages::message::{Message, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
-use crate::messages::ParseError;
 use crate::order::Boot;
 
 /// Relays a data frame or a reply may pass. Twice the longest chain worth having: at 90 % per hop,
@@ -32,8 +32,8 @@ pub struct Radio {
 
 /// A frame off the radio that is for us, read up to its message.
 ///
-/// The message is read in the form its reader works with, and not as any of eleven that is then copied from
-/// hand to hand: of what a relay does with a client's frame that took a fifth.
+/// The message is read in the form its reader works with, and not as any of nine, to be copied from hand to
+/// hand: that was a fifth of what an RSU does with a client's frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
     /// The radio that sent it.
@@ -166,4 +166,65 @@ fn count(kind: Kind, len: usize, counters: &mut Counters) {
     *counter += 1;
     counters.ctl_tx_frames += 1;
     counters.ctl_tx_bytes += len as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::ETHERTYPE_DEFAULT;
+    use crate::messages::control::probe::Probe;
+    use crate::messages::data::ToUpstream;
+    use crate::order::Seq;
+
+    const US: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const NEIGHBOUR: Mac = Mac([2, 0, 0, 0, 0, 2]);
+
+    fn radio() -> Radio {
+        let ethertype = ETHERTYPE_DEFAULT;
+        Radio { id: US.into(), boot: Boot(1), mac: US, ethertype, mtu: 1500 }
+    }
+
+    fn probe() -> Probe {
+        Probe { sender: NEIGHBOUR.into(), sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE }
+    }
+
+    fn data(payload: &[u8]) -> ToUpstream<'_> {
+        let (destination, source) = (NodeId([9; 6]), NEIGHBOUR.into());
+        ToUpstream { destination, source, hop_limit: 1, boot: 1, seq: Seq(1), payload }
+    }
+
+    fn frame<'a>(to: Mac, packet: impl Into<PacketType<'a>>) -> Vec<u8> {
+        let (from, ethertype) = (NEIGHBOUR, ETHERTYPE_DEFAULT);
+        (&Message { to, from, ethertype, packet: packet.into() }).into()
+    }
+
+    #[test]
+    fn a_clients_frame_is_told_from_control() {
+        let mut counters = Counters::default();
+        let flat = frame(US, data(&[7; 60]));
+        let heard = radio().hear(&flat, &mut counters).unwrap();
+        assert_eq!(heard.data(), Some(Data::Upstream(data(&[7; 60]))));
+        assert_eq!((heard.from, heard.was_for_all), (NEIGHBOUR, false));
+        let flat = frame(Mac::BROADCAST, probe());
+        let heard = radio().hear(&flat, &mut counters).unwrap();
+        assert!(heard.data().is_none() && heard.was_for_all);
+        assert_eq!(heard.control(&mut counters), Some(Control::Probe(probe())));
+        assert_eq!(counters, Counters::default());
+    }
+
+    #[test]
+    fn what_is_malformed_is_counted_once_and_what_is_for_others_is_not_read() {
+        let mut counters = Counters::default();
+        let mut flat = frame(US, data(&[7; 60]));
+        flat.truncate(70);
+        let heard = radio().hear(&flat, &mut counters).unwrap();
+        assert!(heard.data().is_none() && heard.control(&mut counters).is_none());
+        assert_eq!(counters.drop_malformed, 1);
+        assert!(radio().hear(&flat[..13], &mut counters).is_none());
+        flat[12] ^= 1;
+        assert!(radio().hear(&flat, &mut counters).is_none(), "another EtherType");
+        assert_eq!(counters.drop_malformed, 3);
+        assert!(radio().hear(&frame(Mac([4; 6]), probe()), &mut counters).is_none());
+        assert_eq!((counters.drop_malformed, counters.drop_foreign), (3, 1));
+    }
 }

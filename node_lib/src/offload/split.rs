@@ -193,7 +193,7 @@ impl Segments {
         let slot = slot.get_mut(..len).ok_or(Malformed::Slot { need: len, have })?;
         let (to_header, to_payload) = slot.split_at_mut(header.len());
         to_header.copy_from_slice(header);
-        to_payload.copy_from_slice(payload);
+        let payload_sum = Sum::of_copied(payload, to_payload);
 
         match version {
             Version::V4 => {
@@ -224,7 +224,9 @@ impl Segments {
         };
         put(slot, place, [0, 0])?;
         let sum = self.pseudo.plus(Sum::of(&length(len - transport)));
-        let sum = sum.plus(Sum::of(slot.get(transport..).unwrap_or_default()));
+        // The header in front of the payload is of even length.
+        let header_sum = Sum::of(slot.get(transport..header.len()).unwrap_or_default());
+        let sum = sum.plus(header_sum).plus(payload_sum);
         let check = match (self.transport, sum.finish()) {
             (Transport::Udp, [0, 0]) => [0xff, 0xff],
             (_, check) => check,
