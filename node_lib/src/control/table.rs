@@ -1,5 +1,6 @@
 //! A map for a few entries that are looked up with every frame: [`Table`].
 
+use std::cell::Cell;
 use std::fmt;
 
 /// Entries by key, in the order of keys.
@@ -11,6 +12,8 @@ pub struct Table<K, V> {
     keys: Vec<K>,
     /// In the order of `keys`.
     values: Vec<V>,
+    /// Where among many a key was last found. Frames come in bursts: the next is mostly of the same.
+    last: Cell<usize>,
 }
 
 /// Up to so many keys are compared one after the other, which takes a processor less time than to guess
@@ -26,7 +29,7 @@ impl<K, V> Default for Table<K, V> {
 impl<K, V> Table<K, V> {
     /// An empty table.
     pub const fn new() -> Self {
-        Self { keys: Vec::new(), values: Vec::new() }
+        Self { keys: Vec::new(), values: Vec::new(), last: Cell::new(0) }
     }
 
     /// Entries there are.
@@ -91,10 +94,16 @@ impl<K: Ord, V> Table<K, V> {
     #[inline]
     fn place(&self, key: &K) -> Option<usize> {
         if self.keys.len() <= FEW {
-            self.keys.iter().position(|known| known == key)
-        } else {
-            self.keys.binary_search(key).ok()
+            return self.keys.iter().position(|known| known == key);
         }
+        let last = self.last.get();
+        if self.keys.get(last) == Some(key) { Some(last) } else { self.search(key) }
+    }
+
+    fn search(&self, key: &K) -> Option<usize> {
+        let place = self.keys.binary_search(key).ok()?;
+        self.last.set(place);
+        Some(place)
     }
 
     /// The value of this key.
