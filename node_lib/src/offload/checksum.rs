@@ -69,6 +69,20 @@ impl Sum {
         self.plus_u16(!number)
     }
 
+    /// As [`Sum::plus_u16`], of both halves.
+    #[inline]
+    #[must_use]
+    pub fn plus_u32(self, number: u32) -> Self {
+        self.plus(Self(number.to_be().into()))
+    }
+
+    /// As [`Sum::minus_u16`], of both halves.
+    #[inline]
+    #[must_use]
+    pub fn minus_u32(self, number: u32) -> Self {
+        self.plus_u32(!number)
+    }
+
     /// The sum itself, as bytes of the frame: what an unfinished checksum field holds.
     #[inline]
     pub fn partial(self) -> [u8; 2] {
@@ -207,8 +221,10 @@ mod tests {
         fn a_number_taken_away_leaves_the_rest(
             data in proptest::collection::vec(any::<u8>(), 2..100),
             number: u16,
+            wide: u32,
         ) {
             let rest = Sum::of(&data).plus_u16(number).minus_u16(number);
+            let rest = rest.plus_u32(wide).minus_u32(wide);
             // Both zeros are zero.
             let value = |sum: Sum| u16::from_be_bytes(sum.partial()) % u16::MAX;
             prop_assert_eq!(value(rest), value(Sum::of(&data)));

@@ -18,7 +18,9 @@ pub(super) const TCP_LEN_MIN: usize = 20;
 /// Bytes of an IPv6 header.
 pub(super) const V6_LEN: usize = 40;
 
-/// Where the flags stand in a TCP header.
+/// Where the sequence number stands in a TCP header.
+pub(super) const TCP_SEQ: usize = 4;
+/// Where the flags stand in a TCP header, behind the length of the header.
 pub(super) const TCP_FLAGS: usize = 13;
 pub(super) const FIN: u8 = 0x01;
 pub(super) const SYN: u8 = 0x02;

@@ -15,13 +15,16 @@
 //! length exchanged, not computed anew: with an IPv6 routing header the addresses in it are not
 //! those of the IPv6 header, and only the sender's stack knows (RFC 8200 §8.1).
 //!
+//! Of the headers is summed once what all segments have in common, and for each segment only what is its own: to
+//! read them where a part of them was just written takes longer.
+//!
 //! The headers are found by looking. `hdr_len` is not used, and `csum_start` must agree with what
 //! was found: whoever may write the vnet header may write anything.
 
 use super::checksum::Sum;
 use super::headers::{
-    CWR, FIN, Headers, PSH, TCP, TCP_CHECK, TCP_FLAGS, UDP, UDP_CHECK, V6_LEN, Version, array_at,
-    put, u8_at, u16_at, u32_at,
+    CWR, FIN, Headers, PSH, TCP, TCP_CHECK, TCP_FLAGS, TCP_SEQ, UDP, UDP_CHECK, V6_LEN, Version,
+    put, u16_at, u32_at,
 };
 use super::vnet::{Gso, VnetHeader};
 
@@ -94,15 +97,21 @@ pub struct Segments {
     next: usize,
     /// Segments made so far.
     made: u16,
-    /// Sum of the pseudo header without the length.
-    pseudo: Sum,
+    /// Sum of the IPv4 header without what differs from segment to segment.
+    network_sum: Sum,
+    /// The same of the pseudo header and the transport header.
+    transport_sum: Sum,
     transport: Transport,
     identification: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Transport {
-    Tcp { seq: u32, flags: u8 },
+    /// `flags` with the length of the header, as they stand in one number.
+    Tcp {
+        seq: u32,
+        flags: u16,
+    },
     Udp,
 }
 
@@ -132,19 +141,28 @@ impl Segments {
         if !vnet.needs_csum || start_and_offset != (headers.transport, check) {
             return Err(Malformed::Checksum);
         }
-        let transport = match protocol {
-            TCP => Transport::Tcp {
-                seq: u32_at(frame, headers.transport + 4)?,
-                flags: u8_at(frame, headers.transport + TCP_FLAGS)?,
-            },
-            _ => Transport::Udp,
-        };
         // Header and payload of an IP packet: at most 65535 bytes.
         let len = u16::try_from(headers.end - headers.transport).unwrap_or(u16::MAX);
-        let partial: [u8; 2] = array_at(frame, headers.transport + check)?;
-        let identification = match headers.version {
-            Version::V4 => u16_at(frame, headers.network + 4)?,
-            Version::V6 => 0,
+        // The sum of the pseudo header stands in it.
+        let header = frame.get(headers.transport..payload).ok_or(Malformed::Truncated)?;
+        let sum = Sum::of(header).minus_u16(len);
+        let (transport, transport_sum) = match protocol {
+            TCP => {
+                let seq = u32_at(header, TCP_SEQ)?;
+                let flags = u16_at(header, TCP_FLAGS - 1)?;
+                (Transport::Tcp { seq, flags }, sum.minus_u32(seq).minus_u16(flags))
+            }
+            _ => (Transport::Udp, sum.minus_u16(u16_at(header, 4)?)),
+        };
+        let (identification, network_sum) = match headers.version {
+            Version::V4 => {
+                let header = frame.get(headers.network..headers.transport).unwrap_or_default();
+                let (len, check) = (u16_at(header, 2)?, u16_at(header, 10)?);
+                let identification = u16_at(header, 4)?;
+                let sum = Sum::of(header).minus_u16(len).minus_u16(check);
+                (identification, sum.minus_u16(identification))
+            }
+            Version::V6 => (0, Sum::default()),
         };
         Ok(Self {
             headers,
@@ -152,7 +170,8 @@ impl Segments {
             size: usize::from(vnet.gso_size),
             next: payload,
             made: 0,
-            pseudo: Sum::of(&partial).minus_u16(len),
+            network_sum,
+            transport_sum,
             transport,
             identification,
         })
@@ -197,41 +216,39 @@ impl Segments {
 
         match version {
             Version::V4 => {
-                put(slot, network + 2, length(len - network))?;
+                let len = length(len - network);
                 let identification = self.identification.wrapping_add(self.made);
+                put(slot, network + 2, len.to_be_bytes())?;
                 put(slot, network + 4, identification.to_be_bytes())?;
-                put(slot, network + 10, [0, 0])?;
-                let check = Sum::of(slot.get(network..transport).unwrap_or_default()).finish();
-                put(slot, network + 10, check)?;
+                let sum = self.network_sum.plus_u16(len).plus_u16(identification);
+                put(slot, network + 10, sum.finish())?;
             }
-            Version::V6 => put(slot, network + 4, length(len - network - V6_LEN))?,
+            Version::V6 => put(slot, network + 4, length(len - network - V6_LEN).to_be_bytes())?,
         }
 
-        let place = match self.transport {
+        let transport_len = length(len - transport);
+        let sum = self.transport_sum.plus_u16(transport_len).plus(payload_sum);
+        match self.transport {
             Transport::Tcp { seq, flags } => {
                 // At most 65535 bytes of payload.
                 let seq = seq.wrapping_add((from - self.payload) as u32);
-                put(slot, transport + 4, seq.to_be_bytes())?;
+                put(slot, transport + TCP_SEQ, seq.to_be_bytes())?;
                 let not_first = if self.made == 0 { 0 } else { CWR };
                 let not_last = if to == end { 0 } else { FIN | PSH };
-                put(slot, transport + TCP_FLAGS, [flags & !not_first & !not_last])?;
-                transport + TCP_CHECK
+                let flags = flags & !u16::from(not_first | not_last);
+                put(slot, transport + TCP_FLAGS - 1, flags.to_be_bytes())?;
+                let check = sum.plus_u32(seq).plus_u16(flags).finish();
+                put(slot, transport + TCP_CHECK, check)?;
             }
             Transport::Udp => {
-                put(slot, transport + 4, length(len - transport))?;
-                transport + UDP_CHECK
+                put(slot, transport + 4, transport_len.to_be_bytes())?;
+                let check = match sum.plus_u16(transport_len).finish() {
+                    [0, 0] => [0xff, 0xff],
+                    check => check,
+                };
+                put(slot, transport + UDP_CHECK, check)?;
             }
-        };
-        put(slot, place, [0, 0])?;
-        let sum = self.pseudo.plus(Sum::of(&length(len - transport)));
-        // The header in front of the payload is of even length.
-        let header_sum = Sum::of(slot.get(transport..header.len()).unwrap_or_default());
-        let sum = sum.plus(header_sum).plus(payload_sum);
-        let check = match (self.transport, sum.finish()) {
-            (Transport::Udp, [0, 0]) => [0xff, 0xff],
-            (_, check) => check,
-        };
-        put(slot, place, check)?;
+        }
 
         self.next = to;
         self.made = self.made.wrapping_add(1);
@@ -242,7 +259,7 @@ impl Segments {
 /// A length as the headers have it. Those of a segment are no longer than those of the super-frame,
 /// which came out of such a field.
 #[inline]
-fn length(len: usize) -> [u8; 2] {
+fn length(len: usize) -> u16 {
     debug_assert!(len <= usize::from(u16::MAX), "a part of a packet whose length fits");
-    (len as u16).to_be_bytes()
+    len as u16
 }
