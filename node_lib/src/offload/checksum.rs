@@ -10,8 +10,8 @@
 //!
 //! Compiled a second time for processors with AVX2, and chosen between at run time by `multiversion`, it takes
 //! 34 ns for 1460 bytes instead of 64 (`benches/offload.rs`, same run). Joining takes 0.8 of the time it took,
-//! and splitting, with the copy in the same pass, 0.6. Tried and left out: summing the halves of 64-bit words by mask and
-//! shift, in a quarter less time without AVX2 and a little more with it.
+//! and splitting, with the copy in the same pass, 0.6. Tried and left out: summing the halves of 64-bit words by
+//! mask and shift, in a quarter less time without AVX2 and a little more with it.
 
 use multiversion::multiversion;
 
