@@ -88,9 +88,9 @@ pub trait Device {
     /// The interface, for logs.
     fn name(&self) -> &str;
 
-    /// What to wait on with poll(2): readable, or in error, as long as [`Device::recv`] is worth calling, and
+    /// What to wait on with epoll(7): readable, or in error, as long as [`Device::recv`] is worth calling, and
     /// writable when a device that was full is worth another try. Early is harmless. `None` while there is nothing
-    /// to wait for.
+    /// to wait for. It changes with [`Device::reopen`] and at no other time.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// Moves waiting frames into `burst` until it is full or none is left. Asks the kernel even when

@@ -51,7 +51,7 @@ impl Alarm {
         Ok(Self { clock, timer, armed: None })
     }
 
-    /// Readable from when it went off until [`Alarm::stop`].
+    /// Becomes readable when it goes off.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
@@ -74,10 +74,8 @@ impl Alarm {
         }
     }
 
-    /// Takes notice that it went off.
-    pub(super) fn stop(&mut self) {
-        // Nothing to read is no harm.
-        let _ = rustix::io::read(&self.timer, &mut [0_u8; 8]);
+    /// Takes notice that it went off. How often it did is left unread: setting it anew clears that.
+    pub(super) fn went_off(&mut self) {
         self.armed = None;
     }
 }

@@ -50,7 +50,7 @@ use clock::Clock;
 use command::{Command, Commands};
 use mtu::TapMtu;
 use outbox::Outbox;
-use wait::{Awaited, Ready, Waiter};
+use wait::{Ready, Waiter};
 
 /// Frames of one side per turn: 64 are read and answered in about 0.2 ms.
 pub const BURST: usize = 64;
@@ -124,6 +124,9 @@ impl Runtime {
         if !self.coalesce.is_zero() {
             device::sleep_precisely();
         }
+        let mut waiter = Waiter::new(self.clock)?;
+        waiter.watch(Side::Radio, radio.descriptor())?;
+        waiter.watch(Side::Tap, tap.descriptor())?;
         let mut running = Running {
             node,
             coalesce: self.coalesce,
@@ -138,7 +141,7 @@ impl Runtime {
             links,
             commands,
             clock: self.clock,
-            waiter: Waiter::new(self.clock)?,
+            waiter,
             replies: Replies::new(),
             burst: Burst::new(BURST),
             overdue_turns: 0,
@@ -311,7 +314,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         if due {
             self.turn_timeout();
         }
-        self.turn_reopen(now);
+        self.turn_reopen(now)?;
         while let Some(event) = self.node.poll_event() {
             log::event(&event);
         }
@@ -333,12 +336,10 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             return Ok(Ready::UNKNOWN);
         }
         self.arm();
-        let to_write = self.ports.outbox.is_waiting();
-        let radio = self.ports.radio.descriptor();
-        let radio = radio.map(|descriptor| Awaited { descriptor, to_read: true, to_write });
-        let tap = self.ports.tap.descriptor().filter(|_| reads_tap);
-        let tap = tap.map(|descriptor| Awaited { descriptor, to_read: true, to_write: false });
-        self.waiter.wait(radio, tap, patience)
+        let Ports { radio, tap, outbox, .. } = &self.ports;
+        self.waiter.expect(Side::Radio, radio.descriptor(), true, outbox.is_waiting())?;
+        self.waiter.expect(Side::Tap, tap.descriptor(), reads_tap, false)?;
+        self.waiter.wait(patience)
     }
 
     /// Frames come so fast that it is not worth while to be woken by each.
@@ -390,7 +391,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             // An answer of the host (to a ping, to a segment) is there by the time the frame has been written. What
             // is left of it is still there when its turn comes.
             if std::mem::take(&mut self.ports.tap_written) && !self.ports.outbox.has_data() {
-                self.tap_more |= self.turn_tap(now);
+                self.tap_more = self.turn_tap(now);
             }
             more = self.take_from_radio(now, BURST, &mut taken);
         }
@@ -551,19 +552,20 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     }
 
     /// Notices that the TAP is gone, and tries to re-create it when the time has come.
-    fn turn_reopen(&mut self, now: Timestamp) {
+    fn turn_reopen(&mut self, now: Timestamp) -> io::Result<()> {
         if std::mem::take(&mut self.ports.tap_lost) && self.reopen.is_none() {
             warn!(tap = self.ports.tap.name(), "TAP was deleted, re-creating it");
             let delay = REOPEN_DELAY_MIN;
             self.reopen = Some(Reopen { at: now + delay, delay, logged: false });
         }
         let Some(reopen) = self.reopen.filter(|reopen| reopen.at <= now) else {
-            return;
+            return Ok(());
         };
         match self.ports.tap.reopen() {
             Ok(()) => {
                 self.reopen = None;
                 info!(tap = self.ports.tap.name(), "TAP is back");
+                self.waiter.watch(Side::Tap, self.ports.tap.descriptor())?;
                 if let Ok(mtu) = self.tap_mtu.over(self.radio.mtu) {
                     self.links.configure_tap(mtu);
                     self.waiter.bell.ring();
@@ -577,6 +579,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 self.reopen = Some(Reopen { at: now + delay, delay, logged: true });
             }
         }
+        Ok(())
     }
 
     fn begin_to_stop(&mut self) {

@@ -1,37 +1,34 @@
 //! [`Waiter`]: sleeps until there is something to do.
 //!
-//! One poll(2) over at most four descriptors, and not tokio's readiness: a task that waits for a frame is woken by an
-//! event queue, a waker and a scheduler, which take several times as long as the frame, and learns that
-//! there is no more of them by one read more.
+//! One epoll(7) over four descriptors, and not tokio's readiness: a task that waits for a frame is woken through an
+//! event queue, a waker and a scheduler, which take several times as long as the frame.
+//!
+//! Unlike poll(2) it asks only the device for its state that woke it, and enters no queue before it sleeps.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use arrayvec::ArrayVec;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::bell::Bell;
 use super::clock::{Alarm, Clock};
+use crate::device::Side;
 
-/// What can wake the loop, apart from its devices.
+/// What can wake the loop.
 #[derive(Debug)]
 pub(super) struct Waiter {
+    epoll: OwnedFd,
     /// Set to the next deadline.
     pub(super) alarm: Alarm,
     /// Rung by interfaces and instructions.
     pub(super) bell: Bell,
-}
-
-/// A device to wait for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Awaited<'a> {
-    pub(super) descriptor: BorrowedFd<'a>,
-    /// Frames to read are waited for, or only room for some that wait to be sent.
-    pub(super) to_read: bool,
-    /// Room is waited for.
-    pub(super) to_write: bool,
+    /// What radio and TAP are watched for.
+    radio: EventFlags,
+    tap: EventFlags,
 }
 
 /// Devices that are worth a look.
@@ -48,53 +45,99 @@ impl Ready {
     pub(super) const UNKNOWN: Self = Self { radio: true, radio_room: true, tap: true };
 }
 
+/// Who an event is about.
+#[derive(Clone, Copy)]
+enum Source {
+    Radio,
+    Tap,
+    Alarm,
+    Bell,
+}
+
+impl Source {
+    const ALL: [Self; 4] = [Self::Radio, Self::Tap, Self::Alarm, Self::Bell];
+
+    const fn data(self) -> EventData {
+        EventData::new_u64(self as u64)
+    }
+}
+
+/// Told once, so that nobody has to read it off: for timers and events.
+const ONCE: EventFlags = EventFlags::IN.union(EventFlags::ET);
+
 impl Waiter {
+    /// With no device yet.
     pub(super) fn new(clock: Clock) -> io::Result<Self> {
-        Ok(Self { alarm: Alarm::new(clock)?, bell: Bell::new()? })
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let (alarm, bell) = (Alarm::new(clock)?, Bell::new()?);
+        epoll::add(&epoll, alarm.descriptor(), Source::Alarm.data(), ONCE)?;
+        epoll::add(&epoll, bell.descriptor(), Source::Bell.data(), ONCE)?;
+        Ok(Self { epoll, alarm, bell, radio: EventFlags::empty(), tap: EventFlags::empty() })
+    }
+
+    /// Watches a device for frames from now on. A descriptor that is closed is forgotten by the kernel.
+    pub(super) fn watch(
+        &mut self,
+        side: Side,
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        let Some(descriptor) = descriptor else { return Ok(()) };
+        let (source, flags) = self.watched(side);
+        *flags = EventFlags::IN;
+        Ok(epoll::add(&self.epoll, descriptor, source.data(), EventFlags::IN)?)
+    }
+
+    /// Waits for frames of a device, for room to send, for both or neither from now on.
+    pub(super) fn expect(
+        &mut self,
+        side: Side,
+        descriptor: Option<BorrowedFd<'_>>,
+        frames: bool,
+        room: bool,
+    ) -> io::Result<()> {
+        let mut wanted = EventFlags::empty();
+        wanted.set(EventFlags::IN, frames);
+        wanted.set(EventFlags::OUT, room);
+        let (source, flags) = self.watched(side);
+        let Some(descriptor) = descriptor.filter(|_| *flags != wanted) else { return Ok(()) };
+        *flags = wanted;
+        Ok(epoll::modify(&self.epoll, descriptor, source.data(), wanted)?)
+    }
+
+    fn watched(&mut self, side: Side) -> (Source, &mut EventFlags) {
+        match side {
+            Side::Radio => (Source::Radio, &mut self.radio),
+            Side::Tap => (Source::Tap, &mut self.tap),
+        }
     }
 
     /// Waits for a device, the alarm or the bell, and no longer than `patience`; without one for as long as it takes.
-    pub(super) fn wait(
-        &mut self,
-        radio: Option<Awaited<'_>>,
-        tap: Option<Awaited<'_>>,
-        patience: Option<Duration>,
-    ) -> io::Result<Ready> {
-        let mut fds: ArrayVec<PollFd<'_>, 4> = ArrayVec::new();
-        for descriptor in [self.alarm.descriptor(), self.bell.descriptor()] {
-            fds.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
-        }
-        for awaited in [radio, tap].into_iter().flatten() {
-            let mut wanted = PollFlags::empty();
-            wanted.set(PollFlags::IN, awaited.to_read);
-            wanted.set(PollFlags::OUT, awaited.to_write);
-            fds.push(PollFd::from_borrowed_fd(awaited.descriptor, wanted));
-        }
+    pub(super) fn wait(&mut self, patience: Option<Duration>) -> io::Result<Ready> {
         // More than a `Timespec` holds is for ever.
         let limit = patience.and_then(|patience| Timespec::try_from(patience).ok());
-        match poll(&mut fds, limit.as_ref()) {
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; Source::ALL.len()];
+        let events = match epoll::wait(&self.epoll, &mut room, limit.as_ref()) {
+            Ok((events, _)) => events,
             // A signal; whoever handles it rings if it means something to us.
-            Ok(0) | Err(Errno::INTR) => return Ok(Ready::default()),
-            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Ready::default()),
             Err(error) => return Err(error.into()),
+        };
+        let mut ready = Ready::default();
+        for &mut Event { flags, data, .. } in events {
+            let source = Source::ALL.into_iter().find(|source| source.data().u64() == data.u64());
+            match source {
+                Some(Source::Radio) => {
+                    // An error is said to whoever reads.
+                    ready.radio |= flags.intersects(EventFlags::OUT.complement());
+                    ready.radio_room |= flags.contains(EventFlags::OUT);
+                }
+                Some(Source::Tap) => ready.tap = true,
+                Some(Source::Alarm) => self.alarm.went_off(),
+                // It knows by itself that it was rung.
+                Some(Source::Bell) | None => {}
+            }
         }
-        let mut events = fds.iter().map(PollFd::revents);
-        let alarm = events.next().is_some_and(|events| !events.is_empty());
-        // The bell knows by itself that it was rung.
-        events.next();
-        let mut next = |is_awaited: bool| if is_awaited { events.next() } else { None };
-        let radio = next(radio.is_some()).unwrap_or(PollFlags::empty());
-        let tap = next(tap.is_some()).unwrap_or(PollFlags::empty());
-        drop(fds);
-        if alarm {
-            self.alarm.stop();
-        }
-        Ok(Ready {
-            // An error is said to whoever reads.
-            radio: radio.intersects(PollFlags::OUT.complement()),
-            radio_room: radio.contains(PollFlags::OUT),
-            tap: !tap.is_empty(),
-        })
+        Ok(ready)
     }
 }
 
@@ -102,43 +145,61 @@ impl Waiter {
 mod tests {
     use super::*;
     use crate::device::memory::pair;
-    use crate::device::{Device, Outgoing};
+    use crate::device::{Burst, Device, Outgoing};
     use crate::time::Timestamp;
 
     const AT_ONCE: Option<Duration> = Some(Duration::ZERO);
+    const NOTHING: Ready = Ready { radio: false, radio_room: false, tap: false };
 
-    fn reader(device: &impl Device) -> Option<Awaited<'_>> {
-        device.descriptor().map(|descriptor| Awaited { descriptor, to_read: true, to_write: false })
+    #[test]
+    fn tells_who_has_what_is_waited_for() {
+        let mut waiter = Waiter::new(Clock::start()).unwrap();
+        let ((mut air, radio), (mut host, mut tap)) = (pair(1500).unwrap(), pair(1500).unwrap());
+        let frame = [Outgoing::new(&[0; 60])];
+        host.send(&frame);
+        waiter.watch(Side::Radio, radio.descriptor()).unwrap();
+        waiter.watch(Side::Tap, tap.descriptor()).unwrap();
+        for _ in 0..2 {
+            assert_eq!(waiter.wait(AT_ONCE).unwrap(), Ready { tap: true, ..NOTHING });
+        }
+        air.send(&frame);
+        let both = Ready { radio: true, tap: true, ..NOTHING };
+        assert_eq!(waiter.wait(AT_ONCE).unwrap(), both);
+        waiter.expect(Side::Radio, radio.descriptor(), true, true).unwrap();
+        waiter.expect(Side::Tap, tap.descriptor(), false, false).unwrap();
+        let but_tap = Ready { radio: true, radio_room: true, tap: false };
+        assert_eq!(waiter.wait(AT_ONCE).unwrap(), but_tap);
+        waiter.expect(Side::Radio, radio.descriptor(), true, false).unwrap();
+        waiter.expect(Side::Tap, tap.descriptor(), true, false).unwrap();
+        assert_eq!(waiter.wait(AT_ONCE).unwrap(), both);
+        tap.recv(&mut Burst::new(4));
+        assert_eq!(waiter.wait(AT_ONCE).unwrap(), Ready { radio: true, ..NOTHING });
     }
 
     #[test]
-    fn tells_who_has_something() {
+    fn one_that_takes_the_place_of_another_is_watched_anew() {
         let mut waiter = Waiter::new(Clock::start()).unwrap();
-        let ((mut air, radio), (mut host, tap)) = (pair(1500).unwrap(), pair(1500).unwrap());
-        let look =
-            |waiter: &mut Waiter| waiter.wait(reader(&radio), reader(&tap), AT_ONCE).unwrap();
-        assert_eq!(look(&mut waiter), Ready::default());
-        host.send(&[Outgoing::new(&[0; 60])]);
-        assert_eq!(look(&mut waiter), Ready { tap: true, ..Ready::default() });
-        air.send(&[Outgoing::new(&[0; 60])]);
-        assert_eq!(look(&mut waiter), Ready { radio: true, radio_room: false, tap: true });
-        let room = reader(&radio).map(|radio| Awaited { to_read: false, to_write: true, ..radio });
-        let ready = waiter.wait(room, None, AT_ONCE).unwrap();
-        assert_eq!(ready, Ready { radio_room: true, ..Ready::default() });
-        let ready = waiter.wait(None, reader(&tap), AT_ONCE).unwrap();
-        assert_eq!(ready, Ready { tap: true, ..Ready::default() });
+        for _ in 0..3 {
+            let (mut host, tap) = pair(1500).unwrap();
+            waiter.watch(Side::Tap, tap.descriptor()).unwrap();
+            assert_eq!(waiter.wait(AT_ONCE).unwrap(), NOTHING);
+            host.send(&[Outgoing::new(&[0; 60])]);
+            assert_eq!(waiter.wait(AT_ONCE).unwrap(), Ready { tap: true, ..NOTHING });
+        }
     }
 
     #[test]
-    fn the_alarm_and_the_bell_end_a_wait_without_end() {
+    fn the_alarm_and_the_bell_end_a_wait_without_end_each_time() {
         let mut waiter = Waiter::new(Clock::start()).unwrap();
-        waiter.alarm.set(Timestamp::from_millis(5));
-        assert_eq!(waiter.wait(None, None, None).unwrap(), Ready::default());
-        // It went off once; then the bell.
-        let bell = waiter.bell.answer().expect("rung at first").waker().clone();
-        let ringer = std::thread::spawn(move || bell.wake());
-        assert_eq!(waiter.wait(None, None, None).unwrap(), Ready::default());
-        assert!(waiter.bell.is_rung());
-        ringer.join().unwrap();
+        for n in 1..4 {
+            waiter.alarm.set(Timestamp::from_millis(5 * n));
+            assert_eq!(waiter.wait(None).unwrap(), NOTHING);
+            let bell = waiter.bell.answer().expect("rung at first, and then by the ringer");
+            let bell = bell.waker().clone();
+            let ringer = std::thread::spawn(move || bell.wake());
+            assert_eq!(waiter.wait(None).unwrap(), NOTHING);
+            assert!(waiter.bell.is_rung());
+            ringer.join().unwrap();
+        }
     }
 }
