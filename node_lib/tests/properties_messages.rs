@@ -11,6 +11,7 @@ use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::{Cost, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag, bundle};
@@ -34,6 +35,10 @@ impl Any {
         let packet = match self.head {
             PacketType::Control(Control::Withdrawal(head)) => {
                 Withdrawal { rsus: NodeIds::parse(&self.tail).unwrap(), ..head }.into()
+            }
+            PacketType::Control(Control::HeartbeatReplies(head)) => {
+                let replies = ManyReplies::parse(&self.tail).unwrap();
+                HeartbeatReplies { replies, ..head }.into()
             }
             PacketType::Control(Control::Announcement(head)) => {
                 Announcement { clients: Clients::parse(&self.tail).unwrap(), ..head }.into()
@@ -126,6 +131,14 @@ fn reply() -> impl Strategy<Value = HeartbeatReply> {
                 standby,
             },
         )
+}
+
+fn replies() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
+    (node(), prop::collection::vec(reply(), 1..60)).prop_map(|(rsu, said)| {
+        let mut tail = Vec::new();
+        said.iter().for_each(|reply| ShortReply::of(reply).encode(&mut tail));
+        (HeartbeatReplies { rsu, replies: ManyReplies::EMPTY }.into(), tail)
+    })
 }
 
 fn probe() -> impl Strategy<Value = Probe> {
@@ -252,6 +265,7 @@ fn any_message() -> impl Strategy<Value = Any> {
     let packet = prop_oneof![
         heartbeat().prop_map(move |message| alone(message.into())),
         reply().prop_map(move |message| alone(message.into())),
+        replies(),
         probe().prop_map(move |message| alone(message.into())),
         answer().prop_map(move |message| alone(message.into())),
         ack().prop_map(move |message| alone(message.into())),

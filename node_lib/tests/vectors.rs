@@ -16,6 +16,7 @@ use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::{
@@ -146,6 +147,20 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 ..reply
             };
             (Mac(RSU.0), RELAY, goodbye.into())
+        }
+        "heartbeat_replies" => {
+            let first = ShortReply { hop_limit: 7, hops: 1, ..ShortReply::of(&reply) };
+            let second = ShortReply {
+                origin: node(0x32),
+                order: Order::new(1, 9),
+                hop_limit: 6,
+                hops: 2,
+                epoch: 1,
+                digest: 0,
+            };
+            [first, second].iter().for_each(|reply| reply.encode(buffer));
+            let replies = ManyReplies::parse(buffer).unwrap();
+            (Mac(RSU.0), RELAY, HeartbeatReplies { rsu: RSU, replies }.into())
         }
         "probe" => (Mac(RELAY.0), OBU, probe.into()),
         "probe_solicitation" => {
@@ -347,6 +362,7 @@ fn home(kind: Kind) -> (&'static str, &'static str) {
         Kind::Announcement => ("control/announcement.rs", "Wire"),
         Kind::AnnouncementAck => ("control/ack.rs", "Wire"),
         Kind::ToUpstream | Kind::ToDownstream => ("data.rs", "Wire"),
+        Kind::HeartbeatReplies => ("control/replies.rs", "Wire"),
     }
 }
 

@@ -488,6 +488,111 @@ fn who_takes_its_time_shows_the_new_way_at_once_when_a_client_speaks() {
 }
 
 #[test]
+fn in_a_crowd_a_relay_passes_on_what_idle_obus_say_together() {
+    let mut t = one_of_a_crowd();
+    t.hear(500, RSU, Heard::heartbeat(5, 0));
+    t.clear();
+    t.hear(510, B, Heard::Replies { origins: vec![B, A], seq: 1, hops: 0 });
+    t.hear(540, C, Heard::Replies { origins: vec![C], seq: 1, hops: 1 });
+    t.hear(550, B, Heard::Replies { origins: vec![B], seq: 2, hops: 0 });
+    t.hear(600, RSU, Heard::heartbeat(6, 0));
+    t.pass(609);
+    assert_eq!(t.gathered(), []);
+    t.down(RSU, Destination::Node(id(A)), 1);
+    assert_eq!(t.data_sent_to(), [B], "the way back is known at once");
+    t.pass(610);
+    assert_eq!(t.gathered(), [(RSU, vec![(B, 1), (A, 1), (C, 2)])]);
+    t.clear();
+    t.hear(620, B, Heard::Reply { origin: B, seq: 3, hops: 0 });
+    assert_eq!(t.replied(), [(RSU, RSU, false)], "one that has no time does not wait");
+}
+
+#[test]
+fn where_there_is_no_crowd_replies_do_not_wait() {
+    let mut t = Talk::settled_behind(A);
+    t.clear();
+    t.hear(430, B, Heard::Replies { origins: vec![B], seq: 1, hops: 0 });
+    t.pass(431);
+    assert_eq!(t.gathered(), [(A, vec![(B, 1)])]);
+}
+
+#[test]
+fn replies_that_came_from_the_present_upstream_are_not_sent_back() {
+    let mut t = Talk::settled_behind(A);
+    t.obus = 200;
+    t.beat(A, 1);
+    t.beat(A, 1);
+    t.clear();
+    t.hear(440, A, Heard::Replies { origins: vec![B], seq: 1, hops: 0 });
+    t.pass(600);
+    assert_eq!(t.gathered(), []);
+}
+
+/// One of 200 OBUs behind A, idle, whose clients its RSU knows; B is another way. Hears up to heartbeat `last`.
+fn known_of_a_crowd(last: u64) -> Talk {
+    let mut t = Talk::new();
+    t.obus = 200;
+    t.settle(A, 1);
+    for beat in 5..=last {
+        t.seq = beat as u32 - 1;
+        t.pass(beat * 100);
+        t.beat(A, 1);
+        t.hear(beat * 100 + 10, B, Heard::heartbeat(beat as u32, 1));
+        if t.announcements() > 0 {
+            t.acknowledge(A);
+            t.clear();
+        }
+    }
+    t.clear();
+    t
+}
+
+/// A has no way any more, and B answers.
+fn moves_from_a_to_b(t: &mut Talk) {
+    t.hear(t.now + 40, A, Heard::Withdrawal { goodbye: false });
+    t.pass(t.now + 17);
+    assert_eq!(t.asked(), [B]);
+    let seq = t.seq;
+    let nonce = t.sent_probe(B);
+    t.hear(t.now + 1, B, Heard::answer(nonce, seq, 1));
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    t.clear();
+}
+
+#[test]
+fn in_a_crowd_a_new_upstream_to_the_same_rsu_is_shown_and_not_announced() {
+    let mut t = known_of_a_crowd(50);
+    moves_from_a_to_b(&mut t);
+    let moved = t.now;
+    for beat in 51..65 {
+        t.hear(beat * 100 + 10, B, Heard::heartbeat(beat as u32, 1));
+    }
+    assert_eq!(t.announcements(), 0);
+    assert_eq!(t.gathered().first(), Some(&(B, vec![(US, 0)])), "within a second of {moved}");
+    t.clear();
+    // Nobody has acknowledged that, and now a client waits for answers.
+    t.tap(CAMERA, SERVER);
+    t.pass(t.now + 1);
+    assert_eq!(t.announced().first().map(|(to, rsu, ..)| (*to, *rsu)), Some((B, RSU)));
+}
+
+#[test]
+fn in_a_crowd_who_lost_its_way_asks_one_neighbour_after_the_other() {
+    let mut t = known_of_a_crowd(50);
+    t.hear(5021, C, Heard::heartbeat(50, 1));
+    t.hear(5040, A, Heard::Withdrawal { goodbye: false });
+    let mut asked = Vec::new();
+    for ms in 5041..5140 {
+        t.pass(ms);
+        assert!(t.asked().len() <= 1, "one at a time: {:?}", t.asked());
+        asked.extend(t.asked());
+        t.clear();
+    }
+    let first: Vec<_> = asked.iter().copied().take(2).collect();
+    assert_eq!(first, [B, C], "the best first: {asked:?}");
+}
+
+#[test]
 fn a_crowd_behind_a_relay_that_moved_takes_its_time_to_show_the_new_way() {
     const OBUS: u64 = 100;
     let mut shown = [0; 14];

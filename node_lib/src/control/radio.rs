@@ -152,7 +152,7 @@ fn count_malformed(from: Mac, error: ParseError, counters: &mut Counters) {
 fn count(kind: Kind, len: usize, counters: &mut Counters) {
     let counter = match kind {
         Kind::Heartbeat => &mut counters.heartbeat_tx,
-        Kind::HeartbeatReply => &mut counters.reply_tx,
+        Kind::HeartbeatReply | Kind::HeartbeatReplies => &mut counters.reply_tx,
         Kind::Probe => &mut counters.probe_tx,
         Kind::ProbeAnswer => &mut counters.answer_tx,
         Kind::Withdrawal => &mut counters.withdrawal_tx,

@@ -5,6 +5,7 @@ use super::control::ack::AnnouncementAck;
 use super::control::announcement::Announcement;
 use super::control::heartbeat::{Heartbeat, HeartbeatReply};
 use super::control::probe::{Probe, ProbeAnswer};
+use super::control::replies::HeartbeatReplies;
 use super::control::withdrawal::Withdrawal;
 use super::data::{Data, ToDownstream, ToUpstream};
 use super::{Kind, ParseError};
@@ -66,6 +67,7 @@ impl<'a> TryFrom<&'a [u8]> for PacketType<'a> {
             Kind::Withdrawal => Withdrawal::try_from(bytes)?.into(),
             Kind::Announcement => Announcement::try_from(bytes)?.into(),
             Kind::AnnouncementAck => AnnouncementAck::try_from(bytes)?.into(),
+            Kind::HeartbeatReplies => HeartbeatReplies::try_from(bytes)?.into(),
             Kind::ToUpstream => ToUpstream::try_from(bytes)?.into(),
             Kind::ToDownstream => ToDownstream::try_from(bytes)?.into(),
         })
@@ -105,6 +107,7 @@ from_message! {
     Withdrawal<'a> => Control::Withdrawal,
     Announcement<'a> => Control::Announcement,
     AnnouncementAck => Control::AnnouncementAck,
+    HeartbeatReplies<'a> => Control::HeartbeatReplies,
     ToUpstream<'a> => Data::Upstream,
     ToDownstream<'a> => Data::Downstream,
 }

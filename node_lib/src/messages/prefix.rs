@@ -12,7 +12,7 @@
 //! A key slot other than 0 is reserved for the security envelope: boot index (8 bytes) and counter
 //! (8 bytes) right after the prefix, a tag (16 bytes) last. This version refuses it rather than guess.
 
-use super::control::{ack, announcement, heartbeat, probe, withdrawal};
+use super::control::{ack, announcement, heartbeat, probe, replies, withdrawal};
 use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError, data};
 use crate::mac::NodeId;
 
@@ -55,11 +55,12 @@ pub enum Kind {
     AnnouncementAck = 7,
     ToUpstream = 8,
     ToDownstream = 9,
+    HeartbeatReplies = 11,
 }
 
 impl Kind {
-    /// Every kind, in the order of the codes.
-    pub const ALL: [Self; 9] = [
+    /// Every kind, in the order of the codes; 10 is that of the [bundle](super::bundle).
+    pub const ALL: [Self; 10] = [
         Self::Heartbeat,
         Self::HeartbeatReply,
         Self::Probe,
@@ -69,6 +70,7 @@ impl Kind {
         Self::AnnouncementAck,
         Self::ToUpstream,
         Self::ToDownstream,
+        Self::HeartbeatReplies,
     ];
 
     /// The type code on the wire.
@@ -88,6 +90,7 @@ impl Kind {
             Self::AnnouncementAck => "AnnouncementAck",
             Self::ToUpstream => "ToUpstream",
             Self::ToDownstream => "ToDownstream",
+            Self::HeartbeatReplies => "HeartbeatReplies",
         }
     }
 
@@ -102,6 +105,7 @@ impl Kind {
             Self::Announcement => announcement::HEADER_LEN,
             Self::AnnouncementAck => ack::LEN,
             Self::ToUpstream | Self::ToDownstream => data::HEADER_LEN,
+            Self::HeartbeatReplies => replies::HEADER_LEN,
         }
     }
 
@@ -113,7 +117,11 @@ impl Kind {
             | Self::Probe
             | Self::ProbeAnswer
             | Self::AnnouncementAck => true,
-            Self::Withdrawal | Self::Announcement | Self::ToUpstream | Self::ToDownstream => false,
+            Self::Withdrawal
+            | Self::Announcement
+            | Self::ToUpstream
+            | Self::ToDownstream
+            | Self::HeartbeatReplies => false,
         }
     }
 
@@ -324,7 +332,8 @@ mod tests {
 
     #[test]
     fn each_code_has_one_kind() {
-        for (code, kind) in (1..).zip(Kind::ALL) {
+        // 10 is the bundle's, which no node is given.
+        for (code, kind) in (1..=9).chain([11]).zip(Kind::ALL) {
             assert_eq!(kind.code(), code);
             assert_eq!(Kind::peek(&kind.first_byte()), Ok(kind));
         }

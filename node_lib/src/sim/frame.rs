@@ -40,6 +40,8 @@ impl Kind {
     pub fn of(frame: &[u8]) -> Self {
         match frame.get(14).map(|first| first & 0x0f) {
             Some(kind @ 1..=9) => Self(kind),
+            // Several replies in one frame.
+            Some(11) => Self::HEARTBEAT_REPLY,
             _ => Self(0),
         }
     }

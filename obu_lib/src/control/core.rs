@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) events: Events,
     /// Upstreams just found not to hear us, until every route has left them.
     pub(crate) silent: Vec<Mac>,
+    /// The RSU we were attached to last, and until when.
+    pub(crate) last: Option<(NodeId, Timestamp)>,
     /// When a frame last came from our clients or went to them.
     pub(crate) active_at: Option<Timestamp>,
     /// We were late ourselves: until then nobody is declared dead.
@@ -73,6 +75,11 @@ impl Core {
     /// Our clients have been still for a while.
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         self.active_at.is_none_or(|at| now.since(at) >= timing::IDLE_AFTER)
+    }
+
+    /// One of a crowd, whose clients are still: many others may be in its place, and nobody waits for it.
+    pub(crate) fn has_time(&self, now: Timestamp) -> bool {
+        self.obus >= timing::CROWD && self.is_idle(now)
     }
 
     /// In a crowd, a random time to wait before something many others may have to say as well.

@@ -35,6 +35,7 @@ impl Obu {
         let Some(attached) = self.attached else {
             self.core.counters.drop_no_route += 1;
             // No time to be patient any more.
+            self.solicitation.hurry(now);
             self.wake_at(now);
             self.note_lost();
             return;

@@ -19,6 +19,7 @@ mod clients;
 mod core;
 mod data;
 mod floods;
+mod gathering;
 pub(crate) mod node;
 mod registration;
 mod route;

@@ -23,6 +23,7 @@ use super::budget::Questions;
 use super::clients::LocalClients;
 use super::core::Core;
 use super::floods::Floods;
+use super::gathering::Gathering;
 use super::registration::{Registration, Towards};
 use super::route::Route;
 use super::solicitation::Solicitation;
@@ -84,7 +85,7 @@ pub struct Obu {
     changing: Changing,
     probe_candidates_at: Timestamp,
     parting: Option<Parting>,
-    solicitation: Solicitation,
+    pub(super) solicitation: Solicitation,
     pub(super) registration: Registration,
     unsettled: Option<Unsettled>,
     // Seldom, or with clients' frames.
@@ -94,6 +95,8 @@ pub struct Obu {
     pub(super) downstream: Downstream,
     pub(super) duplicates: Duplicates,
     pub(super) floods: Floods,
+    /// Replies of idle OBUs behind us that wait to be passed on together.
+    pub(super) gathering: Gathering,
     pub(super) clients: LocalClients,
     pub(super) seq: Seq,
 }
@@ -121,6 +124,7 @@ impl Obu {
             grace_until: now,
             hello: 0,
             silent: Vec::new(),
+            last: None,
             active_at: None,
             questions: Questions::new(),
             obus: 1,
@@ -148,6 +152,7 @@ impl Obu {
             downstream: Downstream::new(),
             duplicates: Duplicates::new(),
             floods: Floods::default(),
+            gathering: Gathering::default(),
             clients,
             seq: Seq(0),
             complaints: COMPLAINTS,
@@ -205,6 +210,7 @@ impl Obu {
         self.choose_attachment(now);
         self.probe_candidates(now, out);
         self.register(now, out);
+        self.pass_on_gathered(now, out);
         self.show_the_way_back(now, out);
         self.settle(now, out);
         self.ask_and_answer(now, out);
@@ -311,6 +317,9 @@ impl Obu {
         {
             next = next.min(at);
         }
+        if let Some(at) = self.gathering.deadline() {
+            next = next.min(at);
+        }
         if self.goodbyes_left > 0 {
             next = next.min(self.goodbye_at);
         }
@@ -388,6 +397,7 @@ impl Node for Obu {
             // The rest has one addressee and is forwarded by nobody else.
             _ if was_for_all => self.core.counters.drop_foreign += 1,
             Control::HeartbeatReply(reply) => self.relay_reply(now, from, reply, out),
+            Control::HeartbeatReplies(said) => self.gather_replies(now, from, said, out),
             Control::Announcement(a) => self.relay_announcement(now, from, frame, a, out),
             Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
         }

@@ -9,6 +9,7 @@ use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
+use node_lib::messages::control::replies::{self, HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::announcements::{Acked, Announcements, Heading};
@@ -27,12 +28,10 @@ const ATTEMPTS_MAX: u32 = 12;
 const REPLY_WITHIN: Duration = Duration::from_millis(20);
 
 /// In a crowd, replies of idle OBUs that show a new way back are spread over eight times
-/// [`Core::crowd_wait`], 2 s at most, or all behind one relay would speak when its way changes. Over 5 s there are
-/// fewer seconds in which they fill the air (`docs/performance.md`, "A town"), but of one frame in ten seconds to each idle
-/// vehicle 10.8 % find an old way then, instead of 7.5 %: reachable vehicles are worth more …
+/// [`Core::crowd_wait`], 2 s at most, or all behind one relay would speak when its way changes …
 const SHOW_SLOWER: u32 = 8;
 
-/// … and announcements of idle OBUs, of which there are fewer, over four times that.
+/// … and what those say whose upstream itself changed, of whom there are fewer, over four times that.
 const ANNOUNCE_SLOWER: u32 = 4;
 
 /// A new client is announced after this, so that a burst of new ones needs one announcement.
@@ -85,6 +84,10 @@ pub(crate) struct Registration {
     attached: Telling,
     /// The next reply shows a new way back.
     is_to_show: bool,
+    /// The RSU that has acknowledged the present set with the present epoch.
+    known_at: Option<NodeId>,
+    /// The way back has moved since then, and a reply alone has said so, or will.
+    is_unconfirmed: bool,
     standby: Option<Standby>,
 }
 
@@ -123,6 +126,8 @@ impl Registration {
             clients_changed: None,
             attached: Telling::new(now),
             is_to_show: false,
+            known_at: None,
+            is_unconfirmed: false,
             standby: None,
         };
         registration.set_clients(&[], &core.radio);
@@ -165,6 +170,10 @@ impl Registration {
     /// Our clients speak again: what could wait while they were still goes out now, or answers to them
     /// would take the old way.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
+        if self.is_unconfirmed {
+            self.is_to_show = false;
+            return self.announce(now);
+        }
         if std::mem::take(&mut self.is_to_show) {
             self.attached.reply_at = self.attached.reply_at.min(now);
         }
@@ -173,14 +182,23 @@ impl Registration {
         }
     }
 
-    /// We are attached anew: whoever has the highest epoch owns our clients.
+    /// We are attached anew: whoever has the highest epoch owns our clients. Where they are known already only
+    /// the way to them is new, and in a crowd a reply says that, while they are still. Returns whether this
+    /// will be acknowledged.
     pub(crate) fn begin(
         &mut self,
         core: &mut Core,
         now: Timestamp,
         rsu: NodeId,
         reply_every: Duration,
-    ) {
+    ) -> bool {
+        if self.known_at == Some(rsu) && core.has_time(now) {
+            let soon = now + core.crowd_wait() * ANNOUNCE_SLOWER;
+            let planned = self.attached.reply_at;
+            self.attached.reply_at = if self.is_to_show { planned.min(soon) } else { soon };
+            (self.is_to_show, self.is_unconfirmed) = (true, true);
+            return false;
+        }
         self.epoch = self.epoch.saturating_add(1);
         if self.standby_at() == Some(rsu) {
             self.standby = None;
@@ -193,6 +211,7 @@ impl Registration {
         }
         self.attached.reply_at = now + core.random.jitter(reply_every, 25);
         self.is_to_show = false;
+        true
     }
 
     /// No longer attached.
@@ -204,6 +223,8 @@ impl Registration {
 
     /// Announces the present set until it is acknowledged.
     pub(crate) fn announce(&mut self, now: Timestamp) {
+        self.known_at = None;
+        self.is_unconfirmed = false;
         self.attached.announce(now);
     }
 
@@ -258,7 +279,7 @@ impl Registration {
             telling.reply_at = now + core.random.jitter(reply_every, 25);
             self.is_to_show &= towards.standby;
             if !is_first {
-                self.reply(core, now, towards, false, out);
+                self.reply_in_turn(core, now, towards, out);
             }
         }
     }
@@ -290,6 +311,27 @@ impl Registration {
         self.announcements.send(core, heading, &pending.acked, &mut self.order, out);
     }
 
+    /// Renews the way back when its time has come. In a crowd relays may keep what we say until others behind
+    /// them have spoken as well, while our clients are still.
+    fn reply_in_turn(
+        &mut self,
+        core: &mut Core,
+        now: Timestamp,
+        towards: Towards,
+        out: &mut Replies,
+    ) {
+        if towards.standby || !core.has_time(now) {
+            return self.reply(core, now, towards, false, out);
+        }
+        let reply = self.next_reply(core, now, towards, false);
+        let mut bytes = Vec::with_capacity(replies::REPLY_LEN);
+        ShortReply::of(&reply).encode(&mut bytes);
+        if let Ok(replies) = ManyReplies::parse(&bytes) {
+            let replies = HeartbeatReplies { rsu: towards.rsu, replies };
+            core.radio.control(towards.upstream, replies, out, &mut core.counters);
+        }
+    }
+
     /// Answers the last heartbeat: renews the way back, and lets the RSU compare client sets.
     pub(crate) fn reply(
         &mut self,
@@ -299,10 +341,21 @@ impl Registration {
         goodbye: bool,
         out: &mut Replies,
     ) {
+        let reply = self.next_reply(core, now, towards, goodbye);
+        core.radio.control(towards.upstream, reply, out, &mut core.counters);
+    }
+
+    fn next_reply(
+        &mut self,
+        core: &Core,
+        now: Timestamp,
+        towards: Towards,
+        goodbye: bool,
+    ) -> HeartbeatReply {
         self.order = self.order.next();
         let heard = if towards.standby { None } else { self.attached.heard };
         let (answers, held) = heard.map_or((Seq(0), Duration::ZERO), |(seq, at)| (seq, now - at));
-        let reply = HeartbeatReply {
+        HeartbeatReply {
             rsu: towards.rsu,
             origin: core.radio.id,
             order: self.order,
@@ -315,8 +368,7 @@ impl Registration {
             clients: u16::try_from(self.announcements.clients()).unwrap_or(u16::MAX),
             goodbye,
             standby: towards.standby,
-        };
-        core.radio.control(towards.upstream, reply, out, &mut core.counters);
+        }
     }
 
     /// The RSU we are attached to answered an announcement, or asks for one. Whether it now knows all.
@@ -330,6 +382,8 @@ impl Registration {
             AckStatus::Accepted if self.is_answered_by(ack) => {
                 let attempts = self.attached.note_ack(&self.announcements, ack.part);
                 let Some(attempts) = attempts else { return false };
+                self.known_at = Some(ack.rsu);
+                self.is_unconfirmed = false;
                 core.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
                 return true;
             }

@@ -108,6 +108,8 @@ pub(crate) struct Route {
     /// A doubt began or was cleared, until the way back to us is shown anew.
     turn: Option<Turn>,
     withdraw_at: Timestamp,
+    /// In a crowd, when a neighbour may next be asked whether it hears us, without a parent.
+    look_at: Option<Timestamp>,
     /// When the last parent was lost.
     lost_at: Timestamp,
     /// Why the last parent was lost, until it is reported.
@@ -140,6 +142,7 @@ impl Route {
             is_to_ask: false,
             ask_at: now,
             changed_at: now,
+            look_at: None,
             lost_at: now,
             last_hops: u8::MAX,
             loss: None,
@@ -258,7 +261,7 @@ impl Route {
                     || parent.leaving
                     || self.preferred.is_some_and(|(mac, _)| mac == from)
             }
-            None => self.wants_proof(core, false) || self.judge(core, now).is_proven(from),
+            None => self.wants_proof(core, now, false) || self.judge(core, now).is_proven(from),
         }
     }
 
@@ -406,6 +409,7 @@ impl Route {
 
     fn lose_parent(&mut self, now: Timestamp, cause: Cause) {
         self.parent = None;
+        self.look_at = None;
         self.lost_at = now;
         self.relay_at = None;
         self.loss = Some(self.leave(now, cause));
@@ -477,7 +481,7 @@ impl Route {
             self.adopt_best(core, now);
         }
         if self.parent.is_none() {
-            if self.wants_proof(core, is_ours) {
+            if self.wants_proof(core, now, is_ours) {
                 self.look_for_proof(core, now, out);
             }
             self.withdraw_if_advertised(core, now);
@@ -496,8 +500,12 @@ impl Route {
 
     /// Whether neighbours are asked for proof as soon as they could be upstream. In a crowd, those towards
     /// another RSU wait for their turn among the probes.
-    fn wants_proof(&self, core: &Core, is_ours: bool) -> bool {
-        is_ours || core.hops.is_none() || self.obus < timing::CROWD
+    fn wants_proof(&self, core: &Core, now: Timestamp, is_ours: bool) -> bool {
+        let is_other = core.last.is_some_and(|(rsu, lost_at)| {
+            rsu != self.rsu && now < lost_at + timing::patience(self.interval)
+        });
+        let waits = is_other && core.is_idle(now);
+        is_ours || self.obus < timing::CROWD || (core.hops.is_none() && !waits)
     }
 
     /// When [`Route::drive`] next has something to do.
@@ -519,11 +527,12 @@ impl Route {
             } else if self.advertised_at.is_some() {
                 next = next.min((self.lost_at + timing::WITHDRAW_AFTER).max(now));
             }
-            if !self.wants_proof(core, is_ours) {
+            if !self.wants_proof(core, now, is_ours) {
                 return next;
             }
             // A question may be due and wait for the rate limit.
             let soonest = now + timing::ask_every(self.interval);
+            let soonest = self.look_at.filter(|at| *at > now).unwrap_or(soonest);
             let proof_at = self.next_proof_at(core, now);
             return proof_at.map_or(next, |at| next.min(at.max(soonest)));
         }

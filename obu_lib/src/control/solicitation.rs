@@ -14,6 +14,10 @@ use super::core::Core;
 /// once, and what one is answered the others hear.
 const ASK_WITHIN: Duration = Duration::from_millis(5);
 
+/// In a crowd, those that have time wait longer, from half of this up to all of it: they know neighbours whom they
+/// ask first, and hear what others say.
+const KNOWN_FIRST: Duration = Duration::from_millis(250);
+
 /// The first questions follow each other this fast: a vehicle that starts beside an RSU must not
 /// wait …
 const FAST_EVERY: Duration = Duration::from_millis(25);
@@ -62,7 +66,19 @@ impl Solicitation {
     /// We have no way (any more): ask soon and often.
     pub(crate) fn begin(&mut self, core: &mut Core, now: Timestamp) {
         self.asked = 0;
-        self.ask_at = now + core.random.up_to(ASK_WITHIN);
+        let known_first = KNOWN_FIRST / 2;
+        self.ask_at = if core.has_time(now) {
+            now + known_first + core.random.up_to(known_first)
+        } else {
+            now + core.random.up_to(ASK_WITHIN)
+        };
+    }
+
+    /// A client's frame has nowhere to go: there is no time any more.
+    pub(crate) fn hurry(&mut self, now: Timestamp) {
+        if self.asked == 0 {
+            self.ask_at = self.ask_at.min(now);
+        }
     }
 
     /// A question is due.

@@ -119,6 +119,11 @@ pub(crate) fn crowd_wait_max(obus: u16) -> Duration {
     if obus < CROWD { Duration::ZERO } else { Duration::from_millis(u64::from(obus.min(250))) }
 }
 
+/// In a crowd a relay keeps the replies of idle OBUs so long, to pass several on in one frame.
+pub(crate) fn gather_for(obus: u16) -> Duration {
+    if obus < CROWD { Duration::ZERO } else { Duration::from_millis(100) }
+}
+
 /// The next RSU is told this often that we may still come: half again as rarely as the one we are
 /// attached to. Two in a row may be lost before the path there lapses.
 pub(crate) fn standby_every(reply_every: Duration) -> Duration {

@@ -11,6 +11,7 @@ use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
+use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, PathTag};
@@ -42,6 +43,7 @@ pub(crate) enum Heard {
     Withdrawal { goodbye: bool },
     Ack { epoch: u32, status: AckStatus, digest: u32 },
     Reply { origin: Mac, seq: u32, hops: u8 },
+    Replies { origins: Vec<Mac>, seq: u32, hops: u8 },
     Standby { origin: Mac, rsu: Mac, seq: u32 },
     Impostor,
 }
@@ -181,6 +183,14 @@ impl Talk {
             }
             .into(),
             Heard::Reply { origin, seq, hops } => reply(origin, RSU, seq, hops, false).into(),
+            Heard::Replies { origins, seq, hops } => {
+                let mut bytes = Vec::new();
+                for origin in origins {
+                    ShortReply::of(&reply(origin, RSU, seq, hops, false)).encode(&mut bytes);
+                }
+                let replies = ManyReplies::parse(&bytes).unwrap();
+                return self.wire(from, to, HeartbeatReplies { rsu: id(RSU), replies }.into());
+            }
             Heard::Standby { origin, rsu, seq } => reply(origin, rsu, seq, 0, true).into(),
         };
         self.wire(from, to, packet);
@@ -304,7 +314,26 @@ impl Talk {
     }
 
     pub(crate) fn replies(&self) -> usize {
-        self.each(|_, control| matches!(control, Control::HeartbeatReply(_)).then_some(())).len()
+        let is_reply = |control: &Control<'_>| {
+            matches!(control, Control::HeartbeatReply(_) | Control::HeartbeatReplies(_))
+        };
+        self.each(|_, control| is_reply(control).then_some(())).len()
+    }
+
+    /// To whom replies went together, who said them, and over how many hops so far.
+    pub(crate) fn gathered(&self) -> Vec<(Mac, Vec<(Mac, u8)>)> {
+        self.each(|to, control| match control {
+            Control::HeartbeatReplies(said) => {
+                let each = said.replies.iter().map(|reply| (Mac(reply.origin.0), reply.hops));
+                Some((to, each.collect()))
+            }
+            _ => None,
+        })
+    }
+
+    /// Whom questions went to.
+    pub(crate) fn asked(&self) -> Vec<Mac> {
+        self.each(|to, control| matches!(control, Control::Probe(_)).then_some(to))
     }
 
     pub(crate) fn answers(&self) -> usize {

@@ -300,6 +300,11 @@ impl Node for Rsu {
             _ if was_for_all => self.counters.drop_foreign += 1,
             Control::HeartbeatReply(reply) => self.hear_reply(now, from, reply, out),
             Control::Announcement(a) => self.hear_announcement(now, from, a, out),
+            Control::HeartbeatReplies(said) => {
+                for reply in said.replies.iter() {
+                    self.hear_reply(now, from, &reply.to(said.rsu), out);
+                }
+            }
             Control::AnnouncementAck(_) => self.counters.drop_foreign += 1,
         }
         self.drive(now, out);

@@ -4,6 +4,7 @@ pub mod ack;
 pub mod announcement;
 pub mod heartbeat;
 pub mod probe;
+pub mod replies;
 pub mod withdrawal;
 
 use super::Kind;
@@ -11,6 +12,7 @@ use ack::AnnouncementAck;
 use announcement::Announcement;
 use heartbeat::{Heartbeat, HeartbeatReply};
 use probe::{Probe, ProbeAnswer};
+use replies::HeartbeatReplies;
 use withdrawal::Withdrawal;
 
 /// Any message of the control plane.
@@ -24,6 +26,7 @@ pub enum Control<'a> {
     Withdrawal(Withdrawal<'a>),
     Announcement(Announcement<'a>),
     AnnouncementAck(AnnouncementAck),
+    HeartbeatReplies(HeartbeatReplies<'a>),
 }
 
 macro_rules! each {
@@ -36,6 +39,7 @@ macro_rules! each {
             Control::Withdrawal($message) => $what,
             Control::Announcement($message) => $what,
             Control::AnnouncementAck($message) => $what,
+            Control::HeartbeatReplies($message) => $what,
         }
     };
 }
@@ -51,6 +55,7 @@ impl Control<'_> {
             Self::Withdrawal(_) => Kind::Withdrawal,
             Self::Announcement(_) => Kind::Announcement,
             Self::AnnouncementAck(_) => Kind::AnnouncementAck,
+            Self::HeartbeatReplies(_) => Kind::HeartbeatReplies,
         }
     }
 

@@ -212,6 +212,9 @@ impl Obu {
     }
 
     fn attach(&mut self, now: Timestamp, to: Option<Attached>, loss: Option<Loss>, cause: Cause) {
+        if let Some(left) = self.attached {
+            self.core.last = Some((left.rsu, now));
+        }
         let from = self.reported;
         let left = self.attached.map(|attached| attached.upstream);
         self.attached = to;
@@ -230,8 +233,12 @@ impl Obu {
             Some(to) => {
                 if let Some(route) = self.routes.get_mut(&to.rsu) {
                     let seq = route.newest().seq;
-                    self.registration.begin(&mut self.core, now, to.rsu, route.reply_every());
+                    let every = route.reply_every();
+                    let is_awaited = self.registration.begin(&mut self.core, now, to.rsu, every);
                     self.registration.note_heartbeat(now, seq);
+                    if !is_awaited {
+                        self.settle_unacknowledged(now);
+                    }
                 }
             }
             None => {

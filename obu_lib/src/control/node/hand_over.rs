@@ -145,6 +145,13 @@ impl Obu {
         }
     }
 
+    /// Nobody will acknowledge the change: its record is closed at once.
+    pub(super) fn settle_unacknowledged(&mut self, now: Timestamp) {
+        if let Some(unsettled) = self.unsettled.take() {
+            self.close_record(now, unsettled);
+        }
+    }
+
     fn close_record(&mut self, now: Timestamp, unsettled: Unsettled) {
         let Unsettled { mut record, mut lost_at, found_at, acknowledged_at, left } = unsettled;
         let lives = left.is_some_and(|(mac, at)| {

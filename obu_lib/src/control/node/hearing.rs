@@ -13,10 +13,12 @@ use node_lib::messages::control::announcement::Announcement;
 use node_lib::messages::control::announcement::ready::relay;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{Probe, ProbeAnswer};
+use node_lib::messages::control::replies::{self, HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
+use super::super::gathering::Gathered;
 use super::super::route::Route;
 use super::super::timing;
 use super::Obu;
@@ -123,7 +125,7 @@ impl Obu {
         // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back to
         // us leads to the old one until we reply.
         let is_new_way = route.take_path_changed();
-        let has_time = self.core.obus >= timing::CROWD && self.core.is_idle(now);
+        let has_time = self.core.has_time(now);
         if has_restarted || (is_new_way && !has_time) {
             self.registration.announce(now);
         } else if is_new_way {
@@ -283,6 +285,55 @@ impl Obu {
         let Some(to) = self.upstream_for_others(now, reply.rsu, from, out) else { return };
         let relayed = HeartbeatReply { hop_limit, hops, ..*reply };
         self.core.radio.control(to, relayed, out, &mut self.core.counters);
+    }
+
+    /// OBUs behind us whose clients are still reply to an RSU: we learn the way back to each, and pass on what
+    /// they say together with what else comes soon.
+    pub(super) fn gather_replies(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        said: &HeartbeatReplies<'_>,
+        out: &mut Replies,
+    ) {
+        let rsu = said.rsu;
+        let lifetime = self.path_lifetime(rsu);
+        let route = self.routes.get(&rsu);
+        let wait = route.map_or(Duration::ZERO, |route| timing::gather_for(route.obus()));
+        let has_way = self.upstream_for_others(now, rsu, from, out).is_some();
+        for reply in said.replies.iter() {
+            let next = self.next_hop(reply.origin, reply.hop_limit, reply.hops);
+            let Some((hop_limit, hops)) = next else { continue };
+            let (origin, order) = (reply.origin, reply.order);
+            let path = Path { order, hops, next: from, rsu, standby: false, seen: now, lifetime };
+            self.learn_path(origin, path);
+            if has_way {
+                let reply = ShortReply { hop_limit, hops, ..reply };
+                self.gathering.add(now + wait, Gathered { rsu, from, reply });
+            }
+        }
+    }
+
+    /// Passes on what has been gathered, when its time has come.
+    pub(super) fn pass_on_gathered(&mut self, now: Timestamp, out: &mut Replies) {
+        let room = self.core.radio.mtu.saturating_sub(replies::HEADER_LEN) / replies::REPLY_LEN;
+        for (rsu, said) in self.gathering.take(now, room.max(1)) {
+            let route = self.routes.get(&rsu).filter(|route| !route.is_quiet(&self.core, now));
+            let Some(upstream) = route.and_then(Route::parent) else {
+                self.core.counters.drop_no_route += 1;
+                continue;
+            };
+            let mut bytes = Vec::new();
+            // Not back to where it came from, should that be our upstream by now.
+            let others = said.iter().filter(|gathered| gathered.from != upstream);
+            others.for_each(|gathered| gathered.reply.encode(&mut bytes));
+            if let Ok(replies) = ManyReplies::parse(&bytes)
+                && !replies.is_empty()
+            {
+                let said = HeartbeatReplies { rsu, replies };
+                self.core.radio.control(upstream, said, out, &mut self.core.counters);
+            }
+        }
     }
 
     pub(super) fn relay_announcement(

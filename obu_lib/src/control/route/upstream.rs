@@ -64,12 +64,18 @@ impl Route {
                 return;
             }
         }
+        let has_time = self.has_time(core, now);
+        if has_time && self.asked >= ASKED_IN_A_CROWD {
+            self.ask_at = self.believed_since() + watch.silence_max;
+            return;
+        }
         if !self.may_ask(core, now) {
             return self.do_without_asking(core, now, parent);
         }
         if self.asked == 1 {
             // No answer to the first question: if it is dead we want to know at once who else is alive.
-            for mac in self.ready(core, now) {
+            let most = if has_time { 1 } else { core.cached_candidates };
+            for mac in self.ready(core, now).into_iter().take(most) {
                 if self.may_ask(core, now) {
                     core.probe(now, mac, self.rsu, out);
                 }
@@ -223,18 +229,38 @@ impl Route {
 
     /// Without a usable candidate, asks those that would be usable if they heard us.
     pub(super) fn look_for_proof(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {
+        let has_time = self.has_time(core, now);
+        if has_time {
+            // Many may have lost the same upstream in this moment.
+            let wait = timing::ask_every(self.interval);
+            if now < *self.look_at.get_or_insert_with(|| now + core.random.up_to(wait)) {
+                return;
+            }
+        }
         let judge = self.judge(core, now);
-        let mut unproven: Vec<_> = self
+        let is_due = |c: &&Candidate| self.proof_due_at(core, c.mac).is_none_or(|due| now >= due);
+        let unproven = |c: &&Candidate| judge.is_eligible(c) && !judge.is_proven(c.mac);
+        let mut asked: Vec<_> = self
             .candidates
             .iter()
-            .filter(|c| judge.is_eligible(c) && !judge.is_proven(c.mac))
+            .filter(unproven)
+            .filter(is_due)
             .map(|c| (judge.rank(c), c.mac))
             .collect();
-        unproven.sort_unstable();
-        unproven.truncate(LOOK_AT_ONCE);
-        for (_, mac) in unproven {
+        asked.sort_unstable();
+        asked.truncate(if has_time { 1 } else { LOOK_AT_ONCE });
+        if has_time && !asked.is_empty() {
+            let wait = timing::ask_every(self.interval);
+            self.look_at = Some(now + core.random.jitter(wait, 25));
+        }
+        for (_, mac) in asked {
             self.ask_for_proof(core, now, mac, out);
         }
+    }
+
+    /// In a crowd, an OBU through which nothing goes: many others are in its place, and it has time.
+    pub(super) fn has_time(&self, core: &Core, now: Timestamp) -> bool {
+        self.obus >= timing::CROWD && self.is_idle(now) && core.is_idle(now)
     }
 
     /// A candidate is left the upstream for only when it has just proven that it hears us: what it
@@ -369,6 +395,10 @@ impl Route {
 /// 17 ms, four times in 100 s.
 pub(super) const DOUBTED_AFTER: u32 = 2;
 
+/// Questions to a silent upstream of those that have time: every further one would be asked by all that
+/// route through it, and its silence alone ends it soon.
+const ASKED_IN_A_CROWD: u32 = 2;
+
 /// A candidate must cost at most three quarters of the upstream …
 const MARGIN_NUMERATOR: u32 = 3;
 const MARGIN_DENOMINATOR: u32 = 4;
@@ -377,7 +407,7 @@ const MARGIN_DENOMINATOR: u32 = 4;
 /// with 10 % loss wander by about 0.15.
 const MARGIN_LEAST: Cost = Cost(48);
 
-/// Unproven candidates asked at once.
+/// Unproven candidates asked at once; by those that have time, one.
 const LOOK_AT_ONCE: usize = 3;
 
 /// Better by the margin, in proportion and in absolute terms.
