@@ -27,11 +27,12 @@ const ATTEMPTS_MAX: u32 = 12;
 /// A reply that shows a new way back goes out within this.
 const REPLY_WITHIN: Duration = Duration::from_millis(20);
 
-/// In a crowd, replies of idle OBUs that show a new way back are spread over eight times
-/// [`Core::crowd_wait`], 2 s at most, or all behind one relay would speak when its way changes …
-const SHOW_SLOWER: u32 = 8;
+/// In a crowd, replies of idle OBUs that show a new way back are spread over six times
+/// [`Core::crowd_wait`], 1.5 s at most, or all behind one relay would speak when its way changes. Those whose upstream
+/// itself changed, of whom there are fewer, show it within once that; what is later is lost to their clients …
+const SHOW_SLOWER: u32 = 6;
 
-/// … and what those say whose upstream itself changed, of whom there are fewer, over four times that.
+/// … and announcements of idle OBUs that went to another RSU are spread over four times that.
 const ANNOUNCE_SLOWER: u32 = 4;
 
 /// A new client is announced after this, so that a burst of new ones needs one announcement.
@@ -193,7 +194,7 @@ impl Registration {
         reply_every: Duration,
     ) -> bool {
         if self.known_at == Some(rsu) && core.has_time(now) {
-            let soon = now + core.crowd_wait() * ANNOUNCE_SLOWER;
+            let soon = now + core.crowd_wait();
             let planned = self.attached.reply_at;
             self.attached.reply_at = if self.is_to_show { planned.min(soon) } else { soon };
             (self.is_to_show, self.is_unconfirmed) = (true, true);
