@@ -24,8 +24,9 @@
 //! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
 //! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, replies and probes become rarer, and
-//! an OBU whose clients are still is watched less closely and has patience; `route/crowd.rs`,
-//! `budget.rs` and `timing.rs` say how.
+//! an OBU whose clients are still is watched less closely and has patience: it asks one neighbour
+//! after the other, and tells its RSU of a new upstream by a reply, which relays pass on together with
+//! others; `route/crowd.rs`, `budget.rs`, `gathering.rs` and `timing.rs` say how.
 //!
 //! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will not
 //! last, it is told that we may come (*standby*): announced until acknowledged, then reminded now and

@@ -499,7 +499,8 @@ impl Route {
     }
 
     /// Whether neighbours are asked for proof as soon as they could be upstream. In a crowd, those towards
-    /// another RSU wait for their turn among the probes.
+    /// another RSU wait for their turn among the probes, and without a way until there has been time to find
+    /// one to the last RSU.
     fn wants_proof(&self, core: &Core, now: Timestamp, is_ours: bool) -> bool {
         let is_other = core.last.is_some_and(|(rsu, lost_at)| {
             rsu != self.rsu && now < lost_at + timing::patience(self.interval)
