@@ -6,7 +6,7 @@
 use node_lib::messages::control::replies::ShortReply;
 use node_lib::{Mac, NodeId, Timestamp};
 
-/// Replies that wait at once: when there are more, they go at once. Four full frames.
+/// As many replies do not wait for more. Four full frames.
 const WAITING_MAX: usize = 240;
 
 /// One reply, where it goes and where it came from.
@@ -35,8 +35,13 @@ impl Gathering {
             Some(_) => {}
             None => self.waiting.push(new),
         }
-        let due = if self.waiting.len() >= WAITING_MAX { Timestamp::ZERO } else { due };
+        let due = if self.is_full() { Timestamp::ZERO } else { due };
         self.due = Some(self.due.map_or(due, |before| before.min(due)));
+    }
+
+    /// There are so many that all of them are to go now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX
     }
 
     /// What must go now, by RSU, at most so many in one frame.
@@ -120,6 +125,7 @@ mod tests {
     fn too_many_do_not_wait() {
         let mut gathering = Gathering::default();
         for obu in 0..=255 {
+            assert_eq!(gathering.is_full(), usize::from(obu) >= WAITING_MAX);
             gathering.add(LATER, gathered(1, obu, 1));
         }
         assert_eq!(gathering.take(NOW, 60).iter().map(|(_, said)| said.len()).sum::<usize>(), 256);

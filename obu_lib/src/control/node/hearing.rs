@@ -312,6 +312,9 @@ impl Obu {
                 self.gathering.add(now + wait, Gathered { rsu, from, reply });
             }
         }
+        if self.gathering.is_full() {
+            self.pass_on_gathered(now, out);
+        }
     }
 
     /// Passes on what has been gathered, when its time has come.
