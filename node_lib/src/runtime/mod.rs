@@ -3,7 +3,7 @@
 //! One thread, one loop, no channel, no lock and no allocation per packet. A turn:
 //!
 //! 1. Wait until the radio or the TAP has frames, a deadline has come, an interface changed or the
-//!    operator wants something ([`wait`]). If the last turn left frames behind, there is no waiting.
+//!    operator wants something (`wait.rs`). If the last turn left frames behind, there is no waiting.
 //! 2. Up to [`BURST`] frames of the radio go into the node, then up to as many of the TAP, so that a
 //!    busy side cannot starve the other. What the node answers is sent right after that, in order, each
 //!    reply as one frame and all of a side together. A frame that is passed on is not copied: its new

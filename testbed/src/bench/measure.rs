@@ -23,7 +23,7 @@ pub struct Plan {
     pub tcp_4_s: u32,
     /// UDP, for each size.
     pub udp: Duration,
-    /// Round trips, idle and under load.
+    /// Round trips, idle and again under load.
     pub pings: u32,
     /// OBUs the road-side unit of the memory check knows.
     pub vehicles: u16,
@@ -60,7 +60,7 @@ impl Plan {
 }
 
 /// Between two pings.
-const PING_EVERY: Duration = Duration::from_millis(2);
+pub(super) const PING_EVERY: Duration = Duration::from_millis(2);
 /// Until a TCP flow has its full speed, before round trips under load are taken.
 const SPEED_UP: Duration = Duration::from_millis(300);
 const UDP_SMALL: usize = 64;
@@ -75,7 +75,7 @@ pub struct Run {
     pub variant: Variant,
     /// The share of the machine that neither this nor idleness had from its start to its end.
     pub others: f64,
-    /// Nothing else on the line.
+    /// Nothing else on the line; taken before, together with the other variants of the round.
     pub idle: RoundTrips,
     /// While `tcp_1` was running.
     pub loaded: RoundTrips,
@@ -157,14 +157,14 @@ impl Cost {
 pub(super) fn measure(
     plan: &Plan,
     round: usize,
-    variant: Variant,
+    (variant, idle): (Variant, RoundTrips),
     programs: &Programs,
     logs: &Path,
 ) -> Result<Run> {
     let name = variant.name();
     let before = Spent::now()?;
     let line = variant.set_up(programs, logs).with_context(|| format!("start of {name}"))?;
-    let mut run = take(plan, round, variant, &line)
+    let mut run = take(plan, round, (variant, idle), &line)
         .map_err(|error| anyhow!("{name}: {error:#}\n{}", line.log_tails()))?;
     // Its programs have ended then.
     drop(line);
@@ -172,9 +172,13 @@ pub(super) fn measure(
     Ok(run)
 }
 
-fn take(plan: &Plan, round: usize, variant: Variant, line: &Line) -> Result<Run> {
+fn take(
+    plan: &Plan,
+    round: usize,
+    (variant, idle): (Variant, RoundTrips),
+    line: &Line,
+) -> Result<Run> {
     let Line { vehicle, road, .. } = line;
-    let idle = Ping::count(vehicle, ROAD_V4, plan.pings, PING_EVERY)?.into();
     let server = Iperf3::serve(road, ROAD_V4)?;
     let (tcp_1, tcp_1_costs) = costing(line, || {
         std::thread::scope(|scope| {

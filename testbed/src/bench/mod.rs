@@ -5,10 +5,10 @@
 //! figures are medians over rounds with the least and the most beside them. Every run of every round is
 //! in the JSON.
 //!
-//! Each run starts its programs anew on a [`Line`](crate::line::Line) of fresh namespaces and takes, one after the other:
-//! round trips while nothing else happens; one TCP flow, with round trips meanwhile; four TCP flows; UDP
-//! with 64 and with 1400 bytes, sent as fast as the stack takes it. All of it shares the machine's cores:
-//! senders, receivers and both ends' programs.
+//! A round begins with round trips while nothing else happens, over the lines of all variants in turns (`idle.rs`). Then each
+//! run starts its programs anew on a [`Line`](crate::line::Line) of fresh namespaces and takes, one after the other: one TCP
+//! flow, with round trips meanwhile; four TCP flows; UDP with 64 and with 1400 bytes, sent as fast as the stack takes it. All
+//! of it shares the machine's cores: senders, receivers and both ends' programs.
 //!
 //! Some variants answer a question of their own and take part only when [asked for](Variant::chosen):
 //! whether a daemon should have one loop or two threads.
@@ -17,6 +17,7 @@ mod chart;
 pub mod command;
 mod full_rsu;
 mod goals;
+mod idle;
 mod machine;
 mod measure;
 mod results;
@@ -65,7 +66,9 @@ pub fn run(
     let mut runs = Vec::new();
     for round in 1..=plan.rounds {
         tell(Progress::Round);
-        for variant in in_turn(&variants, round) {
+        let order = in_turn(&variants, round);
+        let idle = idle::measure(plan, &order, &programs, logs)?;
+        for variant in order.into_iter().zip(idle) {
             let run = measure::measure(plan, round, variant, &programs, logs)?;
             tell(Progress::Run(&run));
             runs.push(run);

@@ -37,6 +37,8 @@ pub struct Report {
     pub delay_median: Duration,
     /// The time that 99 of 100 did not exceed.
     pub delay_p99: Duration,
+    /// Each time from sending to arriving, the shortest first.
+    pub delays: Vec<Duration>,
 }
 
 impl Tally {
@@ -91,6 +93,7 @@ impl Tally {
             gap: self.gap,
             delay_median: delays.get(delays.len() / 2).copied().unwrap_or_default(),
             delay_p99: delays.get(delays.len() * 99 / 100).copied().unwrap_or_default(),
+            delays,
         }
     }
 }
@@ -123,6 +126,7 @@ mod tests {
             gap: Duration::from_millis(40),
             delay_median: Duration::from_millis(1),
             delay_p99: Duration::from_millis(12),
+            delays: [1, 1, 1, 1, 1, 12].map(Duration::from_millis).into(),
         };
         assert_eq!(tally.report(), expected);
         assert!(!tally.is_complete());
