@@ -11,7 +11,7 @@ use rustix::event::{EventfdFlags, eventfd};
 /// Remembers that one of its sources wants to be asked, and can be waited for like a frame.
 ///
 /// Interfaces and signals are watched by tokio, on a thread of its own: for what comes once in a while its tasks and
-/// wakers are the simplest, for every frame they would take longer than the frame. Their wakers ring here.
+/// wakers are the simplest. Their wakers ring here.
 #[derive(Debug)]
 pub(super) struct Bell {
     inner: Arc<Inner>,
