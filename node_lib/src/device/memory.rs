@@ -5,13 +5,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
-use rustix::event::{EventfdFlags, eventfd};
 
-use super::{Burst, Counters, Device, Outgoing, Received, Sent};
+use super::{Burst, Counters, Device, Event, Outgoing, Received, Sent};
 use crate::buffer_pool::{get_buffer, return_buffer};
 
 /// Frames that wait in one direction, as many as in a TAP's queue by default.
@@ -22,13 +21,12 @@ pub const QUEUE_MAX: usize = 1000;
 struct Lane {
     frames: Mutex<VecDeque<BytesMut>>,
     /// Readable while there are frames, always writable.
-    event: OwnedFd,
+    event: Event,
 }
 
 impl Lane {
     fn new() -> io::Result<Arc<Self>> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Arc::new(Self { frames: Mutex::default(), event }))
+        Ok(Arc::new(Self { frames: Mutex::default(), event: Event::new()? }))
     }
 
     /// A lane is whole between any two operations on it, so one poisoned elsewhere is still good.
@@ -80,7 +78,7 @@ impl Device for Memory {
             };
             if frames.is_empty() {
                 // While the lock is held, so that the next frame is told anew.
-                let _ = rustix::io::read(&self.inbound.event, &mut [0_u8; 8]);
+                self.inbound.event.clear();
             }
             if let Some(slot) = burst.vacant().and_then(|slot| slot.get_mut(..frame.len())) {
                 slot.copy_from_slice(&frame);
@@ -110,7 +108,7 @@ impl Device for Memory {
             }
         }
         if was_empty && !frames.is_empty() {
-            let _ = rustix::io::write(&self.outbound.event, &1_u64.to_ne_bytes());
+            self.outbound.event.raise();
         }
         Sent::All
     }

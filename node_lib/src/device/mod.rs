@@ -19,6 +19,7 @@
 mod burst;
 mod counters;
 mod error;
+mod event;
 mod link;
 pub mod memory;
 pub mod name;
@@ -34,6 +35,7 @@ use std::os::fd::BorrowedFd;
 pub use burst::{Burst, HEADROOM};
 pub use counters::Counters;
 pub use error::{DeviceError, Problem};
+pub(crate) use event::Event;
 pub use link::{Link, LinkChange, Links, Side, StaticLinks};
 pub use sys::random;
 pub(crate) use sys::{boottime, sleep_precisely};
