@@ -9,6 +9,7 @@ use node_lib::control::node::Replies;
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
 use node_lib::messages::control::probe::Probe;
+use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::budget::Questions;
@@ -80,6 +81,23 @@ impl Core {
     /// One of a crowd, whose clients are still: many others may be in its place, and nobody waits for it.
     pub(crate) fn has_time(&self, now: Timestamp) -> bool {
         self.obus >= timing::CROWD && self.is_idle(now)
+    }
+
+    /// Says what OBUs reply to an RSU, in one frame.
+    pub(crate) fn reply_together(
+        &mut self,
+        to: Mac,
+        rsu: NodeId,
+        said: impl Iterator<Item = ShortReply>,
+        out: &mut Replies,
+    ) {
+        let mut bytes = Vec::new();
+        said.for_each(|reply| reply.encode(&mut bytes));
+        if let Ok(replies) = ManyReplies::parse(&bytes)
+            && !replies.is_empty()
+        {
+            self.radio.control(to, HeartbeatReplies { rsu, replies }, out, &mut self.counters);
+        }
     }
 
     /// In a crowd, a random time to wait before something many others may have to say as well.

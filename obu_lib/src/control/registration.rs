@@ -9,7 +9,7 @@ use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::messages::control::replies::{self, HeartbeatReplies, ManyReplies, ShortReply};
+use node_lib::messages::control::replies::ShortReply;
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::announcements::{Acked, Announcements, Heading};
@@ -324,13 +324,8 @@ impl Registration {
         if towards.standby || !core.has_time(now) {
             return self.reply(core, now, towards, false, out);
         }
-        let reply = self.next_reply(core, now, towards, false);
-        let mut bytes = Vec::with_capacity(replies::REPLY_LEN);
-        ShortReply::of(&reply).encode(&mut bytes);
-        if let Ok(replies) = ManyReplies::parse(&bytes) {
-            let replies = HeartbeatReplies { rsu: towards.rsu, replies };
-            core.radio.control(towards.upstream, replies, out, &mut core.counters);
-        }
+        let reply = ShortReply::of(&self.next_reply(core, now, towards, false));
+        core.reply_together(towards.upstream, towards.rsu, std::iter::once(reply), out);
     }
 
     /// Answers the last heartbeat: renews the way back, and lets the RSU compare client sets.

@@ -442,10 +442,8 @@ impl Route {
     pub(crate) fn patience(&self, core: &Core, now: Timestamp) -> Option<u8> {
         let waits = core.policy.suppression
             && self.parent.is_none()
-            && self.obus >= timing::CROWD
             && now < self.lost_at + timing::patience(self.interval)
-            && self.is_idle(now)
-            && core.is_idle(now);
+            && self.has_time(core, now);
         waits.then(|| self.last_hops.saturating_add(1))
     }
 

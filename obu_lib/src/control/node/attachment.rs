@@ -162,9 +162,8 @@ impl Obu {
     /// becoming better, or ours will not last.
     fn choose_standby(&mut self, now: Timestamp, stays: Option<NodeId>, next: Option<NodeId>) {
         // In a crowd only those whose clients would notice stand by.
-        let may_stand_by = self.core.policy.standby
-            && !self.core.is_leaving
-            && (self.core.obus < timing::CROWD || !self.core.is_idle(now));
+        let may_stand_by =
+            self.core.policy.standby && !self.core.is_leaving && !self.core.has_time(now);
         let Some(ours) = stays.filter(|_| may_stand_by) else {
             return;
         };

@@ -13,7 +13,7 @@ use node_lib::messages::control::announcement::Announcement;
 use node_lib::messages::control::announcement::ready::relay;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{Probe, ProbeAnswer};
-use node_lib::messages::control::replies::{self, HeartbeatReplies, ManyReplies, ShortReply};
+use node_lib::messages::control::replies::{self, HeartbeatReplies, ShortReply};
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
@@ -326,16 +326,10 @@ impl Obu {
                 self.core.counters.drop_no_route += 1;
                 continue;
             };
-            let mut bytes = Vec::new();
             // Not back to where it came from, should that be our upstream by now.
             let others = said.iter().filter(|gathered| gathered.from != upstream);
-            others.for_each(|gathered| gathered.reply.encode(&mut bytes));
-            if let Ok(replies) = ManyReplies::parse(&bytes)
-                && !replies.is_empty()
-            {
-                let said = HeartbeatReplies { rsu, replies };
-                self.core.radio.control(upstream, said, out, &mut self.core.counters);
-            }
+            let others = others.map(|gathered| gathered.reply);
+            self.core.reply_together(upstream, rsu, others, out);
         }
     }
 
