@@ -125,7 +125,7 @@ fn pings(screen: &Screen, scene: &Scene) -> Result<()> {
         Ping::count(from, to.v4, 2, PING_EVERY)?; // Address resolution is not what is shown here.
         let report = Ping::count(from, to.v4, 25, PING_EVERY)?;
         ensure!(report.lost == 0 && report.duplicates == 0, "{way}: {report:?}");
-        let median = report.delay_median.as_secs_f64() * 1e3;
+        let median = report.delay_median().as_secs_f64() * 1e3;
         screen.good(way, &format!("25 of 25 replies, {median:5.2} ms   {remark}"));
     }
     screen.remember("Pings, all six ways", "150 of 150 answered".to_owned());

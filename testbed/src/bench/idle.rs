@@ -5,14 +5,13 @@
 //! once, and asked in turns for a fraction of a second each: whatever changes, changes for all.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::measure::{PING_EVERY, Plan, RoundTrips};
 use super::variant::Variant;
 use crate::line::ROAD_V4;
-use crate::probe::Ping;
+use crate::probe::{Ping, PingReport};
 use crate::programs::Programs;
 
 /// Turns of each variant.
@@ -32,48 +31,41 @@ pub(super) fn measure(
         let logs = logs.join(format!("idle-{number}"));
         std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
         let line = variant.set_up(programs, &logs);
-        lines.push((line.with_context(|| format!("start of {name}"))?, Answers::default()));
+        lines.push((line.with_context(|| format!("start of {name}"))?, Vec::new()));
     }
     for _ in 0..TURNS {
-        for (line, answers) in &mut lines {
+        for (line, turns) in &mut lines {
             let count = plan.pings.div_ceil(TURNS);
-            let ping = Ping::count(&line.vehicle, ROAD_V4, count, PING_EVERY)?;
-            answers.sent += ping.sent;
-            answers.delays.extend(ping.delays);
+            turns.push(Ping::count(&line.vehicle, ROAD_V4, count, PING_EVERY)?);
         }
     }
-    Ok(lines.into_iter().map(|(_, answers)| answers.into()).collect())
+    Ok(lines.into_iter().map(|(_, turns)| together(turns).into()).collect())
 }
 
-/// All that was heard over one line.
-#[derive(Default)]
-struct Answers {
-    sent: u64,
-    delays: Vec<Duration>,
-}
-
-impl From<Answers> for RoundTrips {
-    fn from(answers: Answers) -> Self {
-        let Answers { sent, mut delays } = answers;
-        delays.sort_unstable();
-        let at = |share: usize| delays.get(delays.len() * share / 100).copied().unwrap_or_default();
-        Self {
-            p50_us: at(50).as_secs_f64() * 1e6,
-            p99_us: at(99).as_secs_f64() * 1e6,
-            sent,
-            lost: sent - (delays.len() as u64).min(sent),
-        }
-    }
+/// All turns of one line as one sample.
+fn together(turns: Vec<PingReport>) -> PingReport {
+    let (sent, lost) =
+        turns.iter().fold((0, 0), |(sent, lost), turn| (sent + turn.sent, lost + turn.lost));
+    let mut delays: Vec<_> = turns.into_iter().flat_map(|turn| turn.delays).collect();
+    delays.sort_unstable();
+    PingReport { sent, lost, delays, ..PingReport::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn answers_of_all_turns_are_one_sample() {
-        let delays = (1..=200).rev().map(Duration::from_micros).collect();
-        let RoundTrips { p50_us, p99_us, sent, lost } = Answers { sent: 203, delays }.into();
+        let turn = |sent, lost, delays: std::ops::RangeInclusive<u64>| PingReport {
+            sent,
+            lost,
+            delays: delays.map(Duration::from_micros).collect(),
+            ..PingReport::default()
+        };
+        let turns = vec![turn(102, 2, 101..=200), turn(101, 1, 1..=100)];
+        let RoundTrips { p50_us, p99_us, sent, lost } = together(turns).into();
         assert_eq!((p50_us.round(), p99_us.round(), sent, lost), (101.0, 199.0, 203, 3));
     }
 }

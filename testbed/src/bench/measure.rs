@@ -229,8 +229,8 @@ fn costs(line: &Line) -> Result<Vec<Cost>> {
 impl From<PingReport> for RoundTrips {
     fn from(report: PingReport) -> Self {
         Self {
-            p50_us: report.delay_median.as_secs_f64() * 1e6,
-            p99_us: report.delay_p99.as_secs_f64() * 1e6,
+            p50_us: report.delay_median().as_secs_f64() * 1e6,
+            p99_us: report.delay_p99().as_secs_f64() * 1e6,
             sent: report.sent,
             lost: report.lost,
         }

@@ -33,12 +33,24 @@ pub struct Report {
     pub reordered: u64,
     /// Longest time between two arrivals.
     pub gap: Duration,
-    /// Median time from sending to arriving.
-    pub delay_median: Duration,
-    /// The time that 99 of 100 did not exceed.
-    pub delay_p99: Duration,
     /// Each time from sending to arriving, the shortest first.
     pub delays: Vec<Duration>,
+}
+
+impl Report {
+    /// Median time from sending to arriving; zero when nothing arrived.
+    pub fn delay_median(&self) -> Duration {
+        self.delay(50)
+    }
+
+    /// The time that 99 of 100 did not exceed; zero when nothing arrived.
+    pub fn delay_p99(&self) -> Duration {
+        self.delay(99)
+    }
+
+    fn delay(&self, percent: usize) -> Duration {
+        self.delays.get(self.delays.len() * percent / 100).copied().unwrap_or_default()
+    }
 }
 
 impl Tally {
@@ -91,8 +103,6 @@ impl Tally {
             duplicates: self.arrivals.iter().map(|n| u64::from(n.saturating_sub(1))).sum(),
             reordered: self.reordered,
             gap: self.gap,
-            delay_median: delays.get(delays.len() / 2).copied().unwrap_or_default(),
-            delay_p99: delays.get(delays.len() * 99 / 100).copied().unwrap_or_default(),
             delays,
         }
     }
@@ -124,11 +134,11 @@ mod tests {
             duplicates: 1,
             reordered: 1,
             gap: Duration::from_millis(40),
-            delay_median: Duration::from_millis(1),
-            delay_p99: Duration::from_millis(12),
             delays: [1, 1, 1, 1, 1, 12].map(Duration::from_millis).into(),
         };
         assert_eq!(tally.report(), expected);
+        assert_eq!(expected.delay_median(), Duration::from_millis(1));
+        assert_eq!(expected.delay_p99(), Duration::from_millis(12));
         assert!(!tally.is_complete());
     }
 }
