@@ -95,6 +95,39 @@ fn datagrams_and_unfinished_checksums_are_what_the_kernel_makes_of_them() {
 }
 
 #[test]
+fn ordinary_frames_among_super_frames_are_whole_in_any_order() {
+    in_namespace(async || {
+        let [mut ours, mut kernels] = bridge([TapOffload::On, TapOffload::Off]).await;
+        ip("addr add 10.8.0.1/24 dev br0");
+        ip("neigh add 10.8.0.2 lladdr 02:00:00:00:00:99 dev br0");
+        let mac = Netlink::open().unwrap().link("br0").await.unwrap().mac;
+        let socket = UdpSocket::bind("10.8.0.1:0").unwrap();
+        setsockopt(&socket, sockopt::UdpGsoSegment, &1000).unwrap();
+        // Datagrams at once; more of them ordinary in a row than it takes to expect no other, and fewer; super-frames
+        // into the first slots of a burst, and the last.
+        let (ordinary, long) = (|n| vec![500; n], |n| vec![6_500; n]);
+        let mut fill = 0;
+        for lens in [
+            [ordinary(20), long(1), ordinary(1), long(1), ordinary(3)].concat(),
+            [long(3), ordinary(17), long(1), ordinary(40), long(1)].concat(),
+            [ordinary(63), long(1), ordinary(1)].concat(),
+        ] {
+            for &len in &lens {
+                fill += 1;
+                socket.send_to(&pattern(len, fill), "10.8.0.2:7").unwrap();
+            }
+            let frames = lens.iter().map(|len: &usize| len.div_ceil(1000)).sum();
+            let kernel = receive(&mut kernels, mac, frames).await;
+            assert_eq!(kernel.len(), frames);
+            assert!(receive(&mut ours, mac, frames).await == kernel, "{lens:?}");
+        }
+        let counters = ours.counters();
+        assert_eq!((counters.rx_super_frames, counters.rx_segments), (8, 8 * 7));
+        assert_eq!((counters.rx_malformed, counters.rx_oversize), (0, 0));
+    });
+}
+
+#[test]
 fn tcp_crosses_whole_whoever_has_offload() {
     for (a, b) in [
         (TapOffload::Off, TapOffload::Off),

@@ -56,7 +56,8 @@ impl Burst {
         self.vacant = 0;
         if slot_len > self.slot_len {
             self.slot_len = slot_len;
-            self.storage.resize(self.stride().saturating_mul(self.slots), 0);
+            let len = self.stride().saturating_mul(self.slots);
+            self.storage.resize(len.max(self.storage.len()), 0);
         }
     }
 
@@ -76,8 +77,24 @@ impl Burst {
         let stride = self.stride();
         self.storage
             .chunks_exact_mut(stride)
+            .take(self.slots)
             .skip(self.vacant)
             .filter_map(|slot| slot.get_mut(HEADROOM..))
+    }
+
+    /// From `head` bytes in front of the next free slot on `len` bytes in one piece, over the slots behind it,
+    /// which are free too: for what is as a rule a frame and at times much longer. `None` when all are taken.
+    pub fn vacant_area(&mut self, head: usize, len: usize) -> Option<&mut [u8]> {
+        if self.is_full() {
+            return None;
+        }
+        let begin = (self.vacant * self.stride() + HEADROOM).checked_sub(head)?;
+        // As much as it takes behind the last slot, so that it grows only once.
+        let room = (self.stride() * self.slots).saturating_add(len);
+        if self.storage.len() < room {
+            self.storage.resize(room, 0);
+        }
+        self.storage.get_mut(begin..begin.saturating_add(len))
     }
 
     /// Takes the first `len` bytes of the first vacant slot as a frame.
@@ -218,6 +235,23 @@ mod tests {
         burst.commit(3);
         assert!(burst.is_full());
         assert_eq!(burst.frames().collect::<Vec<_>>(), [&[9][..], &[2, 2, 2]]);
+    }
+
+    #[test]
+    fn an_area_begins_in_front_of_a_slot_and_ends_behind_all() {
+        let mut burst = Burst::new(2);
+        burst.reset(4);
+        put(&mut burst, &[1, 2, 3, 4]);
+        let area = burst.vacant_area(2, 500).unwrap();
+        area.fill(9);
+        assert_eq!(area.len(), 500);
+        area[2..5].copy_from_slice(&[5, 6, 7]);
+        burst.commit(3);
+        assert_eq!(burst.frames().collect::<Vec<_>>(), [&[1, 2, 3, 4][..], &[5, 6, 7]]);
+        assert_eq!(burst.part(1, 3, 0..1), [0, 9, 9, 5]);
+        assert!(burst.vacant_area(0, 1).is_none() && burst.vacant_slots().next().is_none());
+        burst.reset(9);
+        assert_eq!(burst.vacant_slots().map(|slot| slot.len()).collect::<Vec<_>>(), [9, 9]);
     }
 
     #[test]

@@ -16,9 +16,8 @@ use tracing::{info, trace};
 use tun_tap::{Iface, Mode};
 
 use super::error::{DeviceError, Problem};
-use super::offload::{Offload, gather};
+use super::offload::{Offload, Shape};
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
-use crate::offload::join::PARTS_MAX;
 
 /// Ethernet header, one VLAN tag, and one byte more: a frame that fills the buffer is too long.
 const SLACK: usize = 14 + 4 + 1;
@@ -176,7 +175,7 @@ impl Device for Tap {
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
         burst.reset(self.buffer_len);
-        let Some(mut file) = self.file.as_ref() else {
+        let Some(file) = self.file.as_ref() else {
             return Received::Drained;
         };
         if let Some(offload) = &mut self.offload {
@@ -187,23 +186,14 @@ impl Device for Tap {
             if burst.is_enough() {
                 break;
             }
-            let Some(slot) = burst.vacant() else {
-                break;
-            };
-            let room = slot.len();
             let read = match &mut self.offload {
-                Some(offload) => offload.read(file, slot),
-                None => file.read(slot),
+                Some(offload) => offload.read(file, burst, &mut self.counters),
+                None => read_frame(file, burst, &mut self.counters),
             };
-            match (read, &mut self.offload) {
-                (Ok(len), Some(offload)) => offload.take(len, burst, &mut self.counters),
-                (Ok(len), None) if len >= room => self.counters.rx_oversize += 1,
-                (Ok(len), None) => {
-                    self.counters.count_rx(len);
-                    burst.commit(len);
-                }
-                (Err(error), _) if sys::is_would_block(&error) => return Received::Drained,
-                (Err(error), _) => match error.raw_os_error() {
+            match read {
+                Ok(()) => {}
+                Err(error) if sys::is_would_block(&error) => return Received::Drained,
+                Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
                     Some(libc::EBADFD) => {
                         self.lose();
@@ -228,20 +218,16 @@ impl Device for Tap {
         };
         let mut writer = Writer { name, file, len_max: *buffer_len, counters };
         let mut left = frames.len();
+        let mut write = |shape: Shape, parts: &[IoSlice<'_>]| {
+            let is_there = writer.write(shape, parts);
+            left -= if is_there { shape.frames } else { 0 };
+            is_there
+        };
         let is_there = match offload {
-            None => frames.iter().all(|frame| {
-                let len = frame.bytes.len();
-                let is_there = writer.write(&[IoSlice::new(frame.bytes)], 1, len, len);
-                left -= usize::from(is_there);
-                is_there
-            }),
-            Some(offload) => offload.join(frames).all(|write| {
-                let (count, bytes, longest) = (write.segments(), write.bytes(), write.longest());
-                let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-                let is_there = writer.write(gather(&write, &mut parts), count, bytes, longest);
-                left -= if is_there { count } else { 0 };
-                is_there
-            }),
+            None => frames
+                .iter()
+                .all(|frame| write(Shape::of_frame(frame.bytes), &[IoSlice::new(frame.bytes)])),
+            Some(offload) => offload.write_all(frames, write),
         };
         if is_there {
             return Sent::All;
@@ -271,6 +257,20 @@ impl Device for Tap {
     }
 }
 
+/// Reads one frame of a plain TAP into `burst`.
+fn read_frame(mut file: &File, burst: &mut Burst, counters: &mut Counters) -> io::Result<()> {
+    let Some(slot) = burst.vacant() else { return Ok(()) };
+    let room = slot.len();
+    let len = file.read(slot)?;
+    if len >= room {
+        counters.rx_oversize += 1;
+    } else {
+        counters.count_rx(len);
+        burst.commit(len);
+    }
+    Ok(())
+}
+
 /// Writes to a TAP that is there, or was a moment ago.
 struct Writer<'a> {
     name: &'a str,
@@ -281,15 +281,9 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Makes one write of `frames` frames, which are `bytes` long together, and counts them. `false` if the TAP
-    /// is gone; then nothing is counted.
-    fn write(
-        &mut self,
-        parts: &[IoSlice<'_>],
-        frames: usize,
-        bytes: usize,
-        longest: usize,
-    ) -> bool {
+    /// Makes one write, and counts its frames. `false` if the TAP is gone; then nothing is counted.
+    fn write(&mut self, shape: Shape, parts: &[IoSlice<'_>]) -> bool {
+        let Shape { frames, bytes, longest } = shape;
         let counters = &mut *self.counters;
         let frames = frames as u64;
         if bytes < HEADER_LEN {

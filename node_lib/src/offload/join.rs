@@ -460,6 +460,11 @@ impl<'a, F: AsRef<[u8]>> Write<'a, F> {
         headers + self.payloads().map(<[u8]>::len).sum::<usize>()
     }
 
+    /// The frame, if it is one that passes as it is.
+    pub fn whole(&self) -> Option<&'a [u8]> {
+        (self.planned.headers_len == 0).then(|| bytes(self.frames, self.planned.first))
+    }
+
     /// The vnet header it begins with.
     pub fn vnet(&self) -> VnetHeader {
         self.planned.vnet
