@@ -161,17 +161,26 @@ impl Offload {
         mut write: impl FnMut(Shape, &[IoSlice<'_>]) -> bool,
     ) -> bool {
         let Self { joiner, written, .. } = self;
+        if let [alone] = frames {
+            let alone = alone.as_ref();
+            return write(Shape::of_frame(alone), &[as_it_is(alone, written)]);
+        }
         joiner.join(frames).all(|planned| {
-            let Some(frame) = planned.whole() else {
-                let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-                return write(Shape::of(&planned), gather(&planned, &mut parts));
-            };
-            written.clear();
-            written.extend_from_slice(&planned.vnet().emit());
-            written.extend_from_slice(frame);
-            write(Shape::of_frame(frame), &[IoSlice::new(written)])
+            if let Some(frame) = planned.whole() {
+                return write(Shape::of_frame(frame), &[as_it_is(frame, written)]);
+            }
+            let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+            write(Shape::of(&planned), gather(&planned, &mut parts))
         })
     }
+}
+
+/// A frame that needs nothing done to it, behind a vnet header that says so; both put into `room`.
+fn as_it_is<'a>(frame: &[u8], room: &'a mut Vec<u8>) -> IoSlice<'a> {
+    room.clear();
+    room.extend_from_slice(&VnetHeader::default().emit());
+    room.extend_from_slice(frame);
+    IoSlice::new(room)
 }
 
 /// What is in one write.

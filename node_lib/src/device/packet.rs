@@ -18,6 +18,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use arrayvec::ArrayVec;
 use socket2::{Domain, Socket, Type};
 use tracing::trace;
 
@@ -170,7 +171,7 @@ impl Device for Packet {
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
         burst.reset(self.buffer_len);
-        let mut reads = [sys::PacketRead::default(); sys::BATCH];
+        let mut reads = ArrayVec::new();
         // A call that fails counts too, or an error that stays would keep us here for ever.
         for _ in 0..burst.slots() {
             if burst.is_enough() {
@@ -179,13 +180,13 @@ impl Device for Packet {
             let most = self.ask_for.min(burst.wanted());
             let slots = burst.vacant_slots();
             let result = sys::recv_packets(self.socket.as_fd(), most, slots, &mut reads);
-            for read in reads.iter().take(result.as_ref().map_or(0, |(read, _)| *read)) {
+            for read in &reads {
                 self.take(burst, *read);
             }
             self.ask_for = (2 * burst.len()).clamp(ASK_MIN, sys::BATCH);
             match result {
                 // Fewer than there is room for: the queue was empty, and need not be asked again.
-                Ok((read, asked)) if read < asked => return Received::Drained,
+                Ok(asked) if reads.len() < asked => return Received::Drained,
                 Ok(_) => {}
                 Err(error) if sys::is_would_block(&error) => return Received::Drained,
                 Err(error) => match error.raw_os_error() {

@@ -8,6 +8,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
+
 use super::Outgoing;
 
 /// Takes the descriptor out of a freshly opened TAP.
@@ -127,16 +129,17 @@ fn header_of(part: &mut libc::iovec) -> libc::mmsghdr {
     header
 }
 
-/// Reads one frame into each of the first slots, as many as are waiting and at most `most`, and says how long each
-/// is and how the kernel classified it. Returns how many were read and how many were asked for.
+/// Reads one frame into each of the first slots, as many as are waiting and at most `most`, and says in `reads` how
+/// long each is and how the kernel classified it. Returns how many were asked for.
 pub(super) fn recv_packets<'a>(
     fd: BorrowedFd<'_>,
     most: usize,
     slots: impl Iterator<Item = &'a mut [u8]>,
-    reads: &mut [PacketRead; BATCH],
-) -> io::Result<(usize, usize)> {
+    reads: &mut ArrayVec<PacketRead, BATCH>,
+) -> io::Result<usize> {
+    reads.clear();
     if most == 1 {
-        return recv_packet(fd, slots, reads).map(|read| (read, 1));
+        return recv_packet(fd, slots, reads).map(|()| 1);
     }
     let mut from = [const { MaybeUninit::<libc::sockaddr_ll>::uninit() }; BATCH];
     let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
@@ -167,21 +170,22 @@ pub(super) fn recv_packets<'a>(
         )
     };
     let read = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
-    for ((out, header), from) in reads.iter_mut().zip(&headers).zip(&from).take(read) {
+    for (header, from) in headers.iter().zip(&from).take(read) {
         // SAFETY: no more than `wanted` were read, and as many were written above.
         let (header, from) = unsafe { (header.assume_init_ref(), from.assume_init_ref()) };
-        *out = PacketRead { len: header.msg_len as usize, packet_type: from.sll_pkttype };
+        let len = header.msg_len as usize;
+        reads.push(PacketRead { len, packet_type: from.sll_pkttype });
     }
-    Ok((read, wanted as usize))
+    Ok(wanted as usize)
 }
 
 /// Reads one frame; the call for many would go on to look for a second.
 fn recv_packet<'a>(
     fd: BorrowedFd<'_>,
     mut slots: impl Iterator<Item = &'a mut [u8]>,
-    reads: &mut [PacketRead; BATCH],
-) -> io::Result<usize> {
-    let ([read, ..], Some(slot)) = (reads, slots.next()) else { return Ok(0) };
+    reads: &mut ArrayVec<PacketRead, BATCH>,
+) -> io::Result<()> {
+    let Some(slot) = slots.next() else { return Ok(()) };
     // SAFETY: integers and arrays of them, for which zero bytes are a value.
     let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     let mut from_len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
@@ -198,8 +202,8 @@ fn recv_packet<'a>(
         )
     };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
-    *read = PacketRead { len, packet_type: from.sll_pkttype };
-    Ok(1)
+    reads.push(PacketRead { len, packet_type: from.sll_pkttype });
+    Ok(())
 }
 
 /// Sends frames in order, at most `BATCH` of them, until one is refused. Returns how many were taken; the error

@@ -63,12 +63,17 @@ impl Bundler {
         }
     }
 
-    /// The same frames in the same order, those next to each other in bundles where they fit.
-    pub(super) fn gather<'a>(
+    /// The same frames in the same order, those next to each other in bundles where they fit. `room` is where they are
+    /// put if any do.
+    pub(super) fn gather<'a, 'r>(
         &'a mut self,
-        frames: &'a [Outgoing<'a>],
-    ) -> ArrayVec<Outgoing<'a>, CHUNK> {
+        frames: &'r [Outgoing<'a>],
+        room: &'r mut ArrayVec<Outgoing<'a>, CHUNK>,
+    ) -> &'r [Outgoing<'a>] {
         let Self { frame_max, storage, counters } = self;
+        if frames.len() < 2 || *frame_max == 0 {
+            return frames;
+        }
         storage.clear();
         let mut sizes: ArrayVec<(usize, usize), CHUNK> = ArrayVec::new();
         for run in runs(*frame_max, frames) {
@@ -81,17 +86,16 @@ impl Bundler {
             sizes.push((run.len(), storage.len() - begin));
         }
         let (mut left, mut stored) = (frames, &storage[..]);
-        let mut gathered = ArrayVec::new();
-        for (count, len) in sizes {
+        for &(count, len) in &sizes {
             let Some((run, frames)) = left.split_at_checked(count) else { break };
             let Some((bytes, rest)) = stored.split_at_checked(len) else { break };
             (left, stored) = (frames, rest);
             if let [first, others @ ..] = run {
                 let bytes = if others.is_empty() { first.bytes } else { bytes };
-                gathered.push(Outgoing { bytes, priority: first.priority });
+                room.push(Outgoing { bytes, priority: first.priority });
             }
         }
-        gathered
+        room
     }
 
     /// Remembers what was in a bundle, and says how many frames that were.

@@ -215,7 +215,8 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
 
     fn send(&mut self, now: Timestamp, wire: &[Outgoing<'_>], tap: &[Outgoing<'_>]) {
         if !wire.is_empty() {
-            self.outbox.send(now, self.radio, &self.bundler.gather(wire));
+            let mut room = ArrayVec::new();
+            self.outbox.send(now, self.radio, self.bundler.gather(wire, &mut room));
         }
         if !tap.is_empty() {
             self.tap_written = true;
