@@ -43,6 +43,7 @@ fn choose(c: &mut Criterion) {
         feasibility: Feasibility::default(),
         neighbours: &neighbours,
         is_quiet: false,
+        proven_for: Duration::from_secs(3),
         by_hops: false,
     };
     let mut group = c.benchmark_group("route_choice");

@@ -4,6 +4,8 @@
 
 mod talk;
 
+use std::ops::RangeInclusive;
+
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::ack::AckStatus;
@@ -11,6 +13,7 @@ use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Data, Destination};
 use node_lib::messages::{Message, PacketType};
 use node_lib::{Mac, NodeId, Seq};
+use obu_lib::Policy;
 
 use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
@@ -530,10 +533,20 @@ fn replies_that_came_from_the_present_upstream_are_not_sent_back() {
 
 /// One of 200 OBUs behind A, idle, whose clients its RSU knows; B is another way. Hears up to heartbeat `last`.
 fn known_of_a_crowd(last: u64) -> Talk {
-    let mut t = Talk::new();
+    known_of_a_crowd_with(last, Policy::default())
+}
+
+fn known_of_a_crowd_with(last: u64, policy: Policy) -> Talk {
+    let mut t = Talk::with(policy);
     t.obus = 200;
     t.settle(A, 1);
-    for beat in 5..=last {
+    hear_a_and_b(&mut t, 5..=last);
+    t
+}
+
+/// These heartbeats, through A and through B; neither answers a question.
+fn hear_a_and_b(t: &mut Talk, beats: RangeInclusive<u64>) {
+    for beat in beats {
         t.seq = beat as u32 - 1;
         t.pass(beat * 100);
         t.beat(A, 1);
@@ -544,7 +557,6 @@ fn known_of_a_crowd(last: u64) -> Talk {
         }
     }
     t.clear();
-    t
 }
 
 /// A has no way any more, and B answers.
@@ -574,6 +586,58 @@ fn in_a_crowd_a_new_upstream_to_the_same_rsu_is_shown_and_not_announced() {
     t.tap(CAMERA, SERVER);
     t.pass(t.now + 1);
     assert_eq!(t.announced().first().map(|(to, rsu, ..)| (*to, *rsu)), Some((B, RSU)));
+}
+
+#[test]
+fn in_a_crowd_who_lost_its_way_takes_a_neighbour_that_heard_it_lately_without_asking() {
+    // B names us as its upstream with heartbeat 51, so it hears us, and has another upstream from 52 on.
+    let asked_after = |beats: u64, policy, is_idle: bool| {
+        let mut t = known_of_a_crowd_with(50, policy);
+        t.hear(5101, B, Heard::heartbeat_via(51, 1, US));
+        hear_a_and_b(&mut t, 52..=51 + beats);
+        if !is_idle {
+            t.tap(CAMERA, SERVER);
+        }
+        t.clear();
+        t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
+        t.pass(t.now + 17);
+        let is_attached = t.obu.attachment() == attached(RSU, B, 2);
+        (is_attached, t.asked().first().copied())
+    };
+    let rule = Policy::default();
+    assert_eq!(asked_after(20, rule, true), (true, None));
+    assert_eq!(asked_after(90, rule, true), (true, None));
+    assert_eq!(asked_after(110, rule, true), (false, Some(B)), "too long ago");
+    assert_eq!(asked_after(90, rule, false), (false, Some(B)), "our clients speak");
+    let without = Policy { lasting_proof: false, ..rule };
+    assert_eq!(asked_after(20, without, true), (true, None));
+    assert_eq!(asked_after(90, without, true), (false, Some(B)));
+}
+
+#[test]
+fn in_a_crowd_a_silent_upstream_is_asked_twice_and_nobody_else_before_it_is_given_up() {
+    let mut t = known_of_a_crowd(150);
+    for beat in [151, 152] {
+        t.hear(beat * 100 + 10, B, Heard::heartbeat(beat as u32, 1));
+    }
+    t.pass(15_299);
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+    assert_eq!(t.asked(), [A, A]);
+    t.pass(15_320);
+    assert_eq!(t.asked(), [A, A, B]);
+}
+
+#[test]
+fn in_a_crowd_who_has_few_questions_left_keeps_them_for_finding_another_upstream() {
+    // Most of what may be asked at once went out before A was found, and little has been added since.
+    let mut t = known_of_a_crowd(50);
+    for beat in [51, 52] {
+        t.hear(beat * 100 + 10, B, Heard::heartbeat(beat as u32, 1));
+    }
+    t.pass(5299);
+    assert_eq!((t.obu.attachment(), t.asked()), (attached(RSU, A, 2), vec![A]));
+    t.pass(5320);
+    assert_eq!(t.asked(), [A, B]);
 }
 
 #[test]

@@ -171,6 +171,7 @@ fn obu_config(index: NodeIndex, settings: &ObuSettings) -> obu_lib::Config {
     set(&mut policy.suppression, chosen.suppression);
     set(&mut policy.duplication, chosen.duplication);
     set(&mut policy.standby, chosen.standby);
+    set(&mut policy.lasting_proof, chosen.lasting_proof);
     set(&mut policy.feasibility, chosen.feasibility);
     set(&mut policy.quiet_period, chosen.quiet_period);
     config

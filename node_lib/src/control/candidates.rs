@@ -17,10 +17,6 @@ const CANDIDATES_MAX: usize = 16;
 /// restarted node is longer, so by its end nobody sends through it on the strength of old news.
 pub const FRESH_INTERVALS: u32 = 3;
 
-/// Intervals for which a proof that a neighbour hears us is believed. Candidates kept ready are
-/// probed three times as often.
-pub const PROVEN_INTERVALS: u32 = 30;
-
 /// What a neighbour last said about its way to one RSU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advert {
@@ -94,6 +90,8 @@ pub struct Judge<'a> {
     pub neighbours: &'a Neighbours,
     /// Only the RSU itself may be upstream: we have just restarted.
     pub is_quiet: bool,
+    /// How long a proof that a neighbour hears us is believed.
+    pub proven_for: Duration,
     /// Every link counts as perfect, so that hops alone rank.
     pub by_hops: bool,
 }
@@ -124,7 +122,7 @@ impl Judge<'_> {
         self.neighbours
             .get(mac)
             .and_then(|neighbour| neighbour.proven)
-            .is_some_and(|proven| self.now.since(proven) < self.interval * PROVEN_INTERVALS)
+            .is_some_and(|proven| self.now.since(proven) < self.proven_for)
     }
 
     /// Can be upstream right now.
@@ -287,6 +285,7 @@ mod tests {
 
     const US: NodeId = NodeId([2, 0, 0, 0, 0, 0xff]);
     const INTERVAL: Duration = Duration::from_millis(100);
+    const PROVEN_FOR: Duration = Duration::from_secs(3);
 
     fn mac(n: u8) -> Mac {
         Mac([2, 0, 0, 0, 0, n])
@@ -328,6 +327,7 @@ mod tests {
                 feasibility: self.feasibility,
                 neighbours: &self.neighbours,
                 is_quiet,
+                proven_for: PROVEN_FOR,
                 by_hops: false,
             };
             self.candidates.best(&judge).map(|c| c.mac)
@@ -360,6 +360,18 @@ mod tests {
         let mut unproven = setup(&[(1, advert(1, 1))]);
         unproven.neighbours.get_mut(mac(1)).unwrap().proven = None;
         assert_eq!(unproven.best(0, false), None, "one-way, for all we know");
+        let mut heard_again = |ms| {
+            s.candidates.hear(
+                Timestamp::from_millis(ms),
+                mac(1),
+                mac(1).into(),
+                advert(2, 1),
+                None,
+            );
+            s.best(ms, false)
+        };
+        assert_eq!(heard_again(2999), Some(mac(1)));
+        assert_eq!(heard_again(3000), None, "proven too long ago");
     }
 
     #[test]

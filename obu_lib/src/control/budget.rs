@@ -19,9 +19,12 @@ const ALONE: (Duration, u32) = (Duration::from_millis(5), 32);
 /// everybody looks for a way.
 const SHARED_EVERY: Duration = Duration::from_millis(10);
 
-/// Questions at once in a crowd: three to a silent upstream and two to those that may replace it. When
-/// its heart stops, a hundred OBUs have this much to ask at the same time.
+/// Questions at once in a crowd: one or two to a silent upstream, the others to those that may replace it.
+/// When its heart stops, a hundred OBUs have this much to ask at the same time.
 const SHARED_BURST: u32 = 5;
+
+/// Questions kept for finding another upstream: to two neighbours, or to one and then to all.
+const KEPT: u32 = 2;
 
 /// A token bucket whose rate follows the number of OBUs.
 #[derive(Clone, Debug)]
@@ -49,6 +52,11 @@ impl Questions {
         self.0.take(now)
     }
 
+    /// Takes a question out of the budget if enough are left to find another upstream with.
+    pub(crate) fn take_spare(&mut self, now: Timestamp) -> bool {
+        self.0.take_above(now, KEPT)
+    }
+
     /// When the next question is possible, at the earliest.
     pub(crate) fn next_at(&self) -> Timestamp {
         self.0.next_at()
@@ -74,6 +82,15 @@ mod tests {
         let mut questions = Questions::new();
         questions.share(200);
         assert_eq!(taken(&mut questions, 20), 5 + 10);
+    }
+
+    #[test]
+    fn two_questions_are_kept_for_finding_another_upstream() {
+        let mut questions = Questions::new();
+        questions.share(200);
+        let at = Timestamp::from_millis(10_000);
+        assert_eq!((0..5).filter(|_| questions.take_spare(at)).count(), 3);
+        assert_eq!((0..5).filter(|_| questions.take(at)).count(), 2);
     }
 
     #[test]

@@ -460,6 +460,10 @@ impl Route {
             by_hops: core.policy.ranking == Ranking::Hops,
             neighbours: &core.neighbours,
             is_quiet: self.is_quiet(core, now),
+            proven_for: timing::proven_for(
+                self.interval,
+                core.policy.lasting_proof && self.has_time(core, now),
+            ),
         }
     }
 

@@ -69,6 +69,15 @@ impl Watch {
     }
 }
 
+/// How long a proof that a neighbour hears us is believed: 30 I; candidates kept ready are probed three
+/// times as often. By those that have time, 100 I. In a crowd there are few probes ([`probe_every`]), so that
+/// after 30 I hardly anybody knows more than one neighbour to be proven, takes that one, good or not, as
+/// upstream, or has to ask first; then far more relays are needed than with a choice. That a proof of
+/// 10 s ago still holds the first frame will tell: [`Watch::close`].
+pub(crate) fn proven_for(interval: Duration, has_time: bool) -> Duration {
+    interval * if has_time { 100 } else { 30 }
+}
+
 /// Without a way, a neighbour that may have one is asked this often: I/6.
 pub(crate) fn ask_every(interval: Duration) -> Duration {
     interval / 6

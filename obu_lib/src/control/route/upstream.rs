@@ -65,17 +65,17 @@ impl Route {
             }
         }
         let has_time = self.has_time(core, now);
-        if has_time && self.asked >= ASKED_IN_A_CROWD {
+        let is_repeated = has_time && self.asked > 0;
+        if is_repeated && (self.asked >= ASKED_IN_A_CROWD || !core.questions.take_spare(now)) {
             self.ask_at = self.believed_since() + watch.silence_max;
             return;
         }
-        if !self.may_ask(core, now) {
+        if !is_repeated && !self.may_ask(core, now) {
             return self.do_without_asking(core, now, parent);
         }
-        if self.asked == 1 {
+        if self.asked == 1 && !has_time {
             // No answer to the first question: if it is dead we want to know at once who else is alive.
-            let most = if has_time { 1 } else { core.cached_candidates };
-            for mac in self.ready(core, now).into_iter().take(most) {
+            for mac in self.ready(core, now) {
                 if self.may_ask(core, now) {
                     core.probe(now, mac, self.rsu, out);
                 }
@@ -395,8 +395,8 @@ impl Route {
 /// 17 ms, four times in 100 s.
 pub(super) const DOUBTED_AFTER: u32 = 2;
 
-/// Questions to a silent upstream of those that have time: every further one would be asked by all that
-/// route through it, and its silence alone ends it soon.
+/// Questions to a silent upstream of those that have time, if others can be asked after it: every further one
+/// would be asked by all that route through it, and its silence alone ends it soon.
 const ASKED_IN_A_CROWD: u32 = 2;
 
 /// A candidate must cost at most three quarters of the upstream …
