@@ -25,8 +25,9 @@
 //!
 //! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, replies and probes become rarer, and
 //! an OBU whose clients are still is watched less closely and has patience: it asks one neighbour
-//! after the other, and tells its RSU of a new upstream by a reply, which relays pass on together with
-//! others; `route/crowd.rs`, `budget.rs`, `gathering.rs` and `timing.rs` say how.
+//! after the other, believes for longer that one hears it, and tells its RSU of a new upstream by a
+//! reply, which relays pass on together with others; `route/crowd.rs`, `budget.rs`, `gathering.rs`
+//! and `timing.rs` say how.
 //!
 //! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will not
 //! last, it is told that we may come (*standby*): announced until acknowledged, then reminded now and
