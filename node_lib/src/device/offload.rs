@@ -161,6 +161,7 @@ impl Offload {
         mut write: impl FnMut(Shape, &[IoSlice<'_>]) -> bool,
     ) -> bool {
         let Self { joiner, written, .. } = self;
+        // It joins nothing: a host that waits for it need not wait for the joiner.
         if let [alone] = frames {
             let alone = alone.as_ref();
             return write(Shape::of_frame(alone), &[as_it_is(alone, written)]);
