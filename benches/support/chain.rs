@@ -201,7 +201,14 @@ fn turns<'a>(
 ) -> impl FnMut() + 'a {
     let link = Link { index: 1, mac, mtu: MTU, up: true };
     let tap_mtu = TapMtu { fixed: None, ipv6: true };
-    let runtime = Runtime { clock, radio: link, tap_mtu, bundles: true, coalesce: Duration::ZERO };
+    let runtime = Runtime {
+        clock,
+        radio: link,
+        tap_mtu,
+        bundles: true,
+        coalesce: Duration::ZERO,
+        busy_poll: Duration::ZERO,
+    };
     let running = runtime.start(node, radio, tap, links, remote);
     let mut running = running.expect("a few descriptors");
     move || {

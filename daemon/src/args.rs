@@ -51,6 +51,12 @@ pub struct Common {
         value_parser = RangedU64ValueParser::<u64>::new().range(0..=1000))]
     pub coalesce: u64,
 
+    /// Microseconds to look for the answer to a frame before going to sleep, 0 to 1000; only
+    /// where answers have come that fast lately
+    #[arg(long, value_name = "USECS", default_value_t = 100,
+        value_parser = RangedU64ValueParser::<u64>::new().range(0..=1000))]
+    pub busy_poll: u64,
+
     /// EtherType of our frames, decimal or 0x…: the same on all nodes
     #[arg(long, value_name = "N", default_value = "0x88b5", value_parser = ethertype)]
     pub ethertype: u16,
@@ -232,7 +238,7 @@ mod tests {
         assert_eq!((common.mtu, common.node_id, common.check), (None, None, false));
         assert!(common.ip.is_empty());
         assert_eq!(common.tap_offload, TapOffload::Auto);
-        assert_eq!((common.bundles, common.coalesce), (Bundles::On, 30));
+        assert_eq!((common.bundles, common.coalesce, common.busy_poll), (Bundles::On, 30, 100));
     }
 
     #[test]
@@ -269,6 +275,7 @@ mod tests {
             ("--tap-offload", "yes", "auto, on, off"),
             ("--bundles", "1", "on, off"),
             ("--coalesce", "1001", "0..=1000"),
+            ("--busy-poll", "1001", "0..=1000"),
             ("--log-format", "xml", "text, json"),
         ] {
             let error = parsed(&["-b", "w", flag, value]).unwrap_err();

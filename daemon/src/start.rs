@@ -91,6 +91,7 @@ pub struct Devices {
     tap_mtu: TapMtu,
     bundles: bool,
     coalesce: Duration,
+    busy_poll: Duration,
     /// Identity of the node.
     pub id: NodeId,
     /// MAC of the TAP.
@@ -151,6 +152,7 @@ impl Devices {
             tap_mtu,
             bundles: args.bundles == Bundles::On,
             coalesce: Duration::from_micros(args.coalesce),
+            busy_poll: Duration::from_micros(args.busy_poll),
             id,
             tap_mac: tap_link.mac,
             boot,
@@ -185,6 +187,7 @@ impl Devices {
             tap_mtu: self.tap_mtu,
             bundles: self.bundles,
             coalesce: self.coalesce,
+            busy_poll: self.busy_poll,
         };
         let exit = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut signals)

@@ -284,6 +284,42 @@ fn a_loop_that_rests_between_bursts_hears_everything_and_then_waits_to_be_woken(
     assert!(polled < 100, "asked {polled} times in 300 ms: it rests on without traffic");
 }
 
+#[test]
+fn a_loop_that_looks_for_an_answer_hears_it_keeps_deadlines_and_obeys() {
+    let mut node = Script::new(|_, _| {});
+    node.pass = Some(|frame, out| {
+        if frame[0] == 6 {
+            out.wire_around(frame, |head| head.extend_from_slice(&[9; 40]));
+        }
+    });
+    let deadline = Timestamp::from_millis(20);
+    node.deadline = Some(deadline);
+    // Nothing but what happens meanwhile ends it.
+    let mut bench = Bench { busy_poll: Duration::from_secs(3600), ..Bench::new() };
+    let mut air = std::mem::replace(&mut bench.air, memory::pair(1500).unwrap().1);
+    let mut host = std::mem::replace(&mut bench.host, memory::pair(1500).unwrap().1);
+    let remote = Remote::new();
+    let operator = remote.clone();
+    put(&mut host, &[6; 60]);
+    let others = std::thread::spawn(move || {
+        let pause = || std::thread::sleep(Duration::from_millis(50));
+        pause();
+        put(&mut host, &[6; 60]);
+        pause();
+        put(&mut air, &[7; 60]);
+        put(&mut host, &[6; 60]);
+        pause();
+        operator.send(Command::Stop);
+        take(&mut air)
+    });
+    assert_eq!(bench.run_until(&mut node, &mut StaticLinks, remote), Exit::Clean);
+    assert_eq!(others.join().unwrap().len(), 3, "questions on the air");
+    let (question, answer) = (Call::Tap(vec![6; 60]), Call::Wire(vec![7; 60]));
+    let calls = node.calls.borrow();
+    assert_eq!(calls[..4], [question.clone(), Call::Timeout, question.clone(), answer]);
+    assert_eq!(calls[4..], [question, Call::Shutdown]);
+}
+
 /// A data frame to neighbour `to`: its message has `len` bytes, and `number` behind the prefix.
 fn data_frame(to: u8, len: u16, number: u8) -> Vec<u8> {
     let mut frame = vec![to; 14];
@@ -405,6 +441,7 @@ fn forwarding_a_frame_allocates_nothing() {
             tap_mtu: *tap_mtu,
             bundles: true,
             coalesce: Duration::ZERO,
+            busy_poll: Duration::ZERO,
         };
         let (mut links, mut remote) = (StaticLinks, Remote::new());
         let running = runtime.start(&mut node, radio, tap, &mut links, &mut remote);
@@ -545,6 +582,7 @@ struct Bench {
     link: Link,
     bundles: bool,
     coalesce: Duration,
+    busy_poll: Duration,
 }
 
 fn radio_link() -> Link {
@@ -560,7 +598,8 @@ impl Bench {
         let (radio, air) = memory::pair(1500).unwrap();
         let (tap, host) = memory::pair(1500).unwrap();
         let (tap_mtu, link) = (TapMtu::default(), radio_link());
-        Self { radio, air, tap, host, tap_mtu, link, bundles: true, coalesce: Duration::ZERO }
+        let (coalesce, busy_poll) = (Duration::ZERO, Duration::ZERO);
+        Self { radio, air, tap, host, tap_mtu, link, bundles: true, coalesce, busy_poll }
     }
 
     fn run(&mut self, node: &mut impl Node, links: &mut impl Links, span: Duration) {
@@ -608,6 +647,7 @@ impl Bench {
             tap_mtu: self.tap_mtu,
             bundles: self.bundles,
             coalesce: self.coalesce,
+            busy_poll: self.busy_poll,
         };
         let running = runtime.start(node, radio, tap, links, &mut commands);
         let mut running = running.unwrap();

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         ("impossible_mtu_is_refused", impossible_mtu_is_refused),
         ("tcp_crosses_with_offload_at_either_end", tcp_crosses_with_offload_at_either_end),
         ("tcp_is_intact_over_a_bad_link", tcp_is_intact_over_a_bad_link),
+        ("answers_are_looked_for", answers_are_looked_for),
         ("what_waits_together_travels_together", what_waits_together_travels_together),
     ])
 }
@@ -310,6 +311,27 @@ fn tcp_crosses_with_offload_at_either_end() -> Result<()> {
                 ensure!(!tap.contains("malformed") && !tap.contains("errors"), "{tap}");
             }
             all_run(bed)
+        })?;
+    }
+    Ok(())
+}
+
+/// A ping over a short way is answered before a daemon goes to sleep, and its counters tell; unless it is told not to look.
+fn answers_are_looked_for() -> Result<()> {
+    for limit_us in ["1000", "0"] {
+        let mut bed = Testbed::new(1)?;
+        let server = bed.add_host("server")?;
+        let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+        bed.connect(&rsu, &obu)?;
+        obu.extra_args.borrow_mut().extend(["--busy-poll", limit_us].map(str::to_owned));
+        with_logs(bed, |bed| {
+            bed.start_all()?;
+            reaches(&obu.host, &server, PATIENCE)?;
+            obu.daemon()?.signal(Signal::SIGUSR1)?;
+            let counters = obu.daemon()?.wait_for_event("counters", PATIENCE, |_| true)?;
+            let counted = counters.text("busy_poll");
+            ensure!(counted.contains("polls=") == (limit_us != "0"), "{limit_us} us: {counted:?}");
+            Ok(())
         })?;
     }
     Ok(())

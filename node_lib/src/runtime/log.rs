@@ -8,6 +8,7 @@ use crate::control::event::{Attachment, Event, HandOver};
 use crate::control::node::Node;
 use crate::device::Device;
 use crate::runtime::bundler::BundleCounters;
+use crate::runtime::busy_poll::BusyPollCounters;
 use crate::runtime::outbox::OutboxCounters;
 
 /// One line for something that happened to the node.
@@ -76,15 +77,15 @@ pub(super) fn counters(
     node: &impl Node,
     radio: &mut impl Device,
     tap: &mut impl Device,
-    bundles: &BundleCounters,
-    outbox: &OutboxCounters,
+    (bundles, outbox, busy_poll): (&BundleCounters, &OutboxCounters, &BusyPollCounters),
 ) {
     let of_bundles = list(bundles.iter());
     let of_outbox = list(outbox.iter());
+    let of_busy_poll = list(busy_poll.iter());
     let of_node = list(node.counters().iter());
     let of_radio = list(radio.counters().iter());
     let of_tap = list(tap.counters().iter());
-    info!(id = %node.id(), node = %of_node, radio = %of_radio, bundles = %of_bundles, outbox = %of_outbox, tap = %of_tap, "counters");
+    info!(id = %node.id(), node = %of_node, radio = %of_radio, bundles = %of_bundles, outbox = %of_outbox, busy_poll = %of_busy_poll, tap = %of_tap, "counters");
 }
 
 fn list(counters: impl Iterator<Item = (&'static str, u64)>) -> String {

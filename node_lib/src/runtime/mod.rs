@@ -16,7 +16,8 @@
 //!    waits for another.
 //! 5. A radio that has no room ([`outbox`]) stops the reading of the TAP, and nothing else.
 //! 6. After a turn with traffic the loop rests for [`Runtime::coalesce`] and looks again by itself, before it waits
-//!    to be woken: see [`BUSY`].
+//!    to be woken: see [`BUSY`]. After a frame that was passed on alone it looks for the answer for up to
+//!    [`Runtime::busy_poll`], where answers come that fast (`busy_poll.rs`).
 //!
 //! The loop blocks its thread. Interfaces and signals ([`Links`], [`Commands`]) may be watched by tokio, which then
 //! needs another one.
@@ -24,6 +25,7 @@
 mod bell;
 pub mod boot;
 pub mod bundler;
+pub mod busy_poll;
 pub mod clock;
 pub mod command;
 mod log;
@@ -40,12 +42,14 @@ use arrayvec::ArrayVec;
 use tracing::{debug, info, trace, warn};
 
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
+use crate::control::replies::Loan;
 use crate::control::traffic_class;
 use crate::device::{
     self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
 use crate::time::Timestamp;
 use bundler::{Bundler, Opened};
+use busy_poll::BusyPoll;
 use clock::Clock;
 use command::{Command, Commands};
 use mtu::TapMtu;
@@ -91,6 +95,8 @@ pub struct Runtime {
     pub bundles: bool,
     /// How long to let frames gather while there is traffic; zero: to be woken by the first.
     pub coalesce: Duration,
+    /// How long to stay awake for the answer to a frame; zero: not at all.
+    pub busy_poll: Duration,
 }
 
 impl Runtime {
@@ -134,6 +140,7 @@ impl Runtime {
                 radio,
                 tap,
                 bundler: Bundler::new(self.bundles.then_some(self.radio.mtu)),
+                busy_poll: BusyPoll::new(self.busy_poll),
                 outbox: Outbox::default(),
                 tap_lost: false,
                 tap_written: false,
@@ -169,6 +176,7 @@ struct Ports<'a, R, T> {
     radio: &'a mut R,
     tap: &'a mut T,
     bundler: Bundler,
+    busy_poll: BusyPoll,
     /// What the radio has no room for right now.
     outbox: Outbox,
     /// The TAP was found to be gone and nobody has looked at it yet.
@@ -187,6 +195,7 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
         }
         replies.flatten();
         for loan in replies.loans() {
+            self.busy_poll.passed_on(side_of(loan));
             if let Some(head) = replies.head(loan) {
                 let fits = burst.put_head(loan.index, loan.payload.start, head);
                 debug_assert!(fits, "lent with no more headroom than there is");
@@ -231,6 +240,11 @@ fn enough_after(last: usize) -> usize {
     if last <= 1 { 1 } else { BURST }
 }
 
+/// Where a frame that was lent goes.
+fn side_of(loan: &Loan) -> Side {
+    if loan.head.is_some() { Side::Radio } else { Side::Tap }
+}
+
 /// Replies and loans as whole frames, in the order in which the node gave them.
 fn in_order<'a>(replies: &'a Replies, burst: &'a Burst) -> impl Iterator<Item = (Side, &'a [u8])> {
     let mut loans = replies.loans().iter().peekable();
@@ -239,8 +253,7 @@ fn in_order<'a>(replies: &'a Replies, burst: &'a Burst) -> impl Iterator<Item = 
     std::iter::from_fn(move || {
         if let Some(loan) = loans.next_if(|loan| loan.after == taken) {
             let head = loan.head.as_ref().map_or(0, Range::len);
-            let side = if loan.head.is_some() { Side::Radio } else { Side::Tap };
-            return Some((side, burst.part(loan.index, head, loan.payload.clone())));
+            return Some((side_of(loan), burst.part(loan.index, head, loan.payload.clone())));
         }
         taken += 1;
         items.next().map(|reply| match reply {
@@ -340,7 +353,35 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         let Ports { radio, tap, outbox, .. } = &self.ports;
         self.waiter.expect(Side::Radio, radio.descriptor(), true, outbox.is_waiting())?;
         self.waiter.expect(Side::Tap, tap.descriptor(), reads_tap, false)?;
+        if let Some(ready) = self.look_for_an_answer(patience)? {
+            return Ok(ready);
+        }
         self.waiter.wait(patience)
+    }
+
+    /// Stays awake for a moment after a frame that was passed on alone, where that has helped lately. `None`: there is
+    /// nothing to stay awake for.
+    fn look_for_an_answer(&mut self, patience: Option<Duration>) -> io::Result<Option<Ready>> {
+        let Some((side, limit)) = self.ports.busy_poll.question() else { return Ok(None) };
+        let limit = patience.map_or(limit, |patience| patience.min(limit));
+        let until = self.clock.now() + limit;
+        loop {
+            let ready = self.waiter.wait(Some(Duration::ZERO))?;
+            let is_answered = match side {
+                Side::Radio => ready.radio,
+                Side::Tap => ready.tap,
+            };
+            let is_over = self.clock.now() >= until;
+            if is_answered || is_over {
+                self.ports.busy_poll.answered(side, is_answered);
+            }
+            // An alarm that went off, or the bell, is only told once.
+            if is_over || ready != Ready::default() {
+                return Ok(Some(ready));
+            }
+            // Whoever is to answer may need this core.
+            std::thread::yield_now();
+        }
     }
 
     /// Frames come so fast that it is not worth while to be woken by each.
@@ -593,7 +634,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     }
 
     fn report(&mut self) {
-        let Ports { radio, tap, bundler, outbox, .. } = &mut self.ports;
-        log::counters(self.node, *radio, *tap, bundler.counters(), outbox.counters());
+        let Ports { radio, tap, bundler, outbox, busy_poll, .. } = &mut self.ports;
+        let of_loop = (bundler.counters(), outbox.counters(), busy_poll.counters());
+        log::counters(self.node, *radio, *tap, of_loop);
     }
 }

@@ -38,11 +38,13 @@ pub(super) struct Ready {
     /// The radio was full and has room again.
     pub(super) radio_room: bool,
     pub(super) tap: bool,
+    /// The alarm went off, or the bell was rung.
+    pub(super) other: bool,
 }
 
 impl Ready {
     /// Nobody was asked, so everything may be.
-    pub(super) const UNKNOWN: Self = Self { radio: true, radio_room: true, tap: true };
+    pub(super) const UNKNOWN: Self = Self { radio: true, radio_room: true, tap: true, other: true };
 }
 
 /// Who an event is about.
@@ -132,9 +134,13 @@ impl Waiter {
                     ready.radio_room |= flags.contains(EventFlags::OUT);
                 }
                 Some(Source::Tap) => ready.tap = true,
-                Some(Source::Alarm) => self.alarm.went_off(),
+                Some(Source::Alarm) => {
+                    self.alarm.went_off();
+                    ready.other = true;
+                }
                 // It knows by itself that it was rung.
-                Some(Source::Bell) | None => {}
+                Some(Source::Bell) => ready.other = true,
+                None => {}
             }
         }
         Ok(ready)
@@ -149,7 +155,8 @@ mod tests {
     use crate::time::Timestamp;
 
     const AT_ONCE: Option<Duration> = Some(Duration::ZERO);
-    const NOTHING: Ready = Ready { radio: false, radio_room: false, tap: false };
+    const NOTHING: Ready = Ready { radio: false, radio_room: false, tap: false, other: false };
+    const OTHER: Ready = Ready { other: true, ..NOTHING };
 
     #[test]
     fn tells_who_has_what_is_waited_for() {
@@ -167,7 +174,7 @@ mod tests {
         assert_eq!(waiter.wait(AT_ONCE).unwrap(), both);
         waiter.expect(Side::Radio, radio.descriptor(), true, true).unwrap();
         waiter.expect(Side::Tap, tap.descriptor(), false, false).unwrap();
-        let but_tap = Ready { radio: true, radio_room: true, tap: false };
+        let but_tap = Ready { radio: true, radio_room: true, ..NOTHING };
         assert_eq!(waiter.wait(AT_ONCE).unwrap(), but_tap);
         waiter.expect(Side::Radio, radio.descriptor(), true, false).unwrap();
         waiter.expect(Side::Tap, tap.descriptor(), true, false).unwrap();
@@ -193,11 +200,11 @@ mod tests {
         let mut waiter = Waiter::new(Clock::start()).unwrap();
         for n in 1..4 {
             waiter.alarm.set(Timestamp::from_millis(5 * n));
-            assert_eq!(waiter.wait(None).unwrap(), NOTHING);
+            assert_eq!(waiter.wait(None).unwrap(), OTHER);
             let bell = waiter.bell.answer().expect("rung at first, and then by the ringer");
             let bell = bell.waker().clone();
             let ringer = std::thread::spawn(move || bell.wake());
-            assert_eq!(waiter.wait(None).unwrap(), NOTHING);
+            assert_eq!(waiter.wait(None).unwrap(), OTHER);
             assert!(waiter.bell.is_rung());
             ringer.join().unwrap();
         }

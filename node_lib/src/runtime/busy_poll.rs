@@ -1,0 +1,190 @@
+//! [`BusyPoll`]: whether to stay awake for the answer to a frame.
+//!
+//! Who asks over a short way hears the answer some ten microseconds later; a core that went to sleep in between needs
+//! as long again to wake up, more in a virtual machine. So after a frame that was passed on alone the loop looks for the
+//! answer by itself for a moment before it waits to be woken: what `net.core.busy_poll` (Linux,
+//! Documentation/admin-guide/sysctl/net.rst) does for a socket, and a hypervisor for a guest that halts.
+//!
+//! Where answers take longer, or a stream flows one way, that is time for nothing. So it is done only where it has
+//! lately helped, as adaptive halt polling does it (Documentation/virt/kvm/halt-polling.rst): each way for itself,
+//! because an answer is seldom answered.
+
+use std::time::Duration;
+
+use crate::device::Side;
+
+/// Shares are in 256ths.
+const ALL: u16 = 256;
+/// The share of frames answered in time from which on it is worth while: an answer that comes at once spares the asker
+/// 20 to 50 µs, one that does not costs nobody but our core.
+const WORTH: u16 = ALL / 4;
+/// Frames over which the share is taken, an exponentially weighted moving average.
+const MEMORY: u16 = 8;
+/// Where it was not worth while, one frame of these tells whether it is now. With the longest wait of 1 ms that is 4 µs
+/// of processor time per frame, and less with the default.
+const RETRY: u32 = 256;
+
+/// What came of it since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BusyPollCounters {
+    /// Frames whose answer was looked for.
+    pub polls: u64,
+    /// Those whose answer came meanwhile.
+    pub answered: u64,
+}
+
+impl BusyPollCounters {
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("polls", self.polls), ("answered", self.answered)].into_iter()
+    }
+}
+
+/// Finds frames that are passed on alone, and remembers how often they were answered.
+#[derive(Debug)]
+pub(super) struct BusyPoll {
+    limit: Duration,
+    to_radio: Odds,
+    to_tap: Odds,
+    /// Frames passed on since the last wait, and where the last one went.
+    passed_on: u32,
+    to: Side,
+    counters: BusyPollCounters,
+}
+
+impl BusyPoll {
+    /// Stays awake for up to `limit`; zero: never.
+    pub(super) fn new(limit: Duration) -> Self {
+        let (to_radio, to_tap) = (Odds::new(), Odds::new());
+        let counters = BusyPollCounters::default();
+        Self { limit, to_radio, to_tap, passed_on: 0, to: Side::Radio, counters }
+    }
+
+    /// A frame was passed on to this side.
+    pub(super) fn passed_on(&mut self, to: Side) {
+        self.passed_on = self.passed_on.saturating_add(1);
+        self.to = to;
+    }
+
+    /// Before a wait: the side to look at for an answer, and for how long.
+    pub(super) fn question(&mut self) -> Option<(Side, Duration)> {
+        let is_alone = std::mem::take(&mut self.passed_on) == 1;
+        let to = self.to;
+        let is_worth_it = is_alone && !self.limit.is_zero() && self.odds(to).are_worth_it();
+        is_worth_it.then_some((to, self.limit))
+    }
+
+    /// Whether the answer of this side came while we looked.
+    pub(super) fn answered(&mut self, side: Side, in_time: bool) {
+        self.counters.polls += 1;
+        self.counters.answered += u64::from(in_time);
+        self.odds(side).learn(in_time);
+    }
+
+    pub(super) fn counters(&self) -> &BusyPollCounters {
+        &self.counters
+    }
+
+    fn odds(&mut self, to: Side) -> &mut Odds {
+        match to {
+            Side::Radio => &mut self.to_radio,
+            Side::Tap => &mut self.to_tap,
+        }
+    }
+}
+
+/// How likely it is that an answer comes in time.
+#[derive(Debug)]
+struct Odds {
+    share: u16,
+    /// Frames for which nobody looked since somebody did.
+    passed: u32,
+}
+
+impl Odds {
+    fn new() -> Self {
+        Self { share: ALL / 2, passed: 0 }
+    }
+
+    fn are_worth_it(&mut self) -> bool {
+        self.passed += 1;
+        let is_worth_it = self.share >= WORTH || self.passed >= RETRY;
+        if is_worth_it {
+            self.passed = 0;
+        }
+        is_worth_it
+    }
+
+    fn learn(&mut self, hit: bool) {
+        let now = if hit { ALL } else { 0 };
+        self.share = self.share - self.share / MEMORY + now / MEMORY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_micros(50);
+
+    /// Passes on frames one by one, and says how many of them were waited for.
+    fn waited(
+        poll: &mut BusyPoll,
+        to: Side,
+        frames: u32,
+        is_answered: impl Fn(u32) -> bool,
+    ) -> u32 {
+        (0..frames)
+            .filter(|n| {
+                poll.passed_on(to);
+                let question = poll.question();
+                if let Some((side, limit)) = question {
+                    assert_eq!((side, limit), (to, LIMIT));
+                    poll.answered(side, is_answered(*n));
+                }
+                question.is_some()
+            })
+            .count() as u32
+    }
+
+    #[test]
+    fn only_a_frame_passed_on_alone_is_waited_for() {
+        let mut poll = BusyPoll::new(LIMIT);
+        assert_eq!(poll.question(), None, "nothing happened");
+        poll.passed_on(Side::Radio);
+        assert_eq!(poll.question(), Some((Side::Radio, LIMIT)));
+        assert_eq!(poll.question(), None, "asked already");
+        poll.passed_on(Side::Radio);
+        poll.passed_on(Side::Tap);
+        assert_eq!(poll.question(), None, "answered already");
+        let mut never = BusyPoll::new(Duration::ZERO);
+        never.passed_on(Side::Radio);
+        assert_eq!(never.question(), None);
+    }
+
+    #[test]
+    fn a_way_without_answers_is_given_up_and_tried_now_and_then() {
+        let mut poll = BusyPoll::new(LIMIT);
+        let tries = waited(&mut poll, Side::Radio, 10_000, |_| false);
+        assert!((10_000 / RETRY..10_000 / RETRY + 10).contains(&tries), "{tries} of 10,000");
+        // Answers are noticed again, and from then on always waited for.
+        waited(&mut poll, Side::Radio, 2 * RETRY, |_| true);
+        assert_eq!(waited(&mut poll, Side::Radio, 1000, |_| true), 1000);
+    }
+
+    #[test]
+    fn every_other_answer_is_enough_and_one_in_ten_is_not() {
+        let mut poll = BusyPoll::new(LIMIT);
+        assert_eq!(waited(&mut poll, Side::Radio, 1000, |n| n % 2 == 0), 1000);
+        let tries = waited(&mut poll, Side::Radio, 1000, |n| n % 10 == 0);
+        assert!(tries < 100, "{tries} of 1,000");
+    }
+
+    #[test]
+    fn each_way_is_judged_by_itself() {
+        let mut poll = BusyPoll::new(LIMIT);
+        waited(&mut poll, Side::Tap, 100, |_| false);
+        assert_eq!(waited(&mut poll, Side::Radio, 100, |_| true), 100);
+        assert!(waited(&mut poll, Side::Tap, 100, |_| false) <= 1);
+    }
+}
