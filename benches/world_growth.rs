@@ -4,7 +4,11 @@
 //!
 //! First as many worlds of fifty, which take turns: what they cost more than one world of fifty is due to nothing in a
 //! world, but to what a processor's cache no longer holds when a world's turn comes again.
+//!
+//! With `-- --instructions` the towns apart once more, counted in instructions by valgrind(1), which every machine and
+//! every run counts alike.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use node_lib::sim::{Dice, NodeIndex, Position, Radio, Role, Track, World};
@@ -28,6 +32,9 @@ const MEASURED: Duration = Duration::from_secs(10);
 
 /// Sizes take turns, so that what disturbs the machine disturbs all.
 const ROUNDS: u64 = 3;
+
+/// Before seconds, seed and vehicles: one run without any measurement.
+const ONCE: &str = "--once";
 
 /// A turn of one of several worlds: half a heartbeat.
 const TURN: Duration = Duration::from_millis(50);
@@ -59,13 +66,19 @@ impl Cost {
 }
 
 fn main() {
+    let args = std::env::args;
+    if args().nth(1).is_some_and(|arg| arg == ONCE) {
+        return run_once(args().skip(2).map(|n| n.parse().expect("a number")).collect());
+    }
     let is_measured = |arg: String| arg == "--bench";
     let is_tried = |arg: String| arg == "--test" || arg == "--list";
-    let args = std::env::args;
     if !args().any(is_measured) || args().any(is_tried) {
         let cost = run(&SIZES[..1], 1);
         assert!(cost.heard > 0, "a town in which nobody hears anybody");
         return;
+    }
+    if args().any(|arg| arg == "--instructions") {
+        return print_instructions();
     }
     print_growth("worlds of 50, in turns", |vehicles, seed| {
         let worlds = 0..(vehicles / PER_RSU) as u64;
@@ -98,6 +111,52 @@ fn print_growth(what: &str, run: impl Fn(usize, u64) -> Cost) {
             cost.per_frame(),
         );
     }
+}
+
+/// One run of towns apart: seconds, seed and vehicles. Prints how many frames the vehicles heard.
+fn run_once(numbers: Vec<u64>) {
+    let [seconds, seed, vehicles] = numbers.try_into().expect("three numbers");
+    let towns = vec![PER_RSU; usize::try_from(vehicles).expect("few") / PER_RSU];
+    let mut world = [world(&towns, seed)];
+    run_for(&mut world, Duration::from_secs(seconds));
+    println!("{}", heard(&world[0]));
+}
+
+/// What one simulated second of a node takes in instructions, in towns apart.
+fn print_instructions() {
+    println!("vehicles | instructions per node and second | per frame heard");
+    for vehicles in SIZES {
+        let (mut instructions, mut frames) = (0, 0);
+        let runs = LARGEST / vehicles;
+        for seed in 1..=runs {
+            // The start and what it takes to set up are in both.
+            let begin = count_instructions(WARM_UP, seed, vehicles);
+            let end = count_instructions(WARM_UP + MEASURED, seed, vehicles);
+            instructions += end.0 - begin.0;
+            frames += end.1 - begin.1;
+        }
+        let node_seconds = (runs * vehicles) as f64 * MEASURED.as_secs_f64();
+        println!(
+            "{vehicles:8} | {:32.0} | {:15.0}",
+            instructions as f64 / node_seconds,
+            instructions as f64 / frames as f64,
+        );
+    }
+}
+
+/// Runs a world in a process of its own, below valgrind: its instructions, and the frames its vehicles heard.
+fn count_instructions(time: Duration, seed: usize, vehicles: usize) -> (u64, u64) {
+    let program = std::env::current_exe().expect("this program");
+    let numbers = [time.as_secs(), seed as u64, vehicles as u64].map(|n| n.to_string());
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
+    let output = valgrind.arg(program).arg(ONCE).args(numbers).output();
+    let output = output.expect("valgrind, of the Debian package of that name");
+    let told = String::from_utf8_lossy(&output.stderr);
+    let counted = told.lines().find_map(|line| line.split_once(" refs:")).map(|(_, count)| count);
+    let instructions = counted.and_then(|count| count.replace(',', "").trim().parse().ok());
+    let heard = String::from_utf8_lossy(&output.stdout).trim().parse().ok();
+    instructions.zip(heard).ok_or(told).expect("valgrind counts")
 }
 
 /// One world with towns of so many vehicles each.

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::measure::{PING_EVERY, Plan, RoundTrips};
+use super::measure::{Idle, PING_EVERY, Plan, costs};
 use super::variant::Variant;
-use crate::line::ROAD_V4;
+use crate::line::{Line, ROAD_V4};
 use crate::probe::{Ping, PingReport};
 use crate::programs::Programs;
 
@@ -23,7 +23,7 @@ pub(super) fn measure(
     variants: &[Variant],
     programs: &Programs,
     logs: &Path,
-) -> Result<Vec<RoundTrips>> {
+) -> Result<Vec<Idle>> {
     let mut lines = Vec::new();
     for (number, variant) in variants.iter().enumerate() {
         let name = variant.name();
@@ -31,15 +31,26 @@ pub(super) fn measure(
         let logs = logs.join(format!("idle-{number}"));
         std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
         let line = variant.set_up(programs, &logs);
-        lines.push((line.with_context(|| format!("start of {name}"))?, Vec::new()));
+        lines.push((line.with_context(|| format!("start of {name}"))?, Vec::new(), 0));
     }
     for _ in 0..TURNS {
-        for (line, turns) in &mut lines {
+        for (line, turns, cpu_ns) in &mut lines {
             let count = plan.pings.div_ceil(TURNS);
+            let before = spent(line)?;
             turns.push(Ping::count(&line.vehicle, ROAD_V4, count, PING_EVERY)?);
+            *cpu_ns += spent(line)? - before;
         }
     }
-    Ok(lines.into_iter().map(|(_, turns)| together(turns).into()).collect())
+    let told = lines.into_iter().map(|(_, turns, cpu_ns)| {
+        let round_trips = together(turns).into();
+        Idle { round_trips, cpu_ns }
+    });
+    Ok(told.collect())
+}
+
+/// Processor time of all programs on a line, nanoseconds.
+fn spent(line: &Line) -> Result<u64> {
+    Ok(costs(line)?.iter().map(|cost| cost.cpu_ns).sum())
 }
 
 /// All turns of one line as one sample.
@@ -53,6 +64,7 @@ fn together(turns: Vec<PingReport>) -> PingReport {
 
 #[cfg(test)]
 mod tests {
+    use super::super::measure::RoundTrips;
     use super::*;
     use std::time::Duration;
 

@@ -76,7 +76,7 @@ pub struct Run {
     /// The share of the machine that neither this nor idleness had from its start to its end.
     pub others: f64,
     /// Nothing else on the line; taken before, together with the other variants of the round.
-    pub idle: RoundTrips,
+    pub idle: Idle,
     /// While `tcp_1` was running.
     pub loaded: RoundTrips,
     /// One flow.
@@ -89,6 +89,16 @@ pub struct Run {
     pub udp_1400: Udp,
     /// The programs that carried, from the vehicle to the road side.
     pub processes: Vec<Process>,
+}
+
+/// Round trips while nothing else is on the line, and what they cost.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Idle {
+    /// How long they took.
+    #[serde(flatten)]
+    pub round_trips: RoundTrips,
+    /// Processor time of all programs that carry while they were asked, nanoseconds.
+    pub cpu_ns: u64,
 }
 
 /// Round trips of ICMP echoes.
@@ -157,7 +167,7 @@ impl Cost {
 pub(super) fn measure(
     plan: &Plan,
     round: usize,
-    (variant, idle): (Variant, RoundTrips),
+    (variant, idle): (Variant, Idle),
     programs: &Programs,
     logs: &Path,
 ) -> Result<Run> {
@@ -172,12 +182,7 @@ pub(super) fn measure(
     Ok(run)
 }
 
-fn take(
-    plan: &Plan,
-    round: usize,
-    (variant, idle): (Variant, RoundTrips),
-    line: &Line,
-) -> Result<Run> {
+fn take(plan: &Plan, round: usize, (variant, idle): (Variant, Idle), line: &Line) -> Result<Run> {
     let Line { vehicle, road, .. } = line;
     let server = Iperf3::serve(road, ROAD_V4)?;
     let (tcp_1, tcp_1_costs) = costing(line, || {
@@ -217,7 +222,7 @@ fn costing<T>(line: &Line, work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<C
     Ok((done, after.into_iter().zip(before).map(|(after, before)| after.since(before)).collect()))
 }
 
-fn costs(line: &Line) -> Result<Vec<Cost>> {
+pub(super) fn costs(line: &Line) -> Result<Vec<Cost>> {
     let places = line.places();
     let each = places.iter().zip(line.running()).map(|(place, daemon)| {
         let cpu_ns = u64::try_from(daemon.usage()?.cpu.as_nanos())?;

@@ -26,7 +26,7 @@ mod variant;
 
 pub use full_rsu::FullRsu;
 pub use goals::{Goal, Standard, Standing};
-pub use measure::{Plan, Process, RoundTrips, Run};
+pub use measure::{Idle, Plan, Process, RoundTrips, Run};
 pub use results::{FIGURES, Figure, Results, Spread};
 pub use variant::Variant;
 

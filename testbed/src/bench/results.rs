@@ -83,7 +83,7 @@ impl Results {
 }
 
 /// The figures, in the order of tables.
-pub const FIGURES: [Figure; 16] = [
+pub const FIGURES: [Figure; 17] = [
     TCP_1,
     rate("tcp_4", "TCP, 4 flows", "Mbit/s", |run| Some(run.tcp_4.bits_per_s / 1e6)),
     UDP_64,
@@ -91,7 +91,15 @@ pub const FIGURES: [Figure; 16] = [
         Some(run.udp_1400.delivered_per_s / 1e3)
     }),
     IDLE_P50,
-    cost("idle_p99", "round trip idle, p99", "µs", |run| Some(run.idle.p99_us)),
+    cost("idle_p99", "round trip idle, p99", "µs", |run| Some(run.idle.round_trips.p99_us)),
+    Figure {
+        decimals: 1,
+        ..cost("cpu_idle", "CPU per idle round trip, all programs", "µs", |run| {
+            let answered = run.idle.round_trips.sent - run.idle.round_trips.lost;
+            (!run.processes.is_empty() && answered > 0)
+                .then(|| run.idle.cpu_ns as f64 / 1e3 / answered as f64)
+        })
+    },
     cost("loaded_p50", "round trip under TCP, p50", "µs", |run| Some(run.loaded.p50_us)),
     LOADED_P99,
     CPU_TCP,
@@ -123,7 +131,7 @@ pub(super) const TCP_1: Figure =
 pub(super) const UDP_64: Figure =
     rate("udp_64", "UDP 64 B delivered", "kframes/s", |run| Some(run.udp_64.delivered_per_s / 1e3));
 pub(super) const IDLE_P50: Figure =
-    cost("idle_p50", "round trip idle, p50", "µs", |run| Some(run.idle.p50_us));
+    cost("idle_p50", "round trip idle, p50", "µs", |run| Some(run.idle.round_trips.p50_us));
 pub(super) const LOADED_P99: Figure =
     cost("loaded_p99", "round trip under TCP, p99", "µs", |run| Some(run.loaded.p99_us));
 pub(super) const CPU_TCP: Figure = cost("cpu_tcp", "CPU per frame, TCP, both ends", "ns", |run| {

@@ -177,7 +177,7 @@ pub(super) fn line(run: &Run) -> String {
         run.tcp_4.bits_per_s / 1e6,
         run.udp_64.delivered_per_s / 1e3,
         run.udp_1400.delivered_per_s / 1e3,
-        run.idle.p50_us,
+        run.idle.round_trips.p50_us,
         run.loaded.p50_us,
     )
 }
