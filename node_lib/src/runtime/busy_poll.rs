@@ -7,7 +7,7 @@
 //!
 //! Where answers take longer, or a stream flows one way, that is time for nothing. So it is done only where it has
 //! lately helped, as adaptive halt polling does it (Documentation/virt/kvm/halt-polling.rst): each way for itself,
-//! because an answer is seldom answered.
+//! because an answer is seldom answered. A relay passes on both the same way, and knows the answer by having looked for it.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::device::Side;
 /// Shares are in 256ths.
 const ALL: u16 = 256;
 /// The share of frames answered in time from which on it is worth while: an answer that comes at once spares the asker
-/// 20 to 50 µs, one that does not costs nobody but our core.
+/// a wake-up; one that does not costs nobody but our core.
 const WORTH: u16 = ALL / 4;
 /// Frames over which the share is taken, an exponentially weighted moving average.
 const MEMORY: u16 = 8;
@@ -49,6 +49,8 @@ pub(super) struct BusyPoll {
     /// Frames passed on since the last wait, and where the last one went.
     passed_on: u32,
     to: Side,
+    /// What is passed on next to this side is the answer we looked for.
+    answered_by: Option<Side>,
     counters: BusyPollCounters,
 }
 
@@ -57,7 +59,7 @@ impl BusyPoll {
     pub(super) fn new(limit: Duration) -> Self {
         let (to_radio, to_tap) = (Odds::new(), Odds::new());
         let counters = BusyPollCounters::default();
-        Self { limit, to_radio, to_tap, passed_on: 0, to: Side::Radio, counters }
+        Self { limit, to_radio, to_tap, passed_on: 0, to: Side::Radio, answered_by: None, counters }
     }
 
     /// A frame was passed on to this side.
@@ -70,7 +72,9 @@ impl BusyPoll {
     pub(super) fn question(&mut self) -> Option<(Side, Duration)> {
         let is_alone = std::mem::take(&mut self.passed_on) == 1;
         let to = self.to;
-        let is_worth_it = is_alone && !self.limit.is_zero() && self.odds(to).are_worth_it();
+        let is_answer = self.answered_by.take() == Some(to);
+        let is_question = is_alone && !is_answer;
+        let is_worth_it = is_question && !self.limit.is_zero() && self.odds(to).are_worth_it();
         is_worth_it.then_some((to, self.limit))
     }
 
@@ -79,6 +83,7 @@ impl BusyPoll {
         self.counters.polls += 1;
         self.counters.answered += u64::from(in_time);
         self.odds(side).learn(in_time);
+        self.answered_by = in_time.then_some(side);
     }
 
     pub(super) fn counters(&self) -> &BusyPollCounters {
@@ -141,6 +146,7 @@ mod tests {
                 if let Some((side, limit)) = question {
                     assert_eq!((side, limit), (to, LIMIT));
                     poll.answered(side, is_answered(*n));
+                    assert_eq!(poll.question(), None, "the answer is for us");
                 }
                 question.is_some()
             })
@@ -178,6 +184,24 @@ mod tests {
         assert_eq!(waited(&mut poll, Side::Radio, 1000, |n| n % 2 == 0), 1000);
         let tries = waited(&mut poll, Side::Radio, 1000, |n| n % 10 == 0);
         assert!(tries < 100, "{tries} of 1,000");
+    }
+
+    #[test]
+    fn an_answer_that_a_relay_passes_on_is_no_question() {
+        let mut poll = BusyPoll::new(LIMIT);
+        for _ in 0..100 {
+            poll.passed_on(Side::Radio);
+            assert!(poll.question().is_some(), "the question");
+            poll.answered(Side::Radio, true);
+            poll.passed_on(Side::Radio);
+            assert_eq!(poll.question(), None, "its answer");
+        }
+        // At an end it goes to the other side, and may be a question to the host.
+        poll.passed_on(Side::Radio);
+        assert!(poll.question().is_some());
+        poll.answered(Side::Radio, true);
+        poll.passed_on(Side::Tap);
+        assert!(poll.question().is_some());
     }
 
     #[test]
