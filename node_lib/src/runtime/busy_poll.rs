@@ -1,9 +1,9 @@
-//! [`BusyPoll`]: whether to stay awake for the answer to a frame.
+//! Staying awake for the answer to a frame.
 //!
-//! Who asks over a short way hears the answer some ten microseconds later; a core that went to sleep in between needs
-//! as long again to wake up, more in a virtual machine. So after a frame that was passed on alone the loop looks for the
-//! answer by itself for a moment before it waits to be woken: what `net.core.busy_poll` (Linux,
-//! Documentation/admin-guide/sysctl/net.rst) does for a socket, and a hypervisor for a guest that halts.
+//! Who asks over a short way hears the answer some tens of microseconds later, and a core that went to sleep in between has
+//! to wake up first, which takes part of that again, most of all in a virtual machine. So after a frame that was passed
+//! on alone the loop looks for the answer by itself for a moment before it waits to be woken: what `net.core.busy_poll`
+//! (Linux, Documentation/admin-guide/sysctl/net.rst) does for a socket, and a hypervisor for a guest that halts.
 //!
 //! Where answers take longer, or a stream flows one way, that is time for nothing. So it is done only where it has
 //! lately helped, as adaptive halt polling does it (Documentation/virt/kvm/halt-polling.rst): each way for itself,
