@@ -77,7 +77,9 @@ pub(super) fn counters(
     node: &impl Node,
     radio: &mut impl Device,
     tap: &mut impl Device,
-    (bundles, outbox, busy_poll): (&BundleCounters, &OutboxCounters, &BusyPollCounters),
+    bundles: &BundleCounters,
+    outbox: &OutboxCounters,
+    busy_poll: &BusyPollCounters,
 ) {
     let of_bundles = list(bundles.iter());
     let of_outbox = list(outbox.iter());

@@ -635,7 +635,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     fn report(&mut self) {
         let Ports { radio, tap, bundler, outbox, busy_poll, .. } = &mut self.ports;
-        let of_loop = (bundler.counters(), outbox.counters(), busy_poll.counters());
-        log::counters(self.node, *radio, *tap, of_loop);
+        let (bundles, outbox) = (bundler.counters(), outbox.counters());
+        log::counters(self.node, *radio, *tap, bundles, outbox, busy_poll.counters());
     }
 }
