@@ -6,7 +6,7 @@ mod sim_common;
 
 use node_lib::sim::topology::Graph;
 use node_lib::sim::{Kind, Link};
-use sim_common::{HEARTBEAT, Town, at, broken, ms, run_all, seeds};
+use sim_common::{HEARTBEAT, Town, at, broken, ms, run_all, seeds, wrong};
 
 #[test]
 fn forty_obus_in_one_cell_speak_four_times_as_much_as_ten() {
@@ -44,4 +44,33 @@ fn forty_obus_in_one_cell_speak_four_times_as_much_as_ten() {
     // Linear with a quarter to spare: four times the nodes, at most five times the frames.
     assert!(per_beat[1] <= per_beat[0] * 2.5, "{per_beat:?}");
     assert!(per_beat[2] <= per_beat[0] * 5.0, "{per_beat:?}");
+}
+
+/// Where there is an RSU at each crossing, each has few OBUs, and the radio carries what all of them say.
+#[test]
+fn eight_rsus_in_one_cell_let_its_obus_speak_no_more_than_eight_times_as_much_as_one() {
+    const OBUS: usize = 48;
+    let test = "eight_rsus_in_one_cell_let_its_obus_speak_no_more_than_eight_times_as_much_as_one";
+    let said_with = |rsus: usize| {
+        let done = run_all("sim_crowd", test, seeds(2), |seed| {
+            let at_rsus: Vec<_> = (0..rsus).collect();
+            let mut town = Town::new(seed, &Graph::complete(OBUS + rsus), &at_rsus, Link::CLEAN);
+            town.world.run_until(at(10_000)).map_err(broken)?;
+            let without = town.riders.keys().filter(|n| town.world.attachment(**n).is_none());
+            let without = without.count();
+            if without > 0 {
+                return Err(wrong(&town, format!("{without} OBUs without an RSU")));
+            }
+            let before = town.world.stats();
+            town.world.run_until(at(20_000)).map_err(broken)?;
+            Ok((town.world.stats() - before).of(Kind::HEARTBEAT).frames)
+        });
+        let beats = 10_000.0 / HEARTBEAT.as_millis() as f64 * done.len() as f64;
+        let relayed = done.iter().sum::<u64>() as f64 / beats - rsus as f64;
+        println!("{rsus} RSUs, {OBUS} OBUs: {relayed:.1} heartbeats relayed per interval");
+        relayed
+    };
+    let (of_one, of_eight) = (said_with(1), said_with(8));
+    // If each relayed each, it would be 384.
+    assert!(of_eight <= 8.0 * of_one.max(3.0), "{of_one} with one RSU, {of_eight} with eight");
 }

@@ -25,10 +25,12 @@ pub(crate) struct Core {
     pub(crate) neighbours: Neighbours,
     /// How often neighbours may be asked.
     pub(crate) questions: Questions,
-    /// OBUs attached to the RSU we are attached to, or were last.
+    /// OBUs that share the radio with us: those attached to our RSU, or the last one, and to others about as near.
     pub(crate) obus: u16,
     /// Radio hops to the RSU the node is attached to.
     pub(crate) hops: Option<u8>,
+    /// The farthest RSU whose heartbeats we relay for others: hops to it, and its id. `None`: we relay all.
+    pub(crate) last_relayed: Option<(u8, NodeId)>,
     /// The radio can send.
     pub(crate) link_is_up: bool,
     /// The node has said goodbye.

@@ -52,6 +52,11 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 /// Neighbours silent for this long are forgotten.
 const NEIGHBOUR_AGE_MAX: Duration = Duration::from_secs(60);
 
+/// Beside our own, we relay the heartbeats of so many RSUs, the nearest ones. Where there is an RSU at each crossing
+/// the radio would be full of them otherwise. Whoever has an RSU among its nearest hears of it all the same: so has
+/// everybody on the shortest way to it, or those that are nearer there would be nearer to whoever is behind as well.
+const RSUS_RELAYED: usize = 2;
+
 /// Being called so much later than asked means that we were late ourselves.
 const LATE_OURSELVES: Duration = Duration::from_millis(50);
 
@@ -120,6 +125,7 @@ impl Obu {
             started: now,
             link_is_up: true,
             hops: None,
+            last_relayed: None,
             is_leaving: false,
             grace_until: now,
             hello: 0,
@@ -221,9 +227,29 @@ impl Obu {
     fn drive_routes(&mut self, now: Timestamp, out: &mut Replies) {
         let ours = self.attached.map(|attached| attached.rsu);
         self.core.hops = self.attachment().map(|to| to.hops);
+        self.core.last_relayed = self.last_relayed(ours);
         for (rsu, route) in &mut self.routes {
             route.drive(&mut self.core, now, Some(*rsu) == ours, out);
         }
+    }
+
+    /// The farthest of the [`RSUS_RELAYED`] nearest RSUs, ours not counted. Of RSUs equally near the lowest ids come
+    /// first, so that neighbours choose the same.
+    fn last_relayed(&self, ours: Option<NodeId>) -> Option<(u8, NodeId)> {
+        let mut nearest = [(u8::MAX, NodeId::NONE); RSUS_RELAYED];
+        if self.routes.len() <= RSUS_RELAYED {
+            return None;
+        }
+        for (rsu, route) in &self.routes {
+            let Some(hops) = route.hops().filter(|_| Some(*rsu) != ours) else { continue };
+            let mut next = (hops, *rsu);
+            for kept in &mut nearest {
+                if next < *kept {
+                    std::mem::swap(kept, &mut next);
+                }
+            }
+        }
+        nearest.last().copied().filter(|(hops, _)| *hops < u8::MAX)
     }
 
     fn tidy(&mut self, now: Timestamp) {

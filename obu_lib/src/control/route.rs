@@ -307,8 +307,13 @@ impl Route {
     }
 
     /// Ours to the RSU.
-    fn hops(&self) -> Option<u8> {
-        self.parent_candidate().map(|parent| parent.advert.distance.hops.saturating_add(1))
+    pub(crate) fn hops(&self) -> Option<u8> {
+        self.parent.map(|_| self.last_hops)
+    }
+
+    /// OBUs that share the radio with what we say about this RSU: its own, and those around us.
+    fn crowd_size(&self, core: &Core) -> u16 {
+        self.obus.max(core.obus)
     }
 
     /// Others speak for us: we relay nothing.
@@ -327,8 +332,8 @@ impl Route {
     }
 
     /// Time between two probes, one to each of so many targets in turn.
-    pub(crate) fn probe_every(&self, targets: usize) -> Duration {
-        timing::probe_every(self.interval, self.obus, targets)
+    pub(crate) fn probe_every(&self, core: &Core, targets: usize) -> Duration {
+        timing::probe_every(self.interval, self.crowd_size(core), targets)
     }
 
     /// How long the way back to an OBU behind us is believed.
@@ -508,7 +513,7 @@ impl Route {
             rsu != self.rsu && now < lost_at + timing::patience(self.interval)
         });
         let waits = is_other && core.is_idle(now);
-        is_ours || self.obus < timing::CROWD || (core.hops.is_none() && !waits)
+        is_ours || self.crowd_size(core) < timing::CROWD || (core.hops.is_none() && !waits)
     }
 
     /// When [`Route::drive`] next has something to do.

@@ -161,12 +161,12 @@ impl Obu {
     /// Which RSU is told that we may come: the next one, while it is nearly as good as ours, is
     /// becoming better, or ours will not last.
     fn choose_standby(&mut self, now: Timestamp, stays: Option<NodeId>, next: Option<NodeId>) {
-        // In a crowd only those whose clients would notice stand by.
-        let may_stand_by =
-            self.core.policy.standby && !self.core.is_leaving && !self.core.has_time(now);
+        let may_stand_by = self.core.policy.standby && !self.core.is_leaving;
         let Some(ours) = stays.filter(|_| may_stand_by) else {
             return;
         };
+        // In a crowd only those whose clients would notice stand by.
+        let next = next.filter(|_| !self.core.has_time(now));
         let wanted = next.filter(|next| self.is_worth_standby(now, ours, *next));
         let current = self.registration.standby_at();
         if wanted.is_some() {
@@ -267,7 +267,7 @@ impl Obu {
                 targets.push((mac, rsu));
             }
         }
-        let every = route.probe_every(targets.len());
+        let every = route.probe_every(&self.core, targets.len());
         self.probe_candidates_at = now + self.core.random.jitter(every, 25);
         // Whoever was asked longest ago; the upstream twice as often as the others.
         let age = |(mac, _): &(Mac, NodeId)| {

@@ -65,12 +65,21 @@ impl Obu {
         if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
             route.note_heartbeat(&mut self.core, now, from, heartbeat);
             if self.attached.is_none_or(|attached| attached.rsu == heartbeat.rsu) {
-                self.core.note_obus(route.obus());
+                // Without an RSU there is nobody around, for all we know.
+                let obus = route.obus().max(self.obus_around());
+                self.core.note_obus(obus);
             }
         }
         let route = self.routes.get(&heartbeat.rsu);
         restarts != self.restarts_heard
             || route.is_some_and(|route| route.is_moved_by(&self.core, now, from))
+    }
+
+    /// Those attached to RSUs no more than one hop farther than ours: on the air it does not matter which.
+    fn obus_around(&self) -> u16 {
+        let most = self.core.hops.map_or(u8::MAX, |ours| ours.saturating_add(1));
+        let near = self.routes.values().filter(|r| r.hops().is_some_and(|hops| hops <= most));
+        near.fold(0, |sum: u16, route| sum.saturating_add(route.obus()))
     }
 
     /// A control frame of `id` came. `None` if it must be ignored; else who we are.
@@ -112,7 +121,9 @@ impl Obu {
         }
         if !self.routes.contains_key(&rsu) {
             self.make_room_for_a_route();
-            self.routes.insert(rsu, Route::new(rsu, interval, self.core.obus, now));
+            let ours = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
+            let obus = ours.map_or(self.core.obus, Route::obus);
+            self.routes.insert(rsu, Route::new(rsu, interval, obus, now));
         }
         let Some(route) = self.routes.get_mut(&rsu) else { return };
         let boot_before = route.newest().boot;

@@ -29,15 +29,18 @@ impl Route {
             return;
         }
         let order = advert.distance.order;
-        if core.policy.suppression && self.leaves_out(now, order) {
+        if core.policy.suppression && self.leaves_out(core, now, order) {
             self.relayed = Some(order);
             core.counters.heartbeat_left += 1;
             return;
         }
-        let is_needed =
-            !core.policy.suppression || self.obus < timing::LOTTERY || self.has_children(now);
         let hops = advert.distance.hops.saturating_add(1);
-        let is_near = core.hops.is_none_or(|ours| hops <= ours.saturating_add(DETOUR_MAX));
+        let is_in_scope =
+            self.is_ours || core.last_relayed.is_none_or(|last| (hops, self.rsu) <= last);
+        let has_room = is_in_scope && self.crowd_size(core) < timing::LOTTERY;
+        let is_needed = !core.policy.suppression || has_room || self.has_children(now);
+        let is_near =
+            is_in_scope && core.hops.is_none_or(|ours| hops <= ours.saturating_add(DETOUR_MAX));
         if !is_needed && !is_near
             || !self.crowd.speaks(
                 now,
@@ -76,7 +79,7 @@ impl Route {
     /// When those behind us want to hear from us next.
     pub(super) fn calm_at(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
         let is_due = core.policy.suppression
-            && self.obus >= timing::CROWD
+            && self.crowd_size(core) >= timing::CROWD
             && !core.is_leaving
             && self.has_children(now);
         let spoke = self.spoke_at.filter(|_| is_due)?;
@@ -85,7 +88,7 @@ impl Route {
 
     /// Our place among those who relay this heartbeat.
     fn place_in_crowd(&mut self, core: &mut Core, now: Timestamp, order: Order) -> Duration {
-        if self.obus < timing::CROWD {
+        if self.crowd_size(core) < timing::CROWD {
             return Duration::ZERO;
         }
         if self.is_idle(now) {
@@ -102,8 +105,8 @@ impl Route {
 
     /// In a crowd a relay through which nothing goes brings every second heartbeat: the same ones as all
     /// others, or none would get far.
-    fn leaves_out(&self, now: Timestamp, order: Order) -> bool {
-        self.obus >= timing::CROWD && order.seq.0 % 2 == 1 && self.is_idle(now)
+    fn leaves_out(&self, core: &Core, now: Timestamp, order: Order) -> bool {
+        self.crowd_size(core) >= timing::CROWD && order.seq.0 % 2 == 1 && self.is_idle(now)
     }
 
     pub(super) fn relay_if_due(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {

@@ -260,7 +260,7 @@ impl Route {
 
     /// In a crowd, an OBU through which nothing goes: many others are in its place, and it has time.
     pub(super) fn has_time(&self, core: &Core, now: Timestamp) -> bool {
-        self.obus >= timing::CROWD && self.is_idle(now) && core.is_idle(now)
+        self.crowd_size(core) >= timing::CROWD && self.is_idle(now) && core.is_idle(now)
     }
 
     /// A candidate is left the upstream for only when it has just proven that it hears us: what it

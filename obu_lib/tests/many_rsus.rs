@@ -1,0 +1,124 @@
+//! An OBU that hears of several RSUs: whose heartbeats it relays, and whom it shares the radio with.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod talk;
+
+use node_lib::Mac;
+use talk::{B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, id};
+
+const FAR: [Mac; 3] = [OTHER_RSU, Mac([2, 0, 0, 0, 0, 0x12]), Mac([2, 0, 0, 0, 0, 0x13])];
+
+/// The RSU we are attached to speaks, then B, which is behind us, relays what others say: RSU, hops to it from B, and
+/// the OBUs it has.
+fn beat(t: &mut Talk, ours: u16, others: &[(Mac, u8, u16)]) {
+    t.pass(t.now + 50);
+    t.seq += 1;
+    let seq = t.seq;
+    (t.rsu, t.obus) = (RSU, ours);
+    t.hear(t.now, RSU, Heard::heartbeat(seq, 0));
+    answer(t, RSU, 0);
+    t.pass(t.now + 50);
+    t.hear(t.now, B, Heard::heartbeat_via(seq, 1, US));
+    for (rsu, hops, obus) in others {
+        (t.rsu, t.obus) = (*rsu, *obus);
+        t.hear(t.now, B, Heard::heartbeat(seq, *hops));
+        answer(t, B, *hops);
+    }
+    t.rsu = RSU;
+}
+
+fn answer(t: &mut Talk, who: Mac, hops: u8) {
+    if let Some(nonce) = t.last_probe(who) {
+        t.hear(t.now, who, Heard::answer(nonce, t.seq, hops));
+        t.sent.retain(|(to, _)| *to != who);
+    }
+}
+
+fn attached_with(obus: u16) -> Talk {
+    let mut t = Talk::new();
+    t.obus = obus;
+    t.settle(RSU, 0);
+    t
+}
+
+/// How many heartbeats of each are relayed within forty.
+fn relayed(t: &mut Talk, ours: u16, others: &[(Mac, u8, u16)]) -> Vec<usize> {
+    (0..20).for_each(|_| beat(t, ours, others));
+    t.pass(t.now + 40);
+    t.clear();
+    (0..40).for_each(|_| beat(t, ours, others));
+    t.pass(t.now + 40);
+    let said = t.heartbeats();
+    let of = |rsu: &Mac| said.iter().filter(|heartbeat| heartbeat.rsu == id(*rsu)).count();
+    [&RSU].into_iter().chain(others.iter().map(|(rsu, ..)| rsu)).map(of).collect()
+}
+
+#[test]
+fn only_heartbeats_of_the_nearest_rsus_are_relayed() {
+    let mut t = attached_with(1);
+    let others = [(FAR[0], 3, 1), (FAR[1], 2, 1), (FAR[2], 1, 1)];
+    assert_eq!(relayed(&mut t, 1, &others), [40, 0, 40, 40], "the farthest is not");
+    assert_eq!(relayed(&mut t, 1, &others[..2]), [40, 40, 40], "it is when one of them is gone");
+}
+
+#[test]
+fn of_equally_near_rsus_all_relay_the_same() {
+    let mut t = attached_with(1);
+    let others = [(FAR[2], 1, 1), (FAR[1], 1, 1), (FAR[0], 1, 1)];
+    assert_eq!(relayed(&mut t, 1, &others), [40, 0, 40, 40]);
+}
+
+#[test]
+fn whoever_sends_through_us_to_a_far_rsu_goes_on_hearing_of_it() {
+    let mut t = attached_with(1);
+    let others = [(FAR[0], 3, 1), (FAR[1], 2, 1), (FAR[2], 1, 1)];
+    (0..30).for_each(|_| beat(&mut t, 1, &others));
+    t.clear();
+    for n in 0..20 {
+        t.hear(t.now, C, Heard::Standby { origin: C, rsu: FAR[0], seq: n + 1 });
+        beat(&mut t, 1, &others);
+    }
+    t.pass(t.now + 40);
+    let of_far = t.heartbeats().iter().filter(|heartbeat| heartbeat.rsu == id(FAR[0])).count();
+    assert_eq!(of_far, 20);
+}
+
+#[test]
+fn obus_of_all_rsus_around_are_one_crowd() {
+    // Of a crowd's heartbeats, an idle relay brings every second.
+    let others = |obus| [(OTHER_RSU, 1, obus)];
+    assert_eq!(relayed(&mut attached_with(20), 20, &others(1)), [40, 40]);
+    assert_eq!(relayed(&mut attached_with(20), 20, &others(20)), [20, 20]);
+}
+
+#[test]
+fn obus_of_an_rsu_far_away_are_in_nobodys_way() {
+    let others = [(OTHER_RSU, 2, 20)];
+    assert_eq!(relayed(&mut attached_with(20), 20, &others)[0], 40);
+}
+
+#[test]
+fn in_a_crowd_no_rsu_stays_on_standby_when_the_clients_are_still() {
+    let mut t = attached_with(200);
+    let said_there = |t: &mut Talk, speaks: bool| {
+        let mut said = 0;
+        for _ in 0..300 {
+            t.clear();
+            beat(t, 200, &[]);
+            t.rsu = OTHER_RSU;
+            t.hear(t.now, OTHER_RSU, Heard::heartbeat(t.seq, 0));
+            answer(t, OTHER_RSU, 0);
+            if speaks {
+                t.tap(CAMERA, SERVER);
+            }
+            let announced = t.announced().into_iter().map(|(_, rsu, ..)| rsu);
+            let replied = t.replied().into_iter().map(|(_, rsu, _)| rsu);
+            said += announced.chain(replied).filter(|rsu| *rsu == OTHER_RSU).count();
+        }
+        said
+    };
+    assert!(said_there(&mut t, true) > 0, "who speaks is expected at the next RSU");
+    // Five seconds until that is still, two until it is believed, and then time for more than one reply.
+    assert_eq!(said_there(&mut t, false), 0);
+}
