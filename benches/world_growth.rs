@@ -1,30 +1,42 @@
-//! What a simulated second of one node costs, as the world grows from 50 to 500 vehicles at equal density,
-//! with an RSU for every fifty: as towns out of each other's range, so that nothing but the world grows,
-//! and as one town, in which vehicles also have more neighbours than at an edge, and know of more RSUs.
+//! What a simulated second of one node costs, as the world grows from 50 to 500 vehicles at equal density.
 //!
-//! First as many worlds of fifty, which take turns: what they cost more than one world of fifty is due to nothing in a
+//! On a ring road, which has no end, so that a vehicle's surroundings are the same at each size and nothing but the
+//! world grows. And in a square town, the smaller ones of which are mostly edge: vehicles there have fewer neighbours,
+//! and know of fewer RSUs.
+//!
+//! First as many ring roads of fifty, which take turns: what they cost more than one of fifty is due to nothing in a
 //! world, but to what a processor's cache no longer holds when a world's turn comes again.
 //!
-//! With `-- --instructions` the towns apart once more, counted in instructions by valgrind(1), which every machine and
+//! With `-- --instructions` the ring road once more, counted in instructions by valgrind(1), which every machine and
 //! every run counts alike.
 
+use std::f64::consts::TAU;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use node_lib::control::node::Node;
 use node_lib::sim::{Dice, NodeIndex, Position, Radio, Role, Track, World};
 use node_lib::{Mac, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 
-const SIZES: [usize; 4] = [50, 100, 200, LARGEST];
+const SIZES: [usize; 4] = [SMALLEST, 100, 200, LARGEST];
+const SMALLEST: usize = 50;
 const LARGEST: usize = 500;
 
-/// 25 others within the range of each, away from the edge.
-const RANGE_M: f64 = 200.0;
-const PER_KM2: f64 = 200.0;
+/// Towns are also measured larger than that, for the edge of 500 is still long.
+const TOWN_SIZES: [usize; 6] = [50, 100, 200, 500, 1000, 2000];
 
-/// One RSU for so many vehicles.
+const RANGE_M: f64 = 200.0;
+
+/// In a town, 25 others are within the range of each, away from the edge, and there is one RSU for so many.
+const PER_KM2: f64 = 200.0;
 const PER_RSU: usize = 50;
+
+/// On a ring road, ten others are within the range of each. Fifty have a ring of 2 km, which is wide enough to be nearly
+/// straight within their range: 200 m as the crow flies are 203 m of road.
+const GAP_M: f64 = 40.0;
+const RSU_EVERY_M: f64 = 250.0;
 
 /// The start is another matter: everybody asks at once.
 const WARM_UP: Duration = Duration::from_secs(5);
@@ -73,29 +85,30 @@ fn main() {
     let is_measured = |arg: String| arg == "--bench";
     let is_tried = |arg: String| arg == "--test" || arg == "--list";
     if !args().any(is_measured) || args().any(is_tried) {
-        let cost = run(&SIZES[..1], 1);
-        assert!(cost.heard > 0, "a town in which nobody hears anybody");
+        for world in [ring_road(SMALLEST, 1), town(SMALLEST, 1)] {
+            assert!(measure(vec![world]).heard > 0, "a world in which nobody hears anybody");
+        }
         return;
     }
     if args().any(|arg| arg == "--instructions") {
         return print_instructions();
     }
-    print_growth("worlds of 50, in turns", |vehicles, seed| {
-        let worlds = 0..(vehicles / PER_RSU) as u64;
-        measure(worlds.map(|n| world(&[PER_RSU], seed * 100 + n)).collect())
+    print_growth("ring roads of 50, in turns", &SIZES, |vehicles, seed| {
+        let worlds = 0..(vehicles / SMALLEST) as u64;
+        measure(worlds.map(|n| ring_road(SMALLEST, seed * 100 + n)).collect())
     });
-    print_growth("towns of 50, apart", |vehicles, seed| {
-        run(&vec![PER_RSU; vehicles / PER_RSU], seed)
+    print_growth("one ring road", &SIZES, |vehicles, seed| {
+        measure(vec![ring_road(vehicles, seed)])
     });
-    print_growth("one town", |vehicles, seed| run(&[vehicles], seed));
+    print_growth("one town", &TOWN_SIZES, |vehicles, seed| measure(vec![town(vehicles, seed)]));
 }
 
-fn print_growth(what: &str, run: impl Fn(usize, u64) -> Cost) {
-    let mut sums = [Cost::default(); SIZES.len()];
+fn print_growth(what: &str, sizes: &[usize], run: impl Fn(usize, u64) -> Cost) {
+    let mut sums = vec![Cost::default(); sizes.len()];
     for seed in 1..=ROUNDS {
-        for (vehicles, sum) in SIZES.iter().zip(&mut sums) {
+        for (vehicles, sum) in sizes.iter().zip(&mut sums) {
             // As many vehicles in all of each size: chance plays as small a part in the small ones.
-            let runs = (LARGEST / vehicles) as u64;
+            let runs = (LARGEST / vehicles).max(1) as u64;
             (0..runs).for_each(|n| sum.add(run(*vehicles, seed * 100 + n)));
         }
     }
@@ -103,7 +116,7 @@ fn print_growth(what: &str, run: impl Fn(usize, u64) -> Cost) {
     println!(
         "vehicles | µs per node and second | frames heard per node and second | ns per frame heard"
     );
-    for (vehicles, cost) in SIZES.iter().zip(sums) {
+    for (vehicles, cost) in sizes.iter().zip(sums) {
         println!(
             "{vehicles:8} | {:22.1} | {:32.1} | {:18.1}",
             cost.per_node_second(),
@@ -113,16 +126,15 @@ fn print_growth(what: &str, run: impl Fn(usize, u64) -> Cost) {
     }
 }
 
-/// One run of towns apart: seconds, seed and vehicles. Prints how many frames the vehicles heard.
+/// One run of a ring road: seconds, seed and vehicles. Prints how many frames the vehicles heard.
 fn run_once(numbers: Vec<u64>) {
     let [seconds, seed, vehicles] = numbers.try_into().expect("three numbers");
-    let towns = vec![PER_RSU; usize::try_from(vehicles).expect("few") / PER_RSU];
-    let mut world = [world(&towns, seed)];
+    let mut world = [ring_road(usize::try_from(vehicles).expect("few"), seed)];
     run_for(&mut world, Duration::from_secs(seconds));
     println!("{}", heard(&world[0]));
 }
 
-/// What one simulated second of a node takes in instructions, in towns apart.
+/// What one simulated second of a node takes in instructions, on a ring road.
 fn print_instructions() {
     println!("vehicles | instructions per node and second | per frame heard");
     for vehicles in SIZES {
@@ -159,22 +171,6 @@ fn count_instructions(time: Duration, seed: usize, vehicles: usize) -> (u64, u64
     instructions.zip(heard).ok_or(told).expect("valgrind counts")
 }
 
-/// One world with towns of so many vehicles each.
-fn run(towns: &[usize], seed: u64) -> Cost {
-    measure(vec![world(towns, seed)])
-}
-
-fn world(towns: &[usize], seed: u64) -> World {
-    let mut world = World::new(seed);
-    world.set_radio(Radio::disk(RANGE_M, 0.0));
-    let mut dice = Dice::new(seed, 1);
-    for (n, vehicles) in towns.iter().enumerate() {
-        let west_m = n as f64 * (side_m(*vehicles) + 3.0 * RANGE_M);
-        add_town(&mut world, &mut dice, *vehicles, west_m);
-    }
-    world
-}
-
 fn measure(mut worlds: Vec<World>) -> Cost {
     run_for(&mut worlds, WARM_UP);
     let all_heard = |worlds: &[World]| worlds.iter().map(heard).sum::<u64>();
@@ -197,41 +193,54 @@ fn run_for(worlds: &mut [World], time: Duration) {
     }
 }
 
-fn side_m(vehicles: usize) -> f64 {
-    (vehicles as f64 / PER_KM2).sqrt() * 1000.0
+fn empty_world(seed: u64) -> World {
+    let mut world = World::new(seed);
+    world.set_radio(Radio::disk(RANGE_M, 0.0));
+    world
+}
+
+/// Vehicles that drive round, every second one the other way.
+fn ring_road(vehicles: usize, seed: u64) -> World {
+    let mut world = empty_world(seed);
+    let length_m = vehicles as f64 * GAP_M;
+    let at = |along_m: f64| {
+        let (angle, radius_m) = (along_m / length_m * TAU, length_m / TAU);
+        Position::new(radius_m * angle.cos(), radius_m * angle.sin())
+    };
+    for n in 0..(length_m / RSU_EVERY_M).round() as usize {
+        let node = add_rsu(&mut world);
+        world.place(node, at(n as f64 * RSU_EVERY_M));
+    }
+    let mut dice = Dice::new(seed, 1);
+    for n in 0..vehicles {
+        let start_m = (n as f64 + dice.index(1000) as f64 / 1000.0) * GAP_M;
+        let speed_mps = if n % 2 == 0 { SPEED_MPS } else { -SPEED_MPS };
+        let seconds = 0..=(WARM_UP + MEASURED).as_secs() + 1;
+        let waypoint = |s| (Timestamp::from_millis(s * 1000), at(start_m + speed_mps * s as f64));
+        let node = add_obu(&mut world);
+        world.follow(node, Track::new(seconds.map(waypoint)).expect("a way"));
+    }
+    world
 }
 
 /// A square of vehicles that drive, and RSUs on a grid.
-fn add_town(world: &mut World, dice: &mut Dice, vehicles: usize, west_m: f64) {
-    let side = side_m(vehicles);
+fn town(vehicles: usize, seed: u64) -> World {
+    let mut world = empty_world(seed);
+    let mut dice = Dice::new(seed, 1);
+    let side_m = (vehicles as f64 / PER_KM2).sqrt() * 1000.0;
     let mut anywhere = || {
-        let mut along = || side * dice.index(10_000) as f64 / 10_000.0;
-        Position::new(west_m + along(), along())
+        let mut along = || side_m * dice.index(10_000) as f64 / 10_000.0;
+        Position::new(along(), along())
     };
     let rsus = vehicles.div_ceil(PER_RSU);
     let columns = (rsus as f64).sqrt().ceil();
-    let step = side / columns;
+    let step_m = side_m / columns;
     for n in 0..rsus {
-        let mac = next_address(world);
-        let node = world.add_node(
-            Role::Rsu,
-            mac,
-            Box::new(move |boot, now, seed| {
-                Box::new(Rsu::new(rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(mac) }, now))
-            }),
-        );
+        let node = add_rsu(&mut world);
         let (column, row) = (n as f64 % columns, (n as f64 / columns).floor());
-        world.place(node, Position::new(west_m + (column + 0.5) * step, (row + 0.5) * step));
+        world.place(node, Position::new((column + 0.5) * step_m, (row + 0.5) * step_m));
     }
     for _ in 0..vehicles {
-        let mac = next_address(world);
-        let node = world.add_node(
-            Role::Obu,
-            mac,
-            Box::new(move |boot, now, seed| {
-                Box::new(Obu::new(obu_lib::Config { boot, seed, ..obu_lib::Config::new(mac) }, now))
-            }),
-        );
         // Far enough to be on the way until the end.
         let way = loop {
             let (from, to) = (anywhere(), anywhere());
@@ -239,8 +248,24 @@ fn add_town(world: &mut World, dice: &mut Dice, vehicles: usize, west_m: f64) {
                 break Track::straight(Timestamp::ZERO, from, to, SPEED_MPS).expect("a way");
             }
         };
+        let node = add_obu(&mut world);
         world.follow(node, way);
     }
+    world
+}
+
+fn add_rsu(world: &mut World) -> NodeIndex {
+    let mac = next_address(world);
+    let config = move |boot, seed| rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(mac) };
+    let rsu = move |boot, now, seed| Box::new(Rsu::new(config(boot, seed), now)) as Box<dyn Node>;
+    world.add_node(Role::Rsu, mac, Box::new(rsu))
+}
+
+fn add_obu(world: &mut World) -> NodeIndex {
+    let mac = next_address(world);
+    let config = move |boot, seed| obu_lib::Config { boot, seed, ..obu_lib::Config::new(mac) };
+    let obu = move |boot, now, seed| Box::new(Obu::new(config(boot, seed), now)) as Box<dyn Node>;
+    world.add_node(Role::Obu, mac, Box::new(obu))
 }
 
 fn next_address(world: &World) -> Mac {
