@@ -34,6 +34,8 @@ pub struct Csma {
     pub retries: u8,
     /// Frames waiting in each of the two queues of a node; what comes on top is dropped.
     pub queue_len_max: usize,
+    /// Frames not sent within this time are dropped, as of no use any more (dot11EDCATableMSDULifetime).
+    pub lifetime: Duration,
     /// What is not a client's frame: sent before data.
     pub control: Category,
     /// Clients' frames.
@@ -68,11 +70,13 @@ impl Category {
 }
 
 impl Csma {
-    /// 6 Mbit/s, seven retries (dot11ShortRetryLimit), 64 frames a queue.
+    /// 6 Mbit/s, seven retries (dot11ShortRetryLimit), 64 frames a queue, for 500 units of 1024 µs (the default of
+    /// dot11EDCATableMSDULifetime).
     pub const DEFAULT: Self = Self {
         rate: DataRate::Mbps6,
         retries: 7,
         queue_len_max: 64,
+        lifetime: Duration::from_micros(500 * 1024),
         control: Category::VOICE,
         data: Category::BEST_EFFORT,
     };

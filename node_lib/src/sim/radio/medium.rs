@@ -73,6 +73,8 @@ pub(in crate::sim) struct Medium {
     spare: Vec<Vec<(u32, u64)>>,
     /// What is to be planned.
     pub(in crate::sim) plans: Vec<(Timestamp, Step)>,
+    /// Frames that waited for too long.
+    pub(in crate::sim) expired: Vec<Rc<Flight>>,
 }
 
 /// Thresholds in attowatts, ratios of powers.
@@ -89,8 +91,8 @@ struct Limits {
 
 #[derive(Clone, Debug, Default)]
 struct Station {
-    /// Control, data.
-    queues: [VecDeque<Rc<Flight>>; 2],
+    /// Control, data: frames and when they were handed over.
+    queues: [VecDeque<(Timestamp, Rc<Flight>)>; 2],
     heads: [Option<Head>; 2],
     /// The category whose head counts down or is on air.
     active: usize,
@@ -122,6 +124,7 @@ struct Station {
 #[derive(Clone, Debug)]
 struct Head {
     flight: Rc<Flight>,
+    since: Timestamp,
     slots: u32,
     window: u16,
     tries: u8,
@@ -191,6 +194,7 @@ impl Medium {
             free: Vec::new(),
             spare: Vec::new(),
             plans: Vec::new(),
+            expired: Vec::new(),
         }
     }
 
@@ -212,7 +216,7 @@ impl Medium {
             station.dropped += 1;
             return false;
         }
-        queue.push_back(flight);
+        queue.push_back((now, flight));
         self.load(now, node, category);
         // Control goes before data that waits already.
         if category == CONTROL
@@ -235,7 +239,7 @@ impl Medium {
         }
     }
 
-    /// Frames this node could not queue.
+    /// Frames this node could not queue, or not send in time.
     pub(in crate::sim) fn dropped(&self, node: usize) -> u64 {
         self.stations.get(node).map_or(0, |station| station.dropped)
     }
@@ -505,22 +509,41 @@ impl Medium {
         if !matches!(station.heads.get(index), Some(None)) {
             return;
         }
-        let Some(flight) = station.queues.get_mut(index).and_then(VecDeque::pop_front) else {
-            return;
-        };
+        let next = station.queues.get_mut(index).and_then(VecDeque::pop_front);
+        let Some((since, flight)) = next else { return };
         let is_free = !station.is_busy(busy)
             && now >= station.idle_since + category.aifs()
             && now >= station.not_before;
         let window = category.cw_min;
         let slots = if is_free { 0 } else { station.draw(self.seed, node, window) };
         if let Some(head) = station.heads.get_mut(index) {
-            *head = Some(Head { flight, slots, window, tries: 0, was_heard: false });
+            *head = Some(Head { flight, since, slots, window, tries: 0, was_heard: false });
+        }
+    }
+
+    /// Drops what has waited for too long.
+    fn expire(&mut self, now: Timestamp, node: usize) {
+        for index in [CONTROL, DATA] {
+            loop {
+                let Some(station) = self.stations.get_mut(node) else { return };
+                let Some(head) = station.heads.get_mut(index) else { return };
+                let is_over = |head: &mut Head| now.since(head.since) > self.csma.lifetime;
+                let Some(head) = head.take_if(is_over) else { break };
+                if !head.was_heard {
+                    station.dropped += 1;
+                    self.expired.push(head.flight);
+                }
+                self.load(now, node, index);
+            }
         }
     }
 
     /// Begins to count down if there is something to send and the channel is idle.
     fn consider(&mut self, now: Timestamp, node: usize) {
         let busy = self.limits.busy;
+        if self.stations.get(node).is_some_and(|s| s.phase == Phase::Idle && !s.is_busy(busy)) {
+            self.expire(now, node);
+        }
         let Some(station) = self.stations.get_mut(node) else { return };
         if station.phase != Phase::Idle || station.is_busy(busy) {
             return;

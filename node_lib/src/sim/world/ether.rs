@@ -291,7 +291,7 @@ impl World {
         self.ether.as_ref().map_or(NONE, |ether| &ether.airtime)
     }
 
-    /// Frames a node's radio dropped because too many were waiting.
+    /// Frames a node's radio dropped because too many were waiting, or waited for too long.
     pub fn queue_drops(&self, node: NodeIndex) -> u64 {
         self.ether.as_ref().map_or(0, |ether| ether.medium.dropped(node.0))
     }
@@ -371,6 +371,10 @@ impl World {
     }
 
     fn plan_steps(&mut self) {
+        let Some(ether) = &mut self.ether else { return };
+        for flight in std::mem::take(&mut ether.medium.expired) {
+            self.note_unsent(&flight);
+        }
         let Some(ether) = &mut self.ether else { return };
         let mut plans = std::mem::take(&mut ether.medium.plans);
         for (time, step) in plans.drain(..) {
@@ -487,7 +491,7 @@ impl World {
         }
     }
 
-    /// A frame found the queue of its sender full.
+    /// A frame found the queue of its sender full, or waited there for too long.
     fn note_unsent(&mut self, flight: &Flight) {
         let (now, node) = (self.now, NodeIndex(flight.from));
         if let Some((log, number)) = self.log_of(flight) {
