@@ -12,7 +12,7 @@ use node_lib::messages::control::probe::Probe;
 use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::{Mac, NodeId, Timestamp};
 
-use super::budget::Questions;
+use super::budget::Budget;
 use super::timing;
 use crate::{Policy, Thresholds};
 
@@ -24,7 +24,9 @@ pub(crate) struct Core {
     pub(crate) radio: Radio,
     pub(crate) neighbours: Neighbours,
     /// How often neighbours may be asked.
-    pub(crate) questions: Questions,
+    pub(crate) questions: Budget,
+    /// How often clients may be announced.
+    pub(crate) announcing: Budget,
     /// OBUs that share the radio with us: those attached to our RSU, or the last one, and to others about as near.
     pub(crate) obus: u16,
     /// Radio hops to the RSU the node is attached to.
@@ -73,6 +75,7 @@ impl Core {
     pub(crate) fn note_obus(&mut self, obus: u16) {
         self.obus = obus;
         self.questions.share(obus);
+        self.announcing.share(obus);
     }
 
     /// Our clients have been still for a while.

@@ -70,7 +70,7 @@ impl Obu {
         }
         let Some(route) = self.routes.get_mut(&data.destination) else { return true };
         let second = route.second_way(&self.core, now, data.payload.len(), from);
-        let late_after = route.note_sent(now, second.is_some());
+        let late_after = route.note_sent(&self.core, now, second.is_some());
         if let Some(second) = second {
             self.send_second(second, data, out);
         }

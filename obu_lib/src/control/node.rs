@@ -19,7 +19,7 @@ use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::Data;
 use node_lib::{Mac, NodeId, Seq, Timestamp};
 
-use super::budget::Questions;
+use super::budget::Budget;
 use super::clients::LocalClients;
 use super::core::Core;
 use super::floods::Floods;
@@ -132,7 +132,8 @@ impl Obu {
             silent: Vec::new(),
             last: None,
             active_at: None,
-            questions: Questions::new(),
+            questions: Budget::of_questions(),
+            announcing: Budget::of_announcements(),
             obus: 1,
             cached_candidates: config.cached_candidates,
             hello_history: u32::try_from(config.hello_history).unwrap_or(64).clamp(1, 64),

@@ -303,6 +303,11 @@ impl Registration {
             telling.pending = None;
             return;
         }
+        if !core.announcing.take(now) {
+            core.counters.drop_rate_limit += 1;
+            pending.next = core.announcing.next_at().max(now + REPEAT_FIRST);
+            return;
+        }
         pending.attempts += 1;
         // In a crowd the answer takes longer, and another announcement would make it take longer still.
         pending.next = now + core.random.jitter(pending.wait, 25) + core.crowd_wait();

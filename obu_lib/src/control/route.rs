@@ -316,6 +316,11 @@ impl Route {
         self.obus.max(core.obus)
     }
 
+    /// So many that each must do with its part of the radio.
+    fn is_in_crowd(&self, core: &Core) -> bool {
+        self.crowd_size(core) >= timing::CROWD
+    }
+
     /// Others speak for us: we relay nothing.
     pub(crate) fn is_silent(&self) -> bool {
         self.crowd.is_silent()
@@ -349,12 +354,17 @@ impl Route {
     /// Data goes to the parent, and to nobody else or by a second way as well. Returns the time after which the
     /// parent's silence is asked about, if that may be sooner than planned: because there was no traffic, or because
     /// all the traffic before has been proven to arrive.
-    pub(crate) fn note_sent(&mut self, now: Timestamp, sent_twice: bool) -> Option<Duration> {
+    pub(crate) fn note_sent(
+        &mut self,
+        core: &Core,
+        now: Timestamp,
+        sent_twice: bool,
+    ) -> Option<Duration> {
         let is_planned = self.unproven_since.is_some() && !self.is_idle(now);
         self.unproven_since.get_or_insert(now);
         self.active_at = Some(now);
         self.at_risk += u64::from(!sent_twice);
-        (!is_planned).then(|| self.watch(now).late_after)
+        (!is_planned).then(|| self.watch(core, now).late_after)
     }
 
     /// A frame came down from the parent.
@@ -467,7 +477,7 @@ impl Route {
             is_quiet: self.is_quiet(core, now),
             proven_for: timing::proven_for(
                 self.interval,
-                core.policy.lasting_proof && self.has_time(core, now),
+                core.policy.lasting_proof && self.is_in_crowd(core),
             ),
         }
     }
@@ -513,7 +523,12 @@ impl Route {
             rsu != self.rsu && now < lost_at + timing::patience(self.interval)
         });
         let waits = is_other && core.is_idle(now);
-        is_ours || self.crowd_size(core) < timing::CROWD || (core.hops.is_none() && !waits)
+        is_ours || !self.is_in_crowd(core) || (core.hops.is_none() && !waits)
+    }
+
+    /// Without a parent, when others are told.
+    fn tell_at(&self, core: &Core) -> Timestamp {
+        self.lost_at + timing::withdraw_after(self.interval, self.is_in_crowd(core))
     }
 
     /// When [`Route::drive`] next has something to do.
@@ -533,7 +548,7 @@ impl Route {
             if self.patience(core, now).is_some() {
                 next = next.min(self.lost_at + timing::patience(self.interval));
             } else if self.advertised_at.is_some() {
-                next = next.min((self.lost_at + timing::WITHDRAW_AFTER).max(now));
+                next = next.min(self.tell_at(core).max(now));
             }
             if !self.wants_proof(core, now, is_ours) {
                 return next;
@@ -554,7 +569,7 @@ impl Route {
             return next.min(self.evidence + timing::lapsed_after(self.interval));
         }
         let believed = self.believed_since();
-        let watch = self.watch(now);
+        let watch = self.watch(core, now);
         let late = believed + watch.late_after;
         if now < late {
             // Others may stop hearing the RSU as well, and then it is watched more closely.

@@ -27,7 +27,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// While frames go through it: asked after 1.2 I, because heartbeats come at most 1.1 I apart and
+    /// While frames go through it, and there is no crowd: asked after 1.2 I, because heartbeats come at most 1.1 I apart and
     /// relays delay them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after 2.25 I, which
     /// leaves 75 ms of 300 for the hand-over itself.
     pub(crate) fn close(interval: Duration) -> Self {
@@ -41,8 +41,8 @@ impl Watch {
         }
     }
 
-    /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy
-    /// radio would do little else, and a relay may bring only every second one. Asked after 2.4 I,
+    /// While nothing goes through it, or in a crowd: one lost heartbeat is no reason to ask, or a crowd on a lossy
+    /// radio would do little else, until nothing else got through any more. A relay may bring only every second one. Asked after 2.4 I,
     /// or up to a quarter later, every I/10, three times; dead after 3 I.
     pub(crate) fn loose(interval: Duration) -> Self {
         Self {
@@ -70,12 +70,12 @@ impl Watch {
 }
 
 /// How long a proof that a neighbour hears us is believed: 30 I; candidates kept ready are probed three
-/// times as often. By those that have time, 100 I. In a crowd there are few probes ([`probe_every`]), so that
+/// times as often. In a crowd 100 I. There there are few probes ([`probe_every`]), so that
 /// after 30 I hardly anybody knows more than one neighbour to be proven, takes that one, good or not, as
 /// upstream, or has to ask first; then far more relays are needed than with a choice. That a proof of
 /// 10 s ago still holds the first frame will tell: [`Watch::close`].
-pub(crate) fn proven_for(interval: Duration, has_time: bool) -> Duration {
-    interval * if has_time { 100 } else { 30 }
+pub(crate) fn proven_for(interval: Duration, in_crowd: bool) -> Duration {
+    interval * if in_crowd { 100 } else { 30 }
 }
 
 /// Without a way, a neighbour that may have one is asked this often: I/6.
@@ -204,8 +204,11 @@ pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(10);
 
 /// A relay that lost its upstream looks for another for so long before it withdraws its route: time for
-/// a question and an answer, twice.
-pub(crate) const WITHDRAW_AFTER: Duration = Duration::from_millis(20);
+/// a question and an answer, twice. In a crowd until the next heartbeats have come, or everybody behind it would look as
+/// well.
+pub(crate) fn withdraw_after(interval: Duration, in_crowd: bool) -> Duration {
+    if in_crowd { patience(interval) } else { Duration::from_millis(20) }
+}
 
 /// Withdrawals and goodbyes are said this often, because nobody acknowledges them …
 pub(crate) const SAID_TIMES: u8 = 3;

@@ -79,16 +79,16 @@ impl Route {
     /// When those behind us want to hear from us next.
     pub(super) fn calm_at(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
         let is_due = core.policy.suppression
-            && self.crowd_size(core) >= timing::CROWD
+            && self.is_in_crowd(core)
             && !core.is_leaving
             && self.has_children(now);
         let spoke = self.spoke_at.filter(|_| is_due)?;
-        Some(spoke + timing::calm_after(self.watch(now), self.interval))
+        Some(spoke + timing::calm_after(self.watch(core, now), self.interval))
     }
 
     /// Our place among those who relay this heartbeat.
     fn place_in_crowd(&mut self, core: &mut Core, now: Timestamp, order: Order) -> Duration {
-        if self.crowd_size(core) < timing::CROWD {
+        if !self.is_in_crowd(core) {
             return Duration::ZERO;
         }
         if self.is_idle(now) {
@@ -106,7 +106,7 @@ impl Route {
     /// In a crowd a relay through which nothing goes brings every second heartbeat: the same ones as all
     /// others, or none would get far.
     fn leaves_out(&self, core: &Core, now: Timestamp, order: Order) -> bool {
-        self.crowd_size(core) >= timing::CROWD && order.seq.0 % 2 == 1 && self.is_idle(now)
+        self.is_in_crowd(core) && order.seq.0 % 2 == 1 && self.is_idle(now)
     }
 
     pub(super) fn relay_if_due(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {
@@ -163,7 +163,7 @@ impl Route {
     /// Others may still send through us: they must hear that there is no way any more.
     pub(super) fn withdraw_if_advertised(&mut self, core: &Core, now: Timestamp) {
         // A neighbour may be about to prove itself: those behind us need not notice anything.
-        let is_early = now.since(self.lost_at) < timing::WITHDRAW_AFTER;
+        let is_early = now < self.tell_at(core);
         let may_find_one = is_early && self.next_proof_at(core, now).is_some();
         if may_find_one || self.patience(core, now).is_some() {
             return;

@@ -38,7 +38,7 @@ impl Route {
             return;
         }
         let silence = now.since(self.believed_since());
-        let watch = self.watch(now);
+        let watch = self.watch(core, now);
         if silence < watch.late_after {
             self.asked = 0;
             self.ask_at = now;
@@ -76,7 +76,7 @@ impl Route {
         if self.asked == 1 && !has_time {
             // No answer to the first question: if it is dead we want to know at once who else is alive.
             for mac in self.ready(core, now) {
-                if self.may_ask(core, now) {
+                if !self.is_in_crowd(core) || core.questions.take(now) {
                     core.probe(now, mac, self.rsu, out);
                 }
             }
@@ -90,16 +90,20 @@ impl Route {
         self.ask_at = now + core.random.jitter(watch.ask_every, jitter);
     }
 
-    /// What clients or others depend on is asked about in any case; the rest within the budget.
+    /// What clients or others depend on is asked about in any case; the rest within the budget. In a crowd, who still
+    /// hears its upstream believes that it is heard as well: were each frame of each client a reason to ask, a hundred
+    /// vehicles that say little would fill the radio with questions.
     fn may_ask(&self, core: &mut Core, now: Timestamp) -> bool {
-        !self.is_idle(now) || core.questions.take(now)
+        let is_heard = now.since(self.evidence) < self.watch(core, now).late_after;
+        let can_wait = self.is_idle(now) || (is_heard && self.is_in_crowd(core));
+        !can_wait || core.questions.take(now)
     }
 
     /// The channel is full of questions. As long as the parent is heard, it is believed to hear us; when
     /// it has not been heard for three intervals, it is dead without them.
     fn do_without_asking(&mut self, core: &mut Core, now: Timestamp, parent: Mac) {
         core.counters.drop_rate_limit += 1;
-        let watch = self.watch(now);
+        let watch = self.watch(core, now);
         let silence = now.since(self.evidence);
         if silence < watch.late_after {
             self.unproven_since = None;
@@ -119,14 +123,14 @@ impl Route {
     }
 
     /// How closely the parent is watched.
-    pub(super) fn watch(&self, now: Timestamp) -> Watch {
-        if !self.is_idle(now) {
+    pub(super) fn watch(&self, core: &Core, now: Timestamp) -> Watch {
+        if !self.is_idle(now) && !self.is_in_crowd(core) {
             return Watch::close(self.interval);
         }
         let loose = Watch::loose(self.interval);
         let is_rsu = self.parent_candidate().is_some_and(|c| c.advert.distance.hops == 0);
         let others_hear_it = now.since(self.newest_at) < loose.late_after;
-        if is_rsu && others_hear_it && self.obus >= timing::CROWD {
+        if is_rsu && others_hear_it && self.is_idle(now) && self.obus >= timing::CROWD {
             Watch::of_an_rsu_others_hear(self.interval)
         } else {
             loose
@@ -248,7 +252,11 @@ impl Route {
             .map(|c| (judge.rank(c), c.mac))
             .collect();
         asked.sort_unstable();
-        asked.truncate(if has_time { 1 } else { LOOK_AT_ONCE });
+        asked.truncate(match self.is_in_crowd(core) {
+            true if has_time => 1,
+            true => LOOK_IN_A_CROWD,
+            false => LOOK_AT_ONCE,
+        });
         if has_time && !asked.is_empty() {
             let wait = timing::ask_every(self.interval);
             self.look_at = Some(now + core.random.jitter(wait, 25));
@@ -260,7 +268,7 @@ impl Route {
 
     /// In a crowd, an OBU through which nothing goes: many others are in its place, and it has time.
     pub(super) fn has_time(&self, core: &Core, now: Timestamp) -> bool {
-        self.crowd_size(core) >= timing::CROWD && self.is_idle(now) && core.is_idle(now)
+        self.is_in_crowd(core) && self.is_idle(now) && core.is_idle(now)
     }
 
     /// A candidate is left the upstream for only when it has just proven that it hears us: what it
@@ -407,8 +415,11 @@ const MARGIN_DENOMINATOR: u32 = 4;
 /// with 10 % loss wander by about 0.15.
 const MARGIN_LEAST: Cost = Cost(48);
 
-/// Unproven candidates asked at once; by those that have time, one.
+/// Unproven candidates asked at once …
 const LOOK_AT_ONCE: usize = 3;
+
+/// … and in a crowd; by those that have time, one.
+const LOOK_IN_A_CROWD: usize = 2;
 
 /// Better by the margin, in proportion and in absolute terms.
 pub(crate) fn is_better(cost: Cost, than: Cost) -> bool {

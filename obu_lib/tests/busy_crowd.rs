@@ -1,0 +1,114 @@
+//! One of many whose clients all speak: what it may still say.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod talk;
+
+use node_lib::Mac;
+use talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, attached};
+
+const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
+
+/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B was heard as well.
+fn behind_a(obus: u16) -> Talk {
+    let mut t = Talk::new();
+    t.obus = obus;
+    t.settle(A, 1);
+    for _ in 0..50 {
+        beat(&mut t, &[A, B], &[A, B]);
+    }
+    t
+}
+
+/// 100 ms, in which these send a heartbeat, and these answer when they are asked, and a client speaks. Returns how many
+/// announcements there were since the last one.
+fn beat(t: &mut Talk, heard: &[Mac], answering: &[Mac]) -> usize {
+    t.seq += 1;
+    for who in heard {
+        t.hear(t.now, *who, Heard::heartbeat(t.seq, 1));
+    }
+    for who in answering {
+        if let Some(nonce) = t.last_probe(*who) {
+            t.hear(t.now, *who, Heard::answer(nonce, t.seq, 1));
+        }
+    }
+    let announced = t.announcements();
+    if announced > 0 {
+        t.acknowledge(A);
+    }
+    t.clear();
+    t.tap(CAMERA, SERVER);
+    t.pass(t.now + 100);
+    announced
+}
+
+#[test]
+fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstream() {
+    let asked_in_ten_seconds = |obus| {
+        let mut t = behind_a(obus);
+        let mut asked = 0;
+        for _ in 0..100 {
+            beat(&mut t, &[A, B], &[A, B]);
+            asked += t.asked().len();
+        }
+        assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+        asked
+    };
+    assert!(asked_in_ten_seconds(1) > 40, "alone, nearly every frame is a reason to ask");
+    // A burst of 5, one each two seconds, and the probes that keep candidates.
+    assert!(asked_in_ten_seconds(200) <= 5 + 5 + 2);
+}
+
+#[test]
+fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
+    let mut t = behind_a(200);
+    beat(&mut t, &[A, B], &[A, B]);
+    let last = t.now - 100;
+    t.clear();
+    t.pass(last + 200);
+    assert_eq!(t.asked(), [], "one heartbeat may get lost");
+    t.pass(last + 310);
+    assert!(t.asked().iter().filter(|who| **who == A).count() >= 2, "{:?}", t.asked());
+    assert_ne!(t.obu.attachment(), attached(RSU, A, 2));
+}
+
+#[test]
+fn who_changes_again_and_again_announces_within_the_budget() {
+    let announced_in_ten_seconds = |obus| {
+        let mut t = behind_a(obus);
+        let mut announced = 0;
+        for turn in 0..50 {
+            let (from, to) = if turn % 2 == 0 { (A, B) } else { (B, A) };
+            t.hear(t.now, from, Heard::Withdrawal { goodbye: false });
+            for _ in 0..2 {
+                announced += beat(&mut t, &[to], &[to]);
+            }
+        }
+        announced
+    };
+    assert!(announced_in_ten_seconds(1) >= 50);
+    // A burst of 3 and one each two seconds.
+    let of_many = announced_in_ten_seconds(200);
+    assert!((3..=3 + 5).contains(&of_many), "{of_many}");
+}
+
+#[test]
+fn a_relay_without_a_way_tells_those_behind_it_only_when_the_next_heartbeats_have_come() {
+    let told_after = |obus| {
+        let mut t = behind_a(obus);
+        t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+        beat(&mut t, &[A], &[A]);
+        t.clear();
+        let lost = t.now;
+        // Somebody who may be asked is all there is to hope for.
+        t.hear(lost, D, Heard::heartbeat(t.seq, 1));
+        t.hear(lost, B, Heard::Withdrawal { goodbye: false });
+        t.hear(lost, A, Heard::Withdrawal { goodbye: false });
+        while t.withdrawals() == 0 && t.now < lost + 1000 {
+            t.pass(t.now + 5);
+        }
+        t.now - lost
+    };
+    assert!(told_after(1) <= 25);
+    assert!((220..=230).contains(&told_after(200)), "{}", told_after(200));
+}
