@@ -629,8 +629,13 @@ fn in_a_crowd_a_silent_upstream_is_asked_twice_and_nobody_else_before_it_is_give
 
 #[test]
 fn in_a_crowd_who_has_few_questions_left_keeps_them_for_finding_another_upstream() {
-    // Most of what may be asked at once went out before A was found, and little has been added since.
-    let mut t = known_of_a_crowd(50);
+    // A client spoke before A was found: most of what may be asked at once went out then, and little has been added
+    // since.
+    let mut t = Talk::new();
+    t.obus = 200;
+    t.tap(CAMERA, SERVER);
+    t.settle(A, 1);
+    hear_a_and_b(&mut t, 5..=50);
     for beat in [51, 52] {
         t.hear(beat * 100 + 10, B, Heard::heartbeat(beat as u32, 1));
     }
@@ -681,4 +686,147 @@ fn a_crowd_behind_a_relay_that_moved_takes_its_time_to_show_the_new_way() {
     assert_eq!(shown.iter().sum::<u64>(), OBUS);
     assert!(shown.iter().all(|in_half_a_second| in_half_a_second * 2 < OBUS), "{shown:?}");
     assert!(shown[0] > 0, "{shown:?}");
+}
+
+/// So many neighbours ask everybody, as after a cold start; then so long an OBU that has just started asks.
+fn asks_among(neighbours: u8, speaks: bool) -> usize {
+    let mut t = Talk::new();
+    for n in 1..=neighbours {
+        t.hear_broadcast(1, Mac([2, 0, 0, 0, 3, n]), Heard::Probe { boot: 1 });
+    }
+    t.pass(10);
+    t.clear();
+    if speaks {
+        t.tap(CAMERA, SERVER);
+    }
+    t.pass(110);
+    t.solicitations()
+}
+
+#[test]
+fn sixteen_neighbours_are_a_crowd_before_any_rsu_says_so() {
+    assert!(asks_among(15, false) >= 3, "every 25 ms");
+    assert_eq!(asks_among(16, false), 0, "after a quarter of a second");
+    assert!(asks_among(16, true) >= 1, "a client waits");
+}
+
+#[test]
+fn after_a_cold_start_the_count_of_the_rsu_is_not_believed_below_what_is_heard() {
+    let mut t = Talk::new();
+    t.obus = 3;
+    for n in 1..=40 {
+        t.hear_broadcast(1, Mac([2, 0, 0, 0, 3, n]), Heard::Probe { boot: 1 });
+    }
+    t.settle(RSU, 0);
+    let says = |t: &Talk| t.heartbeats().last().unwrap().obus;
+    for beat in 5..=100 {
+        t.hear(beat * 100, RSU, Heard::heartbeat(beat as u32, 0));
+        t.pass(beat * 100 + 60);
+        match beat {
+            // Forty neighbours and the RSU.
+            48 => assert_eq!(says(&t), 82),
+            60 => assert!((4..82).contains(&says(&t)), "{} while it falls", says(&t)),
+            _ => {}
+        }
+    }
+    assert_eq!(says(&t), 3);
+}
+
+#[test]
+fn fifteen_neighbours_change_nothing() {
+    let mut t = Talk::new();
+    // With the RSU they are fifteen.
+    for n in 1..=14 {
+        t.hear_broadcast(1, Mac([2, 0, 0, 0, 3, n]), Heard::Probe { boot: 1 });
+    }
+    t.settle(RSU, 0);
+    t.hear(500, RSU, Heard::heartbeat(5, 0));
+    t.pass(560);
+    assert_eq!(t.heartbeats().last().map(|heartbeat| heartbeat.obus), Some(1));
+}
+
+#[test]
+fn whoever_is_cold_in_a_crowd_takes_its_time_to_announce_unless_a_client_speaks() {
+    let announced_after = |neighbours: u8, speaks: bool| {
+        let mut waits = Vec::new();
+        for seed in 0..20 {
+            let mut t = Talk::new();
+            t.obu.reseed(seed);
+            for n in 1..=neighbours {
+                t.hear_broadcast(1, Mac([2, 0, 0, 0, 3, n]), Heard::Probe { boot: 1 });
+            }
+            t.hear(50, RSU, Heard::heartbeat(1, 0));
+            t.pass(99);
+            let nonce = t.sent_probe(RSU);
+            t.hear(100, RSU, Heard::answer(nonce, 1, 0));
+            assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+            if speaks {
+                t.tap(CAMERA, SERVER);
+            }
+            let first = (100..1000).find(|ms| {
+                t.pass(*ms);
+                t.announcements() > 0
+            });
+            waits.push(first.unwrap() - 100);
+        }
+        waits.sort_unstable();
+        waits
+    };
+    assert_eq!(announced_after(10, false).last(), Some(&0), "alone at once");
+    assert_eq!(announced_after(40, true).last(), Some(&0), "a client waits");
+    let waits = announced_after(40, false);
+    assert!(waits[5] > 30 && waits[15] > 150, "{waits:?}");
+}
+
+#[test]
+fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
+    let answered = |obus, second: (Mac, u64, Mac)| {
+        let mut t = Talk::new();
+        t.obus = obus;
+        t.settle(RSU, 0);
+        t.clear();
+        t.hear(430, A, Heard::ProbeFor { rsu: RSU });
+        let (asker, ms, rsu) = second;
+        t.hear(ms, asker, Heard::ProbeFor { rsu });
+        t.answered()
+    };
+    assert_eq!(answered(200, (B, 454, RSU)), [A, Mac::BROADCAST]);
+    assert_eq!(answered(200, (B, 455, RSU)), [A, B], "too late");
+    assert_eq!(answered(200, (A, 440, RSU)), [A, A], "the same asks again");
+    assert_eq!(answered(200, (B, 440, OTHER_RSU)), [A, B], "about another RSU");
+    assert_eq!(answered(31, (B, 440, RSU)), [A, B], "no crowd");
+}
+
+#[test]
+fn an_answer_for_all_spares_the_others_their_question() {
+    let asked = |is_answered: bool| {
+        let mut t = known_of_a_crowd(50);
+        // Late from 5,240 ms on.
+        t.hear(5235, B, Heard::heartbeat(51, 1));
+        if is_answered {
+            t.hear_broadcast(5238, A, Heard::AnswerTo { asker: C, seq: 51 });
+        }
+        t.pass(5295);
+        t.asked().contains(&A)
+    };
+    assert!(asked(false) && !asked(true));
+}
+
+#[test]
+fn a_crowd_behind_a_silent_relay_asks_it_over_half_an_interval() {
+    let mut after = Vec::new();
+    for seed in 0..40 {
+        let mut t = known_of_a_crowd(50);
+        t.obu.reseed(seed);
+        t.hear(5110, B, Heard::heartbeat(51, 1));
+        t.hear(5210, B, Heard::heartbeat(52, 1));
+        let first = (5200..5300).find(|ms| {
+            t.pass(*ms);
+            t.asked().contains(&A)
+        });
+        after.push(first.unwrap() - 5000);
+    }
+    after.sort_unstable();
+    assert!(after[0] >= 240 && after[39] <= 291, "{after:?}");
+    assert!(after[20] > 255, "{after:?}");
 }

@@ -71,11 +71,18 @@ impl Core {
         self.counters.events_lost += self.events.push(event);
     }
 
-    /// So many OBUs share the radio with us.
-    pub(crate) fn note_obus(&mut self, obus: u16) {
-        self.obus = obus;
-        self.questions.share(obus);
-        self.announcing.share(obus);
+    /// So many OBUs share the radio with us, as RSUs say. What we hear ourselves may say more.
+    pub(crate) fn note_obus(&mut self, now: Timestamp, obus: u16) {
+        self.obus = obus.max(self.obus_at_least(now));
+        self.questions.share(self.obus);
+        self.announcing.share(self.obus);
+    }
+
+    /// How many OBUs share the radio at least, by what is heard of them, until RSUs know.
+    pub(crate) fn obus_at_least(&self, now: Timestamp) -> u16 {
+        let neighbours = u16::try_from(self.neighbours.len()).unwrap_or(u16::MAX);
+        let is_cold = now < self.started + timing::COLD_FOR;
+        if is_cold { neighbours.saturating_mul(timing::OBUS_PER_NEIGHBOUR) } else { 0 }
     }
 
     /// Our clients have been still for a while.

@@ -273,7 +273,7 @@ impl Route {
         from: Mac,
         heard: &Heartbeat,
     ) {
-        self.count_obus(heard);
+        self.count_obus(heard, core.obus_at_least(now));
         if let Some(candidate) = self.candidates.get_mut(from) {
             candidate.relays = heard.relays;
         }
@@ -289,14 +289,14 @@ impl Route {
     /// How many share the RSU. A relay that has only been answered about it so far guesses, and a guess
     /// that is too low must not make a crowd forget that it is one: of one heartbeat the highest number
     /// counts, and from one to the next it falls slowly.
-    fn count_obus(&mut self, heard: &Heartbeat) {
+    fn count_obus(&mut self, heard: &Heartbeat, at_least: u16) {
         match self.counted {
             Some(counted) if heard.order < counted => {}
             Some(counted) if heard.order == counted => self.obus = self.obus.max(heard.obus),
             _ => {
                 self.counted = Some(heard.order);
                 let stay = self.obus - self.obus.div_ceil(timing::CROWD_LEAVES_BY);
-                self.obus = heard.obus.max(stay);
+                self.obus = heard.obus.max(stay).max(at_least);
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use node_lib::{NodeId, Timestamp};
+use node_lib::{Mac, NodeId, Timestamp};
 
 use super::core::Core;
 
@@ -15,7 +15,8 @@ use super::core::Core;
 const ASK_WITHIN: Duration = Duration::from_millis(5);
 
 /// In a crowd, those that have time wait longer, from half of this up to all of it: they know neighbours whom they
-/// ask first, and hear what others say.
+/// ask first, and hear what others say. They ask no more often either: when a town is switched on, relays listen for
+/// longer than that before they have an answer.
 const KNOWN_FIRST: Duration = Duration::from_millis(250);
 
 /// The first questions follow each other this fast: a vehicle that starts beside an RSU must not
@@ -42,6 +43,13 @@ const SILENT_WAIT: Duration = Duration::from_millis(8);
 /// … and are not sent when so many others answered before.
 const ANSWERS_ENOUGH: u32 = 2;
 
+/// Questions to us alone that follow each other this closely are of many who all miss our heartbeat: an answer to one
+/// of them is for all. Half the time over which those who miss it ask, so two of them are enough to notice:
+/// [`Watch::loose_in_a_crowd`].
+///
+/// [`Watch::loose_in_a_crowd`]: super::timing::Watch::loose_in_a_crowd
+const MANY_WITHIN: Duration = Duration::from_millis(25);
+
 /// Answers waiting at once; a node asked more often than that is not needed by the rest.
 const WAITING_MAX: usize = 16;
 
@@ -58,8 +66,12 @@ struct Waiting {
 pub(crate) struct Solicitation {
     asked: u32,
     ask_at: Timestamp,
+    /// The next question waits because we have time.
+    takes_time: bool,
     nonces: Vec<u32>,
     waiting: Vec<Waiting>,
+    /// Who last asked us alone, and about which RSU.
+    asked_by: Option<(Timestamp, Mac, NodeId)>,
 }
 
 impl Solicitation {
@@ -67,7 +79,8 @@ impl Solicitation {
     pub(crate) fn begin(&mut self, core: &mut Core, now: Timestamp) {
         self.asked = 0;
         let known_first = KNOWN_FIRST / 2;
-        self.ask_at = if core.has_time(now) {
+        self.takes_time = core.has_time(now);
+        self.ask_at = if self.takes_time {
             now + known_first + core.random.up_to(known_first)
         } else {
             now + core.random.up_to(ASK_WITHIN)
@@ -76,7 +89,7 @@ impl Solicitation {
 
     /// A client's frame has nowhere to go: there is no time any more.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
-        if self.asked == 0 {
+        if self.asked == 0 || std::mem::take(&mut self.takes_time) {
             self.ask_at = self.ask_at.min(now);
         }
     }
@@ -96,6 +109,8 @@ impl Solicitation {
             FAST_TIMES..SLOW_TIMES => SLOW_EVERY,
             _ => IDLE_EVERY,
         };
+        self.takes_time = core.has_time(now) && wait < KNOWN_FIRST;
+        let wait = if self.takes_time { KNOWN_FIRST } else { wait };
         self.asked = self.asked.saturating_add(1);
         self.ask_at = now + core.random.jitter(wait, 25);
         let nonce = core.random.number();
@@ -109,6 +124,14 @@ impl Solicitation {
     /// The answer is to a question of ours, so its sender hears us.
     pub(crate) fn is_ours(&self, nonce: u32) -> bool {
         self.nonces.contains(&nonce)
+    }
+
+    /// Somebody asks us alone for our way to `rsu`. Whether somebody else just did.
+    pub(crate) fn is_one_of_many(&mut self, now: Timestamp, asker: Mac, rsu: NodeId) -> bool {
+        let last = self.asked_by.replace((now, asker, rsu));
+        last.is_some_and(|(at, other, about)| {
+            other != asker && about == rsu && now.since(at) < MANY_WITHIN
+        })
     }
 
     /// Somebody asks everybody.

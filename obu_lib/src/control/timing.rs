@@ -55,6 +55,14 @@ impl Watch {
         }
     }
 
+    /// The same in a crowd: sixty may route through the upstream. Hidden from each other, its heartbeat and another
+    /// collide at half of them, and as idle relays bring every second one, those are late at once. Their
+    /// first questions are spread over what is left until it is dead, so that the first of them is answered,
+    /// for all, before the others ask.
+    pub(crate) fn loose_in_a_crowd(interval: Duration) -> Self {
+        Self { ask_within: interval / 2, ..Self::loose(interval) }
+    }
+
     /// While nothing goes to an RSU that others of a crowd hear: it is there, and a hundred OBUs that all
     /// missed the same two heartbeats must not all ask. Asked after 4.4 I, dead after 6 I. Nothing can
     /// loop through an RSU, so the quiet period does not depend on this one.
@@ -145,6 +153,17 @@ pub(crate) const LOTTERY: u16 = 16;
 
 /// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
 pub(crate) const CROWD: u16 = 32;
+
+/// An RSU counts the OBUs that have registered, and when a whole town is switched on none has. So for this long
+/// after its start an OBU takes it that there are at least [`OBUS_PER_NEIGHBOUR`] times as many as it hears: time
+/// for all to register.
+pub(crate) const COLD_FOR: Duration = Duration::from_secs(5);
+
+/// What one OBU hears is a part of those that share the RSU with it and lie in each other's way: within two hops
+/// there is four times the area, but streets, not areas, are full. Two, found by experiment: with one, the
+/// storm of a cold start of 165 vehicles goes on for three seconds, as without the rule; four saves a tenth of the first
+/// second's, and makes a crowd of eight vehicles.
+pub(crate) const OBUS_PER_NEIGHBOUR: u16 = 2;
 
 /// The number of OBUs an RSU has is believed to fall by at most one in so many per heartbeat: an RSU that
 /// restarts has none at first, and those it had are no smaller a crowd for that.

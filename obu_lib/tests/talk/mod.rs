@@ -40,6 +40,7 @@ pub(crate) enum Heard {
     Answer { nonce: u32, seq: u32, hops: u8 },
     AnswerTo { asker: Mac, seq: u32 },
     Probe { boot: u32 },
+    ProbeFor { rsu: Mac },
     Withdrawal { goodbye: bool },
     Ack { epoch: u32, status: AckStatus, digest: u32 },
     Reply { origin: Mac, seq: u32, hops: u8 },
@@ -163,6 +164,9 @@ impl Talk {
             Heard::Probe { boot } => {
                 let sender_boot = Boot(boot);
                 Probe { sender, sender_boot, nonce: ASKED, rsu: NodeId::NONE }.into()
+            }
+            Heard::ProbeFor { rsu } => {
+                Probe { sender, sender_boot, nonce: ASKED, rsu: id(rsu) }.into()
             }
             Heard::Impostor => {
                 Probe { sender: id(US), sender_boot, nonce: ASKED, rsu: NodeId::NONE }.into()
@@ -338,6 +342,11 @@ impl Talk {
 
     pub(crate) fn answers(&self) -> usize {
         self.each(|_, control| matches!(control, Control::ProbeAnswer(_)).then_some(())).len()
+    }
+
+    /// To whom answers went.
+    pub(crate) fn answered(&self) -> Vec<Mac> {
+        self.each(|to, control| matches!(control, Control::ProbeAnswer(_)).then_some(to))
     }
 
     pub(crate) fn relayed_data(&self) -> usize {

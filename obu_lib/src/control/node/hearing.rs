@@ -67,7 +67,7 @@ impl Obu {
             if self.attached.is_none_or(|attached| attached.rsu == heartbeat.rsu) {
                 // Without an RSU there is nobody around, for all we know.
                 let obus = route.obus().max(self.obus_around());
-                self.core.note_obus(obus);
+                self.core.note_obus(now, obus);
             }
         }
         let route = self.routes.get(&heartbeat.rsu);
@@ -102,7 +102,9 @@ impl Obu {
                     route.drop_candidate(now, from, Cause::Restarted);
                 }
             }
-            Heard::Known | Heard::New => {}
+            // After a cold start this alone may tell that there is a crowd.
+            Heard::New => self.core.note_obus(now, self.core.obus),
+            Heard::Known => {}
         }
         Some(us)
     }
@@ -186,7 +188,10 @@ impl Obu {
             self.core.counters.drop_rate_limit += 1;
             return;
         }
-        self.answer(now, from, probe.sender, probe.nonce, probe.rsu, out);
+        let is_one_of_many = self.solicitation.is_one_of_many(now, from, probe.rsu);
+        let is_for_all = is_one_of_many && self.core.obus >= timing::CROWD;
+        let to = if is_for_all { Mac::BROADCAST } else { from };
+        self.answer(now, to, probe.sender, probe.nonce, probe.rsu, out);
     }
 
     pub(super) fn answer(
@@ -203,7 +208,7 @@ impl Obu {
         let Some(rsu) = rsu else { return };
         let core = &self.core;
         let route = self.routes.get_mut(&rsu).and_then(|route| route.advertise(core, now));
-        if to == Mac::BROADCAST && route.is_none() {
+        if to == Mac::BROADCAST && asked == NodeId::NONE && route.is_none() {
             return;
         }
         let (sender, sender_boot) = (self.core.id(), self.core.radio.boot);

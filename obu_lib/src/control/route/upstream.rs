@@ -127,10 +127,13 @@ impl Route {
         if !self.is_idle(now) && !self.is_in_crowd(core) {
             return Watch::close(self.interval);
         }
-        let loose = Watch::loose(self.interval);
+        if !self.is_in_crowd(core) {
+            return Watch::loose(self.interval);
+        }
+        let loose = Watch::loose_in_a_crowd(self.interval);
         let is_rsu = self.parent_candidate().is_some_and(|c| c.advert.distance.hops == 0);
         let others_hear_it = now.since(self.newest_at) < loose.late_after;
-        if is_rsu && others_hear_it && self.is_idle(now) && self.obus >= timing::CROWD {
+        if is_rsu && others_hear_it && self.is_idle(now) {
             Watch::of_an_rsu_others_hear(self.interval)
         } else {
             loose
