@@ -33,22 +33,17 @@ impl TokenBucket {
 
     /// Takes one token if there is one.
     pub fn take(&mut self, now: Timestamp) -> bool {
-        self.take_above(now, 0)
-    }
-
-    /// Takes one token if so many are left then.
-    pub fn take_above(&mut self, now: Timestamp, left_min: u32) -> bool {
         let every = self.every.as_micros().max(1);
         let new = now.since(self.filled).as_micros() / every;
         let new = u32::try_from(new).unwrap_or(u32::MAX);
         self.filled += self.every.saturating_mul(new);
         self.tokens = self.tokens.saturating_add(new).min(self.burst);
         match self.tokens.checked_sub(1) {
-            Some(left) if left >= left_min => {
+            Some(left) => {
                 self.tokens = left;
                 true
             }
-            _ => false,
+            None => false,
         }
     }
 }
@@ -56,15 +51,6 @@ impl TokenBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn leaves_so_many_for_others() {
-        let mut bucket = TokenBucket::new(3, Duration::from_millis(10));
-        let at = Timestamp::from_millis(1000);
-        assert!(bucket.take_above(at, 2));
-        assert!(!bucket.take_above(at, 2));
-        assert!(bucket.take_above(at, 1) && bucket.take(at) && !bucket.take(at));
-    }
 
     #[test]
     fn allows_a_burst_and_then_the_rate() {

@@ -65,12 +65,13 @@ impl Route {
             }
         }
         let has_time = self.has_time(core, now);
-        let is_repeated = has_time && self.asked > 0;
-        if is_repeated && (self.asked >= ASKED_IN_A_CROWD || !core.questions.take_spare(now)) {
+        if has_time && self.asked > 0 {
+            // Every further question would be asked by all that route through it, eight times each while the
+            // radio waits for its acknowledgement, and its silence alone ends it soon.
             self.ask_at = self.believed_since() + watch.silence_max;
             return;
         }
-        if !is_repeated && !self.may_ask(core, now) {
+        if !self.may_ask(core, now) {
             return self.do_without_asking(core, now, parent);
         }
         if self.asked == 1 && !has_time {
@@ -405,10 +406,6 @@ impl Route {
 /// a row do with probability 0.04, and only after a heartbeat was lost: then frames go twice for about
 /// 17 ms, four times in 100 s.
 pub(super) const DOUBTED_AFTER: u32 = 2;
-
-/// Questions to a silent upstream of those that have time, if others can be asked after it: every further one
-/// would be asked by all that route through it, and its silence alone ends it soon.
-const ASKED_IN_A_CROWD: u32 = 2;
 
 /// A candidate must cost at most three quarters of the upstream …
 const MARGIN_NUMERATOR: u32 = 3;
