@@ -5,15 +5,19 @@
 mod talk;
 
 use node_lib::Mac;
-use talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, attached};
+use talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached};
 
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
 
-/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B was heard as well.
+/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B was heard as well, and sixteen that are
+/// farther away than we are.
 fn behind_a(obus: u16) -> Talk {
     let mut t = Talk::new();
     t.obus = obus;
     t.settle(A, 1);
+    for n in 0..16 {
+        t.hear(t.now, Mac([2, 0, 0, 0, 2, n]), Heard::heartbeat(t.seq, 3));
+    }
     for _ in 0..50 {
         beat(&mut t, &[A, B], &[A, B]);
     }
@@ -111,4 +115,20 @@ fn a_relay_without_a_way_tells_those_behind_it_only_when_the_next_heartbeats_hav
     };
     assert!(told_after(1) <= 25);
     assert!((220..=230).contains(&told_after(200)), "{}", told_after(200));
+}
+
+#[test]
+fn a_neighbour_that_heard_it_eight_seconds_ago_is_taken_without_asking() {
+    let moves_at_once = |obus| {
+        let mut t = behind_a(obus);
+        // Named by B, so heard by B; then B has another upstream, and answers no more.
+        t.hear(t.now, B, Heard::heartbeat_via(t.seq, 1, US));
+        for _ in 0..80 {
+            beat(&mut t, &[A, B], &[A]);
+        }
+        t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+        t.obu.attachment() == attached(RSU, B, 2)
+    };
+    assert!(!moves_at_once(1));
+    assert!(moves_at_once(200));
 }

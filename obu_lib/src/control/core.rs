@@ -75,14 +75,23 @@ impl Core {
     pub(crate) fn note_obus(&mut self, now: Timestamp, obus: u16) {
         self.obus = obus.max(self.obus_at_least(now));
         self.questions.share(self.obus);
-        self.announcing.share(self.obus);
+        self.announcing.share(if self.hears_many() { self.obus } else { 1 });
     }
 
-    /// How many OBUs share the radio at least, by what is heard of them, until RSUs know.
+    /// So many neighbours that their frames meet on the radio.
+    pub(crate) fn hears_many(&self) -> bool {
+        self.neighbours.len() >= usize::from(timing::LOTTERY)
+    }
+
+    /// How many OBUs share the radio at least, by what is heard of them, until RSUs know. Zero unless they are a
+    /// crowd: fewer do no harm whatever they think.
     pub(crate) fn obus_at_least(&self, now: Timestamp) -> u16 {
+        if now >= self.started + timing::COLD_FOR {
+            return 0;
+        }
         let neighbours = u16::try_from(self.neighbours.len()).unwrap_or(u16::MAX);
-        let is_cold = now < self.started + timing::COLD_FOR;
-        if is_cold { neighbours.saturating_mul(timing::OBUS_PER_NEIGHBOUR) } else { 0 }
+        let obus = neighbours.saturating_mul(timing::OBUS_PER_NEIGHBOUR);
+        if obus < timing::CROWD { 0 } else { obus }
     }
 
     /// Our clients have been still for a while.

@@ -321,6 +321,12 @@ impl Route {
         self.crowd_size(core) >= timing::CROWD
     }
 
+    /// In a crowd of whom we hear many ourselves: not spread along a road, or over a town. What clients depend on must
+    /// do with its part of the radio here as well.
+    fn is_in_the_thick(&self, core: &Core) -> bool {
+        self.is_in_crowd(core) && core.hears_many()
+    }
+
     /// Others speak for us: we relay nothing.
     pub(crate) fn is_silent(&self) -> bool {
         self.crowd.is_silent()
@@ -477,7 +483,8 @@ impl Route {
             is_quiet: self.is_quiet(core, now),
             proven_for: timing::proven_for(
                 self.interval,
-                core.policy.lasting_proof && self.is_in_crowd(core),
+                core.policy.lasting_proof
+                    && (self.has_time(core, now) || self.is_in_the_thick(core)),
             ),
         }
     }
@@ -528,7 +535,7 @@ impl Route {
 
     /// Without a parent, when others are told.
     fn tell_at(&self, core: &Core) -> Timestamp {
-        self.lost_at + timing::withdraw_after(self.interval, self.is_in_crowd(core))
+        self.lost_at + timing::withdraw_after(self.interval, self.is_in_the_thick(core))
     }
 
     /// When [`Route::drive`] next has something to do.

@@ -27,10 +27,25 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// While frames go through it, and there is no crowd: asked after 1.2 I, because heartbeats come at most 1.1 I apart and
+    /// While frames go through it: asked after 1.2 I, because heartbeats come at most 1.1 I apart and
     /// relays delay them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after 2.25 I, which
     /// leaves 75 ms of 300 for the hand-over itself.
-    pub(crate) fn close(interval: Duration) -> Self {
+    ///
+    /// In the thick of a crowd one lost heartbeat is no reason to ask: those of relays that do not hear each other
+    /// collide, and were everybody behind such a relay to ask six times, the answers would collide as well,
+    /// until nothing else got through any more. Asked after 2.2 I, or up to a fifth later, every I/8, twice, as the
+    /// radio repeats a question itself; dead after 2.75 I.
+    pub(crate) fn close(interval: Duration, in_the_thick: bool) -> Self {
+        if in_the_thick {
+            return Self {
+                late_after: interval * 11 / 5,
+                ask_every: interval / 8,
+                ask_within: interval / 5,
+                asked_min: 2,
+                dead_after: interval * 11 / 4,
+                silence_max: lapsed_after(interval),
+            };
+        }
         Self {
             late_after: interval * 6 / 5,
             ask_every: ask_every(interval),
@@ -41,8 +56,8 @@ impl Watch {
         }
     }
 
-    /// While nothing goes through it, or in a crowd: one lost heartbeat is no reason to ask, or a crowd on a lossy
-    /// radio would do little else, until nothing else got through any more. A relay may bring only every second one. Asked after 2.4 I,
+    /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy
+    /// radio would do little else. A relay may bring only every second one. Asked after 2.4 I,
     /// or up to a quarter later, every I/10, three times; dead after 3 I.
     pub(crate) fn loose(interval: Duration) -> Self {
         Self {
@@ -82,8 +97,8 @@ impl Watch {
 /// after 30 I hardly anybody knows more than one neighbour to be proven, takes that one, good or not, as
 /// upstream, or has to ask first; then far more relays are needed than with a choice. That a proof of
 /// 10 s ago still holds the first frame will tell: [`Watch::close`].
-pub(crate) fn proven_for(interval: Duration, in_crowd: bool) -> Duration {
-    interval * if in_crowd { 100 } else { 30 }
+pub(crate) fn proven_for(interval: Duration, in_the_thick: bool) -> Duration {
+    interval * if in_the_thick { 100 } else { 30 }
 }
 
 /// Without a way, a neighbour that may have one is asked this often: I/6.
@@ -223,10 +238,10 @@ pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(10);
 
 /// A relay that lost its upstream looks for another for so long before it withdraws its route: time for
-/// a question and an answer, twice. In a crowd until the next heartbeats have come, or everybody behind it would look as
-/// well.
-pub(crate) fn withdraw_after(interval: Duration, in_crowd: bool) -> Duration {
-    if in_crowd { patience(interval) } else { Duration::from_millis(20) }
+/// a question and an answer, twice. In the thick of a crowd until the next heartbeats have come, or everybody behind it
+/// would look as well.
+pub(crate) fn withdraw_after(interval: Duration, in_the_thick: bool) -> Duration {
+    if in_the_thick { patience(interval) } else { Duration::from_millis(20) }
 }
 
 /// Withdrawals and goodbyes are said this often, because nobody acknowledges them …

@@ -77,7 +77,7 @@ impl Route {
         if self.asked == 1 && !has_time {
             // No answer to the first question: if it is dead we want to know at once who else is alive.
             for mac in self.ready(core, now) {
-                if !self.is_in_crowd(core) || core.questions.take(now) {
+                if !self.is_in_the_thick(core) || core.questions.take(now) {
                     core.probe(now, mac, self.rsu, out);
                 }
             }
@@ -96,7 +96,7 @@ impl Route {
     /// vehicles that say little would fill the radio with questions.
     fn may_ask(&self, core: &mut Core, now: Timestamp) -> bool {
         let is_heard = now.since(self.evidence) < self.watch(core, now).late_after;
-        let can_wait = self.is_idle(now) || (is_heard && self.is_in_crowd(core));
+        let can_wait = self.is_idle(now) || (is_heard && self.is_in_the_thick(core));
         !can_wait || core.questions.take(now)
     }
 
@@ -125,8 +125,9 @@ impl Route {
 
     /// How closely the parent is watched.
     pub(super) fn watch(&self, core: &Core, now: Timestamp) -> Watch {
-        if !self.is_idle(now) && !self.is_in_crowd(core) {
-            return Watch::close(self.interval);
+        if !self.is_idle(now) {
+            let in_thick = self.is_in_the_thick(core);
+            return Watch::close(self.interval, in_thick);
         }
         if !self.is_in_crowd(core) {
             return Watch::loose(self.interval);
@@ -134,11 +135,7 @@ impl Route {
         let loose = Watch::loose_in_a_crowd(self.interval);
         let is_rsu = self.parent_candidate().is_some_and(|c| c.advert.distance.hops == 0);
         let others_hear_it = now.since(self.newest_at) < loose.late_after;
-        if is_rsu && others_hear_it && self.is_idle(now) {
-            Watch::of_an_rsu_others_hear(self.interval)
-        } else {
-            loose
-        }
+        if is_rsu && others_hear_it { Watch::of_an_rsu_others_hear(self.interval) } else { loose }
     }
 
     /// The last moment we had no reason to doubt the parent.
@@ -256,8 +253,8 @@ impl Route {
             .map(|c| (judge.rank(c), c.mac))
             .collect();
         asked.sort_unstable();
-        asked.truncate(match self.is_in_crowd(core) {
-            true if has_time => 1,
+        asked.truncate(match self.is_in_the_thick(core) {
+            _ if has_time => 1,
             true => LOOK_IN_A_CROWD,
             false => LOOK_AT_ONCE,
         });
