@@ -483,6 +483,27 @@ fn a_probe_is_answered_with_the_heartbeat_last_sent() {
 }
 
 #[test]
+fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
+    let answered = |obus: u8| {
+        let mut t = Talk::new();
+        for n in 0..obus {
+            let obu = Mac([2, 0, 0, 0, 3, n]);
+            t.announce(obu, obu, 1, &[]);
+        }
+        t.pass(250);
+        t.clear();
+        for asker in [A, B] {
+            let sender = id(asker);
+            let probe = Probe { sender, sender_boot: Boot(1), nonce: 7, rsu: id(US) };
+            t.hear(asker, US, probe.into());
+        }
+        t.each(|to, control| matches!(control, Control::ProbeAnswer(_)).then_some(to))
+    };
+    assert_eq!(answered(32), [A, Mac::BROADCAST]);
+    assert_eq!(answered(31), [A, B], "no crowd");
+}
+
+#[test]
 fn an_rsu_whose_boot_count_fell_goes_above_what_it_hears_of_itself() {
     let mut t = Talk::new();
     t.pass(50);

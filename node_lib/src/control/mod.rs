@@ -16,8 +16,10 @@
 //! | [`radio`] | how a message becomes a frame, and which frames are ours |
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
+//! | [`askers`] | whether many ask the same question at once |
 //! | [`token_bucket`] | how often something may happen |
 
+pub mod askers;
 pub mod candidates;
 pub mod client_cache;
 pub mod counters;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::askers::Askers;
 use node_lib::control::counters::Counters;
 use node_lib::control::downstream::Downstream;
 use node_lib::control::duplicates::Duplicates;
@@ -95,6 +96,7 @@ pub struct Obu {
     unsettled: Option<Unsettled>,
     // Seldom, or with clients' frames.
     answers: TokenBucket,
+    askers: Askers,
     conflicts: TokenBucket,
     pub(super) complaints: TokenBucket,
     pub(super) downstream: Downstream,
@@ -164,6 +166,7 @@ impl Obu {
             seq: Seq(0),
             complaints: COMPLAINTS,
             answers: ANSWERS,
+            askers: Askers::default(),
             conflicts: CONFLICTS,
             restarts_heard: 0,
             probe_candidates_at: now,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use node_lib::{Mac, NodeId, Timestamp};
+use node_lib::{NodeId, Timestamp};
 
 use super::core::Core;
 
@@ -43,13 +43,6 @@ const SILENT_WAIT: Duration = Duration::from_millis(8);
 /// … and are not sent when so many others answered before.
 const ANSWERS_ENOUGH: u32 = 2;
 
-/// Questions to us alone that follow each other this closely are of many who all miss our heartbeat: an answer to one
-/// of them is for all. Half the time over which those who miss it ask, so two of them are enough to notice:
-/// [`Watch::loose_in_a_crowd`].
-///
-/// [`Watch::loose_in_a_crowd`]: super::timing::Watch::loose_in_a_crowd
-const MANY_WITHIN: Duration = Duration::from_millis(25);
-
 /// Answers waiting at once; a node asked more often than that is not needed by the rest.
 const WAITING_MAX: usize = 16;
 
@@ -70,8 +63,6 @@ pub(crate) struct Solicitation {
     takes_time: bool,
     nonces: Vec<u32>,
     waiting: Vec<Waiting>,
-    /// Who last asked us alone, and about which RSU.
-    asked_by: Option<(Timestamp, Mac, NodeId)>,
 }
 
 impl Solicitation {
@@ -124,14 +115,6 @@ impl Solicitation {
     /// The answer is to a question of ours, so its sender hears us.
     pub(crate) fn is_ours(&self, nonce: u32) -> bool {
         self.nonces.contains(&nonce)
-    }
-
-    /// Somebody asks us alone for our way to `rsu`. Whether somebody else just did.
-    pub(crate) fn is_one_of_many(&mut self, now: Timestamp, asker: Mac, rsu: NodeId) -> bool {
-        let last = self.asked_by.replace((now, asker, rsu));
-        last.is_some_and(|(at, other, about)| {
-            other != asker && about == rsu && now.since(at) < MANY_WITHIN
-        })
     }
 
     /// Somebody asks everybody.

@@ -167,7 +167,7 @@ pub(crate) fn standby_every(reply_every: Duration) -> Duration {
 pub(crate) const LOTTERY: u16 = 16;
 
 /// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
-pub(crate) const CROWD: u16 = 32;
+pub(crate) const CROWD: u16 = node_lib::control::askers::CROWD;
 
 /// An RSU counts the OBUs that have registered, and when a whole town is switched on none has. So for this long
 /// after its start an OBU takes it that there are at least [`OBUS_PER_NEIGHBOUR`] times as many as it hears: time

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use node_lib::control::askers::Askers;
 use node_lib::control::client_cache::ClientCache;
 use node_lib::control::counters::Counters;
 use node_lib::control::downstream::{Downstream, Path};
@@ -90,6 +91,7 @@ pub struct Rsu {
     pub(super) floods: TokenBucket,
     pub(super) questions: TokenBucket,
     answers: TokenBucket,
+    askers: Askers,
     conflicts: TokenBucket,
     held_reports: TokenBucket,
     random: Random,
@@ -137,6 +139,7 @@ impl Rsu {
             floods: FLOODS,
             questions: QUESTIONS,
             answers: ANSWERS,
+            askers: Askers::default(),
             conflicts: CONFLICTS,
             held_reports: HELD_REPORTS,
             random,

@@ -188,7 +188,7 @@ impl Obu {
             self.core.counters.drop_rate_limit += 1;
             return;
         }
-        let is_one_of_many = self.solicitation.is_one_of_many(now, from, probe.rsu);
+        let is_one_of_many = self.askers.is_one_of_many(now, from, probe.rsu);
         let is_for_all = is_one_of_many && self.core.obus >= timing::CROWD;
         let to = if is_for_all { Mac::BROADCAST } else { from };
         self.answer(now, to, probe.sender, probe.nonce, probe.rsu, out);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::askers::CROWD;
 use node_lib::control::downstream::{Path, path_lifetime};
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
@@ -67,8 +68,11 @@ impl Rsu {
             rsu,
             route,
         };
-        // By broadcast, a question to all is answered for everybody in earshot.
-        let to = if was_for_all { Mac::BROADCAST } else { from };
+        // By broadcast, a question to all is answered for everybody in earshot, and so is that of one of many.
+        let is_for_all = was_for_all
+            || self.askers.is_one_of_many(now, from, rsu)
+                && self.obus.attached() >= usize::from(CROWD);
+        let to = if is_for_all { Mac::BROADCAST } else { from };
         self.radio.control(to, answer, out, &mut self.counters);
     }
 

@@ -1,0 +1,54 @@
+//! Whether many ask a node the same question at once: [`Askers`].
+//!
+//! When two nodes that do not hear each other send a heartbeat in the same moment, half of those who wait for
+//! one of them miss it, and in a crowd that is sixty OBUs that soon all ask whether it is still there. Each of
+//! them listens, so one answer can be for all, and whoever has not asked yet need not.
+
+use std::time::Duration;
+
+use crate::mac::{Mac, NodeId};
+use crate::time::Timestamp;
+
+/// OBUs of an RSU from which on they are a crowd.
+pub const CROWD: u16 = 32;
+
+/// Questions of two nodes this close together are of many. Half the time over which those in a crowd that miss a
+/// heartbeat ask, so two of them are enough to notice.
+const MANY_WITHIN: Duration = Duration::from_millis(25);
+
+/// Who asked us alone last.
+#[derive(Clone, Debug, Default)]
+pub struct Askers {
+    last: Option<(Timestamp, Mac, NodeId)>,
+}
+
+impl Askers {
+    /// `asker` asks us alone for our way to `rsu`. Whether somebody else just did.
+    pub fn is_one_of_many(&mut self, now: Timestamp, asker: Mac, rsu: NodeId) -> bool {
+        let last = self.last.replace((now, asker, rsu));
+        last.is_some_and(|(at, other, about)| {
+            other != asker && about == rsu && now.since(at) < MANY_WITHIN
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_who_ask_the_same_at_once_are_many() {
+        const A: Mac = Mac([2, 0, 0, 0, 0, 0x0a]);
+        const B: Mac = Mac([2, 0, 0, 0, 0, 0x0b]);
+        const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
+        const OTHER: NodeId = NodeId([2, 0, 0, 0, 0, 2]);
+        let mut askers = Askers::default();
+        let mut asks =
+            |ms, asker, rsu| askers.is_one_of_many(Timestamp::from_millis(ms), asker, rsu);
+        assert!(!asks(1000, A, RSU), "the first");
+        assert!(!asks(1010, A, RSU), "the same again");
+        assert!(asks(1034, B, RSU));
+        assert!(!asks(1059, A, RSU), "too late");
+        assert!(!asks(1060, B, OTHER), "about another");
+    }
+}
