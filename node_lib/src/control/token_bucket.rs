@@ -11,7 +11,7 @@ pub struct TokenBucket {
     every: Duration,
     burst: u32,
     tokens: u32,
-    /// When the last whole token was added.
+    /// When the last whole token was added, or would have been if there had been room.
     filled: Timestamp,
 }
 
@@ -38,6 +38,11 @@ impl TokenBucket {
         let new = u32::try_from(new).unwrap_or(u32::MAX);
         self.filled += self.every.saturating_mul(new);
         self.tokens = self.tokens.saturating_add(new).min(self.burst);
+        if self.tokens == self.burst {
+            // Full: the next token comes a whole `every` after this one goes. Else all buckets of one rate, on every
+            // node that was started at the same time, would be filled at the same moments.
+            self.filled = now;
+        }
         match self.tokens.checked_sub(1) {
             Some(left) => {
                 self.tokens = left;
@@ -51,6 +56,17 @@ impl TokenBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buckets_first_used_at_different_times_are_filled_at_different_times() {
+        let at = Timestamp::from_millis;
+        let next = |first: u64| {
+            let mut bucket = TokenBucket::new(1, Duration::from_millis(1000));
+            assert!(bucket.take(at(first)) && !bucket.take(at(first + 999)));
+            bucket.next_at()
+        };
+        assert_eq!([next(1001), next(1700)], [at(2001), at(2700)]);
+    }
 
     #[test]
     fn allows_a_burst_and_then_the_rate() {

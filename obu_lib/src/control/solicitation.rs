@@ -9,6 +9,7 @@ use std::time::Duration;
 use node_lib::{NodeId, Timestamp};
 
 use super::core::Core;
+use super::timing;
 
 /// The first question waits a random time up to this: when a relay is lost, many lose their way at
 /// once, and what one is answered the others hear.
@@ -101,7 +102,13 @@ impl Solicitation {
             _ => IDLE_EVERY,
         };
         self.takes_time = core.has_time(now) && wait < KNOWN_FIRST;
-        let wait = if self.takes_time { KNOWN_FIRST } else { wait };
+        let wait = if self.takes_time {
+            KNOWN_FIRST
+        } else if core.obus >= timing::CROWD {
+            wait.max(SLOW_EVERY)
+        } else {
+            wait
+        };
         self.asked = self.asked.saturating_add(1);
         self.ask_at = now + core.random.jitter(wait, 25);
         let nonce = core.random.number();

@@ -189,7 +189,11 @@ impl Obu {
             return;
         }
         let is_one_of_many = self.askers.is_one_of_many(now, from, probe.rsu);
-        let is_for_all = is_one_of_many && self.core.obus >= timing::CROWD;
+        let way_back = self.downstream.path(now, probe.sender);
+        // Who is not behind us yet waits for a proof of its own, which a broadcast may fail to bring.
+        let is_for_all = is_one_of_many
+            && self.core.obus >= timing::CROWD
+            && way_back.is_some_and(|path| path.next == from);
         let to = if is_for_all { Mac::BROADCAST } else { from };
         self.answer(now, to, probe.sender, probe.nonce, probe.rsu, out);
     }
