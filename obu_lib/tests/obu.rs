@@ -766,6 +766,9 @@ fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
         let mut t = Talk::new();
         t.obus = obus;
         t.settle(RSU, 0);
+        for behind in [A, B] {
+            t.hear(425, behind, Heard::Reply { origin: behind, seq: 1, hops: 0 });
+        }
         t.clear();
         t.hear(430, A, Heard::ProbeFor { rsu: RSU });
         let (asker, ms, rsu) = second;
@@ -777,6 +780,7 @@ fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
     assert_eq!(answered(200, (A, 440, RSU)), [A, A], "the same asks again");
     assert_eq!(answered(200, (B, 440, OTHER_RSU)), [A, B], "about another RSU");
     assert_eq!(answered(31, (B, 440, RSU)), [A, B], "no crowd");
+    assert_eq!(answered(200, (C, 440, RSU)), [A, C], "not behind us: it needs a proof of its own");
 }
 
 #[test]

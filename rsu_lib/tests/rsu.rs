@@ -482,25 +482,30 @@ fn a_probe_is_answered_with_the_heartbeat_last_sent() {
     assert_eq!(answer, [(A, 7, 0)]);
 }
 
+const NEW: Mac = Mac([2, 0, 0, 0, 4, 1]);
+
 #[test]
 fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
-    let answered = |obus: u8| {
+    let answered = |obus: u8, askers: [Mac; 2]| {
         let mut t = Talk::new();
-        for n in 0..obus {
+        for n in 2..obus {
             let obu = Mac([2, 0, 0, 0, 3, n]);
             t.announce(obu, obu, 1, &[]);
         }
+        t.announce(A, A, 1, &[]);
+        t.announce(B, B, 1, &[]);
         t.pass(250);
         t.clear();
-        for asker in [A, B] {
+        for asker in askers {
             let sender = id(asker);
             let probe = Probe { sender, sender_boot: Boot(1), nonce: 7, rsu: id(US) };
             t.hear(asker, US, probe.into());
         }
         t.each(|to, control| matches!(control, Control::ProbeAnswer(_)).then_some(to))
     };
-    assert_eq!(answered(32), [A, Mac::BROADCAST]);
-    assert_eq!(answered(31), [A, B], "no crowd");
+    assert_eq!(answered(32, [A, B]), [A, Mac::BROADCAST]);
+    assert_eq!(answered(31, [A, B]), [A, B], "no crowd");
+    assert_eq!(answered(32, [A, NEW]), [A, NEW], "not behind us: it needs a proof of its own");
 }
 
 #[test]

@@ -30,12 +30,16 @@ const LEFT_OUT: &[&str] = &[
     "Rsu.random",
     // Rate limits far above what a few nodes say.
     "Core.questions",
+    "Core.announcing",
     "Obu.complaints",
     "Obu.answers",
     "Obu.conflicts",
     "Rsu.questions",
     "Rsu.answers",
     "Rsu.conflicts",
+    // Only of a crowd's questions.
+    "Obu.askers",
+    "Rsu.askers",
     // Averages and counts of hellos and probes, and what is made of them. They rank candidates that are
     // all feasible; that any other of them is chosen is brought about by cuts.
     "Core.hello",
