@@ -304,7 +304,6 @@ impl Registration {
             return;
         }
         if !core.announcing.take(now) {
-            core.counters.drop_rate_limit += 1;
             pending.next = core.announcing.next_at().max(now + REPEAT_FIRST);
             return;
         }
