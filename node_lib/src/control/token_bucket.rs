@@ -33,6 +33,11 @@ impl TokenBucket {
 
     /// Takes one token if there is one.
     pub fn take(&mut self, now: Timestamp) -> bool {
+        self.take_above(now, 0)
+    }
+
+    /// Takes one token if so many are left then.
+    pub fn take_above(&mut self, now: Timestamp, left_min: u32) -> bool {
         let every = self.every.as_micros().max(1);
         let new = now.since(self.filled).as_micros() / every;
         let new = u32::try_from(new).unwrap_or(u32::MAX);
@@ -44,11 +49,11 @@ impl TokenBucket {
             self.filled = now;
         }
         match self.tokens.checked_sub(1) {
-            Some(left) => {
+            Some(left) if left >= left_min => {
                 self.tokens = left;
                 true
             }
-            None => false,
+            _ => false,
         }
     }
 }
@@ -56,6 +61,15 @@ impl TokenBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaves_so_many_for_others() {
+        let mut bucket = TokenBucket::new(3, Duration::from_millis(10));
+        let at = Timestamp::from_millis(1000);
+        assert!(bucket.take_above(at, 2));
+        assert!(!bucket.take_above(at, 2));
+        assert!(bucket.take_above(at, 1) && bucket.take(at) && !bucket.take(at));
+    }
 
     #[test]
     fn buckets_first_used_at_different_times_are_filled_at_different_times() {

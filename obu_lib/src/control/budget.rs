@@ -26,6 +26,9 @@ const SHARED_EVERY: Duration = Duration::from_millis(10);
 /// When its heart stops, a hundred OBUs have this much to ask at the same time.
 const QUESTIONS_BURST: u32 = 5;
 
+/// Questions kept for finding another upstream: to two neighbours, or to one and then to all.
+const KEPT: u32 = 2;
+
 /// Announcements at once in a crowd: two changes, one of which is announced twice.
 const ANNOUNCEMENTS_BURST: u32 = 3;
 
@@ -68,6 +71,11 @@ impl Budget {
         self.bucket.take(now)
     }
 
+    /// Takes a question out of the budget if enough are left to find another upstream with.
+    pub(crate) fn take_spare(&mut self, now: Timestamp) -> bool {
+        self.bucket.take_above(now, KEPT)
+    }
+
     /// When the next one is possible, at the earliest.
     pub(crate) fn next_at(&self) -> Timestamp {
         self.bucket.next_at()
@@ -94,6 +102,15 @@ mod tests {
         questions.share(200);
         // One after each two seconds.
         assert_eq!(taken(&mut questions, 20), 5 + 9);
+    }
+
+    #[test]
+    fn two_questions_are_kept_for_finding_another_upstream() {
+        let mut questions = Budget::of_questions();
+        questions.share(200);
+        let at = Timestamp::from_millis(10_000);
+        assert_eq!((0..5).filter(|_| questions.take_spare(at)).count(), 3);
+        assert_eq!((0..5).filter(|_| questions.take(at)).count(), 2);
     }
 
     #[test]

@@ -104,7 +104,8 @@ impl Solicitation {
         self.takes_time = core.has_time(now) && wait < KNOWN_FIRST;
         let wait = if self.takes_time {
             KNOWN_FIRST
-        } else if core.obus >= timing::CROWD {
+        } else if core.obus >= timing::CROWD && core.hears_many() {
+            // Relays that listen after a start do not answer yet, and there are few questions.
             wait.max(SLOW_EVERY)
         } else {
             wait

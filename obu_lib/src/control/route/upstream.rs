@@ -95,9 +95,11 @@ impl Route {
     /// hears its upstream believes that it is heard as well: were each frame of each client a reason to ask, a hundred
     /// vehicles that say little would fill the radio with questions.
     fn may_ask(&self, core: &mut Core, now: Timestamp) -> bool {
+        if self.is_idle(now) {
+            return core.questions.take(now);
+        }
         let is_heard = now.since(self.evidence) < self.watch(core, now).late_after;
-        let can_wait = self.is_idle(now) || (is_heard && self.is_in_the_thick(core));
-        !can_wait || core.questions.take(now)
+        !(is_heard && self.is_in_the_thick(core)) || core.questions.take_spare(now)
     }
 
     /// The channel is full of questions. As long as the parent is heard, it is believed to hear us; when
