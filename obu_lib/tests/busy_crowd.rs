@@ -132,3 +132,25 @@ fn a_neighbour_that_heard_it_eight_seconds_ago_is_taken_without_asking() {
     assert!(!moves_at_once(1));
     assert!(moves_at_once(200));
 }
+
+#[test]
+fn the_way_back_is_shown_at_once_even_when_the_budget_is_empty() {
+    let mut t = behind_a(200);
+    // Named by B, so heard by B.
+    t.hear(t.now, B, Heard::heartbeat_via(t.seq, 1, US));
+    beat(&mut t, &[A, B], &[A, B]);
+    let mut shown = [0, 0];
+    for turn in 0..10 {
+        let (from, to) = if turn % 2 == 0 { (A, B) } else { (B, A) };
+        t.clear();
+        t.hear(t.now, from, Heard::Withdrawal { goodbye: false });
+        t.pass(t.now + 1);
+        assert_eq!(t.obu.attachment(), attached(RSU, to, 2));
+        let replied = t.replied().iter().any(|(upstream, ..)| *upstream == to);
+        let announced = t.announced().iter().any(|(upstream, ..)| *upstream == to);
+        assert!(replied || announced, "turn {turn}: {to} knows the way back");
+        shown = [shown[0] + usize::from(announced), shown[1] + usize::from(replied)];
+        beat(&mut t, &[A, B], &[A, B]);
+    }
+    assert!(shown[0] >= 2 && shown[1] >= 6, "{shown:?}");
+}

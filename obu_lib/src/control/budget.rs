@@ -14,8 +14,11 @@ use super::timing;
 /// Time between two of a kind, and so many at once.
 type Rate = (Duration, u32);
 
-/// Where there is no crowd: 200 a second, 32 at once. Anybody may pretend to be a candidate.
-const ALONE: Rate = (Duration::from_millis(5), 32);
+/// Questions where there is no crowd: 200 a second, 32 at once. Anybody may pretend to be a candidate.
+const QUESTIONS_ALONE: Rate = (Duration::from_millis(5), 32);
+
+/// Announcements where there is no crowd: as many as anybody may ask for.
+const ANNOUNCEMENTS_ALONE: Rate = (Duration::from_millis(1), 100);
 
 /// All OBUs around together: 100 a second. A question takes the radio for about 0.4 ms with its answer and both
 /// acknowledgements at 6 Mbit/s, an announcement with its own for half a millisecond on each hop, so this
@@ -36,30 +39,31 @@ const ANNOUNCEMENTS_BURST: u32 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     bucket: TokenBucket,
+    alone: Rate,
     burst_in_a_crowd: u32,
 }
 
 impl Budget {
     /// Of an OBU that is alone, for all it knows.
-    const fn new(burst_in_a_crowd: u32) -> Self {
-        let (every, burst) = ALONE;
-        Self { bucket: TokenBucket::new(burst, every), burst_in_a_crowd }
+    const fn new(alone: Rate, burst_in_a_crowd: u32) -> Self {
+        let (every, burst) = alone;
+        Self { bucket: TokenBucket::new(burst, every), alone, burst_in_a_crowd }
     }
 
     /// Questions to neighbours.
     pub(crate) const fn of_questions() -> Self {
-        Self::new(QUESTIONS_BURST)
+        Self::new(QUESTIONS_ALONE, QUESTIONS_BURST)
     }
 
     /// Announcements, repeated ones as well.
     pub(crate) const fn of_announcements() -> Self {
-        Self::new(ANNOUNCEMENTS_BURST)
+        Self::new(ANNOUNCEMENTS_ALONE, ANNOUNCEMENTS_BURST)
     }
 
     /// So many OBUs share the budget.
     pub(crate) fn share(&mut self, obus: u16) {
         let (every, burst) = if obus < timing::CROWD {
-            ALONE
+            self.alone
         } else {
             (SHARED_EVERY * u32::from(obus), self.burst_in_a_crowd)
         };

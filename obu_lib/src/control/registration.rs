@@ -43,6 +43,8 @@ const GATHER_FOR: Duration = Duration::from_millis(50);
 struct Pending {
     acked: Acked,
     attempts: u32,
+    /// A reply has shown the way back, while the budget of announcements was empty.
+    is_shown: bool,
     next: Timestamp,
     wait: Duration,
 }
@@ -98,8 +100,13 @@ impl Telling {
     }
 
     fn announce(&mut self, now: Timestamp) {
-        self.pending =
-            Some(Pending { acked: Acked::default(), attempts: 0, next: now, wait: REPEAT_FIRST });
+        self.pending = Some(Pending {
+            acked: Acked::default(),
+            attempts: 0,
+            is_shown: false,
+            next: now,
+            wait: REPEAT_FIRST,
+        });
     }
 
     /// A part is acknowledged; the attempts it took once all are.
@@ -305,6 +312,10 @@ impl Registration {
         }
         if !core.announcing.take(now) {
             pending.next = core.announcing.next_at().max(now + REPEAT_FIRST);
+            if pending.attempts == 0 && !std::mem::replace(&mut pending.is_shown, true) {
+                // Nobody acknowledges a reply, but it shows the new way back at once.
+                self.reply(core, now, towards, false, out);
+            }
             return;
         }
         pending.attempts += 1;

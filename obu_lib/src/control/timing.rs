@@ -93,12 +93,12 @@ impl Watch {
 }
 
 /// How long a proof that a neighbour hears us is believed: 30 I; candidates kept ready are probed three
-/// times as often. In a crowd 100 I. There there are few probes ([`probe_every`]), so that
+/// times as often. In a crowd 100 I (`lasting`): there are so few probes then ([`probe_every`]) that
 /// after 30 I hardly anybody knows more than one neighbour to be proven, takes that one, good or not, as
 /// upstream, or has to ask first; then far more relays are needed than with a choice. That a proof of
 /// 10 s ago still holds the first frame will tell: [`Watch::close`].
-pub(crate) fn proven_for(interval: Duration, in_the_thick: bool) -> Duration {
-    interval * if in_the_thick { 100 } else { 30 }
+pub(crate) fn proven_for(interval: Duration, lasting: bool) -> Duration {
+    interval * if lasting { 100 } else { 30 }
 }
 
 /// Without a way, a neighbour that may have one is asked this often: I/6.
