@@ -1,11 +1,14 @@
-//! Whether many ask a node the same question at once: [`Askers`].
+//! Whom an answer goes to when many ask the same question at once: [`Askers`].
 //!
 //! When two nodes that do not hear each other send a heartbeat in the same moment, half of those who wait for
 //! one of them miss it, and in a crowd that is sixty OBUs that soon all ask whether it is still there. Each of
 //! them listens, so one answer can be for all, and whoever has not asked yet need not.
+//!
+//! Who is not behind us yet is answered alone: it waits for a proof of its own, which a broadcast may fail to bring.
 
 use std::time::Duration;
 
+use crate::control::downstream::Path;
 use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
 
@@ -23,8 +26,24 @@ pub struct Askers {
 }
 
 impl Askers {
-    /// `asker` asks us alone for our way to `rsu`. Whether somebody else just did.
-    pub fn is_one_of_many(&mut self, now: Timestamp, asker: Mac, rsu: NodeId) -> bool {
+    /// `asker` asks us alone for our way to `rsu`: whom to answer, one of `obus` that share the radio. `way_back`: our
+    /// path to whoever asks.
+    pub fn addressee(
+        &mut self,
+        now: Timestamp,
+        asker: Mac,
+        rsu: NodeId,
+        obus: usize,
+        way_back: Option<Path>,
+    ) -> Mac {
+        let is_for_all = self.is_one_of_many(now, asker, rsu)
+            && obus >= usize::from(CROWD)
+            && way_back.is_some_and(|path| path.next == asker);
+        if is_for_all { Mac::BROADCAST } else { asker }
+    }
+
+    /// Whether somebody else just asked the same.
+    fn is_one_of_many(&mut self, now: Timestamp, asker: Mac, rsu: NodeId) -> bool {
         let last = self.last.replace((now, asker, rsu));
         last.is_some_and(|(at, other, about)| {
             other != asker && about == rsu && now.since(at) < MANY_WITHIN

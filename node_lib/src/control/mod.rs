@@ -16,7 +16,7 @@
 //! | [`radio`] | how a message becomes a frame, and which frames are ours |
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
-//! | [`askers`] | whether many ask the same question at once |
+//! | [`askers`] | whom an answer goes to when many ask at once |
 //! | [`token_bucket`] | how often something may happen |
 
 pub mod askers;

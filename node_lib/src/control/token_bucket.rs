@@ -11,7 +11,7 @@ pub struct TokenBucket {
     every: Duration,
     burst: u32,
     tokens: u32,
-    /// When the last whole token was added, or would have been if there had been room.
+    /// When the last whole token was added; when it was last looked at, if it was full then.
     filled: Timestamp,
 }
 

@@ -75,7 +75,18 @@ impl Core {
     pub(crate) fn note_obus(&mut self, now: Timestamp, obus: u16) {
         self.obus = obus.max(self.obus_at_least(now));
         self.questions.share(self.obus);
-        self.announcing.share(if self.hears_many() { self.obus } else { 1 });
+        self.announcing.share(if self.is_in_the_thick() { self.obus } else { 1 });
+    }
+
+    /// So many share the radio with us that each must do with its part of it.
+    pub(crate) fn is_in_crowd(&self) -> bool {
+        self.obus >= timing::CROWD
+    }
+
+    /// In a crowd of whom we hear many ourselves: not spread along a road, or over a town. What clients depend on must
+    /// do with its part of the radio here as well.
+    pub(crate) fn is_in_the_thick(&self) -> bool {
+        self.is_in_crowd() && self.hears_many()
     }
 
     /// So many neighbours that their frames meet on the radio.
@@ -101,7 +112,7 @@ impl Core {
 
     /// One of a crowd, whose clients are still: many others may be in its place, and nobody waits for it.
     pub(crate) fn has_time(&self, now: Timestamp) -> bool {
-        self.obus >= timing::CROWD && self.is_idle(now)
+        self.is_in_crowd() && self.is_idle(now)
     }
 
     /// Says what OBUs reply to an RSU, in one frame.

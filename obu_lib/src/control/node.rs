@@ -240,10 +240,10 @@ impl Obu {
     /// The farthest of the [`RSUS_RELAYED`] nearest RSUs, ours not counted. Of RSUs equally near the lowest ids come
     /// first, so that neighbours choose the same.
     fn last_relayed(&self, ours: Option<NodeId>) -> Option<(u8, NodeId)> {
-        let mut nearest = [(u8::MAX, NodeId::NONE); RSUS_RELAYED];
         if self.routes.len() <= RSUS_RELAYED {
             return None;
         }
+        let mut nearest = [(u8::MAX, NodeId::NONE); RSUS_RELAYED];
         for (rsu, route) in &self.routes {
             let Some(hops) = route.hops().filter(|_| Some(*rsu) != ours) else { continue };
             let mut next = (hops, *rsu);

@@ -316,13 +316,12 @@ impl Route {
         self.obus.max(core.obus)
     }
 
-    /// So many that each must do with its part of the radio.
+    /// As [`Core::is_in_crowd`], but with this RSU's own OBUs.
     fn is_in_crowd(&self, core: &Core) -> bool {
         self.crowd_size(core) >= timing::CROWD
     }
 
-    /// In a crowd of whom we hear many ourselves: not spread along a road, or over a town. What clients depend on must
-    /// do with its part of the radio here as well.
+    /// As [`Core::is_in_the_thick`], but with this RSU's own OBUs.
     fn is_in_the_thick(&self, core: &Core) -> bool {
         self.is_in_crowd(core) && core.hears_many()
     }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use node_lib::{NodeId, Timestamp};
 
 use super::core::Core;
-use super::timing;
 
 /// The first question waits a random time up to this: when a relay is lost, many lose their way at
 /// once, and what one is answered the others hear.
@@ -104,7 +103,7 @@ impl Solicitation {
         self.takes_time = core.has_time(now) && wait < KNOWN_FIRST;
         let wait = if self.takes_time {
             KNOWN_FIRST
-        } else if core.obus >= timing::CROWD && core.hears_many() {
+        } else if core.is_in_the_thick() {
             // Relays that listen after a start do not answer yet, and there are few questions.
             wait.max(SLOW_EVERY)
         } else {

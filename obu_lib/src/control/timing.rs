@@ -30,28 +30,28 @@ impl Watch {
     /// While frames go through it: asked after 1.2 I, because heartbeats come at most 1.1 I apart and
     /// relays delay them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after 2.25 I, which
     /// leaves 75 ms of 300 for the hand-over itself.
-    ///
-    /// In the thick of a crowd one lost heartbeat is no reason to ask: those of relays that do not hear each other
-    /// collide, and were everybody behind such a relay to ask six times, the answers would collide as well,
-    /// until nothing else got through any more. Asked after 2.2 I, or up to a fifth later, every I/8, twice, as the
-    /// radio repeats a question itself; dead after 2.75 I.
-    pub(crate) fn close(interval: Duration, in_the_thick: bool) -> Self {
-        if in_the_thick {
-            return Self {
-                late_after: interval * 11 / 5,
-                ask_every: interval / 8,
-                ask_within: interval / 5,
-                asked_min: 2,
-                dead_after: interval * 11 / 4,
-                silence_max: lapsed_after(interval),
-            };
-        }
+    pub(crate) fn close(interval: Duration) -> Self {
         Self {
             late_after: interval * 6 / 5,
             ask_every: ask_every(interval),
             ask_within: Duration::ZERO,
             asked_min: 6,
             dead_after: interval * 9 / 4,
+            silence_max: lapsed_after(interval),
+        }
+    }
+
+    /// The same in the thick of a crowd, where one lost heartbeat is no reason to ask: those of relays that do not hear each other
+    /// collide, and were everybody behind such a relay to ask six times, the answers would collide as well,
+    /// until nothing else got through any more. Asked after 2.2 I, or up to a fifth later, every I/8, twice, as the
+    /// radio repeats a question itself; dead after 2.75 I.
+    pub(crate) fn close_in_the_thick(interval: Duration) -> Self {
+        Self {
+            late_after: interval * 11 / 5,
+            ask_every: interval / 8,
+            ask_within: interval / 5,
+            asked_min: 2,
+            dead_after: interval * 11 / 4,
             silence_max: lapsed_after(interval),
         }
     }

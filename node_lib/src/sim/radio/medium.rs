@@ -541,13 +541,12 @@ impl Medium {
     /// Begins to count down if there is something to send and the channel is idle.
     fn consider(&mut self, now: Timestamp, node: usize) {
         let busy = self.limits.busy;
-        if self.stations.get(node).is_some_and(|s| s.phase == Phase::Idle && !s.is_busy(busy)) {
-            self.expire(now, node);
-        }
-        let Some(station) = self.stations.get_mut(node) else { return };
-        if station.phase != Phase::Idle || station.is_busy(busy) {
+        let may_count = |station: &Station| station.phase == Phase::Idle && !station.is_busy(busy);
+        if !self.stations.get(node).is_some_and(may_count) {
             return;
         }
+        self.expire(now, node);
+        let Some(station) = self.stations.get_mut(node) else { return };
         let Some(active) = station.heads.iter().position(Option::is_some) else { return };
         station.active = active;
         let aifs = self.csma.category(active).aifs();

@@ -188,13 +188,9 @@ impl Obu {
             self.core.counters.drop_rate_limit += 1;
             return;
         }
-        let is_one_of_many = self.askers.is_one_of_many(now, from, probe.rsu);
         let way_back = self.downstream.path(now, probe.sender);
-        // Who is not behind us yet waits for a proof of its own, which a broadcast may fail to bring.
-        let is_for_all = is_one_of_many
-            && self.core.obus >= timing::CROWD
-            && way_back.is_some_and(|path| path.next == from);
-        let to = if is_for_all { Mac::BROADCAST } else { from };
+        let obus = usize::from(self.core.obus);
+        let to = self.askers.addressee(now, from, probe.rsu, obus, way_back);
         self.answer(now, to, probe.sender, probe.nonce, probe.rsu, out);
     }
 

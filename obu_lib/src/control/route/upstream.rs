@@ -71,8 +71,8 @@ impl Route {
             self.ask_at = self.believed_since() + watch.silence_max;
             return;
         }
-        if !self.may_ask(core, now) {
-            return self.do_without_asking(core, now, parent);
+        if !self.may_ask(core, now, watch) {
+            return self.do_without_asking(core, now, parent, watch);
         }
         if self.asked == 1 && !has_time {
             // No answer to the first question: if it is dead we want to know at once who else is alive.
@@ -94,19 +94,18 @@ impl Route {
     /// What clients or others depend on is asked about in any case; the rest within the budget. In a crowd, who still
     /// hears its upstream believes that it is heard as well: were each frame of each client a reason to ask, a hundred
     /// vehicles that say little would fill the radio with questions.
-    fn may_ask(&self, core: &mut Core, now: Timestamp) -> bool {
+    fn may_ask(&self, core: &mut Core, now: Timestamp, watch: Watch) -> bool {
         if self.is_idle(now) {
             return core.questions.take(now);
         }
-        let is_heard = now.since(self.evidence) < self.watch(core, now).late_after;
+        let is_heard = now.since(self.evidence) < watch.late_after;
         !(is_heard && self.is_in_the_thick(core)) || core.questions.take_spare(now)
     }
 
     /// The channel is full of questions. As long as the parent is heard, it is believed to hear us; when
     /// it has not been heard for three intervals, it is dead without them.
-    fn do_without_asking(&mut self, core: &mut Core, now: Timestamp, parent: Mac) {
+    fn do_without_asking(&mut self, core: &mut Core, now: Timestamp, parent: Mac, watch: Watch) {
         core.counters.drop_rate_limit += 1;
-        let watch = self.watch(core, now);
         let silence = now.since(self.evidence);
         if silence < watch.late_after {
             self.unproven_since = None;
@@ -128,8 +127,11 @@ impl Route {
     /// How closely the parent is watched.
     pub(super) fn watch(&self, core: &Core, now: Timestamp) -> Watch {
         if !self.is_idle(now) {
-            let in_thick = self.is_in_the_thick(core);
-            return Watch::close(self.interval, in_thick);
+            return if self.is_in_the_thick(core) {
+                Watch::close_in_the_thick(self.interval)
+            } else {
+                Watch::close(self.interval)
+            };
         }
         if !self.is_in_crowd(core) {
             return Watch::loose(self.interval);
@@ -257,7 +259,7 @@ impl Route {
         asked.sort_unstable();
         asked.truncate(match self.is_in_the_thick(core) {
             _ if has_time => 1,
-            true => LOOK_IN_A_CROWD,
+            true => LOOK_IN_THE_THICK,
             false => LOOK_AT_ONCE,
         });
         if has_time && !asked.is_empty() {
@@ -417,8 +419,8 @@ const MARGIN_LEAST: Cost = Cost(48);
 /// Unproven candidates asked at once …
 const LOOK_AT_ONCE: usize = 3;
 
-/// … and in a crowd; by those that have time, one.
-const LOOK_IN_A_CROWD: usize = 2;
+/// … and in the thick of a crowd; by those that have time, one.
+const LOOK_IN_THE_THICK: usize = 2;
 
 /// Better by the margin, in proportion and in absolute terms.
 pub(crate) fn is_better(cost: Cost, than: Cost) -> bool {

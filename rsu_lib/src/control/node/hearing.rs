@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use node_lib::control::askers::CROWD;
 use node_lib::control::downstream::{Path, path_lifetime};
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
@@ -68,14 +67,13 @@ impl Rsu {
             rsu,
             route,
         };
-        // By broadcast, a question to all is answered for everybody in earshot, and so is that of one of many that are
-        // behind us. Who is not yet waits for a proof of its own, which a broadcast may fail to bring.
-        let way_back = self.downstream.path(now, probe.sender);
-        let is_for_all = was_for_all
-            || self.askers.is_one_of_many(now, from, rsu)
-                && self.obus.attached() >= usize::from(CROWD)
-                && way_back.is_some_and(|path| path.next == from);
-        let to = if is_for_all { Mac::BROADCAST } else { from };
+        // By broadcast, a question to all is answered for everybody in earshot.
+        let to = if was_for_all {
+            Mac::BROADCAST
+        } else {
+            let way_back = self.downstream.path(now, probe.sender);
+            self.askers.addressee(now, from, rsu, self.obus.attached(), way_back)
+        };
         self.radio.control(to, answer, out, &mut self.counters);
     }
 
