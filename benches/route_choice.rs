@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use node_lib::control::candidates::{Advert, Candidates, Judge};
+use node_lib::control::candidates::{Advert, Candidates, Judge, Ranker};
 use node_lib::control::feasibility::{Distance, Feasibility};
 use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::{Node, Replies};
@@ -36,15 +36,13 @@ fn choose(c: &mut Criterion) {
         candidates.hear(now, mac, mac.into(), advert, None);
         neighbours.hear(now, mac, mac.into(), Boot(1)).1.note_proof(now);
     }
+    let interval = Duration::from_millis(100);
     let judge = Judge {
-        now,
+        ranker: Ranker { now, interval, neighbours: &neighbours, by_hops: false },
         us: NodeId([2, 0, 0, 0, 0, 0xff]),
-        interval: Duration::from_millis(100),
         feasibility: Feasibility::default(),
-        neighbours: &neighbours,
         is_quiet: false,
         proven_for: Duration::from_secs(3),
-        by_hops: false,
     };
     let mut group = c.benchmark_group("route_choice");
     group.bench_function("best_of_16_candidates", |b| {

@@ -75,61 +75,39 @@ pub struct Candidates {
     oldest: Timestamp,
 }
 
-/// What is needed to judge a candidate.
+/// What is needed to say how good a candidate is.
 #[derive(Clone, Copy, Debug)]
-pub struct Judge<'a> {
+pub struct Ranker<'a> {
     /// Now.
     pub now: Timestamp,
-    /// Ourselves: a candidate that sends through us is none.
-    pub us: NodeId,
     /// The RSU's heartbeat interval.
     pub interval: Duration,
-    /// What we advertised for this RSU.
-    pub feasibility: Feasibility,
     /// The links.
     pub neighbours: &'a Neighbours,
+    /// Every link counts as perfect, so that hops alone rank.
+    pub by_hops: bool,
+}
+
+/// What is needed to say as well whether it may be upstream.
+#[derive(Clone, Copy, Debug)]
+pub struct Judge<'a> {
+    /// How good it is.
+    pub ranker: Ranker<'a>,
+    /// Ourselves: a candidate that sends through us is none.
+    pub us: NodeId,
+    /// What we advertised for this RSU.
+    pub feasibility: Feasibility,
     /// Only the RSU itself may be upstream: we have just restarted.
     pub is_quiet: bool,
     /// How long a proof that a neighbour hears us is believed.
     pub proven_for: Duration,
-    /// Every link counts as perfect, so that hops alone rank.
-    pub by_hops: bool,
 }
 
 /// What it costs to make a relay of a neighbour that is none yet: a quarter of a transmission. In a
 /// crowd those behind an RSU's range then share few relays, and the others may stay silent.
 const NEW_RELAY: Cost = Cost(16);
 
-impl Judge<'_> {
-    /// Could be upstream, were it proven that it hears us.
-    pub fn is_eligible(&self, candidate: &Candidate) -> bool {
-        !candidate.leaving
-            && candidate.advert.via != self.us
-            && (!self.is_quiet || candidate.advert.distance.hops == 0)
-            && self.now.since(candidate.heard) < self.interval * FRESH_INTERVALS
-            && self.feasibility.allows(candidate.advert.distance)
-    }
-
-    /// Could be upstream once it brings the heartbeat after `newest` from where it is now.
-    pub fn is_eligible_next(&self, candidate: &Candidate, newest: Order) -> bool {
-        let mut next = *candidate;
-        next.advert.distance.order = newest.next();
-        self.is_eligible(&next)
-    }
-
-    /// The neighbour has proven that it hears us.
-    pub fn is_proven(&self, mac: Mac) -> bool {
-        self.neighbours
-            .get(mac)
-            .and_then(|neighbour| neighbour.proven)
-            .is_some_and(|proven| self.now.since(proven) < self.proven_for)
-    }
-
-    /// Can be upstream right now.
-    pub fn is_usable(&self, candidate: &Candidate) -> bool {
-        self.is_eligible(candidate) && self.is_proven(candidate.mac)
-    }
-
+impl Ranker<'_> {
     /// Nothing heard of it for more than two intervals: maybe gone already.
     pub fn is_late(&self, candidate: &Candidate) -> bool {
         self.now.since(candidate.heard) > self.interval * 9 / 4
@@ -158,6 +136,38 @@ impl Judge<'_> {
             candidate.advert.cost.saturating_add(link)
         };
         if candidate.relays { cost } else { cost.saturating_add(NEW_RELAY) }
+    }
+}
+
+impl Judge<'_> {
+    /// Could be upstream, were it proven that it hears us.
+    pub fn is_eligible(&self, candidate: &Candidate) -> bool {
+        !candidate.leaving
+            && candidate.advert.via != self.us
+            && (!self.is_quiet || candidate.advert.distance.hops == 0)
+            && self.ranker.now.since(candidate.heard) < self.ranker.interval * FRESH_INTERVALS
+            && self.feasibility.allows(candidate.advert.distance)
+    }
+
+    /// Could be upstream once it brings the heartbeat after `newest` from where it is now.
+    pub fn is_eligible_next(&self, candidate: &Candidate, newest: Order) -> bool {
+        let mut next = *candidate;
+        next.advert.distance.order = newest.next();
+        self.is_eligible(&next)
+    }
+
+    /// The neighbour has proven that it hears us.
+    pub fn is_proven(&self, mac: Mac) -> bool {
+        self.ranker
+            .neighbours
+            .get(mac)
+            .and_then(|neighbour| neighbour.proven)
+            .is_some_and(|proven| self.ranker.now.since(proven) < self.proven_for)
+    }
+
+    /// Can be upstream right now.
+    pub fn is_usable(&self, candidate: &Candidate) -> bool {
+        self.is_eligible(candidate) && self.is_proven(candidate.mac)
     }
 }
 
@@ -232,7 +242,7 @@ impl Candidates {
 
     /// The best that is usable now.
     pub fn best(&self, judge: &Judge<'_>) -> Option<&Candidate> {
-        self.iter().filter(|c| judge.is_usable(c)).min_by_key(|c| judge.rank(c))
+        self.iter().filter(|c| judge.is_usable(c)).min_by_key(|c| judge.ranker.rank(c))
     }
 
     /// All, by MAC.
@@ -320,16 +330,14 @@ mod tests {
 
     impl Setup {
         fn best(&self, ms: u64, is_quiet: bool) -> Option<Mac> {
-            let judge = Judge {
+            let ranker = Ranker {
                 now: Timestamp::from_millis(ms),
-                us: US,
                 interval: INTERVAL,
-                feasibility: self.feasibility,
                 neighbours: &self.neighbours,
-                is_quiet,
-                proven_for: PROVEN_FOR,
                 by_hops: false,
             };
+            let feasibility = self.feasibility;
+            let judge = Judge { ranker, us: US, feasibility, is_quiet, proven_for: PROVEN_FOR };
             self.candidates.best(&judge).map(|c| c.mac)
         }
     }

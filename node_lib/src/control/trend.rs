@@ -245,13 +245,13 @@ impl SignalTrend {
     /// Now, and `ahead` from now. `None` without enough frames lately.
     pub fn look(&self, now: Timestamp, ahead: Duration) -> Option<Signal> {
         let newest = self.newest.filter(|newest| now.since(newest.at) <= SIGNAL_AGE_MAX)?;
-        let is_fresh = |mean: &&Mean| mean.age(now) <= SPAN_US;
-        // From the last to the first.
-        let over = self.over.iter().rev().take_while(is_fresh).copied();
-        let fresh = || [newest.over()].into_iter().chain(over.clone());
-        let oldest = fresh().last()?.age(now);
+        // Oldest first, and the first few may be too old.
+        let is_old = |mean: &&Mean| mean.age(now) > SPAN_US;
+        let fresh = self.over.iter().skip(self.over.iter().take_while(is_old).count());
+        let newest = newest.over();
+        let oldest = fresh.clone().next().unwrap_or(&newest).age(now);
         let (mut n, mut sum_t, mut sum_y, mut sum_tt, mut sum_ty) = (0i64, 0i64, 0i64, 0i64, 0i64);
-        for mean in fresh() {
+        fresh.chain([&newest]).for_each(|mean| {
             let t = i64::from(oldest.saturating_sub(mean.age(now)) / 1000);
             let y = i64::from(mean.cdbm);
             n += 1;
@@ -259,7 +259,7 @@ impl SignalTrend {
             sum_y += y;
             sum_tt += t * t;
             sum_ty += t * y;
-        }
+        });
         let spread = n * sum_tt - sum_t * sum_t;
         if n < BINS_MIN as i64 || spread <= 0 {
             return None;

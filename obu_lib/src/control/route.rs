@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, Rank};
+use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, Rank, Ranker};
 use node_lib::control::downstream::{path_lifetime, reply_every};
 use node_lib::control::event::Cause;
 use node_lib::control::feasibility::{Distance, Feasibility};
@@ -192,7 +192,7 @@ impl Route {
     /// How good the route is, for choosing between RSUs.
     pub(crate) fn rank(&self, core: &Core, now: Timestamp) -> Option<Rank> {
         let candidate = self.parent_candidate()?;
-        Some(self.judge(core, now).rank(candidate))
+        Some(self.ranker(core, now).rank(candidate))
     }
 
     /// The parent, or else the neighbour most likely to become it.
@@ -203,7 +203,7 @@ impl Route {
     /// Of the way through [`Route::best_known`].
     pub(crate) fn likely_cost(&self, core: &Core, now: Timestamp) -> Cost {
         let best = self.best_known(core, now).and_then(|mac| self.candidates.get(mac));
-        best.map_or(Cost(u16::MAX), |best| self.judge(core, now).rank(best).cost)
+        best.map_or(Cost(u16::MAX), |best| self.ranker(core, now).rank(best).cost)
     }
 
     pub(crate) fn changed_at(&self) -> Timestamp {
@@ -467,18 +467,25 @@ impl Route {
         waits.then(|| self.last_hops.saturating_add(1))
     }
 
+    /// How good a candidate is.
+    pub(crate) fn ranker<'a>(&self, core: &'a Core, now: Timestamp) -> Ranker<'a> {
+        Ranker {
+            now,
+            interval: self.interval,
+            neighbours: &core.neighbours,
+            by_hops: core.policy.ranking == Ranking::Hops,
+        }
+    }
+
     fn judge<'a>(&self, core: &'a Core, now: Timestamp) -> Judge<'a> {
         Judge {
-            now,
+            ranker: self.ranker(core, now),
             us: core.id(),
-            interval: self.interval,
             feasibility: if core.policy.feasibility {
                 self.feasibility
             } else {
                 Feasibility::default()
             },
-            by_hops: core.policy.ranking == Ranking::Hops,
-            neighbours: &core.neighbours,
             is_quiet: self.is_quiet(core, now),
             proven_for: timing::proven_for(
                 self.interval,

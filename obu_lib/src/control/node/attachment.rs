@@ -25,6 +25,13 @@ pub(super) struct Changing {
     standby_wanted: Timestamp,
 }
 
+/// An RSU that can be reached, and how good the way is. The best is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Way {
+    rank: Rank,
+    rsu: NodeId,
+}
+
 /// Changing RSU costs an announcement and a flood on the LAN: another RSU must be so much cheaper
 /// than another upstream to the same one.
 const RSU_CHANGE_COST: Cost = Cost(32);
@@ -36,25 +43,25 @@ impl Obu {
     /// Chooses the RSU, and notices when the upstream changed.
     pub(super) fn choose_attachment(&mut self, now: Timestamp) {
         let current = self.attached.map(|attached| attached.rsu);
-        let stays = current.filter(|rsu| self.upstream_of(*rsu).is_some());
+        let stays = current.and_then(|rsu| Some(Way { rsu, rank: self.rank_of(now, rsu)? }));
         let next = self.next_rsu(now, current);
-        let next = next.filter(|next| stays.is_some() || self.is_near_enough(now, *next));
+        let next = next.filter(|next| stays.is_some() || self.is_near_enough(now, next.rank));
         let mut cause = Cause::First;
         let chosen = match (stays, next) {
-            (None, next) => next,
-            (Some(rsu), None) => {
+            (None, next) => next.map(|next| next.rsu),
+            (Some(ours), None) => {
                 self.changing = Changing::default();
-                Some(rsu)
+                Some(ours.rsu)
             }
-            (Some(rsu), Some(next)) => match self.reason_to_go(now, rsu, next) {
-                Some(reason) if self.may_go(now, next, reason) => {
+            (Some(ours), Some(next)) => match self.reason_to_go(now, ours, next) {
+                Some(reason) if self.may_go(now, next.rsu, reason) => {
                     cause = reason;
-                    Some(next)
+                    Some(next.rsu)
                 }
-                Some(_) => Some(rsu),
+                Some(_) => Some(ours.rsu),
                 None => {
                     self.changing.planned = None;
-                    Some(rsu)
+                    Some(ours.rsu)
                 }
             },
         };
@@ -73,10 +80,10 @@ impl Obu {
     }
 
     /// An idle OBU in a crowd that has just lost its upstream does not go to any RSU there is.
-    fn is_near_enough(&self, now: Timestamp, rsu: NodeId) -> bool {
+    fn is_near_enough(&self, now: Timestamp, rank: Rank) -> bool {
         let patience =
             self.routes.values().filter_map(|route| route.patience(&self.core, now)).min();
-        patience.is_none_or(|most| self.rank_of(now, rsu).is_some_and(|rank| rank.hops <= most))
+        patience.is_none_or(|most| rank.hops <= most)
     }
 
     pub(super) fn upstream_of(&self, rsu: NodeId) -> Option<Mac> {
@@ -89,44 +96,42 @@ impl Obu {
 
     /// The best RSU beside the one we are attached to. The one that expects us already is preferred
     /// unless another is clearly better.
-    fn next_rsu(&self, now: Timestamp, current: Option<NodeId>) -> Option<NodeId> {
-        let stays = |route: &Route| route.parent_candidate().is_some_and(|c| !c.leaving);
-        let others =
-            self.routes.iter().filter(|(rsu, route)| Some(**rsu) != current && stays(route));
-        let (best, rsu) =
-            others.filter_map(|(rsu, route)| Some((route.rank(&self.core, now)?, *rsu))).min()?;
-        let expected = self.registration.standby_at().and_then(|rsu| {
-            let rank = self.rank_of(now, rsu)?;
-            let is_as_good = !rank.is_late && !is_better(best.cost, rank.cost);
-            (Some(rsu) != current && is_as_good).then_some(rsu)
-        });
-        Some(expected.unwrap_or(rsu))
+    fn next_rsu(&self, now: Timestamp, current: Option<NodeId>) -> Option<Way> {
+        let others = self.routes.iter().filter(|(rsu, _)| Some(**rsu) != current);
+        let stays = |(rsu, route): (&NodeId, &Route)| {
+            let upstream = route.parent_candidate().filter(|upstream| !upstream.leaving)?;
+            Some(Way { rank: route.ranker(&self.core, now).rank(upstream), rsu: *rsu })
+        };
+        let best = others.filter_map(stays).min()?;
+        let expected = self.registration.standby_at().filter(|rsu| Some(*rsu) != current);
+        let expected = expected.and_then(|rsu| Some(Way { rank: self.rank_of(now, rsu)?, rsu }));
+        let is_as_good = |way: &Way| !way.rank.is_late && !is_better(best.rank.cost, way.rank.cost);
+        Some(expected.filter(is_as_good).unwrap_or(best))
     }
 
     /// Why to leave an RSU that still works for this one. *Better* needs margin and time, *predicted*
     /// and *fading* a strong alternative, and none follows a change at once.
-    fn reason_to_go(&mut self, now: Timestamp, ours: NodeId, next: NodeId) -> Option<Cause> {
+    fn reason_to_go(&mut self, now: Timestamp, ours: Way, next: Way) -> Option<Cause> {
         let core = &self.core;
-        let (route, other) = (self.routes.get(&ours)?, self.routes.get(&next)?);
-        let (rank, other_rank) = (route.rank(core, now)?, other.rank(core, now)?);
-        let is_better = !other_rank.is_late
-            && is_better(other_rank.cost.saturating_add(RSU_CHANGE_COST), rank.cost);
+        let (route, other) = (self.routes.get(&ours.rsu)?, self.routes.get(&next.rsu)?);
+        let is_better = !next.rank.is_late
+            && is_better(next.rank.cost.saturating_add(RSU_CHANGE_COST), ours.rank.cost);
         let thresholds = core.thresholds;
-        let (here, there) = (route.parent_outlook(core, now)?, other.parent_outlook(core, now)?);
+        let (upstream, there) = (route.parent_candidate()?, other.parent_candidate()?);
         // A link that gets bad is as bad for the other RSU.
         let is_another_link = route.parent() != other.parent();
         let yields = core.policy.prediction
             && is_another_link
-            && !other_rank.is_late
-            && here.yields_to(&there, &thresholds);
+            && !next.rank.is_late
+            && route.yields(core, now, upstream, (other, there));
         let changing = &mut self.changing;
-        changing.better = is_better.then(|| Predicted::keep(changing.better, next, now));
-        changing.predicted = yields.then(|| Predicted::keep(changing.predicted, next, now));
+        changing.better = is_better.then(|| Predicted::keep(changing.better, next.rsu, now));
+        changing.predicted = yields.then(|| Predicted::keep(changing.predicted, next.rsu, now));
         let since_change = now.since(route.changed_at());
         let has_lasted = |clock: Option<Predicted<NodeId>>, span| {
             clock.is_some_and(|clock| now.since(clock.since) >= span)
         };
-        if route.parent_candidate().is_some_and(|candidate| candidate.leaving) {
+        if upstream.leaving {
             Some(Cause::Goodbye)
         } else if since_change >= timing::SETTLE_FOR
             && has_lasted(changing.better, timing::BETTER_FOR)
@@ -139,8 +144,8 @@ impl Obu {
         } else if since_change >= thresholds.rest_for
             && core.policy.prediction
             && is_another_link
-            && here.is_fading(&thresholds)
-            && there.is_strong(&thresholds)
+            && route.is_fading(core, now, upstream)
+            && other.outlook(core, now, there).is_strong(&thresholds)
         {
             Some(Cause::Fading)
         } else {
@@ -160,14 +165,15 @@ impl Obu {
 
     /// Which RSU is told that we may come: the next one, while it is nearly as good as ours, is
     /// becoming better, or ours will not last.
-    fn choose_standby(&mut self, now: Timestamp, stays: Option<NodeId>, next: Option<NodeId>) {
+    fn choose_standby(&mut self, now: Timestamp, stays: Option<Way>, next: Option<Way>) {
         let may_stand_by = self.core.policy.standby && !self.core.is_leaving;
         let Some(ours) = stays.filter(|_| may_stand_by) else {
             return;
         };
         // In a crowd only those whose clients would notice stand by.
         let next = next.filter(|_| !self.core.has_time(now));
-        let wanted = next.filter(|next| self.is_worth_standby(now, ours, *next));
+        let wanted =
+            next.filter(|next| self.is_worth_standby(ours.rank, *next)).map(|next| next.rsu);
         let current = self.registration.standby_at();
         if wanted.is_some() {
             self.changing.standby_wanted = now;
@@ -180,20 +186,17 @@ impl Obu {
         }
     }
 
-    fn is_worth_standby(&self, now: Timestamp, ours: NodeId, next: NodeId) -> bool {
-        if self.parting.is_some_and(|parting| parting.rsu == next) {
+    fn is_worth_standby(&self, here: Rank, next: Way) -> bool {
+        if self.parting.is_some_and(|parting| parting.rsu == next.rsu) {
             // It still forwards what is late, as the one we were attached to.
             return false;
         }
-        let (Some(here), Some(there)) = (self.rank_of(now, ours), self.rank_of(now, next)) else {
-            return false;
-        };
-        let is_nearly_as_good = !is_better(here.cost, there.cost);
+        let is_nearly_as_good = !is_better(here.cost, next.rank.cost);
         let planned = &self.changing;
         let is_coming = [planned.better, planned.predicted, planned.planned]
             .iter()
-            .any(|clock| clock.is_some_and(|clock| clock.whom == next));
-        !there.is_late && (is_nearly_as_good || is_coming)
+            .any(|clock| clock.is_some_and(|clock| clock.whom == next.rsu));
+        !next.rank.is_late && (is_nearly_as_good || is_coming)
     }
 
     /// When a clock of [`Obu::choose_attachment`] next runs out.

@@ -50,7 +50,7 @@ impl Route {
         let judge = self.judge(core, now);
         let others = self.candidates.iter().filter(|c| Some(c.mac) != self.parent);
         let usable = others.filter(|c| judge.is_usable(c));
-        let best = usable.map(|c| (judge.rank(c), c.mac)).min();
+        let best = usable.map(|c| (judge.ranker.rank(c), c.mac)).min();
         let Some((_, via)) = best.filter(|(rank, _)| !rank.is_late) else { return };
         core.counters.upstream_doubted += 1;
         self.doubt = Some(Doubt { via, since: now, bytes_left: BUDGET, sent_twice: 0 });

@@ -11,7 +11,6 @@
 
 use node_lib::Timestamp;
 use node_lib::control::candidates::Candidate;
-use node_lib::messages::Cost;
 
 use super::super::core::Core;
 use super::Route;
@@ -24,8 +23,6 @@ pub(crate) struct Outlook {
     heard: Option<u32>,
     /// How much speaks for the link having got bad, in 1/1000 nat.
     strain: u32,
-    /// Expected transmissions to the RSU, without the link.
-    beyond: Cost,
     /// Signal, where the radio reports it: now and ahead, in 1/100 dBm.
     signal: Option<(i32, i32)>,
 }
@@ -40,7 +37,6 @@ impl Route {
         Outlook {
             heard: heard.map(|heard| heard * 100 / window.max(1)),
             strain: self.strain(core, now, candidate),
-            beyond: candidate.advert.cost,
             signal: signal.map(|signal| (signal.mean_cdbm, signal.ahead_cdbm)),
         }
     }
@@ -53,23 +49,29 @@ impl Route {
         neighbour.map_or(0, |n| n.strain(now, every).millinats())
     }
 
-    /// The link to a candidate has got bad already: [`Outlook::is_fading`], without its signal.
-    pub(super) fn is_fading(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> bool {
+    /// The link to a candidate has got bad already.
+    pub(crate) fn is_fading(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> bool {
         self.strain(core, now, candidate) >= core.thresholds.fading_millinats
     }
 
-    /// Where the link to the parent is going.
-    pub(crate) fn parent_outlook(&self, core: &Core, now: Timestamp) -> Option<Outlook> {
-        self.parent_candidate().map(|parent| self.outlook(core, now, parent))
+    /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: it is no further from its RSU,
+    /// and see [`Outlook::yields_to`].
+    pub(crate) fn yields(
+        &self,
+        core: &Core,
+        now: Timestamp,
+        ours: &Candidate,
+        (other, theirs): (&Self, &Candidate),
+    ) -> bool {
+        // Most are further, and need not be looked at.
+        theirs.advert.cost <= ours.advert.cost && {
+            let theirs = other.outlook(core, now, theirs);
+            self.outlook(core, now, ours).yields_to(&theirs, &core.thresholds)
+        }
     }
 }
 
 impl Outlook {
-    /// It has got bad already.
-    pub(crate) fn is_fading(&self, thresholds: &Thresholds) -> bool {
-        self.strain >= thresholds.fading_millinats
-    }
-
     /// Worth leaving a fading upstream for.
     pub(crate) fn is_strong(&self, thresholds: &Thresholds) -> bool {
         self.heard.is_some_and(|heard| {
@@ -78,9 +80,9 @@ impl Outlook {
         })
     }
 
-    /// The trend says to leave this one: `other` will come in clearly stronger, is strong or at least
-    /// heard as well as this one, and is no further from the RSU.
-    pub(crate) fn yields_to(&self, other: &Self, thresholds: &Thresholds) -> bool {
+    /// The trend says to leave this one: `other` will come in clearly stronger, and is strong or at least heard as
+    /// well as this one.
+    fn yields_to(&self, other: &Self, thresholds: &Thresholds) -> bool {
         let margin = thresholds.signal_margin_cdb;
         let is_stronger = self.signal.zip(other.signal).is_some_and(|(ours, theirs)| {
             theirs.0 - ours.0 >= margin / 2 && theirs.1 - ours.1 >= margin
@@ -88,7 +90,7 @@ impl Outlook {
         let is_heard = other.heard.is_some_and(|theirs| {
             theirs >= thresholds.strong_percent.min(self.heard.unwrap_or(100))
         });
-        is_stronger && is_heard && other.beyond <= self.beyond
+        is_stronger && is_heard
     }
 }
 

@@ -183,8 +183,12 @@ impl Route {
                 && c.advert.via != core.id()
                 && now.since(c.heard) < timing::lapsed_after(self.interval)
         };
-        let mut ranked: Vec<_> =
-            self.candidates.iter().filter(is_fresh).map(|c| (judge.rank(c), c.mac)).collect();
+        let mut ranked: Vec<_> = self
+            .candidates
+            .iter()
+            .filter(is_fresh)
+            .map(|c| (judge.ranker.rank(c), c.mac))
+            .collect();
         ranked.sort_unstable();
         ranked.truncate(core.cached_candidates);
         ranked.into_iter().map(|(_, mac)| mac).collect()
@@ -204,7 +208,7 @@ impl Route {
         let judge = self.judge(core, now);
         let usable = self.candidates.iter().filter(|c| judge.is_usable(c));
         let near = usable.filter(|c| c.advert.distance.hops < most);
-        if let Some(best) = near.min_by_key(|c| judge.rank(c)).map(|c| c.mac) {
+        if let Some(best) = near.min_by_key(|c| judge.ranker.rank(c)).map(|c| c.mac) {
             self.adopt(best, now);
         }
     }
@@ -254,7 +258,7 @@ impl Route {
             .iter()
             .filter(unproven)
             .filter(is_due)
-            .map(|c| (judge.rank(c), c.mac))
+            .map(|c| (judge.ranker.rank(c), c.mac))
             .collect();
         asked.sort_unstable();
         asked.truncate(match self.is_in_the_thick(core) {
@@ -324,9 +328,8 @@ impl Route {
     pub(super) fn consider_better(&mut self, core: &Core, now: Timestamp) {
         let Some(parent) = self.parent_candidate().copied() else { return };
         let judge = self.judge(core, now);
-        let current = judge.rank(&parent);
+        let current = judge.ranker.rank(&parent);
         let fading = core.policy.prediction && self.is_fading(core, now, &parent);
-        let mut ours = None;
         let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
         // What there is to know of a link lies elsewhere in memory. Most neighbours of a crowd are none to
@@ -334,11 +337,11 @@ impl Route {
         let may_be_chosen = |c: &Candidate| {
             fading
                 || c.advert.cost <= parent.advert.cost
-                || is_better(judge.least_cost(c), current.cost)
+                || is_better(judge.ranker.least_cost(c), current.cost)
                 || self.predicted.is_some_and(|predicted| predicted.whom == c.mac)
         };
         let is_possible = |c: &Candidate| {
-            !judge.is_late(c)
+            !judge.ranker.is_late(c)
                 && may_be_chosen(c)
                 && judge.is_eligible_next(c, self.newest)
                 && judge.is_proven(c.mac)
@@ -348,7 +351,7 @@ impl Route {
             if candidate.mac == parent.mac {
                 continue;
             }
-            let rank = is_possible(candidate).then(|| judge.rank(candidate));
+            let rank = is_possible(candidate).then(|| judge.ranker.rank(candidate));
             let is_better = rank.is_some_and(|rank| is_better(rank.cost, current.cost));
             let since = if is_better { candidate.better_since.or(Some(now)) } else { None };
             if since != candidate.better_since {
@@ -356,16 +359,14 @@ impl Route {
             }
             let Some(rank) = rank else { continue };
             let settled = now.since(self.changed_at) >= timing::SETTLE_FOR;
-            let ours = *ours.get_or_insert_with(|| self.outlook(core, now, &parent));
-            let theirs = self.outlook(core, now, candidate);
-            if ours.yields_to(&theirs, &core.thresholds)
+            if self.yields(core, now, &parent, (self, candidate))
                 && rising.is_none_or(|(best, _)| rank < best)
             {
                 rising = Some((rank, candidate.mac));
             }
             let cause = if since.is_some_and(|at| now.since(at) >= timing::BETTER_FOR) && settled {
                 Cause::Better
-            } else if fading && theirs.is_strong(&core.thresholds) {
+            } else if fading && self.outlook(core, now, candidate).is_strong(&core.thresholds) {
                 Cause::Fading
             } else if self.is_predicted(core, now, candidate.mac) {
                 Cause::Predicted
