@@ -4,8 +4,9 @@
 //! world grows. And in a square town, the smaller ones of which are mostly edge: vehicles there have fewer neighbours,
 //! and know of fewer RSUs.
 //!
-//! First as many ring roads of fifty, which take turns: what they cost more than one of fifty is due to nothing in a
-//! world, but to what a processor's cache no longer holds when a world's turn comes again.
+//! Beside each ring road as many vehicles on rings of fifty, which take turns: what these cost more than one ring of
+//! fifty is due to nothing in a world, but to what a processor's cache no longer holds when a world's turn comes again.
+//! So what a larger world costs by itself is the ratio of the two.
 //!
 //! With `-- --instructions` the ring road once more, counted in instructions by valgrind(1), which every machine and
 //! every run counts alike.
@@ -42,14 +43,15 @@ const RSU_EVERY_M: f64 = 250.0;
 const WARM_UP: Duration = Duration::from_secs(5);
 const MEASURED: Duration = Duration::from_secs(10);
 
-/// Sizes take turns, so that what disturbs the machine disturbs all.
-const ROUNDS: u64 = 3;
+/// Runs of each size, each with another seed.
+const ROUNDS: u64 = 5;
 
 /// Before seconds, seed and vehicles: one run without any measurement.
 const ONCE: &str = "--once";
 
-/// A turn of one of several worlds: half a heartbeat.
-const TURN: Duration = Duration::from_millis(50);
+/// A turn of one of several worlds: so short that hardly any vehicle speaks twice in it, as in a large world hardly any
+/// does before all others have.
+const TURN: Duration = Duration::from_millis(10);
 
 const SPEED_MPS: f64 = 12.0;
 
@@ -93,30 +95,48 @@ fn main() {
     if args().any(|arg| arg == "--instructions") {
         return print_instructions();
     }
-    print_growth("ring roads of 50, in turns", &SIZES, |vehicles, seed| {
+    let in_turns = |vehicles, seed| {
         let worlds = 0..(vehicles / SMALLEST) as u64;
         measure(worlds.map(|n| ring_road(SMALLEST, seed * 100 + n)).collect())
-    });
-    print_growth("one ring road", &SIZES, |vehicles, seed| {
-        measure(vec![ring_road(vehicles, seed)])
-    });
-    print_growth("one town", &TOWN_SIZES, |vehicles, seed| measure(vec![town(vehicles, seed)]));
+    };
+    let ring = |vehicles, seed| measure(vec![ring_road(vehicles, seed)]);
+    let town = |vehicles, seed| measure(vec![town(vehicles, seed)]);
+    let costs = growth(&SIZES, [&in_turns, &ring]);
+    print_growth("ring roads of 50, in turns", &SIZES, costs.iter().map(|[in_turns, _]| in_turns));
+    print_growth("one ring road", &SIZES, costs.iter().map(|[_, ring]| ring));
+    println!("one ring road against rings of 50 in turns");
+    for (vehicles, [in_turns, ring]) in SIZES.iter().zip(&costs) {
+        println!("{vehicles:8} | {:22.2}", ring.per_node_second() / in_turns.per_node_second());
+    }
+    print_growth("one town", &TOWN_SIZES, growth(&TOWN_SIZES, [&town]).iter().flatten());
 }
 
-fn print_growth(what: &str, sizes: &[usize], run: impl Fn(usize, u64) -> Cost) {
-    let mut sums = vec![Cost::default(); sizes.len()];
+/// What runs of so many vehicles, and with this seed, cost.
+type Run<'a> = &'a dyn Fn(usize, u64) -> Cost;
+
+/// What each kind of run costs at each size. Kinds and sizes take turns, so that what disturbs the machine disturbs all.
+fn growth<const KINDS: usize>(sizes: &[usize], kinds: [Run<'_>; KINDS]) -> Vec<[Cost; KINDS]> {
+    let mut sums = vec![[Cost::default(); KINDS]; sizes.len()];
     for seed in 1..=ROUNDS {
-        for (vehicles, sum) in sizes.iter().zip(&mut sums) {
+        for (vehicles, sums) in sizes.iter().zip(&mut sums) {
             // As many vehicles in all of each size: chance plays as small a part in the small ones.
             let runs = (LARGEST / vehicles).max(1) as u64;
-            (0..runs).for_each(|n| sum.add(run(*vehicles, seed * 100 + n)));
+            for n in 0..runs {
+                for (run, sum) in kinds.iter().zip(&mut *sums) {
+                    sum.add(run(*vehicles, seed * 100 + n));
+                }
+            }
         }
     }
+    sums
+}
+
+fn print_growth<'a>(what: &str, sizes: &[usize], costs: impl Iterator<Item = &'a Cost>) {
     println!("{what}");
     println!(
         "vehicles | µs per node and second | frames heard per node and second | ns per frame heard"
     );
-    for (vehicles, cost) in sizes.iter().zip(sums) {
+    for (vehicles, cost) in sizes.iter().zip(costs) {
         println!(
             "{vehicles:8} | {:22.1} | {:32.1} | {:18.1}",
             cost.per_node_second(),
