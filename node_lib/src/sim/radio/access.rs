@@ -32,14 +32,13 @@ pub struct Csma {
     /// How often a unicast frame is sent again that was not acknowledged. With 0 nothing is
     /// acknowledged either.
     pub retries: u8,
-    /// Frames waiting in each of the two queues of a node; what comes on top is dropped.
+    /// Frames waiting in each of the four queues of a node; what comes on top is dropped.
     pub queue_len_max: usize,
     /// Frames not sent within this time are dropped, as of no use any more (dot11EDCATableMSDULifetime).
     pub lifetime: Duration,
-    /// What is not a client's frame: sent before data.
-    pub control: Category,
-    /// Clients' frames.
-    pub data: Category,
+    /// The best first. Which one a frame is in, its user priority says: that of the daemons
+    /// ([`traffic_class`](crate::control::traffic_class)).
+    pub categories: [Category; 4],
 }
 
 /// An access category.
@@ -63,6 +62,19 @@ impl Category {
     /// AC_BE, the same.
     pub const BEST_EFFORT: Self = Self { aifsn: 6, cw_min: 15, cw_max: 1023 };
 
+    /// AC_BK, the same.
+    pub const BACKGROUND: Self = Self { aifsn: 9, cw_min: 15, cw_max: 1023 };
+
+    /// Place in [`Csma::categories`] of a user priority: 802.11-2016 table 10-1.
+    pub(super) fn place_of(user_priority: u8) -> usize {
+        match user_priority {
+            6.. => 0,
+            4 | 5 => 1,
+            1 | 2 => 3,
+            _ => 2,
+        }
+    }
+
     /// AIFS: how long the channel must be idle before slots are counted.
     pub fn aifs(self) -> Duration {
         SIFS + SLOT * u32::from(self.aifsn)
@@ -77,13 +89,12 @@ impl Csma {
         retries: 7,
         queue_len_max: 64,
         lifetime: Duration::from_micros(500 * 1024),
-        control: Category::VOICE,
-        data: Category::BEST_EFFORT,
+        categories: [Category::VOICE, Category::VIDEO, Category::BEST_EFFORT, Category::BACKGROUND],
     };
 
-    /// Everything in the class the daemons ask the kernel for (`SO_PRIORITY` 256 + 4).
-    pub const ONE_CLASS: Self =
-        Self { control: Category::VIDEO, data: Category::VIDEO, ..Self::DEFAULT };
+    pub(super) fn category(&self, place: usize) -> Category {
+        self.categories.get(place).copied().unwrap_or(Category::BEST_EFFORT)
+    }
 }
 
 impl Default for Csma {

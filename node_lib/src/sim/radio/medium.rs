@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::control::traffic_class;
 use crate::sim::dice::{Luck, subseed};
 use crate::sim::frame::Flight;
 use crate::sim::radio::access::{Access, Category, Csma};
@@ -91,9 +92,9 @@ struct Limits {
 
 #[derive(Clone, Debug, Default)]
 struct Station {
-    /// Control, data: frames and when they were handed over.
-    queues: [VecDeque<(Timestamp, Rc<Flight>)>; 2],
-    heads: [Option<Head>; 2],
+    /// By category: frames and when they were handed over.
+    queues: [VecDeque<(Timestamp, Rc<Flight>)>; 4],
+    heads: [Option<Head>; 4],
     /// The category whose head counts down or is on air.
     active: usize,
     phase: Phase,
@@ -170,9 +171,6 @@ enum Sent {
 const FADING: u64 = 1;
 const BACKOFF: u64 = 2;
 
-const CONTROL: usize = 0;
-const DATA: usize = 1;
-
 /// What a flight occupies the channel with.
 pub(in crate::sim) fn use_of(flight: &Flight) -> Use {
     if flight.kind.is_data() { Use::Data } else { Use::Control }
@@ -208,7 +206,7 @@ impl Medium {
 
     /// A node wants this sent; `false` if its queue is full.
     pub(in crate::sim) fn push(&mut self, now: Timestamp, node: usize, flight: Rc<Flight>) -> bool {
-        let category = if flight.kind.is_data() { DATA } else { CONTROL };
+        let category = Category::place_of(traffic_class::of(&flight.bytes));
         let queue_len_max = self.csma.queue_len_max;
         let Some(station) = self.stations.get_mut(node) else { return false };
         let Some(queue) = station.queues.get_mut(category) else { return false };
@@ -218,10 +216,9 @@ impl Medium {
         }
         queue.push_back((now, flight));
         self.load(now, node, category);
-        // Control goes before data that waits already.
-        if category == CONTROL
-            && let Some(station) = self.stations.get_mut(node)
-            && station.active == DATA
+        // A better category goes before what waits already.
+        if let Some(station) = self.stations.get_mut(node)
+            && category < station.active
         {
             station.stop_counting(now);
         }
@@ -523,7 +520,7 @@ impl Medium {
 
     /// Drops what has waited for too long.
     fn expire(&mut self, now: Timestamp, node: usize) {
-        for index in [CONTROL, DATA] {
+        for index in 0..self.csma.categories.len() {
             loop {
                 let Some(station) = self.stations.get_mut(node) else { return };
                 let Some(head) = station.heads.get_mut(index) else { return };
@@ -663,12 +660,6 @@ impl Station {
         self.drawn += 1;
         let mut luck = Luck::new(subseed(seed, BACKOFF), node, node, self.drawn);
         luck.below(u32::from(window) + 1)
-    }
-}
-
-impl Csma {
-    fn category(&self, index: usize) -> Category {
-        if index == CONTROL { self.control } else { self.data }
     }
 }
 
