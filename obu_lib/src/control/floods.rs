@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use node_lib::{NodeId, Timestamp};
 
-/// Two copies of one broadcast cannot be further apart: longer than frames wait in any queue here.
-const SAME_WITHIN: Duration = Duration::from_millis(500);
+/// Two copies of one broadcast are hardly ever further apart: each hop's radio may keep a frame for half a second
+/// when there is a queue. It must be less than the second after which ARP and neighbour discovery ask again with an
+/// equal frame (arp(7) `retrans_time_ms`; RFC 4861 §10, RETRANS_TIMER), which may be the first that comes by the other RSU.
+const SAME_WITHIN: Duration = Duration::from_millis(900);
 
-/// Floods remembered: 128 in half a second is more broadcast than a LAN bears for long. Beyond, the
+/// Floods remembered: 256 in that time is more broadcast than a LAN bears for long. Beyond, the
 /// oldest goes, and a copy of it would be delivered twice.
-const REMEMBERED_MAX: usize = 128;
+const REMEMBERED_MAX: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
 struct Heard {
@@ -91,9 +93,11 @@ mod tests {
     fn what_is_long_ago_is_not_a_copy_and_memory_is_bounded() {
         let mut floods = Floods::default();
         assert!(floods.is_new(at(0), ONE, b"who has"));
-        assert!(floods.is_new(at(501), OTHER, b"who has"));
+        assert!(!floods.is_new(at(900), OTHER, b"who has"), "it waited in a queue");
+        assert!(floods.is_new(at(1000), ONE, b"who else has"));
+        assert!(floods.is_new(at(2000), OTHER, b"who else has"), "asked again a second later");
         for n in 0..1000u32 {
-            floods.is_new(at(600), ONE, &n.to_be_bytes());
+            floods.is_new(at(2100), ONE, &n.to_be_bytes());
         }
         assert_eq!(floods.heard.len(), REMEMBERED_MAX);
     }
