@@ -77,6 +77,20 @@ fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
 }
 
 #[test]
+fn who_is_behind_a_relay_that_moved_shows_its_new_way_back_and_announces_nothing() {
+    let told = |obus| {
+        let mut t = behind_a(obus);
+        t.clear();
+        let seq = t.seq + 1;
+        t.hear(t.now, A, Heard::Heartbeat { boot: 1, seq, hops: 1, via: None, path: 7 });
+        t.pass(t.now + 21);
+        (t.announcements() > 0, t.gathered())
+    };
+    assert_eq!(told(1), (true, vec![]), "alone until it is acknowledged");
+    assert_eq!(told(200), (false, vec![(A, vec![(US, 0)])]));
+}
+
+#[test]
 fn who_changes_again_and_again_announces_within_the_budget() {
     let announced_in_ten_seconds = |obus| {
         let mut t = behind_a(obus);

@@ -491,23 +491,30 @@ fn who_takes_its_time_shows_the_new_way_at_once_when_a_client_speaks() {
 }
 
 #[test]
-fn in_a_crowd_a_relay_passes_on_what_idle_obus_say_together() {
-    let mut t = one_of_a_crowd();
-    t.hear(500, RSU, Heard::heartbeat(5, 0));
-    t.clear();
-    t.hear(510, B, Heard::Replies { origins: vec![B, A], seq: 1, hops: 0 });
-    t.hear(540, C, Heard::Replies { origins: vec![C], seq: 1, hops: 1 });
-    t.hear(550, B, Heard::Replies { origins: vec![B], seq: 2, hops: 0 });
-    t.hear(600, RSU, Heard::heartbeat(6, 0));
-    t.pass(609);
-    assert_eq!(t.gathered(), []);
-    t.down(RSU, Destination::Node(id(A)), 1);
-    assert_eq!(t.data_sent_to(), [B], "the way back is known at once");
-    t.pass(610);
-    assert_eq!(t.gathered(), [(RSU, vec![(B, 1), (A, 1), (C, 2)])]);
-    t.clear();
-    t.hear(620, B, Heard::Reply { origin: B, seq: 3, hops: 0 });
-    assert_eq!(t.replied(), [(RSU, RSU, false)], "one that has no time does not wait");
+fn in_a_crowd_a_relay_passes_on_together_what_others_say_soon_after_each_other() {
+    // While nothing goes through it, and when something does.
+    for (is_busy, wait) in [(false, 100), (true, 30)] {
+        let mut t = one_of_a_crowd();
+        t.hear(500, RSU, Heard::heartbeat(5, 0));
+        if is_busy {
+            t.tap(CAMERA, SERVER);
+        }
+        t.clear();
+        t.hear(510, B, Heard::Replies { origins: vec![B, A], seq: 1, hops: 0 });
+        t.hear(520, C, Heard::Replies { origins: vec![C], seq: 1, hops: 1 });
+        t.hear(530, B, Heard::Replies { origins: vec![B], seq: 2, hops: 0 });
+        t.pass(509 + wait);
+        assert_eq!(t.gathered(), []);
+        if is_busy {
+            t.down(RSU, Destination::Node(id(A)), 1);
+            assert_eq!(t.data_sent_to(), [B], "the way back is known at once");
+        }
+        t.pass(510 + wait);
+        assert_eq!(t.gathered(), [(RSU, vec![(B, 1), (A, 1), (C, 2)])]);
+        t.clear();
+        t.hear(520 + wait, B, Heard::Reply { origin: B, seq: 3, hops: 0 });
+        assert_eq!(t.replied(), [(RSU, RSU, false)], "one that has no time does not wait");
+    }
 }
 
 #[test]

@@ -115,6 +115,13 @@ impl Core {
         self.is_in_crowd() && self.is_idle(now)
     }
 
+    /// A reply must do to show a new way back, though nobody acknowledges it, and may wait for those of others: in a
+    /// crowd while our clients are still, and in the thick of it in any case. When the relay that a hundred route
+    /// through changes its upstream, all of them have a new way back.
+    pub(crate) fn is_brief(&self, now: Timestamp) -> bool {
+        self.has_time(now) || self.is_in_the_thick()
+    }
+
     /// Says what OBUs reply to an RSU, in one frame.
     pub(crate) fn reply_together(
         &mut self,

@@ -1,4 +1,4 @@
-//! Replies of idle OBUs behind us, kept for a moment so that several go on in one frame: [`Gathering`].
+//! Replies of OBUs behind us, kept for a moment so that several go on in one frame: [`Gathering`].
 //!
 //! When a relay that a hundred route through has driven off, all of them show their new way back, and every
 //! relay in front of them says it again. Most of such a frame is preamble and headers.

@@ -102,7 +102,7 @@ pub struct Obu {
     pub(super) downstream: Downstream,
     pub(super) duplicates: Duplicates,
     pub(super) floods: Floods,
-    /// Replies of idle OBUs behind us that wait to be passed on together.
+    /// Replies of OBUs behind us that wait to be passed on together.
     pub(super) gathering: Gathering,
     pub(super) clients: LocalClients,
     pub(super) seq: Seq,

@@ -328,7 +328,7 @@ impl Registration {
     }
 
     /// Renews the way back when its time has come. In a crowd relays may keep what we say until others behind
-    /// them have spoken as well, while our clients are still.
+    /// them have spoken as well.
     fn reply_in_turn(
         &mut self,
         core: &mut Core,
@@ -336,7 +336,7 @@ impl Registration {
         towards: Towards,
         out: &mut Replies,
     ) {
-        if towards.standby || !core.has_time(now) {
+        if towards.standby || !core.is_brief(now) {
             return self.reply(core, now, towards, false, out);
         }
         let reply = ShortReply::of(&self.next_reply(core, now, towards, false));

@@ -151,9 +151,14 @@ pub(crate) fn crowd_wait_max(obus: u16) -> Duration {
     if obus < CROWD { Duration::ZERO } else { Duration::from_millis(u64::from(obus.min(250))) }
 }
 
-/// In a crowd a relay keeps the replies of idle OBUs so long, to pass several on in one frame.
-pub(crate) fn gather_for(obus: u16) -> Duration {
-    if obus < CROWD { Duration::ZERO } else { Duration::from_millis(100) }
+/// In a crowd a relay keeps replies so long, to pass several on in one frame: 100 ms while nothing goes through it, and
+/// nobody waits for the way back they show; else 30 ms, for most of those that a moved relay brings about come within 20 ms.
+pub(crate) fn gather_for(obus: u16, is_idle: bool) -> Duration {
+    match (obus >= CROWD, is_idle) {
+        (false, _) => Duration::ZERO,
+        (true, false) => Duration::from_millis(30),
+        (true, true) => Duration::from_millis(100),
+    }
 }
 
 /// The next RSU is told this often that we may still come: half again as rarely as the one we are

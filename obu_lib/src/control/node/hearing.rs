@@ -138,11 +138,9 @@ impl Obu {
         // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back to
         // us leads to the old one until we reply.
         let is_new_way = route.take_path_changed();
-        let has_time = self.core.has_time(now);
-        if has_restarted || (is_new_way && !has_time) {
+        if has_restarted || (is_new_way && !self.core.is_brief(now)) {
             self.registration.announce(now);
         } else if is_new_way {
-            // Nobody acknowledges a reply, but in a crowd there may be a hundred behind that relay.
             self.registration.reply_soon(&mut self.core, now);
         }
     }
@@ -315,7 +313,8 @@ impl Obu {
         let rsu = said.rsu;
         let lifetime = self.path_lifetime(rsu);
         let route = self.routes.get(&rsu);
-        let wait = route.map_or(Duration::ZERO, |route| timing::gather_for(route.obus()));
+        let wait = route
+            .map_or(Duration::ZERO, |route| timing::gather_for(route.obus(), route.is_idle(now)));
         let has_way = self.upstream_for_others(now, rsu, from, out).is_some();
         for reply in said.replies.iter() {
             let next = self.next_hop(reply.origin, reply.hop_limit, reply.hops);

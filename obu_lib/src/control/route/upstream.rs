@@ -120,7 +120,7 @@ impl Route {
     }
 
     /// Nothing goes through the parent.
-    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         self.active_at.is_none_or(|at| now.since(at) >= timing::IDLE_AFTER)
     }
 
