@@ -168,6 +168,26 @@ fn control_goes_before_data_that_waits() {
 }
 
 #[test]
+fn what_a_client_calls_voice_goes_before_its_other_data() {
+    // IPv4, of 100 bytes in all; the class is its DSCP: EF, or none.
+    let place_of = |dscp: u8| {
+        let mut cell = Cell::new(5, csma(300.0, 0.0), &[0.0, 50.0]);
+        cell.world.keep_trace();
+        cell.broadcast(0, at(10), us(1), 20);
+        let header = [&[0xff; 6][..], &client_mac(0).0, &[8, 0, 0x45, dscp << 2]].concat();
+        cell.world.inject_tap(at(11), NodeIndex(0), &[&header[..], &[0; 84]].concat());
+        cell.world.run_until(at(100)).unwrap();
+        let text = cell.world.trace_text();
+        let (_, crc) = text.split_once(", 136 B ").unwrap();
+        let crc = crc.split_whitespace().next().unwrap();
+        let mut heard = text.lines().filter(|line| line.contains("n1 hears"));
+        heard.position(|line| line.contains(crc)).unwrap()
+    };
+    assert!(place_of(46) <= 4, "{}", place_of(46));
+    assert_eq!(place_of(0), 20);
+}
+
+#[test]
 fn what_is_cut_or_off_is_heard_by_nobody_and_lost_on_that_link() {
     let mut cell = Cell::new(6, csma(300.0, 0.0), &[0.0, 50.0, 80.0]);
     cell.world.apply(Fault::CutOneWay(NodeIndex(0), NodeIndex(1)));
