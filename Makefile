@@ -11,7 +11,7 @@ help:
 	@echo "make bench     the data path against the kernel and a naive relay: a table in eight minutes"
 	@echo "make soak      load the data path in every way there is, 1 GiB checked in each; up to half an hour"
 	@echo "make test      all tests, also end to end with real daemons"
-	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; half an hour"
+	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; ten minutes"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
 	@echo "make setup     install what these need, or say what is missing"
