@@ -247,7 +247,7 @@ impl SignalTrend {
         let newest = self.newest.filter(|newest| now.since(newest.at) <= SIGNAL_AGE_MAX)?;
         // Oldest first, and the first few may be too old.
         let is_old = |mean: &&Mean| mean.age(now) > SPAN_US;
-        let fresh = self.over.iter().skip(self.over.iter().take_while(is_old).count());
+        let fresh = self.over.iter().skip_while(is_old);
         let newest = newest.over();
         let oldest = fresh.clone().next().unwrap_or(&newest).age(now);
         let (mut n, mut sum_t, mut sum_y, mut sum_tt, mut sum_ty) = (0i64, 0i64, 0i64, 0i64, 0i64);

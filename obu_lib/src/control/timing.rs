@@ -41,9 +41,9 @@ impl Watch {
         }
     }
 
-    /// The same in the thick of a crowd, where one lost heartbeat is no reason to ask: those of relays that do not hear each other
-    /// collide, and were everybody behind such a relay to ask six times, the answers would collide as well,
-    /// until nothing else got through any more. Asked after 2.2 I, or up to a fifth later, every I/8, twice, as the
+    /// The same in the thick of a crowd, where one lost heartbeat is no reason to ask: those of relays that do not hear
+    /// each other collide, and were everybody behind such a relay to ask six times, the answers would collide as
+    /// well, until nothing else got through any more. Asked after 2.2 I, or up to a fifth later, every I/8, twice, as the
     /// radio repeats a question itself; dead after 2.75 I.
     pub(crate) fn close_in_the_thick(interval: Duration) -> Self {
         Self {

@@ -38,8 +38,11 @@ pub struct Csma {
     pub lifetime: Duration,
     /// The best first. Which one a frame is in, its user priority says: that of the daemons
     /// ([`traffic_class`](crate::control::traffic_class)).
-    pub categories: [Category; 4],
+    pub categories: [Category; CATEGORIES],
 }
+
+/// Access categories of 802.11, and queues of a station.
+pub const CATEGORIES: usize = 4;
 
 /// An access category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

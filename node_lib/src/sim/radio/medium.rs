@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::control::traffic_class;
 use crate::sim::dice::{Luck, subseed};
 use crate::sim::frame::Flight;
-use crate::sim::radio::access::{Access, Category, Csma};
+use crate::sim::radio::access::{Access, CATEGORIES, Category, Csma};
 use crate::sim::radio::airtime::{CCA_TIME, SIFS, SLOT};
 use crate::sim::radio::earshot::{Ear, Earshot};
 use crate::sim::radio::fading::Fading;
@@ -93,8 +93,8 @@ struct Limits {
 #[derive(Clone, Debug, Default)]
 struct Station {
     /// By category: frames and when they were handed over.
-    queues: [VecDeque<(Timestamp, Rc<Flight>)>; 4],
-    heads: [Option<Head>; 4],
+    queues: [VecDeque<(Timestamp, Rc<Flight>)>; CATEGORIES],
+    heads: [Option<Head>; CATEGORIES],
     /// The category whose head counts down or is on air.
     active: usize,
     phase: Phase,
@@ -520,7 +520,7 @@ impl Medium {
 
     /// Drops what has waited for too long.
     fn expire(&mut self, now: Timestamp, node: usize) {
-        for index in 0..self.csma.categories.len() {
+        for index in 0..CATEGORIES {
             loop {
                 let Some(station) = self.stations.get_mut(node) else { return };
                 let Some(head) = station.heads.get_mut(index) else { return };

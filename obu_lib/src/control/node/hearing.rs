@@ -301,8 +301,8 @@ impl Obu {
         self.core.radio.control(to, relayed, out, &mut self.core.counters);
     }
 
-    /// OBUs behind us whose clients are still reply to an RSU: we learn the way back to each, and pass on what
-    /// they say together with what else comes soon.
+    /// OBUs behind us reply to an RSU in a crowd: we learn the way back to each, and pass on what they say together
+    /// with what else comes soon.
     pub(super) fn gather_replies(
         &mut self,
         now: Timestamp,
