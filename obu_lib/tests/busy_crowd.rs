@@ -55,7 +55,7 @@ fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstr
             beat(&mut t, &[A, B], &[A, B]);
             asked += t.asked().len();
         }
-        assert!(t.obu.attachment().is_some());
+        assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
         asked
     };
     assert!(asked_in_ten_seconds(1) > 40, "alone, nearly every frame is a reason to ask");
