@@ -1,26 +1,41 @@
 //! Whether a data frame was seen before: a sliding window per source.
 //!
 //! The window is that of RFC 6479 in its simplest form: the highest sequence number seen and a
-//! bitmap of the [`WINDOW`] numbers up to it. A source that restarts has another boot byte and
-//! starts a fresh window.
+//! bitmap of at least the [`WINDOW`] numbers up to it, cleared a word at a time.
+//!
+//! A source that restarts counts from the beginning again, under another boot byte. Eight bits do not
+//! tell which of two starts came first: boot counts follow the clock and jump by any number. So
+//! nothing is concluded from their order. A source has two windows, each for one boot byte: that of its
+//! present start, and that of the one before, whose last frames may still come. A third takes the
+//! place of the one unused for longer. So a restart is heard with its first frame, and a frame with a
+//! wrong boot byte takes nothing from the source it pretends to be.
+
+use std::time::Duration;
 
 use crate::control::table::Table;
 use crate::mac::NodeId;
-use crate::order::Seq;
+use crate::order::{Boot, Seq};
 use crate::time::Timestamp;
 
-/// Sequence numbers remembered per source. At 100,000 frames/s it spans 5 ms, far more than two
-/// paths of a vehicle differ while both are in use for a moment.
-pub const WINDOW: u32 = 512;
+/// Sequence numbers remembered per source, at least. A radio may keep a frame for half a second, and
+/// one that goes another way then overtakes as many as its source sends meanwhile, an RSU to all its
+/// OBUs together: this is enough for 8,000 frames/s.
+pub const WINDOW: u32 = 64 * (WORDS as u32 - 1);
 
-/// Sources remembered. Beyond, the one silent for longest is forgotten.
+/// Of a window: 512 bytes. A power of two, so that numbers may wrap.
+const WORDS: usize = 64;
+
+/// Sources remembered. Beyond, the quarter silent for longest is forgotten; one at a time would mean to
+/// look at all of them for each frame of a made-up source.
 const SOURCES_MAX: usize = 1024;
+
+/// A window unused for so long begins anew: no frame is under way for longer. With 256 boot bytes two
+/// starts share one now and then.
+const WINDOW_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// So many frames in a row that look too old, yet rise among themselves, mean that the window is
 /// wrong (one corrupted number far ahead is enough), not the source: it starts afresh.
 const RESYNC_AFTER: u32 = 16;
-
-const WORDS: usize = (WINDOW / 64) as usize;
 
 #[derive(Clone, Debug)]
 struct Window {
@@ -56,10 +71,18 @@ impl Window {
         }
     }
 
-    fn unmark(&mut self, seq: u32) {
-        let (word, bit) = Self::slot(seq);
-        if let Some(w) = self.seen.get_mut(word) {
-            *w &= !bit;
+    /// The words from that of `highest`, which stays, to that of `seq`, which is ahead of it.
+    fn clear_up_to(&mut self, seq: u32) {
+        let words = (seq / 64).wrapping_sub(self.highest / 64) % (1 << 26);
+        if words >= WORDS as u32 {
+            self.seen = [0; WORDS];
+            return;
+        }
+        for word in 1..=words {
+            let place = (self.highest / 64).wrapping_add(word) as usize % WORDS;
+            if let Some(w) = self.seen.get_mut(place) {
+                *w = 0;
+            }
         }
     }
 
@@ -70,13 +93,7 @@ impl Window {
             return false;
         }
         if ahead <= u32::MAX / 2 {
-            if ahead >= WINDOW {
-                self.seen = [0; WORDS];
-            } else {
-                for step in 1..=ahead {
-                    self.unmark(self.highest.wrapping_add(step));
-                }
-            }
+            self.clear_up_to(seq);
             self.highest = seq;
             self.mark(seq);
             self.old_in_a_row = 0;
@@ -100,10 +117,59 @@ impl Window {
     }
 }
 
-/// One window per source of data frames.
+/// The windows of one source.
+#[derive(Clone, Debug)]
+struct Source {
+    /// Each for another boot byte.
+    windows: [Option<Box<Window>>; 2],
+}
+
+impl Source {
+    fn used(&self) -> Option<Timestamp> {
+        self.windows.iter().flatten().map(|window| window.used).max()
+    }
+
+    #[inline]
+    fn accept(&mut self, now: Timestamp, boot: u8, seq: u32) -> bool {
+        let known = self.windows.iter_mut().flatten().find(|window| window.boot == boot);
+        if let Some(window) = known
+            && now.since(window.used) < WINDOW_AGE_MAX
+        {
+            let is_new = window.accept(seq);
+            if is_new {
+                // What is refused keeps no window alive.
+                window.used = now;
+            }
+            return is_new;
+        }
+        self.begin(Box::new(Window::new(boot, seq, now)));
+        true
+    }
+
+    /// In place of one for the same boot byte, or of the one unused for longer.
+    #[cold]
+    fn begin(&mut self, new: Box<Window>) {
+        let boot = new.boot;
+        let rank = |window: &Option<Box<Window>>| match window {
+            Some(window) if window.boot == boot => (0, Timestamp::ZERO),
+            None => (1, Timestamp::ZERO),
+            Some(window) => (2, window.used),
+        };
+        let [first, second] = &mut self.windows;
+        *(if rank(first) <= rank(second) { first } else { second }) = Some(new);
+    }
+
+    fn forget(&mut self, boot: u8) {
+        for window in &mut self.windows {
+            window.take_if(|window| window.boot == boot);
+        }
+    }
+}
+
+/// Two windows per source of data frames.
 #[derive(Clone, Debug, Default)]
 pub struct Duplicates {
-    windows: Table<NodeId, Window>,
+    sources: Table<NodeId, Source>,
 }
 
 impl Duplicates {
@@ -115,39 +181,44 @@ impl Duplicates {
     /// Notes the frame; `false` if it was seen before, or is too old to tell.
     #[inline]
     pub fn accept(&mut self, now: Timestamp, source: NodeId, boot: u8, seq: Seq) -> bool {
-        if let Some(window) = self.windows.get_mut(&source) {
-            window.used = now;
-            // Serial order for the boot byte as well: a frame from before the restart comes late.
-            match boot.wrapping_sub(window.boot) {
-                0 => return window.accept(seq.0),
-                1..=127 => *window = Window::new(boot, seq.0, now),
-                _ => return false,
-            }
-            return true;
+        if let Some(source) = self.sources.get_mut(&source) {
+            return source.accept(now, boot, seq.0);
         }
-        self.begin(source, Window::new(boot, seq.0, now));
+        self.begin(source, Box::new(Window::new(boot, seq.0, now)));
         true
     }
 
-    #[cold]
-    fn begin(&mut self, source: NodeId, window: Window) {
-        if self.windows.len() >= SOURCES_MAX {
-            let oldest = self.windows.iter().min_by_key(|(_, w)| w.used).map(|(id, _)| *id);
-            if let Some(oldest) = oldest {
-                self.windows.remove(&oldest);
-            }
+    /// A source that started `before` has started `again`, as its control frames say. Only where both
+    /// have the same low byte must its old numbers be forgotten: otherwise they have a window of their
+    /// own, and the new one may be in use already.
+    pub fn note_restart(&mut self, source: NodeId, before: Boot, again: Boot) {
+        if before != again
+            && before.low_byte() == again.low_byte()
+            && let Some(source) = self.sources.get_mut(&source)
+        {
+            source.forget(again.low_byte());
         }
-        self.windows.insert(source, window);
+    }
+
+    #[cold]
+    fn begin(&mut self, source: NodeId, window: Box<Window>) {
+        if self.sources.len() >= SOURCES_MAX {
+            let mut used: Vec<_> = self.sources.values().map(Source::used).collect();
+            let (_, last, _) = used.select_nth_unstable(SOURCES_MAX / 4 - 1);
+            let last = *last;
+            self.sources.retain(|_, source| source.used() > last);
+        }
+        self.sources.insert(source, Source { windows: [Some(window), None] });
     }
 
     /// Sources remembered.
     pub fn len(&self) -> usize {
-        self.windows.len()
+        self.sources.len()
     }
 
     /// Nothing remembered.
     pub fn is_empty(&self) -> bool {
-        self.windows.is_empty()
+        self.sources.is_empty()
     }
 }
 
@@ -185,12 +256,62 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_source_is_heard_at_once_and_its_late_frames_are_not() {
+    fn a_restarted_source_is_heard_at_once_whatever_its_boot_byte() {
+        for before in 0..=u8::MAX {
+            for delta in 1..=u8::MAX {
+                let mut memory = Duplicates::new();
+                assert!(accept(&mut memory, before, 70_000));
+                let again = before.wrapping_add(delta);
+                let heard = (1..=20).filter(|seq| accept(&mut memory, again, *seq)).count();
+                assert_eq!(heard, 20, "{before} then {again}");
+                assert!(!accept(&mut memory, again, 20), "a copy");
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_late_from_before_a_restart_is_delivered_once() {
         let mut memory = Duplicates::new();
         assert!(accept(&mut memory, 255, 70_000));
         assert!(accept(&mut memory, 0, 1));
-        assert!(!accept(&mut memory, 255, 70_001));
+        assert!(!accept(&mut memory, 255, 70_000), "a copy");
+        assert!(accept(&mut memory, 255, 69_999), "overtaken by the restart");
+        assert!(!accept(&mut memory, 255, 69_999));
         assert!(accept(&mut memory, 0, 2));
+    }
+
+    #[test]
+    fn frames_with_forged_boot_bytes_take_nothing_from_the_source() {
+        let mut memory = Duplicates::new();
+        for seq in 1..=1000 {
+            assert!(accept(&mut memory, 7, seq), "{seq}");
+            assert!(!accept(&mut memory, 7, seq), "{seq} again");
+            accept(&mut memory, 8 + (seq % 200) as u8, seq.wrapping_mul(0x9e37_79b9));
+        }
+    }
+
+    #[test]
+    fn a_window_that_nobody_used_for_ten_seconds_is_no_reason_to_refuse() {
+        let mut memory = Duplicates::new();
+        let mut at = |ms, seq| memory.accept(Timestamp::from_millis(ms), OBU, 7, Seq(seq));
+        assert!(at(0, 70_000));
+        assert!(!at(9_999, 1), "too old to tell");
+        assert!(at(10_000, 2), "the source has started again");
+        assert!(!at(10_000, 2), "a copy");
+    }
+
+    #[test]
+    fn a_restart_that_comes_to_the_same_boot_byte_is_known_from_the_control_plane() {
+        let mut memory = Duplicates::new();
+        assert!(accept(&mut memory, 7, 70_000));
+        memory.note_restart(OBU, Boot(7), Boot(7));
+        assert!(!accept(&mut memory, 7, 1), "the same start");
+        memory.note_restart(OBU, Boot(7), Boot(256 + 7));
+        assert!(accept(&mut memory, 7, 1));
+        // With another byte the new start has a window of its own, which may be in use already.
+        assert!(accept(&mut memory, 8, 1));
+        memory.note_restart(OBU, Boot(256 + 7), Boot(256 + 8));
+        assert!(!accept(&mut memory, 8, 1));
     }
 
     #[test]
@@ -203,26 +324,57 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_bounded_and_the_longest_silent_goes_first() {
+    fn sources_are_bounded_and_the_longest_silent_go_first() {
         let mut memory = Duplicates::new();
         let id = |n: usize| NodeId([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
         for n in 0..=SOURCES_MAX {
             memory.accept(Timestamp::from_millis(n as u64), id(n), 0, Seq(1));
         }
-        assert_eq!(memory.len(), SOURCES_MAX);
-        assert!(memory.accept(Timestamp::from_millis(9999), id(0), 0, Seq(1)), "was forgotten");
-        assert!(!memory.accept(Timestamp::from_millis(9999), id(9), 0, Seq(1)), "was kept");
+        assert_eq!(memory.len(), SOURCES_MAX * 3 / 4 + 1);
+        assert!(!memory.accept(Timestamp::from_millis(9999), id(256), 0, Seq(1)), "was kept");
+        assert!(memory.accept(Timestamp::from_millis(9999), id(255), 0, Seq(1)), "was forgotten");
+    }
+
+    #[test]
+    fn made_up_sources_do_not_make_a_busy_one_forgotten() {
+        let mut memory = Duplicates::new();
+        let id = |n: u64| NodeId([2, 9, 0, (n >> 16) as u8, (n >> 8) as u8, n as u8]);
+        for n in 0..100_000 {
+            let now = Timestamp::from_millis(n / 5);
+            memory.accept(now, id(n), 0, Seq(1));
+            if n % 100 == 0 {
+                let seq = Seq((n / 100) as u32 + 1);
+                assert!(memory.accept(now, OBU, 7, seq), "{n}");
+                assert!(!memory.accept(now, OBU, 7, seq), "{n} again");
+            }
+            assert!(memory.len() <= SOURCES_MAX);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_a_radio_kept_for_half_a_second_is_delivered_though_3000_a_second_went_by() {
+        let mut memory = Duplicates::new();
+        // Numbers of an RSU, of which this OBU gets every fifth by another way.
+        let now = |seq: u32| Timestamp::from_millis(u64::from(seq) / 3);
+        for seq in (1..=30_000).filter(|seq| seq % 5 == 0 && seq % 1500 != 0) {
+            assert!(memory.accept(now(seq), OBU, 7, Seq(seq)), "{seq}");
+            if seq > 1505 && (seq - 1505) % 1500 == 0 {
+                let late = seq - 1505;
+                assert!(memory.accept(now(seq), OBU, 7, Seq(late)), "{late}, late");
+                assert!(!memory.accept(now(seq), OBU, 7, Seq(late)), "{late} again");
+            }
+        }
     }
 
     proptest! {
         /// Against the oracle: a set of everything seen, judged only inside the window.
         #[test]
         fn never_accepts_twice_and_never_refuses_a_new_frame_in_the_window(
-            steps in prop::collection::vec(0u32..600, 1..400)
+            steps in prop::collection::vec(0u32..WINDOW + 300, 1..400)
         ) {
             let mut memory = Duplicates::new();
             let mut seen = HashSet::new();
-            let mut highest = 5_000;
+            let mut highest = 50_000;
             accept(&mut memory, 0, highest);
             seen.insert(highest);
             for step in steps {
