@@ -22,6 +22,7 @@ use pair::{CAR, HOST, Pair, frame};
 
 fn choose(c: &mut Criterion) {
     let mut candidates = Candidates::default();
+    let interval = Duration::from_millis(100);
     let mut neighbours = Neighbours::new();
     let now = Timestamp::from_millis(1000);
     for n in 0..16u8 {
@@ -34,9 +35,8 @@ fn choose(c: &mut Criterion) {
             path: PathTag::DIRECT,
         };
         candidates.hear(now, mac, mac.into(), advert, None);
-        neighbours.hear(now, mac, mac.into(), Boot(1)).1.note_proof(now);
+        neighbours.hear(now, mac, mac.into(), Boot(1), interval).1.note_proof(now);
     }
-    let interval = Duration::from_millis(100);
     let judge = Judge {
         ranker: Ranker { now, interval, neighbours: &neighbours, by_hops: false },
         us: NodeId([2, 0, 0, 0, 0, 0xff]),

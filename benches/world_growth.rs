@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use node_lib::control::node::Node;
 use node_lib::sim::{Dice, NodeIndex, Position, Radio, Role, Track, World};
-use node_lib::{Mac, Timestamp};
+use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 
@@ -276,15 +276,15 @@ fn town(vehicles: usize, seed: u64) -> World {
 
 fn add_rsu(world: &mut World) -> NodeIndex {
     let mac = next_address(world);
-    let config = move |boot, seed| rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(mac) };
-    let rsu = move |boot, now, seed| Box::new(Rsu::new(config(boot, seed), now)) as Box<dyn Node>;
+    let config = |start: &Start| rsu_lib::Settings::default().config(start);
+    let rsu = move |start: &Start, now| Box::new(Rsu::new(config(start), now)) as Box<dyn Node>;
     world.add_node(Role::Rsu, mac, Box::new(rsu))
 }
 
 fn add_obu(world: &mut World) -> NodeIndex {
     let mac = next_address(world);
-    let config = move |boot, seed| obu_lib::Config { boot, seed, ..obu_lib::Config::new(mac) };
-    let obu = move |boot, now, seed| Box::new(Obu::new(config(boot, seed), now)) as Box<dyn Node>;
+    let config = |start: &Start| obu_lib::Settings::default().config(start);
+    let obu = move |start: &Start, now| Box::new(Obu::new(config(start), now)) as Box<dyn Node>;
     world.add_node(Role::Obu, mac, Box::new(obu))
 }
 

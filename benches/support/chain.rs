@@ -22,7 +22,7 @@ pub(crate) const TRUCK: Mac = Mac([2, 0, 0, 0, 1, 2]);
 pub(crate) const HOST: Mac = Mac([2, 0, 0, 0, 1, 3]);
 
 /// MTU of the radios.
-const MTU: usize = 1600;
+pub(crate) const MTU: usize = 1600;
 
 /// The far ends of the three nodes' devices, in the order RSU, relay, OBU.
 pub(crate) struct Ends<'a> {
@@ -172,7 +172,9 @@ pub(crate) fn drive<T>(work: impl FnOnce(&mut Ends<'_>) -> T) -> T {
     let clock = Clock::start();
     let now = clock.now();
     let mac = |n| Mac([2, 0, 0, 0, 0, n]);
-    let mut rsu = Rsu::new(rsu_lib::Config { radio_mtu: MTU, ..rsu_lib::Config::new(mac(1)) }, now);
+    // Without a limit on broadcasts: it is their path that is looked at.
+    let config = rsu_lib::Config { radio_mtu: MTU, group_rate: 0, ..rsu_lib::Config::new(mac(1)) };
+    let mut rsu = Rsu::new(config, now);
     let config = |n| obu_lib::Config { radio_mtu: MTU, ..obu_lib::Config::new(mac(n)) };
     let (mut relay, mut obu) = (Obu::new(config(2), now), Obu::new(config(3), now));
     let pair = || memory::pair(MTU).expect("a few descriptors");
@@ -208,6 +210,7 @@ fn turns<'a>(
         bundles: true,
         coalesce: Duration::ZERO,
         busy_poll: Duration::ZERO,
+        announcements: Vec::new(),
     };
     let running = runtime.start(node, radio, tap, links, remote);
     let mut running = running.expect("a few descriptors");

@@ -1,21 +1,23 @@
 //! What the user typed: the flags both daemons have, and how they are read.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
-use clap::{Parser, ValueEnum};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Parser, ValueEnum};
 use node_lib::device::netlink::TapAddress;
 use node_lib::device::udp::UdpAddress;
 use node_lib::device::{name, tap};
+use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::runtime::mtu;
+use node_lib::settings::{self, LoopSettings};
 use node_lib::{Mac, NodeId};
 
-use crate::{Role, exit};
-
-/// Smaller values are lengths, not EtherTypes (IEEE 802.3 §3.2.6).
-const ETHERTYPE_MIN: u16 = 0x0600;
+use crate::{Role, exit, logging};
 
 /// Flags of both daemons.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,7 +35,15 @@ pub struct Common {
     #[arg(short, long, value_name = "ADDR[/PREFIX]", value_delimiter = ',')]
     pub ip: Vec<TapAddress>,
 
-    /// MTU of the TAP; by default that of the radio less 40, following it
+    /// MAC of the TAP; by default made from the node id, and that of a TAP that is there already kept
+    #[arg(long, value_name = "MAC", value_parser = unicast)]
+    pub tap_mac: Option<Mac>,
+
+    /// Bridge to put the TAP into, and to keep it in
+    #[arg(long, value_name = "NAME", value_parser = interface_name)]
+    pub bridge: Option<String>,
+
+    /// MTU of the TAP, like that of the hosts beside it; 1500 unless set. The radio's may be smaller
     #[arg(short, long, value_name = "N",
         value_parser = RangedU64ValueParser::<usize>::new().range(mtu::TAP_MTU_MIN as u64..=mtu::TAP_MTU_MAX as u64))]
     pub mtu: Option<usize>,
@@ -43,27 +53,27 @@ pub struct Common {
     pub tap_offload: TapOffload,
 
     /// Whether small frames that wait for the same neighbour leave in one
-    #[arg(long, value_name = "WHEN", default_value = "on")]
+    #[arg(long, value_name = "WHEN", default_value_t = LoopSettings::DEFAULT.bundles.into())]
     pub bundles: Bundles,
 
     /// Microseconds to let frames gather while there is traffic, 0 to 1000; 0: take the first at once
-    #[arg(long, value_name = "USECS", default_value_t = 30,
-        value_parser = RangedU64ValueParser::<u64>::new().range(0..=1000))]
+    #[arg(long, value_name = "USECS", default_value_t = micros(LoopSettings::DEFAULT.coalesce),
+        value_parser = RangedU64ValueParser::<u64>::new().range(settings::WAIT_RANGE_US))]
     pub coalesce: u64,
 
     /// Microseconds to look for the answer to a frame before going to sleep, 0 to 1000; only
     /// where answers have come that fast lately
-    #[arg(long, value_name = "USECS", default_value_t = 100,
-        value_parser = RangedU64ValueParser::<u64>::new().range(0..=1000))]
+    #[arg(long, value_name = "USECS", default_value_t = micros(LoopSettings::DEFAULT.busy_poll),
+        value_parser = RangedU64ValueParser::<u64>::new().range(settings::WAIT_RANGE_US))]
     pub busy_poll: u64,
 
     /// EtherType of our frames, decimal or 0x…: the same on all nodes
-    #[arg(long, value_name = "N", default_value = "0x88b5", value_parser = ethertype)]
+    #[arg(long, value_name = "N", default_value = hex(ETHERTYPE_DEFAULT), value_parser = ethertype)]
     pub ethertype: u16,
 
     /// Heartbeats over which a link is judged, 1 to 64
-    #[arg(long, value_name = "N", default_value_t = 10,
-        value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = settings::HELLO_HISTORY,
+        value_parser = RangedU64ValueParser::<usize>::new().range(settings::HELLO_HISTORY_RANGE))]
     pub hello_history: usize,
 
     /// Identity of this node; by default the MAC of the radio
@@ -75,7 +85,7 @@ pub struct Common {
     pub state_file: Option<PathBuf>,
 
     /// What to log: off, error, warn, info, debug or trace, also per module (info,node_lib=debug)
-    #[arg(long, value_name = "FILTER", default_value = "info")]
+    #[arg(long, value_name = "FILTER", default_value = "info", value_parser = log_filter)]
     pub log: String,
 
     /// How log lines look
@@ -85,6 +95,27 @@ pub struct Common {
     /// Check flags, capabilities and interfaces, and exit without changing anything
     #[arg(long, value_parser = BoolishValueParser::new())]
     pub check: bool,
+}
+
+impl Common {
+    /// What the loop that drives the node is told.
+    pub fn loop_settings(&self) -> LoopSettings {
+        LoopSettings {
+            bundles: self.bundles == Bundles::On,
+            coalesce: Duration::from_micros(self.coalesce),
+            busy_poll: Duration::from_micros(self.busy_poll),
+        }
+    }
+}
+
+/// As `--coalesce` and `--busy-poll` have it.
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// As `--ethertype` has it.
+fn hex(ethertype: u16) -> String {
+    format!("{ethertype:#06x}")
 }
 
 /// How log lines look.
@@ -114,6 +145,18 @@ pub enum TapOffload {
     On,
     /// No: frame by frame.
     Off,
+}
+
+impl From<bool> for Bundles {
+    fn from(is_on: bool) -> Self {
+        if is_on { Self::On } else { Self::Off }
+    }
+}
+
+impl fmt::Display for Bundles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::On { "on" } else { "off" })
+    }
 }
 
 impl From<TapOffload> for tap::TapOffload {
@@ -160,8 +203,9 @@ fn ethertype(text: &str) -> Result<u16, String> {
         .filter(|digits| digits.chars().all(|c| c.is_digit(radix)))
         .and_then(|digits| u16::from_str_radix(digits, radix).ok())
         .ok_or("expected a number of 16 bits such as 0x88b5 or 34997")?;
-    if value < ETHERTYPE_MIN {
-        return Err(format!("values below {ETHERTYPE_MIN:#06x} are lengths, not EtherTypes"));
+    if !settings::ETHERTYPE_RANGE.contains(&value.into()) {
+        let least = settings::ETHERTYPE_RANGE.start();
+        return Err(format!("values below {least:#06x} are lengths, not EtherTypes"));
     }
     match owner(value) {
         Some(owner) => {
@@ -185,9 +229,17 @@ fn owner(ethertype: u16) -> Option<&'static str> {
 }
 
 fn node_id(text: &str) -> Result<NodeId, String> {
+    unicast(text).map(NodeId::from)
+}
+
+fn log_filter(text: &str) -> Result<String, String> {
+    logging::filter(text).map(|_| text.to_owned())
+}
+
+fn unicast(text: &str) -> Result<Mac, String> {
     let mac: Mac = text.parse().map_err(|error| format!("{error}"))?;
     if mac.is_unicast() {
-        Ok(mac.into())
+        Ok(mac)
     } else {
         Err("expected an address of one node: not a group address and not all zero".to_owned())
     }
@@ -204,14 +256,49 @@ pub fn parse_from<A: Parser>(
     role: Role,
     line: impl IntoIterator<Item = OsString>,
 ) -> Result<A, clap::Error> {
-    let command = A::command()
+    let line: Vec<_> = line.into_iter().collect();
+    let bare = A::command()
         .after_help(exit::HELP)
-        .mut_arg("tap_name", |arg| arg.required(false).default_value(role.tap_name))
-        .mut_args(|arg| {
-            let variable = format!("{}_{}", role.env_prefix, arg.get_id()).to_uppercase();
-            arg.env(variable)
-        });
-    A::from_arg_matches(&command.try_get_matches_from(line)?)
+        .mut_arg("tap_name", |arg| arg.required(false).default_value(role.tap_name));
+    let command = bare.clone().mut_args(|arg| {
+        let variable = variable_of(role, &arg);
+        // As for a shell, one that is empty is as good as none.
+        let is_empty = std::env::var_os(&variable).is_some_and(|value| value.is_empty());
+        if is_empty { arg } else { arg.env(variable) }
+    });
+    let matches = command.try_get_matches_from(&line);
+    A::from_arg_matches(&matches.map_err(|error| name_variable(role, bare, line, error))?)
+}
+
+fn variable_of(role: Role, arg: &Arg) -> String {
+    format!("{}_{}", role.env_prefix, arg.get_id()).to_uppercase()
+}
+
+/// Names the variable a bad value came from: the message speaks of the flag, which nobody typed.
+fn name_variable(
+    role: Role,
+    mut bare: clap::Command,
+    line: Vec<OsString>,
+    mut error: clap::Error,
+) -> clap::Error {
+    let flag = |error: &clap::Error| error.get(ContextKind::InvalidArg).map(ToString::to_string);
+    let Some(said) = flag(&error) else { return error };
+    // Before that an argument cannot say how it looks.
+    bare.build();
+    let is_said = |arg: &&Arg| arg.to_string() == said;
+    let variable = bare.get_arguments().find(is_said).map(|arg| variable_of(role, arg));
+    let Some(variable) = variable.filter(|variable| std::env::var_os(variable).is_some()) else {
+        return error;
+    };
+    // Without the environment the line has another fault, such as a flag that is missing, or none.
+    let typed = bare.try_get_matches_from(line).err();
+    let is_same =
+        |typed: &clap::Error| typed.kind() == error.kind() && flag(typed).as_ref() == Some(&said);
+    if !typed.as_ref().is_some_and(is_same) {
+        let tip = format!("the value is that of the environment variable {variable}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 #[cfg(test)]
@@ -239,6 +326,7 @@ mod tests {
         assert!(common.ip.is_empty());
         assert_eq!(common.tap_offload, TapOffload::Auto);
         assert_eq!((common.bundles, common.coalesce, common.busy_poll), (Bundles::On, 30, 100));
+        assert_eq!(common.loop_settings(), LoopSettings::DEFAULT);
     }
 
     #[test]
@@ -271,6 +359,10 @@ mod tests {
             ("--node-id", "ff:ff:ff:ff:ff:ff", "not a group address"),
             ("--node-id", "02:00", "six hexadecimal bytes"),
             ("--tap-name", "sixteen_bytes_xx", "1 to 15"),
+            ("--bridge", "a/b", "'/'"),
+            ("--tap-mac", "01:00:5e:00:00:01", "not a group address"),
+            ("--ip", "10.0.0.0/24", "network"),
+            ("--ip", "10.0.0.255/24", "broadcast"),
             ("--ip", "10.0.0.1/33", "1 to 32"),
             ("--tap-offload", "yes", "auto, on, off"),
             ("--bundles", "1", "on, off"),

@@ -16,13 +16,14 @@ use crate::exit::{Failure, Kind};
 const NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
 const NET_RAW: (u32, &str) = (13, "CAP_NET_RAW");
 
-/// Fails with the names of the capabilities that are needed and missing.
-pub fn check(args: &Common) -> Result<(), Failure> {
+/// Fails with the names of the capabilities that are needed and missing. A TAP the administrator has
+/// prepared is not changed, and takes none.
+pub fn check(args: &Common, changes_tap: bool) -> Result<(), Failure> {
     let Some(effective) = effective() else {
         debug!("/proc/self/status does not tell our capabilities, going on without");
         return Ok(());
     };
-    let missing = missing(effective, &args.bind);
+    let missing = missing(effective, &args.bind, changes_tap);
     if missing.is_empty() {
         return Ok(());
     }
@@ -39,13 +40,13 @@ pub fn check(args: &Common) -> Result<(), Failure> {
     ))
 }
 
-fn missing(effective: u64, bind: &Bind) -> Vec<&'static str> {
-    let needed: &[_] = match bind {
-        Bind::Interface(_) => &[NET_ADMIN, NET_RAW],
-        // An ordinary UDP socket needs nothing; the TAP still does.
-        Bind::Udp(_) => &[NET_ADMIN],
-    };
-    needed.iter().filter(|(bit, _)| effective & (1 << bit) == 0).map(|(_, name)| *name).collect()
+fn missing(effective: u64, bind: &Bind, changes_tap: bool) -> Vec<&'static str> {
+    // An ordinary UDP socket needs nothing.
+    let has_radio = matches!(bind, Bind::Interface(_));
+    let needed = [(NET_ADMIN, changes_tap), (NET_RAW, has_radio)];
+    let missing =
+        needed.iter().filter(|((bit, _), is_needed)| *is_needed && effective & (1 << bit) == 0);
+    missing.map(|((_, name), _)| *name).collect()
 }
 
 fn effective() -> Option<u64> {
@@ -66,11 +67,13 @@ mod tests {
         let radio = Bind::Interface("wlan0".into());
         let udp: Bind = "udp:".parse().unwrap();
         let both = parse("Name:\tobu\nCapEff:\t0000000000003000\n").unwrap();
-        assert!(missing(both, &radio).is_empty());
-        assert_eq!(missing(0, &radio), ["CAP_NET_ADMIN", "CAP_NET_RAW"]);
-        assert_eq!(missing(1 << 12, &radio), ["CAP_NET_RAW"]);
-        assert_eq!(missing(1 << 13, &udp), ["CAP_NET_ADMIN"]);
-        assert!(missing(1 << 12, &udp).is_empty());
+        assert!(missing(both, &radio, true).is_empty());
+        assert_eq!(missing(0, &radio, true), ["CAP_NET_ADMIN", "CAP_NET_RAW"]);
+        assert_eq!(missing(1 << 12, &radio, true), ["CAP_NET_RAW"]);
+        assert_eq!(missing(1 << 13, &udp, true), ["CAP_NET_ADMIN"]);
+        assert!(missing(1 << 12, &udp, true).is_empty());
+        assert!(missing(1 << 13, &radio, false).is_empty(), "a TAP that was prepared");
+        assert!(missing(0, &udp, false).is_empty());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Exit codes, and the error that carries one.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use node_lib::device::DeviceError;
 use node_lib::runtime::boot::BootError;
@@ -15,7 +17,11 @@ Exit codes:
   3  a capability or permission is missing
   4  an interface does not exist or cannot be used
 
-Signals: SIGTERM and SIGINT say goodbye and stop, a second one stops at once; SIGUSR1 logs all counters.";
+Signals: SIGTERM, SIGINT and SIGHUP say goodbye and stop, a second SIGTERM or SIGINT stops at once;
+SIGUSR1 logs all counters; SIGUSR2 is ignored.";
+
+/// How long the end of the program waits for its last words to be taken.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 
 /// What kind of failure ended the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +82,21 @@ pub fn code(name: &str, result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{name}: {:#}", failure.error);
+            say(format!("{name}: {:#}\n", failure.error));
             ExitCode::from(failure.kind as u8)
         }
+    }
+}
+
+/// Last words on standard error. If nobody takes them the program ends all the same, and soon.
+fn say(text: String) {
+    let (done, is_done) = mpsc::channel();
+    let said = std::thread::Builder::new().spawn(move || {
+        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = done.send(());
+    });
+    if said.is_ok() {
+        let _ = is_done.recv_timeout(LAST_WORDS_MAX);
     }
 }
 

@@ -8,8 +8,9 @@
 //! | module | step of `main` |
 //! |---|---|
 //! | [`args`] | what the user typed |
-//! | [`logging`] | where log lines go |
+//! | [`logging`] | where log lines go; [`sink`]: without holding anybody up |
 //! | [`capabilities`] | what the kernel lets us do |
+//! | [`signal`] | who tells how strong others come in |
 //! | [`start`] | checks, devices, loop, shutdown |
 //! | [`exit`] | what the shell is told |
 
@@ -18,6 +19,8 @@ pub mod capabilities;
 pub mod exit;
 pub mod logging;
 mod radio;
+pub mod signal;
+pub mod sink;
 pub mod start;
 
 /// What tells one daemon from the other, apart from its node.

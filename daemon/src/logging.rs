@@ -1,5 +1,6 @@
-//! Log lines on standard error.
+//! Log lines on standard error, through a [`Sink`].
 
+use std::fmt::Display;
 use std::io::IsTerminal;
 
 use anyhow::anyhow;
@@ -8,26 +9,43 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{Common, LogFormat};
 use crate::exit::{Failure, Kind};
+use crate::sink::Sink;
+
+/// Logging under way. When it is dropped the last lines are written, in bounded time.
+#[derive(Debug)]
+pub struct Logging(Sink);
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
+}
 
 /// Starts logging as the user wants it.
-pub fn start(args: &Common) -> Result<(), Failure> {
-    let filter = filter(&args.log)?;
+pub fn start(args: &Common) -> Result<Logging, Failure> {
+    let filter = filter(&args.log).map_err(|error| Failure::new(Kind::Usage, anyhow!(error)))?;
+    let failed = |error: &dyn Display| Failure::new(Kind::Runtime, anyhow!("logging: {error}"));
+    let sink = Sink::start(std::io::stderr(), args.log_format).map_err(|error| failed(&error))?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_writer(sink.clone())
+        .with_ansi(std::io::stderr().is_terminal())
+        // It would complain on the very descriptor that fails, with a macro that panics.
+        .log_internal_errors(false);
     let started = match args.log_format {
         LogFormat::Text => lines.try_init(),
         LogFormat::Json => lines.json().flatten_event(true).try_init(),
     };
-    started.map_err(|error| Failure::new(Kind::Runtime, anyhow!("logging: {error}")))
+    started.map_err(|error| failed(&error))?;
+    Ok(Logging(sink))
 }
 
-fn filter(text: &str) -> Result<EnvFilter, Failure> {
+/// What is to be logged; an error says what it has to look like.
+pub(crate) fn filter(text: &str) -> Result<EnvFilter, String> {
     let refuse = |why: String| {
         let expected = "expected off, error, warn, info, debug or trace, alone or as MODULE=LEVEL, \
                         separated by commas";
-        Failure::new(Kind::Usage, anyhow!("--log {text:?}: {why}; {expected}"))
+        format!("{why}; {expected}")
     };
     // Taken alone, an unknown word would be a module, and silence everything else.
     for part in text.split(',').filter(|part| !part.contains(['=', '['])) {
@@ -53,9 +71,8 @@ mod tests {
     #[test]
     fn refuses_the_rest() {
         for text in ["", "verbose", "info,", "node_lib=loud", "info,,warn", "a=b=c"] {
-            let failure = filter(text).unwrap_err();
-            assert_eq!(failure.kind, Kind::Usage);
-            assert!(failure.error.to_string().contains("expected off, error"), "{text}");
+            let error = filter(text).unwrap_err();
+            assert!(error.contains("expected off, error"), "{text}");
         }
     }
 }

@@ -35,6 +35,14 @@ impl Device for Radio {
         either!(self, device => device.recv(burst))
     }
 
+    fn control_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        either!(self, device => device.control_descriptor())
+    }
+
+    fn recv_control(&mut self, burst: &mut Burst) -> Received {
+        either!(self, device => device.recv_control(burst))
+    }
+
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
         either!(self, device => device.send(frames))
     }
@@ -45,6 +53,14 @@ impl Device for Radio {
 
     fn reopen(&mut self) -> Result<(), DeviceError> {
         either!(self, device => device.reopen())
+    }
+
+    fn begin_survey(&mut self) {
+        either!(self, device => device.begin_survey());
+    }
+
+    fn end_survey(&mut self) -> Vec<u16> {
+        either!(self, device => device.end_survey())
     }
 
     fn counters(&mut self) -> &Counters {

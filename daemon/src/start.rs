@@ -1,24 +1,26 @@
 //! From flags to a running node: checks, devices, loop, shutdown.
 
 use std::fs::OpenOptions;
-use std::io;
-use std::time::Duration;
+use std::io::{self, Write as _};
 
 use anyhow::{Context as _, anyhow};
 use node_lib::control::node::Node;
 use node_lib::device::netlink::{Netlink, TapSettings};
 use node_lib::device::packet::Packet;
+use node_lib::device::signal::SignalSource;
 use node_lib::device::tap::Tap;
 use node_lib::device::udp::{self, Udp};
 use node_lib::device::{self, Device, DeviceError, Link, Problem, Side};
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Signals;
 use node_lib::runtime::mtu::TapMtu;
-use node_lib::runtime::{Exit, Runtime, boot};
-use node_lib::{Boot, Mac, NodeId};
-use tracing::info;
+use node_lib::runtime::{Exit, Runtime, addresses, boot};
+use node_lib::settings::LoopSettings;
+use node_lib::{Boot, Mac, NodeId, Start};
+use tracing::{info, warn};
 
-use crate::args::{Bind, Bundles, Common};
+use crate::args::{Bind, Common};
+use crate::capabilities;
 use crate::exit::{Failure, Kind};
 use crate::radio::Radio;
 
@@ -39,6 +41,8 @@ pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 #[derive(Debug)]
 pub struct Checked {
     netlink: Netlink,
+    /// There is a TAP of that name, which nobody holds.
+    has_tap: bool,
     /// State of the radio; `None` for a UDP link, which is not open yet.
     radio: Option<Link>,
     tap_mtu: TapMtu,
@@ -52,19 +56,61 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
             anyhow!("--bind and --tap-name both say {}: expected two interfaces", args.tap_name),
         ));
     }
+    if let Some(bridge) = &args.bridge
+        && (*bridge == args.tap_name || args.bind == Bind::Interface(bridge.clone()))
+    {
+        return Err(Failure::new(
+            Kind::Usage,
+            anyhow!("--bridge {bridge} is the TAP or the radio: expected a third interface"),
+        ));
+    }
     let netlink = Netlink::open()?;
+    let tap = netlink.find_tap(&args.tap_name).await?;
+    if tap.is_none() {
+        capabilities::check(args, true)?;
+    }
+    if let Some(bridge) = &args.bridge {
+        netlink.find_bridge(bridge).await?;
+    }
     let radio = match &args.bind {
         Bind::Interface(name) => Some(netlink.link(name).await?),
         Bind::Udp(_) => None,
     };
     let tap_mtu = TapMtu { fixed: args.mtu, ipv6: args.ip.iter().any(|a| a.ip.is_ipv6()) };
     let radio_mtu = radio.as_ref().map_or(udp::MTU, |link| link.mtu);
-    tap_mtu
+    let mtu = tap_mtu
         .over(radio_mtu)
         .map_err(|error| Failure::new(Kind::Usage, anyhow!("{}: {error}", args.tap_name)))?;
+    let radio_mac = radio.as_ref().map(|link| link.mac);
+    if let Some(mac) = args.tap_mac.filter(|mac| Some(*mac) == radio_mac) {
+        return Err(Failure::new(
+            Kind::Usage,
+            anyhow!("--tap-mac {mac} is the address of the radio: expected another one"),
+        ));
+    }
+    if tap.is_some() {
+        let settings = tap_settings(args, args.tap_mac);
+        capabilities::check(args, netlink.lacks(&args.tap_name, &settings, mtu).await?)?;
+    }
     tun_usable(&args.tap_name)?;
     boot::peek(args.state_file.as_deref())?;
-    Ok(Checked { netlink, radio, tap_mtu })
+    Ok(Checked { netlink, has_tap: tap.is_some(), radio, tap_mtu })
+}
+
+fn tap_settings(args: &Common, mac: Option<Mac>) -> TapSettings {
+    TapSettings { addresses: args.ip.clone(), mac, bridge: args.bridge.clone() }
+}
+
+/// The MAC of the TAP of this node: always the same, so that the ARP tables of its neighbours on the
+/// LAN stay true when it restarts. Locally administered, and neither the id, which is as a rule the
+/// radio's MAC, nor that with the local bit set, which is as a rule that of another interface of the
+/// same card.
+fn tap_mac_of(NodeId([first, rest @ ..]): NodeId) -> Mac {
+    const GROUP: u8 = 0x01;
+    const LOCAL: u8 = 0x02;
+    let another = if first & LOCAL == 0 { 0x40 } else { 0x80 };
+    let [a, b, c, d, e] = rest;
+    Mac([(first ^ another) & !GROUP | LOCAL, a, b, c, d, e])
 }
 
 /// Opening the device node creates nothing yet.
@@ -89,23 +135,18 @@ pub struct Devices {
     clock: Clock,
     radio_link: Link,
     tap_mtu: TapMtu,
-    bundles: bool,
-    coalesce: Duration,
-    busy_poll: Duration,
-    /// Identity of the node.
-    pub id: NodeId,
-    /// MAC of the TAP.
-    pub tap_mac: Mac,
-    /// Boot count of this start.
-    pub boot: Boot,
-    /// Random seed.
-    pub seed: u64,
+    settings: LoopSettings,
+    announcements: Vec<Vec<u8>>,
+    id: NodeId,
+    tap_mac: Mac,
+    boot: Boot,
+    seed: u64,
 }
 
 impl Devices {
     /// Opens the radio, creates and configures the TAP, and counts this start.
     pub async fn open(args: &Common, checked: Checked) -> Result<Self, Failure> {
-        let Checked { mut netlink, radio, tap_mtu } = checked;
+        let Checked { mut netlink, has_tap, radio, tap_mtu } = checked;
         let (radio, radio_link) = match (&args.bind, radio) {
             (Bind::Interface(name), Some(link)) => {
                 let packet = Packet::open(name, &link, args.ethertype)?;
@@ -126,18 +167,26 @@ impl Devices {
             .over(radio_link.mtu)
             .map_err(|error| Failure::new(Kind::Usage, anyhow!("{}: {error}", args.tap_name)))?;
         let mut tap = Tap::open(&args.tap_name, args.tap_offload.into())?;
-        let settings = TapSettings { addresses: args.ip.clone(), mac: None };
+        let id = args.node_id.unwrap_or_else(|| radio_link.mac.into());
+        // One that was there before has a MAC that others know.
+        let own_mac = (!has_tap).then(|| tap_mac_of(id));
+        let settings = tap_settings(args, args.tap_mac.or(own_mac));
         netlink.set_up_tap(&args.tap_name, settings, mtu).await?;
         let tap_link = netlink.link(&args.tap_name).await?;
         tap.link_changed(Some(&tap_link))?;
         netlink.watch(Side::Tap, &args.tap_name, &tap_link);
         netlink.keep_tap_mac(tap_link.mac);
+        if args.state_file.is_none() && !boot::clock_is_set() {
+            warn!(
+                "the clock of this machine is not set: after the machine itself has restarted others \
+                 may ignore this node for some ten seconds; set the clock first, or give --state-file"
+            );
+        }
         let boot = boot::advance(args.state_file.as_deref())?;
         let seed = device::random::<8>()
             .map(u64::from_ne_bytes)
             .context("cannot get random numbers from the kernel")
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
-        let id = args.node_id.unwrap_or_else(|| radio_link.mac.into());
         info!(
             radio = radio.name(), mac = %radio_link.mac, mtu = radio_link.mtu,
             tap = tap.name(), tap_mac = %tap_link.mac, tap_mtu = mtu, tap_offload = tap.has_offload(),
@@ -150,9 +199,8 @@ impl Devices {
             clock: Clock::start(),
             radio_link,
             tap_mtu,
-            bundles: args.bundles == Bundles::On,
-            coalesce: Duration::from_micros(args.coalesce),
-            busy_poll: Duration::from_micros(args.busy_poll),
+            settings: args.loop_settings(),
+            announcements: addresses::announcements(tap_link.mac, args.ip.iter().map(|a| a.ip)),
             id,
             tap_mac: tap_link.mac,
             boot,
@@ -160,14 +208,22 @@ impl Devices {
         })
     }
 
-    /// MAC of the radio.
-    pub fn radio_mac(&self) -> Mac {
-        self.radio_link.mac
+    /// What this start found, for the configuration of the node.
+    pub fn start(&self) -> Start {
+        Start {
+            id: self.id,
+            radio_mac: self.radio_link.mac,
+            radio_mtu: self.radio_link.mtu,
+            tap_mac: Some(self.tap_mac),
+            boot: self.boot,
+            seed: self.seed,
+        }
     }
 
-    /// MTU of the radio.
-    pub fn radio_mtu(&self) -> usize {
-        self.radio_link.mtu
+    /// The node is told what `source` says about the strength of others' frames.
+    pub fn watch_signal(&mut self, source: SignalSource) {
+        info!(source = source.name(), "signal strength is told");
+        self.netlink.watch_signal(source);
     }
 
     /// Runs the node `create` makes until a signal stops it, on this thread, which must not be one of tokio's but inside
@@ -181,13 +237,15 @@ impl Devices {
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
         let mut node = create(self.clock.now());
         info!(id = %node.id(), "running");
+        let LoopSettings { bundles, coalesce, busy_poll } = self.settings;
         let runtime = Runtime {
             clock: self.clock,
             radio: self.radio_link,
             tap_mtu: self.tap_mtu,
-            bundles: self.bundles,
-            coalesce: self.coalesce,
-            busy_poll: self.busy_poll,
+            bundles,
+            coalesce,
+            busy_poll,
+            announcements: self.announcements,
         };
         let exit = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut signals)
@@ -202,7 +260,7 @@ impl Devices {
 }
 
 /// Tells the user that `--check` found nothing wrong, and what would be used.
-pub fn print_checked(args: &Common, checked: &Checked) {
+pub fn print_checked(args: &Common, checked: &Checked) -> Result<(), Failure> {
     let state = match &checked.radio {
         None => "UDP link".to_owned(),
         Some(link) => {
@@ -214,9 +272,39 @@ pub fn print_checked(args: &Common, checked: &Checked) {
         Bind::Interface(name) => name.clone(),
         Bind::Udp(address) => address.to_string(),
     };
-    println!("radio {radio}: {state}");
+    let mut text = format!("radio {radio}: {state}\n");
     let radio_mtu = checked.radio.as_ref().map_or(udp::MTU, |link| link.mtu);
     if let Ok(mtu) = checked.tap_mtu.over(radio_mtu) {
-        println!("tap {}: MTU {mtu}", args.tap_name);
+        let state = if checked.has_tap { "is there" } else { "will be made" };
+        text += &format!("tap {}: MTU {mtu}, {state}\n", args.tap_name);
+    }
+    print(&text)
+}
+
+/// Writes what the user asked for.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // Who closed the pipe did not want to know; the exit code says it all.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Kind::Runtime, anyhow!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mac_of_a_tap_is_local_unicast_and_not_that_of_the_radio_or_its_twin() {
+        for first in (0..=u8::MAX).step_by(2) {
+            let id = NodeId([first, 1, 2, 3, 4, 5]);
+            let Mac(mac) = tap_mac_of(id);
+            assert_eq!(mac[0] & 3, 2, "{first:#04x}");
+            assert_ne!(mac, id.0);
+            assert_ne!(mac[0], first | 2);
+            assert_eq!(tap_mac_of(id), Mac(mac));
+        }
     }
 }

@@ -6,6 +6,8 @@
 //! | [`control`] | the [`control::node::Node`] seam and the parts both control planes are made of |
 //! | [`buffer_pool`] | thread-local buffers of 256, 512 and 1500 bytes |
 //! | [`offload`] | super-frames of a TAP with segmentation offload, split and joined |
+//! | [`settings`] | what the operator decides: defaults and ranges for both roles |
+//! | [`start`] | what a node finds at its start, and how it counts its starts |
 //! | [`sim`] | a deterministic world that runs nodes unchanged |
 //! | `device`, `runtime` | TAP, packet socket and the loop that drives a node over them (feature `io`) |
 //!
@@ -22,9 +24,12 @@ pub mod offload;
 pub mod order;
 #[cfg(feature = "io")]
 pub mod runtime;
+pub mod settings;
 pub mod sim;
+pub mod start;
 pub mod time;
 
 pub use mac::{Mac, NodeId};
 pub use order::{Boot, Order, Seq};
+pub use start::Start;
 pub use time::Timestamp;

@@ -72,6 +72,63 @@ fn unicast_to_others_and_other_ethertypes_are_not_delivered() {
 }
 
 #[test]
+fn a_survey_names_the_ethertypes_of_others_and_nothing_else() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let mut of = |ethertype: u16, payload: &[u8]| {
+            let mut frame = frame(Mac::BROADCAST, a.mac, payload);
+            frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
+            send(&mut a.radio, &frame);
+        };
+        of(0x88b6, &[0x11; 60]);
+        b.radio.begin_survey();
+        for (ethertype, first) in
+            [(0x88b6, 0x11), (0x88b6, 0x1b), (ETHERTYPE, 0x11), (0x0800, 0x45), (0x0806, 0)]
+        {
+            of(ethertype, &[first; 60]);
+        }
+        assert_eq!(b.radio.end_survey(), [0x88b6]);
+        assert_eq!(b.radio.end_survey(), []);
+        // Our own frames are nobody else's.
+        b.radio.begin_survey();
+        let mut own = frame(Mac::BROADCAST, b.mac, &[0x11; 60]);
+        own[12..14].copy_from_slice(&[0x88, 0xb6]);
+        send(&mut b.radio, &own);
+        assert_eq!(b.radio.end_survey(), []);
+    });
+}
+
+#[test]
+fn control_frames_come_by_themselves_and_have_room_whatever_waits_of_data() {
+    in_namespace(async || {
+        let (mut a, mut b) = veth_pair().await;
+        let (mac_a, mac_b) = (a.mac, b.mac);
+        let of = |first: u8| frame(mac_b, mac_a, &[first; 100]);
+        // More data than the buffer holds.
+        for _ in 0..20_000 {
+            send(&mut a.radio, &of(0x18));
+        }
+        let control = [0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x1b];
+        control.iter().for_each(|first| send(&mut a.radio, &of(*first)));
+        assert!(b.radio.counters().rx_kernel_drops > 0, "a test with room for all tests nothing");
+        let mut burst = Burst::new(64);
+        assert_eq!(b.radio.recv_control(&mut burst), Received::Drained);
+        let heard: Vec<_> = burst.frames().map(|frame| frame[14]).collect();
+        assert_eq!(heard, control);
+        // The rest is data, bundles and what nobody knows.
+        let mut first_bytes = std::collections::BTreeSet::new();
+        while b.radio.recv(&mut burst) == Received::More || !burst.is_empty() {
+            first_bytes.extend(burst.frames().map(|frame| frame[14]));
+        }
+        assert_eq!(first_bytes.into_iter().collect::<Vec<_>>(), [0x18]);
+        let others = [0x19, 0x1a, 0x10, 0x1f, 0x21, 0xff];
+        others.iter().for_each(|first| send(&mut a.radio, &of(*first)));
+        let others = others.map(of);
+        assert_eq!(receive(&mut b.radio, others.len()).await, others);
+    });
+}
+
+#[test]
 fn a_radio_that_was_down_works_again_without_being_bound_again() {
     in_namespace(async || {
         let (mut a, mut b) = veth_pair().await;
@@ -269,13 +326,17 @@ fn each_frame_has_the_priority_it_was_given() {
     in_namespace(async || {
         let (mut a, mut b) = veth_pair().await;
         let frames: Vec<_> = (0..6).map(|n| frame(b.mac, a.mac, &[n; 50])).collect();
-        // 256 + user priority is what mac80211 looks for.
-        for (priorities, last) in [([0; 6], 256), ([0, 7, 7, 0, 4, 6], 262), ([7; 6], 263)] {
+        // 256 + user priority is what mac80211 looks for. Control has a socket of its own.
+        for (priorities, data, control) in
+            [([0; 6], 256, 0), ([0, 7, 7, 0, 4, 6], 262, 263), ([7; 6], 262, 263)]
+        {
             let batch = frames.iter().zip(priorities);
             let batch: Vec<_> =
                 batch.map(|(bytes, priority)| Outgoing { bytes, priority }).collect();
             assert_eq!(a.radio.send(&batch), Sent::All);
-            assert_eq!(getsockopt(&a.radio, sockopt::Priority), Ok(last));
+            assert_eq!(getsockopt(&a.radio, sockopt::Priority), Ok(data));
+            let of_control = a.radio.control_descriptor().unwrap();
+            assert_eq!(getsockopt(&of_control, sockopt::Priority), Ok(control));
             assert_eq!(receive(&mut b.radio, 6).await, frames);
         }
     });
@@ -394,6 +455,7 @@ fn addresses_mtu_and_mac_are_set_and_setting_them_twice_is_harmless() {
         let settings = TapSettings {
             addresses: vec!["10.7.0.1".parse().unwrap(), "fd07::1/48".parse().unwrap()],
             mac: Some(Mac([2, 1, 2, 3, 4, 5])),
+            bridge: None,
         };
         for mtu in [1460, 1400] {
             netlink.set_up_tap("tap0", settings.clone(), mtu).await.unwrap();

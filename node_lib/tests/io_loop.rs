@@ -13,6 +13,7 @@ use node_lib::control::counters::Counters as NodeCounters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::device::memory::{self, Memory};
+use node_lib::device::signal::{Reports, Sample};
 use node_lib::device::{
     Burst, Counters, Device, DeviceError, Link, LinkChange, Links, Outgoing, Problem, Received,
     Sent, Side, StaticLinks,
@@ -172,14 +173,31 @@ fn changes_of_the_radio_become_link_events_and_set_the_tap_mtu() {
             MtuChanged(90),
         ]
     );
-    assert_eq!(links.tap_mtus, [1360, 1460]);
+    assert_eq!(links.tap_mtus, [1500, 1500]);
+}
+
+#[test]
+fn a_tap_that_is_down_or_gone_is_a_lan_that_is_down_and_told_once() {
+    let tap = |up: Option<bool>| {
+        let link = up.map(|up| Link { up, ..radio_link() });
+        LinkChange { side: Side::Tap, link }
+    };
+    let states = [Some(true), Some(false), None, Some(false), Some(true), None, Some(true)];
+    let mut links = ScriptedLinks::new(states.map(tap));
+    let mut node = Script::new(|_, _| {});
+    Bench::new().run(&mut node, &mut links, Duration::from_millis(50));
+    let calls = node.calls.borrow();
+    let seen: Vec<_> = calls.iter().filter(|call| matches!(call, Call::Link(_))).collect();
+    use LinkEvent::{LanDown, LanUp};
+    let expected = [LanDown, LanUp, LanDown, LanUp].map(Call::Link);
+    assert_eq!(seen, expected.iter().collect::<Vec<_>>());
 }
 
 #[test]
 fn a_tap_mtu_the_operator_fixed_stays_and_one_that_no_longer_fits_is_left_alone() {
     let link = radio_link();
     let change = |mtu| LinkChange { side: Side::Radio, link: Some(Link { mtu, ..link.clone() }) };
-    let mut links = ScriptedLinks::new([change(1600), change(1300)]);
+    let mut links = ScriptedLinks::new([change(1600), change(180)]);
     let mut bench = Bench::new();
     bench.tap_mtu.fixed = Some(1400);
     bench.run(&mut Script::new(|_, _| {}), &mut links, Duration::from_millis(50));
@@ -211,7 +229,7 @@ fn a_tap_that_is_gone_is_re_created_and_configured_anew() {
     );
     // 100 ms, then 200, then 400.
     assert_eq!((tap.attempts, tap.alive), (3, true));
-    assert_eq!(links.tap_mtus, [1460]);
+    assert_eq!(links.tap_mtus, [1500]);
 }
 
 #[test]
@@ -425,6 +443,43 @@ fn of_a_malformed_bundle_the_node_gets_what_can_be_read() {
 }
 
 #[test]
+fn what_is_measured_beside_the_loop_reaches_the_node() {
+    let mut node = Script::new(|_, _| {});
+    let mut bench = Bench::new();
+    let mut links = MeasuredLinks(Reports::default());
+    let (reports, remote) = (links.0.clone(), Remote::new());
+    let stop = remote.clone();
+    let driver = std::thread::spawn(move || {
+        let from = |n: u16| Mac([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
+        // As many as there is room for: the loop takes them all although it is rung once.
+        reports.add((0..256).map(|n| Sample { from: from(n), dbm: -70 }));
+        std::thread::sleep(Duration::from_millis(50));
+        reports.add([Sample { from: from(7), dbm: -71 }]);
+        std::thread::sleep(Duration::from_millis(50));
+        stop.send(Command::Stop);
+    });
+    bench.run_until(&mut node, &mut links, remote);
+    driver.join().unwrap();
+    let told = node.calls.borrow();
+    let told: Vec<_> = told.iter().filter(|call| matches!(call, Call::Signal(..))).collect();
+    assert_eq!(told.len(), 257);
+    assert_eq!(told[256], &Call::Signal(Mac([2, 0, 0, 0, 0, 7]), -71));
+}
+
+/// Interfaces that never change, on a radio that tells how strong others come in.
+struct MeasuredLinks(Reports);
+
+impl Links for MeasuredLinks {
+    fn poll_change(&mut self, _: &mut Context<'_>) -> Poll<LinkChange> {
+        Poll::Pending
+    }
+    fn configure_tap(&mut self, _: usize) {}
+    fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Sample> {
+        self.0.poll(cx)
+    }
+}
+
+#[test]
 fn forwarding_a_frame_allocates_nothing() {
     let mut node = Script::new(|call, out| match call {
         Call::Wire(frame) => out.tap(|flat| flat.extend_from_slice(frame)),
@@ -442,6 +497,7 @@ fn forwarding_a_frame_allocates_nothing() {
             bundles: true,
             coalesce: Duration::ZERO,
             busy_poll: Duration::ZERO,
+            announcements: Vec::new(),
         };
         let (mut links, mut remote) = (StaticLinks, Remote::new());
         let running = runtime.start(&mut node, radio, tap, &mut links, &mut remote);
@@ -476,6 +532,7 @@ enum Call {
     Link(LinkEvent),
     Timeout,
     Shutdown,
+    Signal(Mac, i8),
 }
 
 /// A node that writes down what it is asked and answers by a closure.
@@ -549,6 +606,9 @@ impl<F: FnMut(&Call, &mut Replies)> Node for Script<F> {
     }
     fn handle_link(&mut self, _: Timestamp, event: LinkEvent, out: &mut Replies) {
         self.call(Call::Link(event), out);
+    }
+    fn handle_signal(&mut self, _: Timestamp, from: Mac, dbm: i8) {
+        self.calls.borrow_mut().push(Call::Signal(from, dbm));
     }
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
         self.deadline = self.again_after.map(|span| now + span);
@@ -648,6 +708,7 @@ impl Bench {
             bundles: self.bundles,
             coalesce: self.coalesce,
             busy_poll: self.busy_poll,
+            announcements: Vec::new(),
         };
         let running = runtime.start(node, radio, tap, links, &mut commands);
         let mut running = running.unwrap();

@@ -7,6 +7,10 @@
     reason = "a test that panics has failed, and that is all"
 )]
 
+use node_lib::control::counters::Counters;
+use node_lib::control::node::{Replies, ReplyType};
+use node_lib::control::radio::Radio;
+use node_lib::control::reassembly::Reassembly;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
@@ -14,8 +18,11 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::messages::{Cost, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag, bundle};
-use node_lib::{Boot, Mac, NodeId, Order, Seq};
+use node_lib::messages::fragment::{Fragment, Place};
+use node_lib::messages::{
+    Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag, bundle,
+};
+use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use proptest::prelude::*;
 
 /// A message and the bytes it borrows. The fields that borrow are empty in `head`.
@@ -49,6 +56,9 @@ impl Any {
             PacketType::Data(Data::Downstream(head)) => {
                 ToDownstream { payload: &self.tail, ..head }.into()
             }
+            PacketType::Fragment(head) => {
+                PacketType::Fragment(Fragment { part: &self.tail, ..head })
+            }
             head => head,
         };
         Message { to: self.to, from: self.from, ethertype: self.ethertype, packet }
@@ -75,10 +85,15 @@ fn part() -> impl Strategy<Value = (u8, u8)> {
     (1..=u8::MAX).prop_flat_map(|parts| (0..parts, Just(parts)))
 }
 
+/// Sender and its upstream: who has no hops is the RSU, and has no upstream.
+fn ends(rsu: NodeId, hops: u8, relay: NodeId, via: NodeId) -> (NodeId, NodeId) {
+    if hops == 0 { (rsu, NodeId::NONE) } else { (relay, via) }
+}
+
 fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
-        (node(), order(), 1..=u16::MAX, any::<u8>(), 0..=MAX_HOPS, any::<u16>()),
-        (node(), any::<u32>(), any::<u32>(), maybe_node(), any::<u32>()),
+        (node(), order(), 1..=INTERVAL_MS_MAX, any::<u8>(), 0..=MAX_HOPS, any::<u16>()),
+        (node(), any::<u32>(), any::<u32>(), node(), any::<u32>()),
         any::<(u16, bool, bool)>(),
     )
         .prop_map(
@@ -87,6 +102,7 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
                 (sender, boot, hello, via, path),
                 (obus, few_candidates, relays),
             )| {
+                let (sender, via) = ends(rsu, hops, sender, via);
                 Heartbeat {
                     rsu,
                     order,
@@ -148,8 +164,8 @@ fn probe() -> impl Strategy<Value = Probe> {
 }
 
 fn answer() -> impl Strategy<Value = ProbeAnswer> {
-    let what = (any::<u8>(), any::<u16>(), maybe_node(), any::<u32>());
-    let route = (order(), 1..=u16::MAX, 0..=MAX_HOPS, what).prop_map(
+    let what = (any::<u8>(), any::<u16>(), node(), any::<u32>());
+    let route = (order(), 1..=INTERVAL_MS_MAX, 0..=MAX_HOPS, what).prop_map(
         |(order, interval_ms, hops, (hop_limit, cost, via, path))| AnsweredRoute {
             order,
             interval_ms,
@@ -163,13 +179,12 @@ fn answer() -> impl Strategy<Value = ProbeAnswer> {
     let about =
         prop_oneof![maybe_node().prop_map(|rsu| (rsu, None)), (node(), route.prop_map(Some)),];
     (node(), any::<u32>(), node(), any::<u32>(), about).prop_map(
-        |(sender, boot, asker, nonce, (rsu, route))| ProbeAnswer {
-            sender,
-            sender_boot: Boot(boot),
-            asker,
-            nonce,
-            rsu,
-            route,
+        |(relay, boot, asker, nonce, (rsu, mut route))| {
+            let mut sender = relay;
+            if let Some(route) = &mut route {
+                (sender, route.via) = ends(rsu, route.hops, relay, route.via);
+            }
+            ProbeAnswer { sender, sender_boot: Boot(boot), asker, nonce, rsu, route }
         },
     )
 }
@@ -260,6 +275,20 @@ fn data() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
     )
 }
 
+fn fragment() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
+    let place = (36..12_000_usize, 100..1600_usize, any::<prop::sample::Index>()).prop_filter_map(
+        "more than eight",
+        |(total, radio_mtu, index)| {
+            let places: Vec<Place> = Place::all(total, radio_mtu)?.collect();
+            Some(*index.get(&places))
+        },
+    );
+    (0..=7u8, any::<(u32, u8)>(), place).prop_map(|(priority, (id, fill), place)| {
+        let tail = vec![fill; place.range().len()];
+        (PacketType::Fragment(Fragment { priority, id, place, part: &[] }), tail)
+    })
+}
+
 fn any_message() -> impl Strategy<Value = Any> {
     let alone = |head: PacketType<'static>| (head, Vec::new());
     let packet = prop_oneof![
@@ -272,6 +301,7 @@ fn any_message() -> impl Strategy<Value = Any> {
         withdrawal(),
         announcement(),
         data(),
+        fragment(),
     ];
     (mac(), mac(), any::<u16>(), packet).prop_map(|(to, from, ethertype, (head, tail))| Any {
         to,
@@ -333,7 +363,11 @@ fn types_agree(bytes: &[u8]) -> Result<(), TestCaseError> {
     one::<Announcement<'_>>(bytes, Kind::Announcement)?;
     one::<AnnouncementAck>(bytes, Kind::AnnouncementAck)?;
     one::<ToUpstream<'_>>(bytes, Kind::ToUpstream)?;
-    one::<ToDownstream<'_>>(bytes, Kind::ToDownstream)
+    one::<ToDownstream<'_>>(bytes, Kind::ToDownstream)?;
+    if Kind::peek(bytes) != Ok(Kind::Fragment) {
+        prop_assert!(Fragment::try_from(bytes).is_err());
+    }
+    Ok(())
 }
 
 proptest! {
@@ -470,6 +504,69 @@ proptest! {
                 end = range.end;
             }
             prop_assert!(end <= frame.len());
+        }
+    }
+}
+
+/// What a radio with this MTU sends for a client's frame.
+fn sent(radio: &mut Radio, seq: u32, payload: &[u8]) -> Vec<Vec<u8>> {
+    let (destination, source) = (NodeId([2; 6]), NodeId([3; 6]));
+    let data = ToUpstream { destination, source, hop_limit: 9, boot: 1, seq: Seq(seq), payload };
+    let mut out = Replies::new();
+    radio.data(Mac([2; 6]), data, &mut out, &mut Counters::default());
+    let flat = |reply| match reply {
+        ReplyType::WireFlat(flat) => flat,
+        other => panic!("{other:?}"),
+    };
+    out.take().into_iter().map(flat).collect()
+}
+
+proptest! {
+    /// In any order, with copies and losses: what comes out was sent.
+    #[test]
+    fn only_what_was_sent_comes_out_of_fragments(
+        payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 14..3000), 1..4),
+        radio_mtu in 420..1500_usize,
+        order in prop::collection::vec(any::<prop::sample::Index>(), 1..60),
+    ) {
+        let mac = Mac([4; 6]);
+        let mut radio = Radio::new(mac.into(), Boot(1), mac, 0x88b5, radio_mtu);
+        let mut large = Radio::new(mac.into(), Boot(1), mac, 0x88b5, 60_000);
+        let mut wholes = Vec::new();
+        let mut pieces = Vec::new();
+        for (seq, payload) in (0..).zip(&payloads) {
+            let frames = sent(&mut radio, seq, payload);
+            prop_assert!(frames.iter().all(|frame| frame.len() <= 14 + radio_mtu));
+            pieces.extend(frames.into_iter().map(|frame| (seq, frame)));
+            wholes.extend(sent(&mut large, seq, payload));
+        }
+        let mut reassembly = Reassembly::new();
+        let mut counters = Counters::default();
+        let mut got: Vec<Vec<u8>> = Vec::new();
+        for index in &order {
+            let (_, frame) = index.get(&pieces);
+            let Ok(PacketType::Fragment(fragment)) = PacketType::try_from(&frame[14..]) else {
+                continue;
+            };
+            let whole = reassembly.add(Timestamp::ZERO, frame, &fragment, &mut counters);
+            got.extend(whole);
+        }
+        prop_assert!(got.iter().all(|frame| wholes.contains(frame)));
+        prop_assert!(reassembly.len() <= 8);
+        // And with nothing in the way, everything.
+        for (seq, whole) in (0..).zip(&wholes) {
+            let mine = pieces.iter().filter(|(of, _)| *of == seq);
+            let mut reassembly = Reassembly::new();
+            let mut out = Vec::new();
+            for (_, frame) in mine {
+                match PacketType::try_from(&frame[14..]).unwrap() {
+                    PacketType::Fragment(fragment) => {
+                        out.extend(reassembly.add(Timestamp::ZERO, frame, &fragment, &mut counters));
+                    }
+                    _ => out.push(frame.clone()),
+                }
+            }
+            prop_assert_eq!(&out, std::slice::from_ref(whole));
         }
     }
 }

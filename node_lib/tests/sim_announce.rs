@@ -228,7 +228,7 @@ impl Pair {
 fn control(frame: &[u8]) -> Option<Control<'_>> {
     match Message::try_from(frame).unwrap().packet {
         PacketType::Control(control) => Some(control),
-        PacketType::Data(_) => None,
+        PacketType::Data(_) | PacketType::Fragment(_) => None,
     }
 }
 

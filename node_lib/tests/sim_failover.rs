@@ -5,9 +5,12 @@
 
 mod sim_common;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::Timestamp;
+use node_lib::messages::data::Data;
+use node_lib::messages::{Message, PacketType};
 use node_lib::sim::topology::Graph;
 use node_lib::sim::{Dice, Fault, Flow, Link, NodeIndex, Place, Role, Target, World};
 use sim_common::{
@@ -243,4 +246,45 @@ fn of_two_equal_ways_the_diamond_uses_one_and_both_carry() {
 fn p99(mut spans: Vec<Duration>) -> Duration {
     spans.sort_unstable();
     percentile(&spans, 0.99)
+}
+
+/// A ladder R – {A, X} – {B, C} – D, all of one rung heard by all of the next. What comes from above is lost on
+/// every rung at once, so every vehicle doubts its upstream while its own frames still arrive.
+#[test]
+fn a_frame_is_doubled_once_at_most_however_many_relays_of_its_way_are_in_doubt() {
+    let test = "a_frame_is_doubled_once_at_most_however_many_relays_of_its_way_are_in_doubt";
+    let doubled = run_all("sim_failover", test, seeds(20), |seed| {
+        let rungs: [&[usize]; 4] = [&[0], &[1, 2], &[3, 4], &[5]];
+        let between = |above: &[usize], below: &[usize]| {
+            let pairs = above.iter().flat_map(|a| below.iter().map(|b| (*a, *b)));
+            pairs.collect::<Vec<_>>()
+        };
+        let edges: Vec<_> = rungs.windows(2).flat_map(|two| between(two[0], two[1])).collect();
+        let mut town = Town::new(seed, &Graph::new(6, edges.clone()), &[0], Link::CLEAN);
+        town.world.tolerate_revisits(4);
+        let last = NodeIndex(5);
+        town.up(last, at(1000), ms(5), 500);
+        let hit = at(2000) + Dice::new(seed, 1).up_to(HEARTBEAT);
+        town.world.run_until(hit).map_err(broken)?;
+        town.world.keep_air();
+        for (above, below) in edges {
+            town.world.apply(Fault::CutOneWay(NodeIndex(above), NodeIndex(below)));
+        }
+        town.world.run_until(hit + ms(400)).map_err(broken)?;
+        let mut copies = BTreeMap::new();
+        for sent in town.world.air() {
+            // What reaches the RSU.
+            if sent.frame[..6] == sim_common::radio(0).0
+                && let PacketType::Data(Data::Upstream(data)) =
+                    Message::try_from(&sent.frame[..]).unwrap().packet
+            {
+                *copies.entry((data.source, data.seq.0)).or_insert(0) += 1;
+            }
+        }
+        match copies.values().max() {
+            Some(most) if *most <= 2 => Ok(copies.values().filter(|n| **n == 2).count()),
+            most => Err(wrong(&town, format!("{most:?} copies of a frame at the RSU"))),
+        }
+    });
+    assert!(doubled.iter().sum::<usize>() > 0, "nothing was doubled: {doubled:?}");
 }

@@ -234,7 +234,7 @@ fn an_rsu_whose_link_fades_is_left_without_losing_more_than_the_link_does() {
 #[test]
 fn a_link_that_fades_is_left_although_the_radio_repeats_what_it_loses() {
     let name = "a_link_that_fades_is_left_although_the_radio_repeats_what_it_loses";
-    let left = run_all("sim_handover", name, seeds(50), |seed| drive_away(seed, 6, 7, |_| ()));
+    let left = run_all("sim_handover", name, seeds(200), |seed| drive_away(seed, 6, 7, |_| ()));
     let mut losses: Vec<u32> = left.iter().map(|(_, loss, _)| *loss).collect();
     losses.sort_unstable();
     let (median, worst) = (losses[losses.len() / 2], losses[losses.len() - 1]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use node_lib::sim::radio::{Access, Radio};
 use node_lib::sim::{
-    Fault, Flow, Link, NodeIndex, Place, Position, Role, Stats, Target, Track, World,
+    Counting, Fault, Flow, Link, NodeIndex, Place, Position, Role, Stats, Target, Track, World,
 };
 use sim_common::{HOST_MAC, at, ms, obu, radio, rider_mac, rsu};
 
@@ -24,6 +24,8 @@ impl Road {
     fn new(seed: u64, channel: Radio) -> Self {
         let mut world = World::new(seed);
         world.set_radio(channel);
+        // Starts that do not wait.
+        world.count_starts(Counting::StateFile);
         let node = world.add_node(Role::Rsu, radio(0), rsu(0));
         world.place(node, Position::new(0.0, 0.0));
         let host = world.add_client(HOST_MAC, Place::Tap(node));
@@ -81,7 +83,16 @@ fn links_that_lose_more_than_half_are_no_links_to_the_oracle() {
         assert_eq!(road.world.delivery(NodeIndex(0), node), 1.0 - loss);
         assert_eq!(road.world.graph().is_linked(0, node.0), is_linked);
         let both = [(NodeIndex(0), node, 1.0 - loss), (node, NodeIndex(0), 1.0 - loss)];
-        assert_eq!(road.world.deliveries(), both);
+        let deliveries = road.world.deliveries();
+        let heard: Vec<_> =
+            deliveries.iter().map(|link| (link.from, link.to, link.share)).collect();
+        assert_eq!(heard, both);
+        let mean_dbm = Radio::disk(100.0, loss).mean_dbm(50.0);
+        for link in deliveries {
+            let strength = link.strength.unwrap();
+            assert!((strength.mean_dbm - mean_dbm).abs() < 0.01, "{strength:?}");
+            assert_eq!(strength.deviation_db, 0.0);
+        }
     }
 }
 

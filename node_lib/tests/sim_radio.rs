@@ -15,8 +15,8 @@ use node_lib::sim::radio::{
     Access, Csma, DataRate, Fading, Occupancy, PathLoss, Radio, Shadowing, fading::Shape,
 };
 use node_lib::sim::{
-    ClientIndex, Factory, Fault, Flow, FlowIndex, FlowLog, Kind, LinkStep, LinkTrace, NodeIndex,
-    Place, Position, Role, Target, Track, World,
+    ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, FlowLog, Kind, LinkStep, LinkTrace,
+    NodeIndex, Place, Position, Role, Target, Track, World,
 };
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
@@ -264,7 +264,8 @@ fn a_shadow_belongs_to_a_place() {
 fn a_trace_of_links_is_followed() {
     let mut cell = Cell::linkless(10, 2);
     let [a, b] = [0, 1].map(NodeIndex);
-    let step = |millis, loss, delay| LinkStep { time: at(millis), loss, delay: ms(delay) };
+    let step =
+        |millis, loss, delay| LinkStep { time: at(millis), loss, delay: ms(delay), strength: None };
     let mut trace = LinkTrace::new();
     trace.push(a, b, step(100, 0.0, 3)).unwrap();
     trace.push(a, b, step(200, 1.0, 3)).unwrap();
@@ -340,7 +341,7 @@ impl Node for Station {
         mac(self.n).into()
     }
 
-    fn handle_signal(&mut self, _: Mac, dbm: i8) {
+    fn handle_signal(&mut self, _: Timestamp, _: Mac, dbm: i8) {
         self.dbm = dbm;
     }
 
@@ -404,7 +405,7 @@ impl Node for Station {
 const PROBE: &[u8] = &[2, 0, 0, 0, 1, 9, 2, 0, 0, 0, 1, 9, 0x88, 0xb5];
 
 fn station(n: u8) -> Factory {
-    Box::new(move |_, _, _| Box::new(Station { n, seq: 0, dbm: 0, counters: Counters::default() }))
+    Box::new(move |_, _| Box::new(Station { n, seq: 0, dbm: 0, counters: Counters::default() }))
 }
 
 /// Stations along a line, each with a client whose last byte is its own.
@@ -416,6 +417,7 @@ struct Cell {
 impl Cell {
     fn linkless(seed: u64, nodes: usize) -> Self {
         let mut world = World::new(seed);
+        world.count_starts(Counting::StateFile);
         let mut clients = Vec::new();
         for n in 0..nodes {
             let n = (n % 250) as u8;

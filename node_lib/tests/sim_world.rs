@@ -11,8 +11,8 @@ use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::sim::topology::Graph;
 use node_lib::sim::{
-    ClientIndex, Factory, Fault, Flow, Kind, Link, NodeIndex, Packet, Place, Role, Rule, Stats,
-    Target, World,
+    ClientIndex, Counting, Factory, Fault, Flow, Kind, Link, NodeIndex, Packet, Place, Role, Rule,
+    Stats, Target, World,
 };
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
@@ -99,6 +99,7 @@ fn the_oracle_knows_who_can_reach_an_rsu() {
 #[test]
 fn a_node_that_starts_again_has_a_higher_boot_count_and_a_seed_of_its_own() {
     let (mut world, _) = flooders(&Graph::chain(2), Link::CLEAN, Habit::Good);
+    let first = world.boot(NodeIndex(1)).unwrap();
     world.keep_trace();
     world.at(at(10), Fault::Restart(NodeIndex(1), ms(5)));
     world.at(at(20), Fault::Shutdown(NodeIndex(0)));
@@ -110,7 +111,7 @@ fn a_node_that_starts_again_has_a_higher_boot_count_and_a_seed_of_its_own() {
             "0.010000 s fault restart n1 after 5 ms",
             "0.010000 s n1 stops",
             "0.015000 s fault start n1",
-            "0.015000 s n1 starts, boot 2",
+            &format!("0.015000 s n1 starts, boot {}", first.0 + 1),
             "0.020000 s fault shut down n0",
             "0.027000 s n0 stops",
         ]
@@ -121,6 +122,7 @@ fn a_node_that_starts_again_has_a_higher_boot_count_and_a_seed_of_its_own() {
 #[test]
 fn a_lan_joins_the_taps_plugged_into_it() {
     let mut world = World::new(1);
+    world.count_starts(Counting::StateFile);
     let [r, s] = [1, 2].map(|n| world.add_node(Role::Rsu, mac(n), flooder(n, Habit::Good)));
     let lan = world.add_lan();
     world.plug(r, lan);
@@ -316,8 +318,8 @@ impl Node for Flooder {
 }
 
 fn flooder(n: u8, habit: Habit) -> Factory {
-    Box::new(move |boot, _, _| {
-        let (seq, seen, counters) = (0, BTreeSet::new(), Counters::default());
+    Box::new(move |start, _| {
+        let (boot, seq, seen, counters) = (start.boot, 0, BTreeSet::new(), Counters::default());
         Box::new(Flooder { n, habit, boot, seq, seen, counters })
     })
 }
@@ -333,6 +335,7 @@ fn flooders_in(
     link: Link,
     habit: Habit,
 ) -> (World, Vec<ClientIndex>) {
+    world.count_starts(Counting::StateFile);
     let mut clients = Vec::new();
     for n in 0..graph.nodes() {
         let role = if n == 0 { Role::Rsu } else { Role::Obu };

@@ -19,6 +19,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::fragment::{Fragment, Place};
 use node_lib::messages::{
     Cost, ETHERTYPE_DEFAULT, Kind, MIN_FRAME_LEN, Message, PacketType, ParseError, PathTag, bundle,
 };
@@ -226,6 +227,12 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
             let destination = Destination::AllExcept(NodeId::NONE);
             (to_all, RSU, ToDownstream { destination, seq: Seq(65_538), ..down }.into())
         }
+        "fragment" => {
+            let place = Place { total: 118, index: 1, count: 3 };
+            let part = frame.get(26..).unwrap_or_default();
+            let fragment = Fragment { priority: 6, id: 0x0500_0001, place, part };
+            (Mac(RSU.0), RELAY, PacketType::Fragment(fragment))
+        }
         _ => panic!("{name}.hex has no meaning here yet"),
     };
     Message { to, from: Mac(from.0), ethertype: ETHERTYPE_DEFAULT, packet }
@@ -363,6 +370,7 @@ fn home(kind: Kind) -> (&'static str, &'static str) {
         Kind::AnnouncementAck => ("control/ack.rs", "Wire"),
         Kind::ToUpstream | Kind::ToDownstream => ("data.rs", "Wire"),
         Kind::HeartbeatReplies => ("control/replies.rs", "Wire"),
+        Kind::Fragment => ("fragment.rs", "Wire"),
     }
 }
 

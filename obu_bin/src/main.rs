@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use args::Args;
 use daemon::exit::{self, Failure};
 use daemon::start::{self, Devices};
-use daemon::{args as shared, capabilities, logging};
+use daemon::{args as shared, logging, signal};
 use obu_lib::Obu;
 
 fn main() -> ExitCode {
@@ -16,16 +16,19 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     let args: Args = shared::parse(daemon::OBU);
-    logging::start(&args.common)?;
-    capabilities::check(&args.common)?;
+    let _logging = logging::start(&args.common)?;
     start::tokio_runtime()?.block_on(async {
         let checked = start::check(&args.common).await?;
+        let signal = signal::open(&args.signal, &args.common.bind).await?;
         if args.common.check {
-            start::print_checked(&args.common, &checked);
-            return Ok(());
+            start::print_checked(&args.common, &checked)?;
+            return signal::print_checked(signal.as_ref());
         }
-        let devices = Devices::open(&args.common, checked).await?;
-        let config = args.config(&devices);
+        let mut devices = Devices::open(&args.common, checked).await?;
+        if let Some(source) = signal {
+            devices.watch_signal(source);
+        }
+        let config = args.settings().config(&devices.start());
         devices.drive(|now| Obu::new(config, now))
     })
 }

@@ -10,7 +10,7 @@ use shared::Daemon;
 const DAEMON: Daemon = Daemon {
     program: env!("CARGO_BIN_EXE_obu"),
     env_prefix: "OBU",
-    own_flags: &[("--cached-candidates", "5", "17")],
+    own_flags: &[("--cached-candidates", "5", "17"), ("--signal", "off", "strong")],
 };
 
 #[test]
@@ -41,6 +41,11 @@ fn unusable_interfaces_and_impossible_pairs_are_refused() {
 #[test]
 fn missing_capabilities_are_named() {
     DAEMON.missing_capabilities_are_named();
+}
+
+#[test]
+fn nobody_need_read_what_is_printed() {
+    DAEMON.nobody_need_read_the_output();
 }
 
 #[test]

@@ -1,11 +1,10 @@
-//! What the operator decides about an OBU, in the units the node works with.
+//! What an OBU runs with: what the operator decides, [`Settings`], and what its start finds.
 
-use node_lib::messages::ETHERTYPE_DEFAULT;
-use node_lib::{Boot, Mac, NodeId};
+use node_lib::{Boot, Mac, NodeId, Start};
 
-use crate::{Policy, Thresholds};
+use crate::{Policy, Settings, Thresholds};
 
-/// Settings of one OBU.
+/// What one OBU runs with; made by [`Settings::config`].
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Identity; by default the MAC of the radio.
@@ -33,20 +32,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Defaults for a node with this radio.
+    /// The first start of a node with this radio and default settings.
     pub fn new(radio_mac: Mac) -> Self {
-        Self {
-            id: radio_mac.into(),
-            radio_mac,
-            radio_mtu: 1500,
-            ethertype: ETHERTYPE_DEFAULT,
-            tap_mac: None,
-            boot: Boot(1),
-            seed: 0,
-            hello_history: 10,
-            cached_candidates: 3,
-            policy: Policy::default(),
-            thresholds: Thresholds::default(),
-        }
+        Settings::default().config(&Start::new(radio_mac))
     }
 }

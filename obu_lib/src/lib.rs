@@ -18,6 +18,12 @@
 //! upstream brings are relayed once each, after a short random wait; relaying one binds the OBU to
 //! the distance it advertised.
 //!
+//! **Doubtful words.** One frame that contradicts what is alive and well is ignored: another boot count
+//! of a neighbour or of an RSU, a jump in its heartbeats, another interval, another number of OBUs. It needs
+//! a second witness, or the silence of what it contradicts; `route/count.rs`, `route/headcount.rs` and
+//! [`node_lib::control::neighbour`] say which. When an RSU's count goes *back*, the OBU forgets what it
+//! advertised and begins anew for that RSU, as after a restart.
+//!
 //! **Steady state.** Once a second a reply renews the way back and lets the RSU compare client sets
 //! by digest. The upstream and the best candidates are probed about as often, so that a candidate is
 //! known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
@@ -33,9 +39,9 @@
 //! last, it is told that we may come (*standby*): announced until acknowledged, then reminded now and
 //! then. It keeps our clients and the way to us, owns nothing and tells its LAN nothing.
 //!
-//! **Doubt.** An upstream that left two questions unanswered is in doubt. For that moment frames go
-//! through the best other candidate to the same RSU as well, which drops the second copy, and a reply
-//! makes the way back follow. 64 KiB or 300 ms end it.
+//! **Doubt.** An upstream that left two questions unanswered is in doubt. For that moment frames of our own
+//! clients go through the best other candidate to the same RSU as well, which drops the second copy, and a
+//! reply makes the way back follow. 64 KiB or three intervals end it. Frames of others are not doubled.
 //!
 //! **Change.** Two doors. *Dead* (six questions and 2.25 intervals without an answer), *withdrawn*
 //! and *restarted* switch at once to the best usable candidate, of the same RSU or of another. The
@@ -57,9 +63,11 @@
 mod config;
 mod control;
 mod policy;
+pub mod settings;
 mod thresholds;
 
 pub use config::Config;
 pub use control::node::Obu;
 pub use policy::{Policy, Ranking};
+pub use settings::Settings;
 pub use thresholds::Thresholds;

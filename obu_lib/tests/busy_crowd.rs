@@ -5,31 +5,31 @@
 mod talk;
 
 use node_lib::Mac;
-use talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached};
+use talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
 
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
 
-/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B was heard as well, and sixteen that are
+/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B is heard as well, and sixteen that are
 /// farther away than we are.
 fn behind_a(obus: u16) -> Talk {
     let mut t = Talk::new();
     t.obus = obus;
     t.settle(A, 1);
-    for n in 0..16 {
-        t.hear(t.now, Mac([2, 0, 0, 0, 2, n]), Heard::heartbeat(t.seq, 3));
-    }
     for _ in 0..50 {
         beat(&mut t, &[A, B], &[A, B]);
     }
     t
 }
 
-/// 100 ms, in which these send a heartbeat, and these answer when they are asked, and a client speaks. Returns how many
-/// announcements there were since the last one.
+/// 100 ms, in which these send a heartbeat, as those farther away do, and these answer when they are
+/// asked, and a client speaks. Returns how many announcements there were since the last one.
 fn beat(t: &mut Talk, heard: &[Mac], answering: &[Mac]) -> usize {
     t.seq += 1;
     for who in heard {
         t.hear(t.now, *who, Heard::heartbeat(t.seq, 1));
+    }
+    for n in 0..16 {
+        t.hear(t.now, Mac([2, 0, 0, 0, 2, n]), Heard::heartbeat(t.seq, 3));
     }
     for who in answering {
         if let Some(nonce) = t.last_probe(*who) {
@@ -46,21 +46,36 @@ fn beat(t: &mut Talk, heard: &[Mac], answering: &[Mac]) -> usize {
     announced
 }
 
+/// What all OBUs of a crowd together may say of one kind: 100 a second, which is 4 to 5 % of a radio of
+/// 6 Mbit/s. However many they are, that is what it comes to; each has its part.
+const TOGETHER_PER_SECOND: usize = 100;
+
+const CROWDS: [u16; 3] = [100, 200, 400];
+
+/// The part of one OBU in so many seconds.
+fn part_of(obus: u16, seconds: usize) -> usize {
+    (seconds * TOGETHER_PER_SECOND).div_ceil(usize::from(obus))
+}
+
 #[test]
 fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstream() {
-    let asked_in_ten_seconds = |obus| {
+    let asked_in_a_minute = |obus| {
         let mut t = behind_a(obus);
         let mut asked = 0;
-        for _ in 0..100 {
+        for beats in 0..800 {
             beat(&mut t, &[A, B], &[A, B]);
-            asked += t.asked().len();
+            asked += if beats < 200 { 0 } else { t.asked().len() };
         }
-        assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+        assert_eq!(t.obu.attachment().map(|to| to.rsu), Some(id(RSU)));
         asked
     };
-    assert!(asked_in_ten_seconds(1) > 40, "alone, nearly every frame is a reason to ask");
-    // A burst of 5, one each two seconds, and the probes that keep candidates.
-    assert!(asked_in_ten_seconds(200) <= 5 + 5 + 2);
+    assert!(asked_in_a_minute(1) > 240, "alone, nearly every frame is a reason to ask");
+    for obus in CROWDS {
+        // Besides, all together ask 20 times a second to keep their candidates.
+        let part = part_of(obus, 60) * 12 / 10;
+        let asked = asked_in_a_minute(obus);
+        assert!((part / 2..=part + 1).contains(&asked), "{obus} OBUs: {asked}, part {part}");
+    }
 }
 
 #[test]
@@ -104,10 +119,12 @@ fn who_changes_again_and_again_announces_within_the_budget() {
         }
         announced
     };
-    assert!(announced_in_ten_seconds(1) >= 50);
-    // A burst of 3 and one each two seconds.
-    let of_many = announced_in_ten_seconds(200);
-    assert!((3..=3 + 5).contains(&of_many), "{of_many}");
+    assert!(announced_in_ten_seconds(1) >= 50, "alone, each change");
+    for obus in CROWDS {
+        let (part, announced) = (part_of(obus, 10), announced_in_ten_seconds(obus));
+        // A burst of at most as many as two changes take.
+        assert!((3..=part + 4).contains(&announced), "{obus} OBUs: {announced}, part {part}");
+    }
 }
 
 #[test]
@@ -127,8 +144,9 @@ fn a_relay_without_a_way_tells_those_behind_it_only_when_the_next_heartbeats_hav
         }
         t.now - lost
     };
-    assert!(told_after(1) <= 25);
-    assert!((220..=230).contains(&told_after(200)), "{}", told_after(200));
+    assert!(told_after(1) < 100, "before the next heartbeat");
+    // Two heartbeats could have come, and they still believe in us.
+    assert!((201..300).contains(&told_after(200)), "{}", told_after(200));
 }
 
 #[test]

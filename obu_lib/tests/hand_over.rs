@@ -7,9 +7,9 @@ mod talk;
 use node_lib::control::event::{Cause, Event, HandOver};
 use node_lib::control::node::Node;
 use node_lib::messages::data::Destination;
-use node_lib::{Mac, NodeId};
+use node_lib::{Mac, NodeId, Timestamp};
 
-use talk::{A, B, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
 /// Attached to an RSU heard directly; another one is heard as well as it, and has proven itself.
 fn between_two_rsus() -> Talk {
@@ -111,6 +111,56 @@ fn an_rsu_that_does_not_answer_is_not_waited_for_longer_than_the_old_one_forward
     assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1), "it may still acknowledge");
     t.pass(heard_at + 101);
     assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+}
+
+/// The signal of our RSU falls by 10 dB a second, that of the other one rises as fast; nothing is lost.
+/// Reported as drivers do: now and then, and not with the frames. Ends with the change of RSU, or
+/// when ours is 40 dB weaker.
+fn one_fades_and_the_other_comes(t: &mut Talk, reported: bool) {
+    for step in 0..40_i8 {
+        beat_of_both(t);
+        if reported {
+            let now = Timestamp::from_millis(t.now);
+            t.obu.handle_signal(now, RSU, -50 - step);
+            t.obu.handle_signal(now, OTHER_RSU, -90 + step);
+        }
+        if t.obu.attachment() == attached(OTHER_RSU, OTHER_RSU, 1) {
+            return;
+        }
+        acknowledge_there(t);
+    }
+}
+
+#[test]
+fn a_signal_reported_beside_the_frames_predicts_who_will_be_stronger_before_anything_is_lost() {
+    let mut t = between_two_rsus();
+    one_fades_and_the_other_comes(&mut t, true);
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+    acknowledge_there(&mut t);
+    for _ in 0..5 {
+        beat_of_both(&mut t);
+    }
+    let [record] = records(&mut t)[..] else { panic!("not one record") };
+    assert_eq!((record.cause, record.gap.as_millis(), record.lost), (Cause::Predicted, 0, 0));
+}
+
+#[test]
+fn without_a_signal_nothing_is_predicted() {
+    let mut t = between_two_rsus();
+    one_fades_and_the_other_comes(&mut t, false);
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+}
+
+#[test]
+fn the_signal_of_somebody_who_never_spoke_is_nobodys() {
+    let mut t = between_two_rsus();
+    for step in 0..30 {
+        let now = Timestamp::from_millis(t.now);
+        t.obu.handle_signal(now, C, -30);
+        t.obu.handle_signal(now, RSU, -90);
+        beat_of_both(&mut t);
+        assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1), "{step}");
+    }
 }
 
 #[test]

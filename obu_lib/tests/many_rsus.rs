@@ -18,6 +18,9 @@ fn beat(t: &mut Talk, ours: u16, others: &[(Mac, u8, u16)]) {
     (t.rsu, t.obus) = (RSU, ours);
     t.hear(t.now, RSU, Heard::heartbeat(seq, 0));
     answer(t, RSU, 0);
+    if t.announced().last().is_some_and(|(_, rsu, ..)| *rsu == RSU) {
+        t.acknowledge(RSU);
+    }
     t.pass(t.now + 50);
     t.hear(t.now, B, Heard::heartbeat_via(seq, 1, US));
     for (rsu, hops, obus) in others {
@@ -133,4 +136,24 @@ fn in_a_crowd_no_rsu_stays_on_standby_when_the_clients_are_still() {
     // Five seconds until that is still, two until it is believed.
     said_there(&mut t, 8, false);
     assert_eq!(said_there(&mut t, 30, false), 0);
+}
+
+#[test]
+fn what_was_advertised_for_an_rsu_is_kept_however_many_others_are_heard() {
+    let mut t = attached_with(1);
+    (0..40).for_each(|_| beat(&mut t, 1, &[(OTHER_RSU, 1, 1)]));
+    let advertised = |t: &Talk| t.obu.advertised_for(id(OTHER_RSU));
+    assert!(advertised(&t).is_some());
+    for n in 0..200 {
+        t.rsu = Mac([2, 0, 0, 0, 3, n]);
+        t.hear(t.now, C, Heard::heartbeat(1, 1));
+    }
+    assert!(advertised(&t).is_some(), "somebody may send through us still");
+    t.rsu = RSU;
+    t.pass(t.now + 400);
+    for n in 0..200 {
+        t.rsu = Mac([2, 0, 0, 0, 4, n]);
+        t.hear(t.now, C, Heard::heartbeat(1, 1));
+    }
+    assert_eq!(advertised(&t), None, "by now nobody can");
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use args::Args;
 use daemon::exit::{self, Failure};
 use daemon::start::{self, Devices};
-use daemon::{args as shared, capabilities, logging};
+use daemon::{args as shared, logging};
 use rsu_lib::Rsu;
 
 fn main() -> ExitCode {
@@ -16,16 +16,14 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     let args: Args = shared::parse(daemon::RSU);
-    logging::start(&args.common)?;
-    capabilities::check(&args.common)?;
+    let _logging = logging::start(&args.common)?;
     start::tokio_runtime()?.block_on(async {
         let checked = start::check(&args.common).await?;
         if args.common.check {
-            start::print_checked(&args.common, &checked);
-            return Ok(());
+            return start::print_checked(&args.common, &checked);
         }
         let devices = Devices::open(&args.common, checked).await?;
-        let config = args.config(&devices);
+        let config = args.settings().config(&devices.start());
         devices.drive(|now| Rsu::new(config, now))
     })
 }

@@ -10,7 +10,7 @@ use shared::Daemon;
 const DAEMON: Daemon = Daemon {
     program: env!("CARGO_BIN_EXE_rsu"),
     env_prefix: "RSU",
-    own_flags: &[("--hello-periodicity", "50", "9")],
+    own_flags: &[("--hello-periodicity", "50", "9"), ("--group-rate", "0", "64001")],
 };
 
 #[test]
@@ -41,6 +41,11 @@ fn unusable_interfaces_and_impossible_pairs_are_refused() {
 #[test]
 fn missing_capabilities_are_named() {
     DAEMON.missing_capabilities_are_named();
+}
+
+#[test]
+fn nobody_need_read_what_is_printed() {
+    DAEMON.nobody_need_read_the_output();
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! What the operator decides about an RSU, in the units the node works with.
+//! What an RSU runs with: what the operator decides, [`Settings`], and what its start finds.
 
 use std::time::Duration;
 
-use node_lib::messages::ETHERTYPE_DEFAULT;
-use node_lib::{Boot, Mac, NodeId};
+use node_lib::{Boot, Mac, NodeId, Start};
 
-/// Settings of one RSU.
+use crate::Settings;
+
+/// What one RSU runs with; made by [`Settings::config`].
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Identity; by default the MAC of the radio.
@@ -26,21 +27,14 @@ pub struct Config {
     pub hello_periodicity: Duration,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,
+    /// Broadcast and multicast sent over the radio, in kB (1,000 bytes) a second, 0 for no limit
+    /// (`--group-rate`).
+    pub group_rate: u32,
 }
 
 impl Config {
-    /// Defaults for a node with this radio.
+    /// The first start of a node with this radio and default settings.
     pub fn new(radio_mac: Mac) -> Self {
-        Self {
-            id: radio_mac.into(),
-            radio_mac,
-            radio_mtu: 1500,
-            ethertype: ETHERTYPE_DEFAULT,
-            tap_mac: None,
-            boot: Boot(1),
-            seed: 0,
-            hello_periodicity: Duration::from_millis(100),
-            hello_history: 10,
-        }
+        Settings::default().config(&Start::new(radio_mac))
     }
 }

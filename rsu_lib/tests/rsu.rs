@@ -17,7 +17,7 @@ use node_lib::messages::data::Destination;
 use node_lib::messages::{Cost, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order};
 
-use talk::{A, B, C, CAMERA, RELAY, SERVER, SIGN, STRANGER, Talk, US, arp, id, rarp};
+use talk::{A, B, C, CAMERA, RELAY, SERVER, SIGN, STRANGER, Said, Talk, US, arp, id, rarp};
 
 #[test]
 fn heartbeats_come_at_the_period_give_or_take_a_tenth_and_count_up() {
@@ -134,6 +134,108 @@ fn unknown_destinations_are_flooded_within_a_budget() {
     }
     assert_eq!(t.sent_down().len(), 200);
     assert_eq!(t.rsu.counters().drop_flood_limit, 800);
+}
+
+/// A frame to a group: its addresses, its EtherType, and what follows, so long.
+fn to_group(group: Mac, ethertype: u16, body: &[u8], len: usize) -> Vec<u8> {
+    let mut frame = [&group.0[..], &SERVER.0, &ethertype.to_be_bytes(), body].concat();
+    frame.resize(len, 0);
+    frame
+}
+
+fn ipv4_to(destination: [u8; 4], port: u16) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1];
+    packet.extend_from_slice(&destination);
+    packet.extend_from_slice(&[0, 9]);
+    packet.extend_from_slice(&port.to_be_bytes());
+    packet
+}
+
+#[test]
+fn a_video_to_a_group_has_a_budget_and_what_hosts_need_to_find_each_other_another() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.clear();
+    let video = to_group(Mac([1, 0, 0x5e, 1, 1, 1]), 0x0800, &ipv4_to([239, 1, 1, 1], 5004), 1400);
+    for n in 0..5000 {
+        if n % 1000 == 0 {
+            t.reply(A, 1, &[CAMERA], false);
+        }
+        t.tap_frame(&video);
+        t.pass(t.now + 1);
+    }
+    let video_sent = t.sent_down().len();
+    assert!((400..700).contains(&video_sent), "{video_sent} of 1400 bytes in 5 s");
+    assert_eq!(t.rsu.counters().drop_flood_limit, 5000 - video_sent as u64);
+    let neighbours = {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 24, 58, 255];
+        packet.extend_from_slice(&[0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        packet.extend_from_slice(&[0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0, 1]);
+        packet
+    };
+    let vital = [
+        arp(SERVER, [10, 0, 0, 1], [10, 0, 0, 7]),
+        to_group(Mac([0x33, 0x33, 0xff, 0, 0, 1]), 0x86dd, &neighbours, 90),
+        to_group(Mac([1, 0, 0x5e, 0, 0, 251]), 0x0800, &ipv4_to([224, 0, 0, 251], 5353), 90),
+        to_group(Mac::BROADCAST, 0x0800, &ipv4_to([255, 255, 255, 255], 68), 342),
+    ];
+    for frame in &vital {
+        t.clear();
+        t.tap_frame(frame);
+        assert_eq!(t.sent_down().len(), 1, "{frame:x?}");
+    }
+    t.clear();
+    t.tap_frame(&to_group(Mac::BROADCAST, 0x0800, &ipv4_to([10, 0, 0, 255], 138), 1400));
+    t.up_frame(B, &video);
+    assert_eq!(t.sent_down().len(), 0);
+}
+
+#[test]
+fn what_goes_to_nobody_costs_no_budget() {
+    let mut t = Talk::new();
+    for _ in 0..1000 {
+        t.tap_frame(&to_group(Mac::BROADCAST, 0x88b6, &[], 1400));
+    }
+    assert_eq!(t.rsu.counters().drop_flood_limit, 0);
+}
+
+#[test]
+fn frames_in_a_clients_name_do_not_keep_it_from_where_it_was() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.announce(B, B, 1, &[]);
+    t.up(A, CAMERA, SERVER);
+    for n in 0..40 {
+        t.up(if n % 2 == 0 { B } else { A }, CAMERA, SERVER);
+        t.pass(t.now + 100);
+    }
+    t.up(B, CAMERA, SERVER);
+    assert_eq!(t.rsu.clients_of(id(A)).len(), 1);
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), [(A, Destination::Node(id(A)))]);
+}
+
+#[test]
+fn a_client_that_moved_to_another_vehicle_stays_there_when_the_old_one_attaches_again() {
+    let mut t = Talk::new();
+    t.announce(A, A, 200, &[CAMERA]);
+    t.announce(B, B, 3, &[]);
+    t.up(B, CAMERA, SERVER);
+    t.announce(B, B, 3, &[CAMERA]);
+    for _ in 0..30 {
+        t.reply(A, 200, &[CAMERA], false);
+        t.reply(B, 3, &[CAMERA], false);
+        t.pass(t.now + 2000);
+    }
+    for epoch in 201..210 {
+        for obu in [A, B] {
+            t.reply(obu, if obu == A { epoch - 1 } else { 3 }, &[CAMERA], false);
+        }
+        t.announce(A, A, epoch, &[CAMERA]);
+        assert_eq!(t.rsu.clients_of(id(B)).len(), 1, "epoch {epoch}");
+        t.pass(t.now + 2000);
+    }
 }
 
 #[test]
@@ -281,7 +383,7 @@ fn a_client_heard_behind_ever_other_obus_is_held_and_reported_once() {
     let camera = Client { vlan: 0, mac: CAMERA };
     assert_eq!(t.events(), [Event::ClientHeld { client: camera }]);
     assert_eq!(t.taps.iter().filter(|frame| frame[12..14] == [8, 0]).count(), 40, "all carried");
-    assert_eq!(t.rsu.clients_of(id(B)).len(), 2);
+    assert_eq!(t.rsu.clients_of(id(A)).len(), 2, "where they were first");
 }
 
 #[test]
@@ -508,30 +610,93 @@ fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
     assert_eq!(answered(32, [A, NEW]), [A, NEW], "not behind us: it needs a proof of its own");
 }
 
-#[test]
-fn an_rsu_whose_boot_count_fell_goes_above_what_it_hears_of_itself() {
-    let mut t = Talk::new();
-    t.pass(50);
-    let echo = Heartbeat {
+/// A heartbeat of our own id, relayed by `A`, or from another RSU itself.
+fn of_our_id(boot: u32, hops: u8) -> Heartbeat {
+    Heartbeat {
         rsu: id(US),
-        order: Order::new(900, 5),
+        order: Order::new(boot, 5),
         interval_ms: 100,
         hop_limit: 15,
-        hops: 1,
-        cost: Cost::ONE,
-        sender: id(A),
+        hops,
+        cost: if hops == 0 { Cost::ZERO } else { Cost::ONE },
+        sender: if hops == 0 { id(US) } else { id(A) },
         sender_boot: Boot(1),
         hello: 1,
-        via: id(US),
+        via: if hops == 0 { NodeId::NONE } else { id(US) },
         path: PathTag::DIRECT,
         obus: 0,
         few_candidates: false,
         relays: true,
-    };
-    t.hear(A, Mac::BROADCAST, echo.into());
-    t.clear();
+    }
+}
+
+fn last_boot(t: &Talk) -> u32 {
+    t.heartbeats().last().unwrap().1.order.boot.0
+}
+
+#[test]
+fn an_rsu_whose_boot_count_fell_goes_above_what_it_hears_of_itself_twice() {
+    let mut t = Talk::new();
+    t.pass(50);
+    t.hear(A, Mac::BROADCAST, of_our_id(900, 1).into());
+    t.pass(t.now + 99);
+    assert_eq!(last_boot(&t), 1, "one word is not enough");
+    t.hear(A, Mac::BROADCAST, of_our_id(900, 1).into());
     t.pass(t.now + 150);
-    assert_eq!(t.heartbeats()[0].1.order.boot, Boot(901));
+    assert_eq!(last_boot(&t), 901);
+}
+
+#[test]
+fn an_rsu_goes_above_what_it_hears_of_itself_once_and_not_any_distance() {
+    let mut t = Talk::new();
+    for n in 0..50 {
+        t.hear(A, Mac::BROADCAST, of_our_id(u32::MAX - 50 + n, 1).into());
+        t.pass(t.now + 100);
+    }
+    assert_eq!(last_boot(&t), 1);
+    for n in 0..50 {
+        t.hear(A, Mac::BROADCAST, of_our_id(900 + 2 * n, 1).into());
+        t.pass(t.now + 100);
+    }
+    assert!(last_boot(&t) < 910, "{}", last_boot(&t));
+    assert_eq!(t.events(), [Event::IdConflict { mac: A }], "and says so every ten seconds");
+}
+
+#[test]
+fn two_obus_with_one_id_are_reported() {
+    let mut t = Talk::new();
+    for n in 0..600_u32 {
+        // Each says a word a second, and goes on counting.
+        let boot = 100 * (n % 2 + 1);
+        let said = Said {
+            obu: A,
+            order: Order::new(boot, n),
+            epoch: 1,
+            standby: false,
+            clients: vec![Client { vlan: 0, mac: if n % 2 == 0 { CAMERA } else { SIGN } }],
+            goodbye: false,
+        };
+        t.say(&said);
+        t.pass(t.now + 500);
+    }
+    let reported = t.events();
+    let conflicts = reported.iter().filter(|e| matches!(e, Event::ObuIdConflict { .. })).count();
+    assert!((1..=30).contains(&conflicts), "{conflicts} in 300 s");
+}
+
+#[test]
+fn two_rsus_with_one_id_both_say_so_and_neither_goes_above_the_other() {
+    let other = Mac([2, 0, 0, 0, 0, 0x11]);
+    for boot in [1, 900] {
+        let mut t = Talk::new();
+        t.pass(50);
+        for _ in 0..300 {
+            t.hear(other, Mac::BROADCAST, of_our_id(boot, 0).into());
+            t.pass(t.now + 100);
+        }
+        assert_eq!(t.events(), vec![Event::IdConflict { mac: other }; 3], "in 30 s");
+        assert_eq!(last_boot(&t), 1);
+    }
 }
 
 #[test]
@@ -548,6 +713,35 @@ fn a_goodbye_is_said_three_times_and_no_heartbeat_after_it() {
     });
     assert_eq!(goodbyes, [true; 3]);
     assert_eq!(t.heartbeats().len(), 0);
+}
+
+#[test]
+fn without_a_lan_it_withdraws_is_silent_and_no_way_and_comes_back() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.pass(300);
+    t.clear();
+    t.rsu.handle_link(t.at(), LinkEvent::LanDown, &mut t.out);
+    t.pass(1000);
+    let withdrawals = t.each(|_, c| match c {
+        Control::Withdrawal(w) => Some((w.goodbye, w.rsus.iter().collect::<Vec<_>>())),
+        _ => None,
+    });
+    assert_eq!(withdrawals, vec![(false, vec![id(US)]); 3]);
+    assert_eq!(t.heartbeats().len(), 0);
+    t.clear();
+    let probe = Probe { sender: id(A), sender_boot: Boot(1), nonce: 1, rsu: id(US) };
+    t.hear(A, US, probe.into());
+    t.hear(A, Mac::BROADCAST, Probe { rsu: NodeId::NONE, ..probe }.into());
+    let routes = t.each(|_, c| match c {
+        Control::ProbeAnswer(answer) => Some(answer.route.is_some()),
+        _ => None,
+    });
+    assert_eq!(routes, [false], "asked, there is no way; asked by all, nothing");
+    t.clear();
+    t.rsu.handle_link(t.at(), LinkEvent::LanUp, &mut t.out);
+    t.pass(2000);
+    assert!((9..=12).contains(&t.heartbeats().len()), "{}", t.heartbeats().len());
 }
 
 #[test]

@@ -21,7 +21,7 @@ use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::packet_type::PacketType;
 use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, PathTag};
 use node_lib::sim::Dice;
-use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
+use node_lib::{Mac, NodeId, Order, Seq, Start, Timestamp};
 
 /// The newest heartbeat of an RSU, and who brought it first.
 struct Heard {
@@ -47,9 +47,9 @@ const RSUS_MAX: usize = 1024;
 
 impl Flooder {
     /// A node that starts now; an RSU if it has a period.
-    pub fn new(mac: Mac, boot: Boot, seed: u64, period: Option<Duration>, now: Timestamp) -> Self {
-        let radio =
-            Radio { id: mac.into(), boot, mac, ethertype: ETHERTYPE_DEFAULT, mtu: RADIO_MTU };
+    pub fn new(start: &Start, period: Option<Duration>, now: Timestamp) -> Self {
+        let Start { id, boot, radio_mac: mac, radio_mtu: mtu, seed, .. } = *start;
+        let radio = Radio::new(id, boot, mac, ETHERTYPE_DEFAULT, mtu);
         let mut dice = Dice::new(seed, 0);
         let next = now + dice.up_to(period.unwrap_or_default());
         let (counters, heard) = (Counters::default(), BTreeMap::new());
@@ -115,9 +115,6 @@ impl Flooder {
         self.radio.control(to, PacketType::Control(control), out, &mut self.counters);
     }
 }
-
-/// As the other nodes have it.
-const RADIO_MTU: usize = 1500;
 
 impl Node for Flooder {
     fn id(&self) -> NodeId {

@@ -20,6 +20,7 @@
 //! | [`report`] | tables, JSON, CSV and pictures |
 //! | [`links`] | who hears whom how well, for replaying elsewhere |
 //! | [`flooding`] | the baseline: plain flooding |
+//! | [`ships`] | what of a simulation the daemons do not run |
 
 pub mod campaign;
 pub mod cast;
@@ -30,6 +31,7 @@ pub mod measure;
 pub mod mobility;
 pub mod report;
 pub mod scenario;
+pub mod ships;
 mod stage;
 pub mod summary;
 mod watch;

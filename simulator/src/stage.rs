@@ -7,8 +7,9 @@ use node_lib::sim;
 use node_lib::sim::radio::fading::Shape;
 use node_lib::sim::radio::{Access, Csma, DataRate, Fading, PathLoss, Radio, Shadowing};
 use node_lib::sim::{
-    ClientIndex, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role, Target, World,
+    ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role, Target, World,
 };
+use node_lib::start::{RADIO_MTU, boot};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use std::time::Duration;
@@ -44,11 +45,20 @@ impl Stage {
         let journal = Shared::default();
         if let Some(radio) = radio(&scenario.radio) {
             world.set_radio(radio);
+            world.report_signal(scenario.radio.reports_signal.unwrap_or(true));
         }
         if scenario.radio.model == Model::Links {
             world.try_again(scenario.radio.retries.unwrap_or(0).into());
         }
         world.tolerate_revisits(scenario.revisits() as usize);
+        let scenario::Settings { state_file, obu, rsu } = &scenario.settings;
+        // Who could hear whom does not wait for anybody's start.
+        if *state_file || suite == Suite::Silence {
+            world.count_starts(Counting::StateFile);
+        }
+        for (role, mtu) in [(Role::Obu, obu.radio_mtu), (Role::Rsu, rsu.radio_mtu)] {
+            world.set_radio_mtu(role, mtu.map_or(RADIO_MTU, usize::from));
+        }
         let lans: Vec<_> = cast.lans.iter().map(|_| world.add_lan()).collect();
         for (index, member) in cast.nodes.iter().enumerate() {
             let factory = factory(scenario, NodeIndex(index), member.role, suite, &journal);
@@ -96,9 +106,10 @@ impl Stage {
                 Home::Behind(node) => cast.nodes.get(node.0).map(cast::Member::appears),
                 Home::Lan(_) => None,
             };
-            // One after the other, as hosts come up.
+            // One after the other, as hosts come up, behind a TAP that is there: after the wait for the
+            // boot count.
             let wait = Duration::from_micros(10_000 + 997 * (index as u64 % 64));
-            let at = appears.unwrap_or_default() + wait;
+            let at = appears.unwrap_or_default() + boot::UNIT + wait;
             world.add_flow(Flow::once(ClientIndex(index), Target::Everyone, at));
         }
         for fault in &cast.faults {
@@ -128,38 +139,32 @@ fn factory(
     journal: &Shared,
 ) -> Factory {
     let journal = Rc::clone(journal);
-    let (obu, rsu) = (scenario.settings.obu.clone(), scenario.settings.rsu.clone());
-    Box::new(move |boot, now, seed| {
+    let (obu, rsu) = (obu_settings(&scenario.settings.obu), rsu_settings(&scenario.settings.rsu));
+    Box::new(move |start, now| {
         let journal = Rc::clone(&journal);
         match (suite, role) {
             (Suite::Daemons, Role::Obu) => {
-                let config = obu_lib::Config { boot, seed, ..obu_config(index, &obu) };
-                Box::new(Watched::new(index, Obu::new(config, now), journal))
+                Box::new(Watched::new(index, Obu::new(obu.config(start), now), journal))
             }
             (Suite::Daemons, Role::Rsu) => {
-                let config = rsu_lib::Config { boot, seed, ..rsu_config(index, &rsu) };
-                Box::new(Watched::new(index, Rsu::new(config, now), journal))
+                Box::new(Watched::new(index, Rsu::new(rsu.config(start), now), journal))
             }
-            (Suite::Silence, _) => {
-                Box::new(Flooder::new(radio_mac(index.0), boot, seed, None, now))
-            }
+            (Suite::Silence, _) => Box::new(Flooder::new(start, None, now)),
             (Suite::Flooding, _) => {
-                let config = rsu_lib::Config { boot, seed, ..rsu_config(index, &rsu) };
-                let period = (role == Role::Rsu).then_some(config.hello_periodicity);
-                Box::new(Flooder::new(config.radio_mac, boot, seed, period, now))
+                let period = (role == Role::Rsu).then_some(rsu.hello_periodicity);
+                Box::new(Flooder::new(start, period, now))
             }
         }
     })
 }
 
-/// What the OBU with this index runs with; boot count and seed are given at its start.
-fn obu_config(index: NodeIndex, settings: &ObuSettings) -> obu_lib::Config {
-    let mut config = obu_lib::Config::new(radio_mac(index.0));
-    set(&mut config.radio_mtu, settings.radio_mtu.map(usize::from));
-    set(&mut config.ethertype, settings.ethertype);
-    set(&mut config.hello_history, settings.hello_history.map(usize::from));
-    set(&mut config.cached_candidates, settings.cached_candidates.map(usize::from));
-    let (policy, chosen) = (&mut config.policy, &settings.policy);
+/// What `obu` would be told by its flags.
+pub(crate) fn obu_settings(chosen: &ObuSettings) -> obu_lib::Settings {
+    let mut settings = obu_lib::Settings::default();
+    set(&mut settings.ethertype, chosen.ethertype);
+    set(&mut settings.hello_history, chosen.hello_history.map(usize::from));
+    set(&mut settings.cached_candidates, chosen.cached_candidates.map(usize::from));
+    let (policy, chosen) = (&mut settings.policy, &chosen.policy);
     set(
         &mut policy.ranking,
         chosen.ranking.map(|ranking| match ranking {
@@ -174,16 +179,16 @@ fn obu_config(index: NodeIndex, settings: &ObuSettings) -> obu_lib::Config {
     set(&mut policy.lasting_proof, chosen.lasting_proof);
     set(&mut policy.feasibility, chosen.feasibility);
     set(&mut policy.quiet_period, chosen.quiet_period);
-    config
+    settings
 }
 
-fn rsu_config(index: NodeIndex, settings: &RsuSettings) -> rsu_lib::Config {
-    let mut config = rsu_lib::Config::new(radio_mac(index.0));
-    set(&mut config.radio_mtu, settings.radio_mtu.map(usize::from));
-    set(&mut config.ethertype, settings.ethertype);
-    set(&mut config.hello_history, settings.hello_history.map(usize::from));
-    set(&mut config.hello_periodicity, settings.hello_periodicity.map(|span| span.0));
-    config
+/// What `rsu` would be told by its flags.
+pub(crate) fn rsu_settings(chosen: &RsuSettings) -> rsu_lib::Settings {
+    let mut settings = rsu_lib::Settings::default();
+    set(&mut settings.ethertype, chosen.ethertype);
+    set(&mut settings.hello_history, chosen.hello_history.map(usize::from));
+    set(&mut settings.hello_periodicity, chosen.hello_periodicity.map(|span| span.0));
+    settings
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {

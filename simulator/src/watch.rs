@@ -179,8 +179,8 @@ impl<N: Node> Node for Watched<N> {
         self.note(out.as_slice().get(before..).unwrap_or_default(), false);
     }
 
-    fn handle_signal(&mut self, from: Mac, dbm: i8) {
-        self.node.handle_signal(from, dbm);
+    fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8) {
+        self.node.handle_signal(now, from, dbm);
     }
 
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {

@@ -49,6 +49,48 @@ fn check_says_what_is_in_a_scenario() {
 }
 
 #[test]
+fn a_run_says_what_of_it_no_daemon_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let (json, csv) = (file("r.json"), file("r.csv"));
+    let run = |more: &[&str]| {
+        let common = ["run", "pair.toml", "--json", &json, "--csv", &csv];
+        let (code, out, error) = v2xsim(&[&common, more].concat());
+        assert_eq!((code, error.as_str()), (0, ""), "{out}");
+        let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        let parts = report["variants"][0]["does_not_ship"].clone();
+        (out, parts, std::fs::read_to_string(&csv).unwrap())
+    };
+    for (more, parts) in [
+        (&[][..], &[][..]),
+        // Flags of the daemons do all of this.
+        (&["--set", "settings.obu.cached_candidates=1", "--set", "settings.state_file=true"], &[]),
+        (
+            &["--set", "settings.obu.policy.prediction=false"],
+            &["settings.obu.policy.prediction = false"],
+        ),
+        (
+            &[
+                "--set",
+                "settings.obu.policy.ranking=hops",
+                "--set",
+                "settings.obu.policy.quiet_period=false",
+            ],
+            &["settings.obu.policy.ranking = \"hops\"", "settings.obu.policy.quiet_period = false"],
+        ),
+    ] {
+        let (out, listed, table) = run(more);
+        assert_eq!(listed, serde_json::json!(parts), "{more:?}");
+        let words = if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") };
+        assert!(out.contains(&format!("does not ship: {words}\n")), "{out}");
+        let mut rows = csv::Reader::from_reader(table.as_bytes());
+        let column = rows.headers().unwrap().iter().position(|name| name == "does_not_ship");
+        let row = rows.records().next().unwrap().unwrap();
+        assert_eq!(&row[column.unwrap()], parts.join(", "), "{table}");
+    }
+}
+
+#[test]
 fn mistakes_end_with_code_2_and_say_where() {
     for (args, expected) in [
         (vec!["check", "none.toml"], "v2xsim: none.toml: No such file"),
@@ -210,7 +252,8 @@ fn maps_links_and_flooding_have_their_results() {
     let (code, _, error) = v2xsim(&["links", "diamond.toml", "--every", "1s", "-o", &links]);
     assert_eq!((code, error.as_str()), (0, ""));
     let table = std::fs::read_to_string(&links).unwrap();
-    assert!(table.starts_with("time_s,from,to,loss,delay_us\n0,rsu1,left,0,"), "{table}");
+    let header = "time_s,from,to,loss,delay_us,signal_dbm,signal_sd_db\n";
+    assert!(table.starts_with(&format!("{header}0,rsu1,left,0,")), "{table}");
     // Isolated at second 5: from then on out of everyone's range.
     assert!(table.contains("\n5,rsu1,left,1,"), "{table}");
     let (code, out, error) =

@@ -103,6 +103,18 @@ fn a_link_that_only_loses_frames_is_told_apart_from_one_that_is_gone() {
 }
 
 #[test]
+fn a_vehicle_predicts_only_where_radios_report_signal() {
+    let causes = |set: &[&str]| {
+        let (record, _) = run_with(&example("corridor.toml"), set, 1);
+        record.hand_overs.iter().map(|hand_over| hand_over.cause).collect::<Vec<_>>()
+    };
+    let shipped = causes(&["duration=40s"]);
+    assert!(shipped.contains(&"predicted"), "{shipped:?}");
+    let unreported = causes(&["duration=40s", "radio.reports_signal=false"]);
+    assert!(!unreported.is_empty() && !unreported.contains(&"predicted"), "{unreported:?}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
     let source = example("platoon.toml");
     let set = ["duration=8s", "radio.access=instant"];
@@ -174,7 +186,7 @@ fn a_table_of_links_has_a_row_per_pair_in_range_and_one_when_it_leaves() {
     simulator::links::write(&scenario, &cast, 1, Span::from_millis(500), &mut table).unwrap();
     let table = String::from_utf8(table).unwrap();
     let mut lines = table.lines();
-    assert_eq!(lines.next(), Some("time_s,from,to,loss,delay_us"));
+    assert_eq!(lines.next(), Some("time_s,from,to,loss,delay_us,signal_dbm,signal_sd_db"));
     let rows: Vec<(f64, &str, &str, f64)> = lines
         .map(|line| {
             let fields: Vec<&str> = line.split(',').collect();
@@ -185,6 +197,19 @@ fn a_table_of_links_has_a_row_per_pair_in_range_and_one_when_it_leaves() {
     let up: Vec<f64> =
         rows.iter().filter(|row| (row.1, row.2) == ("car", "rsu1")).map(|row| row.0).collect();
     assert_eq!(up[..3], [0.0, 0.5, 1.0]);
+    // Only who is heard comes in with some strength: the nearer, the stronger.
+    let signals: Vec<(f64, &str)> = table
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            (fields[3].parse().unwrap(), fields[5])
+        })
+        .collect();
+    assert!(signals.iter().all(|(loss, dbm)| dbm.is_empty() == (*loss == 1.0)), "{table}");
+    let strongest =
+        signals.iter().filter_map(|(_, dbm)| dbm.parse::<f64>().ok()).fold(-200.0, f64::max);
+    assert!((-60.0..-20.0).contains(&strongest), "{strongest}");
     // Every pair has its other direction at the same time.
     for &(time, from, to, _) in &rows {
         assert!(rows.iter().any(|row| (row.0, row.1, row.2) == (time, to, from)));

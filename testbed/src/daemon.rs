@@ -8,8 +8,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, gettid};
 use serde_json::Value;
 
 use crate::netns::Netns;
@@ -32,14 +33,38 @@ pub struct LogEvent(Value);
 impl Daemon {
     /// Starts `program` in `ns`; standard output and error are appended to `log`.
     pub fn start(ns: &Netns, program: &Path, args: &[String], log: &Path) -> Result<Self> {
+        Self::start_with(ns, program, args, log, None, Duration::ZERO)
+    }
+
+    /// The same with standard error elsewhere, if that is said, and with `CLOCK_MONOTONIC` and
+    /// `CLOCK_BOOTTIME` so far ahead, in a time namespace of its own.
+    pub fn start_with(
+        ns: &Netns,
+        program: &Path,
+        args: &[String],
+        log: &Path,
+        stderr: Option<Stdio>,
+        clock_ahead: Duration,
+    ) -> Result<Self> {
         let out = OpenOptions::new().create(true).append(true).open(log)?;
         let log_from = out.metadata()?.len();
         let mut command = Command::new(program);
-        command.args(args).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+        command.args(args).stdin(Stdio::null()).stdout(out.try_clone()?);
+        command.stderr(stderr.unwrap_or_else(|| out.into()));
         let child = ns
-            .run(|| Ok(command.spawn()?))
+            .run(|| {
+                if !clock_ahead.is_zero() {
+                    children_live_ahead(clock_ahead).context("time namespace")?;
+                }
+                Ok(command.spawn()?)
+            })
             .with_context(|| format!("start {}", program.display()))?;
         Ok(Self { child, log: log.to_owned(), log_from })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Where its log is.
@@ -133,6 +158,18 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Puts the processes that the calling thread starts from now on into a time namespace.
+fn children_live_ahead(ahead: Duration) -> Result<()> {
+    unshare(CloneFlags::from_bits_retain(libc::CLONE_NEWTIME))?;
+    let secs = ahead.as_secs();
+    // Only there, not below `task`: a thread's id is a name in /proc like that of a process.
+    std::fs::write(
+        format!("/proc/{}/timens_offsets", gettid()),
+        format!("monotonic {secs} 0\nboottime {secs} 0\n"),
+    )?;
+    Ok(())
 }
 
 /// How long a daemon may take from signal to exit.

@@ -28,4 +28,4 @@ pub use netns::Netns;
 pub use programs::Programs;
 pub use sys::PacketSocket;
 pub use wait::wait_until;
-pub use world::{ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, Node, Role, Testbed};
+pub use world::{ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, MONITOR, Node, Role, Testbed};

@@ -106,6 +106,12 @@ impl Netns {
             .with_context(|| format!("bridge {}:{name}", self.name()))
     }
 
+    /// Moves an interface that is down to another namespace, under another name.
+    pub fn hand_over(&self, name: &str, to: &Netns, new_name: &str) -> Result<()> {
+        let to = to.as_fd().as_raw_fd();
+        self.set(name, "namespace", |link| link.setns_by_fd(to).name(new_name.to_owned()))
+    }
+
     /// Sets an interface up.
     pub fn set_up(&self, name: &str) -> Result<()> {
         self.set(name, "up", LinkMessageBuilder::up)
@@ -131,6 +137,11 @@ impl Netns {
     pub fn enslave(&self, name: &str, bridge: &str) -> Result<()> {
         let bridge = self.state(bridge)?.index;
         self.set(name, "bridge", |link| link.controller(bridge))
+    }
+
+    /// Takes a port out of its bridge.
+    pub fn release(&self, name: &str) -> Result<()> {
+        self.set(name, "no bridge", |link| link.nocontroller())
     }
 
     /// Keeps frames that come in through this port of a bridge from other such ports: they reach only

@@ -240,6 +240,25 @@ pub(crate) fn open_offload_tap(name: &str) -> io::Result<File> {
     Ok(file)
 }
 
+/// Creates a TUN device that is a monitor interface to whoever looks at its link type, under a name the
+/// kernel chooses, and down. Writes do not block; in front of each is a `tun_pi`.
+pub(crate) fn open_monitor() -> io::Result<(File, String)> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    let mut request = request_for("mon%d")?;
+    request.ifr_ifru.ifru_flags = libc::IFF_TUN as i16;
+    // SAFETY: the request names a terminated interface name and is alive for the call.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
+    let kind = libc::c_ulong::from(libc::ARPHRD_IEEE80211_RADIOTAP);
+    // SAFETY: TUNSETLINK takes its argument by value and touches no memory of ours.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETLINK as _, kind) })?;
+    let name = request.ifr_name.iter().take_while(|byte| **byte != 0);
+    Ok((file, name.map(|byte| char::from(*byte as u8)).collect()))
+}
+
 /// A request about this interface, everything else zero.
 fn request_for(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: `ifreq` is a plain C struct for which all zeroes is a valid value.

@@ -10,9 +10,10 @@
 //!
 //! Addresses follow from the order in which hosts are added: `10.20.0.N` and `fd20::N`.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -35,11 +36,13 @@ pub const ATTACHMENT_CHANGED: &str = "attachment changed";
 pub const HAND_OVER_DONE: &str = "hand-over done";
 /// Interface names inside nodes.
 const RADIO: &str = "radio0";
+/// A monitor interface beside the radio.
+pub const MONITOR: &str = "mon0";
 const TAP: &str = "tap0";
 const BRIDGE: &str = "br0";
 const WIRE: &str = "eth0";
-/// What a node's header takes from the radio's MTU.
-const OVERHEAD: u32 = 40;
+/// The MTU of hosts that were told nothing else.
+const LAN_MTU: u32 = 1500;
 const PREFIX_V4: u8 = 24;
 const PREFIX_V6: u8 = 64;
 /// How long a daemon may take from start to work.
@@ -47,7 +50,7 @@ const READY_WITHIN: Duration = Duration::from_secs(5);
 /// Lines of each log shown when something failed.
 const TAIL_LINES: usize = 25;
 /// Directory for logs that shall outlive the arena.
-const LOGS: &str = "TESTBED_LOGS";
+pub(crate) const LOGS: &str = "TESTBED_LOGS";
 
 /// Something with addresses, from which and to which probes go.
 #[derive(Clone, Debug)]
@@ -106,8 +109,15 @@ pub struct Node {
     pub radio: Mac,
     /// Added to the daemon's command line at the next start.
     pub extra_args: RefCell<Vec<String>>,
+    /// Where the daemon's standard error goes at the next start, if not to its log.
+    pub stderr: RefCell<Option<Stdio>>,
+    /// By how much the clocks of the next daemon are ahead.
+    pub clock_ahead: Cell<Duration>,
+    /// What is started the next time.
+    pub program: RefCell<PathBuf>,
+    /// Standard error of the present daemon is its log.
+    has_log: Cell<bool>,
     is_bridged: bool,
-    program: PathBuf,
     log: PathBuf,
     daemon: RefCell<Option<Daemon>>,
 }
@@ -138,7 +148,10 @@ impl Node {
         }
         let mut args: Vec<String> = args.into_iter().map(str::to_owned).collect();
         args.extend(self.extra_args.borrow().iter().cloned());
-        let daemon = Daemon::start(self.ns(), &self.program, &args, &self.log)?;
+        let stderr = self.stderr.take();
+        self.has_log.set(stderr.is_none());
+        let (program, ahead) = (self.program.borrow(), self.clock_ahead.take());
+        let daemon = Daemon::start_with(self.ns(), &program, &args, &self.log, stderr, ahead)?;
         *self.daemon.borrow_mut() = Some(daemon);
         Ok(())
     }
@@ -150,7 +163,9 @@ impl Node {
             if let Some(status) = self.try_wait()? {
                 bail!("{} ended with {status}", self.name());
             }
-            let is_running = self.events()?.iter().any(|event| event.message() == "running");
+            // A daemon that cannot say so is taken to be running when its TAP is up.
+            let is_running = !self.has_log.get()
+                || self.events()?.iter().any(|event| event.message() == "running");
             Ok(self.ns().find(TAP)?.filter(|tap| is_running && tap.is_up))
         })?;
         if self.is_bridged {
@@ -168,6 +183,11 @@ impl Node {
     /// Stops the daemon without a goodbye.
     pub fn kill(&self) -> Result<()> {
         self.take_daemon()?.kill().context(self.name().to_owned())
+    }
+
+    /// Whether its daemon logs where [`Node::events`] reads.
+    pub fn has_log(&self) -> bool {
+        self.has_log.get()
     }
 
     /// The daemon, if it was started and not stopped.
@@ -243,9 +263,23 @@ impl Testbed {
 
     /// As [`Testbed::new`], with radios of another MTU.
     pub fn with_radio_mtu(seed: u64, radio_mtu: u32) -> Result<Self> {
-        let programs = Programs::find()?;
-        let (logs, logs_dir) = match std::env::var_os(LOGS) {
-            Some(kept) => (PathBuf::from(kept), None),
+        Self::with(seed, radio_mtu, Programs::find()?, None)
+    }
+
+    /// As [`Testbed::new`], with these programs.
+    pub fn with_programs(seed: u64, programs: Programs) -> Result<Self> {
+        Self::with(seed, 1500, programs, None)
+    }
+
+    /// As [`Testbed::with_programs`], with all logs in this directory.
+    pub fn with_logs_in(seed: u64, programs: Programs, logs: PathBuf) -> Result<Self> {
+        Self::with(seed, 1500, programs, Some(logs))
+    }
+
+    fn with(seed: u64, radio_mtu: u32, programs: Programs, logs: Option<PathBuf>) -> Result<Self> {
+        let kept = logs.or_else(|| std::env::var_os(LOGS).map(PathBuf::from));
+        let (logs, logs_dir) = match kept {
+            Some(kept) => (kept, None),
             None => {
                 let dir = TempDir::new_in(arena::scratch())?;
                 (dir.path().to_owned(), Some(dir))
@@ -265,9 +299,9 @@ impl Testbed {
         &self.lan
     }
 
-    /// The MTU of TAPs and LANs here.
+    /// The MTU of TAPs and LANs here: that of Ethernet, whatever the radio's.
     pub fn mtu(&self) -> u32 {
-        self.radio_mtu - OVERHEAD
+        LAN_MTU
     }
 
     /// A host on the LAN.
@@ -381,6 +415,37 @@ impl Testbed {
         node.ns().delete(RADIO)
     }
 
+    /// Changes the MTU of a node's radio, and of nothing else.
+    pub fn set_radio_mtu(&self, node: &Node, mtu: u32) -> Result<()> {
+        node.ns().set_mtu(RADIO, mtu)
+    }
+
+    /// Sets a node's radio up or down.
+    pub fn switch_radio(&self, node: &Node, is_on: bool) -> Result<()> {
+        if is_on { node.ns().set_up(RADIO) } else { node.ns().set_down(RADIO) }
+    }
+
+    /// Takes a node's TAP away.
+    pub fn delete_tap(&self, node: &Node) -> Result<()> {
+        node.ns().delete(TAP)
+    }
+
+    /// Gives a node a monitor interface `mon0` beside its radio: links with a
+    /// [`Signal`](crate::medium::Signal) tell there how strong frames come in.
+    pub fn add_monitor(&mut self, node: &Node) -> Result<()> {
+        let created = self.medium.monitor(node.name())?;
+        self.medium.ns().hand_over(&created, node.ns(), MONITOR)?;
+        node.ns().set_up(MONITOR)
+    }
+
+    /// Gives a node a monitor interface, and has its daemon use it from its next start on.
+    pub fn tell_signal(&mut self, node: &Node) -> Result<()> {
+        self.add_monitor(node)?;
+        let flags = ["--signal".to_owned(), format!("radiotap:{MONITOR}")];
+        node.extra_args.borrow_mut().extend(flags);
+        Ok(())
+    }
+
     /// Gives a node the radio it had. Who hears whom has not changed.
     pub fn create_radio(&mut self, node: &Node) -> Result<()> {
         self.create_radio_in(node.ns(), node.radio)
@@ -420,8 +485,11 @@ impl Testbed {
             role,
             radio,
             extra_args: RefCell::default(),
+            stderr: RefCell::default(),
+            clock_ahead: Cell::default(),
+            program: RefCell::new(program),
+            has_log: Cell::new(true),
             is_bridged,
-            program,
             log: self.logs.join(format!("{}.log", host.name())),
             daemon: RefCell::new(None),
             host,

@@ -7,19 +7,23 @@ mod plain_user;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitCode, Stdio};
 use std::rc::Rc;
+use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use harness::ms;
 use node_lib::Mac;
+use node_lib::device::Links;
+use node_lib::device::netlink::Netlink;
+use node_lib::device::signal::{Sample, SignalSource};
 use plain_user::run_as_plain_user;
 use testbed::fdb::FdbWatch;
-use testbed::medium::{Counters, LinkStep, LinkTrace};
+use testbed::medium::{Counters, LinkStep, LinkTrace, Signal};
 use testbed::probe::{
     Endpoint, FrameReceiver, NumberedFrame, Ping, PingReport, Stream, Streams, UdpStream,
     send_frames, transfer,
 };
-use testbed::{Node, Programs, Quality, Testbed, wait_until};
+use testbed::{MONITOR, Node, Programs, Quality, Testbed, wait_until};
 
 /// How long the last frames may be under way on a busy machine.
 const SETTLE: Duration = ms(300);
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         ("a_rate_limit_holds", a_rate_limit_holds),
         ("a_radio_tries_unicast_frames_again", a_radio_tries_unicast_frames_again),
         ("a_trace_is_replayed_at_its_times", a_trace_is_replayed_at_its_times),
+        ("a_monitor_tells_the_signal", a_monitor_tells_the_signal),
         ("a_trace_with_strangers_is_refused", a_trace_with_strangers_is_refused),
         ("clients_in_a_cabin_are_silent", clients_in_a_cabin_are_silent),
         ("a_bridge_is_watched_while_it_learns", a_bridge_is_watched_while_it_learns),
@@ -179,6 +184,7 @@ fn tcp_and_udp_survive_a_bad_link() -> Result<()> {
         corrupt: 0.005,
         retries: 0,
         rate_bps: None,
+        signal: None,
     };
     bed.connect_with(&a, &b, bad)?;
     let report = transfer(a.ns(), b.ns(), b.host.v4, 1_000_000)?;
@@ -222,7 +228,7 @@ fn a_trace_is_replayed_at_its_times() -> Result<()> {
     let rows = [(500, 0.0), (1000, 1.0), (1500, 0.0), (2000, 1.0)];
     let step = |(time, loss)| {
         let (from, to) = (a.to_owned(), c.to_owned());
-        LinkStep { time: ms(time), from, to, loss, delay: ms(1) }
+        LinkStep { time: ms(time), from, to, loss, delay: ms(1), signal: None }
     };
     let trace = LinkTrace::new(rows.map(step).to_vec());
     let ends = nodes.each_ref().map(|node| Endpoint {
@@ -240,6 +246,45 @@ fn a_trace_is_replayed_at_its_times() -> Result<()> {
     ensure!(phases == [0, 1, 0, 1, 0], "{phases:?}");
     let all = log.lost(ms(0), ms(2500)) as f64 / log.sent.len() as f64;
     ensure!((0.4..0.8).contains(&all), "{all} of the frames were lost");
+    Ok(())
+}
+
+/// A monitor interface made of a TUN device, read as the daemons read that of an 802.11 driver.
+fn a_monitor_tells_the_signal() -> Result<()> {
+    let (mut bed, a, b) = pair()?;
+    let quality = |dbm| Quality { signal: Some(Signal { dbm, sd_db: 0.0 }), ..Quality::default() };
+    bed.connect_with(&a, &b, quality(-50.0))?;
+    bed.add_monitor(&b)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut netlink = b.ns().run(|| {
+        let _inside = runtime.enter();
+        let mut netlink = Netlink::open()?;
+        netlink.watch_signal(SignalSource::radiotap(MONITOR)?);
+        Ok(netlink)
+    })?;
+    let hears = |netlink: &mut Netlink, dbm: i8| {
+        let what = format!("b is told that a comes in with {dbm} dBm");
+        wait_until(&what, Duration::from_secs(5), || {
+            ping(&a, &b, 1)?;
+            let mut cx = TaskContext::from_waker(Waker::noop());
+            while let Poll::Ready(sample) = netlink.poll_signal(&mut cx) {
+                if sample == (Sample { from: a.radio, dbm }) {
+                    return Ok(Some(()));
+                }
+            }
+            Ok(None)
+        })
+    };
+    hears(&mut netlink, -50)?;
+    bed.connect_with(&a, &b, quality(-73.0))?;
+    hears(&mut netlink, -73)?;
+    b.ns().set_down(MONITOR)?;
+    std::thread::sleep(ms(200));
+    b.ns().set_up(MONITOR)?;
+    bed.connect_with(&a, &b, quality(-60.0))?;
+    hears(&mut netlink, -60)?;
+    let counters = netlink.signal_counters();
+    ensure!(counters.samples > 3 && counters.malformed == 0, "{counters:?}");
     Ok(())
 }
 

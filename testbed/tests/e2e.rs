@@ -10,7 +10,7 @@ mod harness;
 mod plain_user;
 
 use std::net::IpAddr;
-use std::process::{ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -21,11 +21,12 @@ use node_lib::Mac;
 use plain_user::run_as_plain_user;
 use testbed::corridor::report::Comparison;
 use testbed::corridor::{Corridor, daemons, scenario, simulated};
+use testbed::medium::{self, LinkStep, LinkTrace};
 use testbed::probe::{
     FrameReceiver, Iperf3, NumberedFrame, Ping, Report, UdpStream, send_frames, transfer,
 };
 use testbed::soak::StackErrors;
-use testbed::{Host, Netns, Node, Programs, Quality, Testbed, wait_until};
+use testbed::{ATTACHMENT_CHANGED, Host, Netns, Node, Programs, Quality, Testbed, wait_until};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -37,16 +38,21 @@ fn main() -> ExitCode {
         ("frames_of_every_kind_arrive_once_and_whole", frames_of_every_kind),
         ("one_byte_more_than_the_mtu_is_refused", one_byte_more_than_the_mtu_is_refused),
         ("a_host_behind_a_vehicle_is_on_the_lan", a_host_behind_a_vehicle_is_on_the_lan),
+        ("hosts_with_an_mtu_of_1500_need_no_setting", hosts_with_an_mtu_of_1500),
         ("vehicles_reach_each_other", vehicles_reach_each_other),
         ("no_loop_and_no_duplicate", no_loop_and_no_duplicate),
         ("frames_doubled_on_air_arrive_once", frames_doubled_on_air_arrive_once),
         ("silent_death_of_the_upstream_20_times", silent_death_of_the_upstream),
         ("silent_client_stays_reachable", silent_client_stays_reachable),
         ("corridor_hands_over_eight_clients", corridor_hands_over_eight_clients),
+        ("a_fading_link_is_left_in_time", a_fading_link_is_left_in_time),
         ("goodbye_of_a_road_side_unit", goodbye_of_a_road_side_unit),
         ("goodbye_of_a_relay", goodbye_of_a_relay),
         ("road_side_unit_restarts", road_side_unit_restarts),
         ("vehicle_restarts", vehicle_restarts),
+        ("a_restarted_vehicle_is_reached_at_once", a_restarted_vehicle_is_reached_at_once),
+        ("a_tap_stays_in_its_bridge", a_tap_stays_in_its_bridge),
+        ("a_road_side_unit_without_a_lan_is_left", a_road_side_unit_without_a_lan_is_left),
         ("the_last_path_dies_and_comes_back", the_last_path_dies_and_comes_back),
         ("radio_goes_down_and_up", radio_goes_down_and_up),
         ("radio_is_deleted_and_made_again", radio_is_deleted_and_made_again),
@@ -54,8 +60,11 @@ fn main() -> ExitCode {
         ("start_without_a_radio", start_without_a_radio),
         ("tap_vanishes", tap_vanishes),
         ("impossible_mtu_is_refused", impossible_mtu_is_refused),
+        ("a_source_of_signal_that_cannot_be_used", a_source_of_signal_that_cannot_be_used),
         ("tcp_crosses_with_offload_at_either_end", tcp_crosses_with_offload_at_either_end),
         ("tcp_is_intact_over_a_bad_link", tcp_is_intact_over_a_bad_link),
+        ("every_signal_ends_in_order", every_signal_ends_in_order_or_not_at_all),
+        ("daemons_outlive_their_log", daemons_outlive_their_log),
         ("answers_are_looked_for", answers_are_looked_for),
         ("what_waits_together_travels_together", what_waits_together_travels_together),
     ])
@@ -66,6 +75,8 @@ const HEARTBEATS_3: Duration = ms(330);
 /// What the product promises.
 const SILENT_DEATH_MAX: Duration = ms(300);
 const GOODBYE_MAX: Duration = ms(50);
+/// What a node says whose TAP leads nowhere.
+const LAN_DOWN: &str = "TAP is down, gone or out of its bridge: no frame gets through to the LAN";
 /// Between probes.
 const PROBE_EVERY: Duration = ms(10);
 /// How long a route may take where no time is promised.
@@ -132,6 +143,63 @@ fn frames_of_every_kind() -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// Bridged on both sides, behind radios of 1500: TCP with every byte checked, and the longest datagrams there
+/// are, with and without "don't fragment", both ways.
+fn hosts_with_an_mtu_of_1500() -> Result<()> {
+    for hops in [1, 2] {
+        let mut bed = Testbed::new(1)?;
+        let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+        let mut last = Rc::clone(&rsu);
+        if hops == 2 {
+            last = bed.add_obu("relay")?;
+            bed.connect(&rsu, &last)?;
+        }
+        let (obu, laptop) = bed.add_obu_with_host("obu1", "laptop")?;
+        bed.connect(&last, &obu)?;
+        with_logs(bed, |bed| {
+            bed.start_all()?;
+            reaches(&laptop, &server, PATIENCE)?;
+            for node in [&rsu, &obu] {
+                for interface in ["tap0", &node.host.interface] {
+                    let mtu = node.ns().state(interface)?.mtu;
+                    ensure!(mtu == 1500, "{interface} of {}: {mtu}", node.name());
+                }
+            }
+            for (from, at) in [(&laptop, &server), (&server, &laptop)] {
+                let way = format!("{hops} hops, {} to {}", from.name(), at.name());
+                for to in [at.v4, at.v6] {
+                    transfer(&from.ns, &at.ns, to, 2_000_000).with_context(|| way.clone())?;
+                }
+                // The headers of IP and of UDP or ICMP make it 1500.
+                for (to, payload, no_pmtu_disc) in
+                    [(at.v4, 1472, "0"), (at.v4, 1472, "1"), (at.v6, 1452, "0")]
+                {
+                    from.ns.run(|| {
+                        Ok(std::fs::write("/proc/sys/net/ipv4/ip_no_pmtu_disc", no_pmtu_disc)?)
+                    })?;
+                    let ping = Ping::count_long(&from.ns, to, 30, PROBE_EVERY, payload)?;
+                    let is_clean = ping.received == ping.sent && ping.duplicates == 0;
+                    ensure!(is_clean, "{way}, {to}: {ping:?}");
+                    let stream = UdpStream::start(&from.ns, &at.ns, to, ms(5), payload)?;
+                    std::thread::sleep(ms(300));
+                    let udp = stream.stop()?;
+                    let is_clean = udp.lost == 0 && udp.duplicates == 0 && udp.received > 20;
+                    ensure!(is_clean, "{way}, {to}: {udp:?}");
+                }
+            }
+            for (node, counter) in [(&obu, "mss_clamped="), (&rsu, "reassembled=")] {
+                node.daemon()?.signal(Signal::SIGUSR1)?;
+                let counters = node.daemon()?.wait_for_event("counters", PATIENCE, |_| true)?;
+                let text = counters.text("node");
+                ensure!(text.contains(counter), "{}: {text}", node.name());
+                ensure!(!text.contains("drop_oversize"), "{}: {text}", node.name());
+            }
+            all_run(bed)
+        })?;
+    }
+    Ok(())
 }
 
 fn one_byte_more_than_the_mtu_is_refused() -> Result<()> {
@@ -261,6 +329,7 @@ fn tcp_is_intact_over_a_bad_link() -> Result<()> {
         corrupt: 0.005,
         retries: 0,
         rate_bps: None,
+        signal: None,
     };
     chain(2, |bed, server, obu| {
         let nodes: Vec<Rc<Node>> = bed.nodes().to_vec();
@@ -416,6 +485,24 @@ fn silent_death_of_the_upstream() -> Result<()> {
     })
 }
 
+/// A terminal that is closed ends a daemon with its goodbye; what means nothing ends nothing.
+fn every_signal_ends_in_order_or_not_at_all() -> Result<()> {
+    chain(1, |_, server, obu| {
+        obu.daemon()?.signal(Signal::SIGUSR2)?;
+        std::thread::sleep(ms(300));
+        answers_all(&obu.host, server)?;
+        for _ in 0..2 {
+            obu.daemon()?.signal(Signal::SIGHUP)?;
+            std::thread::sleep(ms(20));
+        }
+        let status = obu.wait(Duration::from_secs(3))?;
+        ensure!(status.success(), "after SIGHUP it ended with {status}");
+        let said = obu.log_tail(5);
+        ensure!(said.contains("\"stopped\""), "no goodbye: {said}");
+        Ok(())
+    })
+}
+
 /// A client that never speaks again is found behind the new road-side unit, by its frames and by
 /// the LAN's switch.
 fn silent_client_stays_reachable() -> Result<()> {
@@ -470,6 +557,86 @@ fn corridor_hands_over_eight_clients() -> Result<()> {
     let hand_overs = comparison.hand_overs();
     ensure!(hand_overs.len() >= 2, "{hand_overs:?}");
     Ok(())
+}
+
+/// Two road-side units; the vehicle passes from one to the other within five seconds. Where its radio
+/// tells the signal it changes before a frame is lost; where it does not, it changes when frames are
+/// lost.
+fn a_fading_link_is_left_in_time() -> Result<()> {
+    let with = fading_drive(&fading_links())?;
+    println!("    with signal: {with:?}");
+    ensure!(with.causes == ["predicted"], "{with:?}");
+    ensure!(with.lost == 0, "{with:?}");
+    let without = fading_drive(&fading_links().without_signal())?;
+    println!("    without: {without:?}");
+    let noticed = |cause: &String| cause == "fading" || cause == "dead";
+    ensure!(!without.causes.is_empty() && without.causes.iter().all(noticed), "{without:?}");
+    ensure!(without.lost > 0, "{without:?}");
+    Ok(())
+}
+
+/// One fades by 7.5 dB a second from −60 dBm, the other comes up as fast from −90. The mean of the last
+/// two seconds tells 6 dB of difference after 3.4 s; from −93 dBm on, a second later, the first loses
+/// frames, and all from −97.
+fn fading_links() -> LinkTrace {
+    let mut steps = Vec::new();
+    for tenths in 0..53_u32 {
+        let fade = 0.75 * f64::from(tenths);
+        let (fading, coming) = (-60.0 - fade, -90.0 + fade);
+        let lost = ((-93.0 - fading) / 4.0).clamp(0.0, 1.0);
+        for (rsu, dbm, loss) in [("rsu1", fading, lost), ("rsu2", coming, 0.0)] {
+            for (from, to) in [(rsu, "obu1"), ("obu1", rsu)] {
+                steps.push(LinkStep {
+                    time: ms(100) * tenths,
+                    from: from.to_owned(),
+                    to: to.to_owned(),
+                    loss,
+                    delay: Duration::ZERO,
+                    signal: Some(medium::Signal { dbm, sd_db: 1.0 }),
+                });
+            }
+        }
+    }
+    LinkTrace::new(steps)
+}
+
+#[derive(Debug)]
+struct FadingDrive {
+    causes: Vec<String>,
+    lost: u64,
+}
+
+fn fading_drive(trace: &LinkTrace) -> Result<FadingDrive> {
+    let mut bed = Testbed::new(1)?;
+    let server = bed.add_host("server")?;
+    let [rsu1, rsu2] = [bed.add_rsu("rsu1")?, bed.add_rsu("rsu2")?];
+    let obu = bed.add_obu("obu1")?;
+    if trace.tells_signal() {
+        bed.tell_signal(&obu)?;
+    }
+    with_logs(bed, |bed| {
+        // Found while there is no other to choose; then both, as they are when the drive begins.
+        bed.connect(&rsu1, &obu)?;
+        bed.start_all()?;
+        reaches(&obu.host, &server, PATIENCE)?;
+        bed.play(&trace.between(Duration::ZERO, Duration::ZERO), Quality::default())?;
+        std::thread::sleep(ms(2500));
+        ensure!(obu.sends_through(&rsu1)?, "it sends to {}", obu.attachment()?);
+        let before = obu.events()?.len();
+        let ping = Ping::start(obu.ns(), server.v4, PROBE_EVERY)?;
+        std::thread::sleep(ms(300));
+        bed.play(trace, Quality::default())?;
+        std::thread::sleep(trace.end() + ms(500));
+        let report = ping.stop()?;
+        ensure!(obu.sends_through(&rsu2)?, "it sends to {}", obu.attachment()?);
+        let events = obu.events()?;
+        let changes = events.iter().skip(before);
+        let changes = changes.filter(|event| event.message() == ATTACHMENT_CHANGED);
+        Ok(FadingDrive {
+            causes: changes.map(|event| event.text("cause")).collect(),
+            lost: report.lost,
+        })
+    })
 }
 
 fn goodbye_of_a_road_side_unit() -> Result<()> {
@@ -543,6 +710,92 @@ fn vehicle_restarts() -> Result<()> {
             let took = reaches(&obu.host, server, PATIENCE)?;
             reaches(server, &obu.host, PATIENCE)?;
             println!("    {}: traffic after {} ms", node.name(), took.as_millis());
+        }
+        all_run(bed)
+    })
+}
+
+/// Hosts on the LAN keep talking to the address they know.
+fn a_restarted_vehicle_is_reached_at_once() -> Result<()> {
+    chain(1, |bed, server, obu| {
+        reaches(server, &obu.host, PATIENCE)?;
+        let mac = obu.host.mac_now()?;
+        for how in ["crash", "goodbye", "change of its MAC"] {
+            if how == "crash" {
+                obu.kill()?
+            } else {
+                obu.stop()?
+            }
+            let is_changed = how.starts_with("change");
+            if is_changed {
+                obu.extra_args
+                    .borrow_mut()
+                    .extend(["--tap-mac", "02:77:00:00:00:01"].map(str::to_owned));
+            }
+            std::thread::sleep(ms(1000));
+            obu.start()?;
+            ensure!((obu.host.mac_now()? == mac) != is_changed, "the MAC after a {how}");
+            let took = reaches(server, &obu.host, PATIENCE)?;
+            println!("    after a {how}: reached from the LAN after {} ms", took.as_millis());
+            ensure!(took <= Duration::from_secs(1), "after a {how}: {took:?}");
+        }
+        all_run(bed)
+    })
+}
+
+/// `--bridge` puts it there at the start, again when it was deleted, and again when it was taken out;
+/// and a daemon that ends in order has nothing to warn of.
+fn a_tap_stays_in_its_bridge() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let obu = bed.add_obu("obu1")?;
+    bed.connect(&rsu, &obu)?;
+    with_logs(bed, |_| {
+        rsu.extra_args.borrow_mut().extend(["--bridge", "br0"].map(str::to_owned));
+        // Nobody but the daemon puts it into the bridge.
+        rsu.launch()?;
+        obu.start()?;
+        reaches(&obu.host, &server, PATIENCE).context("at the start")?;
+        rsu.stop()?;
+        let said = rsu.log_tail(100);
+        ensure!(!said.contains("WARN"), "a warning at a clean end: {said}");
+        rsu.launch()?;
+        reaches(&obu.host, &server, PATIENCE).context("after a restart")?;
+        rsu.ns().delete("tap0")?;
+        std::thread::sleep(ms(500));
+        reaches(&obu.host, &server, PATIENCE).context("after the TAP was deleted")?;
+        rsu.ns().release("tap0")?;
+        rsu.daemon()?.wait_for_event(LAN_DOWN, PATIENCE, |_| true)?;
+        reaches(&obu.host, &server, PATIENCE).context("after it was taken out of the bridge")?;
+        rsu.stop()
+    })
+}
+
+/// A healthy one is beside it.
+fn a_road_side_unit_without_a_lan_is_left() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let server = bed.add_host("server")?;
+    let mut rsus = [bed.add_rsu("rsu1")?, bed.add_rsu("rsu2")?];
+    let obu = bed.add_obu("obu1")?;
+    for rsu in &rsus {
+        bed.connect(rsu, &obu)?;
+        rsu.extra_args.borrow_mut().extend(["--bridge", "br0"].map(str::to_owned));
+    }
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        reaches(&obu.host, &server, PATIENCE)?;
+        for interface in ["tap0", "br0"] {
+            std::thread::sleep(ms(2000));
+            let (active, _) = active_first(&obu, &mut rsus)?;
+            let ping = Ping::start(obu.ns(), server.v4, PROBE_EVERY)?;
+            std::thread::sleep(ms(500));
+            active.ns().set_down(interface)?;
+            std::thread::sleep(ms(1000));
+            let outage = outage(&ping.stop()?)?;
+            println!("    {interface} of {} down: {outage:?}", active.name());
+            ensure!(outage <= SILENT_DEATH_MAX, "without a route for {outage:?}");
+            active.daemon()?.wait_for_event(LAN_DOWN, PATIENCE, |_| true)?;
+            active.ns().set_up(interface)?;
         }
         all_run(bed)
     })
@@ -650,17 +903,91 @@ fn tap_vanishes() -> Result<()> {
 fn impossible_mtu_is_refused() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let nodes = [bed.add_rsu("rsu1")?, bed.add_obu("obu1")?];
-    with_logs(bed, |bed| {
+    with_logs(bed, |_| {
         for node in &nodes {
-            node.extra_args.borrow_mut().extend(["-m".to_owned(), (bed.mtu() + 1).to_string()]);
+            node.extra_args.borrow_mut().extend(["-m".to_owned(), "12000".to_owned()]);
             node.launch()?;
             let status = node.wait(Duration::from_secs(3))?;
-            for number in [bed.mtu() + 1, 1500] {
+            for number in [12_000, 1500] {
                 ended_with_reason(node, status, &number.to_string())?;
             }
         }
         Ok(())
     })
+}
+
+/// Nobody reads the log, somebody closed it, the disk is full: frames pass, and SIGTERM ends it.
+fn daemons_outlive_their_log() -> Result<()> {
+    chain(1, |bed, server, obu| {
+        // One line per frame, so that a pipe of 64 KiB is full in no time.
+        obu.extra_args.borrow_mut().extend(["--log", "trace"].map(str::to_owned));
+        let (reader, unread) = std::io::pipe()?;
+        let (closed_reader, closed) = std::io::pipe()?;
+        drop(closed_reader);
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+        let sinks: [(&str, Stdio); 3] =
+            [("unread", unread.into()), ("closed", closed.into()), ("full", full.into())];
+        for (name, stderr) in sinks {
+            obu.stop().with_context(|| format!("before {name}"))?;
+            obu.stderr.replace(Some(stderr));
+            obu.launch()?;
+            // Its log does not tell when it is ready.
+            wait_until("the TAP is up", PATIENCE, || {
+                Ok(obu.ns().find("tap0")?.filter(|tap| tap.is_up))
+            })?;
+            std::thread::sleep(ms(300));
+            reaches(&obu.host, server, PATIENCE).with_context(|| name.to_owned())?;
+            let report = Ping::count(obu.ns(), server.v4, 300, ms(2))?;
+            ensure!(report.received == report.sent, "{name}: {report:?}");
+            all_run(bed).with_context(|| name.to_owned())?;
+        }
+        obu.stop()?;
+        drop(reader);
+        Ok(())
+    })
+}
+
+/// What was named and cannot be used ends the start, with a reason; `auto` goes on without.
+fn a_source_of_signal_that_cannot_be_used() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let node = bed.add_obu("obu1")?;
+    let obu = Programs::find()?.obu;
+    let checked = |line: &str| -> Result<(Option<i32>, String)> {
+        let line = line.replace("OBU", &obu.display().to_string());
+        let (program, args) = line.split_once(' ').context("a command line")?;
+        let output = node.ns().run(|| {
+            Ok(Command::new(program)
+                .args(args.split(' '))
+                .args(["-t", "tap0", "--check"])
+                .output()?)
+        })?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
+    };
+    let refused = |line: &str, code: i32, reason: &str| -> Result<()> {
+        let (ended, said) = checked(line)?;
+        ensure!(ended == Some(code) && said.contains(reason), "{line}: {ended:?}, {said}");
+        Ok(())
+    };
+    refused("OBU -b radio0 --signal radiotap:radio0", 4, "it is of link type 1;")?;
+    refused("OBU -b radio0 --signal radiotap:mon0", 4, "mon0: cannot read the signal")?;
+    refused("OBU -b radio0 --signal radiotap:mon0", 4, "no such interface")?;
+    refused("OBU -b radio0 --signal nl80211", 4, "expected an interface of an 802.11 driver")?;
+    refused("OBU -b udp: --signal nl80211", 4, "a multicast group has no radio")?;
+    // A radio of UDP needs no packet socket, a monitor does.
+    let unprivileged =
+        "setpriv --bounding-set=-net_raw --inh-caps=-net_raw --ambient-caps=-net_raw";
+    let line = format!("{unprivileged} OBU -b udp: --signal radiotap:radio0");
+    refused(&line, 3, "CAP_NET_RAW is missing")?;
+    for (line, source) in [
+        ("OBU -b radio0", "signal strength: not told"),
+        ("OBU -b radio0 --signal off", "signal strength: not told"),
+        ("OBU -b udp: --signal auto", "signal strength: not told"),
+    ] {
+        refused(line, 0, source)?;
+    }
+    bed.add_monitor(&node)?;
+    refused("OBU -b radio0 --signal radiotap:mon0", 0, "signal strength: radiotap:mon0")
 }
 
 // ---- scenes ----
@@ -704,7 +1031,7 @@ fn fork(test: impl FnOnce(&mut Testbed, &Host, &Node, [Rc<Node>; 2]) -> Result<(
 }
 
 /// Runs a test, and shows what the daemons said when it fails.
-fn with_logs(mut bed: Testbed, test: impl FnOnce(&mut Testbed) -> Result<()>) -> Result<()> {
+fn with_logs<T>(mut bed: Testbed, test: impl FnOnce(&mut Testbed) -> Result<T>) -> Result<T> {
     Programs::find()?.require_daemons()?;
     let result = test(&mut bed);
     result.map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))

@@ -4,7 +4,7 @@
 //! privileges in one place only, the order of checks: without capabilities that is the first
 //! complaint.
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use assert_cmd::Command;
@@ -26,6 +26,8 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("--bind", "nope0", "a/b"),
     ("--tap-name", "tap9", "sixteen_bytes_xx"),
     ("--ip", "10.0.0.1/24", "10.0.0.1/33"),
+    ("--tap-mac", "02:00:00:00:00:07", "01:00:00:00:00:07"),
+    ("--bridge", "nobr0", "b/r"),
     ("--mtu", "1400", "67"),
     ("--tap-offload", "off", "maybe"),
     ("--ethertype", "0x88b6", "0x0800"),
@@ -101,6 +103,12 @@ impl Daemon {
             let (code, text) = ended(command.output().expect("the daemon starts"));
             assert_eq!(code, 2, "{variable}={bad}: {text}");
             assert!(text.contains(bad), "{variable}={bad}: {text}");
+            let variable = format!("{}_{variable}", self.env_prefix);
+            assert!(text.contains(&variable), "{variable}={bad} is not named: {text}");
+            // As good as unset.
+            let mut command = self.command();
+            command.env(&variable, "").args(["--bind", "nope0"]);
+            self.assert_no_such_interface(ended(command.output().expect("the daemon starts")));
         }
         let mut command = self.command();
         command.env(format!("{}_MTU", self.env_prefix), "1").args(["-b", "nope0", "-m", "1400"]);
@@ -136,9 +144,9 @@ impl Daemon {
         let (code, text) = self.run(["--bind", "same0", "--tap-name", "same0"]);
         assert_eq!(code, 2, "{text}");
         // A UDP link has a known MTU of 1458, so this needs no interface.
-        let (code, text) = self.run(["--bind", "udp:", "--mtu", "1500", "--check"]);
+        let (code, text) = self.run(["--bind", "udp:", "--mtu", "12000", "--check"]);
         assert_eq!(code, 2, "{text}");
-        assert!(text.contains("1500") && text.contains("1458"), "{text}");
+        assert!(text.contains("12000") && text.contains("1458"), "{text}");
         let line = ["--bind", "udp:", "--mtu", "1000", "--ip", "fd00::1", "--check"];
         let (code, text) = self.run(line);
         assert_eq!(code, 2, "{text}");
@@ -148,7 +156,7 @@ impl Daemon {
         assert!(text.contains("state file /"), "{text}");
         let (code, text) = self.run(["--bind", "udp:", "--check"]);
         assert_eq!(code, 0, "{text}");
-        assert!(text.contains("MTU 1418"), "{text}");
+        assert!(text.contains("MTU 1500"), "{text}");
     }
 
     /// Without capabilities the message names both, and how to grant them.
@@ -167,6 +175,26 @@ impl Daemon {
             assert!(text.contains(word), "{word} is not in: {text}");
         }
         assert!(text.lines().count() <= 3, "{text}");
+    }
+
+    /// Nobody reads what is printed, or it cannot be written: no panic, and the code tells.
+    pub(crate) fn nobody_need_read_the_output(&self) {
+        let lines: &[(&[&str], i32)] = &[
+            (&["--help"], 0),
+            (&["--version"], 0),
+            (&["--no-such-flag"], 2),
+            (&["--bind", "nope0"], if has_capabilities() { 4 } else { 3 }),
+            (&["--bind", "udp:", "--check"], if has_capabilities() { 0 } else { 3 }),
+        ];
+        for (line, expected) in lines {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            let mut command = std::process::Command::new(self.program);
+            command.env_clear().args(*line).stdin(Stdio::null());
+            command.stdout(writer.try_clone().expect("a descriptor")).stderr(writer);
+            let status = command.status().expect("the daemon starts");
+            assert_eq!(status.code(), Some(*expected), "{line:?}: {status}");
+        }
     }
 
     /// Whatever is typed, the answer is a code and a message, soon.

@@ -44,8 +44,8 @@ pub struct Candidate {
     pub advert: Advert,
     /// When it said so.
     pub heard: Timestamp,
-    /// It said goodbye: still carries what is under way, must not be chosen.
-    pub leaving: bool,
+    /// Newer heartbeats it has to bring until its goodbye no longer counts; 0: it said none.
+    leaving: u8,
     /// Others route through it.
     pub relays: bool,
     /// Since when it has been better than the upstream by the margin.
@@ -53,6 +53,22 @@ pub struct Candidate {
 }
 
 const _: () = assert!(size_of::<Candidate>() == 64, "one line");
+
+/// Who leaves brings no news after its goodbye, but for a heartbeat that was under way already.
+const STAYS_AFTER: u8 = 2;
+
+impl Candidate {
+    /// It said goodbye: it still carries what is under way, and must not be chosen.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving > 0
+    }
+
+    /// It says goodbye, or the RSU does. That no longer counts when it brings a heartbeat of a later start of
+    /// the RSU, or two newer ones: it came back, or never left, and the goodbye was forged.
+    pub fn note_goodbye(&mut self) {
+        self.leaving = STAYS_AFTER;
+    }
+}
 
 /// Smaller is better. Field order is priority, because `derive(Ord)` compares top to bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,7 +158,7 @@ impl Ranker<'_> {
 impl Judge<'_> {
     /// Could be upstream, were it proven that it hears us.
     pub fn is_eligible(&self, candidate: &Candidate) -> bool {
-        !candidate.leaving
+        !candidate.is_leaving()
             && candidate.advert.via != self.us
             && (!self.is_quiet || candidate.advert.distance.hops == 0)
             && self.ranker.now.since(candidate.heard) < self.ranker.interval * FRESH_INTERVALS
@@ -188,8 +204,13 @@ impl Candidates {
         upstream: Option<Mac>,
     ) -> bool {
         if let Some(known) = self.get_mut(mac) {
-            if advert.distance.order < known.advert.distance.order {
+            let (before, order) = (known.advert.distance.order, advert.distance.order);
+            if order < before {
                 return false;
+            }
+            if known.leaving > 0 && order > before {
+                let is_back = order.boot != before.boot;
+                known.leaving = if is_back { 0 } else { known.leaving - 1 };
             }
             known.advert = advert;
             known.heard = now;
@@ -204,7 +225,7 @@ impl Candidates {
             id,
             advert,
             heard: now,
-            leaving: false,
+            leaving: 0,
             relays: false,
             better_since: None,
         };
@@ -322,7 +343,8 @@ mod tests {
         let mut neighbours = Neighbours::new();
         for (n, advert) in adverts {
             candidates.hear(Timestamp::ZERO, mac(*n), mac(*n).into(), *advert, None);
-            let (_, neighbour) = neighbours.hear(Timestamp::ZERO, mac(*n), mac(*n).into(), Boot(1));
+            let (_, neighbour) =
+                neighbours.hear(Timestamp::ZERO, mac(*n), mac(*n).into(), Boot(1), INTERVAL);
             neighbour.note_proof(Timestamp::ZERO);
         }
         Setup { candidates, neighbours, feasibility: Feasibility::default() }

@@ -20,6 +20,17 @@ struct Entry<Owner> {
     /// When the owner got it.
     since: Timestamp,
     moves: Moves,
+    /// The owner before the moves counted in `moves`.
+    home: Owner,
+    /// It came while half of the table was free, and is not pushed out by those that come later.
+    is_kept: bool,
+}
+
+/// Clients of one owner, the longest unused first.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    kept: BTreeSet<(Timestamp, Client)>,
+    others: BTreeSet<(Timestamp, Client)>,
 }
 
 /// Moves of one client between owners, in a window that starts with the first of them.
@@ -37,18 +48,25 @@ const TOUCH_EVERY: Duration = Duration::from_secs(1);
 /// A client whose frames come from another owner more often than this …
 const MOVES_MAX: u8 = 5;
 
-/// … within this time is held where it is for the rest of it: two switches are looped, or two machines
-/// have one address (the limits of batman-adv, `BATADV_ROAMING_MAX_COUNT` and `_TIME` in `main.h`).
+/// … within this time is held where it was before the first of these moves for the rest of it: two
+/// switches are looped, two machines have one address, or somebody sends in its name (the limits of
+/// batman-adv, `BATADV_ROAMING_MAX_COUNT` and `_TIME` in `main.h`).
 const MOVES_WITHIN: Duration = Duration::from_secs(20);
 
 /// Clients by VLAN and MAC, with the owner (a port, a node) each was last heard behind.
 ///
-/// When full, the owner with the most entries loses the one unused for longest: a single noisy
-/// owner cannot push the others out (the rule of Open vSwitch, `lib/mac-learning.h`).
+/// Half of the places belong to clients that came while one of these was free; nobody pushes those out.
+/// The other half is shared: when full, the owner with the most entries there loses the one unused for
+/// longest. So a single noisy owner cannot push the others out (the rule of Open vSwitch,
+/// `lib/mac-learning.h`), and a flood of addresses, from one owner or from many, pushes out those that
+/// came with it and not who was known before, however silent.
 #[derive(Clone, Debug)]
 pub struct ClientCache<Owner> {
     entries: HashMap<Client, Entry<Owner>, FixedState>,
-    by_owner: BTreeMap<Owner, BTreeSet<(Timestamp, Client)>>,
+    by_owner: BTreeMap<Owner, Listed>,
+    /// How many of its clients an owner may lose, for owners that have some.
+    by_others: BTreeSet<(usize, Owner)>,
+    kept: usize,
     entries_max: usize,
     age_max: Duration,
 }
@@ -78,6 +96,8 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         Self {
             entries: HashMap::with_hasher(FixedState::with_seed(seed)),
             by_owner: BTreeMap::new(),
+            by_others: BTreeSet::new(),
+            kept: 0,
             entries_max: entries_max.max(1),
             age_max,
         }
@@ -126,7 +146,15 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         if now.since(entry.since) < settled_for {
             return (Learnt::Known, 0);
         }
+        if entry.moves.begins(now) {
+            entry.home = entry.owner;
+        }
         if let Err(first) = entry.moves.note(now) {
+            let home = entry.home;
+            if first && home != entry.owner {
+                entry.heard = None;
+                self.reassign(now, client, home);
+            }
             return (Learnt::Held { first }, 0);
         }
         entry.heard = Some(now);
@@ -157,9 +185,11 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         heard: Option<Timestamp>,
     ) -> u64 {
         let evicted = if self.entries.len() >= self.entries_max { self.evict() } else { 0 };
-        let entry = Entry { owner, used: now, heard, since: now, moves: Moves::default() };
+        let is_kept = self.kept < self.entries_max / 2;
+        let moves = Moves::default();
+        let entry = Entry { owner, used: now, heard, since: now, moves, home: owner, is_kept };
         self.entries.insert(client, entry);
-        self.by_owner.entry(owner).or_default().insert((now, client));
+        self.list(owner, now, client, is_kept);
         evicted
     }
 
@@ -167,19 +197,20 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         let Some(entry) = self.entries.get_mut(&client) else { return Learnt::New };
         let before = *entry;
         (entry.owner, entry.used, entry.since) = (owner, now, now);
-        unlist(&mut self.by_owner, before.owner, before.used, client);
-        self.by_owner.entry(owner).or_default().insert((now, client));
+        self.unlist(before.owner, before.used, client, before.is_kept);
+        self.list(owner, now, client, before.is_kept);
         Learnt::Moved(before.owner)
     }
 
     fn touch(&mut self, now: Timestamp, client: Client) {
         let Some(entry) = self.entries.get_mut(&client) else { return };
-        let (owner, used) = (entry.owner, entry.used);
+        let (owner, used, is_kept) = (entry.owner, entry.used, entry.is_kept);
         if now.since(used) < TOUCH_EVERY {
             return;
         }
         entry.used = now;
         if let Some(listed) = self.by_owner.get_mut(&owner) {
+            let listed = listed.half(is_kept);
             listed.remove(&(used, client));
             listed.insert((now, client));
         }
@@ -202,13 +233,16 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
     /// Forgets one client.
     pub fn forget(&mut self, client: Client) -> bool {
         let Some(entry) = self.entries.remove(&client) else { return false };
-        unlist(&mut self.by_owner, entry.owner, entry.used, client);
+        self.unlist(entry.owner, entry.used, client, entry.is_kept);
         true
     }
 
     /// Forgets every client of `owner`.
     pub fn forget_owner(&mut self, owner: Owner) {
-        for (_, client) in self.by_owner.remove(&owner).unwrap_or_default() {
+        let Some(listed) = self.by_owner.remove(&owner) else { return };
+        self.by_others.remove(&(listed.others.len(), owner));
+        self.kept -= listed.kept.len();
+        for client in listed.clients() {
             self.entries.remove(&client);
         }
     }
@@ -216,9 +250,11 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
     /// Marks every client of `owner` as heard now: it vouches for all of them.
     pub fn touch_owner(&mut self, now: Timestamp, owner: Owner) {
         let Some(listed) = self.by_owner.get_mut(&owner) else { return };
-        *listed = std::mem::take(listed).into_iter().map(|(_, client)| (now, client)).collect();
-        for (_, client) in listed.iter() {
-            if let Some(entry) = self.entries.get_mut(client) {
+        for half in [&mut listed.kept, &mut listed.others] {
+            *half = std::mem::take(half).into_iter().map(|(_, client)| (now, client)).collect();
+        }
+        for client in listed.clients() {
+            if let Some(entry) = self.entries.get_mut(&client) {
                 entry.used = now;
             }
         }
@@ -226,24 +262,16 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
 
     /// Forgets what is too old. Returns how many were.
     pub fn expire(&mut self, now: Timestamp) -> usize {
-        let before = self.entries.len();
-        let mut empty = Vec::new();
-        for (owner, listed) in &mut self.by_owner {
-            while let Some((used, client)) = listed.first().copied() {
-                if now.since(used) < self.age_max {
-                    break;
-                }
-                listed.pop_first();
-                self.entries.remove(&client);
-            }
-            if listed.is_empty() {
-                empty.push(*owner);
-            }
+        let is_old = |(used, _): &&(Timestamp, Client)| now.since(*used) >= self.age_max;
+        let old = |listed: &Listed| -> Vec<Client> {
+            let halves = [&listed.kept, &listed.others].into_iter();
+            halves.flat_map(|half| half.iter().take_while(is_old)).map(|(_, c)| *c).collect()
+        };
+        let old: Vec<Client> = self.by_owner.values().flat_map(old).collect();
+        for client in &old {
+            self.forget(*client);
         }
-        for owner in empty {
-            self.by_owner.remove(&owner);
-        }
-        before - self.entries.len()
+        old.len()
     }
 
     /// Whether anybody is behind `owner`.
@@ -253,8 +281,8 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
 
     /// The clients of `owner`, in the order an announcement lists them.
     pub fn clients_of(&self, owner: Owner) -> Vec<Client> {
-        let listed = self.by_owner.get(&owner).into_iter().flatten();
-        let mut clients: Vec<_> = listed.map(|(_, client)| *client).collect();
+        let mut clients: Vec<_> =
+            self.by_owner.get(&owner).into_iter().flat_map(Listed::clients).collect();
         clients.sort_unstable();
         clients
     }
@@ -270,22 +298,56 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
     }
 
     fn evict(&mut self) -> u64 {
-        let noisiest = self.by_owner.iter().max_by_key(|(_, l)| l.len()).map(|(owner, _)| *owner);
-        let Some(owner) = noisiest else { return 0 };
-        let Some((used, client)) = self.by_owner.get(&owner).and_then(|l| l.first()).copied()
-        else {
+        let noisiest = self.by_others.last().and_then(|(_, owner)| self.by_owner.get(owner));
+        let Some((_, client)) = noisiest.and_then(|listed| listed.others.first()).copied() else {
             return 0;
         };
-        unlist(&mut self.by_owner, owner, used, client);
-        self.entries.remove(&client);
-        1
+        u64::from(self.forget(client))
+    }
+
+    fn list(&mut self, owner: Owner, used: Timestamp, client: Client, is_kept: bool) {
+        let listed = self.by_owner.entry(owner).or_default();
+        self.by_others.remove(&(listed.others.len(), owner));
+        listed.half(is_kept).insert((used, client));
+        if !listed.others.is_empty() {
+            self.by_others.insert((listed.others.len(), owner));
+        }
+        self.kept += usize::from(is_kept);
+    }
+
+    fn unlist(&mut self, owner: Owner, used: Timestamp, client: Client, is_kept: bool) {
+        let Some(listed) = self.by_owner.get_mut(&owner) else { return };
+        self.by_others.remove(&(listed.others.len(), owner));
+        if listed.half(is_kept).remove(&(used, client)) {
+            self.kept -= usize::from(is_kept);
+        }
+        if !listed.others.is_empty() {
+            self.by_others.insert((listed.others.len(), owner));
+        } else if listed.kept.is_empty() {
+            self.by_owner.remove(&owner);
+        }
+    }
+}
+
+impl Listed {
+    fn half(&mut self, is_kept: bool) -> &mut BTreeSet<(Timestamp, Client)> {
+        if is_kept { &mut self.kept } else { &mut self.others }
+    }
+
+    fn clients(&self) -> impl Iterator<Item = Client> {
+        self.kept.iter().chain(&self.others).map(|(_, client)| *client)
     }
 }
 
 impl Moves {
+    /// A move now is the first of a window.
+    fn begins(&self, now: Timestamp) -> bool {
+        self.count == 0 || now.since(self.first) >= MOVES_WITHIN
+    }
+
     /// The client moves. An error when it does so too often, with whether that is noticed only now.
     fn note(&mut self, now: Timestamp) -> Result<(), bool> {
-        if self.count == 0 || now.since(self.first) >= MOVES_WITHIN {
+        if self.begins(now) {
             *self = Self { count: 0, first: now, is_held: false };
         }
         if self.count >= MOVES_MAX {
@@ -300,20 +362,6 @@ impl Moves {
 #[inline]
 pub fn client(vlan: u16, mac: Mac) -> Client {
     Client { vlan, mac }
-}
-
-fn unlist<Owner: Ord>(
-    by_owner: &mut BTreeMap<Owner, BTreeSet<(Timestamp, Client)>>,
-    owner: Owner,
-    used: Timestamp,
-    client: Client,
-) {
-    if let Some(listed) = by_owner.get_mut(&owner) {
-        listed.remove(&(used, client));
-        if listed.is_empty() {
-            by_owner.remove(&owner);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -382,18 +430,56 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_moves_more_than_five_times_in_twenty_seconds_is_held() {
+    fn a_client_that_moves_more_than_five_times_in_twenty_seconds_is_held_where_it_was_before() {
         let mut cache = cache(10);
         cache.learn(at(0), mac(1), 'a');
         for (second, owner) in (1..).zip(['b', 'a', 'b', 'a', 'b']) {
             assert!(matches!(cache.learn(at(second), mac(1), owner).0, Learnt::Moved(_)));
         }
         assert_eq!(cache.learn(at(6), mac(1), 'a').0, Learnt::Held { first: true });
-        assert_eq!(cache.learn(at(7), mac(1), 'a').0, Learnt::Held { first: false });
-        assert_eq!(cache.owner(at(20), mac(1)), Some('b'));
+        assert_eq!(cache.learn(at(7), mac(1), 'b').0, Learnt::Held { first: false });
+        assert_eq!(cache.owner(at(20), mac(1)), Some('a'));
         // The window began with the first move, in second 1.
-        assert_eq!(cache.learn(at(20), mac(1), 'a').0, Learnt::Held { first: false });
-        assert_eq!(cache.learn(at(21), mac(1), 'a').0, Learnt::Moved('b'));
+        assert_eq!(cache.learn(at(20), mac(1), 'b').0, Learnt::Held { first: false });
+        assert_eq!(cache.learn(at(21), mac(1), 'b').0, Learnt::Moved('a'));
+    }
+
+    #[test]
+    fn whoever_sends_in_the_name_of_a_client_does_not_get_it_for_good() {
+        let mut cache = cache(10);
+        cache.learn(at(0), mac(1), 'a');
+        for n in 0..40 {
+            cache.learn(at(1 + n / 4), mac(1), if n % 2 == 0 { 'x' } else { 'a' });
+        }
+        cache.learn(at(11), mac(1), 'x');
+        assert_eq!(cache.owner(at(11), mac(1)), Some('a'));
+    }
+
+    #[test]
+    fn a_flood_of_addresses_does_not_push_out_a_client_that_was_known_before_and_is_silent() {
+        let mut cache = cache(512);
+        for n in 0..12 {
+            cache.learn(at(0), mac(n), 'a');
+        }
+        for n in 0..100_000 {
+            cache.learn(at(1 + u64::from(n) / 5000), mac(1000 + n), 'a');
+        }
+        assert_eq!(cache.len(), 512);
+        assert!((0..12).all(|n| cache.owner(at(21), mac(n)) == Some('a')));
+    }
+
+    #[test]
+    fn a_flood_from_many_owners_does_not_push_out_those_known_before() {
+        let mut cache = ClientCache::<u32>::new(1000, MINUTE, 1);
+        for n in 0..100 {
+            cache.learn(at(0), mac(n), n / 10);
+        }
+        for n in 1000..51_000 {
+            cache.learn(at(1), mac(n), n);
+        }
+        assert_eq!((0..10).map(|owner| cache.clients_of(owner).len()).sum::<usize>(), 100);
+        cache.expire(at(100));
+        assert!(cache.is_empty() && cache.kept == 0 && cache.by_others.is_empty());
     }
 
     #[test]

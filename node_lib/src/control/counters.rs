@@ -44,6 +44,20 @@ counters! {
     tap_to_wire,
     /// Frames taken from the radio and handed to the TAP.
     wire_to_tap,
+    /// TCP connections asked to use segments that fit the radio.
+    mss_clamped,
+    /// Data messages sent in fragments, because the radio does not carry them in one frame.
+    fragmented,
+    /// Fragments sent.
+    fragments_tx,
+    /// Fragments received.
+    fragments_rx,
+    /// Data messages put together from fragments.
+    reassembled,
+    /// Data messages dropped: parts of them did not come in time.
+    reassembly_timed_out,
+    /// Data messages dropped: too many were waiting for parts.
+    reassembly_evicted,
     /// Data frames relayed for others.
     relayed,
     /// Floods relayed for others.
@@ -78,22 +92,30 @@ counters! {
     drop_hop_limit,
     /// Frames dropped: no route to where they should go.
     drop_no_route,
-    /// Frames dropped: larger than the radio carries.
+    /// Frames dropped: larger than the radio carries, in fragments too.
     drop_oversize,
     /// Frames dropped: inner frame no bridge may forward (bad source, link-local group, too short).
     drop_inner,
     /// Frames dropped: a client's own frame coming back, or not meant to leave this port.
     drop_reflected,
-    /// Floods dropped: budget for unknown destinations used up.
+    /// Floods dropped: budget for unknown destinations, or for broadcast and multicast, used up.
     drop_flood_limit,
     /// Frames dropped: this node listens after a restart and does not route yet.
     drop_quiet,
+    /// Frames ignored: they contradict who is alive and well, and nothing has confirmed them yet.
+    drop_doubtful,
     /// Frames dropped: replies that would have gone out faster than allowed.
     drop_rate_limit,
     /// Table entries evicted because a table was full.
     evicted,
     /// Events lost because nobody read them.
     events_lost,
+    /// Clients of which an RSU's LAN was not told, or less often than others, because there were too many.
+    wired_limited,
+    /// Events not reported, because there were too many of their kind.
+    events_limited,
+    /// Announcements of OBUs for which an RSU had no room.
+    obus_refused,
 }
 
 #[cfg(test)]

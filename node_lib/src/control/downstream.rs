@@ -37,6 +37,10 @@ pub struct Path {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     path: Path,
+    /// When the order of `path` came: renewed by newer words only.
+    worded: Timestamp,
+    /// When the OBU became known.
+    since: Timestamp,
     attached: Attached,
 }
 
@@ -47,11 +51,29 @@ struct Attached {
     rsu: NodeId,
     /// The OBU's order this was learnt from.
     order: Order,
+    /// When that order came.
+    worded: Timestamp,
     seen: Timestamp,
 }
 
-/// Paths kept. Beyond, one of an OBU not attached through us goes, the one unused for longest first.
-const PATHS_MAX: usize = 1024;
+/// Paths kept: twice the OBUs an RSU registers, so that there is always one to make room for those.
+/// Beyond, a newcomer takes the place of an OBU whose path has lapsed, else of one not attached
+/// through us, else of one that was not heard again after its first second; the longest unheard goes
+/// first. Who is attached and was heard again is never pushed out: the newcomer is refused.
+pub const PATHS_MAX: usize = 2048;
+
+/// Who was heard again so long after its first word is not pushed out by newcomers: made-up OBUs are
+/// many, and say one word each.
+const HEARD_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// A full table is looked through at most this often, which bounds the work a flood of made-up OBUs
+/// makes to 1 % of a core. Newcomers in between are refused.
+const MAKE_ROOM_EVERY: Duration = Duration::from_millis(1);
+
+/// An order not heard for so long no longer bars an older one: no frame is under way for longer, since
+/// radios keep one for half a second at most. So a made-up order bars those of the OBU it names only
+/// while it is repeated, and an OBU whose boot count went backwards is heard again.
+const BARS_FOR: Duration = Duration::from_secs(2);
 
 /// Replies of all OBUs of one RSU together, per ten heartbeat intervals.
 const REPLIES_PER_TEN: u32 = 24;
@@ -75,6 +97,7 @@ pub const LATE_FOR: Duration = Duration::from_millis(300);
 #[derive(Clone, Debug, Default)]
 pub struct Downstream {
     entries: Table<NodeId, Entry>,
+    made_room: Option<Timestamp>,
 }
 
 impl Downstream {
@@ -88,24 +111,48 @@ impl Downstream {
     pub fn learn(&mut self, obu: NodeId, path: Path) -> (bool, u64) {
         if let Some(known) = self.entries.get_mut(&obu) {
             known.attached.learn(&path);
-            let is_news = path.order > known.path.order
-                || (path.order == known.path.order && path.hops < known.path.hops)
-                || path.seen.since(known.path.seen) > known.path.bars_for();
-            if is_news {
+            let is_newer =
+                path.order > known.path.order || path.seen.since(known.worded) > BARS_FOR;
+            let is_shorter = path.order == known.path.order && path.hops < known.path.hops;
+            if is_newer {
+                known.worded = path.seen;
+            }
+            if is_newer || is_shorter {
                 known.path = path;
             }
-            return (is_news, 0);
+            return (is_newer || is_shorter, 0);
         }
-        let evicted = if self.entries.len() >= PATHS_MAX { self.evict() } else { 0 };
-        let rsu = if path.standby { NodeId::NONE } else { path.rsu };
-        let attached = Attached { rsu, order: path.order, seen: path.seen };
-        self.entries.insert(obu, Entry { path, attached });
+        let evicted = if self.entries.len() >= PATHS_MAX { self.evict(path.seen) } else { 0 };
+        if self.entries.len() >= PATHS_MAX {
+            return (false, 0);
+        }
+        self.entries.insert(obu, Entry::new(path, path.seen));
         (true, evicted)
     }
 
-    fn evict(&mut self) -> u64 {
-        let value = |entry: &Entry| (entry.attached.rsu != NodeId::NONE, entry.path.seen);
-        let least = self.entries.iter().min_by_key(|(_, entry)| value(entry)).map(|(id, _)| *id);
+    /// Takes over what `obu` says though a higher order is known: whoever knows the OBU better than by
+    /// its orders has found that those were not its own. Only an RSU may: nothing passes it on its
+    /// way down, so no way through it can lead in a circle.
+    pub fn correct(&mut self, obu: NodeId, path: Path) -> (bool, u64) {
+        let Some(known) = self.entries.get_mut(&obu) else { return self.learn(obu, path) };
+        *known = Entry::new(path, known.since);
+        (true, 0)
+    }
+
+    fn evict(&mut self, now: Timestamp) -> u64 {
+        if self.made_room.is_some_and(|at| now.since(at) < MAKE_ROOM_EVERY) {
+            return 0;
+        }
+        self.made_room = Some(now);
+        let value = |entry: &Entry| {
+            let is_fresh = entry.path.is_fresh(now);
+            (is_fresh, is_fresh && entry.attached.rsu != NodeId::NONE, entry.path.seen)
+        };
+        let goes = |(_, entry): &(&NodeId, &Entry)| {
+            !value(entry).1 || entry.path.seen.since(entry.since) < HEARD_AGAIN_AFTER
+        };
+        let least = self.entries.iter().filter(goes).min_by_key(|(_, entry)| value(entry));
+        let least = least.map(|(id, _)| *id);
         u64::from(least.is_some_and(|least| self.entries.remove(&least).is_some()))
     }
 
@@ -130,13 +177,13 @@ impl Downstream {
     /// news.
     pub fn retire(&mut self, now: Timestamp, obu: NodeId, rsu: NodeId, order: Order) -> bool {
         let Some(entry) = self.entries.get_mut(&obu) else { return true };
-        if order <= entry.path.order && now.since(entry.path.seen) <= entry.path.bars_for() {
+        if order <= entry.path.order && now.since(entry.worded) <= BARS_FOR {
             return false;
         }
-        entry.path.order = order;
+        (entry.path.order, entry.worded) = (order, now);
         if entry.attached.rsu == rsu {
             entry.attached.rsu = NodeId::NONE;
-            entry.attached.order = order;
+            (entry.attached.order, entry.attached.worded) = (order, now);
         }
         if entry.attached.rsu == NodeId::NONE {
             entry.path.seen = entry.path.seen.min((now + LATE_FOR).before(entry.path.lifetime));
@@ -158,6 +205,14 @@ impl Downstream {
         }
     }
 
+    /// The crowd has grown since these ways were learnt, and whoever is in it speaks more rarely now: none is
+    /// believed for less than this.
+    pub fn believe_for(&mut self, least: Duration) {
+        for entry in self.entries.values_mut() {
+            entry.path.lifetime = entry.path.lifetime.max(least);
+        }
+    }
+
     /// `obu` is not attached to `rsu` any more, though it did not say so; the way to it stays.
     pub fn detach(&mut self, obu: NodeId, rsu: NodeId) {
         if let Some(entry) = self.entries.get_mut(&obu)
@@ -169,7 +224,8 @@ impl Downstream {
 
     /// Forgets what is too old to matter.
     pub fn expire(&mut self, now: Timestamp) {
-        self.entries.retain(|_, entry| now.since(entry.path.seen) <= entry.path.bars_for());
+        self.entries
+            .retain(|_, entry| entry.path.is_fresh(now) || now.since(entry.worded) <= BARS_FOR);
     }
 
     /// Paths known, stale ones included.
@@ -188,20 +244,22 @@ impl Path {
     fn is_fresh(&self, now: Timestamp) -> bool {
         now.since(self.seen) < self.lifetime
     }
+}
 
-    /// An order not heard for this long no longer bars an older one: by then no frame and no path from
-    /// its time can be left, and an OBU whose boot count went backwards is heard again.
-    fn bars_for(&self) -> Duration {
-        self.lifetime * 2
+impl Entry {
+    fn new(path: Path, since: Timestamp) -> Self {
+        let rsu = if path.standby { NodeId::NONE } else { path.rsu };
+        let attached = Attached { rsu, order: path.order, worded: path.seen, seen: path.seen };
+        Self { path, worded: path.seen, since, attached }
     }
 }
 
 impl Attached {
     fn learn(&mut self, path: &Path) {
-        let is_news = path.order >= self.order || path.seen.since(self.seen) > path.bars_for();
+        let is_news = path.order >= self.order || path.seen.since(self.worded) > BARS_FOR;
         if is_news && (!path.standby || self.rsu == path.rsu) {
             self.rsu = if path.standby { NodeId::NONE } else { path.rsu };
-            (self.order, self.seen) = (path.order, path.seen);
+            (self.order, self.worded, self.seen) = (path.order, path.seen, path.seen);
         }
     }
 }
@@ -238,14 +296,33 @@ mod tests {
     }
 
     #[test]
-    fn a_path_ages_out_but_its_order_still_bars_older_ones_for_a_while() {
+    fn a_path_ages_out_and_its_order_bars_older_ones_for_a_moment_only() {
         let mut downstream = Downstream::new();
         downstream.learn(OBU, path(5, 1, 1, 0));
-        assert_eq!(downstream.path(Timestamp::from_millis(5000), OBU), None);
-        assert!(!downstream.learn(OBU, path(4, 1, 1, 6)).0);
-        assert!(downstream.learn(OBU, path(4, 1, 1, 11)).0);
-        downstream.expire(Timestamp::from_millis(22_000));
+        assert!(!downstream.learn(OBU, path(4, 1, 1, 2)).0);
+        assert!(downstream.learn(OBU, path(4, 1, 1, 3)).0);
+        assert_eq!(downstream.path(Timestamp::from_millis(8000), OBU), None);
+        downstream.expire(Timestamp::from_millis(8_000));
         assert!(downstream.is_empty());
+    }
+
+    #[test]
+    fn frames_renew_a_path_and_not_the_order_that_bars_others() {
+        let mut downstream = Downstream::new();
+        let next = path(9000, 1, 7, 0).next;
+        downstream.learn(OBU, path(9000, 1, 7, 0));
+        for seconds in 1..=3 {
+            downstream.renew(Timestamp::from_millis(seconds * 1000), OBU, next);
+        }
+        assert!(downstream.learn(OBU, path(6, 1, 1, 3)).0, "the made-up order is not repeated");
+    }
+
+    #[test]
+    fn an_rsu_that_knows_better_takes_a_lower_order() {
+        let mut downstream = Downstream::new();
+        downstream.learn(OBU, path(9000, 1, 7, 0));
+        assert_eq!(downstream.correct(OBU, path(6, 2, 1, 0)), (true, 0));
+        assert_eq!(downstream.path(Timestamp::ZERO, OBU), Some(path(6, 2, 1, 0)));
     }
 
     fn attached(downstream: &Downstream, rsu: NodeId) -> usize {
@@ -320,27 +397,75 @@ mod tests {
         assert_eq!(downstream.path(at(9), OBU), None, "what has lapsed stays lapsed");
     }
 
+    fn id(n: u64) -> NodeId {
+        let [.., a, b, c] = n.to_be_bytes();
+        NodeId([2, 0, 0, a, b, c])
+    }
+
+    fn said(order: u32, ms: u64) -> Path {
+        Path { seen: Timestamp::from_millis(ms), ..path(order, 1, 1, 0) }
+    }
+
+    #[test]
+    fn in_a_crowd_that_grows_a_way_learnt_before_is_believed_for_longer() {
+        let mut downstream = Downstream::new();
+        downstream.learn(OBU, path(5, 1, 1, 0));
+        downstream.believe_for(Duration::from_secs(2));
+        assert!(downstream.path(Timestamp::from_millis(4999), OBU).is_some());
+        downstream.believe_for(Duration::from_secs(30));
+        assert!(downstream.path(Timestamp::from_millis(29_999), OBU).is_some());
+        assert_eq!(downstream.attached_to(Timestamp::from_millis(29_999), RSU).count(), 1);
+        assert_eq!(downstream.path(Timestamp::from_millis(30_000), OBU), None);
+    }
+
     #[test]
     fn the_table_is_bounded() {
         let mut downstream = Downstream::new();
-        for n in 0..2000u32 {
-            let [_, _, high, low] = n.to_be_bytes();
-            downstream.learn(NodeId([2, 0, 0, 0, high, low]), path(1, 1, 1, u64::from(n)));
+        for n in 0..3000 {
+            downstream.learn(id(n), path(1, 1, 1, n));
         }
         assert_eq!(downstream.len(), PATHS_MAX);
     }
 
     #[test]
+    fn whoever_says_one_word_does_not_push_out_those_heard_again() {
+        let mut downstream = Downstream::new();
+        let honest = 0..500;
+        for n in honest.clone() {
+            downstream.learn(id(n), said(1, 0));
+            downstream.learn(id(n), said(2, 1000));
+        }
+        for n in 1000..100_000 {
+            downstream.learn(id(n), said(1, 1000 + n / 100));
+        }
+        let now = Timestamp::from_millis(2000);
+        assert!(honest.clone().all(|n| downstream.path(now, id(n)).is_some()));
+        assert_eq!(downstream.len(), PATHS_MAX);
+        // Who is new does get in, and stays when it is heard again.
+        assert!(downstream.learn(id(1), said(3, 2000)).0);
+        assert!(downstream.learn(id(999), said(1, 2001)).0);
+    }
+
+    #[test]
+    fn a_full_table_of_those_heard_again_refuses_newcomers() {
+        let mut downstream = Downstream::new();
+        for n in 0..PATHS_MAX as u64 {
+            downstream.learn(id(n), said(1, 0));
+            downstream.learn(id(n), said(2, 1000));
+        }
+        assert_eq!(downstream.learn(id(9999), said(1, 1001)), (false, 0));
+        assert_eq!(downstream.learn(id(9999), said(1, 6001)), (true, 1), "one has lapsed");
+    }
+
+    #[test]
     fn who_is_only_on_standby_goes_first() {
         let mut downstream = Downstream::new();
-        let id = |n: u32| NodeId([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
-        for n in 0..1024 {
-            let standby = n == 500;
-            downstream.learn(id(n), Path { standby, ..path(1, 1, 1, u64::from(n)) });
+        for n in 0..PATHS_MAX as u64 {
+            downstream.learn(id(n), Path { standby: n == 500, ..said(1, n) });
         }
-        assert_eq!(downstream.learn(id(2000), path(1, 1, 1, 2000)), (true, 1));
-        let now = Timestamp::from_millis(500_000);
+        assert_eq!(downstream.learn(id(9999), said(1, 2100)), (true, 1));
+        let now = Timestamp::from_millis(2100);
         assert_eq!(downstream.path(now, id(500)), None);
-        assert!(downstream.path(Timestamp::from_millis(0), id(0)).is_some());
+        assert!(downstream.path(now, id(0)).is_some());
     }
 }

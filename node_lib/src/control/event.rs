@@ -141,6 +141,13 @@ pub enum Event {
         /// The client.
         client: Client,
     },
+    /// Two OBUs use one node id, or somebody speaks for an OBU: starts of it take turns at an RSU.
+    ObuIdConflict {
+        /// The id.
+        obu: NodeId,
+        /// The MAC the last frame of it came from.
+        mac: Mac,
+    },
     /// Somebody else uses our node id: one of the two must be changed.
     IdConflict {
         /// The MAC the frame came from.

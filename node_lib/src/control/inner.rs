@@ -80,4 +80,21 @@ mod tests {
         assert_eq!(Inner::parse(&frame(A, B, &[0x81, 0, 0, 1])), None, "short tag");
         assert_eq!(Inner::parse(&frame(A, B, &[0x81, 0, 0x0f, 0xff, 8, 0])), None, "VLAN 4095");
     }
+
+    #[test]
+    fn refuses_a_frame_to_nobody_and_reads_one_to_everybody() {
+        assert_eq!(Inner::parse(&frame([0; 6], B, &[8, 0])), None);
+        let inner = Inner::parse(&frame([0xff; 6], B, &[8, 0]));
+        assert!(inner.is_some_and(|inner| inner.destination == Mac::BROADCAST));
+    }
+
+    #[test]
+    fn a_priority_tag_is_no_vlan_and_the_largest_vlan_is_one() {
+        let vlan = |high, low| {
+            Inner::parse(&frame(A, B, &[0x81, 0, high, low, 8, 0])).map(|inner| inner.vlan)
+        };
+        assert_eq!(vlan(0xe0, 0), Some(0));
+        assert_eq!(vlan(0x0f, 0xfe), Some(4094));
+        assert_eq!(vlan(0xff, 0xff), None);
+    }
 }

@@ -8,12 +8,14 @@
 //! | [`feasibility`] | which advertised routes cannot loop |
 //! | [`candidates`] | which neighbours could be upstream, best first |
 //! | [`downstream`] | the way back to an OBU |
+//! | [`reassembly`] | data messages that came in parts |
 //! | [`duplicates`] | whether a data frame was seen before |
 //! | [`client_cache`] | which MAC is behind which node |
 //! | [`inner`] | what a bridge must know of the frame inside |
 //! | [`replies`] | what is to be sent, and the buffers it is built in |
 //! | [`table`] | a map for a few entries that are looked up with every frame |
 //! | [`radio`] | how a message becomes a frame, and which frames are ours |
+//! | [`mss`] | how long the segments of a TCP connection may be |
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
 //! | [`askers`] | whom an answer goes to when many ask at once |
@@ -28,10 +30,12 @@ pub mod duplicates;
 pub mod event;
 pub mod feasibility;
 pub mod inner;
+pub mod mss;
 pub mod neighbour;
 pub mod node;
 pub mod radio;
 pub mod random;
+pub mod reassembly;
 pub mod replies;
 pub mod table;
 pub mod token_bucket;

@@ -240,6 +240,18 @@ pub struct Neighbours {
     table: Table<Mac, Neighbour>,
     /// None was heard longer ago.
     oldest: Timestamp,
+    /// What contradicts a neighbour that is alive and well, until something confirms it; the oldest
+    /// first, at most [`CLAIMS_MAX`].
+    claims: Vec<Claim>,
+}
+
+/// A frame said that a neighbour started again, or is somebody else.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    mac: Mac,
+    id: NodeId,
+    boot: Boot,
+    at: Timestamp,
 }
 
 /// What [`Neighbours::hear`] found out.
@@ -251,6 +263,9 @@ pub enum Heard {
     New,
     /// One we knew, started again: what it said before is void.
     Restarted,
+    /// One we knew is said to have started again, though it was heard a moment ago: to be ignored,
+    /// unless something confirms it.
+    Doubtful,
     /// From before its restart: to be ignored.
     Stale,
 }
@@ -261,13 +276,22 @@ impl Neighbours {
         Self::default()
     }
 
-    /// A control frame came from `mac`, sent by node `id` in its start number `boot`.
+    /// A control frame came from `mac`, sent by node `id` in its start number `boot`. `interval`:
+    /// between two heartbeats around here.
+    ///
+    /// One frame never replaces a neighbour that is alive and well, for it may be forged or damaged.
+    /// A later boot count, or another node at this MAC, is believed when a second frame says the
+    /// same and none of the known one came between, or when the known one has been silent for
+    /// 2.4 intervals. An earlier boot count comes from a frame that was late on its way, or from a node
+    /// without a state file whose clock was set back: it is believed when the later one has been
+    /// silent for 3 intervals.
     pub fn hear(
         &mut self,
         now: Timestamp,
         mac: Mac,
         id: NodeId,
         boot: Boot,
+        interval: Duration,
     ) -> (Heard, &mut Neighbour) {
         let mut heard = Heard::Known;
         if !self.table.contains_key(&mac) {
@@ -276,16 +300,22 @@ impl Neighbours {
         }
         let neighbour = self.table.get_or_insert_with(mac, || Neighbour::new(id, boot, now));
         if heard == Heard::Known && (neighbour.id != id || neighbour.boot != boot) {
-            // A boot count may also fall, when a node without a state file had its clock set back:
-            // after some silence the lower one is believed.
-            let is_stale = neighbour.id == id
-                && boot < neighbour.boot
-                && now.since(neighbour.heard) < STALE_BOOT_FOR;
-            if is_stale {
-                return (Heard::Stale, neighbour);
+            let silence = now.since(neighbour.heard);
+            if neighbour.id == id && boot < neighbour.boot {
+                if silence < interval * EARLIER_AFTER {
+                    return (Heard::Stale, neighbour);
+                }
+            } else if silence < interval * 12 / 5 {
+                let claim = Claim { mac, id, boot, at: now };
+                if !claim.is_confirmed(&mut self.claims) {
+                    return (Heard::Doubtful, neighbour);
+                }
             }
             *neighbour = Neighbour::new(id, boot, now);
             heard = Heard::Restarted;
+        }
+        if !self.claims.is_empty() {
+            self.claims.retain(|claim| claim.mac != mac);
         }
         neighbour.heard = now;
         (heard, neighbour)
@@ -343,8 +373,32 @@ impl Neighbours {
     }
 }
 
-/// For this long after a frame with a higher boot count, a lower one is a late frame.
-const STALE_BOOT_FOR: Duration = Duration::from_secs(2);
+impl Claim {
+    /// Whether another frame said the same a while ago; if not, it is noted in `claims`.
+    fn is_confirmed(self, claims: &mut Vec<Self>) -> bool {
+        let is_same = |c: &&mut Self| (c.mac, c.id, c.boot) == (self.mac, self.id, self.boot);
+        if let Some(before) = claims.iter_mut().find(is_same) {
+            return self.at.since(before.at) >= TWICE_AFTER;
+        }
+        // One claim for each neighbour: two that contradict each other confirm neither.
+        claims.retain(|claim| claim.mac != self.mac);
+        if claims.len() >= CLAIMS_MAX {
+            claims.remove(0);
+        }
+        claims.push(self);
+        false
+    }
+}
+
+/// Neighbours that may be contradicted at once. Beyond, the oldest claim goes.
+const CLAIMS_MAX: usize = 16;
+
+/// A radio may bring one frame twice; the copy confirms nothing.
+const TWICE_AFTER: Duration = Duration::from_millis(5);
+
+/// Intervals of silence after which an earlier boot count is believed. Whoever restarted routes for
+/// nobody in that time, so nothing it said before can lead in a circle.
+const EARLIER_AFTER: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -398,16 +452,57 @@ mod tests {
         assert!(n.link_cost() > Cost(1000), "nothing is answered: {:?}", n.link_cost());
     }
 
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    fn heard(all: &mut Neighbours, ms: u64, boot: u32) -> Heard {
+        all.hear(at(ms), MAC, ID, Boot(boot), INTERVAL).0
+    }
+
     #[test]
     fn a_restart_voids_what_was_known_and_late_frames_of_the_old_life_are_ignored() {
         let mut all = Neighbours::new();
-        assert_eq!(all.hear(at(0), MAC, ID, Boot(1)).0, Heard::New);
+        assert_eq!(heard(&mut all, 0, 1), Heard::New);
         all.get_mut(MAC).unwrap().note_proof(at(0));
-        assert_eq!(all.hear(at(1), MAC, ID, Boot(1)).0, Heard::Known);
-        assert_eq!(all.hear(at(2), MAC, ID, Boot(2)).0, Heard::Restarted);
+        assert_eq!(heard(&mut all, 1, 1), Heard::Known);
+        assert_eq!(heard(&mut all, 20, 2), Heard::Doubtful);
+        assert_eq!(heard(&mut all, 21, 2), Heard::Doubtful, "the same frame, doubled on its way");
+        assert!(all.get(MAC).unwrap().proven.is_some());
+        assert_eq!(heard(&mut all, 40, 2), Heard::Restarted);
         assert_eq!(all.get(MAC).unwrap().proven, None);
-        assert_eq!(all.hear(at(3), MAC, ID, Boot(1)).0, Heard::Stale);
-        assert_eq!(all.hear(at(3000), MAC, ID, Boot(1)).0, Heard::Restarted);
+        assert_eq!(heard(&mut all, 339, 1), Heard::Stale);
+        assert_eq!(heard(&mut all, 340, 1), Heard::Restarted, "its clock was set back");
+    }
+
+    #[test]
+    fn after_some_silence_a_restart_is_believed_at_once() {
+        let mut all = Neighbours::new();
+        heard(&mut all, 0, 1);
+        assert_eq!(heard(&mut all, 239, 9), Heard::Doubtful);
+        assert_eq!(heard(&mut all, 240, 2), Heard::Restarted);
+    }
+
+    #[test]
+    fn no_single_frame_replaces_who_is_alive_and_well() {
+        let mut all = Neighbours::new();
+        for beat in 0..100 {
+            assert_ne!(heard(&mut all, 100 * beat, 1), Heard::Restarted);
+            let forged = if beat % 2 == 0 { 2 } else { u32::MAX };
+            assert_eq!(heard(&mut all, 100 * beat + 50, forged), Heard::Doubtful);
+            let (heard, _) = all.hear(at(100 * beat + 60), MAC, NodeId([9; 6]), Boot(1), INTERVAL);
+            assert_eq!(heard, Heard::Doubtful, "somebody else's id");
+        }
+        assert_eq!((all.len(), all.claims.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_two_frames_forged_is_over_three_intervals_after_the_last() {
+        let mut all = Neighbours::new();
+        heard(&mut all, 0, 1);
+        heard(&mut all, 10, u32::MAX);
+        assert_eq!(heard(&mut all, 20, u32::MAX), Heard::Restarted);
+        assert_eq!(heard(&mut all, 120, 1), Heard::Stale);
+        assert_eq!(heard(&mut all, 220, 1), Heard::Stale);
+        assert_eq!(heard(&mut all, 320, 1), Heard::Restarted);
     }
 
     #[test]
@@ -415,7 +510,7 @@ mod tests {
         let mut all = Neighbours::new();
         for n in 0..=NEIGHBOURS_MAX {
             let mac = Mac([2, 0, 0, 0, (n >> 8) as u8, n as u8]);
-            all.hear(at(n as u64), mac, mac.into(), Boot(1));
+            all.hear(at(n as u64), mac, mac.into(), Boot(1), INTERVAL);
         }
         assert_eq!(all.len(), NEIGHBOURS_MAX);
         assert!(all.get(Mac([2, 0, 0, 0, 0, 0])).is_none());

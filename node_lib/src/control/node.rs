@@ -20,17 +20,22 @@ pub enum ReplyType {
     Tap(Vec<Vec<u8>>),
 }
 
-/// What happened to the radio interface.
+/// What happened to one of the node's two interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// It can send and receive (again).
+    /// The radio can send and receive (again).
     Up,
-    /// It cannot: every neighbour is out of reach at once.
+    /// The radio cannot: every neighbour is out of reach at once.
     Down,
-    /// It has another MAC address.
+    /// The radio has another MAC address.
     AddressChanged(Mac),
-    /// It carries Ethernet payloads of at most this many bytes.
+    /// The radio carries Ethernet payloads of at most this many bytes.
     MtuChanged(usize),
+    /// What is written to the TAP arrives (again).
+    LanUp,
+    /// What is written to the TAP is lost: it is down, gone, or out of its bridge. A node that starts
+    /// takes it that it is not.
+    LanDown,
 }
 
 /// A V2X node without I/O: the contract between a control plane and whoever drives it.
@@ -51,14 +56,19 @@ pub trait Node {
     /// A whole Ethernet frame came off the radio.
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 
-    /// How strong the frame came in that the next [`Node::handle_wire`] will bring, in dBm, and whose
-    /// it is. A driver calls it where the radio tells, and never where it does not.
-    fn handle_signal(&mut self, _from: Mac, _dbm: i8) {}
+    /// What the radio with address `from` sent lately comes in this strong, in dBm.
+    ///
+    /// A measurement is an event of its own and not part of a frame, because no interface that carries
+    /// Ethernet frames tells the signal with the frame: drivers report it per station when asked
+    /// (nl80211), or with a copy of the frame on a monitor interface (radiotap), before or after the
+    /// frame itself. A driver calls it where the radio tells, at most a few times per 100 ms for each
+    /// address, and never where it does not. Addresses the node does not know are ignored.
+    fn handle_signal(&mut self, _now: Timestamp, _from: Mac, _dbm: i8) {}
 
     /// A whole Ethernet frame came out of the TAP.
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 
-    /// The radio went up, down or got another address.
+    /// The radio or the LAN went up or down, or the radio changed.
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies);
 
     /// The time [`Node::poll_timeout`] named has come.

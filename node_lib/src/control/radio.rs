@@ -1,12 +1,15 @@
 //! How a message becomes a frame, and which frames are ours: [`Radio`].
 
 use crate::control::counters::Counters;
+use crate::control::mss::Clamp;
 use crate::control::node::Replies;
+use crate::control::traffic_class;
 use crate::mac::{Mac, NodeId};
 use crate::messages::ParseError;
 use crate::messages::control::Control;
-use crate::messages::data::Data;
-use crate::messages::message::{Message, emit_head};
+use crate::messages::data::{Data, HEADER_LEN, packet_max};
+use crate::messages::fragment::{Fragment, Place};
+use crate::messages::message::{Message, emit_ethernet, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
 use crate::order::Boot;
@@ -28,6 +31,8 @@ pub struct Radio {
     pub ethertype: u16,
     /// Largest Ethernet payload it carries, in bytes.
     pub mtu: usize,
+    /// The last number given to a message that was sent in fragments.
+    cut_up: u32,
 }
 
 /// A frame off the radio that is for us, read up to its message.
@@ -50,11 +55,19 @@ impl<'a> Heard<'a> {
         Data::read(self.packet)
     }
 
+    /// The part of a client's frame in it, if it carries one.
+    pub fn fragment(&self) -> Option<Fragment<'a>> {
+        match Kind::peek(self.packet) {
+            Ok(Kind::Fragment) => Fragment::try_from(self.packet).ok(),
+            _ => None,
+        }
+    }
+
     /// What it says, if it carries no client's frame. `None`, and counted, when it is malformed.
     pub fn control(&self, counters: &mut Counters) -> Option<Control<'a>> {
         match PacketType::try_from(self.packet) {
             Ok(PacketType::Control(control)) => Some(control),
-            Ok(PacketType::Data(_)) => None,
+            Ok(PacketType::Data(_) | PacketType::Fragment(_)) => None,
             Err(error) => {
                 count_malformed(self.from, error, counters);
                 None
@@ -64,6 +77,13 @@ impl<'a> Heard<'a> {
 }
 
 impl Radio {
+    /// The radio of a node that starts.
+    pub fn new(id: NodeId, boot: Boot, mac: Mac, ethertype: u16, mtu: usize) -> Self {
+        // No part of a message from before is taken for one from now.
+        let cut_up = u32::from(boot.low_byte()) << 24;
+        Self { id, boot, mac, ethertype, mtu, cut_up }
+    }
+
     /// Takes a frame off the radio. `None`, and counted, when it is malformed or none of our business:
     /// sent to another node, or our own coming back.
     #[inline]
@@ -118,10 +138,11 @@ impl Radio {
         });
     }
 
-    /// Sends a data frame; `false`, and counted, when the radio cannot carry it.
+    /// Sends a data frame, in fragments if the radio does not carry it in one. `false`, and counted, when
+    /// it cannot carry it at all.
     #[inline]
     pub fn data<'a>(
-        &self,
+        &mut self,
         to: Mac,
         data: impl Into<Data<'a>>,
         out: &mut Replies,
@@ -129,18 +150,87 @@ impl Radio {
     ) -> bool {
         let data = data.into();
         if data.wire_len() > self.mtu {
-            counters.drop_oversize += 1;
-            return false;
+            return self.data_in_fragments(to, &data, out, counters);
         }
         let head = |flat: &mut Vec<u8>| emit_head(to, self.mac, self.ethertype, &data, flat);
-        out.wire_around(data.payload(), head);
+        match self.clamp(data.payload(), counters) {
+            None => out.wire_around(data.payload(), head),
+            Some(clamp) => out.wire(|flat| {
+                head(flat);
+                append_clamped(clamp, data.payload(), flat);
+            }),
+        }
         true
+    }
+
+    #[cold]
+    fn data_in_fragments(
+        &mut self,
+        to: Mac,
+        data: &Data<'_>,
+        out: &mut Replies,
+        counters: &mut Counters,
+    ) -> bool {
+        let Some(places) = Place::all(data.wire_len(), self.mtu) else {
+            counters.drop_oversize += 1;
+            return false;
+        };
+        let payload = data.payload();
+        let priority = traffic_class::of_inner(payload);
+        let clamp = self.clamp(payload, counters);
+        self.cut_up = self.cut_up.wrapping_add(1);
+        counters.fragmented += 1;
+        for place in places {
+            counters.fragments_tx += 1;
+            let range = place.range();
+            let inner =
+                range.start.saturating_sub(HEADER_LEN)..range.end.saturating_sub(HEADER_LEN);
+            out.wire(|flat| {
+                emit_ethernet(to, self.mac, self.ethertype, flat);
+                Fragment { priority, id: self.cut_up, place, part: &[] }.emit_head(flat);
+                if place.index == 0 {
+                    data.emit_head(flat);
+                }
+                let begin = flat.len();
+                flat.extend_from_slice(payload.get(inner).unwrap_or_default());
+                if let (0, Some(clamp)) = (place.index, clamp) {
+                    clamp.apply(flat.get_mut(begin..).unwrap_or_default());
+                }
+            });
+        }
+        true
+    }
+
+    /// Hands a client's frame that came over the radio to the TAP.
+    #[inline]
+    pub fn deliver(&self, frame: &[u8], out: &mut Replies, counters: &mut Counters) {
+        counters.wire_to_tap += 1;
+        match self.clamp(frame, counters) {
+            None => out.tap_frame(frame),
+            Some(clamp) => out.tap(|flat| append_clamped(clamp, frame, flat)),
+        }
+    }
+
+    /// TCP in either direction is to need one frame of this radio for each segment. The MSS in a SYN is what
+    /// the other side may send, so what comes in counts as much as what goes out.
+    #[inline]
+    fn clamp(&self, frame: &[u8], counters: &mut Counters) -> Option<Clamp> {
+        let clamp = Clamp::of(frame, packet_max(self.mtu))?;
+        counters.mss_clamped += 1;
+        Some(clamp)
     }
 
     #[inline]
     fn message<'a>(&self, to: Mac, packet: PacketType<'a>) -> Message<'a> {
         Message { to, from: self.mac, ethertype: self.ethertype, packet }
     }
+}
+
+#[cold]
+fn append_clamped(clamp: Clamp, frame: &[u8], flat: &mut Vec<u8>) {
+    let begin = flat.len();
+    flat.extend_from_slice(frame);
+    clamp.apply(flat.get_mut(begin..).unwrap_or_default());
 }
 
 #[cold]
@@ -158,7 +248,7 @@ fn count(kind: Kind, len: usize, counters: &mut Counters) {
         Kind::Withdrawal => &mut counters.withdrawal_tx,
         Kind::Announcement => &mut counters.announcement_tx,
         Kind::AnnouncementAck => &mut counters.ack_tx,
-        Kind::ToUpstream | Kind::ToDownstream => {
+        Kind::ToUpstream | Kind::ToDownstream | Kind::Fragment => {
             debug_assert!(false, "data goes through Radio::data, which checks its size");
             return;
         }
@@ -180,8 +270,7 @@ mod tests {
     const NEIGHBOUR: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
     fn radio() -> Radio {
-        let ethertype = ETHERTYPE_DEFAULT;
-        Radio { id: US.into(), boot: Boot(1), mac: US, ethertype, mtu: 1500 }
+        Radio::new(US.into(), Boot(1), US, ETHERTYPE_DEFAULT, 1500)
     }
 
     fn probe() -> Probe {
@@ -210,6 +299,29 @@ mod tests {
         assert!(heard.data().is_none() && heard.was_for_all);
         assert_eq!(heard.control(&mut counters), Some(Control::Probe(probe())));
         assert_eq!(counters, Counters::default());
+    }
+
+    #[test]
+    fn a_syn_asks_for_segments_that_fit_the_radio_in_either_direction() {
+        use crate::control::mss::tests::syn;
+        use crate::control::node::ReplyType;
+        let (syn, mss_at) = syn();
+        let (mut out, mut counters) = (Replies::new(), Counters::default());
+        assert!(radio().data(NEIGHBOUR, data(&syn), &mut out, &mut counters));
+        radio().deliver(&syn, &mut out, &mut counters);
+        let replies = out.take();
+        let [ReplyType::WireFlat(up), ReplyType::TapFlat(down)] = &replies[..] else {
+            panic!("{replies:?}");
+        };
+        for frame in [&up[14 + 22..], down] {
+            assert_eq!(frame[mss_at..mss_at + 2], 1420_u16.to_be_bytes());
+            assert_eq!(frame.len(), syn.len());
+        }
+        assert_eq!((counters.mss_clamped, counters.wire_to_tap), (2, 1));
+        // A larger radio has room for what the host asks for.
+        let radio = Radio { mtu: 1540, ..radio() };
+        radio.deliver(&syn, &mut out, &mut counters);
+        assert_eq!(out.take(), [ReplyType::TapFlat(syn)]);
     }
 
     #[test]

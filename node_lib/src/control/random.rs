@@ -65,4 +65,31 @@ mod tests {
         assert_eq!(random.below(0), 0);
         assert_eq!(random.up_to(Duration::ZERO), Duration::ZERO);
     }
+
+    #[test]
+    fn jitter_reaches_as_far_to_either_side_and_is_even() {
+        let mut random = Random::new(7);
+        let mut tenths = [0; 10];
+        for _ in 0..10_000 {
+            let late = random.jitter(Duration::from_millis(100), 10) - Duration::from_millis(90);
+            tenths[(late.as_micros() * 10 / 20_001) as usize] += 1;
+        }
+        assert!(tenths.iter().all(|count| (850..1150).contains(count)), "{tenths:?}");
+    }
+
+    #[test]
+    fn every_number_below_a_limit_comes_equally_often() {
+        let mut random = Random::new(7);
+        let mut counts = [0; 7];
+        (0..7000).for_each(|_| counts[random.below(7) as usize] += 1);
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn jitter_of_more_than_everything_is_everything() {
+        let mut random = Random::new(7);
+        let span = Duration::from_millis(100);
+        let longest = (0..1000).map(|_| random.jitter(span, 500)).max();
+        assert!(longest.is_some_and(|longest| longest <= span * 2 && longest > span));
+    }
 }

@@ -38,6 +38,15 @@ impl TokenBucket {
 
     /// Takes one token if so many are left then.
     pub fn take_above(&mut self, now: Timestamp, left_min: u32) -> bool {
+        self.take_some(now, 1, left_min)
+    }
+
+    /// Takes so many tokens if there are as many.
+    pub fn take_many(&mut self, now: Timestamp, count: u32) -> bool {
+        self.take_some(now, count, 0)
+    }
+
+    fn take_some(&mut self, now: Timestamp, count: u32, left_min: u32) -> bool {
         let every = self.every.as_micros().max(1);
         let new = now.since(self.filled).as_micros() / every;
         let new = u32::try_from(new).unwrap_or(u32::MAX);
@@ -48,7 +57,7 @@ impl TokenBucket {
             // node that was started at the same time, would be filled at the same moments.
             self.filled = now;
         }
-        match self.tokens.checked_sub(1) {
+        match self.tokens.checked_sub(count) {
             Some(left) if left >= left_min => {
                 self.tokens = left;
                 true
@@ -69,6 +78,15 @@ mod tests {
         assert!(bucket.take_above(at, 2));
         assert!(!bucket.take_above(at, 2));
         assert!(bucket.take_above(at, 1) && bucket.take(at) && !bucket.take(at));
+    }
+
+    #[test]
+    fn gives_many_or_none() {
+        let mut bucket = TokenBucket::new(5, Duration::from_millis(10));
+        let at = Timestamp::from_millis;
+        assert!(bucket.take_many(at(1000), 3));
+        assert!(!bucket.take_many(at(1000), 3) && bucket.take_many(at(1000), 2));
+        assert!(!bucket.take_many(at(1029), 3) && bucket.take_many(at(1030), 3));
     }
 
     #[test]
@@ -99,5 +117,29 @@ mod tests {
         assert!(bucket.take(Timestamp::from_millis(100)));
         let taken = (0..9).filter(|_| bucket.take(Timestamp::from_millis(90_000))).count();
         assert_eq!(taken, 2);
+    }
+
+    #[test]
+    fn another_rate_counts_from_now_on_and_what_is_saved_stays_up_to_the_new_burst() {
+        let at = Timestamp::from_millis;
+        let taken = |bucket: &mut TokenBucket, ms| (0..99).filter(|_| bucket.take(at(ms))).count();
+        let mut bucket = TokenBucket::new(10, Duration::from_millis(10));
+        assert!(bucket.take(at(1000)));
+        bucket.set(4, Duration::from_millis(1000));
+        assert_eq!(taken(&mut bucket, 1001), 4);
+        assert_eq!((taken(&mut bucket, 1900), taken(&mut bucket, 2001)), (0, 1));
+        bucket.set(10, Duration::from_millis(10));
+        assert_eq!(taken(&mut bucket, 2051), 5, "no more than came since");
+    }
+
+    #[test]
+    fn while_there_is_a_token_the_next_is_not_waited_for() {
+        let at = Timestamp::from_millis;
+        let mut bucket = TokenBucket::new(2, Duration::from_millis(10));
+        assert!(bucket.take(at(1000)));
+        assert!(bucket.next_at() <= at(1000));
+        assert!(bucket.take(at(1000)));
+        assert_eq!(bucket.next_at(), at(1010));
+        assert!(!bucket.take(at(1009)) && bucket.take(at(1010)));
     }
 }

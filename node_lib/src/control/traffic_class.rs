@@ -5,13 +5,15 @@
 //! finds it there. The DSCPs are mapped as RFC 8325 §4.3 recommends.
 
 use crate::messages::data::HEADER_LEN;
+use crate::messages::prefix::PRIORITY;
 use crate::messages::{ETHERNET_HEADER_LEN, Kind};
 
 /// User priority of control frames ("network control", IEEE 802.1Q-2018 table I-2).
 pub const CONTROL: u8 = 7;
 
-/// The highest a client can have, so that no data frame stands in the way of control.
-pub const DATA_MAX: u8 = 6;
+/// The highest a client can have. User priorities 6 and 7 share one queue of a Wi-Fi radio, that for
+/// voice (IEEE 802.11 table 10-1); so no data frame stands in the way of control.
+pub const DATA_MAX: u8 = 5;
 
 /// The usual one.
 pub const BEST_EFFORT: u8 = 0;
@@ -20,12 +22,24 @@ pub const BEST_EFFORT: u8 = 0;
 pub fn of(frame: &[u8]) -> u8 {
     let packet = frame.get(ETHERNET_HEADER_LEN..).unwrap_or_default();
     match Kind::peek(packet) {
-        Ok(Kind::ToUpstream | Kind::ToDownstream) => {
-            packet.get(HEADER_LEN..).and_then(of_client).unwrap_or(BEST_EFFORT).min(DATA_MAX)
+        Ok(kind) if is_control(kind) => CONTROL,
+        // The client's header is in the first part only.
+        Ok(Kind::Fragment) => {
+            packet.get(1).map_or(BEST_EFFORT, |flags| flags & PRIORITY).min(DATA_MAX)
         }
-        Ok(_) => CONTROL,
+        Ok(_) => packet.get(HEADER_LEN..).map_or(BEST_EFFORT, of_inner),
         Err(_) => BEST_EFFORT,
     }
+}
+
+/// Messages between nodes, and not frames of their clients.
+pub const fn is_control(kind: Kind) -> bool {
+    !matches!(kind, Kind::ToUpstream | Kind::ToDownstream | Kind::Fragment)
+}
+
+/// User priority of a client's frame.
+pub fn of_inner(frame: &[u8]) -> u8 {
+    of_client(frame).unwrap_or(BEST_EFFORT).min(DATA_MAX)
 }
 
 /// What a client's frame asks for, if it says.
@@ -100,6 +114,22 @@ mod tests {
         assert_eq!(up(&[8, 0, 0x45, 56 << 2]), DATA_MAX);
     }
 
+    /// IEEE 802.11 table 10-1: which user priorities a radio sends from one queue.
+    #[test]
+    fn control_has_a_queue_of_the_radio_to_itself() {
+        let queue = |priority| match priority {
+            1 | 2 => "background",
+            0 | 3 => "best effort",
+            4 | 5 => "video",
+            _ => "voice",
+        };
+        let tags = (0..8).map(|pcp| up(&[0x81, 0, pcp << 5, 1, 8, 0]));
+        let dscps = (0..64).map(|dscp| up(&[8, 0, 0x45, dscp << 2]));
+        for priority in tags.chain(dscps) {
+            assert_ne!(queue(priority), queue(CONTROL), "{priority}");
+        }
+    }
+
     #[test]
     fn the_tag_counts_before_the_ip_header() {
         assert_eq!(up(&[0x81, 0, 3 << 5, 1, 8, 0, 0x45, 46 << 2]), 3);
@@ -108,7 +138,7 @@ mod tests {
 
     #[test]
     fn dscps_become_what_rfc_8325_says() {
-        for (dscp, class) in [(0, 0), (8, 1), (10, 0), (18, 3), (34, 4), (40, 5), (46, 6), (3, 0)] {
+        for (dscp, class) in [(0, 0), (8, 1), (10, 0), (18, 3), (34, 4), (40, 5), (46, 5), (3, 0)] {
             assert_eq!(up(&[8, 0, 0x45, dscp << 2 | 1]), class, "IPv4 {dscp}");
             assert_eq!(up(&[0x86, 0xdd, 0x60 | dscp >> 2, dscp << 6]), class, "IPv6 {dscp}");
         }

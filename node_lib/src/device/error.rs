@@ -33,9 +33,21 @@ pub enum Problem {
         "it is of type {0}; expected an Ethernet-like interface (wired, Wi-Fi in OCB mode, veth, …)"
     )]
     NotEthernet(String),
+    /// The interface is no monitor interface.
+    #[error(
+        "it is of link type {0}; expected a monitor interface with radiotap headers (type 803), as \
+         `iw dev wlan0 interface add mon0 type monitor` makes one"
+    )]
+    NotMonitor(u16),
+    /// Nobody keeps statistics of 802.11 stations for the interface.
+    #[error("{0}; expected an interface of an 802.11 driver with station statistics (nl80211)")]
+    NoStationStatistics(String),
     /// A name of ours is taken by an interface that is not a TAP.
     #[error("an interface of this name exists and is not a TAP, or has other TAP flags")]
     NotTap,
+    /// What is to be the bridge is something else.
+    #[error("it is not a bridge; `ip link add NAME type bridge` makes one")]
+    NotBridge,
     /// Another process has the TAP open.
     #[error("another process has it open; choose another name with --tap-name")]
     Busy,

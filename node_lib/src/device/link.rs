@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll};
 
+use super::signal::{Sample, SignalCounters};
 use crate::mac::Mac;
 
 /// What is known about an interface that exists.
@@ -43,6 +44,18 @@ pub trait Links {
     /// (Re-)applies the settings of the TAP in the background: up, addresses, and this MTU. A newer
     /// call replaces an older one that has not finished.
     fn configure_tap(&mut self, mtu: usize);
+
+    /// The next measurement of how strong somebody's frames come in on the radio, if there is one. None
+    /// where the radio does not tell.
+    fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Sample> {
+        let _ = cx;
+        Poll::Pending
+    }
+
+    /// What was counted of these measurements.
+    fn signal_counters(&self) -> SignalCounters {
+        SignalCounters::default()
+    }
 }
 
 /// Interfaces that never change: memory pairs in tests and benches.

@@ -12,6 +12,7 @@
 //! | [`udp`] | frames in multicast datagrams, to try things without a radio | nothing |
 //! | [`memory`] | two ends in one process, for tests and benches | nothing |
 //! | [`netlink`] | not a device: reads, watches and configures interfaces | `CAP_NET_ADMIN` to configure |
+//! | [`signal`] | not a device: how strong others come in | see there |
 //!
 //! `unsafe` is confined to `sys.rs`. Nothing here is fatal once a device is open: what the kernel
 //! refuses is counted in [`Counters`] and dropped.
@@ -26,6 +27,7 @@ pub mod name;
 pub mod netlink;
 mod offload;
 pub mod packet;
+pub mod signal;
 mod sys;
 pub mod tap;
 pub mod udp;
@@ -95,6 +97,18 @@ pub trait Device {
     /// to wait for. It changes with [`Device::reopen`] and at no other time.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
+    /// The same for [`Device::recv_control`]. `None` where that has nothing to tell.
+    fn control_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Like [`Device::recv`], for control frames where a device keeps them apart: they overtake the data
+    /// that waits, and a flood of data takes no room of theirs. Elsewhere they come with the rest.
+    fn recv_control(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(0);
+        Received::Drained
+    }
+
     /// Moves waiting frames into `burst` until it is full or none is left. Asks the kernel even when
     /// no readiness was signalled, so a late process sees what is queued before it acts on a timer.
     fn recv(&mut self, burst: &mut Burst) -> Received;
@@ -111,6 +125,15 @@ pub trait Device {
     /// Tries to create the interface anew after it was found to be gone.
     fn reopen(&mut self) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    /// From now on listens for nodes that cannot be heard otherwise, where a device can.
+    fn begin_survey(&mut self) {}
+
+    /// The EtherTypes other than ours in which messages like ours were heard since
+    /// [`Device::begin_survey`], and no more listening.
+    fn end_survey(&mut self) -> Vec<u16> {
+        Vec::new()
     }
 
     /// What was counted since the start, including what the kernel counted for us.

@@ -14,20 +14,28 @@ use std::str::FromStr;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_util::stream::{Stream, StreamExt, TryStreamExt};
+use futures_util::FutureExt as _;
+use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
+use rtnetlink::packet_route::address::AddressAttribute;
+use rtnetlink::packet_route::link::{
+    InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::error::{DeviceError, Problem};
+use super::signal::{Sample, SignalCounters, SignalSource, Watch};
 use super::{Link, LinkChange, Links, Side, name};
 use crate::mac::Mac;
 
 /// Wait before a broken connection to the kernel is opened anew.
 const RECOVERY_DELAY: Duration = Duration::from_secs(1);
+
+/// Wait before a TAP that left its bridge is put there again.
+const PUT_BACK_AFTER: Duration = Duration::from_secs(1);
 
 /// An address for the TAP: `ADDR[/PREFIX]`, by default /24 for IPv4 and /64 for IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +84,18 @@ impl FromStr for TapAddress {
         if ip.is_loopback() {
             return Err(error("it is a loopback address"));
         }
+        // A network of one or two addresses has neither (RFC 3021).
+        if let IpAddr::V4(v4) = ip
+            && prefix < 31
+        {
+            let hosts = u32::MAX >> prefix;
+            if v4.to_bits() & hosts == 0 {
+                return Err(error("it is the address of the network itself"));
+            }
+            if v4.to_bits() & hosts == hosts {
+                return Err(error("it is the broadcast address of its network"));
+            }
+        }
         Ok(Self { ip, prefix })
     }
 }
@@ -93,11 +113,31 @@ pub struct TapSettings {
     pub addresses: Vec<TapAddress>,
     /// Its MAC, so that a TAP that had to be re-created is the same for its neighbours.
     pub mac: Option<Mac>,
+    /// The bridge it is to be in. Without it the TAP is up when it is up itself; with it only while
+    /// it is a port of a bridge that is up.
+    pub bridge: Option<String>,
+}
+
+/// What a message says about an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    link: Link,
+    /// Index of the bridge it is a port of.
+    controller: Option<u32>,
+}
+
+/// The bridge the TAP is to be in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bridge {
+    name: String,
+    /// `None` while there is none of this name.
+    seen: Option<Link>,
 }
 
 type Messages = Pin<Box<dyn Stream<Item = NetlinkMessage<RouteNetlinkMessage>> + Send>>;
-type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages)>> + Send>>;
-type Reading = Pin<Box<dyn Future<Output = Result<Vec<LinkChange>, DeviceError>> + Send>>;
+type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages, Server)>> + Send>>;
+type Reading =
+    Pin<Box<dyn Future<Output = Result<Vec<(String, Option<Seen>)>, DeviceError>> + Send>>;
 
 /// One interface under watch.
 #[derive(Debug)]
@@ -112,12 +152,19 @@ struct Watched {
 pub struct Netlink {
     handle: Handle,
     messages: Messages,
+    server: Server,
     recovery: Option<Recovery>,
     reading: Option<Reading>,
     watched: Vec<Watched>,
     queue: VecDeque<LinkChange>,
     settings: TapSettings,
+    /// The MTU the TAP was told to have last.
+    tap_mtu: usize,
+    /// The TAP itself, whatever becomes of its bridge.
+    tap: Option<Seen>,
+    bridge: Option<Bridge>,
     configuring: Option<JoinHandle<()>>,
+    signal: Option<Watch>,
 }
 
 impl fmt::Debug for Netlink {
@@ -126,27 +173,52 @@ impl fmt::Debug for Netlink {
     }
 }
 
-fn connect() -> io::Result<(Handle, Messages)> {
+/// Whoever serves the connection. It is stopped before the receiver of its messages goes: one that
+/// comes in between would be a warning in the log of a program that ends in order.
+#[derive(Debug)]
+struct Server(Option<JoinHandle<()>>);
+
+impl Server {
+    /// Stops it, and lets go of the receiver afterwards.
+    fn stop(&mut self, messages: Messages) {
+        let Some(server) = self.0.take() else { return };
+        server.abort();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // Aborted, which is an error.
+                let _ = server.await;
+                drop(messages);
+            });
+        }
+    }
+}
+
+fn connect() -> io::Result<(Handle, Messages, Server)> {
     let (connection, handle, messages) =
         rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
-    tokio::spawn(connection);
-    Ok((handle, messages.map(|(message, _)| message).boxed()))
+    let server = Server(Some(tokio::spawn(connection)));
+    Ok((handle, messages.map(|(message, _)| message).boxed(), server))
 }
 
 impl Netlink {
     /// Connects, and collects notifications from now on. Must run inside a tokio runtime with I/O and time.
     pub fn open() -> Result<Self, DeviceError> {
-        let (handle, messages) = connect()
+        let (handle, messages, server) = connect()
             .map_err(|source| DeviceError::new("netlink", "connect to the kernel", source))?;
         Ok(Self {
             handle,
             messages,
+            server,
             recovery: None,
             reading: None,
             watched: Vec::new(),
             queue: VecDeque::new(),
             settings: TapSettings::default(),
+            tap_mtu: 0,
+            tap: None,
+            bridge: None,
             configuring: None,
+            signal: None,
         })
     }
 
@@ -160,7 +232,43 @@ impl Netlink {
         if kind != LinkLayerType::Ether {
             return Err(error(Problem::NotEthernet(format!("{kind:?}").to_lowercase())));
         }
-        parse(&message).ok_or_else(|| error(Problem::NotEthernet("without a MAC address".into())))
+        let seen = parse(&message).map(|seen| seen.link);
+        seen.ok_or_else(|| error(Problem::NotEthernet("without a MAC address".into())))
+    }
+
+    /// What would keep the TAP of this name from being made, or taken over, as far as that can be
+    /// seen without opening it; and the one that is there, if there is one.
+    pub async fn find_tap(&self, name: &str) -> Result<Option<Link>, DeviceError> {
+        name::check(name)?;
+        let Some(message) = read(&self.handle, name).await? else { return Ok(None) };
+        let is_tun = kind_of(&message) == Some(&InfoKind::Tun);
+        let is_ethernet = message.header.link_layer_type == LinkLayerType::Ether;
+        // A TAP has a carrier while a process holds its other end, also while it is down.
+        let is_held = message.attributes.contains(&LinkAttribute::Carrier(1));
+        let error = |problem| DeviceError::new(name, "create the TAP", problem);
+        match parse(&message) {
+            Some(_) if is_tun && is_ethernet && is_held => Err(error(Problem::Busy)),
+            Some(seen) if is_tun && is_ethernet => Ok(Some(seen.link)),
+            _ => Err(error(Problem::NotTap)),
+        }
+    }
+
+    /// The bridge of this name, which must exist.
+    pub async fn find_bridge(&self, name: &str) -> Result<Link, DeviceError> {
+        find_bridge(&self.handle, name).await
+    }
+
+    /// Whether the TAP of this name lacks anything of these settings: then configuring it takes
+    /// `CAP_NET_ADMIN`.
+    pub async fn lacks(
+        &self,
+        name: &str,
+        settings: &TapSettings,
+        mtu: usize,
+    ) -> Result<bool, DeviceError> {
+        let Some(message) = read(&self.handle, name).await? else { return Ok(true) };
+        let wanted = Wanted::of(&self.handle, name, &message, settings, mtu).await?;
+        Ok(!wanted.is_nothing())
     }
 
     /// Whether there is an interface of this name, of whatever kind.
@@ -171,6 +279,9 @@ impl Netlink {
     /// Reports changes of this interface from now on, starting from the state `known`.
     pub fn watch(&mut self, side: Side, name: &str, known: &Link) {
         self.watched.push(Watched { side, name: name.to_owned(), last: Some(known.clone()) });
+        if side == Side::Tap {
+            self.report_tap();
+        }
     }
 
     /// Sets the TAP's MTU, address(es) and MAC and brings it up; remembers `settings` for
@@ -182,7 +293,22 @@ impl Netlink {
         mtu: usize,
     ) -> Result<(), DeviceError> {
         let result = configure(&self.handle, name, &settings, mtu).await;
+        let bridge = match &settings.bridge {
+            None => None,
+            Some(bridge) => {
+                let seen = read(&self.handle, bridge).await?.as_ref().and_then(parse);
+                Some(Bridge { name: bridge.clone(), seen: seen.map(|seen| seen.link) })
+            }
+        };
+        let tap = read(&self.handle, name).await?.as_ref().and_then(parse);
+        // Answers and notifications come through one socket: what was said while the TAP was made is
+        // here by now, and older than what was just read.
+        while let Some(Some(message)) = self.messages.next().now_or_never() {
+            self.note(message);
+        }
+        (self.tap, self.bridge) = (tap, bridge);
         self.settings = settings;
+        self.tap_mtu = mtu;
         result
     }
 
@@ -191,11 +317,76 @@ impl Netlink {
         self.settings.mac = Some(mac);
     }
 
+    /// Reports from now on what `source` tells of the radio. Must run inside a tokio runtime with time.
+    pub fn watch_signal(&mut self, source: SignalSource) {
+        self.signal = Some(source.watch());
+    }
+
     fn report(&mut self, side: Side, link: Option<Link>) {
         for watched in self.watched.iter_mut().filter(|watched| watched.side == side) {
             if watched.last != link {
                 watched.last.clone_from(&link);
                 self.queue.push_back(LinkChange { side, link: link.clone() });
+            }
+        }
+    }
+
+    /// The TAP as others can reach it: up only while it is where it is to be.
+    fn report_tap(&mut self) {
+        let link = self.tap.clone().map(|tap| {
+            let bridge = self.bridge.as_ref();
+            let is_in_place = bridge.is_none_or(|bridge| {
+                bridge.seen.as_ref().is_some_and(|b| b.up && tap.controller == Some(b.index))
+            });
+            Link { up: tap.link.up && is_in_place, ..tap.link }
+        });
+        self.report(Side::Tap, link);
+        self.put_back();
+    }
+
+    /// A TAP that is out of its bridge is put there again; not at once, so that two who disagree do
+    /// not keep a processor busy.
+    fn put_back(&mut self) {
+        let bridge = self.bridge.as_ref().and_then(|bridge| bridge.seen.as_ref());
+        let Some((tap, bridge)) = self.tap.as_ref().zip(bridge) else { return };
+        let is_under_way = self.configuring.as_ref().is_some_and(|task| !task.is_finished());
+        if tap.controller != Some(bridge.index) && !is_under_way {
+            self.configure_after(PUT_BACK_AFTER);
+        }
+    }
+
+    fn configure_after(&mut self, wait: Duration) {
+        let tap = self.watched.iter().find(|watched| watched.side == Side::Tap);
+        let Some(name) = tap.map(|watched| watched.name.clone()) else {
+            return;
+        };
+        if let Some(running) = self.configuring.take() {
+            running.abort();
+        }
+        let (handle, settings, mtu) = (self.handle.clone(), self.settings.clone(), self.tap_mtu);
+        self.configuring = Some(tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            if let Err(error) = configure(&handle, &name, &settings, mtu).await {
+                warn!(tap = %name, mtu, cause = %error.source, "{error}");
+            }
+        }));
+    }
+
+    /// The interface of this name is in this state now, or is no more.
+    fn note_state(&mut self, name: &str, seen: Option<Seen>) {
+        if let Some(bridge) = self.bridge.as_mut().filter(|bridge| bridge.name == name) {
+            bridge.seen = seen.clone().map(|seen| seen.link);
+            self.report_tap();
+        }
+        let sides: Vec<_> =
+            self.watched.iter().filter(|w| w.name == name).map(|w| w.side).collect();
+        for side in sides {
+            match side {
+                Side::Radio => self.report(side, seen.clone().map(|seen| seen.link)),
+                Side::Tap => {
+                    self.tap.clone_from(&seen);
+                    self.report_tap();
+                }
             }
         }
     }
@@ -223,39 +414,44 @@ impl Netlink {
         }
         let name = name_of(message);
         let index = message.header.index;
-        let found: Vec<_> = self
+        let bridge = self.bridge.iter();
+        let known = self
             .watched
             .iter()
-            .filter_map(|watched| {
-                let same_name = name == Some(&watched.name);
-                let same_index = watched.last.as_ref().is_some_and(|last| last.index == index);
+            .map(|watched| (&watched.name, watched.last.as_ref()))
+            .chain(bridge.map(|bridge| (&bridge.name, bridge.seen.as_ref())));
+        let found: Vec<_> = known
+            .filter_map(|(known, last)| {
+                let same_name = name == Some(known);
+                let same_index = last.is_some_and(|last| last.index == index);
                 match (same_name, same_index) {
                     // Incomplete messages (Wi-Fi events) say nothing about what we watch.
-                    (true, _) if exists => parse(message).map(|link| (watched.side, Some(link))),
+                    (true, _) if exists => parse(message).map(|seen| (known.clone(), Some(seen))),
                     // Deleted, unless one of the same name has taken its place already.
-                    (_, true) if !exists => Some((watched.side, None)),
+                    (_, true) if !exists => Some((known.clone(), None)),
                     // Renamed away.
-                    (false, true) if name.is_some() => Some((watched.side, None)),
+                    (false, true) if name.is_some() => Some((known.clone(), None)),
                     _ => None,
                 }
             })
             .collect();
-        for (side, link) in found {
-            self.report(side, link);
+        for (name, seen) in found {
+            self.note_state(&name, seen);
         }
     }
 
     fn read_again(&mut self) {
         let handle = self.handle.clone();
-        let wanted: Vec<_> =
-            self.watched.iter().map(|watched| (watched.side, watched.name.clone())).collect();
+        let bridge = self.bridge.iter().map(|bridge| bridge.name.clone());
+        let names: Vec<_> =
+            self.watched.iter().map(|watched| watched.name.clone()).chain(bridge).collect();
         self.reading = Some(Box::pin(async move {
-            let mut changes = Vec::with_capacity(wanted.len());
-            for (side, name) in wanted {
-                let link = read(&handle, &name).await?.as_ref().and_then(parse);
-                changes.push(LinkChange { side, link });
+            let mut states = Vec::with_capacity(names.len());
+            for name in names {
+                let seen = read(&handle, &name).await?.as_ref().and_then(parse);
+                states.push((name, seen));
             }
-            Ok(changes)
+            Ok(states)
         }));
     }
 
@@ -263,9 +459,9 @@ impl Netlink {
     fn poll_background(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(recovery) = &mut self.recovery {
             match ready!(recovery.as_mut().poll(cx)) {
-                Ok((handle, messages)) => {
+                Ok((handle, messages, server)) => {
                     self.recovery = None;
-                    (self.handle, self.messages) = (handle, messages);
+                    (self.handle, self.messages, self.server) = (handle, messages, server);
                     self.read_again();
                 }
                 Err(_) => self.recover(),
@@ -276,7 +472,9 @@ impl Netlink {
             let result = ready!(reading.as_mut().poll(cx));
             self.reading = None;
             match result {
-                Ok(changes) => changes.into_iter().for_each(|c| self.report(c.side, c.link)),
+                Ok(states) => {
+                    states.into_iter().for_each(|(name, seen)| self.note_state(&name, seen));
+                }
                 Err(error) => {
                     debug!(%error, "reading the interfaces failed");
                     self.recover();
@@ -317,20 +515,17 @@ impl Links for Netlink {
         }
     }
 
+    fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Sample> {
+        self.signal.as_ref().map_or(Poll::Pending, |watch| watch.reports.poll(cx))
+    }
+
+    fn signal_counters(&self) -> SignalCounters {
+        self.signal.as_ref().map(|watch| watch.reports.counters()).unwrap_or_default()
+    }
+
     fn configure_tap(&mut self, mtu: usize) {
-        let tap = self.watched.iter().find(|watched| watched.side == Side::Tap);
-        let Some(name) = tap.map(|watched| watched.name.clone()) else {
-            return;
-        };
-        if let Some(running) = self.configuring.take() {
-            running.abort();
-        }
-        let (handle, settings) = (self.handle.clone(), self.settings.clone());
-        self.configuring = Some(tokio::spawn(async move {
-            if let Err(error) = configure(&handle, &name, &settings, mtu).await {
-                warn!(tap = %name, mtu, cause = %error.source, "{error}");
-            }
-        }));
+        self.tap_mtu = mtu;
+        self.configure_after(Duration::ZERO);
     }
 }
 
@@ -339,6 +534,8 @@ impl Drop for Netlink {
         if let Some(running) = &self.configuring {
             running.abort();
         }
+        let messages = std::mem::replace(&mut self.messages, stream::empty().boxed());
+        self.server.stop(messages);
     }
 }
 
@@ -349,6 +546,72 @@ async fn read(handle: &Handle, name: &str) -> Result<Option<LinkMessage>, Device
             error if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
             error => Err(DeviceError::new(name, "read the state of the interface", error)),
         },
+    }
+}
+
+async fn find_bridge(handle: &Handle, name: &str) -> Result<Link, DeviceError> {
+    name::check(name)?;
+    let error = |problem| DeviceError::new(name, "use the bridge", problem);
+    let message = read(handle, name).await?.ok_or_else(|| error(Problem::NoSuchInterface))?;
+    match parse(&message) {
+        Some(seen) if kind_of(&message) == Some(&InfoKind::Bridge) => Ok(seen.link),
+        _ => Err(error(Problem::NotBridge)),
+    }
+}
+
+/// What a TAP lacks of its settings. What it has already is left alone: then a TAP that the
+/// administrator has prepared needs no privilege.
+#[derive(Debug, Default)]
+struct Wanted {
+    mtu: Option<usize>,
+    mac: Option<Mac>,
+    up: bool,
+    controller: Option<u32>,
+    addresses: Vec<TapAddress>,
+}
+
+impl Wanted {
+    async fn of(
+        handle: &Handle,
+        name: &str,
+        message: &LinkMessage,
+        settings: &TapSettings,
+        mtu: usize,
+    ) -> Result<Self, DeviceError> {
+        let error = |problem| DeviceError::new(name, "configure the TAP", problem);
+        let tap = parse(message).ok_or_else(|| error(Problem::NotTap))?;
+        let mut wanted = Self {
+            mtu: (tap.link.mtu != mtu).then_some(mtu),
+            mac: settings.mac.filter(|mac| tap.link.mac != *mac),
+            up: !message.header.flags.contains(LinkFlags::Up),
+            ..Self::default()
+        };
+        if let Some(bridge) = &settings.bridge {
+            let bridge = find_bridge(handle, bridge).await?.index;
+            wanted.controller = Some(bridge).filter(|_| tap.controller != Some(bridge));
+        }
+        if !settings.addresses.is_empty() {
+            let index = message.header.index;
+            let mut there = handle.address().get().set_link_index_filter(index).execute();
+            wanted.addresses.clone_from(&settings.addresses);
+            while let Some(has) = there
+                .try_next()
+                .await
+                .map_err(|error| DeviceError::new(name, "read the addresses", to_io(error)))?
+            {
+                let is_there = |wanted: &TapAddress| {
+                    has.header.prefix_len == wanted.prefix
+                        && has.attributes.contains(&AddressAttribute::Address(wanted.ip))
+                };
+                wanted.addresses.retain(|address| !is_there(address));
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn is_nothing(&self) -> bool {
+        let Self { mtu, mac, up, controller, addresses } = self;
+        mtu.is_none() && mac.is_none() && !up && controller.is_none() && addresses.is_empty()
     }
 }
 
@@ -372,18 +635,19 @@ async fn configure(
         return Err(DeviceError::new(name, "configure the TAP", Problem::NoSuchInterface));
     };
     let index = message.header.index;
-    let mut wanted =
-        LinkUnspec::new_with_index(index).mtu(u32::try_from(mtu).unwrap_or(u32::MAX)).up();
-    if let Some(mac) = settings.mac {
-        wanted = wanted.address(mac.0.to_vec());
+    let wanted = Wanted::of(handle, name, &message, settings, mtu).await?;
+    if wanted.mtu.is_some() || wanted.mac.is_some() || wanted.up {
+        let mut change = LinkUnspec::new_with_index(index).up();
+        if let Some(mtu) = wanted.mtu {
+            change = change.mtu(u32::try_from(mtu).unwrap_or(u32::MAX));
+        }
+        if let Some(mac) = wanted.mac {
+            change = change.address(mac.0.to_vec());
+        }
+        let set = handle.link().set(change.build()).execute().await;
+        set.map_err(failed("set MTU, address and state of the TAP"))?;
     }
-    handle
-        .link()
-        .set(wanted.build())
-        .execute()
-        .await
-        .map_err(failed("set MTU, address and state of the TAP"))?;
-    for address in &settings.addresses {
+    for address in &wanted.addresses {
         handle
             .address()
             .add(index, address.ip, address.prefix)
@@ -391,6 +655,11 @@ async fn configure(
             .execute()
             .await
             .map_err(failed("add an IP address to the TAP"))?;
+    }
+    if let Some(bridge) = wanted.controller {
+        let change = LinkUnspec::new_with_index(index).controller(bridge).build();
+        let set = handle.link().set(change).execute().await;
+        set.map_err(failed("put the TAP into its bridge"))?;
     }
     Ok(())
 }
@@ -409,19 +678,32 @@ fn name_of(message: &LinkMessage) -> Option<&String> {
     })
 }
 
+fn kind_of(message: &LinkMessage) -> Option<&InfoKind> {
+    let infos = message.attributes.iter().filter_map(|attribute| match attribute {
+        LinkAttribute::LinkInfo(infos) => Some(infos),
+        _ => None,
+    });
+    infos.flatten().find_map(|info| match info {
+        LinkInfo::Kind(kind) => Some(kind),
+        _ => None,
+    })
+}
+
 /// The state in a message; `None` if it is not complete.
-fn parse(message: &LinkMessage) -> Option<Link> {
-    let (mut mac, mut mtu) = (None, None);
+fn parse(message: &LinkMessage) -> Option<Seen> {
+    let (mut mac, mut mtu, mut controller) = (None, None, None);
     for attribute in &message.attributes {
         match attribute {
             LinkAttribute::Address(bytes) => mac = <[u8; 6]>::try_from(bytes.as_slice()).ok(),
             LinkAttribute::Mtu(value) => mtu = usize::try_from(*value).ok(),
+            LinkAttribute::Controller(index) => controller = Some(*index),
             _ => {}
         }
     }
     // Running: the operational state is up or unknown, so there is a carrier (RFC 2863).
     let up = message.header.flags.contains(LinkFlags::Up | LinkFlags::Running);
-    Some(Link { index: message.header.index, mac: Mac(mac?), mtu: mtu?, up })
+    let link = Link { index: message.header.index, mac: Mac(mac?), mtu: mtu?, up };
+    Some(Seen { link, controller: controller.filter(|index| *index != 0) })
 }
 
 #[cfg(test)]
@@ -434,6 +716,9 @@ mod tests {
             ("10.1.2.3", "10.1.2.3/24"),
             ("10.1.2.3/8", "10.1.2.3/8"),
             ("fd00::1", "fd00::1/64"),
+            ("10.0.0.255/16", "10.0.0.255/16"),
+            ("10.0.0.0/31", "10.0.0.0/31"),
+            ("10.0.0.255/32", "10.0.0.255/32"),
             ("fd00::1/128", "fd00::1/128"),
         ] {
             assert_eq!(text.parse::<TapAddress>().unwrap().to_string(), full);
@@ -458,6 +743,10 @@ mod tests {
             "127.0.0.1",
             "::1",
             "10.0.0.1/24/1",
+            "10.0.0.0",
+            "10.0.0.255/24",
+            "10.0.3.255/22",
+            "192.168.7.4/30",
             "host",
         ] {
             let error = text.parse::<TapAddress>().unwrap_err().to_string();
@@ -473,9 +762,9 @@ mod tests {
         assert_eq!(parse(&message), None);
         message.attributes.push(LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]));
         message.attributes.push(LinkAttribute::Mtu(1500));
-        assert!(!parse(&message).unwrap().up);
+        assert!(!parse(&message).unwrap().link.up);
         message.header.flags |= LinkFlags::Running;
         let expected = Link { index: 7, mac: Mac([2, 0, 0, 0, 0, 1]), mtu: 1500, up: true };
-        assert_eq!(parse(&message), Some(expected));
+        assert_eq!(parse(&message), Some(Seen { link: expected, controller: None }));
     }
 }

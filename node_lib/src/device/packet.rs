@@ -12,18 +12,26 @@
 //!   `EAGAIN` (our own buffer is full of what the interface has not sent yet) it tells when there is room.
 //! * Up to 64 frames per system call both ways. A call that gets fewer than it has room for found the end
 //!   of the queue and is not repeated.
+//! * Control frames have a socket of their own, told apart by a filter on the type of the message. Behind the
+//!   data of a client that floods, heartbeats and answers would come late or, with the buffer full, not at
+//!   all, and every neighbour would seem to be dying. It is bound after the one for data, so that the kernel
+//!   offers it each frame first: who is last need not share the frame, which would cost a copy of its head.
 //! * `SO_PRIORITY` 256 + user priority is what mac80211 takes as the class to send in; elsewhere a queueing
 //!   discipline may look at it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use arrayvec::ArrayVec;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockFilter, Socket, Type};
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
+use crate::control::traffic_class;
+use crate::messages::Kind;
+use crate::messages::prefix::VERSION;
 
 /// Ethernet header and one byte more, so that a frame that is too long is told from one that fits.
 const SLACK: usize = 14 + 1;
@@ -35,21 +43,93 @@ const ASK_MIN: usize = 4;
 const RECV_BUFFER: i32 = 4 << 20;
 /// Room for about 450 full frames on their way out.
 const SEND_BUFFER: i32 = 1 << 20;
+/// As much of a frame as tells its EtherType.
+const SURVEYED_LEN: usize = 14;
+/// Of frames of every EtherType (`ETH_P_ALL`).
+const EVERY_ETHERTYPE: u16 = libc::ETH_P_ALL as u16;
+/// Offset of a message's type in an Ethernet frame.
+const TYPE_AT: u32 = 14;
 
 /// An open packet socket.
 #[derive(Debug)]
 pub struct Packet {
     name: String,
-    socket: Socket,
+    data: Queue,
+    control: Queue,
     ethertype: u16,
-    /// Interface the socket is bound to; `None` while there is none.
+    /// Interface the sockets are bound to; `None` while there is none.
     index: Option<u32>,
     buffer_len: usize,
+    /// Hears messages like ours in other EtherTypes.
+    survey: Option<Socket>,
+    counters: Counters,
+}
+
+/// A socket for one sort of frames.
+#[derive(Debug)]
+struct Queue {
+    socket: Socket,
     /// Frames to ask for next: preparing room for many costs time that one frame alone would have to wait.
     ask_for: usize,
     /// The user priority of what was sent last.
     priority: Option<u8>,
-    counters: Counters,
+}
+
+impl Queue {
+    /// Hears control only, or everything else; nothing at all before it is bound.
+    fn open(takes_control: bool) -> Result<Self, (&'static str, io::Error)> {
+        let at = |operation| move |error| (operation, error);
+        let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), None)
+            .map_err(at("open a packet socket"))?;
+        sys::set_buffers(socket.as_fd(), RECV_BUFFER, SEND_BUFFER)
+            .map_err(at("enlarge the buffers of the packet socket"))?;
+        socket
+            .attach_filter(&filter(takes_control))
+            .map_err(at("give a filter to the packet socket"))?;
+        Ok(Self { socket, ask_for: ASK_MIN, priority: None })
+    }
+
+    /// What is sent from now on is of this user priority.
+    fn set_priority(&mut self, name: &str, priority: u8) {
+        if self.priority == Some(priority) {
+            return;
+        }
+        if let Err(cause) = sys::set_priority(self.socket.as_fd(), priority)
+            && self.priority.is_none()
+        {
+            // Above 6 needs CAP_NET_ADMIN. Without it we compete like everybody else.
+            tracing::debug!(radio = name, %cause, "sending without a priority");
+        }
+        self.priority = Some(priority);
+    }
+
+    fn send(&mut self, name: &str, priority: u8, batch: &[Outgoing<'_>]) -> io::Result<usize> {
+        self.set_priority(name, priority);
+        sys::send_packets(self.socket.as_fd(), batch)
+    }
+}
+
+/// Compares the type of a message with those of control (classic BPF, socket(7) `SO_ATTACH_FILTER`).
+fn filter(takes_control: bool) -> Vec<SockFilter> {
+    let code = |parts: u32| u16::try_from(parts).unwrap_or_default();
+    let load_byte = code(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS);
+    let jump_if_equal = code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
+    let give = code(libc::BPF_RET | libc::BPF_K);
+    let types: Vec<_> = Kind::ALL
+        .into_iter()
+        .filter(|kind| traffic_class::is_control(*kind))
+        .map(|kind| u32::from(VERSION << 4 | kind.code()))
+        .collect();
+    let [of_control, of_data] = if takes_control { [u32::MAX, 0] } else { [0, u32::MAX] };
+    let mut program = vec![SockFilter::new(load_byte, 0, 0, TYPE_AT)];
+    for (n, first_byte) in types.iter().enumerate() {
+        // Over the comparisons that are left, and the answer for data.
+        let over = u8::try_from(types.len() - n).unwrap_or(u8::MAX);
+        program.push(SockFilter::new(jump_if_equal, over, 0, *first_byte));
+    }
+    program.push(SockFilter::new(give, 0, 0, of_data));
+    program.push(SockFilter::new(give, 0, 0, of_control));
+    program
 }
 
 impl Packet {
@@ -66,19 +146,19 @@ impl Packet {
                 DeviceError::new(name, operation, problem)
             }
         };
-        let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), None)
-            .map_err(error("open a packet socket"))?;
-        sys::set_buffers(socket.as_fd(), RECV_BUFFER, SEND_BUFFER)
-            .map_err(error("enlarge the buffers of the packet socket"))?;
+        let open = |takes_control| {
+            Queue::open(takes_control).map_err(|(operation, source)| error(operation)(source))
+        };
+        let (data, control) = (open(false)?, open(true)?);
         let counters = Counters::default();
         let mut packet = Self {
             name: name.to_owned(),
-            socket,
+            data,
+            control,
             ethertype,
             index: None,
             buffer_len: 0,
-            ask_for: ASK_MIN,
-            priority: None,
+            survey: None,
             counters,
         };
         packet.bind(link)?;
@@ -87,13 +167,17 @@ impl Packet {
 
     fn bind(&mut self, link: &Link) -> Result<(), DeviceError> {
         self.clear_error();
-        sys::bind_packet(self.socket.as_fd(), self.ethertype, link.index).map_err(|source| {
-            let problem = match source.raw_os_error() {
-                Some(libc::ENODEV | libc::ENXIO) => Problem::NoSuchInterface,
-                _ => Problem::Io(source),
-            };
-            DeviceError::new(&self.name, "bind the packet socket", problem)
-        })?;
+        for queue in [&self.data, &self.control] {
+            sys::bind_packet(queue.socket.as_fd(), self.ethertype, link.index).map_err(
+                |source| {
+                    let problem = match source.raw_os_error() {
+                        Some(libc::ENODEV | libc::ENXIO) => Problem::NoSuchInterface,
+                        _ => Problem::Io(source),
+                    };
+                    DeviceError::new(&self.name, "bind the packet socket", problem)
+                },
+            )?;
+        }
         // Binding to an interface that is down leaves an error that the next call would return.
         self.clear_error();
         self.index = Some(link.index);
@@ -132,44 +216,19 @@ impl Packet {
         }
     }
 
-    /// What is sent from now on is of this user priority.
-    fn set_priority(&mut self, priority: u8) {
-        if self.priority == Some(priority) {
-            return;
-        }
-        if let Err(cause) = sys::set_priority(self.socket.as_fd(), priority)
-            && self.priority.is_none()
-        {
-            // Above 6 needs CAP_NET_ADMIN. Without it we compete like everybody else.
-            tracing::debug!(radio = %self.name, %cause, "sending without a priority");
-        }
-        self.priority = Some(priority);
-    }
-
-    /// Takes the error waiting on the socket, which otherwise the next call would return instead of
+    /// Takes the error waiting on the sockets, which otherwise the next call would return instead of
     /// doing its work.
     fn clear_error(&self) {
-        let _ = self.socket.take_error();
-    }
-}
-
-/// The socket, for options and filters of one's own.
-impl AsFd for Packet {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-impl Device for Packet {
-    fn name(&self) -> &str {
-        &self.name
+        for queue in [&self.data, &self.control] {
+            let _ = queue.socket.take_error();
+        }
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+    fn queue(&mut self, is_control: bool) -> &mut Queue {
+        if is_control { &mut self.control } else { &mut self.data }
     }
 
-    fn recv(&mut self, burst: &mut Burst) -> Received {
+    fn recv_from(&mut self, is_control: bool, burst: &mut Burst) -> Received {
         burst.reset(self.buffer_len);
         let mut reads = ArrayVec::new();
         // A call that fails counts too, or an error that stays would keep us here for ever.
@@ -177,13 +236,14 @@ impl Device for Packet {
             if burst.is_enough() {
                 break;
             }
-            let most = self.ask_for.min(burst.wanted());
+            let queue = self.queue(is_control);
+            let most = queue.ask_for.min(burst.wanted());
             let slots = burst.vacant_slots();
-            let result = sys::recv_packets(self.socket.as_fd(), most, slots, &mut reads);
+            let result = sys::recv_packets(queue.socket.as_fd(), most, slots, &mut reads);
             for read in &reads {
                 self.take(burst, *read);
             }
-            self.ask_for = (2 * burst.len()).clamp(ASK_MIN, sys::BATCH);
+            self.queue(is_control).ask_for = (2 * burst.len()).clamp(ASK_MIN, sys::BATCH);
             match result {
                 // Fewer than there is room for: the queue was empty, and need not be asked again.
                 Ok(asked) if reads.len() < asked => return Received::Drained,
@@ -202,6 +262,35 @@ impl Device for Packet {
         }
         Received::More
     }
+}
+
+/// The socket for data, to look at its options.
+impl AsFd for Packet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.data.socket.as_fd()
+    }
+}
+
+impl Device for Packet {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.data.socket.as_fd())
+    }
+
+    fn control_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.control.socket.as_fd())
+    }
+
+    fn recv_control(&mut self, burst: &mut Burst) -> Received {
+        self.recv_from(true, burst)
+    }
+
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        self.recv_from(false, burst)
+    }
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
         if self.index.is_none() {
@@ -210,13 +299,23 @@ impl Device for Packet {
         }
         let mut done = 0;
         while let Some(first) = frames.get(done) {
-            self.set_priority(first.priority);
             // One call for all that follow in the same class.
             let rest = frames.get(done..).unwrap_or_default().iter();
             let alike = rest.take_while(|frame| frame.priority == first.priority);
             let end = done + alike.take(sys::BATCH).count();
             let batch = frames.get(done..end).unwrap_or_default();
-            match sys::send_packets(self.socket.as_fd(), batch) {
+            let is_control = first.priority == traffic_class::CONTROL;
+            let Self { name, data, control, .. } = self;
+            // What the one for control has no room for waits for the one for data, as that is the one
+            // whose room is waited for.
+            let sent = match is_control.then(|| control.send(name, first.priority, batch)) {
+                Some(Err(error)) if sys::is_would_block(&error) => {
+                    data.send(name, first.priority, batch)
+                }
+                Some(sent) => sent,
+                None => data.send(name, first.priority, batch),
+            };
+            match sent {
                 Ok(sent) => {
                     batch
                         .iter()
@@ -251,13 +350,63 @@ impl Device for Packet {
         Ok(())
     }
 
+    fn begin_survey(&mut self) {
+        let Some(index) = self.index else { return };
+        let open = || -> io::Result<Socket> {
+            let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), None)?;
+            socket.attach_filter(&survey_filter(self.ethertype))?;
+            sys::bind_packet(socket.as_fd(), EVERY_ETHERTYPE, index)?;
+            Ok(socket)
+        };
+        // Without it a warning has one cause less to name.
+        self.survey = open().ok();
+    }
+
+    fn end_survey(&mut self) -> Vec<u16> {
+        let Some(socket) = self.survey.take() else { return Vec::new() };
+        let mut frames = [[0; SURVEYED_LEN]; sys::BATCH];
+        let slots = frames.iter_mut().map(|frame| &mut frame[..]);
+        let mut reads = ArrayVec::new();
+        if sys::recv_packets(socket.as_fd(), sys::BATCH, slots, &mut reads).is_err() {
+            return Vec::new();
+        }
+        let heard = reads.iter().zip(&frames).filter(|(read, _)| is_for_us(read.packet_type));
+        let ethertypes: BTreeSet<_> =
+            heard.map(|(_, [.., high, low])| u16::from_be_bytes([*high, *low])).collect();
+        ethertypes.into_iter().collect()
+    }
+
     fn counters(&mut self) -> &Counters {
         // The kernel starts again from zero with every answer.
-        if let Ok(drops) = sys::packet_drops(self.socket.as_fd()) {
-            self.counters.rx_kernel_drops += u64::from(drops);
+        for queue in [&self.data, &self.control] {
+            if let Ok(drops) = sys::packet_drops(queue.socket.as_fd()) {
+                self.counters.rx_kernel_drops += u64::from(drops);
+            }
         }
         &self.counters
     }
+}
+
+/// Frames of another EtherType whose first byte is that of one of our messages. In no other protocol that
+/// is common is it: 4 or 6 in front for IP, 0 for ARP and LLDP.
+fn survey_filter(ethertype: u16) -> [SockFilter; 8] {
+    let code = |parts: u32| u16::try_from(parts).unwrap_or_default();
+    let load = |size| code(libc::BPF_LD | size | libc::BPF_ABS);
+    let jump = |how| code(libc::BPF_JMP | how | libc::BPF_K);
+    let give = code(libc::BPF_RET | libc::BPF_K);
+    let first = u32::from(VERSION << 4);
+    let last = first + u32::from(Kind::ALL.map(Kind::code).into_iter().max().unwrap_or_default());
+    [
+        SockFilter::new(load(libc::BPF_H), 0, 0, TYPE_AT - 2),
+        // Lengths are no EtherTypes (IEEE 802.3 §3.2.6).
+        SockFilter::new(jump(libc::BPF_JGE), 0, 5, 0x0600),
+        SockFilter::new(jump(libc::BPF_JEQ), 4, 0, u32::from(ethertype)),
+        SockFilter::new(load(libc::BPF_B), 0, 0, TYPE_AT),
+        SockFilter::new(jump(libc::BPF_JGT), 0, 2, first),
+        SockFilter::new(jump(libc::BPF_JGT), 1, 0, last),
+        SockFilter::new(give, 0, 0, u32::MAX),
+        SockFilter::new(give, 0, 0, 0),
+    ]
 }
 
 /// Sent to this interface, to a group or to everybody; not to others, and not by us.

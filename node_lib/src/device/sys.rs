@@ -108,6 +108,17 @@ pub(super) fn bind_packet(fd: BorrowedFd<'_>, ethertype: u16, index: u32) -> io:
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
 }
 
+/// The link type (`ARPHRD_…`) of the interface a packet socket is bound to; 0 if it is to none, or to
+/// one that no longer exists.
+pub(super) fn bound_link_type(fd: BorrowedFd<'_>) -> io::Result<u16> {
+    // SAFETY: all fields are integers or arrays of them, for which zero bytes are a value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: `address` is exclusively ours and alive for the call, and `len` is its size.
+    check(unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut len) })?;
+    Ok(address.sll_hatype)
+}
+
 /// Frames moved by one system call at most.
 pub(super) const BATCH: usize = 64;
 

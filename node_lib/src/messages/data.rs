@@ -28,8 +28,8 @@
 //! |     18 |     4 | seq         | frames of the source since that start                               |
 //! |     22 |       | payload     | the inner frame, at least its 14-byte header                        |
 //!
-//! Source, `boot` and `seq` together suppress duplicates. Eight bits of boot count are enough for that:
-//! they only have to differ from those of the start before.
+//! Source, `boot` and `seq` together suppress duplicates. Eight bits of boot count only have to differ from
+//! those of the start before. Which of two is the later one they do not tell.
 //!
 //! The header is 22 bytes, ≡ 2 mod 4: behind 14 bytes of outer Ethernet and 14 of inner, the inner IP
 //! header starts at offset 50 of the frame, ≡ 14 mod 4. A receiver that places frames so that the IP
@@ -38,7 +38,7 @@
 use std::mem::offset_of;
 
 use super::prefix::{FLOOD, length};
-use super::{ETHERNET_HEADER_LEN, Kind, ParseError};
+use super::{ETHERNET_HEADER_LEN, Kind, ParseError, fragment};
 use crate::mac::NodeId;
 use crate::order::Seq;
 
@@ -51,8 +51,8 @@ pub const HOP_LIMIT_OFFSET: usize = offset_of!(Wire, hop_limit);
 /// An IEEE 802.1Q tag.
 pub const VLAN_TAG_LEN: usize = 4;
 
-/// What the inner frame costs of the radio's MTU: our header, its Ethernet header and one VLAN tag. The
-/// outer Ethernet header is not in the MTU.
+/// What the inner frame costs of the radio's MTU beside the IP packet in it: our header, its Ethernet header
+/// and one VLAN tag. The outer Ethernet header is not in the MTU.
 pub const OVERHEAD: usize = HEADER_LEN + ETHERNET_HEADER_LEN + VLAN_TAG_LEN;
 
 /// The smallest MTU IPv4 works with (RFC 791 §3.2). IPv6 needs 1280 (RFC 8200 §5), but a node that
@@ -62,14 +62,29 @@ pub const TAP_MTU_MIN: usize = 68;
 /// The largest: header and frame fit the length field.
 pub const TAP_MTU_MAX: usize = u16::MAX as usize - OVERHEAD;
 
-/// MTU of the TAP on a radio with this MTU: every frame the TAP sends, tagged or not, fits the radio.
-/// `None` when that is less than [`TAP_MTU_MIN`].
-pub const fn tap_mtu(radio_mtu: usize) -> Option<usize> {
-    match radio_mtu.checked_sub(OVERHEAD) {
-        Some(mtu) if mtu > TAP_MTU_MAX => Some(TAP_MTU_MAX),
-        Some(mtu) if mtu >= TAP_MTU_MIN => Some(mtu),
-        _ => None,
+/// The smallest MTU of a radio: it carries the smallest IPv4 packet in one frame, and every control message that
+/// cannot be split.
+pub const RADIO_MTU_MIN: usize = TAP_MTU_MIN + OVERHEAD;
+
+/// The longest IP packet that fits a radio with this MTU in one frame, tagged or not.
+#[inline]
+pub const fn packet_max(radio_mtu: usize) -> usize {
+    radio_mtu.saturating_sub(OVERHEAD)
+}
+
+/// The largest MTU of a TAP on a radio with this MTU: every frame of the TAP, tagged or not, gets through in as many
+/// [fragments](super::fragment) as there may be. `None` below [`RADIO_MTU_MIN`].
+pub const fn tap_mtu_max(radio_mtu: usize) -> Option<usize> {
+    if radio_mtu < RADIO_MTU_MIN {
+        return None;
     }
+    Some(fragment::message_max(radio_mtu).saturating_sub(OVERHEAD))
+}
+
+/// The smallest MTU of a radio that carries the frames of a TAP with this MTU.
+pub const fn radio_mtu_for(tap_mtu: usize) -> usize {
+    let each = (tap_mtu + OVERHEAD).div_ceil(fragment::COUNT_MAX as usize) + fragment::HEADER_LEN;
+    if each > RADIO_MTU_MIN { each } else { RADIO_MTU_MIN }
 }
 
 /// Sets the hop limit of a data message, from its prefix on: what a relay changes in the copy it sends.
@@ -468,13 +483,18 @@ mod tests {
     }
 
     #[test]
-    fn a_tagged_frame_of_the_tap_fills_the_radio_and_no_more() {
-        assert_eq!(OVERHEAD, 40);
-        assert_eq!(tap_mtu(1500), Some(1460));
-        assert_eq!(tap_mtu(108), Some(68));
-        assert_eq!(tap_mtu(107), None);
-        assert_eq!(tap_mtu(0), None);
-        assert_eq!(tap_mtu(65_536), Some(65_495));
+    fn a_tagged_frame_of_the_tap_gets_through_the_radio() {
+        assert_eq!((OVERHEAD, packet_max(1500), packet_max(30)), (40, 1460, 0));
+        assert_eq!(tap_mtu_max(1500), Some(8 * (1500 - 12) - 40));
+        assert_eq!(tap_mtu_max(108), Some(728));
+        assert_eq!(tap_mtu_max(107), None);
+        assert_eq!(tap_mtu_max(65_536), Some(TAP_MTU_MAX));
+        assert_eq!((radio_mtu_for(68), radio_mtu_for(1500)), (108, 205));
+        for tap in (68..10_000).step_by(7) {
+            let radio = radio_mtu_for(tap);
+            assert!(tap_mtu_max(radio) >= Some(tap), "{tap}");
+            assert!(radio == RADIO_MTU_MIN || tap_mtu_max(radio - 1) < Some(tap), "{tap}");
+        }
         let largest = vec![0; TAP_MTU_MAX + ETHERNET_HEADER_LEN + VLAN_TAG_LEN];
         let flat: Vec<u8> = (&ToUpstream { payload: &largest, ..up() }).into();
         assert_eq!(ToUpstream::try_from(&flat[..]).unwrap().payload.len(), largest.len());

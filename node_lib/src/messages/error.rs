@@ -1,6 +1,6 @@
 //! Why a frame was refused.
 
-use crate::mac::Mac;
+use crate::mac::{Mac, NodeId};
 
 /// What was wrong with a frame, and what the format asks for. A bad frame is weather: count it, carry on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,6 +104,14 @@ pub enum ParseError {
         message: &'static str,
         /// Row of its field table.
         field: &'static str,
+    },
+    /// An RSU that names an upstream, or a relay that names none.
+    #[error("{message}: via {have} where an RSU has none and a relay names its upstream")]
+    Via {
+        /// Which format.
+        message: &'static str,
+        /// The upstream in the message.
+        have: NodeId,
     },
     /// A client address that no single interface can have.
     #[error("{message}: client {have} where a unicast address is needed")]

@@ -82,6 +82,12 @@ pub fn emit_head(to: Mac, from: Mac, ethertype: u16, data: &Data<'_>, out: &mut 
     data.emit_head(out);
 }
 
+/// Appends the Ethernet header of a frame.
+#[inline]
+pub fn emit_ethernet(to: Mac, from: Mac, ethertype: u16, out: &mut Vec<u8>) {
+    wire(to, from, ethertype).append(out);
+}
+
 #[inline]
 fn wire(to: Mac, from: Mac, ethertype: u16) -> Wire {
     Wire { to: to.0, from: from.0, ethertype: ethertype.to_be_bytes() }

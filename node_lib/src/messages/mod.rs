@@ -12,6 +12,8 @@
 //! | 8 | [`data::ToUpstream`] | `data.rs` | OBU, relayed to the RSU |
 //! | 9 | [`data::ToDownstream`] | `data.rs` | RSU, relayed to the OBU |
 //! | 10 | [`bundle`] of data messages | `bundle.rs` | anyone, to a neighbour |
+//! | 11 | [`control::replies::HeartbeatReplies`] | `control/replies.rs` | OBUs of a crowd, to the RSU |
+//! | 12 | [`fragment::Fragment`] | `fragment.rs` | anyone, to a neighbour |
 //!
 //! All numbers are big-endian. Offsets count from the byte after the 14-byte Ethernet header. Every
 //! message opens with the four-byte prefix of [`prefix`]; its explicit length is there because Ethernet
@@ -30,6 +32,7 @@ pub mod control;
 pub mod cost;
 pub mod data;
 pub mod error;
+pub mod fragment;
 pub mod message;
 pub mod packet_type;
 pub mod path_tag;
@@ -54,3 +57,6 @@ pub const MIN_FRAME_LEN: usize = 60;
 
 /// No path is longer. A message that says so is refused, which ends whatever made it travel on.
 pub const MAX_HOPS: u8 = 32;
+
+/// Longest time between two heartbeats of an RSU, in milliseconds: what `--hello-periodicity` takes.
+pub const INTERVAL_MS_MAX: u16 = 10_000;

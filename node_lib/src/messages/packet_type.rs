@@ -8,6 +8,7 @@ use super::control::probe::{Probe, ProbeAnswer};
 use super::control::replies::HeartbeatReplies;
 use super::control::withdrawal::Withdrawal;
 use super::data::{Data, ToDownstream, ToUpstream};
+use super::fragment::Fragment;
 use super::{Kind, ParseError};
 
 /// A message of either plane.
@@ -17,6 +18,8 @@ pub enum PacketType<'a> {
     Control(Control<'a>),
     /// Carries a client's frame.
     Data(Data<'a>),
+    /// Carries a part of one.
+    Fragment(Fragment<'a>),
 }
 
 impl PacketType<'_> {
@@ -25,6 +28,7 @@ impl PacketType<'_> {
         match self {
             Self::Control(control) => control.kind(),
             Self::Data(data) => data.kind(),
+            Self::Fragment(_) => Kind::Fragment,
         }
     }
 
@@ -34,6 +38,7 @@ impl PacketType<'_> {
         match self {
             Self::Control(control) => control.wire_len(),
             Self::Data(data) => data.wire_len(),
+            Self::Fragment(fragment) => fragment.wire_len(),
         }
     }
 
@@ -43,6 +48,7 @@ impl PacketType<'_> {
         match self {
             Self::Control(control) => control.emit(out),
             Self::Data(data) => data.emit(out),
+            Self::Fragment(fragment) => fragment.emit(out),
         }
     }
 
@@ -50,6 +56,7 @@ impl PacketType<'_> {
         match self {
             Self::Control(control) => control.push_parts(parts),
             Self::Data(data) => data.push_parts(parts),
+            Self::Fragment(fragment) => fragment.push_parts(parts),
         }
     }
 }
@@ -70,6 +77,7 @@ impl<'a> TryFrom<&'a [u8]> for PacketType<'a> {
             Kind::HeartbeatReplies => HeartbeatReplies::try_from(bytes)?.into(),
             Kind::ToUpstream => ToUpstream::try_from(bytes)?.into(),
             Kind::ToDownstream => ToDownstream::try_from(bytes)?.into(),
+            Kind::Fragment => Self::Fragment(Fragment::try_from(bytes)?),
         })
     }
 }

@@ -13,7 +13,7 @@
 //! (8 bytes) right after the prefix, a tag (16 bytes) last. This version refuses it rather than guess.
 
 use super::control::{ack, announcement, heartbeat, probe, replies, withdrawal};
-use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError, data};
+use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError, data, fragment};
 use crate::mac::NodeId;
 
 /// Length of the prefix.
@@ -41,6 +41,9 @@ pub const RELAYS: u8 = 0x02;
 /// Flag of [`Kind::ToDownstream`]: for every OBU attached to the source.
 pub const FLOOD: u8 = 0x01;
 
+/// Flags of [`Kind::Fragment`]: user priority of the frame inside.
+pub const PRIORITY: u8 = 0x07;
+
 /// Which message, with its type code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -56,11 +59,12 @@ pub enum Kind {
     ToUpstream = 8,
     ToDownstream = 9,
     HeartbeatReplies = 11,
+    Fragment = 12,
 }
 
 impl Kind {
     /// Every kind, in the order of the codes; 10 is that of the [bundle](super::bundle).
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Heartbeat,
         Self::HeartbeatReply,
         Self::Probe,
@@ -71,6 +75,7 @@ impl Kind {
         Self::ToUpstream,
         Self::ToDownstream,
         Self::HeartbeatReplies,
+        Self::Fragment,
     ];
 
     /// The type code on the wire.
@@ -91,6 +96,7 @@ impl Kind {
             Self::ToUpstream => "ToUpstream",
             Self::ToDownstream => "ToDownstream",
             Self::HeartbeatReplies => "HeartbeatReplies",
+            Self::Fragment => "Fragment",
         }
     }
 
@@ -106,6 +112,7 @@ impl Kind {
             Self::AnnouncementAck => ack::LEN,
             Self::ToUpstream | Self::ToDownstream => data::HEADER_LEN,
             Self::HeartbeatReplies => replies::HEADER_LEN,
+            Self::Fragment => fragment::HEADER_LEN,
         }
     }
 
@@ -121,7 +128,8 @@ impl Kind {
             | Self::Announcement
             | Self::ToUpstream
             | Self::ToDownstream
-            | Self::HeartbeatReplies => false,
+            | Self::HeartbeatReplies
+            | Self::Fragment => false,
         }
     }
 
@@ -133,6 +141,7 @@ impl Kind {
             Self::Withdrawal => GOODBYE,
             Self::Announcement => STANDBY,
             Self::ToDownstream => FLOOD,
+            Self::Fragment => PRIORITY,
             _ => 0,
         }
     }
@@ -222,13 +231,31 @@ impl Kind {
         Ok(hops)
     }
 
-    /// A heartbeat interval in milliseconds, at least one.
+    /// A heartbeat interval in milliseconds, at most [`super::INTERVAL_MS_MAX`].
     #[inline]
     pub(super) fn interval(self, bytes: [u8; 2]) -> Result<u16, ParseError> {
         match u16::from_be_bytes(bytes) {
-            0 => Err(self.value("interval_ms", "at least 1", 0)),
-            interval => Ok(interval),
+            interval @ 1..=super::INTERVAL_MS_MAX => Ok(interval),
+            have => Err(self.value("interval_ms", "1 to 10000", have.into())),
         }
+    }
+
+    /// Hops of `sender` from `rsu`: none exactly at the RSU itself, and nobody else is without an
+    /// upstream of its own.
+    #[inline]
+    pub(super) fn hops_from(
+        self,
+        hops: u8,
+        (rsu, sender, via): (NodeId, NodeId, NodeId),
+    ) -> Result<u8, ParseError> {
+        let is_rsu = sender == rsu;
+        if is_rsu != (hops == 0) {
+            return Err(self.value("hops", "0 at the RSU, and nowhere else", hops.into()));
+        }
+        if is_rsu != (via == NodeId::NONE) {
+            return Err(ParseError::Via { message: self.name(), have: via });
+        }
+        self.hops(hops)
     }
 
     /// `part` of `parts`, counted from zero.
@@ -333,7 +360,7 @@ mod tests {
     #[test]
     fn each_code_has_one_kind() {
         // 10 is the bundle's, which no node is given.
-        for (code, kind) in (1..=9).chain([11]).zip(Kind::ALL) {
+        for (code, kind) in (1..=9).chain([11, 12]).zip(Kind::ALL) {
             assert_eq!(kind.code(), code);
             assert_eq!(Kind::peek(&kind.first_byte()), Ok(kind));
         }

@@ -4,31 +4,31 @@
 use super::split::Malformed;
 
 /// IP protocol numbers (IANA).
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 
 /// Where the checksum stands in a TCP header.
-pub(super) const TCP_CHECK: usize = 16;
+pub(crate) const TCP_CHECK: usize = 16;
 /// Where the checksum stands in a UDP header.
-pub(super) const UDP_CHECK: usize = 6;
+pub(crate) const UDP_CHECK: usize = 6;
 /// Bytes of a UDP header.
-pub(super) const UDP_LEN: usize = 8;
+pub(crate) const UDP_LEN: usize = 8;
 /// Bytes of a TCP header without options.
-pub(super) const TCP_LEN_MIN: usize = 20;
+pub(crate) const TCP_LEN_MIN: usize = 20;
 /// Bytes of an IPv6 header.
-pub(super) const V6_LEN: usize = 40;
+pub(crate) const V6_LEN: usize = 40;
 
 /// Where the sequence number stands in a TCP header.
-pub(super) const TCP_SEQ: usize = 4;
+pub(crate) const TCP_SEQ: usize = 4;
 /// Where the flags stand in a TCP header, behind the length of the header.
-pub(super) const TCP_FLAGS: usize = 13;
-pub(super) const FIN: u8 = 0x01;
-pub(super) const SYN: u8 = 0x02;
-pub(super) const RST: u8 = 0x04;
-pub(super) const PSH: u8 = 0x08;
-pub(super) const ACK: u8 = 0x10;
-pub(super) const URG: u8 = 0x20;
-pub(super) const CWR: u8 = 0x80;
+pub(crate) const TCP_FLAGS: usize = 13;
+pub(crate) const FIN: u8 = 0x01;
+pub(crate) const SYN: u8 = 0x02;
+pub(crate) const RST: u8 = 0x04;
+pub(crate) const PSH: u8 = 0x08;
+pub(crate) const ACK: u8 = 0x10;
+pub(crate) const URG: u8 = 0x20;
+pub(crate) const CWR: u8 = 0x80;
 
 const ETHERTYPE: usize = 12;
 const ETHERNET_LEN: usize = 14;
@@ -42,7 +42,7 @@ const V4_LEN_MIN: usize = 20;
 
 /// Version of the Internet protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(crate) enum Version {
     V4,
     V6,
 }
@@ -50,25 +50,25 @@ pub(super) enum Version {
 /// The headers of one IP packet in an Ethernet frame. Offsets are in bytes from the frame's start,
 /// ascending, and none is beyond its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Headers {
-    pub(super) version: Version,
+pub(crate) struct Headers {
+    pub(crate) version: Version,
     /// Where the IP header begins.
-    pub(super) network: usize,
+    pub(crate) network: usize,
     /// Where the header of `protocol` begins.
-    pub(super) transport: usize,
+    pub(crate) transport: usize,
     /// Where the packet ends by what its IP header says; padding may follow.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// What follows the last extension header we know.
-    pub(super) protocol: u8,
-    pub(super) is_fragment: bool,
+    pub(crate) protocol: u8,
+    pub(crate) is_fragment: bool,
     /// The IP header has no options and no extension headers.
-    pub(super) is_plain: bool,
+    pub(crate) is_plain: bool,
 }
 
 impl Headers {
     /// Finds the headers of `frame`.
     #[inline]
-    pub(super) fn parse(frame: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn parse(frame: &[u8]) -> Result<Self, Malformed> {
         let mut network = ETHERNET_LEN;
         let mut ethertype = u16_at(frame, ETHERTYPE)?;
         for _ in 0..TAGS_MAX {
@@ -140,7 +140,7 @@ impl Headers {
 
     /// Where the payload of a TCP segment begins.
     #[inline]
-    pub(super) fn tcp_payload(&self, frame: &[u8]) -> Result<usize, Malformed> {
+    pub(crate) fn tcp_payload(&self, frame: &[u8]) -> Result<usize, Malformed> {
         let header_len = usize::from(u8_at(frame, self.transport + 12)? >> 4) * 4;
         let payload = self.transport + header_len;
         if header_len < TCP_LEN_MIN || payload > self.end {
@@ -151,7 +151,7 @@ impl Headers {
 
     /// Where the payload of a UDP datagram begins.
     #[inline]
-    pub(super) fn udp_payload(&self) -> Result<usize, Malformed> {
+    pub(crate) fn udp_payload(&self) -> Result<usize, Malformed> {
         let payload = self.transport + UDP_LEN;
         if payload > self.end {
             return Err(Malformed::TransportHeader);
@@ -161,7 +161,7 @@ impl Headers {
 
     /// Source and destination address, one after the other.
     #[inline]
-    pub(super) fn addresses<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn addresses<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         match self.version {
             Version::V4 => frame.get(self.network + 12..self.network + 20),
             Version::V6 => frame.get(self.network + 8..self.network + 40),
@@ -187,28 +187,28 @@ impl Extension {
 }
 
 #[inline]
-pub(super) fn u8_at(bytes: &[u8], at: usize) -> Result<u8, Malformed> {
+pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Result<u8, Malformed> {
     bytes.get(at).copied().ok_or(Malformed::Truncated)
 }
 
 #[inline]
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
     array_at(bytes, at).map(u16::from_be_bytes)
 }
 
 #[inline]
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
     array_at(bytes, at).map(u32::from_be_bytes)
 }
 
 #[inline]
-pub(super) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Malformed> {
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Malformed> {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().ok_or(Malformed::Truncated)
 }
 
 /// Writes `value` at `at`, where there must be room.
 #[inline]
-pub(super) fn put<const N: usize>(
+pub(crate) fn put<const N: usize>(
     bytes: &mut [u8],
     at: usize,
     value: [u8; N],

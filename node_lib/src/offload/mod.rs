@@ -20,7 +20,7 @@
 //! flow. Nothing here does I/O, allocates after warm-up, or panics on what it is given.
 
 pub mod checksum;
-mod headers;
+pub(crate) mod headers;
 pub mod join;
 pub mod split;
 pub mod vnet;

@@ -1,11 +1,13 @@
 //! The boot count: higher with every start, so that a restarted node is believed over its own past.
+//! What is read, waited for and written; the arithmetic is that of [`boot`].
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::Boot;
+use crate::start::boot::{self, Counted};
+use crate::{Boot, device};
 
 /// Longest file looked at: a number of 32 bits has at most ten digits.
 const FILE_LEN_MAX: u64 = 64;
@@ -42,45 +44,43 @@ pub enum BootError {
     },
 }
 
-/// One unit of the clock's boot count: short enough to wait for at every start, long enough for 32
-/// bits to last from 2024 to 2058.
-const UNIT: Duration = Duration::from_millis(250);
+/// Whether the clock tells the time: one that was never set stands near 1970.
+pub fn clock_is_set() -> bool {
+    wall_clock() >= boot::EPOCH
+}
 
-/// 2024-01-01T00:00:00Z.
-const EPOCH: Duration = Duration::from_secs(1_704_067_200);
+fn wall_clock() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
 
-/// Without a state file the clock makes this start newer than the last: the number of the next unit
-/// to begin, and the time until then. A start that waits for it has a higher number than any that
-/// ran before, however soon after that it comes; as long as the clock is not set back.
-fn next_unit() -> (u32, Duration) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let since = now.saturating_sub(EPOCH);
-    let unit = since.as_millis() / UNIT.as_millis() + 1;
-    let begins = UNIT.saturating_mul(u32::try_from(unit).unwrap_or(u32::MAX));
-    (u32::try_from(unit).unwrap_or(u32::MAX), begins.saturating_sub(since))
+/// The time of day, since 1970, or what tells one start from the next in its place.
+fn time_of_day() -> Duration {
+    told_apart(wall_clock(), device::boottime())
+}
+
+/// A clock that was never set says the same at every start. The time since the machine started takes its
+/// place: it tells the starts on it apart. What is not told apart is a start after the machine's own, and
+/// by then others have forgotten us, as that takes them ten seconds.
+fn told_apart(wall: Duration, uptime: Duration) -> Duration {
+    if wall >= boot::EPOCH { wall } else { boot::EPOCH.saturating_add(uptime) }
 }
 
 /// The boot count of this start, without changing anything.
 pub fn peek(state_file: Option<&Path>) -> Result<Boot, BootError> {
     let Some(path) = state_file else {
-        return Ok(Boot(next_unit().0));
+        return Ok(boot::by_clock(time_of_day()).boot);
     };
-    let next = match read(path)? {
-        Some(last) => {
-            last.checked_add(1).ok_or_else(|| BootError::Exhausted { path: path.to_owned() })?
-        }
-        None => 0,
-    };
-    Ok(Boot(next.max(next_unit().0)))
+    boot::after(read(path)?.map(Boot), time_of_day())
+        .ok_or_else(|| BootError::Exhausted { path: path.to_owned() })
 }
 
 /// The boot count of this start: made to last in the state file before it is used, or, without one,
 /// waited for up to 250 ms.
 pub fn advance(state_file: Option<&Path>) -> Result<Boot, BootError> {
     let Some(path) = state_file else {
-        let (unit, wait) = next_unit();
+        let Counted { boot, wait } = boot::by_clock(time_of_day());
         std::thread::sleep(wait);
-        return Ok(Boot(unit));
+        return Ok(boot);
     };
     let boot = peek(state_file)?;
     write(path, boot)?;
@@ -159,6 +159,17 @@ mod tests {
     fn without_a_file_the_clock_counts_and_two_starts_never_share_a_number() {
         let starts: Vec<_> = (0..4).map(|_| advance(None).unwrap()).collect();
         assert!(starts.is_sorted_by(|earlier, later| earlier < later), "{starts:?}");
+    }
+
+    #[test]
+    fn with_a_clock_that_was_never_set_starts_on_one_machine_are_told_apart() {
+        let secs = Duration::from_secs;
+        for wall in [Duration::ZERO, secs(3), boot::EPOCH - secs(1)] {
+            let count = |wall, uptime| boot::by_clock(told_apart(wall, secs(uptime))).boot;
+            let starts = [20, 21, 80, 3600].map(|uptime| count(wall, uptime));
+            assert!(starts.is_sorted_by(|earlier, later| earlier < later), "{starts:?}");
+            assert!(starts[3] < count(boot::EPOCH + secs(86_400), 5), "once it is set");
+        }
     }
 
     #[test]

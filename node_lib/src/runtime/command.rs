@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::debug;
 
 /// An instruction to the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,27 +23,43 @@ pub trait Commands {
     fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command>;
 }
 
-/// SIGTERM and SIGINT stop, SIGUSR1 reports.
+/// SIGTERM and SIGINT stop, SIGUSR1 reports. SIGHUP stops as well: there is no file to read again, and
+/// whoever hangs up a terminal wants what was started there to end. SIGUSR2 is ignored.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hang_up: Signal,
+    /// A terminal that is closed says so twice, by the kernel and by the shell: no reason for haste.
+    hung_up: bool,
     user1: Signal,
+    user2: Signal,
 }
 
 impl Signals {
-    /// Takes over the three signals. Must run inside a tokio runtime.
+    /// Takes over these signals. Must run inside a tokio runtime.
     pub fn install() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            hung_up: false,
             user1: signal(SignalKind::user_defined1())?,
+            user2: signal(SignalKind::user_defined2())?,
         })
     }
 }
 
 impl Commands for Signals {
     fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command> {
+        while let Poll::Ready(Some(())) = self.user2.poll_recv(cx) {
+            debug!("SIGUSR2 means nothing");
+        }
+        while let Poll::Ready(Some(())) = self.hang_up.poll_recv(cx) {
+            if !std::mem::replace(&mut self.hung_up, true) {
+                return Poll::Ready(Command::Stop);
+            }
+        }
         for (source, command) in [
             (&mut self.terminate, Command::Stop),
             (&mut self.interrupt, Command::Stop),

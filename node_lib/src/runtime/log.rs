@@ -1,18 +1,117 @@
 //! What an operator reads: events and counters as log lines with fields.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
+use std::time::Duration;
 
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::control::event::{Attachment, Event, HandOver};
 use crate::control::node::Node;
+use crate::control::token_bucket::TokenBucket;
 use crate::device::Device;
+use crate::device::signal::SignalCounters;
+use crate::mac::NodeId;
 use crate::runtime::bundler::BundleCounters;
 use crate::runtime::busy_poll::BusyPollCounters;
 use crate::runtime::outbox::OutboxCounters;
+use crate::time::Timestamp;
 
-/// One line for something that happened to the node.
-pub(super) fn event(event: &Event) {
+/// Lines of one kind of event that are written at once.
+const BURST: u32 = 10;
+
+/// One more line of a kind may be written this often.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// How often it is said what was not written.
+const SUMMARY_EVERY: Duration = Duration::from_secs(10);
+
+/// What remote nodes and clients cause, with as many lines for each kind as a person reads. Others cannot
+/// fill a disk with it, and one kind does not hide another.
+#[derive(Debug, Default)]
+pub(super) struct EventLog {
+    kinds: BTreeMap<&'static str, Limit>,
+    /// The RSU knows our clients, from this epoch on; it says so again for every change of them.
+    acknowledged: Option<(NodeId, u32)>,
+}
+
+#[derive(Debug)]
+struct Limit {
+    lines: TokenBucket,
+    /// Events since the last summary that have no line.
+    more: u64,
+    summary_at: Timestamp,
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        let lines = TokenBucket::new(BURST, EVERY);
+        Self { lines, more: 0, summary_at: Timestamp::ZERO }
+    }
+}
+
+impl EventLog {
+    /// One line for something that happened to the node, or one more to be told of in sum. Says whether
+    /// this is the first word of an RSU that it knows our clients where we are now.
+    pub(super) fn event(&mut self, now: Timestamp, event: &Event) -> bool {
+        if let Event::Acknowledged { rsu, epoch, attempts } = event
+            && self.acknowledged.replace((*rsu, *epoch)) == Some((*rsu, *epoch))
+        {
+            debug!(%rsu, epoch, attempts, "change of clients acknowledged");
+            return false;
+        }
+        if self.may_write(now, kind_of(event)) {
+            write(event);
+        }
+        matches!(event, Event::Acknowledged { .. })
+    }
+
+    fn may_write(&mut self, now: Timestamp, kind: &'static str) -> bool {
+        let limit = self.kinds.entry(kind).or_default();
+        if limit.lines.take(now) {
+            return true;
+        }
+        if limit.more == 0 {
+            limit.summary_at = now + SUMMARY_EVERY;
+        }
+        limit.more += 1;
+        false
+    }
+
+    /// Says what was not written, if it is time. Returns how many events that were.
+    pub(super) fn summarize(&mut self, now: Timestamp) -> u64 {
+        let due =
+            self.kinds.iter_mut().filter(|(_, limit)| limit.more > 0 && limit.summary_at <= now);
+        due.map(|(kind, limit)| {
+            let more = std::mem::take(&mut limit.more);
+            warn!(kind, more, "too many events of one kind: these have no line");
+            more
+        })
+        .sum()
+    }
+
+    /// When there will be something to say in sum.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let waiting = self.kinds.values().filter(|limit| limit.more > 0);
+        waiting.map(|limit| limit.summary_at).min()
+    }
+}
+
+/// The message of its line.
+fn kind_of(event: &Event) -> &'static str {
+    match event {
+        Event::UpstreamChanged { .. } => "attachment changed",
+        Event::HandOver(_) => "hand-over done",
+        Event::ObuAttached { .. } => "OBU attached",
+        Event::ObuDetached { .. } => "OBU detached",
+        Event::Acknowledged { .. } => "announcement acknowledged",
+        Event::ClientHeld { .. } => "client moves too often",
+        Event::ObuIdConflict { .. } => "two OBUs use one node id",
+        Event::IdConflict { .. } => "another node uses our node id",
+    }
+}
+
+fn write(event: &Event) {
     match event {
         Event::UpstreamChanged { from, to, cause, silence } => {
             let silence_ms = millis(silence);
@@ -45,6 +144,10 @@ pub(super) fn event(event: &Event) {
             mac = %client.mac,
             vlan = client.vlan,
             "client moves too often: look for a loop, or for two machines with one address"
+        ),
+        Event::ObuIdConflict { obu, mac } => warn!(
+            %obu, %mac,
+            "two OBUs use one node id: give one of them another with --node-id"
         ),
         Event::IdConflict { mac } => warn!(
             %mac,
@@ -80,14 +183,16 @@ pub(super) fn counters(
     bundles: &BundleCounters,
     outbox: &OutboxCounters,
     busy_poll: &BusyPollCounters,
+    signal: &SignalCounters,
 ) {
     let of_bundles = list(bundles.iter());
     let of_outbox = list(outbox.iter());
     let of_busy_poll = list(busy_poll.iter());
+    let of_signal = list(signal.iter());
     let of_node = list(node.counters().iter());
     let of_radio = list(radio.counters().iter());
     let of_tap = list(tap.counters().iter());
-    info!(id = %node.id(), node = %of_node, radio = %of_radio, bundles = %of_bundles, outbox = %of_outbox, busy_poll = %of_busy_poll, tap = %of_tap, "counters");
+    info!(id = %node.id(), node = %of_node, radio = %of_radio, bundles = %of_bundles, outbox = %of_outbox, busy_poll = %of_busy_poll, signal = %of_signal, tap = %of_tap, "counters");
 }
 
 fn list(counters: impl Iterator<Item = (&'static str, u64)>) -> String {
@@ -103,7 +208,6 @@ fn list(counters: impl Iterator<Item = (&'static str, u64)>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NodeId;
 
     #[test]
     fn a_place_names_the_rsu_and_the_way() {
@@ -116,6 +220,24 @@ mod tests {
             Place(Some(relayed)).to_string(),
             "02:00:00:00:00:01 via 02:00:00:00:00:02 (2 hops)"
         );
+    }
+
+    #[test]
+    fn each_kind_of_event_has_its_own_lines_and_the_rest_is_told_in_sum() {
+        let mut log = EventLog::default();
+        let kinds = ["OBU attached", "OBU detached"];
+        let flood = |log: &mut EventLog, from: u64, to: u64| -> u64 {
+            let moments = (from..to).map(Timestamp::from_millis);
+            moments.map(|at| u64::from(log.may_write(at, kinds[0]))).sum()
+        };
+        assert_eq!(flood(&mut log, 0, 5000), u64::from(BURST) + 4);
+        assert!(log.may_write(Timestamp::from_millis(5000), kinds[1]));
+        let at = log.deadline().expect("something is to be told");
+        assert_eq!(log.summarize(Timestamp::from_millis(5000)), 0, "not yet");
+        assert_eq!(log.summarize(at), 5000 - u64::from(BURST) - 4);
+        assert_eq!((log.deadline(), log.summarize(at)), (None, 0));
+        // A flood that goes on has a line a second and a sum every ten.
+        assert_eq!(flood(&mut log, 20_000, 120_000), u64::from(BURST) + 99);
     }
 
     #[test]

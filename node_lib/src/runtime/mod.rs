@@ -4,7 +4,8 @@
 //!
 //! 1. Wait until the radio or the TAP has frames, a deadline has come, an interface changed or the
 //!    operator wants something (`wait.rs`). If the last turn left frames behind, there is no waiting.
-//! 2. Up to [`BURST`] frames of the radio go into the node, then up to as many of the TAP, so that a
+//! 2. Control frames first, where the radio keeps them apart: they overtake the data that waits. Then
+//!    up to [`BURST`] frames of the radio go into the node, then up to as many of the TAP, so that a
 //!    busy side cannot starve the other. What the node answers is sent right after that, in order, each
 //!    reply as one frame and all of a side together. A frame that is passed on is not copied: its new
 //!    header is written in front of where it lies.
@@ -22,12 +23,14 @@
 //! The loop blocks its thread. Interfaces and signals ([`Links`], [`Commands`]) may be watched by tokio, which then
 //! needs another one.
 
+pub mod addresses;
 mod bell;
 pub mod boot;
 pub mod bundler;
 pub mod busy_poll;
 pub mod clock;
 pub mod command;
+mod first_contact;
 mod log;
 pub mod mtu;
 pub mod outbox;
@@ -44,6 +47,7 @@ use tracing::{debug, info, trace, warn};
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::control::replies::Loan;
 use crate::control::traffic_class;
+use crate::device::signal::{self, Sample};
 use crate::device::{
     self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
@@ -52,6 +56,8 @@ use bundler::{Bundler, Opened};
 use busy_poll::BusyPoll;
 use clock::Clock;
 use command::{Command, Commands};
+use first_contact::FirstContact;
+use log::EventLog;
 use mtu::TapMtu;
 use outbox::Outbox;
 use wait::{Ready, Waiter};
@@ -65,6 +71,10 @@ pub const DRAIN_TURNS: u32 = 32;
 /// the next frame costs its sender an interrupt and us a context switch, often several times per burst;
 /// not to be woken costs nothing but the wait. It is what a network card does with `rx-usecs` (ethtool(8)).
 pub const BUSY: usize = 8;
+
+/// Control frames wait no longer than this while nobody asks who has something: a hundredth of a
+/// heartbeat's interval, and one system call in some twenty turns.
+const CONTROL_WITHIN: Duration = Duration::from_millis(1);
 
 /// Wait before the first attempt to re-create a TAP; it doubles with every failure.
 const REOPEN_DELAY_MIN: Duration = Duration::from_millis(100);
@@ -97,6 +107,9 @@ pub struct Runtime {
     pub coalesce: Duration,
     /// How long to stay awake for the answer to a frame; zero: not at all.
     pub busy_poll: Duration,
+    /// Frames the host would say of its own addresses ([`addresses::announcements`]): the node is given
+    /// them, as if from the TAP, when it is attached anew.
+    pub announcements: Vec<Vec<u8>>,
 }
 
 impl Runtime {
@@ -132,6 +145,7 @@ impl Runtime {
         }
         let mut waiter = Waiter::new(self.clock)?;
         waiter.watch(Side::Radio, radio.descriptor())?;
+        waiter.watch_control(radio.control_descriptor())?;
         waiter.watch(Side::Tap, tap.descriptor())?;
         let mut running = Running {
             node,
@@ -156,12 +170,18 @@ impl Runtime {
             tap_last: 0,
             // The first turn looks at everything: frames may have come before the loop did.
             radio_more: true,
+            control_more: true,
+            control_at: Timestamp::ZERO,
             tap_more: true,
             radio_up: self.radio.up,
+            lan_up: true,
             radio: self.radio,
             tap_mtu: self.tap_mtu,
             reopen: None,
             stop_at: None,
+            events: EventLog::default(),
+            first_contact: FirstContact::new(self.clock.now()),
+            announcements: self.announcements,
         };
         if !running.radio_up {
             warn!(radio = running.ports.radio.name(), "radio is down, waiting for it");
@@ -293,13 +313,21 @@ pub struct Running<'a, N, R, T, L, C> {
     tap_last: usize,
     /// The last turn may have left frames behind.
     radio_more: bool,
+    control_more: bool,
+    /// When control is looked for at the latest while nobody is asked who has something.
+    control_at: Timestamp,
     tap_more: bool,
     /// The last known state of the radio, which the node works with while there is none.
     radio: Link,
     radio_up: bool,
+    /// What is written to the TAP arrives.
+    lan_up: bool,
     tap_mtu: TapMtu,
     reopen: Option<Reopen>,
     stop_at: Option<Timestamp>,
+    events: EventLog,
+    first_contact: FirstContact,
+    announcements: Vec<Vec<u8>>,
 }
 
 impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, L, C> {
@@ -312,6 +340,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         }
         let now = self.clock.now();
         let due = self.node.poll_timeout().is_some_and(|at| at <= now);
+        // Under load nobody asks who has something, and most turns have no control.
+        let is_blind = ready == Ready::UNKNOWN;
+        let is_time = if is_blind { now >= self.control_at } else { ready.control };
+        if is_time || self.control_more || due {
+            self.control_more = self.turn_control(now);
+            self.control_at = now + CONTROL_WITHIN;
+        }
         if ready.radio || self.radio_more || due {
             self.radio_more = self.turn_radio(now);
         }
@@ -329,9 +364,15 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             self.turn_timeout();
         }
         self.turn_reopen(now)?;
+        let mut is_attached_anew = false;
         while let Some(event) = self.node.poll_event() {
-            log::event(&event);
+            is_attached_anew |= self.events.event(now, &event);
         }
+        if is_attached_anew {
+            self.say_who_we_are(now);
+        }
+        self.events.summarize(now);
+        self.first_contact.drive(now, self.ports.radio, self.radio_up);
         if self.stop_at.is_some_and(|at| at <= now) {
             self.report();
             return Ok(Some(Exit::Clean));
@@ -339,10 +380,20 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         Ok(None)
     }
 
+    /// Hosts on the LAN may know our addresses from somewhere else.
+    fn say_who_we_are(&mut self, now: Timestamp) {
+        for frame in &self.announcements {
+            self.replies.lend_nothing();
+            self.node.handle_tap(now, frame, &mut self.replies);
+        }
+        self.transmit(now);
+    }
+
     /// Waits for something to do, unless there is.
     fn wait(&mut self, patience: Option<Duration>) -> io::Result<Ready> {
         let reads_tap = !self.ports.outbox.has_data();
-        if self.radio_more || self.tap_more && reads_tap || self.waiter.bell.is_rung() {
+        let has_left = self.radio_more || self.control_more || self.tap_more && reads_tap;
+        if has_left || self.waiter.bell.is_rung() {
             return Ok(Ready::UNKNOWN);
         }
         if self.is_busy() {
@@ -394,6 +445,16 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         let mut cx = self.waiter.bell.answer()?;
         let change = self.links.poll_change(&mut cx);
         let command = self.commands.poll_command(&mut cx);
+        let mut left = signal::WAITING_MAX;
+        while let Poll::Ready(Sample { from, dbm }) = self.links.poll_signal(&mut cx) {
+            trace!(%from, dbm, "signal");
+            self.node.handle_signal(self.clock.now(), from, dbm);
+            left -= 1;
+            if left == 0 {
+                self.waiter.bell.ring();
+                break;
+            }
+        }
         if change.is_ready() || command.is_ready() {
             // There may be more.
             self.waiter.bell.ring();
@@ -418,10 +479,22 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     fn arm(&mut self) {
         let reopen = self.reopen.map(|reopen| reopen.at);
         let stale = self.ports.outbox.expires();
-        let deadlines = [self.node.poll_timeout(), self.stop_at, reopen, stale];
+        let (sum, contact) = (self.events.deadline(), self.first_contact.deadline());
+        let deadlines = [self.node.poll_timeout(), self.stop_at, reopen, stale, sum, contact];
         if let Some(next) = deadlines.into_iter().flatten().min() {
             self.waiter.alarm.set(next);
         }
+    }
+
+    /// One burst of control frames from the radio. Returns whether there may be more.
+    fn turn_control(&mut self, now: Timestamp) -> bool {
+        if self.ports.radio.control_descriptor().is_none() {
+            return false;
+        }
+        self.burst.limit(BURST);
+        let received = self.ports.radio.recv_control(&mut self.burst);
+        self.hear_burst(now);
+        received == Received::More
     }
 
     /// One burst from the radio. Returns whether there may be more.
@@ -444,19 +517,27 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     fn take_from_radio(&mut self, now: Timestamp, enough: usize, taken: &mut usize) -> bool {
         self.burst.limit(enough);
         let received = self.ports.radio.recv(&mut self.burst);
+        *taken += self.hear_burst(now);
+        received == Received::More
+    }
+
+    /// Has the node hear a burst of the radio, and sends what it answers. Returns how many frames it was,
+    /// those in bundles each by itself.
+    fn hear_burst(&mut self, now: Timestamp) -> usize {
+        let mut taken = 0;
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from radio");
             if let Some(bundle) = Opened::open(frame) {
-                *taken += self.take_apart(now, index, bundle);
+                taken += self.take_apart(now, index, bundle);
                 continue;
             }
-            *taken += 1;
+            taken += 1;
             self.replies.lend(index, frame, HEADROOM);
             self.node.handle_wire(now, frame, &mut self.replies);
         }
         self.transmit(now);
-        received == Received::More
+        taken
     }
 
     /// Has each frame in a bundle handled, and says how many these are. None of them is lent: the next is written over
@@ -504,7 +585,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     /// A deadline has come; the radio may still hold what was said before it.
     fn turn_timeout(&mut self) {
-        if self.radio_more && self.overdue_turns < DRAIN_TURNS {
+        if (self.radio_more || self.control_more) && self.overdue_turns < DRAIN_TURNS {
             self.overdue_turns += 1;
             return;
         }
@@ -587,10 +668,24 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         if let Err(error) = self.ports.tap.link_changed(link.as_ref()) {
             debug!(cause = %error.source, "{error}");
         }
+        self.lan_changed(link.as_ref().is_some_and(|link| link.up));
         if link.is_none() {
             // Whether it is ours that was deleted, the descriptor knows.
             self.turn_tap(self.clock.now());
         }
+    }
+
+    fn lan_changed(&mut self, up: bool) {
+        if std::mem::replace(&mut self.lan_up, up) == up {
+            return;
+        }
+        let tap = self.ports.tap.name();
+        if up {
+            info!(tap, "TAP is up");
+        } else {
+            warn!(tap, "TAP is down, gone or out of its bridge: no frame gets through to the LAN");
+        }
+        self.link_event(if up { LinkEvent::LanUp } else { LinkEvent::LanDown });
     }
 
     /// Notices that the TAP is gone, and tries to re-create it when the time has come.
@@ -636,6 +731,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     fn report(&mut self) {
         let Ports { radio, tap, bundler, outbox, busy_poll, .. } = &mut self.ports;
         let (bundles, outbox) = (bundler.counters(), outbox.counters());
-        log::counters(self.node, *radio, *tap, bundles, outbox, busy_poll.counters());
+        let signal = self.links.signal_counters();
+        log::counters(self.node, *radio, *tap, bundles, outbox, busy_poll.counters(), &signal);
     }
 }

@@ -1,10 +1,15 @@
-//! MTU arithmetic: what the radio carries decides what the TAP may.
+//! MTU arithmetic: the TAP is an Ethernet interface like others, over whatever the radio carries.
 //!
-//! A frame from the TAP travels whole behind our header: 14 bytes of inner Ethernet header, up to 4 of
-//! an inner VLAN tag and 22 of ours. The radio's own Ethernet header is not part of its MTU.
+//! A frame from the TAP travels behind our header: 14 bytes of inner Ethernet header, up to 4 of an inner VLAN
+//! tag and 22 of ours. The radio's own Ethernet header is not part of its MTU. What does not fit goes in
+//! [fragments](crate::messages::fragment), so the MTU of the TAP is that of the hosts beside it, and bridges pass
+//! their frames on.
 
-use crate::messages::data::{self, OVERHEAD};
+use crate::messages::data;
 pub use crate::messages::data::{TAP_MTU_MAX, TAP_MTU_MIN};
+
+/// The MTU of Ethernet (RFC 894), and so of every host that was told nothing else.
+pub const TAP_MTU_DEFAULT: usize = 1500;
 
 /// Every IPv6 link carries this much (RFC 8200 §5); below it Linux turns IPv6 off.
 pub const TAP_MTU_MIN_IPV6: usize = 1280;
@@ -16,7 +21,7 @@ pub enum MtuError {
     #[error(
         "a TAP MTU of {tap} needs a radio MTU of at least {} and the radio has {radio}; \
          use --mtu {} or less, or raise the MTU of the radio",
-        tap + OVERHEAD, radio.saturating_sub(OVERHEAD)
+        data::radio_mtu_for(*tap), data::tap_mtu_max(*radio).unwrap_or(0)
     )]
     TapTooLarge {
         /// MTU of the TAP.
@@ -28,7 +33,7 @@ pub enum MtuError {
     #[error(
         "a radio MTU of {radio} leaves {} for the TAP, and it needs at least {least}; \
          raise the MTU of the radio to {} or more",
-        radio.saturating_sub(OVERHEAD), least + OVERHEAD
+        data::tap_mtu_max(*radio).unwrap_or(0), data::radio_mtu_for(*least)
     )]
     RadioTooSmall {
         /// MTU of the radio.
@@ -51,7 +56,7 @@ pub enum MtuError {
 /// What the operator decides about the TAP's MTU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TapMtu {
-    /// This MTU, whatever the radio's; `None` follows the radio.
+    /// This MTU; `None`: [`TAP_MTU_DEFAULT`], or what the radio carries if that is less.
     pub fixed: Option<usize>,
     /// The TAP has an IPv6 address.
     pub ipv6: bool,
@@ -61,13 +66,13 @@ impl TapMtu {
     /// The MTU of the TAP over a radio with this one.
     pub fn over(self, radio: usize) -> Result<usize, MtuError> {
         let least = if self.ipv6 { TAP_MTU_MIN_IPV6 } else { TAP_MTU_MIN };
-        let largest = data::tap_mtu(radio).unwrap_or(0);
+        let largest = data::tap_mtu_max(radio).unwrap_or(0);
         match self.fixed {
             Some(tap) if tap < least => Err(MtuError::TapTooSmall { tap, least }),
             Some(tap) if tap > largest => Err(MtuError::TapTooLarge { tap, radio }),
             Some(tap) => Ok(tap),
             None if largest < least => Err(MtuError::RadioTooSmall { radio, least }),
-            None => Ok(largest),
+            None => Ok(largest.min(TAP_MTU_DEFAULT)),
         }
     }
 }
@@ -76,31 +81,35 @@ impl TapMtu {
 mod tests {
     use super::*;
 
-    const FOLLOW: TapMtu = TapMtu { fixed: None, ipv6: false };
+    const DEFAULT: TapMtu = TapMtu { fixed: None, ipv6: false };
 
     #[test]
-    fn follows_the_radio_unless_fixed() {
-        assert_eq!(FOLLOW.over(1500), Ok(1460));
-        assert_eq!(FOLLOW.over(108), Ok(68));
-        assert_eq!(TapMtu { fixed: Some(1400), ..FOLLOW }.over(1500), Ok(1400));
-        assert_eq!(TapMtu { fixed: Some(1500), ..FOLLOW }.over(1540), Ok(1500));
+    fn is_that_of_ethernet_unless_fixed_or_the_radio_is_tiny() {
+        for radio in [205, 1458, 1500, 1540, 9000] {
+            assert_eq!(DEFAULT.over(radio), Ok(1500), "{radio}");
+        }
+        assert_eq!(DEFAULT.over(204), Ok(8 * (204 - 12) - 40));
+        assert_eq!(TapMtu { fixed: Some(1400), ..DEFAULT }.over(1500), Ok(1400));
+        assert_eq!(TapMtu { fixed: Some(9000), ..DEFAULT }.over(1500), Ok(9000));
     }
 
     #[test]
     fn an_impossible_pair_is_refused_with_both_numbers() {
-        let error = TapMtu { fixed: Some(1500), ..FOLLOW }.over(1500).unwrap_err();
+        let error = TapMtu { fixed: Some(12_000), ..DEFAULT }.over(1500).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("TAP MTU of 1500") && text.contains("at least 1540"), "{text}");
-        assert!(text.contains("radio has 1500") && text.contains("--mtu 1460"), "{text}");
-        let error = FOLLOW.over(100).unwrap_err().to_string();
-        assert!(error.contains("radio MTU of 100 leaves 60") && error.contains("68"), "{error}");
+        assert!(text.contains("TAP MTU of 12000") && text.contains("at least 1517"), "{text}");
+        assert!(text.contains("radio has 1500") && text.contains("--mtu 11864"), "{text}");
+        let error = DEFAULT.over(100).unwrap_err().to_string();
+        assert!(error.contains("radio MTU of 100 leaves 0") && error.contains("68"), "{error}");
+        assert!(error.contains("108 or more"), "{error}");
     }
 
     #[test]
     fn ipv6_needs_more() {
-        let ipv6 = TapMtu { ipv6: true, ..FOLLOW };
-        assert_eq!(ipv6.over(1320), Ok(1280));
-        assert!(ipv6.over(1319).is_err());
+        let ipv6 = TapMtu { ipv6: true, ..DEFAULT };
+        assert_eq!(ipv6.over(177), Ok(1280));
+        let error = ipv6.over(176).unwrap_err().to_string();
+        assert!(error.contains("1280") && error.contains("177 or more"), "{error}");
         let error = TapMtu { fixed: Some(1000), ipv6: true }.over(1500).unwrap_err().to_string();
         assert!(error.contains("1000") && error.contains("1280"), "{error}");
     }

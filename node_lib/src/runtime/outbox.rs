@@ -72,6 +72,10 @@ impl Outbox {
             self.retry(now, device);
         } else if let Sent::Full(done) = device.send(frames) {
             frames.iter().skip(done).for_each(|frame| self.hold(now, frame));
+            if !self.control.is_empty() {
+                // There may be room for control all the same.
+                self.retry(now, device);
+            }
         }
     }
 
@@ -93,11 +97,10 @@ impl Outbox {
 
     /// Tries again, control first, and drops what has become too old.
     pub(super) fn retry(&mut self, now: Timestamp, device: &mut impl Device) {
+        // Both, before either is sent: a radio that takes no control must not make data grow older
+        // than it may, nor keep a deadline that has passed.
+        self.drop_late(now);
         for queue in [&mut self.control, &mut self.data] {
-            while queue.front().is_some_and(|held| now.since(held.since) >= AGE_MAX) {
-                queue.pop_front().into_iter().for_each(|held| return_buffer(held.frame));
-                self.counters.late += 1;
-            }
             while !queue.is_empty() {
                 let batch: ArrayVec<Outgoing<'_>, BATCH> = queue
                     .iter()
@@ -113,6 +116,15 @@ impl Outbox {
                 if full {
                     return;
                 }
+            }
+        }
+    }
+
+    fn drop_late(&mut self, now: Timestamp) {
+        for queue in [&mut self.control, &mut self.data] {
+            while queue.front().is_some_and(|held| now.since(held.since) >= AGE_MAX) {
+                queue.pop_front().into_iter().for_each(|held| return_buffer(held.frame));
+                self.counters.late += 1;
             }
         }
     }
@@ -214,6 +226,17 @@ mod tests {
         radio.room = 10_000;
         outbox.retry(now, &mut radio);
         assert_eq!(radio.got, [vec![9; CONTROL_MAX], vec![0; DATA_MAX]].concat());
+    }
+
+    #[test]
+    fn data_grows_no_older_while_the_radio_takes_no_control() {
+        let (mut outbox, mut radio) = (Outbox::default(), Narrow::default());
+        outbox.send(Timestamp::ZERO, &mut radio, &[data(&[1])]);
+        outbox.send(Timestamp::from_millis(30), &mut radio, &[control(&[9])]);
+        outbox.retry(Timestamp::ZERO + AGE_MAX, &mut radio);
+        assert_eq!(outbox.counters().late, 1);
+        assert!(!outbox.has_data());
+        assert_eq!(outbox.expires(), Some(Timestamp::from_millis(30) + AGE_MAX));
     }
 
     #[test]

@@ -38,26 +38,30 @@ pub(super) struct Ready {
     /// The radio was full and has room again.
     pub(super) radio_room: bool,
     pub(super) tap: bool,
+    /// The radio has control frames that it keeps apart.
+    pub(super) control: bool,
     /// The alarm went off, or the bell was rung.
     pub(super) other: bool,
 }
 
 impl Ready {
     /// Nobody was asked, so everything may be.
-    pub(super) const UNKNOWN: Self = Self { radio: true, radio_room: true, tap: true, other: true };
+    pub(super) const UNKNOWN: Self =
+        Self { radio: true, radio_room: true, tap: true, control: true, other: true };
 }
 
 /// Who an event is about.
 #[derive(Clone, Copy)]
 enum Source {
     Radio,
+    Control,
     Tap,
     Alarm,
     Bell,
 }
 
 impl Source {
-    const ALL: [Self; 4] = [Self::Radio, Self::Tap, Self::Alarm, Self::Bell];
+    const ALL: [Self; 5] = [Self::Radio, Self::Control, Self::Tap, Self::Alarm, Self::Bell];
 
     const fn data(self) -> EventData {
         EventData::new_u64(self as u64)
@@ -87,6 +91,12 @@ impl Waiter {
         let (source, flags) = self.watched(side);
         *flags = EventFlags::IN;
         Ok(epoll::add(&self.epoll, descriptor, source.data(), EventFlags::IN)?)
+    }
+
+    /// Watches the radio for control frames it keeps apart from now on.
+    pub(super) fn watch_control(&mut self, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let Some(descriptor) = descriptor else { return Ok(()) };
+        Ok(epoll::add(&self.epoll, descriptor, Source::Control.data(), EventFlags::IN)?)
     }
 
     /// Waits for frames of a device, for room to send, for both or neither from now on.
@@ -133,6 +143,7 @@ impl Waiter {
                     ready.radio |= flags.intersects(EventFlags::OUT.complement());
                     ready.radio_room |= flags.contains(EventFlags::OUT);
                 }
+                Some(Source::Control) => ready.control = true,
                 Some(Source::Tap) => ready.tap = true,
                 Some(Source::Alarm) => {
                     self.alarm.went_off();
@@ -155,7 +166,8 @@ mod tests {
     use crate::time::Timestamp;
 
     const AT_ONCE: Option<Duration> = Some(Duration::ZERO);
-    const NOTHING: Ready = Ready { radio: false, radio_room: false, tap: false, other: false };
+    const NOTHING: Ready =
+        Ready { radio: false, radio_room: false, tap: false, control: false, other: false };
     const OTHER: Ready = Ready { other: true, ..NOTHING };
 
     #[test]

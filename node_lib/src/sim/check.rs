@@ -8,11 +8,12 @@ use std::rc::Rc;
 use foldhash::fast::FixedState;
 
 use crate::mac::{Mac, NodeId};
-use crate::messages::Message;
+use crate::messages::{ETHERNET_HEADER_LEN, Message};
 use crate::sim::frame::{Flight, Packet, Trail};
 use crate::sim::index::NodeIndex;
 use crate::sim::lan::addresses;
 use crate::sim::traffic::Numbered;
+use crate::start::RADIO_MTU;
 use crate::time::Timestamp;
 
 /// What a checker watches.
@@ -125,6 +126,7 @@ pub(super) struct Checker {
     repeats: u64,
     /// Nodes a copy may come to again.
     pub(super) revisits_max: usize,
+    /// Longest frame the radios carry.
     frame_len_max: usize,
 }
 
@@ -137,8 +139,13 @@ impl Checker {
             handed: BTreeMap::new(),
             repeats: 0,
             revisits_max: 0,
-            frame_len_max: FRAME_LEN_MAX,
+            frame_len_max: ETHERNET_HEADER_LEN + RADIO_MTU,
         }
+    }
+
+    /// Radios carry so many bytes behind the Ethernet header.
+    pub(super) fn carry(&mut self, mtu: usize) {
+        self.frame_len_max = ETHERNET_HEADER_LEN + mtu;
     }
 
     /// A client lives here.
@@ -262,9 +269,6 @@ impl Checker {
         ensure(is_new, Rule::Doubled, || format!("{numbered:?} again at {receiver:?}"))
     }
 }
-
-/// Ethernet header and the largest payload a radio of these worlds carries.
-const FRAME_LEN_MAX: usize = 14 + 1500;
 
 fn check_wire_frame(node: Subject, frame: &[u8], len_max: usize) -> Checked {
     let malformed = |what: String| Err(Breach { rule: Rule::Malformed, detail: what });

@@ -26,6 +26,10 @@ pub enum Fault {
     RadioDown(NodeIndex),
     /// The radio interface comes up, and the node is told.
     RadioUp(NodeIndex),
+    /// A node's LAN is gone: what it writes to its TAP is lost, and it is told so.
+    LanDown(NodeIndex),
+    /// It is back.
+    LanUp(NodeIndex),
     /// Silent and gone, with all it knew.
     Crash(NodeIndex),
     /// Starts with a higher boot count. A node that runs crashes first.
@@ -49,6 +53,8 @@ impl fmt::Display for Fault {
             Self::Rejoin(a) => write!(f, "rejoin {a}"),
             Self::RadioDown(a) => write!(f, "radio down {a}"),
             Self::RadioUp(a) => write!(f, "radio up {a}"),
+            Self::LanDown(a) => write!(f, "LAN down {a}"),
+            Self::LanUp(a) => write!(f, "LAN up {a}"),
             Self::Crash(a) => write!(f, "crash {a}"),
             Self::Start(a) => write!(f, "start {a}"),
             Self::Restart(a, after) => write!(f, "restart {a} after {} ms", after.as_millis()),

@@ -33,8 +33,11 @@ impl Kind {
     /// A client's frame on its way to an OBU, or to all.
     pub const TO_DOWNSTREAM: Self = Self(9);
 
-    /// Kinds there are, for tables indexed by kind; the last is "unknown".
-    pub const COUNT: usize = 10;
+    /// A part of one of the two.
+    pub const FRAGMENT: Self = Self(10);
+
+    /// Kinds there are, for tables indexed by kind, "unknown" among them.
+    pub const COUNT: usize = 11;
 
     /// The kind of a whole Ethernet frame; 0 if it is none of ours.
     pub fn of(frame: &[u8]) -> Self {
@@ -42,13 +45,14 @@ impl Kind {
             Some(kind @ 1..=9) => Self(kind),
             // Several replies in one frame.
             Some(11) => Self::HEARTBEAT_REPLY,
+            Some(12) => Self::FRAGMENT,
             _ => Self(0),
         }
     }
 
     /// Carries a client's frame.
     pub const fn is_data(self) -> bool {
-        matches!(self, Self::TO_UPSTREAM | Self::TO_DOWNSTREAM)
+        matches!(self, Self::TO_UPSTREAM | Self::TO_DOWNSTREAM | Self::FRAGMENT)
     }
 
     /// One lower-case word.
@@ -63,6 +67,7 @@ impl Kind {
             7 => "ack",
             8 => "to-upstream",
             9 => "to-downstream",
+            10 => "fragment",
             _ => "unknown",
         }
     }
@@ -105,17 +110,34 @@ pub struct Packet {
 /// Bytes of the data header.
 const DATA_HEADER_LEN: usize = 22;
 
-/// Where the client's frame begins in a whole Ethernet frame.
-pub(super) const INNER: usize = 14 + DATA_HEADER_LEN;
+/// Bytes in front of the part in a fragment, and where in them its index stands.
+const FRAGMENT_HEADER_LEN: usize = 12;
+const FRAGMENT_INDEX: usize = 10;
+
+/// The data message in a whole Ethernet frame: the first part of it in its first fragment, and nothing in the
+/// others.
+fn data_message(frame: &[u8]) -> Option<&[u8]> {
+    let packet = frame.get(14..)?;
+    match Kind::of(frame) {
+        Kind::FRAGMENT if packet.get(FRAGMENT_INDEX) == Some(&0) => {
+            packet.get(FRAGMENT_HEADER_LEN..)
+        }
+        Kind::TO_UPSTREAM | Kind::TO_DOWNSTREAM => Some(packet),
+        _ => None,
+    }
+}
+
+/// The client's frame in a whole Ethernet frame, or its first part.
+pub(super) fn inner(frame: &[u8]) -> Option<&[u8]> {
+    data_message(frame)?.get(DATA_HEADER_LEN..)
+}
 
 impl Packet {
     /// The packet in a whole Ethernet frame, and how many hops it may still go.
     pub fn of(frame: &[u8]) -> Option<(Self, u8)> {
-        let kind = Kind::of(frame);
-        if !kind.is_data() {
-            return None;
-        }
-        let header = frame.get(14..)?.first_chunk::<DATA_HEADER_LEN>()?;
+        let message = data_message(frame)?;
+        let kind = Kind(message.first()? & 0x0f);
+        let header = message.first_chunk::<DATA_HEADER_LEN>()?;
         let [_, flags, _, _, d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, limit, boot, seq @ ..] =
             *header;
         let packet = Self {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::sim::index::NodeIndex;
+use crate::sim::radio::Strength;
 use crate::time::Timestamp;
 
 /// How a link is from this time on, until the next step.
@@ -15,6 +16,8 @@ pub struct LinkStep {
     pub loss: f64,
     /// Time under way.
     pub delay: Duration,
+    /// How strong frames come in, where the trace knows it.
+    pub strength: Option<Strength>,
 }
 
 /// Loss and delay of every direction of every link over time, for
@@ -103,6 +106,7 @@ mod tests {
             time: Timestamp::from_millis(millis),
             loss,
             delay: Duration::ZERO,
+            strength: None,
         };
         let mut trace = LinkTrace::new();
         trace.push(a, b, step(5, 0.0)).unwrap();

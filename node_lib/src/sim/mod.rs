@@ -15,11 +15,11 @@
 //!
 //! let radio = |n| Mac([2, 0, 0, 0, 0, n]);
 //! let mut world = World::new(7);
-//! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(move |boot, now, seed| {
-//!     Box::new(Rsu::new(rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(radio(1)) }, now))
+//! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(|start, now| {
+//!     Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
 //! }));
-//! let obu = world.add_node(Role::Obu, radio(2), Box::new(move |boot, now, seed| {
-//!     Box::new(Obu::new(obu_lib::Config { boot, seed, ..obu_lib::Config::new(radio(2)) }, now))
+//! let obu = world.add_node(Role::Obu, radio(2), Box::new(|start, now| {
+//!     Box::new(Obu::new(obu_lib::Settings::default().config(start), now))
 //! }));
 //! world.link_all(&Graph::chain(2), Link::lossy(0.01));
 //!
@@ -43,7 +43,7 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | node | made by a [`Factory`] at every start, so that it can crash and start again with a higher boot count and nothing remembered |
+//! | node | made by a [`Factory`] at every start, so that it can crash and start again and remember nothing. Boot counts, the wait for them and clocks are those of the daemons: see [`Counting`], [`World::time_of_day`], [`World::clock`] |
 //! | [`Link`] | one direction between two nodes: loss, delay, jitter, doubling. A frame sent once reaches every linked node by its own luck; unicast passes the filter of its addressee only ([`World::hear_all`] lifts that) |
 //! | [`LinkTrace`] | loss and delay of links over time ([`World::replay`]): the same trace gives a testbed the same links |
 //! | [`Position`], [`Track`] | where a node stands ([`World::place`]) or drives ([`World::follow`]); a vehicle exists from its first waypoint to its last |
@@ -72,13 +72,13 @@
 //! // Heard up to 300 m, with the airtime and the collisions of 802.11p.
 //! world.set_radio(Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::disk(300.0, 0.0) });
 //! # let radio = |n| Mac([2, 0, 0, 0, 0, n]);
-//! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(move |boot, now, seed| {
-//!     Box::new(Rsu::new(rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(radio(1)) }, now))
+//! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(|start, now| {
+//!     Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
 //! }));
 //! world.place(rsu, Position::new(0.0, 10.0));
 //! // Off until its track begins, a second from now; then 20 m/s from west to east.
-//! let car = world.add_stopped(Role::Obu, radio(2), Box::new(move |boot, now, seed| {
-//!     Box::new(Obu::new(obu_lib::Config { boot, seed, ..obu_lib::Config::new(radio(2)) }, now))
+//! let car = world.add_stopped(Role::Obu, radio(2), Box::new(|start, now| {
+//!     Box::new(Obu::new(obu_lib::Settings::default().config(start), now))
 //! }));
 //! let [west, east] = [Position::new(-400.0, 0.0), Position::new(400.0, 0.0)];
 //! world.follow(car, Track::straight(Timestamp::from_millis(1000), west, east, 20.0)?);
@@ -156,7 +156,9 @@ pub use lan::{Lan, Port};
 pub use link::Link;
 pub use link_trace::{LinkStep, LinkTrace, LinkTraceError};
 pub use mobility::{Position, Track};
-pub use radio::Radio;
+pub use radio::{Radio, Strength};
 pub use stats::{Stats, Tally};
 pub use traffic::{AirLoss, Flow, FlowLog, Numbered, Target};
-pub use world::{Factory, Place, RadioFrame, Role, TapDelivery, World};
+pub use world::{
+    Counting, DAY_OFF_MAX, Delivery, Factory, Place, RadioFrame, Role, TapDelivery, World,
+};

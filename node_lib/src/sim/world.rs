@@ -2,6 +2,7 @@
 
 mod engine;
 mod ether;
+mod life;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -23,13 +24,17 @@ use crate::sim::lan::{Lan, Port};
 use crate::sim::link::Link;
 use crate::sim::link_trace::LinkSteps;
 use crate::sim::mobility::Body;
+use crate::sim::radio::Strength;
 use crate::sim::radio::medium::Step;
 use crate::sim::stats::Stats;
 use crate::sim::topology::Graph;
 use crate::sim::trace::Trace;
 use crate::sim::traffic::{Flow, FlowLog};
+use crate::start::{RADIO_MTU, Start};
 use crate::time::Timestamp;
+pub use ether::Delivery;
 use ether::Ether;
+pub use life::{Counting, DAY_OFF_MAX};
 
 /// What a node is, as far as the world must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,8 +45,9 @@ pub enum Role {
     Rsu,
 }
 
-/// Makes a node for one start: its boot count, the time, and a seed of its own.
-pub type Factory = Box<dyn Fn(Boot, Timestamp, u64) -> Box<dyn Node>>;
+/// Makes a node for one start, at this time of its own clock. What it returns is to be made as a daemon
+/// makes it: by `Settings::config` of its role.
+pub type Factory = Box<dyn Fn(&Start, Timestamp) -> Box<dyn Node>>;
 
 /// Where a client lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,13 +87,14 @@ struct Slot {
     /// When it wants to be woken, and when that is next looked at: not later.
     wake: Option<Timestamp>,
     wake_planned: Option<Timestamp>,
-    /// Wake-ups of late, and since when they are counted.
-    spins: u16,
-    spins_since: Timestamp,
-    boot: u32,
+    /// When its clock showed zero.
+    started: Timestamp,
+    /// Tells one start from the next.
+    life: u32,
     mac: Mac,
     role: Role,
     radio_up: bool,
+    lan_up: bool,
     isolated: bool,
     details: Box<Details>,
 }
@@ -97,6 +104,13 @@ const _: () = assert!(size_of::<Slot>() == 64, "one line");
 /// The rest of what the world knows of a node.
 struct Details {
     factory: Factory,
+    /// A process waits for its boot count.
+    is_starting: bool,
+    /// Boot count of the last start that began to live: what is in its state file.
+    boot: Option<Boot>,
+    /// Wake-ups of late, and since when they are counted.
+    spins: u16,
+    spins_since: Timestamp,
     id: NodeId,
     stats: Stats,
     /// Frames sent to the radio.
@@ -104,12 +118,16 @@ struct Details {
     attachment: Option<Attachment>,
     lan: Option<(usize, Port)>,
     /// Clients behind its TAP.
+    /// Says what it likes, under any name.
+    forges: bool,
     clients: Vec<usize>,
 }
 
 /// One direction between two nodes.
 struct Path {
     link: Link,
+    /// How strong frames come in, where that is known.
+    strength: Option<Strength>,
     cut: bool,
     dice: Dice,
 }
@@ -147,6 +165,7 @@ enum Happening {
     Replay { pair: usize, step: usize },
     Appear { node: usize },
     Disappear { node: usize },
+    Begin { node: usize, life: u32, boot: Boot },
     Wake { node: usize, life: u32 },
     IntoTap { node: usize, frame: Rc<[u8]> },
     Reach { client: usize, by: usize, frame: Rc<[u8]> },
@@ -191,6 +210,11 @@ impl Ord for Entry {
 pub struct World {
     seed: u64,
     now: Timestamp,
+    /// The time of day at time zero, since 1970.
+    began_at: Duration,
+    counting: Counting,
+    /// Of OBUs and of RSUs.
+    radio_mtu: (usize, usize),
     serial: u64,
     queue: BinaryHeap<Reverse<Entry>>,
     slots: Vec<Slot>,
@@ -217,6 +241,7 @@ pub struct World {
     taps: Option<Vec<TapDelivery>>,
     air: Option<Vec<RadioFrame>>,
     hears_all: bool,
+    reports_signal: bool,
     retries: u32,
     happenings: u64,
     replies: Replies,
@@ -240,7 +265,7 @@ const SPINS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Purposes of streams of randomness.
 const PATH_DICE: u64 = 1 << 60;
-const NODE_SEED: u64 = 2 << 60;
+const STRENGTH_SEED: u64 = 7 << 60;
 
 impl World {
     /// An empty world. Everything random in it comes from `seed`.
@@ -248,6 +273,9 @@ impl World {
         Self {
             seed,
             now: Timestamp::ZERO,
+            began_at: life::time_of_day(seed),
+            counting: Counting::default(),
+            radio_mtu: (RADIO_MTU, RADIO_MTU),
             serial: 0,
             queue: BinaryHeap::new(),
             slots: Vec::new(),
@@ -269,6 +297,7 @@ impl World {
             taps: None,
             air: None,
             hears_all: false,
+            reports_signal: true,
             retries: 0,
             happenings: 0,
             replies: Replies::new(),
@@ -277,7 +306,8 @@ impl World {
 
     // Building it.
 
-    /// Adds a node with this radio MAC and starts it. Nobody hears it until it is linked or placed.
+    /// Adds a node with this radio MAC and starts it: it lives when it has waited for its boot count, as
+    /// [`World::count_starts`] says. Nobody hears it until it is linked or placed.
     pub fn add_node(&mut self, role: Role, mac: Mac, factory: Factory) -> NodeIndex {
         let node = self.add_stopped(role, mac, factory);
         self.start(node.0);
@@ -292,27 +322,39 @@ impl World {
             node: None,
             wake: None,
             wake_planned: None,
-            spins: 0,
-            spins_since: Timestamp::ZERO,
-            boot: 0,
+            started: Timestamp::ZERO,
+            life: 0,
             mac,
             role,
             radio_up: true,
+            lan_up: true,
             isolated: false,
             details: Box::new(Details {
                 factory,
+                is_starting: false,
+                boot: None,
+                spins: 0,
+                spins_since: Timestamp::ZERO,
                 id: NodeId::NONE,
                 stats: Stats::default(),
                 frames: 0,
                 attachment: None,
                 lan: None,
                 clients: Vec::new(),
+                forges: false,
             }),
         });
         self.paths.push(BTreeMap::new());
         self.bodies.push(Body::default());
         self.macs.insert(mac, index);
         NodeIndex(index)
+    }
+
+    /// This node may send what no honest one does: under another's address, for one. Checkers let it pass.
+    pub fn let_forge(&mut self, node: NodeIndex) {
+        if let Some(slot) = self.slots.get_mut(node.0) {
+            slot.details.forges = true;
+        }
     }
 
     /// Lets frames from `from` reach `to`. Linked before, the link is replaced and heals.
@@ -323,8 +365,8 @@ impl World {
             && to.0 < self.slots.len()
             && let Some(paths) = self.paths.get_mut(from.0)
         {
-            let path = paths.entry(to.0).or_insert(Path { link, cut: false, dice });
-            path.link = link;
+            let path = paths.entry(to.0).or_insert(Path { link, strength: None, cut: false, dice });
+            (path.link, path.strength) = (link, None);
             path.cut = false;
         }
     }
@@ -430,6 +472,13 @@ impl World {
     /// Lets nodes hear frames addressed to others too, as a radio without a filter would.
     pub fn hear_all(&mut self) {
         self.hears_all = true;
+    }
+
+    /// Whether radios tell nodes how strong frames come in, as far as that is known: from a
+    /// [`Radio`](crate::sim::Radio), or from a [`LinkTrace`](crate::sim::LinkTrace) that says it. They
+    /// do unless told otherwise; drivers without nl80211 statistics and without a monitor do not.
+    pub fn report_signal(&mut self, reports: bool) {
+        self.reports_signal = reports;
     }
 
     /// Lets a radio try a unicast frame again that its addressee lost, so often, as one of 802.11 does.

@@ -53,7 +53,6 @@ const LEFT_OUT: &[&str] = &[
     "Neighbour.unanswered",
     "Neighbour.signal",
     "Neighbour.strain",
-    "Obu.signal",
     "Advert.cost",
     // Only tells when it is worth looking whether any is too old.
     "Neighbours.oldest",
@@ -64,6 +63,7 @@ const LEFT_OUT: &[&str] = &[
     "Solicitation.nonces",
     // Matter after 3 s or more, longer than a run.
     "Core.active_at",
+    "Core.obus_at",
     "Route.active_at",
     "Route.consider_at",
     "Route.lost_at",

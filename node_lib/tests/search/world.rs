@@ -9,7 +9,7 @@ use std::time::Duration;
 use node_lib::control::node::{Node, Replies, ReplyType};
 use node_lib::sim::topology::Graph;
 use node_lib::sim::{Kind, Packet, subseed};
-use node_lib::{Boot, Mac, NodeId, Timestamp};
+use node_lib::{Boot, Mac, NodeId, Start, Timestamp};
 use obu_lib::{Obu, Policy};
 use rsu_lib::Rsu;
 
@@ -132,6 +132,10 @@ pub struct World {
     pub ways: Vec<Option<usize>>,
 }
 
+/// As programs with a state file count: the first start by the clock, in quarters of a second since
+/// 2024, and each further one by one more.
+const FIRST_BOOT: u32 = 365_000_000;
+
 thread_local! {
     static REPLIES: RefCell<Replies> = RefCell::default();
 }
@@ -148,8 +152,8 @@ impl World {
         Self {
             setup,
             now: started,
-            nodes: (0..n).map(|index| start(index, 1, started, setup)).collect(),
-            boots: vec![1; n],
+            nodes: (0..n).map(|index| start(index, FIRST_BOOT, started, setup)).collect(),
+            boots: vec![FIRST_BOOT; n],
             started: vec![started; n],
             links,
             repairs: Vec::new(),
@@ -369,16 +373,14 @@ impl World {
 
 fn start(index: usize, boot: u32, now: Timestamp, setup: Setup) -> Machine {
     let seed = luck(setup, index, now);
-    let (mac, boot) = (radio(index), Boot(boot));
-    if index == RSU {
-        let config = rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(mac) };
-        return Machine::Rsu(Box::new(Rsu::new(config, now)));
-    }
-    let mut config = obu_lib::Config::new(mac);
-    (config.boot, config.seed, config.policy) = (boot, seed, setup.policy);
     // The rider is announced without having to speak.
-    config.tap_mac = Some(rider_mac(index));
-    Machine::Obu(Box::new(Obu::new(config, now)))
+    let tap_mac = Some(rider_mac(index));
+    let start = Start { boot: Boot(boot), seed, tap_mac, ..Start::new(radio(index)) };
+    if index == RSU {
+        return Machine::Rsu(Box::new(Rsu::new(rsu_lib::Settings::default().config(&start), now)));
+    }
+    let settings = obu_lib::Settings { policy: setup.policy, ..obu_lib::Settings::default() };
+    Machine::Obu(Box::new(Obu::new(settings.config(&start), now)))
 }
 
 fn luck(setup: Setup, index: usize, now: Timestamp) -> u64 {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use node_lib::control::event::{Attachment, Cause, Event};
 use node_lib::sim::topology::Graph;
 use node_lib::sim::{
-    ClientIndex, Factory, Flow, FlowIndex, LanIndex, Link, NodeIndex, Place, Role, Target,
-    Violation, World,
+    ClientIndex, Counting, Factory, Flow, FlowIndex, LanIndex, Link, NodeIndex, Place, Role,
+    Target, Violation, World,
 };
 use node_lib::{Mac, Timestamp};
 use obu_lib::Obu;
@@ -54,8 +54,9 @@ pub fn obu(n: usize) -> Factory {
 
 /// An OBU with some settings changed.
 pub fn obu_with(n: usize, change: impl Fn(&mut obu_lib::Config) + 'static) -> Factory {
-    Box::new(move |boot, now, seed| {
-        let mut config = obu_lib::Config { boot, seed, ..obu_lib::Config::new(radio(n)) };
+    Box::new(move |start, now| {
+        debug_assert_eq!(start.radio_mac, radio(n), "the node it is for");
+        let mut config = obu_lib::Settings::default().config(start);
         change(&mut config);
         Box::new(Obu::new(config, now))
     })
@@ -63,8 +64,9 @@ pub fn obu_with(n: usize, change: impl Fn(&mut obu_lib::Config) + 'static) -> Fa
 
 /// An RSU with default settings.
 pub fn rsu(n: usize) -> Factory {
-    Box::new(move |boot, now, seed| {
-        Box::new(Rsu::new(rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(radio(n)) }, now))
+    Box::new(move |start, now| {
+        debug_assert_eq!(start.radio_mac, radio(n), "the node it is for");
+        Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
     })
 }
 
@@ -79,7 +81,20 @@ pub struct Town {
 impl Town {
     /// Linked as in `graph`; the nodes in `rsus` are RSUs.
     pub fn new(seed: u64, graph: &Graph, rsus: &[usize], link: Link) -> Self {
+        Self::in_world(World::new(seed), graph, rsus, link)
+    }
+
+    /// A world whose nodes start at once and count 1, 2, 3: with state files, and clocks that were
+    /// never set. For tests that must know a boot count beforehand.
+    pub fn world_of_first_starts(seed: u64) -> World {
         let mut world = World::new(seed);
+        world.count_starts(Counting::StateFile);
+        world.set_time_of_day(Duration::ZERO);
+        world
+    }
+
+    /// As [`Town::new`], in this world.
+    pub fn in_world(mut world: World, graph: &Graph, rsus: &[usize], link: Link) -> Self {
         if trace_file().is_some() {
             world.keep_trace();
         }

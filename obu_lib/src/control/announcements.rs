@@ -142,7 +142,7 @@ mod tests {
     fn parts(set: &[Client], mtu: usize) -> u8 {
         let mac = Mac([2, 0, 0, 0, 0, 1]);
         let ethertype = ETHERTYPE_DEFAULT;
-        let radio = Radio { id: mac.into(), boot: Boot(1), mac, ethertype, mtu };
+        let radio = Radio::new(mac.into(), Boot(1), mac, ethertype, mtu);
         let mut announcements = Announcements::default();
         announcements.rebuild(&radio, set);
         assert_eq!(announcements.frames.len(), usize::from(announcements.parts));

@@ -121,4 +121,41 @@ mod tests {
         assert_eq!(clients.hear_from_radio(at(12), from(CAMERA)), FromRadio::Stranger);
         assert_eq!(clients.announced(), []);
     }
+
+    #[test]
+    fn a_client_that_says_nothing_for_an_hour_is_forgotten_and_the_tap_never() {
+        let mut clients = LocalClients::new(Some(TAP), 1);
+        clients.learn(at(10), from(CAMERA));
+        assert!(!clients.expire(at(3600)));
+        assert_eq!(clients.announced().len(), 2);
+        assert!(clients.expire(at(3700)));
+        assert_eq!(clients.announced(), [client(0, TAP)]);
+        assert!(!clients.expire(at(3800)), "nothing changes any more");
+    }
+
+    #[test]
+    fn the_taps_own_frame_coming_back_is_a_reflection_whenever_it_comes() {
+        let mut clients = LocalClients::new(Some(TAP), 1);
+        assert_eq!(clients.hear_from_radio(at(5000), from(TAP)), FromRadio::Reflection);
+        assert_eq!(clients.hear_from_radio(at(5000), from(CAMERA)), FromRadio::Stranger);
+    }
+
+    #[test]
+    fn a_frame_for_a_client_here_is_local() {
+        let mut clients = LocalClients::new(None, 1);
+        let to_camera = Inner { destination: CAMERA, ..from(TAP) };
+        assert!(!clients.is_local(at(10), to_camera));
+        clients.learn(at(10), from(CAMERA));
+        assert!(clients.is_local(at(11), to_camera));
+        assert!(!clients.is_local(at(11), Inner { vlan: 5, ..to_camera }), "another VLAN");
+    }
+
+    #[test]
+    fn of_too_many_clients_the_longest_unused_goes_and_is_counted() {
+        let mut clients = LocalClients::new(None, 1);
+        let nth = |n: usize| Mac([2, 0, 0, 1, (n >> 8) as u8, n as u8]);
+        let evicted: u64 =
+            (0..CLIENTS_MAX + 10).map(|n| clients.learn(at(n as u64), from(nth(n))).1).sum();
+        assert_eq!((evicted, clients.announced().len()), (10, CLIENTS_MAX));
+    }
 }

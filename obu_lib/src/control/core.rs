@@ -29,6 +29,10 @@ pub(crate) struct Core {
     pub(crate) announcing: Budget,
     /// OBUs that share the radio with us: those attached to our RSU, or the last one, and to others about as near.
     pub(crate) obus: u16,
+    /// Between two heartbeats of the RSU the node is attached to, or was last.
+    pub(crate) interval: Duration,
+    /// When an RSU last said so.
+    pub(crate) obus_at: Timestamp,
     /// Radio hops to the RSU the node is attached to.
     pub(crate) hops: Option<u8>,
     /// The farthest RSU whose heartbeats we relay for others: hops to it, and its id. `None`: we relay all.
@@ -73,6 +77,20 @@ impl Core {
 
     /// So many OBUs share the radio with us, as RSUs say. What we hear ourselves may say more.
     pub(crate) fn note_obus(&mut self, now: Timestamp, obus: u16) {
+        self.obus_at = now;
+        self.share_with(now, obus);
+    }
+
+    /// Without heartbeats the crowd fades from memory: by half each second, as fast as after a restart of its RSU.
+    /// Else a vehicle that left a jam would have its manners at the next RSU. Called once a second.
+    pub(crate) fn age_obus(&mut self, now: Timestamp) {
+        if now.since(self.obus_at) >= OBUS_FRESH_FOR.max(self.interval * 3) {
+            self.share_with(now, self.obus / 2);
+        }
+    }
+
+    /// What is said of so many is shared with them.
+    pub(crate) fn share_with(&mut self, now: Timestamp, obus: u16) {
         self.obus = obus.max(self.obus_at_least(now));
         self.questions.share(self.obus);
         self.announcing.share(if self.is_in_the_thick() { self.obus } else { 1 });
@@ -163,3 +181,6 @@ impl Core {
         self.radio.control(to, probe, out, &mut self.counters);
     }
 }
+
+/// Without a heartbeat for so long, and three intervals, the number of OBUs around is old.
+const OBUS_FRESH_FOR: Duration = Duration::from_secs(1);

@@ -1,9 +1,10 @@
 //! Where clients' frames go: from the TAP up, from above to the TAP, and past us for others.
 
 use node_lib::control::inner::Inner;
-use node_lib::control::node::Replies;
+use node_lib::control::node::{Node, Replies};
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::fragment::Fragment;
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::clients::FromRadio;
@@ -54,8 +55,8 @@ impl Obu {
         }
     }
 
-    /// Sends a frame that came from `from` to the upstream, and, while that is in doubt, through the
-    /// next best as well.
+    /// Sends a frame that came from `from`, or from our own clients, to the upstream; while that is in doubt, the
+    /// latter through the next best as well.
     #[inline]
     fn send_up(
         &mut self,
@@ -69,7 +70,10 @@ impl Obu {
             return false;
         }
         let Some(route) = self.routes.get_mut(&data.destination) else { return true };
-        let second = route.second_way(&self.core, now, data.payload.len(), from);
+        let second = match from {
+            None => route.second_way(&self.core, now, data.payload.len()),
+            Some(_) => None,
+        };
         let late_after = route.note_sent(&self.core, now, second.is_some());
         if let Some(second) = second {
             self.send_second(second, data, out);
@@ -84,6 +88,21 @@ impl Obu {
     fn send_second(&mut self, to: Mac, data: ToUpstream<'_>, out: &mut Replies) {
         self.core.counters.sent_twice += 1;
         self.core.radio.data(to, data, out, &mut self.core.counters);
+    }
+
+    /// A part of a neighbour's message. With the last one it is handled as if it had come in one frame.
+    pub(super) fn take_fragment(
+        &mut self,
+        now: Timestamp,
+        frame: &[u8],
+        fragment: &Fragment<'_>,
+        out: &mut Replies,
+    ) {
+        let whole = self.reassembly.add(now, frame, fragment, &mut self.core.counters);
+        if let Some(whole) = whole {
+            self.handle_wire(now, &whole, out);
+            self.reassembly.give_back(whole);
+        }
     }
 
     /// Another node's frame on its way up: passed to our upstream for that RSU.
@@ -262,7 +281,6 @@ impl Obu {
             }
             FromRadio::Stranger => {}
         }
-        self.core.counters.wire_to_tap += 1;
-        out.tap_frame(payload);
+        self.core.radio.deliver(payload, out, &mut self.core.counters);
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use node_lib::control::table::Table;
 use node_lib::{NodeId, Timestamp};
 
 /// Two copies of one broadcast are hardly ever further apart: each hop's radio may keep a frame for half a second
@@ -18,18 +19,17 @@ const SAME_WITHIN: Duration = Duration::from_millis(900);
 /// oldest goes, and a copy of it would be delivered twice.
 const REMEMBERED_MAX: usize = 256;
 
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    at: Timestamp,
-    rsu: NodeId,
-    len: usize,
-    digest: u32,
-}
+/// What a frame is known by: digest and length.
+type Content = (u32, usize);
 
 /// Floods heard lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floods {
-    heard: VecDeque<Heard>,
+    heard: VecDeque<(Timestamp, Content, NodeId)>,
+    /// How many of `heard` have this content and came by this RSU. Its size is that of `heard` at most.
+    counts: Table<(Content, NodeId), u32>,
+    /// How many of `heard` came by each RSU: two, but for the moment of a change.
+    rsus: Table<NodeId, u32>,
 }
 
 impl Floods {
@@ -38,24 +38,37 @@ impl Floods {
     /// A client may well send equal frames, and only one RSU may have passed on the first of them. So
     /// the *n*-th of one RSU is a copy if another has brought *n* already.
     pub(crate) fn is_new(&mut self, now: Timestamp, rsu: NodeId, payload: &[u8]) -> bool {
-        while self.heard.front().is_some_and(|oldest| now.since(oldest.at) > SAME_WITHIN) {
-            self.heard.pop_front();
+        while self.heard.front().is_some_and(|(at, ..)| now.since(*at) > SAME_WITHIN) {
+            self.forget_oldest();
         }
-        let (len, digest) = (payload.len(), crc32fast::hash(payload));
-        let equal = |heard: &&Heard| heard.digest == digest && heard.len == len;
-        let by_it = self.heard.iter().filter(equal).filter(|heard| heard.rsu == rsu).count();
-        let by_others = self
-            .heard
-            .iter()
-            .filter(equal)
-            .filter(|heard| heard.rsu != rsu)
-            .map(|other| self.heard.iter().filter(equal).filter(|h| h.rsu == other.rsu).count())
-            .max();
+        let content = (crc32fast::hash(payload), payload.len());
+        let brought = |rsu| self.counts.get(&(content, rsu)).copied().unwrap_or(0);
+        let others = self.rsus.iter().map(|(other, _)| *other).filter(|other| *other != rsu);
+        let is_new = others.map(brought).max().is_none_or(|most| brought(rsu) >= most);
         if self.heard.len() >= REMEMBERED_MAX {
-            self.heard.pop_front();
+            self.forget_oldest();
         }
-        self.heard.push_back(Heard { at: now, rsu, len, digest });
-        by_it >= by_others.unwrap_or(0)
+        self.heard.push_back((now, content, rsu));
+        *self.counts.get_or_insert_with((content, rsu), || 0) += 1;
+        *self.rsus.get_or_insert_with(rsu, || 0) += 1;
+        is_new
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some((_, content, rsu)) = self.heard.pop_front() else { return };
+        take_one(&mut self.counts, (content, rsu));
+        take_one(&mut self.rsus, rsu);
+    }
+}
+
+/// Counts one less of this key.
+fn take_one<K: Ord>(counts: &mut Table<K, u32>, key: K) {
+    let left = counts.get_mut(&key).map(|count| {
+        *count = count.saturating_sub(1);
+        *count
+    });
+    if left == Some(0) {
+        counts.remove(&key);
     }
 }
 
@@ -100,5 +113,26 @@ mod tests {
             floods.is_new(at(2100), ONE, &n.to_be_bytes());
         }
         assert_eq!(floods.heard.len(), REMEMBERED_MAX);
+        assert_eq!((floods.counts.len(), floods.rsus.len()), (REMEMBERED_MAX, 1));
+        assert!(floods.is_new(at(9000), ONE, b"who has"));
+        assert_eq!((floods.counts.len(), floods.rsus.len()), (1, 1), "what was looked through");
+    }
+
+    #[test]
+    fn equal_floods_are_counted_as_if_all_were_looked_through() {
+        let mut floods = Floods::default();
+        let mut heard: Vec<(u64, u32, NodeId)> = Vec::new();
+        let mut dice = 1_u64;
+        for n in 0..5000_u64 {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (ms, word) = (n * 7, (dice >> 33) as u32 % 5);
+            let rsu = NodeId([2, 0, 0, 0, 0, (dice >> 40) as u8 % 3]);
+            heard.retain(|(at, ..)| ms - at <= 900);
+            let by = |who| heard.iter().filter(|(_, w, r)| (*w, *r) == (word, who)).count();
+            let others = heard.iter().map(|(.., r)| *r).filter(|r| *r != rsu);
+            let expected = by(rsu) >= others.map(by).max().unwrap_or(0);
+            assert_eq!(floods.is_new(at(ms), rsu, &word.to_be_bytes()), expected, "{n}");
+            heard.push((ms, word, rsu));
+        }
     }
 }

@@ -12,6 +12,7 @@ use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
+use node_lib::control::reassembly::Reassembly;
 use node_lib::control::table::Table;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::Control;
@@ -50,7 +51,7 @@ const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
 /// Tables are looked through for old entries this often.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
-/// Neighbours silent for this long are forgotten.
+/// Neighbours silent for this long, and 30 intervals, are forgotten.
 const NEIGHBOUR_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// Beside our own, we relay the heartbeats of so many RSUs, the nearest ones. Where there is an RSU at each crossing
@@ -78,8 +79,6 @@ pub struct Obu {
     pub(super) routes: Table<NodeId, Route>,
     deadline: Timestamp,
     pub(super) attached: Option<Attached>,
-    /// Strength of the frame that comes next, and whose it is.
-    signal: Option<(Mac, i8)>,
     /// Neighbours that started again.
     restarts_heard: u64,
     pub(super) core: Core,
@@ -102,6 +101,7 @@ pub struct Obu {
     pub(super) downstream: Downstream,
     pub(super) duplicates: Duplicates,
     pub(super) floods: Floods,
+    pub(super) reassembly: Reassembly,
     /// Replies of OBUs behind us that wait to be passed on together.
     pub(super) gathering: Gathering,
     pub(super) clients: LocalClients,
@@ -111,13 +111,8 @@ pub struct Obu {
 impl Obu {
     /// An OBU that starts `now`.
     pub fn new(config: Config, now: Timestamp) -> Self {
-        let radio = Radio {
-            id: config.id,
-            boot: config.boot,
-            mac: config.radio_mac,
-            ethertype: config.ethertype,
-            mtu: config.radio_mtu,
-        };
+        let Config { id, boot, radio_mac, ethertype, radio_mtu, .. } = config;
+        let radio = Radio::new(id, boot, radio_mac, ethertype, radio_mtu);
         let mut core = Core {
             radio,
             neighbours: Neighbours::new(),
@@ -126,6 +121,7 @@ impl Obu {
             events: Events::default(),
             started: now,
             link_is_up: true,
+            interval: timing::INTERVAL_DEFAULT,
             hops: None,
             last_relayed: None,
             is_leaving: false,
@@ -137,6 +133,7 @@ impl Obu {
             questions: Budget::of_questions(),
             announcing: Budget::of_announcements(),
             obus: 1,
+            obus_at: now,
             cached_candidates: config.cached_candidates,
             hello_history: u32::try_from(config.hello_history).unwrap_or(64).clamp(1, 64),
             policy: config.policy,
@@ -155,11 +152,11 @@ impl Obu {
             changing: Changing::default(),
             parting: None,
             unsettled: None,
-            signal: None,
             registration,
             solicitation,
             downstream: Downstream::new(),
             duplicates: Duplicates::new(),
+            reassembly: Reassembly::new(),
             floods: Floods::default(),
             gathering: Gathering::default(),
             clients,
@@ -231,6 +228,9 @@ impl Obu {
     fn drive_routes(&mut self, now: Timestamp, out: &mut Replies) {
         let ours = self.attached.map(|attached| attached.rsu);
         self.core.hops = self.attachment().map(|to| to.hops);
+        if let Some(route) = ours.and_then(|rsu| self.routes.get(&rsu)) {
+            self.core.interval = route.interval();
+        }
         self.core.last_relayed = self.last_relayed(ours);
         for (rsu, route) in &mut self.routes {
             route.drive(&mut self.core, now, Some(*rsu) == ours, out);
@@ -258,12 +258,13 @@ impl Obu {
 
     fn tidy(&mut self, now: Timestamp) {
         self.tidy_at = now + TIDY_EVERY;
-        self.core.neighbours.expire(now, NEIGHBOUR_AGE_MAX);
+        self.core.neighbours.expire(now, NEIGHBOUR_AGE_MAX.max(self.core.interval * 30));
         self.downstream.expire(now);
         if self.clients.expire(now) {
             self.registration.note_clients_changed(now);
         }
         self.routes.retain(|_, route| !route.is_forgettable(now));
+        self.core.age_obus(now);
     }
 
     fn register(&mut self, now: Timestamp, out: &mut Replies) {
@@ -375,16 +376,6 @@ impl Obu {
         self.registration.deadline(reaches_standby)
     }
 
-    /// What `from` sent came in this strong, if the signal is that frame's.
-    #[inline]
-    fn note_signal(&mut self, now: Timestamp, from: Mac, signal: Option<(Mac, i8)>) {
-        if let Some((_, dbm)) = signal.filter(|(whose, _)| *whose == from)
-            && let Some(neighbour) = self.core.neighbours.get_mut(from)
-        {
-            neighbour.note_signal(now, dbm);
-        }
-    }
-
     /// Something on the data path needs attention earlier than planned.
     pub(super) fn wake_at(&mut self, at: Timestamp) {
         self.deadline = self.deadline.min(at);
@@ -396,25 +387,27 @@ impl Node for Obu {
         self.core.id()
     }
 
-    fn handle_signal(&mut self, from: Mac, dbm: i8) {
-        self.signal = Some((from, dbm));
+    fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8) {
+        if let Some(neighbour) = self.core.neighbours.get_mut(from) {
+            neighbour.note_signal(now, dbm);
+        }
     }
 
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        let signal = self.signal.take();
         let radio = &self.core.radio;
         let Some(heard) = radio.hear(frame, &mut self.core.counters) else { return };
         let (from, was_for_all) = (heard.from, heard.was_for_all);
         if let Some(data) = heard.data() {
-            self.note_signal(now, from, signal);
             return match data {
                 Data::Upstream(data) if !was_for_all => self.relay_up(now, from, &data, out),
                 Data::Upstream(_) => {}
                 Data::Downstream(data) => self.take_from_above(now, from, &data, out),
             };
         }
+        if let Some(fragment) = heard.fragment() {
+            return self.take_fragment(now, frame, &fragment, out);
+        }
         let Some(control) = heard.control(&mut self.core.counters) else { return };
-        self.note_signal(now, from, signal);
         match &control {
             Control::Heartbeat(heartbeat) => {
                 if !self.hear_heartbeat(now, from, heartbeat) && now < self.deadline {
@@ -461,11 +454,14 @@ impl Node for Obu {
                 self.core.radio.mtu = mtu;
                 self.registration.note_clients_changed(now);
             }
+            // Who has nobody behind it may still relay for others.
+            LinkEvent::LanUp | LinkEvent::LanDown => {}
         }
         self.drive(now, out);
     }
 
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
+        self.reassembly.expire(now, &mut self.core.counters);
         if now.since(self.deadline) > LATE_OURSELVES {
             self.core.grace_until = now + LATE_OURSELVES;
         }

@@ -24,6 +24,11 @@ const REPEAT_MAX: Duration = Duration::from_millis(320);
 /// … and after so many the digest in the periodic reply has to heal it.
 const ATTEMPTS_MAX: u32 = 12;
 
+/// After so many, about 0.9 s, the RSU, or the way to it, does not work for us, whatever its heartbeats say:
+/// another RSU is used if there is one. Where each of six hops there and back loses every tenth frame, it takes
+/// six attempts to be heard once in 99 cases.
+const ATTEMPTS_IN_VAIN: u32 = 6;
+
 /// A reply that shows a new way back goes out within this.
 const REPLY_WITHIN: Duration = Duration::from_millis(20);
 
@@ -32,7 +37,8 @@ const REPLY_WITHIN: Duration = Duration::from_millis(20);
 /// itself changed, of whom there are fewer, show it within once that; what is later is lost to their clients …
 const SHOW_SLOWER: u32 = 6;
 
-/// … and announcements of idle OBUs that went to another RSU are spread over four times that.
+/// … and announcements of idle OBUs that went to another RSU, or whose RSU started again, are spread over four times
+/// that.
 const ANNOUNCE_SLOWER: u32 = 4;
 
 /// A new client is announced after this, so that a burst of new ones needs one announcement.
@@ -89,6 +95,8 @@ pub(crate) struct Registration {
     is_to_show: bool,
     /// The RSU that has acknowledged the present set with the present epoch.
     known_at: Option<NodeId>,
+    /// The RSU has not answered [`ATTEMPTS_IN_VAIN`] announcements in a row.
+    is_unanswered: bool,
     /// The way back has moved since then, and a reply alone has said so, or will.
     is_unconfirmed: bool,
     standby: Option<Standby>,
@@ -135,6 +143,7 @@ impl Registration {
             attached: Telling::new(now),
             is_to_show: false,
             known_at: None,
+            is_unanswered: false,
             is_unconfirmed: false,
             standby: None,
         };
@@ -207,6 +216,7 @@ impl Registration {
             (self.is_to_show, self.is_unconfirmed) = (true, true);
             return false;
         }
+        self.is_unanswered = false;
         self.epoch = self.epoch.saturating_add(1);
         if self.standby_at() == Some(rsu) {
             self.standby = None;
@@ -236,6 +246,15 @@ impl Registration {
         self.attached.announce(now);
     }
 
+    /// The same when many others have to at this moment: their RSU started again. In a crowd they spread it.
+    pub(crate) fn announce_with_others(&mut self, core: &mut Core, now: Timestamp) {
+        self.announce(now);
+        let slower = if core.is_idle(now) { ANNOUNCE_SLOWER } else { 1 };
+        if let Some(pending) = &mut self.attached.pending {
+            pending.next = now + core.crowd_wait() * slower;
+        }
+    }
+
     /// The set changed: everybody who knows us must know.
     pub(crate) fn announce_to_all(&mut self, now: Timestamp) {
         self.announce(now);
@@ -243,6 +262,11 @@ impl Registration {
             standby.acknowledged = false;
             standby.telling.announce(now);
         }
+    }
+
+    /// The RSU we are attached to does not answer what we announce.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.is_unanswered
     }
 
     /// From now on this RSU is told that we may come; `None`: none is.
@@ -281,6 +305,8 @@ impl Registration {
             Some(standby) if towards.standby => &mut standby.telling,
             _ => &mut self.attached,
         };
+        // Planned when the crowd was larger, or said to be.
+        telling.reply_at = telling.reply_at.min(now + reply_every * 5 / 4);
         if now >= telling.reply_at {
             // A reply straight after the first announcement would say nothing new.
             let is_first = towards.standby && telling.pending.is_some();
@@ -306,6 +332,9 @@ impl Registration {
         let Some(pending) = telling.pending.as_mut().filter(|pending| now >= pending.next) else {
             return;
         };
+        if pending.attempts >= ATTEMPTS_IN_VAIN && !towards.standby {
+            self.is_unanswered = true;
+        }
         if pending.attempts >= ATTEMPTS_MAX {
             telling.pending = None;
             return;
@@ -393,6 +422,7 @@ impl Registration {
             AckStatus::Accepted if self.is_answered_by(ack) => {
                 let attempts = self.attached.note_ack(&self.announcements, ack.part);
                 let Some(attempts) = attempts else { return false };
+                self.is_unanswered = false;
                 self.known_at = Some(ack.rsu);
                 self.is_unconfirmed = false;
                 core.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });

@@ -16,15 +16,20 @@ use crate::Ranking;
 use super::core::Core;
 use super::timing::{self, Watch};
 
+mod count;
 mod crowd;
 mod doubt;
+mod headcount;
 mod news;
 mod outlook;
 mod upstream;
 
+use count::Claim;
+pub(crate) use count::Learned;
 use crowd::Crowd;
 use doubt::Doubt;
 pub(crate) use doubt::Turn;
+use headcount::Headcount;
 pub(crate) use outlook::Predicted;
 pub(crate) use upstream::is_better;
 
@@ -50,8 +55,8 @@ pub(crate) struct Loss {
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     rsu: NodeId,
-    /// OBUs attached to the RSU, for all we know: see [`Route::count_obus`].
-    obus: u16,
+    /// OBUs attached to the RSU, for all we know.
+    obus: Headcount,
     parent: Option<Mac>,
     /// How far the RSU is through the parent, or was through the last one.
     last_hops: u8,
@@ -60,8 +65,8 @@ pub(crate) struct Route {
     /// The newest heartbeat heard from anybody, and when.
     newest: Order,
     newest_at: Timestamp,
-    /// The heartbeat that said how many OBUs there are.
-    counted: Option<Order>,
+    /// What contradicts that count.
+    claim: Option<Claim>,
     crowd: Crowd,
     candidates: Candidates,
     /// A better candidate that becomes feasible with the next heartbeat, if its copy comes before
@@ -96,6 +101,12 @@ pub(crate) struct Route {
     spoke_at: Option<Timestamp>,
     /// When we last said that we have a way; `None` also after a withdrawal.
     advertised_at: Option<Timestamp>,
+    /// The same, whether or not it was withdrawn since: not everybody may have heard that.
+    said_at: Option<Timestamp>,
+    /// Until then nobody but the RSU is routed through, and nobody is routed for.
+    quiet_until: Timestamp,
+    /// A heartbeat said another interval, which one, and what it said.
+    other_interval: Option<(Order, Duration)>,
     /// Our place among those who relay a heartbeat, and until which heartbeat we keep it.
     place: Option<(Order, Duration)>,
     /// The candidate that the trend says to go to.
@@ -122,10 +133,13 @@ impl Route {
         Self {
             rsu,
             interval,
-            obus,
-            counted: None,
+            obus: Headcount::new(obus),
             newest: Order::default(),
             newest_at: now,
+            claim: None,
+            other_interval: None,
+            quiet_until: Timestamp::ZERO,
+            said_at: None,
             feasibility: Feasibility::default(),
             candidates: Candidates::default(),
             parent: None,
@@ -163,6 +177,11 @@ impl Route {
 
     pub(crate) fn newest(&self) -> Order {
         self.newest
+    }
+
+    /// Between two heartbeats of the RSU.
+    pub(crate) fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// The neighbour frames for this RSU go to.
@@ -211,7 +230,12 @@ impl Route {
     }
 
     pub(crate) fn is_forgettable(&self, now: Timestamp) -> bool {
-        now.since(self.newest_at) >= timing::FORGET_AFTER
+        now.since(self.newest_at) >= timing::forget_after(self.interval)
+    }
+
+    /// Somebody may still send through us on the strength of what we said.
+    pub(crate) fn is_counted_on(&self, now: Timestamp) -> bool {
+        self.said_at.is_some_and(|said| now.since(said) < timing::quiet_for(self.interval))
     }
 
     pub(crate) fn newest_at(&self) -> Timestamp {
@@ -220,27 +244,31 @@ impl Route {
 
     /// Still listening after our restart: this RSU is not routed to through others, nor for others.
     pub(crate) fn is_quiet(&self, core: &Core, now: Timestamp) -> bool {
-        core.policy.quiet_period && now < core.started + timing::quiet_for(self.interval)
+        core.policy.quiet_period && now < self.quiet_until(core)
+    }
+
+    fn quiet_until(&self, core: &Core) -> Timestamp {
+        self.quiet_until.max(core.started + timing::quiet_for(self.interval))
     }
 
     /// A neighbour advertised its way: by heartbeat, or by answering a probe.
     pub(crate) fn hear(
         &mut self,
+        core: &Core,
         now: Timestamp,
         from: Mac,
         id: NodeId,
         advert: Advert,
         interval: Duration,
-    ) {
-        let known = self.candidates.get(from).map(|c| c.advert);
+    ) -> Learned {
         let order = advert.distance.order;
-        if order > self.newest {
-            self.newest = order;
-            self.newest_at = now;
-            self.interval = interval;
+        let learned = self.believe(core, now, order, interval);
+        if learned == Learned::Doubtful {
+            return learned;
         }
+        let known = self.candidates.get(from).map(|c| c.advert);
         if !self.candidates.hear(now, from, id, advert, self.parent) {
-            return;
+            return learned;
         }
         if self.parent == Some(from) {
             self.last_hops = advert.distance.hops.saturating_add(1);
@@ -250,6 +278,7 @@ impl Route {
             }
             self.path_changed |= known.is_some_and(|known| known.path != advert.path);
         }
+        learned
     }
 
     /// Whether what this neighbour just said can change anything before the next deadline. In a crowd
@@ -258,7 +287,7 @@ impl Route {
         match self.parent_candidate() {
             Some(parent) => {
                 parent.mac == from
-                    || parent.leaving
+                    || parent.is_leaving()
                     || self.preferred.is_some_and(|(mac, _)| mac == from)
             }
             None => self.wants_proof(core, now, false) || self.judge(core, now).is_proven(from),
@@ -273,7 +302,7 @@ impl Route {
         from: Mac,
         heard: &Heartbeat,
     ) {
-        self.count_obus(heard, core.obus_at_least(now));
+        self.obus.hear(heard.order, heard.obus, core.obus_at_least(now));
         if let Some(candidate) = self.candidates.get_mut(from) {
             candidate.relays = heard.relays;
         }
@@ -286,24 +315,9 @@ impl Route {
         }
     }
 
-    /// How many share the RSU. A relay that has only been answered about it so far guesses, and a guess
-    /// that is too low must not make a crowd forget that it is one: of one heartbeat the highest number
-    /// counts, and from one to the next it falls slowly.
-    fn count_obus(&mut self, heard: &Heartbeat, at_least: u16) {
-        match self.counted {
-            Some(counted) if heard.order < counted => {}
-            Some(counted) if heard.order == counted => self.obus = self.obus.max(heard.obus),
-            _ => {
-                self.counted = Some(heard.order);
-                let stay = self.obus - self.obus.div_ceil(timing::CROWD_LEAVES_BY);
-                self.obus = heard.obus.max(stay).max(at_least);
-            }
-        }
-    }
-
     /// OBUs attached to the RSU.
     pub(crate) fn obus(&self) -> u16 {
-        self.obus
+        self.obus.count()
     }
 
     /// Ours to the RSU.
@@ -313,7 +327,7 @@ impl Route {
 
     /// OBUs that share the radio with what we say about this RSU: its own, and those around us.
     fn crowd_size(&self, core: &Core) -> u16 {
-        self.obus.max(core.obus)
+        self.obus().max(core.obus)
     }
 
     /// As [`Core::is_in_crowd`], but with this RSU's own OBUs.
@@ -338,7 +352,7 @@ impl Route {
 
     /// Time between two of our replies to this RSU.
     pub(crate) fn reply_every(&self) -> Duration {
-        reply_every(self.interval, self.obus)
+        reply_every(self.interval, self.obus())
     }
 
     /// Time between two probes, one to each of so many targets in turn.
@@ -348,7 +362,7 @@ impl Route {
 
     /// How long the way back to an OBU behind us is believed.
     pub(crate) fn path_lifetime(&self) -> Duration {
-        path_lifetime(self.interval, self.obus)
+        path_lifetime(self.interval, self.obus())
     }
 
     /// A neighbour named us as its upstream, or sent something for this RSU through us.
@@ -404,13 +418,13 @@ impl Route {
     }
 
     /// A neighbour said goodbye: it is not chosen any more, but may carry what is under way until
-    /// another way is there.
+    /// another way is there. Should it go on advertising, it has not left.
     pub(crate) fn note_goodbye(&mut self, from: Mac, id: NodeId) {
         let rsu_leaves = id == self.rsu;
         for candidate in self.candidates.iter_mut() {
             // With the RSU itself every way to it ends.
             if candidate.mac == from || rsu_leaves {
-                candidate.leaving = true;
+                candidate.note_goodbye();
             }
         }
     }
@@ -547,9 +561,9 @@ impl Route {
     /// When [`Route::drive`] next has something to do.
     pub(crate) fn deadline(&self, core: &Core, now: Timestamp, is_ours: bool) -> Timestamp {
         // What is old is forgotten as the node tidies up, which has a time of its own.
-        let mut next = now + timing::FORGET_AFTER;
+        let mut next = now + timing::forget_after(self.interval);
         if self.is_quiet(core, now) {
-            next = next.min(core.started + timing::quiet_for(self.interval));
+            next = next.min(self.quiet_until(core));
         }
         if let Some(at) = self.relay_at {
             next = next.min(at);

@@ -8,6 +8,9 @@ use std::time::Duration;
 use node_lib::control::downstream::reply_every;
 use node_lib::control::event::Cause;
 
+/// Between two heartbeats, as long as no RSU has said anything else: the programs' default.
+pub(crate) const INTERVAL_DEFAULT: Duration = Duration::from_millis(100);
+
 /// How closely an upstream is watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
@@ -185,9 +188,12 @@ pub(crate) const COLD_FOR: Duration = Duration::from_secs(5);
 /// second's, and makes a crowd of eight vehicles.
 pub(crate) const OBUS_PER_NEIGHBOUR: u16 = 2;
 
-/// The number of OBUs an RSU has is believed to fall by at most one in so many per heartbeat: an RSU that
-/// restarts has none at first, and those it had are no smaller a crowd for that.
+/// After an RSU has started again, the number of its OBUs is believed to fall by at most one in so many per
+/// heartbeat: it has none at first, and those it had are no smaller a crowd for that.
 pub(crate) const CROWD_LEAVES_BY: u16 = 16;
+
+/// No RSU knows of more OBUs at once, whatever a heartbeat says.
+pub(crate) const OBUS_MAX: u16 = 1024;
 
 /// A relay in a crowd that has brought no news for so long says again what it said last, or all behind it
 /// would ask whether it is still there, at the same moment: just before [`Watch::late_after`]. It may itself
@@ -231,6 +237,9 @@ pub(crate) fn wait_for_standby(cause: Cause) -> Duration {
     Duration::from_millis(if cause == Cause::Goodbye { 100 } else { 300 })
 }
 
+/// An RSU that did not answer is used again after this long, or when there is no other.
+pub(crate) const SHUN_FOR: Duration = Duration::from_secs(60);
+
 /// An RSU stays on standby for so long after it was last worth it.
 pub(crate) const STANDBY_FOR: Duration = Duration::from_secs(2);
 
@@ -238,9 +247,13 @@ pub(crate) const STANDBY_FOR: Duration = Duration::from_secs(2);
 /// left only then: longer than frames wait in any queue here.
 pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 
-/// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it.
-/// Far longer than any route or frame lives, so nothing old can come back afterwards.
-pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(10);
+/// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it: 30 I, and
+/// 10 s at least. By then nobody counts on what we advertised: an upstream that brings no news is left
+/// after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising, and whoever heard us leaves
+/// us 3 I later ([`lapsed_after`]).
+pub(crate) fn forget_after(interval: Duration) -> Duration {
+    (interval * 30).max(Duration::from_secs(10))
+}
 
 /// A relay that lost its upstream looks for another for so long before it withdraws its route: time for
 /// a question and an answer, twice. In the thick of a crowd until the next heartbeats have come, or everybody behind it
@@ -257,3 +270,215 @@ pub(crate) const SAID_EVERY: Duration = Duration::from_millis(15);
 
 /// How long an OBU keeps forwarding after its goodbye.
 pub(crate) const LINGER: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What RSUs may advertise, from the shortest to the longest.
+    const INTERVALS: [Duration; 5] = [
+        Duration::from_millis(20),
+        Duration::from_millis(100),
+        Duration::from_millis(250),
+        Duration::from_secs(1),
+        Duration::from_secs(10),
+    ];
+
+    fn watches(interval: Duration) -> [(&'static str, Watch); 5] {
+        [
+            ("close", Watch::close(interval)),
+            ("close in the thick", Watch::close_in_the_thick(interval)),
+            ("loose", Watch::loose(interval)),
+            ("loose in a crowd", Watch::loose_in_a_crowd(interval)),
+            ("of an RSU others hear", Watch::of_an_rsu_others_hear(interval)),
+        ]
+    }
+
+    #[test]
+    fn a_heartbeat_that_comes_as_late_as_it_may_makes_nobody_ask() {
+        for interval in INTERVALS {
+            // A tenth of jitter, and a relay's delay, which is for intervals of 100 ms and more.
+            let relay = RELAY_DELAY_MAX.min(interval / 25);
+            for (name, watch) in watches(interval) {
+                assert!(watch.late_after > interval * 11 / 10 + relay, "{name} at {interval:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_who_carries_frames_and_is_not_in_the_thick_asks_after_one_lost_heartbeat() {
+        for interval in INTERVALS {
+            let asks = |watch: Watch| watch.late_after < interval * 2;
+            let asking = watches(interval).map(|(_, watch)| asks(watch));
+            assert_eq!(asking, [true, false, false, false, false], "{interval:?}");
+        }
+    }
+
+    #[test]
+    fn all_questions_are_asked_before_the_upstream_is_given_up() {
+        for interval in INTERVALS {
+            for (name, watch) in watches(interval) {
+                if name == "loose in a crowd" {
+                    // There the first answer is to spare the others their questions.
+                    assert!(watch.late_after + watch.ask_within < watch.dead_after, "{interval:?}");
+                    continue;
+                }
+                let pauses = watch.ask_every * (watch.asked_min - 1);
+                let last = watch.late_after + watch.ask_within + pauses;
+                assert!(last < watch.dead_after, "{name} at {interval:?}: the last after {last:?}");
+                let answered = last + watch.ask_every / 2;
+                assert!(answered <= watch.dead_after, "{name} at {interval:?}: no time to answer");
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_that_gets_lost_alone_kills_nobody() {
+        for interval in INTERVALS {
+            for (name, watch) in watches(interval) {
+                assert!(watch.asked_min >= 2, "{name}");
+                assert!(watch.ask_every > interval / 20, "{name}: an answer takes a while");
+            }
+            // Those who judge by questions sooner than the rest ask more of them.
+            assert!(Watch::close(interval).asked_min > Watch::loose(interval).asked_min);
+        }
+    }
+
+    #[test]
+    fn nobody_is_believed_alive_after_three_intervals_but_an_rsu_that_others_hear() {
+        for interval in INTERVALS {
+            assert_eq!(lapsed_after(interval), interval * 3);
+            for (name, watch) in watches(interval) {
+                let most = if name == "of an RSU others hear" { 6 } else { 3 };
+                assert!(watch.dead_after > interval * 2, "{name} at {interval:?}");
+                assert!(watch.dead_after <= watch.silence_max, "{name} at {interval:?}");
+                assert_eq!(watch.silence_max, interval * most, "{name} at {interval:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_carries_frames_leaves_a_quarter_of_the_promised_gap_for_the_change() {
+        // 300 ms at the default interval.
+        let watch = Watch::close(Duration::from_millis(100));
+        assert!(watch.dead_after <= Duration::from_millis(225));
+    }
+
+    #[test]
+    fn a_restarted_node_is_quiet_until_nobody_can_count_on_what_it_said() {
+        for interval in INTERVALS {
+            assert!(quiet_for(interval) > lapsed_after(interval), "{interval:?}");
+            assert!(quiet_for(interval) <= interval * 4, "no longer than it must be");
+        }
+    }
+
+    #[test]
+    fn a_way_that_brings_no_news_is_left_after_some_silences_and_before_proofs_lapse() {
+        for interval in INTERVALS {
+            assert!(stuck_after(interval) > lapsed_after(interval) * 3, "{interval:?}");
+            assert!(stuck_after(interval) < proven_for(interval, false), "{interval:?}");
+            assert!(proven_for(interval, true) > proven_for(interval, false) * 2, "{interval:?}");
+        }
+    }
+
+    #[test]
+    fn candidates_are_asked_three_times_before_their_proof_lapses_where_there_is_no_crowd() {
+        for interval in INTERVALS {
+            for targets in [0, 1, 3, 5] {
+                let all = probe_every(interval, 1, targets) * targets.max(1) as u32;
+                assert!(all * 3 <= proven_for(interval, false), "{targets} at {interval:?}");
+                assert!(all * 4 > proven_for(interval, false), "{targets} at {interval:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_obus_of_a_crowd_together_probe_twice_per_interval_however_many_they_are() {
+        for interval in INTERVALS {
+            for obus in [50, 200, 1000] {
+                let together = interval.as_secs_f64() * f64::from(obus)
+                    / probe_every(interval, obus, 4).as_secs_f64();
+                assert!((1.9..=2.1).contains(&together), "{obus} at {interval:?}: {together}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_sends_through_us_is_known_from_one_reply_to_the_next() {
+        for interval in INTERVALS {
+            for obus in [1, 24, 100, 1000] {
+                // Replies come up to a quarter later than planned.
+                let latest = reply_every(interval, obus) * 5 / 4;
+                assert!(child_for(interval, obus) > latest, "{obus} at {interval:?}");
+                assert!(child_for(interval, obus) < latest * 2, "{obus} at {interval:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_standby_is_told_more_rarely_than_the_rsu_in_use_and_twice_before_it_forgets() {
+        for interval in INTERVALS {
+            for obus in [1, 100, 1000] {
+                let every = reply_every(interval, obus);
+                assert!(standby_every(every) > every);
+                let lifetime = node_lib::control::downstream::path_lifetime(interval, obus);
+                assert!(standby_every(every) * 2 <= lifetime, "{obus} at {interval:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_crowd_that_is_none_and_nobody_for_longer_than_a_quarter_second() {
+        assert_eq!(crowd_wait_max(CROWD - 1), Duration::ZERO);
+        assert_eq!(gather_for(CROWD - 1, true), Duration::ZERO);
+        assert_eq!(gather_for(CROWD - 1, false), Duration::ZERO);
+        let waits = [CROWD, 100, 250, 1000, u16::MAX].map(crowd_wait_max);
+        assert!(waits.is_sorted() && waits[0] > Duration::ZERO, "{waits:?}");
+        assert_eq!(waits[4], Duration::from_millis(250));
+        assert!(gather_for(CROWD, false) > Duration::ZERO);
+        assert!(gather_for(CROWD, true) > gather_for(CROWD, false), "clients do not wait as long");
+    }
+
+    #[test]
+    fn a_relay_says_again_what_it_said_before_those_behind_it_ask_but_not_before_they_could_hear_news()
+     {
+        for interval in INTERVALS {
+            let loose = Watch::loose(interval).late_after;
+            for (name, watch) in watches(interval) {
+                let calm = calm_after(watch, interval);
+                assert!(calm < loose && calm < watch.late_after, "{name} at {interval:?}");
+                assert!(calm > interval * 11 / 10, "{name} at {interval:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_waits_for_better_news_has_heard_two_heartbeats_by_then_and_is_not_thought_dead() {
+        for interval in INTERVALS {
+            assert!(
+                patience(interval) > interval * 2 && patience(interval) < lapsed_after(interval)
+            );
+            assert_eq!(withdraw_after(interval, true), patience(interval));
+            assert!(prefer_for(interval) < interval / 2 && prefer_for(interval) > interval / 10);
+            assert_eq!(consider_every(interval) * 2, interval, "twice per heartbeat");
+        }
+        let alone = withdraw_after(INTERVALS[1], false);
+        assert!(alone >= ask_every(INTERVALS[1]), "time for a question");
+        assert!(alone <= Duration::from_millis(50), "those behind it lose frames meanwhile");
+    }
+
+    #[test]
+    fn without_a_way_six_questions_fit_into_an_interval() {
+        for interval in INTERVALS {
+            assert_eq!(ask_every(interval) * 6, interval / 6 * 6, "{interval:?}");
+        }
+    }
+
+    #[test]
+    fn after_a_goodbye_nobody_waits_longer_than_the_old_one_forwards() {
+        assert!(wait_for_standby(Cause::Goodbye) < LINGER);
+        assert!(wait_for_standby(Cause::Better) > wait_for_standby(Cause::Goodbye));
+        // All of it is said while we still forward.
+        assert!(SAID_EVERY * u32::from(SAID_TIMES) < LINGER);
+    }
+}

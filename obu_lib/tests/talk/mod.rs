@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+mod data;
+
 use std::time::Duration;
 
 use node_lib::control::event::{Attachment, Event};
@@ -261,6 +263,26 @@ impl Talk {
             self.collect();
         }
         self.now = self.now.max(until_ms);
+    }
+
+    /// Nobody calls the OBU until then, though it asked to be called.
+    pub(crate) fn stall(&mut self, until_ms: u64) {
+        self.now = until_ms;
+        self.obu.handle_timeout(self.at(), &mut self.out);
+        self.collect();
+    }
+
+    /// How often it wants to be called until then.
+    pub(crate) fn wakes(&mut self, until_ms: u64) -> usize {
+        let until = Timestamp::from_millis(until_ms);
+        let mut wakes = 0;
+        while let Some(due) = self.obu.poll_timeout().filter(|due| *due <= until) {
+            self.obu.handle_timeout(due, &mut self.out);
+            self.collect();
+            wakes += 1;
+        }
+        self.now = self.now.max(until_ms);
+        wakes
     }
 
     fn collect(&mut self) {

@@ -1,15 +1,18 @@
 //! Where clients' frames go: between the LAN, the OBUs, and from OBU to OBU.
 
 use node_lib::control::client_cache::client;
+use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::inner::Inner;
-use node_lib::control::node::Replies;
+use node_lib::control::node::{Node, Replies};
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::ack::AckStatus;
+use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::fragment::Fragment;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use super::addresses::said::{payload, said};
-use super::clients::Port;
+use super::addresses::said::{ARP, IPV4, IPV6, payload, said};
+use super::clients::{CLIENTS_MAX, Port};
 use super::node::Rsu;
 use super::wired::{arp, nd, rarp};
 
@@ -32,8 +35,8 @@ impl Rsu {
             return;
         }
         self.downstream.renew(now, obu, from);
-        if !self.obus.knows(obu) && self.questions.take(now) {
-            // We restarted, or its announcement is still on the way.
+        if self.obus.must_ask_sender(now, obu, LATE_FOR) && self.may_question(now, obu) {
+            // We restarted, its announcement is still on the way, or somebody else said goodbye for it.
             self.send_ack(now, obu, Some(from), AckStatus::SendAll, 0, (0, 1), 0, out);
         }
         let Some(inner) = Inner::parse(data.payload) else {
@@ -47,13 +50,15 @@ impl Rsu {
         let source = client(inner.vlan, inner.source);
         if self.late.obu(now, source) == Some(obu) {
             self.counters.forwarded_late += 1;
-        } else if self.learn(now, inner, data.payload, Port::Obu(obu)) {
+        } else if self.may_teach(now, obu, source)
+            && self.learn(now, inner, data.payload, Port::Obu(obu))
+        {
             self.wired.add(now, source);
             self.wake_at(now);
         }
         if inner.destination.is_group() {
             self.send_to_tap(data.payload, out);
-            self.flood(now, obu, data.payload, out);
+            self.flood(now, obu, budget(inner, data.payload), data.payload, out);
             return;
         }
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
@@ -62,8 +67,37 @@ impl Rsu {
             Some(Port::Obu(other)) => self.send_to_obu(now, other, data.payload, out),
             None => {
                 self.send_to_tap(data.payload, out);
-                self.flood_unknown(now, obu, data.payload, out);
+                self.flood(now, obu, Budget::Unknown, data.payload, out);
             }
+        }
+    }
+
+    /// Whether a frame of this OBU shows where its client is. An OBU that has not announced itself may be
+    /// made up: it fills half of the table at most, and takes no client from one that has.
+    #[inline]
+    fn may_teach(&self, now: Timestamp, obu: NodeId, source: Client) -> bool {
+        self.obus.knows(obu)
+            || match self.clients.owner(now, source) {
+                Some(Port::Obu(other)) => {
+                    !self.obus.is_here(other) || self.downstream.path(now, other).is_none()
+                }
+                Some(Port::Tap) => true,
+                None => self.clients.len() < CLIENTS_MAX / 2,
+            }
+    }
+
+    /// A part of a neighbour's message. With the last one it is handled as if it had come in one frame.
+    pub(super) fn take_fragment(
+        &mut self,
+        now: Timestamp,
+        frame: &[u8],
+        fragment: &Fragment<'_>,
+        out: &mut Replies,
+    ) {
+        let whole = self.reassembly.add(now, frame, fragment, &mut self.counters);
+        if let Some(whole) = whole {
+            self.handle_wire(now, &whole, out);
+            self.reassembly.give_back(whole);
         }
     }
 
@@ -87,7 +121,7 @@ impl Rsu {
                     self.send_to_obu(now, obu, frame, out);
                 }
                 None if elsewhere.is_some() => self.counters.drop_reflected += 1,
-                None => self.flood_unknown(now, NodeId::NONE, frame, out),
+                None => self.flood(now, NodeId::NONE, Budget::Unknown, frame, out),
             },
         }
     }
@@ -109,13 +143,12 @@ impl Rsu {
         // An OBU whose client this was a moment ago would take it for a sign that the client has left
         // its LAN. It hears of it from the RSU it went to, if at all.
         let except = self.late.obu(now, source).unwrap_or(NodeId::NONE);
-        self.flood(now, except, frame, out);
+        self.flood(now, except, budget(inner, frame), frame, out);
     }
 
     #[inline]
     fn send_to_tap(&mut self, frame: &[u8], out: &mut Replies) {
-        self.counters.wire_to_tap += 1;
-        out.tap_frame(frame);
+        self.radio.deliver(frame, out, &mut self.counters);
     }
 
     #[inline]
@@ -127,19 +160,17 @@ impl Rsu {
         self.send_down(path.next, Destination::Node(obu), frame, out);
     }
 
-    /// A unicast frame for somebody we do not know: to everybody, within a budget, because every
-    /// such frame costs airtime on the whole radio.
-    fn flood_unknown(&mut self, now: Timestamp, except: NodeId, frame: &[u8], out: &mut Replies) {
-        if self.floods.take(now) {
-            self.flood(now, except, frame, out);
-        } else {
-            self.counters.drop_flood_limit += 1;
-        }
-    }
-
-    /// To every attached OBU but one. One frame over the radio, however many there are; to a single
-    /// next hop it goes by unicast, which a radio repeats when it is not acknowledged.
-    fn flood(&mut self, now: Timestamp, except: NodeId, frame: &[u8], out: &mut Replies) {
+    /// To every attached OBU but one, within a budget, because every such frame costs airtime on the
+    /// whole radio. One frame, however many OBUs there are; to a single next hop it goes by unicast, which
+    /// a radio repeats when it is not acknowledged.
+    fn flood(
+        &mut self,
+        now: Timestamp,
+        except: NodeId,
+        budget: Budget,
+        frame: &[u8],
+        out: &mut Replies,
+    ) {
         let mut next_hops = self
             .downstream
             .attached_to(now, self.radio.id)
@@ -148,6 +179,17 @@ impl Rsu {
         let Some(first) = next_hops.next() else { return };
         let to = if next_hops.any(|next| next != first) { Mac::BROADCAST } else { first };
         drop(next_hops);
+        let units = u32::try_from(frame.len() / GROUP_UNIT + 2).unwrap_or(u32::MAX);
+        let may_go = match (budget, &mut self.groups) {
+            (Budget::Unknown, _) => self.floods.take(now),
+            (Budget::Group, Some([group, _])) => group.take_many(now, units),
+            (Budget::Vital, Some([_, vital])) => vital.take_many(now, units),
+            (Budget::Group | Budget::Vital, None) => true,
+        };
+        if !may_go {
+            self.counters.drop_flood_limit += 1;
+            return;
+        }
         self.send_down(to, Destination::AllExcept(except), frame, out);
     }
 
@@ -165,4 +207,41 @@ impl Rsu {
             self.counters.tap_to_wire += 1;
         }
     }
+}
+
+/// What frames to all are counted in, in bytes; each costs one unit more for preamble and headers.
+pub(super) const GROUP_UNIT: usize = 64;
+
+/// Whose share of the radio a frame to all takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Budget {
+    /// Unicast frames for clients nobody knows.
+    Unknown,
+    /// Broadcast and multicast.
+    Group,
+    /// Of these, what hosts need to find each other.
+    Vital,
+}
+
+/// ARP, and what goes to groups no router passes on (RFC 5771 §4, RFC 4291 §2.7: neighbour discovery,
+/// group membership, mDNS, DHCPv6, routing protocols), is vital, and so is DHCP. A video stream is not.
+fn budget(inner: Inner, frame: &[u8]) -> Budget {
+    let payload = payload(frame);
+    let is_vital = match inner.ethertype {
+        ARP => true,
+        IPV4 => {
+            // Destination 224.0.0.0/24; or UDP, first fragment, to the ports of DHCP (RFC 2131 §4.1).
+            let header = 4 * usize::from(payload.first().copied().unwrap_or(0) & 15);
+            let port = payload.get(header + 2..header + 4);
+            let is_first =
+                payload.get(6..8).is_some_and(|at| matches!(at, [high, 0] if high & 0x1f == 0));
+            payload.get(16..19) == Some(&[224, 0, 0])
+                || (payload.get(9) == Some(&17)
+                    && is_first
+                    && (port == Some(&[0, 67]) || port == Some(&[0, 68])))
+        }
+        IPV6 => payload.get(24..26) == Some(&[0xff, 0x02]),
+        _ => false,
+    };
+    if is_vital { Budget::Vital } else { Budget::Group }
 }

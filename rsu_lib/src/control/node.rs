@@ -6,23 +6,25 @@ use std::time::Duration;
 use node_lib::control::askers::Askers;
 use node_lib::control::client_cache::ClientCache;
 use node_lib::control::counters::Counters;
-use node_lib::control::downstream::{Downstream, Path};
+use node_lib::control::downstream::{Downstream, Path, path_lifetime};
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::event::{Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::random::Random;
+use node_lib::control::reassembly::Reassembly;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::Heartbeat;
-use node_lib::messages::control::withdrawal::Withdrawal;
+use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::Data;
 use node_lib::messages::{Cost, PathTag};
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::addresses::AddressBook;
 use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
+use super::data::GROUP_UNIT;
 use super::late::Late;
 use super::obus::Obus;
 use super::repeats::Repeats;
@@ -35,6 +37,15 @@ mod hearing;
 /// Frames for unknown clients that may go over the radio: 100 a second, 200 at once.
 const FLOODS: TokenBucket = TokenBucket::new(200, Duration::from_millis(10));
 
+/// What broadcast and multicast may take of the radio, in units of [`GROUP_UNIT`]: so many kB a second,
+/// twice as much at once. 128 kB are a fifth of the time of a radio of 6 Mbit/s, or a thousand ARP
+/// requests.
+fn group_budget(kilobytes: u32) -> TokenBucket {
+    let every = GROUP_UNIT as u64 * 1000 / u64::from(kilobytes.max(1));
+    let burst = kilobytes.saturating_mul(2000) / GROUP_UNIT as u32;
+    TokenBucket::new(burst.max(1), Duration::from_micros(every.max(1)))
+}
+
 /// "Announce yourself" is said to strangers at most 100 times a second.
 const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 
@@ -42,8 +53,12 @@ const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 /// radio for so long that everybody asks.
 const ANSWERS: TokenBucket = TokenBucket::new(32, Duration::from_millis(4));
 
-/// Somebody else with our id is reported at most every ten seconds.
+/// Somebody else with our id is reported at most every ten seconds, and so are two OBUs with one.
 const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
+
+/// OBUs that come are reported ten times a second at most, 64 at once; one that was not reported is not
+/// reported when it goes either.
+const ARRIVALS: TokenBucket = TokenBucket::new(64, Duration::from_millis(100));
 
 /// A client that is held is reported at most every ten seconds.
 const HELD_REPORTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
@@ -74,10 +89,16 @@ pub struct Rsu {
     period: Duration,
     history: usize,
     order: Order,
+    /// When a heartbeat of our id was first heard above our boot count.
+    heard_above: Option<Timestamp>,
+    /// We have gone above what was heard, which is done once.
+    has_raised: bool,
     hello: u32,
     heartbeat_at: Timestamp,
     sent: VecDeque<(Seq, Timestamp)>,
     pub(super) downstream: Downstream,
+    /// How long the way back to an OBU is believed, as of the last heartbeat.
+    believed_for: Duration,
     pub(super) obus: Obus,
     pub(super) clients: ClientCache<Port>,
     pub(super) late: Late,
@@ -87,17 +108,25 @@ pub struct Rsu {
     pub(super) addresses: AddressBook,
     pub(super) repeats: Repeats,
     pub(super) duplicates: Duplicates,
+    pub(super) reassembly: Reassembly,
     pub(super) seq: Seq,
     pub(super) floods: TokenBucket,
+    /// For broadcast and multicast, and apart from it for what hosts need to find each other. `None`:
+    /// without limit.
+    pub(super) groups: Option<[TokenBucket; 2]>,
     pub(super) questions: TokenBucket,
     answers: TokenBucket,
     askers: Askers,
     conflicts: TokenBucket,
+    obu_conflicts: TokenBucket,
+    arrivals: TokenBucket,
     held_reports: TokenBucket,
     random: Random,
     pub(super) counters: Counters,
     events: Events,
     link_is_up: bool,
+    /// Without a LAN there is nothing to attach to here.
+    lan_is_up: bool,
     is_leaving: bool,
     goodbyes_left: u8,
     goodbye_at: Timestamp,
@@ -112,21 +141,24 @@ impl Rsu {
         // Not at once: after a power cut many RSUs start together.
         let heartbeat_at = now + random.up_to(config.hello_periodicity / 10);
         Self {
-            radio: Radio {
-                id: config.id,
-                boot: config.boot,
-                mac: config.radio_mac,
-                ethertype: config.ethertype,
-                mtu: config.radio_mtu,
-            },
+            radio: Radio::new(
+                config.id,
+                config.boot,
+                config.radio_mac,
+                config.ethertype,
+                config.radio_mtu,
+            ),
             tap_mac: config.tap_mac,
             period: config.hello_periodicity.max(Duration::from_millis(1)),
             history: config.hello_history.clamp(1, SENT_MAX),
             order: Order { boot: config.boot, seq: Seq(0) },
+            heard_above: None,
+            has_raised: false,
             hello: 0,
             heartbeat_at,
             sent: VecDeque::new(),
             downstream: Downstream::new(),
+            believed_for: Duration::ZERO,
             obus: Obus::default(),
             clients: ClientCache::new(CLIENTS_MAX, AGE_MAX, config.seed),
             late: Late::default(),
@@ -135,17 +167,23 @@ impl Rsu {
             addresses: AddressBook::default(),
             repeats: Repeats::default(),
             duplicates: Duplicates::new(),
+            reassembly: Reassembly::new(),
             seq: Seq(0),
             floods: FLOODS,
+            groups: (config.group_rate > 0)
+                .then(|| [0; 2].map(|_| group_budget(config.group_rate))),
             questions: QUESTIONS,
             answers: ANSWERS,
             askers: Askers::default(),
             conflicts: CONFLICTS,
+            obu_conflicts: CONFLICTS,
+            arrivals: ARRIVALS,
             held_reports: HELD_REPORTS,
             random,
             counters: Counters::default(),
             events: Events::default(),
             link_is_up: true,
+            lan_is_up: true,
             is_leaving: false,
             goodbyes_left: 0,
             goodbye_at: now,
@@ -187,7 +225,7 @@ impl Rsu {
         self.send_heartbeat(now, out);
         let clients = &self.clients;
         let is_here = |client| matches!(clients.owner(now, client), Some(Port::Obu(_)));
-        self.wired.drive(now, is_here, &self.addresses, out);
+        self.counters.wired_limited += self.wired.drive(now, is_here, &self.addresses, out);
         self.say_goodbye(now, out);
         self.deadline = self.next_deadline(now);
     }
@@ -208,7 +246,7 @@ impl Rsu {
         // Counted from when it was due, so that delays do not add up; but never two at once.
         let due = self.heartbeat_at.max(now.before(self.period / 2));
         self.heartbeat_at = due + self.random.jitter(self.period, JITTER_PERCENT);
-        if !self.link_is_up {
+        if !(self.link_is_up && self.lan_is_up) {
             return;
         }
         self.order = self.order.next();
@@ -217,6 +255,13 @@ impl Rsu {
             self.sent.pop_front();
         }
         self.sent.push_back((self.order.seq, now));
+        let obus = u16::try_from(self.obus.attached()).unwrap_or(u16::MAX);
+        // After a restart the first to announce themselves are thought to be alone, and next speak when a crowd
+        // has its turn.
+        let before = std::mem::replace(&mut self.believed_for, path_lifetime(self.period, obus));
+        if self.believed_for > before {
+            self.downstream.believe_for(self.believed_for);
+        }
         let heartbeat = Heartbeat {
             rsu: self.radio.id,
             order: self.order,
@@ -229,7 +274,7 @@ impl Rsu {
             hello: self.hello,
             via: NodeId::NONE,
             path: PathTag::DIRECT,
-            obus: u16::try_from(self.obus.attached()).unwrap_or(u16::MAX),
+            obus,
             few_candidates: false,
             relays: true,
         };
@@ -242,12 +287,14 @@ impl Rsu {
         }
         self.goodbyes_left -= 1;
         self.goodbye_at = now + GOODBYE_EVERY;
-        let goodbye = Withdrawal {
-            sender: self.radio.id,
-            sender_boot: self.radio.boot,
-            goodbye: true,
-            rsus: Default::default(),
-        };
+        // Without a LAN we stay: others need not forget us, only the way to it through us.
+        let mut ids = Vec::new();
+        if !self.is_leaving {
+            NodeIds::encode(&[self.radio.id], &mut ids);
+        }
+        let Ok(rsus) = NodeIds::parse(&ids) else { return };
+        let (sender, sender_boot) = (self.radio.id, self.radio.boot);
+        let goodbye = Withdrawal { sender, sender_boot, goodbye: self.is_leaving, rsus };
         self.radio.control(Mac::BROADCAST, goodbye, out, &mut self.counters);
     }
 
@@ -292,6 +339,9 @@ impl Node for Rsu {
             }
             None => {}
         }
+        if let Some(fragment) = heard.fragment() {
+            return self.take_fragment(now, frame, &fragment, out);
+        }
         let Some(control) = heard.control(&mut self.counters) else { return };
         self.counters.ctl_rx_frames += 1;
         match &control {
@@ -326,11 +376,24 @@ impl Node for Rsu {
             LinkEvent::Down => self.link_is_up = false,
             LinkEvent::AddressChanged(mac) => self.radio.mac = mac,
             LinkEvent::MtuChanged(mtu) => self.radio.mtu = mtu,
+            LinkEvent::LanUp => {
+                self.lan_is_up = true;
+                self.heartbeat_at = now;
+                if !self.is_leaving {
+                    self.goodbyes_left = 0;
+                }
+            }
+            LinkEvent::LanDown => {
+                self.lan_is_up = false;
+                self.goodbyes_left = GOODBYES;
+                self.goodbye_at = now;
+            }
         }
         self.drive(now, out);
     }
 
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
+        self.reassembly.expire(now, &mut self.counters);
         self.drive(now, out);
     }
 

@@ -1,12 +1,24 @@
 //! Which OBUs are attached or may come, and whether we know their clients.
+//!
+//! Frames can be forged, and nothing in them tells. So what one frame may change is limited:
+//!
+//! * **A step is believed at once**, if boot count, epoch and sequence go on from what was said last.
+//!   What the OBU itself says then is older than what was said for it: it is told, and answers with a
+//!   higher epoch, which is news.
+//! * **A jump is believed when a second word bears it out** ([`WITNESS_AFTER`] later), and the count
+//!   known so far says nothing new meanwhile. That holds for a restart too: an OBU repeats its
+//!   announcement until it is answered.
+//! * **Who is attached is never pushed out** by newcomers; they are refused.
 
-use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::control::table::Table;
 use node_lib::messages::control::announcement::{Announcement, Client, client_digest};
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::{Boot, NodeId, Seq, Timestamp};
+
+use super::clients::CLIENTS_MAX;
 
 /// OBUs remembered, attached or not: twice the vehicles of the densest traffic jam in radio range.
 const OBUS_MAX: usize = 1024;
@@ -18,9 +30,40 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// announces 512 at most.
 const SET_MAX: usize = 2048;
 
+/// Clients kept of all OBUs together: four times those the RSU forwards for. What is announced beyond
+/// is not kept.
+const CLAIMS_MAX: usize = 4 * CLIENTS_MAX;
+
 /// What an OBU that left has said is remembered for so long, so that a late copy of it is known as such:
 /// no frame is under way for longer.
 const REMEMBERED_FOR: Duration = Duration::from_secs(10);
+
+/// An epoch further ahead is a jump. An OBU takes one more with each attachment, and what it says to
+/// others is missed.
+const EPOCH_STEP_MAX: u32 = 64;
+
+/// A sequence number further ahead is a jump: an OBU says a word a second when idle, and a few dozen
+/// when it moves.
+const SEQ_STEP_MAX: u32 = 1024;
+
+/// A jump is believed when it is repeated so long after its first word: no two frames are one then.
+/// An OBU repeats an announcement 20, 60, 140 and 300 ms after the first, so one that has started
+/// again is believed with its third word, and soon enough if one of them is lost.
+const WITNESS_AFTER: Duration = Duration::from_millis(50);
+
+/// A word so many numbers behind the last is no copy that was overtaken, but most likely the OBU
+/// itself, of whom somebody else has spoken.
+const CONTESTED_FROM: u32 = 4;
+
+/// Starts of one OBU that interrupt each other so often, within [`DUEL_WITHIN`], are two OBUs.
+const DUEL_AFTER: u8 = 3;
+
+/// See [`DUEL_AFTER`]. A restart ends after a fraction of it.
+const DUEL_WITHIN: Duration = Duration::from_secs(10);
+
+/// The LAN side hears of the clients of one OBU by what the OBU says; that they are alive is noted
+/// this often, however often it says so.
+const VOUCH_EVERY: Duration = Duration::from_millis(500);
 
 /// How an OBU stands to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +77,7 @@ pub(crate) enum Standing {
 }
 
 /// What an OBU said, in the order in which it counts: a restart is newer than all before it, then the
-/// highest epoch owns, and of what it says within one the last word.
+/// higher epoch, and of what it says within one the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Word {
     boot: Boot,
@@ -53,19 +96,57 @@ struct Registered {
     /// Digest of the set its announcement names; the set is complete when all parts are there.
     digest: u32,
     parts: Vec<Option<Vec<Client>>>,
-    /// Its arrival has been reported.
+    /// The complete set before this one, while this one is not complete.
+    before: Vec<Client>,
+    /// A word that jumps, and waits to be borne out.
+    rival: Option<Rival>,
+    duel: Duel,
+    /// It has come: its set is complete, and it was attached since.
+    has_come: bool,
+    /// Its coming has been reported to the operator.
     is_reported: bool,
     asked_at: Option<Timestamp>,
+    vouched_at: Option<Timestamp>,
     round_trip_us: Option<u32>,
 }
 
-/// What an announcement or reply means to us.
+/// The last word of a count that jumps, and when the first came.
+#[derive(Clone, Copy, Debug)]
+struct Rival {
+    word: Word,
+    since: Timestamp,
+}
+
+/// How often two counts under one id have interrupted each other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Duel {
+    times: u8,
+    since: Timestamp,
+    is_news: bool,
+}
+
+/// What a word of an OBU is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The OBU has not announced itself.
+    Unknown,
+    /// Newer than all before.
+    Newest,
+    /// Overtaken by what was said since, or a copy.
+    Old,
+    /// Far from all that was said: nothing is concluded from it yet.
+    Unproven,
+}
+
+/// What an announcement means to us.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The OBU was known with a higher epoch: it must use one above this.
+    /// There is no room for another OBU.
+    Refused,
+    /// Nothing is concluded from it yet, and nothing is said: if it is true it will be repeated.
+    Unproven,
+    /// The OBU is known to have said otherwise, with this epoch: it must use a higher one.
     Stale(u32),
-    /// The OBU has named another set since, with the same epoch.
-    Overtaken,
     /// Accepted.
     Accepted(Accepted),
 }
@@ -81,9 +162,7 @@ pub(crate) struct Accepted {
     pub(crate) is_new: bool,
     /// The OBU has come, and all its clients are known for the first time since.
     pub(crate) has_come: bool,
-    /// It has restarted: its epochs began anew, and another may have a better claim now.
-    pub(crate) has_restarted: bool,
-    /// All its clients, if they are known.
+    /// All its clients, if they are known, and this is new.
     pub(crate) set: Option<Vec<Client>>,
 }
 
@@ -91,6 +170,9 @@ pub(crate) struct Accepted {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Obus {
     by_id: Table<NodeId, Registered>,
+    /// Who announces a client, and since when: the clients of all sets in `by_id`.
+    claims: BTreeMap<(Client, NodeId), Timestamp>,
+    attached: usize,
     evicted: u64,
 }
 
@@ -101,53 +183,85 @@ impl Obus {
         self.by_id.contains_key(&obu)
     }
 
-    /// The epoch of the OBU, if it is attached to us.
-    pub(crate) fn epoch(&self, obu: NodeId) -> Option<u32> {
-        self.by_id.get(&obu).filter(|known| known.is_attached()).map(|known| known.word.epoch)
+    /// The OBU has announced itself, and has not left.
+    #[inline]
+    pub(crate) fn is_here(&self, obu: NodeId) -> bool {
+        self.by_id.get(&obu).is_some_and(|known| known.standing != Standing::Gone)
     }
 
-    /// An OBU announces (a part of) its clients.
-    pub(crate) fn claim(&mut self, now: Timestamp, announcement: &Announcement<'_>) -> Claim {
+    /// The boot count of the OBU, as its last word had it.
+    pub(crate) fn boot(&self, obu: NodeId) -> Option<Boot> {
+        self.by_id.get(&obu).map(|known| known.word.boot)
+    }
+
+    /// The OBU is attached to us.
+    pub(crate) fn is_attached(&self, obu: NodeId) -> bool {
+        self.by_id.get(&obu).is_some_and(Registered::is_attached)
+    }
+
+    /// An OBU announces (a part of) its clients. The verdict says whether the way it came is the way
+    /// back.
+    pub(crate) fn claim(
+        &mut self,
+        now: Timestamp,
+        announcement: &Announcement<'_>,
+    ) -> (Verdict, Claim) {
         let Announcement { origin: obu, order, epoch, part, parts, digest, .. } = *announcement;
         let word = Word { boot: order.boot, epoch, seq: order.seq };
         let standing = if announcement.standby { Standing::Standby } else { Standing::Attached };
         let is_unknown = !self.by_id.contains_key(&obu);
-        if is_unknown && !self.has_room() {
-            // Its clients are reachable, but it will be asked for them again and again.
-            let is_attached = standing == Standing::Attached;
-            return Claim::Accepted(Accepted { is_attached, is_new: true, ..Accepted::default() });
-        }
-        let fresh = || Registered::new(now, standing, word, digest, parts);
-        let known = self.by_id.get_or_insert_with(obu, fresh);
-        if known.bars(now, word) {
-            return Claim::Stale(known.word.epoch);
-        }
-        let has_restarted = word.boot != known.word.boot;
-        let is_raised = (word.boot, word.epoch) != (known.word.boot, known.word.epoch);
-        let is_last = is_unknown || is_raised || word > known.word;
-        let was = if is_unknown { Standing::Gone } else { known.standing };
-        if digest != known.digest || known.parts.len() != usize::from(parts) {
-            if !is_last {
-                return Claim::Overtaken;
+        if is_unknown {
+            if !self.make_room() {
+                return (Verdict::Unknown, Claim::Refused);
             }
-            known.digest = digest;
-            known.parts = vec![None; usize::from(parts)];
+            self.by_id.insert(obu, Registered::new(now, word, digest, parts));
         }
-        let is_new_part = known.keep(part, announcement.clients.iter());
+        let Some(known) = self.by_id.get_mut(&obu) else {
+            return (Verdict::Unknown, Claim::Refused);
+        };
+        let verdict = if is_unknown { Verdict::Newest } else { known.judge(now, word) };
+        let is_last = verdict == Verdict::Newest;
+        let is_other_set = digest != known.digest || known.parts.len() != usize::from(parts);
+        match verdict {
+            Verdict::Unproven => return (verdict, Claim::Unproven),
+            Verdict::Old
+                if word.epoch != known.word.epoch
+                    || standing != known.standing
+                    || is_other_set
+                    || known.word.seq.0.saturating_sub(word.seq.0) >= CONTESTED_FROM =>
+            {
+                return (verdict, Claim::Stale(known.word.epoch));
+            }
+            _ => {}
+        }
+        let is_raised = (word.boot, word.epoch) != (known.word.boot, known.word.epoch);
+        let was = known.standing;
+        if is_other_set {
+            known.begin_set(&mut self.claims, obu, digest, parts);
+        }
+        let room = CLAIMS_MAX.saturating_sub(self.claims.len());
+        let is_new_part = known.keep(part, announcement.clients.iter(), room);
+        if is_new_part {
+            known.index(&mut self.claims, obu, part, now);
+        }
         if is_last {
-            known.follow(now, standing, word);
+            self.attached = known.follow(now, standing, word, self.attached);
         }
-        let set = known.complete_set();
-        let has_come = known.is_attached() && set.is_some() && !known.is_reported;
-        known.is_reported |= has_come;
-        Claim::Accepted(Accepted {
+        let is_new = is_new_part || is_raised || was != known.standing;
+        let set = if is_new { known.complete_set() } else { None };
+        if set.is_some() {
+            known.end_set(&mut self.claims, obu);
+        }
+        let has_come = known.is_attached() && set.is_some() && !known.has_come;
+        known.has_come |= has_come;
+        let accepted = Accepted {
             is_attached: known.is_attached(),
             has_left: was == Standing::Attached && !known.is_attached(),
-            is_new: known.is_attached() && (is_new_part || is_raised || was != Standing::Attached),
+            is_new: known.is_attached() && is_new,
             has_come,
-            has_restarted,
             set,
-        })
+        };
+        (verdict, Claim::Accepted(accepted))
     }
 
     /// An OBU answers a heartbeat, and says by the way how it stands to us. `None`: nothing changes.
@@ -155,55 +269,57 @@ impl Obus {
         &mut self,
         now: Timestamp,
         reply: &HeartbeatReply,
-    ) -> Option<Accepted> {
-        let known = self.by_id.get_mut(&reply.origin)?;
+    ) -> (Verdict, Option<Accepted>) {
+        let Some(known) = self.by_id.get_mut(&reply.origin) else {
+            return (Verdict::Unknown, None);
+        };
         let word = Word { boot: reply.order.boot, epoch: reply.epoch, seq: reply.order.seq };
-        if known.bars(now, word) || word <= known.word {
-            return None;
+        let verdict = known.judge(now, word);
+        if verdict != Verdict::Newest {
+            return (verdict, None);
         }
         known.heard = now;
         let was = known.standing;
-        let has_restarted = word.boot != known.word.boot;
         let has_set = known.digest == reply.digest && known.is_complete();
         if reply.standby {
             // It may be that we hold no set of it yet; that it is not here any more is certain.
-            known.follow(now, Standing::Standby, word);
+            self.attached = known.follow(now, Standing::Standby, word, self.attached);
         } else if has_set {
-            known.follow(now, Standing::Attached, word);
+            self.attached = known.follow(now, Standing::Attached, word, self.attached);
         }
         if known.standing == was {
-            return None;
+            return (verdict, None);
         }
         let set = known.complete_set();
-        let has_come = known.is_attached() && !known.is_reported;
-        known.is_reported |= has_come;
-        Some(Accepted {
+        let has_come = known.is_attached() && !known.has_come;
+        known.has_come |= has_come;
+        let accepted = Accepted {
             is_attached: known.is_attached(),
             has_left: was == Standing::Attached,
             is_new: known.is_attached(),
             has_come,
-            has_restarted,
             set,
-        })
+        };
+        (verdict, Some(accepted))
     }
 
-    /// The OBU said goodbye. Returns whether it was attached until now.
-    pub(crate) fn hear_goodbye(&mut self, now: Timestamp, reply: &HeartbeatReply) -> bool {
+    /// The OBU said goodbye. Returns whether that is news, and whether it was attached until now.
+    pub(crate) fn hear_goodbye(&mut self, now: Timestamp, reply: &HeartbeatReply) -> (bool, bool) {
         let word = Word { boot: reply.order.boot, epoch: reply.epoch, seq: reply.order.seq };
         let Some(known) = self.by_id.get_mut(&reply.origin) else {
             // What it said before may still come.
             if self.by_id.len() < OBUS_MAX {
-                let gone = Registered::new(now, Standing::Gone, word, reply.digest, 1);
+                let gone = Registered::new(now, word, reply.digest, 1);
                 self.by_id.insert(reply.origin, gone);
             }
-            return false;
+            return (true, false);
         };
-        if known.bars(now, word) || word <= known.word {
-            return false;
+        if known.judge(now, word) != Verdict::Newest {
+            return (false, false);
         }
         let was_attached = known.is_attached();
-        known.follow(now, Standing::Gone, word);
-        was_attached
+        self.attached = known.follow(now, Standing::Gone, word, self.attached);
+        (true, was_attached)
     }
 
     /// The OBU fell silent, or all its clients appeared elsewhere. Returns whether it was attached
@@ -211,45 +327,67 @@ impl Obus {
     pub(crate) fn lose(&mut self, now: Timestamp, obu: NodeId) -> bool {
         let Some(known) = self.by_id.get_mut(&obu) else { return false };
         let was_attached = known.is_attached();
-        known.follow(now, Standing::Gone, known.word);
+        self.attached = known.follow(now, Standing::Gone, known.word, self.attached);
         was_attached
     }
 
-    /// Whether the set we hold of `obu` is not the one its reply names, so that it must be asked
-    /// for now.
+    /// Whether the set we hold of `obu` is not the one its reply names, or somebody else speaks for
+    /// it, so that it must be asked for now.
     pub(crate) fn must_ask(&mut self, now: Timestamp, reply: &HeartbeatReply) -> bool {
         let Some(known) = self.by_id.get_mut(&reply.origin) else {
             // Nothing is kept for an OBU that has not announced itself: it may be a forgery.
-            return true;
+            return self.has_room();
         };
         let standing = if reply.standby { Standing::Standby } else { Standing::Attached };
         let matches = known.standing == standing
+            && known.word.boot == reply.order.boot
             && known.word.epoch == reply.epoch
+            && known.word.seq.0.saturating_sub(reply.order.seq.0) < CONTESTED_FROM
             && known.digest == reply.digest
             && known.is_complete();
-        let asked_lately = known.asked_at.is_some_and(|at| now.since(at) < ASK_EVERY);
-        if matches || asked_lately {
-            return false;
+        !matches && known.may_ask(now)
+    }
+
+    /// Whether an OBU whose frame came is to be asked for its clients now: it has not announced
+    /// itself, or has left `long_ago`.
+    pub(crate) fn must_ask_sender(&mut self, now: Timestamp, obu: NodeId, gone: Duration) -> bool {
+        match self.by_id.get_mut(&obu) {
+            None => self.has_room(),
+            Some(known) => {
+                known.standing == Standing::Gone
+                    && now.since(known.heard) >= gone
+                    && known.may_ask(now)
+            }
         }
-        known.asked_at = Some(now);
-        true
     }
 
-    /// The OBU is attached, and the set we hold is the one its reply names.
-    pub(crate) fn vouches(&self, obu: NodeId, digest: u32) -> bool {
-        let vouches = |known: &Registered| {
-            known.is_attached() && known.digest == digest && known.is_complete()
-        };
-        self.by_id.get(&obu).is_some_and(vouches)
+    /// The OBU is attached, the set we hold is the one its reply names, and that has not been noted
+    /// for a while.
+    pub(crate) fn vouches(&mut self, now: Timestamp, obu: NodeId, digest: u32) -> bool {
+        let Some(known) = self.by_id.get_mut(&obu) else { return false };
+        let is_due = known.vouched_at.is_none_or(|at| now.since(at) >= VOUCH_EVERY);
+        let vouches =
+            is_due && known.is_attached() && known.digest == digest && known.is_complete();
+        if vouches {
+            known.vouched_at = Some(now);
+        }
+        vouches
     }
 
-    /// Of the attached OBUs that announced this client, the one with the highest epoch.
+    /// Of the attached OBUs that announce this client, the one that has done so for longest.
     pub(crate) fn claimant(&self, client: Client) -> Option<NodeId> {
-        let claims = self.by_id.iter().filter(|(_, known)| {
-            let mut parts = known.parts.iter().flatten();
-            known.is_attached() && parts.any(|part| part.binary_search(&client).is_ok())
-        });
-        claims.min_by_key(|(obu, known)| rank(known.word.epoch, **obu)).map(|(obu, _)| *obu)
+        let claims = self.claims_of(client).filter(|(obu, _)| self.is_attached(*obu));
+        claims.min_by_key(|(obu, since)| (*since, *obu)).map(|(obu, _)| obu)
+    }
+
+    /// Since when this OBU announces the client.
+    pub(crate) fn claimed(&self, client: Client, obu: NodeId) -> Option<Timestamp> {
+        self.claims.get(&(client, obu)).copied()
+    }
+
+    fn claims_of(&self, client: Client) -> impl Iterator<Item = (NodeId, Timestamp)> {
+        let all = (client, NodeId([0; 6]))..=(client, NodeId([0xff; 6]));
+        self.claims.range(all).map(|((_, obu), since)| (*obu, *since))
     }
 
     /// A reply answered a heartbeat sent so long ago.
@@ -269,12 +407,18 @@ impl Obus {
     }
 
     pub(crate) fn forget(&mut self, obu: NodeId) {
-        self.by_id.remove(&obu);
+        if let Some(known) = self.by_id.remove(&obu) {
+            self.attached -= usize::from(known.is_attached());
+            for client in known.parts.iter().flatten().flatten().chain(&known.before) {
+                self.claims.remove(&(*client, obu));
+            }
+        }
     }
 
     /// OBUs attached.
+    #[inline]
     pub(crate) fn attached(&self) -> usize {
-        self.by_id.values().filter(|known| known.is_attached()).count()
+        self.attached
     }
 
     /// All, in whatever standing, and whether what they said may be forgotten once they are silent.
@@ -283,42 +427,66 @@ impl Obus {
         self.by_id.iter().map(move |(obu, known)| (*obu, known.standing, is_old(known)))
     }
 
+    /// That the OBU has come is reported to the operator.
+    pub(crate) fn note_reported(&mut self, obu: NodeId) {
+        if let Some(known) = self.by_id.get_mut(&obu) {
+            known.is_reported = true;
+        }
+    }
+
+    /// Whether that the OBU is gone is to be reported: that it came was.
+    pub(crate) fn take_reported(&mut self, obu: NodeId) -> bool {
+        self.by_id.get_mut(&obu).is_some_and(|known| std::mem::take(&mut known.is_reported))
+    }
+
+    /// Whether two nodes with the id of this OBU keep interrupting each other; said once per duel.
+    pub(crate) fn take_duel(&mut self, obu: NodeId) -> bool {
+        self.by_id.get_mut(&obu).is_some_and(|known| std::mem::take(&mut known.duel.is_news))
+    }
+
     /// OBUs pushed out since this was last asked.
     pub(crate) fn take_evicted(&mut self) -> u64 {
         std::mem::take(&mut self.evicted)
     }
 
+    /// There is room for one more, or somebody who makes room.
+    fn has_room(&self) -> bool {
+        self.by_id.len() < OBUS_MAX || self.attached < self.by_id.len()
+    }
+
     /// Makes room for one more. Attached OBUs are never pushed out by new ones: silent ones leave after
     /// 5 s. First go those that left, then those on standby, the longest unheard before others.
-    fn has_room(&mut self) -> bool {
+    fn make_room(&mut self) -> bool {
         if self.by_id.len() < OBUS_MAX {
             return true;
         }
+        if !self.has_room() {
+            return false;
+        }
         let least = self.by_id.iter().min_by_key(|(_, known)| (known.standing, known.heard));
         let Some((obu, _)) = least.filter(|(_, known)| !known.is_attached()) else { return false };
-        let obu = *obu;
-        self.by_id.remove(&obu);
+        self.forget(*obu);
         self.evicted += 1;
         true
     }
 }
 
-/// Of two OBUs that announce one client, the one whose rank is smaller has it: the one with the higher
-/// epoch, and of equals always the same.
-pub(crate) fn rank(epoch: u32, obu: NodeId) -> (Reverse<u32>, NodeId) {
-    (Reverse(epoch), obu)
-}
-
 impl Registered {
-    fn new(now: Timestamp, standing: Standing, word: Word, digest: u32, parts: u8) -> Self {
+    /// An OBU that has said this, and is not taken for attached yet.
+    fn new(now: Timestamp, word: Word, digest: u32, parts: u8) -> Self {
         Self {
-            standing,
+            standing: Standing::Gone,
             word,
             heard: now,
             digest,
             parts: vec![None; usize::from(parts)],
+            before: Vec::new(),
+            rival: None,
+            duel: Duel::default(),
+            has_come: false,
             is_reported: false,
             asked_at: None,
+            vouched_at: None,
             round_trip_us: None,
         }
     }
@@ -327,29 +495,121 @@ impl Registered {
         self.standing == Standing::Attached
     }
 
-    /// What the OBU says now was overtaken by what it said before. An OBU whose boot count went
-    /// backwards is heard again when what it said is forgotten.
-    fn bars(&self, now: Timestamp, word: Word) -> bool {
-        (word.boot, word.epoch) < (self.word.boot, self.word.epoch)
-            && (word.boot == self.word.boot || now.since(self.heard) <= REMEMBERED_FOR)
+    fn may_ask(&mut self, now: Timestamp) -> bool {
+        let is_due = self.asked_at.is_none_or(|at| now.since(at) >= ASK_EVERY);
+        if is_due {
+            self.asked_at = Some(now);
+        }
+        is_due
     }
 
-    fn follow(&mut self, now: Timestamp, standing: Standing, word: Word) {
-        self.is_reported &= standing == Standing::Attached && self.is_attached();
+    /// What this word is worth, after all that was said before.
+    fn judge(&mut self, now: Timestamp, word: Word) -> Verdict {
+        if word.follows(self.word) {
+            if word <= self.word {
+                return Verdict::Old;
+            }
+            if self.rival.take().is_some() {
+                self.duel.note(now);
+            }
+            return Verdict::Newest;
+        }
+        let is_bound = self.standing != Standing::Gone || word < self.word;
+        let is_over = now.since(self.heard) > REMEMBERED_FOR && self.standing == Standing::Gone;
+        if !is_bound || is_over {
+            self.rival = None;
+            return Verdict::Newest;
+        }
+        match self.rival {
+            Some(rival) if word.follows(rival.word) => {
+                if word <= rival.word {
+                    return Verdict::Unproven;
+                }
+                self.rival = Some(Rival { word, ..rival });
+                if now.since(rival.since) < WITNESS_AFTER {
+                    return Verdict::Unproven;
+                }
+                self.rival = None;
+                self.duel.note(now);
+                Verdict::Newest
+            }
+            _ => {
+                self.rival = Some(Rival { word, since: now });
+                Verdict::Unproven
+            }
+        }
+    }
+
+    /// Takes the word for the OBU's last. Returns how many are attached then.
+    fn follow(&mut self, now: Timestamp, standing: Standing, word: Word, attached: usize) -> usize {
+        let others = attached - usize::from(self.is_attached());
+        self.has_come &= standing == Standing::Attached && self.is_attached();
         self.standing = standing;
         self.word = word;
         self.heard = now;
+        others + usize::from(self.is_attached())
     }
 
-    /// Keeps a part of the set; whether it was not there yet.
-    fn keep(&mut self, part: u8, clients: impl Iterator<Item = Client>) -> bool {
+    /// Another set is announced. The one before counts until this is complete.
+    fn begin_set(
+        &mut self,
+        claims: &mut BTreeMap<(Client, NodeId), Timestamp>,
+        obu: NodeId,
+        digest: u32,
+        parts: u8,
+    ) {
+        let was_complete = self.is_complete();
+        let old = std::mem::replace(&mut self.parts, vec![None; usize::from(parts)]);
+        let old = old.into_iter().flatten().flatten();
+        if was_complete {
+            self.before = old.collect();
+            self.before.sort_unstable();
+        } else {
+            for client in old.filter(|client| self.before.binary_search(client).is_err()) {
+                claims.remove(&(client, obu));
+            }
+        }
+        self.digest = digest;
+    }
+
+    /// The set is complete: who was in the one before and is not in this one is not announced any
+    /// more.
+    fn end_set(&mut self, claims: &mut BTreeMap<(Client, NodeId), Timestamp>, obu: NodeId) {
+        for client in std::mem::take(&mut self.before) {
+            if !self.names(client) {
+                claims.remove(&(client, obu));
+            }
+        }
+    }
+
+    fn names(&self, client: Client) -> bool {
+        self.parts.iter().flatten().any(|part| part.binary_search(&client).is_ok())
+    }
+
+    /// Keeps a part of the set, as far as there is room; whether it was not there yet.
+    fn keep(&mut self, part: u8, clients: impl Iterator<Item = Client>, room: usize) -> bool {
         let kept: usize = self.parts.iter().flatten().map(Vec::len).sum();
         let Some(slot @ None) = self.parts.get_mut(usize::from(part)) else { return false };
-        let clients: Vec<_> = clients.collect();
-        if kept + clients.len() <= SET_MAX {
-            *slot = Some(clients);
+        let mut clients: Vec<_> = clients.collect();
+        if clients.len() > room.min(SET_MAX.saturating_sub(kept)) {
+            clients.clear();
         }
+        clients.sort_unstable();
+        *slot = Some(clients);
         true
+    }
+
+    /// Notes since when the OBU announces the clients of a part.
+    fn index(
+        &self,
+        claims: &mut BTreeMap<(Client, NodeId), Timestamp>,
+        obu: NodeId,
+        part: u8,
+        now: Timestamp,
+    ) {
+        for client in self.parts.get(usize::from(part)).iter().copied().flatten().flatten() {
+            claims.entry((*client, obu)).or_insert(now);
+        }
     }
 
     fn is_complete(&self) -> bool {
@@ -367,6 +627,26 @@ impl Registered {
     }
 }
 
+impl Word {
+    /// Of one count with `other`: no further from it than an OBU gets while we miss what it says.
+    fn follows(self, other: Self) -> bool {
+        self.boot == other.boot
+            && self.epoch.abs_diff(other.epoch) <= EPOCH_STEP_MAX
+            && self.seq.0.abs_diff(other.seq.0) <= SEQ_STEP_MAX
+    }
+}
+
+impl Duel {
+    /// The one count has interrupted the other.
+    fn note(&mut self, now: Timestamp) {
+        if now.since(self.since) > DUEL_WITHIN {
+            *self = Self { since: now, ..Self::default() };
+        }
+        self.times = self.times.saturating_add(1);
+        self.is_news |= self.times == DUEL_AFTER;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,10 +661,21 @@ mod tests {
     }
 
     /// What an OBU says: boot count, epoch and sequence, and whether it is on standby.
-    #[derive(Clone, Copy)]
+    #[derive(Clone, Copy, Debug)]
     struct Says(u32, u32, u32, bool);
 
     fn claim_part(
+        obus: &mut Obus,
+        says: (NodeId, Says),
+        part: (u8, u8),
+        digest: u32,
+        clients: &[Client],
+    ) -> Claim {
+        claim_part_at(NOW, obus, says, part, digest, clients)
+    }
+
+    fn claim_part_at(
+        at: Timestamp,
         obus: &mut Obus,
         (obu, Says(boot, epoch, seq, standby)): (NodeId, Says),
         (part, parts): (u8, u8),
@@ -406,11 +697,21 @@ mod tests {
             standby,
             clients: Clients::parse(&groups).unwrap(),
         };
-        obus.claim(NOW, &announcement)
+        obus.claim(at, &announcement).1
     }
 
     fn claim(obus: &mut Obus, says: Says, set: &[Client]) -> Claim {
-        claim_part(obus, (OBU, says), (0, 1), client_digest(set), set)
+        claim_at(0, obus, says, set)
+    }
+
+    /// So many milliseconds later.
+    fn claim_at(ms: u64, obus: &mut Obus, says: Says, set: &[Client]) -> Claim {
+        let at = NOW + Duration::from_millis(ms);
+        claim_part_at(at, obus, (OBU, says), (0, 1), client_digest(set), set)
+    }
+
+    fn hear_reply(obus: &mut Obus, reply: &HeartbeatReply) -> Option<Accepted> {
+        obus.hear_reply(NOW, reply).1
     }
 
     fn reply(Says(boot, epoch, seq, standby): Says, digest: u32) -> HeartbeatReply {
@@ -437,7 +738,6 @@ mod tests {
             has_left: false,
             is_new: true,
             has_come: true,
-            has_restarted: false,
             set,
         })
     }
@@ -454,7 +754,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_epoch_owns_and_a_late_claim_is_told_so() {
+    fn what_was_said_with_a_lower_epoch_is_told_the_higher() {
         let mut obus = Obus::default();
         assert_eq!(claim(&mut obus, Says(1, 5, 1, false), &[client(1)]), come(&[client(1)]));
         assert_eq!(claim(&mut obus, Says(1, 4, 2, false), &[client(2)]), Claim::Stale(5));
@@ -463,12 +763,106 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_obu_is_accepted_at_once_and_what_it_said_before_no_more() {
+    fn a_restarted_obu_is_accepted_when_it_repeats_itself_and_what_it_said_before_no_more() {
         let mut obus = Obus::default();
-        claim(&mut obus, Says(1, 500, 1, false), &[client(1)]);
-        assert!(accepted(claim(&mut obus, Says(2, 1, 1, false), &[client(1)])).is_new);
-        assert_eq!(claim(&mut obus, Says(2, 0, 0, false), &[client(1)]), Claim::Stale(1));
-        assert_eq!(claim(&mut obus, Says(1, 501, 9, false), &[client(1)]), Claim::Stale(1));
+        claim(&mut obus, Says(9, 500, 1, false), &[client(1)]);
+        for boot in [10, 3] {
+            let again = |obus: &mut Obus, ms, seq| {
+                claim_at(ms, obus, Says(boot, 1, seq, false), &[client(1)])
+            };
+            assert_eq!(again(&mut obus, 1000, 1), Claim::Unproven, "{boot}");
+            assert_eq!(again(&mut obus, 1049, 2), Claim::Unproven, "{boot}");
+            assert!(accepted(again(&mut obus, 1050, 3)).is_new, "{boot}");
+            assert_eq!(again(&mut obus, 1051, 2), accepted_copy(), "{boot}");
+            let late = claim_at(1051, &mut obus, Says(9, 500, 2, false), &[client(1)]);
+            assert_eq!(late, Claim::Unproven, "{boot}");
+        }
+    }
+
+    fn accepted_copy() -> Claim {
+        Claim::Accepted(Accepted { is_attached: true, ..Accepted::default() })
+    }
+
+    #[test]
+    fn a_jump_is_not_believed_while_the_count_that_is_known_goes_on() {
+        for jump in [Says(u32::MAX, 9, 9, false), Says(1, u32::MAX, 9, false)] {
+            let mut obus = Obus::default();
+            claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
+            for n in 0..50 {
+                let Says(boot, epoch, seq, standby) = jump;
+                let forged = Says(boot, epoch, seq + n, standby);
+                let heard = claim_at(u64::from(n) * 100, &mut obus, forged, &[client(2)]);
+                assert_eq!(heard, Claim::Unproven, "{n}");
+                let ours = reply(Says(1, 5, 2 + n, false), client_digest(&[client(1)]));
+                obus.hear_reply(NOW + Duration::from_millis(u64::from(n) * 100), &ours);
+            }
+            assert_eq!(obus.claimant(client(1)), Some(OBU));
+            assert_eq!(obus.claimant(client(2)), None);
+            assert!(obus.take_duel(OBU) && !obus.take_duel(OBU), "and reported, once");
+        }
+    }
+
+    #[test]
+    fn the_obu_itself_is_told_when_others_spoke_for_it_and_wins_with_its_next_word() {
+        let forged = [
+            Says(1, 5, 1000, false), // a step of the sequence, and another set
+            Says(1, 40, 3, false),   // a step of the epoch
+            Says(1, 5, 900, true),   // on standby
+        ];
+        for forged in forged {
+            let mut obus = Obus::default();
+            claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
+            claim(&mut obus, forged, &[client(2)]);
+            let ours = reply(Says(1, 5, 2, false), client_digest(&[client(1)]));
+            assert_eq!(hear_reply(&mut obus, &ours), None);
+            assert!(obus.must_ask(NOW, &ours), "{forged:?}");
+            let Claim::Stale(epoch) = claim(&mut obus, Says(1, 5, 3, false), &[client(1)]) else {
+                panic!("{forged:?}");
+            };
+            let last = claim(&mut obus, Says(1, epoch + 1, 4, false), &[client(1)]);
+            assert_eq!(accepted(last).set, Some(vec![client(1)]), "{forged:?}");
+        }
+    }
+
+    #[test]
+    fn once_a_false_count_was_believed_the_true_one_wins_when_the_false_one_stops() {
+        let mut obus = Obus::default();
+        claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
+        for (ms, seq) in [(0, u32::MAX - 1), (300, u32::MAX)] {
+            claim_at(ms, &mut obus, Says(u32::MAX, u32::MAX, seq, false), &[client(2)]);
+        }
+        assert_eq!(obus.claimant(client(2)), Some(OBU));
+        assert!(obus.must_ask(NOW, &reply(Says(1, 5, 2, false), client_digest(&[client(1)]))));
+        for (ms, seq) in [(400, 3), (420, 4), (449, 5)] {
+            let heard = claim_at(ms, &mut obus, Says(1, 5, seq, false), &[client(1)]);
+            assert_eq!(heard, Claim::Unproven);
+        }
+        assert!(accepted(claim_at(450, &mut obus, Says(1, 5, 6, false), &[client(1)])).is_new);
+        assert_eq!((obus.claimant(client(1)), obus.claimant(client(2))), (Some(OBU), None));
+    }
+
+    #[test]
+    fn a_restart_is_no_duel() {
+        let mut obus = Obus::default();
+        claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
+        let mut is_believed = false;
+        for n in 0..20 {
+            let again = Says(100, 1, n, false);
+            let heard = claim_at(u64::from(n) * 100, &mut obus, again, &[client(1)]);
+            is_believed |= matches!(heard, Claim::Accepted(_));
+            assert!(!obus.take_duel(OBU), "{n}");
+        }
+        assert!(is_believed);
+    }
+
+    #[test]
+    fn two_obus_with_one_id_are_noticed() {
+        let mut obus = Obus::default();
+        for n in 0..20 {
+            let boot = 7 + 100 * (n / 4 % 2);
+            claim_at(u64::from(n) * 100, &mut obus, Says(boot, 1, n, false), &[client(boot as u8)]);
+        }
+        assert!(obus.take_duel(OBU));
     }
 
     #[test]
@@ -502,10 +896,10 @@ mod tests {
         let mut obus = Obus::default();
         let set = [client(1), client(2)];
         assert_eq!(claim(&mut obus, Says(1, 5, 1, true), &set), waiting(&set));
-        assert_eq!((obus.attached(), obus.epoch(OBU), obus.knows(OBU)), (0, None, true));
+        assert_eq!((obus.attached(), obus.is_here(OBU)), (0, true));
         let same = reply(Says(1, 5, 2, true), client_digest(&set));
         assert!(!obus.must_ask(NOW, &same));
-        assert!(!obus.vouches(OBU, client_digest(&set)));
+        assert!(!obus.vouches(NOW, OBU, client_digest(&set)));
         assert!(obus.must_ask(NOW, &HeartbeatReply { digest: 7, ..same }), "heals a lost set");
     }
 
@@ -528,11 +922,11 @@ mod tests {
         let mut obus = Obus::default();
         let set = [client(1)];
         claim(&mut obus, Says(1, 5, 1, true), &set);
-        assert_eq!(obus.hear_reply(NOW, &reply(Says(1, 6, 3, false), 7)), None);
-        let now = obus.hear_reply(NOW, &reply(Says(1, 6, 3, false), client_digest(&set)));
+        assert_eq!(hear_reply(&mut obus, &reply(Says(1, 6, 3, false), 7)), None);
+        let now = hear_reply(&mut obus, &reply(Says(1, 6, 3, false), client_digest(&set)));
         assert_eq!(now.map(Claim::Accepted), Some(come(&set)));
         // The standby it sent before comes late.
-        let late = obus.hear_reply(NOW, &reply(Says(1, 5, 2, true), client_digest(&set)));
+        let late = hear_reply(&mut obus, &reply(Says(1, 5, 2, true), client_digest(&set)));
         assert_eq!((late, obus.attached()), (None, 1));
     }
 
@@ -551,10 +945,10 @@ mod tests {
         let mut obus = Obus::default();
         claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
         let goodbye = HeartbeatReply { goodbye: true, ..reply(Says(1, 5, 9, false), 0) };
-        assert!(obus.hear_goodbye(NOW, &goodbye));
-        assert!(!obus.hear_goodbye(NOW, &goodbye), "said three times");
-        let late = accepted(claim(&mut obus, Says(1, 5, 8, false), &[client(1)]));
-        assert!(!late.is_attached && !late.is_new);
+        assert_eq!(obus.hear_goodbye(NOW, &goodbye), (true, true));
+        assert_eq!(obus.hear_goodbye(NOW, &goodbye), (false, false), "said three times");
+        // Late, or somebody else said the goodbye: then the OBU answers with a higher epoch.
+        assert_eq!(claim(&mut obus, Says(1, 5, 8, false), &[client(1)]), Claim::Stale(5));
         let back = accepted(claim(&mut obus, Says(1, 5, 10, false), &[client(1)]));
         assert!(back.is_attached && back.is_new && back.has_come);
     }
@@ -575,8 +969,66 @@ mod tests {
         assert_eq!((obus.by_id.len(), obus.attached()), (OBUS_MAX, OBUS_MAX));
         assert_eq!(obus.take_evicted(), OBUS_MAX as u64 / 2);
         assert!((1..OBUS_MAX).step_by(2).all(|n| obus.knows(id(n))));
-        say(&mut obus, 9999, true);
+        assert_eq!(say(&mut obus, 9999, true), Claim::Refused);
         assert!(!obus.knows(id(9999)));
+        let stranger = HeartbeatReply { origin: id(9999), ..reply(Says(1, 1, 2, false), 0) };
+        assert!(!obus.must_ask(NOW, &stranger), "or it would be asked for ever");
+        obus.lose(NOW, id(1));
+        assert!(obus.must_ask(NOW, &stranger), "now there is room");
+    }
+
+    #[test]
+    fn of_those_who_announce_a_client_the_first_has_the_claim() {
+        let mut obus = Obus::default();
+        let id = |n| NodeId([2, 0, 0, 0, 2, n]);
+        let say = |obus: &mut Obus, ms, n, seq, set: &[Client]| {
+            let at = NOW + Duration::from_millis(ms);
+            let (says, digest) = ((id(n), Says(1, seq, seq, false)), client_digest(set));
+            claim_part_at(at, obus, says, (0, 1), digest, set)
+        };
+        let (one, two) = (client(1), client(2));
+        say(&mut obus, 0, 7, 1, &[one]);
+        say(&mut obus, 1, 3, 1, &[one, two]);
+        assert_eq!(obus.claimant(one), Some(id(7)));
+        say(&mut obus, 2, 7, 2, &[one, two]);
+        assert_eq!((obus.claimant(one), obus.claimant(two)), (Some(id(7)), Some(id(3))));
+        say(&mut obus, 3, 7, 3, &[two]);
+        assert_eq!(obus.claimant(one), Some(id(3)), "not announced any more");
+        obus.forget(id(3));
+        assert_eq!((obus.claimant(one), obus.claimant(two)), (None, Some(id(7))));
+        obus.forget(id(7));
+        assert!(obus.claims.is_empty());
+    }
+
+    #[test]
+    fn who_claims_a_client_is_found_without_looking_at_the_sets_of_others() {
+        let mut obus = Obus::default();
+        for n in 0..1000_u16 {
+            let [high, low] = n.to_be_bytes();
+            let id = NodeId([2, 0, 0, 1, high, low]);
+            let set = [Client { vlan: n, mac: Mac([2, 0, 0, 0, 0, 1]) }];
+            claim_part(&mut obus, (id, Says(1, 1, 1, false)), (0, 1), client_digest(&set), &set);
+        }
+        let asked = Client { vlan: 500, mac: Mac([2, 0, 0, 0, 0, 1]) };
+        assert!(obus.claimant(asked).is_some());
+        assert_eq!(obus.claims_of(asked).count(), 1, "claims looked at");
+    }
+
+    #[test]
+    fn what_has_no_room_is_not_kept_and_not_asked_for_again() {
+        let mut obus = Obus::default();
+        let set: Vec<_> = (0..230).map(client).collect();
+        for n in 0..200 {
+            let id = NodeId([2, 0, 0, 0, 2, n]);
+            for part in 0..8 {
+                let says = (id, Says(1, 1, u32::from(part), false));
+                claim_part(&mut obus, says, (part, 8), 7, &set);
+            }
+        }
+        assert!(obus.claims.len() <= CLAIMS_MAX, "{}", obus.claims.len());
+        let last = NodeId([2, 0, 0, 0, 2, 199]);
+        let reply = HeartbeatReply { origin: last, ..reply(Says(1, 1, 9, false), 7) };
+        assert!(!obus.must_ask(NOW, &reply));
     }
 
     #[test]
@@ -588,5 +1040,37 @@ mod tests {
         }
         let kept: usize = obus.by_id.get(&OBU).unwrap().parts.iter().flatten().map(Vec::len).sum();
         assert!(kept <= SET_MAX, "{kept}");
+    }
+
+    #[test]
+    fn goodbyes_of_strangers_are_remembered_as_far_as_there_is_room() {
+        let mut obus = Obus::default();
+        for n in 0..OBUS_MAX as u32 + 9 {
+            let [_, b, c, d] = n.to_be_bytes();
+            let origin = NodeId([2, 0, 1, b, c, d]);
+            obus.hear_goodbye(NOW, &HeartbeatReply { origin, ..reply(Says(1, 1, 1, false), 0) });
+        }
+        assert_eq!(obus.by_id.len(), OBUS_MAX);
+    }
+
+    #[test]
+    fn who_left_begins_a_higher_count_at_once_and_a_lower_one_when_the_old_is_forgotten() {
+        let left = |boot| {
+            let mut obus = Obus::default();
+            claim(&mut obus, Says(boot, 5, 1, false), &[client(1)]);
+            let goodbye = HeartbeatReply { goodbye: true, ..reply(Says(boot, 5, 2, false), 0) };
+            assert_eq!(obus.hear_goodbye(NOW, &goodbye), (true, true));
+            obus
+        };
+        let comes = |obus: &mut Obus, at, boot| {
+            let set = [client(1)];
+            let says = (OBU, Says(boot, 1, 1, false));
+            let claim = claim_part_at(at, obus, says, (0, 1), client_digest(&set), &set);
+            matches!(claim, Claim::Accepted(Accepted { is_attached: true, .. }))
+        };
+        assert!(comes(&mut left(500), NOW, 900));
+        assert!(!comes(&mut left(500), NOW, 100), "a late word of an earlier life");
+        let long_after = NOW + REMEMBERED_FOR * 2;
+        assert!(comes(&mut left(500), long_after, 100), "its clock was set back");
     }
 }

@@ -14,11 +14,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::control::node::Replies;
+use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::MIN_FRAME_LEN;
 use node_lib::messages::control::announcement::Client;
 use node_lib::{Mac, Timestamp};
 
 use super::addresses::AddressBook;
+use super::clients::CLIENTS_MAX;
 
 /// Each client is named this often …
 const ROUNDS: u8 = 3;
@@ -32,37 +34,65 @@ const BURST: usize = 16;
 /// … and the pause after them: 8,000 clients a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// So many clients are named at once, in all rounds together, and one every millisecond after that.
+const NAMES: TokenBucket = TokenBucket::new(NAMES_BURST, Duration::from_millis(1));
+
+/// See [`NAMES`]: all clients of five vehicles with as many as an announcement names.
+const NAMES_BURST: u32 = 1024;
+
+/// Later rounds take no more than so much of it: when there are too many, each is named once.
+const NAMES_KEPT: u32 = NAMES_BURST / 4;
+
 /// Announcements waiting. Beyond, new ones are dropped: they come from forged client sets only.
-const WAITING_MAX: usize = 4 * 8192;
+const WAITING_MAX: usize = CLIENTS_MAX;
 
 /// Announcements to the LAN under way, by due time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct WiredAnnouncements {
     waiting: BTreeMap<(Timestamp, Client), u8>,
     not_before: Timestamp,
+    names: TokenBucket,
+    left_out: u64,
+}
+
+impl Default for WiredAnnouncements {
+    fn default() -> Self {
+        let not_before = Timestamp::ZERO;
+        Self { waiting: BTreeMap::new(), not_before, names: NAMES, left_out: 0 }
+    }
 }
 
 impl WiredAnnouncements {
     /// The client is behind this RSU from now on.
-    pub(crate) fn add(&mut self, now: Timestamp, client: Client) -> bool {
-        let has_room = self.waiting.len() < WAITING_MAX;
-        if has_room {
+    pub(crate) fn add(&mut self, now: Timestamp, client: Client) {
+        if self.waiting.len() < WAITING_MAX {
             self.waiting.insert((now, client), ROUNDS);
+        } else {
+            self.left_out += 1;
         }
-        has_room
     }
 
-    /// Writes what is due, for clients that are still here.
+    /// Writes what is due, for clients that are still here. Returns how often a client was left out.
     pub(crate) fn drive(
         &mut self,
         now: Timestamp,
         is_here: impl Fn(Client) -> bool,
         addresses: &AddressBook,
         out: &mut Replies,
-    ) {
-        if now < self.not_before {
-            return;
+    ) -> u64 {
+        if now >= self.not_before {
+            self.name_due(now, is_here, addresses, out);
         }
+        std::mem::take(&mut self.left_out)
+    }
+
+    fn name_due(
+        &mut self,
+        now: Timestamp,
+        is_here: impl Fn(Client) -> bool,
+        addresses: &AddressBook,
+        out: &mut Replies,
+    ) {
         for _ in 0..BURST {
             let Some(((_, client), rounds)) = self
                 .waiting
@@ -72,10 +102,21 @@ impl WiredAnnouncements {
             else {
                 return;
             };
-            self.waiting.pop_first();
             if !is_here(client) {
+                self.waiting.pop_first();
                 continue;
             }
+            let kept = if rounds == ROUNDS { 0 } else { NAMES_KEPT };
+            if !self.names.take_above(now, kept) {
+                if rounds == ROUNDS {
+                    // Once each must be named: it waits.
+                    break;
+                }
+                self.waiting.pop_first();
+                self.left_out += 1;
+                continue;
+            }
+            self.waiting.pop_first();
             name(client, addresses, out);
             if rounds > 1 {
                 self.waiting.insert((now + ROUND_EVERY, client), rounds - 1);
@@ -194,6 +235,30 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn of_very_many_each_is_named_once_and_the_rest_is_counted() {
+        let mut wired = WiredAnnouncements::default();
+        let client = |n: u32| {
+            let [_, _, high, low] = n.to_be_bytes();
+            Client { vlan: 0, mac: Mac([2, 0, 0, high, low, 1]) }
+        };
+        for n in 0..20_000 {
+            wired.add(Timestamp::from_millis(u64::from(n) / 1000), client(n));
+        }
+        assert_eq!(wired.waiting.len(), WAITING_MAX);
+        let (mut frames, mut left_out) = (0, 0);
+        for ms in 20..20_000 {
+            let mut out = Replies::new();
+            let at = Timestamp::from_millis(ms);
+            left_out += wired.drive(at, |_| true, &AddressBook::default(), &mut out);
+            frames += out.as_slice().len() as u64;
+            assert!(frames <= 1024 + ms, "{frames} frames in {ms} ms");
+        }
+        assert_eq!(wired.deadline(), None);
+        assert!(frames >= WAITING_MAX as u64, "{frames}");
+        assert!(left_out >= 20_000 - WAITING_MAX as u64, "{left_out}");
+    }
+
+    #[test]
     fn many_clients_are_paced() {
         let mut wired = WiredAnnouncements::default();
         for n in 0..40 {
@@ -203,5 +268,31 @@ pub(crate) mod tests {
         assert_eq!(drive(&mut wired, 1).len(), 0);
         assert_eq!(drive(&mut wired, 2).len(), BURST);
         assert_eq!(drive(&mut wired, 4).len(), 8);
+    }
+
+    #[test]
+    fn of_too_many_each_is_named_once_and_what_is_left_out_is_counted() {
+        const CLIENTS: usize = 3000;
+        let mut wired = WiredAnnouncements::default();
+        for n in 0..CLIENTS {
+            let mac = Mac([2, 0, 0, 1, (n >> 8) as u8, n as u8]);
+            wired.add(Timestamp::ZERO, Client { vlan: 0, mac });
+        }
+        let (mut named, mut left_out) = (Vec::new(), 0);
+        for ms in 0..5000 {
+            let mut out = Replies::new();
+            let now = Timestamp::from_millis(ms);
+            left_out += wired.drive(now, |_| true, &AddressBook::default(), &mut out);
+            named.extend(out.take().into_iter().map(|reply| match reply {
+                ReplyType::TapFlat(frame) => Inner::parse(&frame).unwrap().source,
+                other => panic!("{other:?}"),
+            }));
+        }
+        named.sort_unstable();
+        let often: Vec<usize> = named.chunk_by(|one, other| one == other).map(<[_]>::len).collect();
+        assert_eq!(often.len(), CLIENTS, "each at least once");
+        let seldom = often.iter().filter(|times| **times < usize::from(ROUNDS)).count();
+        assert!(seldom > 0);
+        assert_eq!(left_out, seldom as u64);
     }
 }

@@ -116,6 +116,53 @@ impl Talk {
         self.hear(from, US, announcement.into());
     }
 
+    /// Announces this to everybody in earshot, as no OBU does.
+    pub(crate) fn announce_to_all(&mut self, obu: Mac, macs: &[Mac]) {
+        self.announce_to(Mac::BROADCAST, obu, 1, (0, 1), macs, macs);
+    }
+
+    /// Announces one part of a set.
+    pub(crate) fn announce_part(
+        &mut self,
+        obu: Mac,
+        epoch: u32,
+        part: (u8, u8),
+        macs: &[Mac],
+        whole: &[Mac],
+    ) {
+        self.announce_to(US, obu, epoch, part, macs, whole);
+    }
+
+    fn announce_to(
+        &mut self,
+        to: Mac,
+        obu: Mac,
+        epoch: u32,
+        (part, parts): (u8, u8),
+        macs: &[Mac],
+        whole: &[Mac],
+    ) {
+        let client = |mac: &Mac| Client { vlan: 0, mac: *mac };
+        let [named, set]: [Vec<_>; 2] = [macs, whole].map(|macs| macs.iter().map(client).collect());
+        let mut groups = Vec::new();
+        Clients::encode(&named, &mut groups);
+        self.seq += 1;
+        let announcement = Announcement {
+            rsu: id(US),
+            origin: id(obu),
+            order: Order::new(1, self.seq),
+            epoch,
+            hop_limit: 16,
+            hops: 0,
+            part,
+            parts,
+            digest: client_digest(&set),
+            standby: false,
+            clients: Clients::parse(&groups).unwrap(),
+        };
+        self.hear(obu, to, announcement.into());
+    }
+
     /// Says this, whatever was said before.
     pub(crate) fn say(&mut self, said: &Said) {
         let Said { obu, order, epoch, standby, ref clients, goodbye } = *said;

@@ -9,6 +9,7 @@ use simulator::cost::{Cost, peak_memory};
 use simulator::measure::Suite;
 use simulator::report::{csv, json, plots, table};
 use simulator::scenario::Override;
+use simulator::ships::does_not_ship;
 use simulator::summary::Summary;
 
 use super::progress::Progress;
@@ -73,12 +74,22 @@ fn show(campaign: &Campaign, outcomes: &[Outcome]) -> Result<()> {
     let both = campaign.variants.iter().zip(summaries);
     if campaign.variants.len() == 1 {
         for (variant, summary) in both {
-            write!(out, "{}", table::one(&variant.scenario, &summary))?;
+            let parts = does_not_ship(&variant.scenario, campaign.suite);
+            write!(out, "{}", table::one(&variant.scenario, &summary, &parts))?;
         }
     } else {
         let rows: Vec<(&[Override], Summary)> =
             both.map(|(variant, summary)| (variant.changes.as_slice(), summary)).collect();
-        write!(out, "{}", table::many(&rows))?;
+        let parts = campaign.variants.iter();
+        let parts = parts.flat_map(|variant| does_not_ship(&variant.scenario, campaign.suite));
+        // Each once, in the order of variants.
+        let mut seen: Vec<String> = Vec::new();
+        for part in parts {
+            if !seen.contains(&part) {
+                seen.push(part);
+            }
+        }
+        write!(out, "{}", table::many(&rows, &seen))?;
     }
     let mut cost = Cost::default();
     outcomes.iter().for_each(|outcome| cost += outcome.cost);

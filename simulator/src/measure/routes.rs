@@ -75,9 +75,8 @@ impl Routes {
             }
             self.share.reachable += 1;
             if world.attachment(obu).is_some()
-                && let Some(node) = world.node(obu)
+                && let Some(count) = world.candidates(obu)
             {
-                let count = node.candidates(now);
                 self.share.routed += 1;
                 self.share.working += u64::from(self.works(world, &graph, obu));
                 if let Some(samples) =

@@ -9,6 +9,7 @@ use csv::Writer;
 
 use crate::campaign::{Campaign, Outcome};
 use crate::measure::{Airtime, Control, FlowRecord, HandOver, OwnRecord, Record, Second};
+use crate::ships::does_not_ship;
 use crate::summary::{FlowSum, Summary, percent};
 
 /// Writes `out.csv`, `out.flows.csv`, `out.hand-overs.csv` and `out.seconds.csv`; returns their names.
@@ -24,11 +25,12 @@ pub fn write(path: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> io::Resu
     let mut seconds = Table::create(&beside("seconds"), SECONDS)?;
     for outcome in outcomes {
         let Ok(done) = &outcome.result else { continue };
-        let changes = campaign.variants.get(outcome.variant).map(|variant| &variant.changes);
-        let changes: Vec<String> = changes.into_iter().flatten().map(ToString::to_string).collect();
+        let Some(variant) = campaign.variants.get(outcome.variant) else { continue };
+        let changes: Vec<String> = variant.changes.iter().map(ToString::to_string).collect();
+        let parts = does_not_ship(&variant.scenario, campaign.suite);
         let first = [changes.join(" "), outcome.seed.to_string()];
         let record = &done.record;
-        runs.write(&first, &Run::of(record))?;
+        runs.write(&first, &Run::of(record, parts))?;
         for flow in &record.flows {
             flows.write(&first, flow)?;
         }
@@ -80,10 +82,11 @@ struct Run {
     control_bytes: u64,
     airtime: Airtime,
     trace_hash: String,
+    does_not_ship: String,
 }
 
 impl Run {
-    fn of(record: &Record) -> Self {
+    fn of(record: &Record, does_not_ship: Vec<String>) -> Self {
         let sum = Summary::of(std::slice::from_ref(record));
         let Control { frames, bytes, airtime, .. } = record.control;
         Self {
@@ -93,6 +96,7 @@ impl Run {
             control_bytes: bytes,
             airtime,
             trace_hash: record.trace_hash.clone(),
+            does_not_ship: does_not_ship.join(", "),
         }
     }
 }
@@ -131,6 +135,7 @@ const RUNS: &[Column<Run>] = &[
     ("busy_mean", |run| run.airtime.mean.busy.to_string()),
     ("busy_worst", |run| run.airtime.worst.busy.to_string()),
     ("trace_hash", |run| run.trace_hash.clone()),
+    ("does_not_ship", |run| run.does_not_ship.clone()),
 ];
 
 const FLOWS: &[Column<FlowRecord>] = &[

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::campaign::{Campaign, Outcome, records};
 use crate::cost::{Cost, peak_memory};
 use crate::measure::{Record, Suite};
+use crate::ships::does_not_ship;
 use crate::summary::Summary;
 
 #[derive(Serialize)]
@@ -20,6 +21,8 @@ struct Report {
 #[derive(Serialize)]
 struct VariantReport {
     changes: Vec<String>,
+    /// What of it no daemon does.
+    does_not_ship: Vec<String>,
     duration_s: f64,
     summary: Summary,
     runs: Vec<Record>,
@@ -44,6 +47,7 @@ pub fn report(
         let costs = outcomes.iter().filter(|outcome| outcome.variant == index);
         VariantReport {
             changes: variant.changes.iter().map(ToString::to_string).collect(),
+            does_not_ship: does_not_ship(&variant.scenario, campaign.suite),
             duration_s: variant.scenario.duration.0.as_secs_f64(),
             summary: Summary::of(&runs),
             runs,

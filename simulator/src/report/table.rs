@@ -8,16 +8,18 @@ use comfy_table::{CellAlignment, Table};
 use crate::cost::Cost;
 use crate::measure::{Airtime, Suite};
 use crate::scenario::{Override, Scenario};
+use crate::ships;
 use crate::summary::{FlowSum, HandOverSum, Spread, Summary, percent};
 
-/// All about one variant.
-pub fn one(scenario: &Scenario, summary: &Summary) -> String {
+/// All about one variant, and what of it does not ship.
+pub fn one(scenario: &Scenario, summary: &Summary, does_not_ship: &[String]) -> String {
     let mut text = String::new();
     if !scenario.about.is_empty() {
         let _ = writeln!(text, "{}", scenario.about.trim());
     }
     let runs = plural(summary.runs as u64, "run");
-    let _ = writeln!(text, "{} simulated, {runs}, radio {}\n", scenario.duration, scenario.radio);
+    let _ = writeln!(text, "{} simulated, {runs}, radio {}", scenario.duration, scenario.radio);
+    let _ = writeln!(text, "{}\n", ships::in_words(does_not_ship));
     let tables = [traffic(summary), hand_overs(summary), routes(summary), control(summary)];
     for table in tables.into_iter().flatten() {
         let _ = writeln!(text, "{table}\n");
@@ -25,8 +27,9 @@ pub fn one(scenario: &Scenario, summary: &Summary) -> String {
     text
 }
 
-/// A row for each variant: what was changed for it, and what came of it.
-pub fn many(rows: &[(&[Override], Summary)]) -> String {
+/// A row for each variant: what was changed for it, and what came of it. Below, what of all of them
+/// does not ship.
+pub fn many(rows: &[(&[Override], Summary)], does_not_ship: &[String]) -> String {
     let changes = rows.first().map_or(&[] as &[Override], |(changes, _)| changes);
     let varied = short_names(changes);
     let header = varied.iter().map(String::as_str).chain([
@@ -63,7 +66,7 @@ pub fn many(rows: &[(&[Override], Summary)]) -> String {
         ]));
     }
     align(&mut table, 0);
-    format!("{table}\n")
+    format!("{table}\n{}\n", ships::in_words(does_not_ship))
 }
 
 /// The last part of each key, or all of it where that would not tell two apart.

@@ -1,8 +1,12 @@
 //! What TOML cannot say about a scenario: ranges, names, and what goes with what.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
-use node_lib::messages::data::{OVERHEAD, TAP_MTU_MIN};
+use node_lib::messages::data::RADIO_MTU_MIN;
+use node_lib::settings::{ETHERTYPE_RANGE, HELLO_HISTORY_RANGE};
+use obu_lib::settings::CACHED_CANDIDATES_RANGE;
+use rsu_lib::settings::HELLO_PERIODICITY_RANGE_MS;
 
 use super::radio::{Number, RATES_MBPS};
 use super::{AtEnd, Client, Fault, Flow, Model, Obu, Scenario, Span, What};
@@ -73,6 +77,16 @@ impl<'a> Check<'a> {
                 format!("{value}; expected a whole number from {least} to {most}")
             });
         }
+    }
+
+    /// A number a flag takes: in the range it has there.
+    fn within(
+        &mut self,
+        field: impl Into<String>,
+        value: Option<u64>,
+        range: &RangeInclusive<u64>,
+    ) {
+        self.count(field, value, *range.start(), *range.end());
     }
 
     fn times(&mut self) {
@@ -161,15 +175,18 @@ impl<'a> Check<'a> {
         ] {
             let field = |name: &str| format!("settings.{role}.{name}");
             self.count(field("radio_mtu"), mtu.map(u64::from), least, 1500);
-            self.count(field("ethertype"), ethertype.map(u64::from), 0x0600, 0xffff);
-            self.count(field("hello_history"), history.map(u64::from), 1, 64);
+            self.within(field("ethertype"), ethertype.map(u64::from), &ETHERTYPE_RANGE);
+            self.within(field("hello_history"), history.map(u64::from), &HELLO_HISTORY_RANGE);
         }
         let candidates = obu.cached_candidates.map(u64::from);
-        self.count("settings.obu.cached_candidates", candidates, 0, 16);
+        self.within("settings.obu.cached_candidates", candidates, &CACHED_CANDIDATES_RANGE);
         if let Some(period) = rsu.hello_periodicity {
-            let range = Span::from_millis(10)..=Span::from_millis(10_000);
+            let [least, most] =
+                [HELLO_PERIODICITY_RANGE_MS.start(), HELLO_PERIODICITY_RANGE_MS.end()]
+                    .map(|&millis| Span::from_millis(millis));
+            let range = least..=most;
             self.ensure(range.contains(&period), "settings.rsu.hello_periodicity", || {
-                format!("{period}; expected a time from 10ms to 10s")
+                format!("{period}; expected a time from {least} to {most}")
             });
         }
     }
@@ -411,9 +428,6 @@ impl<'a> Check<'a> {
         }
     }
 }
-
-/// Radio MTU below which a node cannot carry the smallest TAP MTU.
-const RADIO_MTU_MIN: usize = TAP_MTU_MIN + OVERHEAD;
 
 /// No map is larger.
 const PLACE_MAX_M: f64 = 1e6;

@@ -91,6 +91,8 @@ impl Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    /// Nodes count their starts in a file, as with `--state-file`, instead of by the clock.
+    pub state_file: bool,
     /// Of every OBU.
     pub obu: ObuSettings,
     /// Of every RSU.

@@ -111,6 +111,8 @@ pub struct Radio {
     pub carrier_sense_dbm: Option<f64>,
     /// Means below this are neither heard nor in the way.
     pub floor_dbm: Option<f64>,
+    /// Whether a radio tells how strong frames come in; it does unless this is `false`.
+    pub reports_signal: Option<bool>,
     /// How a frame gets on the air.
     pub access: Access,
     /// Data rate (csma).
@@ -172,6 +174,7 @@ impl Radio {
         add("sinr_db", self.sinr_db, SLOPES, 0.0, 40.0);
         add("carrier_sense_dbm", self.carrier_sense_dbm, SLOPES, -120.0, 0.0);
         add("floor_dbm", self.floor_dbm, SLOPES, -130.0, 0.0);
+        add("reports_signal", self.reports_signal.map(f64::from), ANY, 0.0, 1.0);
         add("access", (self.access != Access::Csma).then_some(1.0), ANY, 0.0, 1.0);
         add("rate_mbps", self.rate_mbps, ANY, 3.0, 27.0);
         add("retries", self.retries.map(f64::from), ALL, 0.0, 255.0);
@@ -215,6 +218,10 @@ impl fmt::Display for Radio {
         if self.fading != Fading::None {
             write!(f, ", {}", self.fading.as_str())?;
         }
-        write!(f, ", {}", self.access.as_str())
+        write!(f, ", {}", self.access.as_str())?;
+        if self.reports_signal == Some(false) {
+            f.write_str(", no signal reported")?;
+        }
+        Ok(())
     }
 }

@@ -51,7 +51,7 @@ impl Plan {
             rounds: 1,
             tcp_1_s: 1,
             tcp_4_s: 1,
-            udp: Duration::from_millis(100),
+            udp: Duration::from_secs(1),
             pings: 25,
             vehicles: 20,
             clients: 100,

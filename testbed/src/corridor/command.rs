@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::report::Comparison;
+use super::report::{self, Comparison};
 use super::{Corridor, daemons, scenario, simulated};
 use crate::medium::LinkTrace;
 use crate::screen::Screen;
@@ -24,7 +24,8 @@ pub struct Options {
     /// … to this one; there is a road-side unit every 300 m
     #[arg(long, default_value_t = 1200.0)]
     to: f64,
-    /// A link trace instead: CSV with time_s, from, to, loss, delay_us
+    /// A link trace instead: CSV with time_s, from, to, loss, delay_us, and signal_dbm, signal_sd_db
+    /// where they are known
     #[arg(long, value_name = "FILE", conflicts_with_all = ["speeds", "from", "to"])]
     links: Option<PathBuf>,
     /// Frames per second, in all, in each direction
@@ -34,12 +35,26 @@ pub struct Options {
     /// scenario itself 0
     #[arg(long, value_delimiter = ',', default_values_t = [0, 7])]
     retries: Vec<u32>,
+    /// Whether the vehicle's radio tells how strong road-side units come in
+    #[arg(long, value_name = "WHEN", default_value = "both")]
+    signal: Told,
     /// Seed of everything random but the daemons themselves
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Drives in the simulator, each with a seed of its own
     #[arg(long, default_value_t = 20)]
     simulated: u64,
+}
+
+/// Whether signal strength is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Told {
+    /// Two drives of each kind, side by side.
+    Both,
+    /// One, with it.
+    Yes,
+    /// One, without.
+    No,
 }
 
 /// Drives inside the arena. Fails when a frame came twice, a hand-over did not happen, or the bridge
@@ -71,14 +86,32 @@ pub fn run(options: &Options) -> Result<()> {
                 0 => format!("{name}, sent once"),
                 retries => format!("{name}, {} tries", retries.saturating_add(1)),
             };
-            screen.step(&name);
-            let comparison = drive(&corridor, options.simulated)?;
-            println!("{}", comparison.text(&corridor));
-            screen.remember(&name, comparison.summary(&corridor));
-            comparison.check(&corridor)?;
+            let mut sides = Vec::new();
+            for (told, corridor) in sides_of(&corridor, options.signal) {
+                let name = format!("{name}, {told}");
+                screen.step(&name);
+                let comparison = drive(&corridor, options.simulated)?;
+                println!("{}", comparison.text(&corridor));
+                screen.remember(&name, comparison.summary(&corridor));
+                comparison.check(&corridor)?;
+                sides.push((told, comparison));
+            }
+            if sides.len() > 1 {
+                println!("  {name}, with and without signal\n{}\n", report::side_by_side(&sides));
+            }
         }
     }
     screen.end(start.elapsed())
+}
+
+/// The same drive as far as asked: with signal where the trace has it, and without.
+fn sides_of(corridor: &Corridor, told: Told) -> Vec<(&'static str, Corridor)> {
+    let with = (told != Told::No && corridor.trace.tells_signal())
+        .then(|| ("with signal", corridor.clone()));
+    let trace = corridor.trace.without_signal();
+    let without = (told != Told::Yes || with.is_none())
+        .then(|| ("without signal", Corridor { trace, ..corridor.clone() }));
+    with.into_iter().chain(without).collect()
 }
 
 fn drive(corridor: &Corridor, seeds: u64) -> Result<Comparison> {

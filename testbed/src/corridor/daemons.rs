@@ -97,6 +97,9 @@ fn drive_in(
     let (obu, cabin) = bed.add_obu_with_cabin(corridor.vehicle()?, corridor.clients)?;
     let base = Quality { retries: corridor.retries, ..Quality::default() };
     bed.play(&corridor.trace.between(Duration::ZERO, Duration::ZERO), base)?;
+    if corridor.trace.tells_signal() {
+        bed.tell_signal(&obu)?;
+    }
     bed.start_all()?;
     introduce(bed, &obu, &cabin)?;
 

@@ -1,5 +1,6 @@
 //! A drive in tables, with the simulator's beside it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -250,6 +251,72 @@ impl Comparison {
     }
 }
 
+/// What each drive delivered, and why the vehicle changed its road-side unit: daemons first, then the
+/// mean of the simulated drives.
+pub fn side_by_side(sides: &[(&str, Comparison)]) -> Table {
+    let mut table = table(&[
+        "",
+        "delivered",
+        "lost",
+        "of that, by links",
+        "hand-overs",
+        "longest gap",
+        "causes",
+    ]);
+    for (told, comparison) in sides {
+        let real = Side::of(std::slice::from_ref(&comparison.real.drive));
+        table.add_row(real.row(&format!("daemons, {told}")));
+        let simulated = Side::of(&comparison.simulated);
+        table.add_row(simulated.row(&format!("{} simulated, {told}", comparison.simulated.len())));
+    }
+    table
+}
+
+/// Sums over drives of one kind.
+#[derive(Debug, Default)]
+struct Side {
+    drives: u64,
+    sent: u64,
+    lost: u64,
+    lost_by_link: u64,
+    hand_overs: u64,
+    gap_max: Duration,
+    causes: BTreeMap<String, u64>,
+}
+
+impl Side {
+    fn of(drives: &[Drive]) -> Self {
+        let mut side = Self::default();
+        for drive in drives {
+            side.drives += 1;
+            side.sent += drive.sent();
+            side.lost += drive.lost();
+            side.lost_by_link += drive.lost_by_link(drive.departure, drive.arrival);
+            for hand_over in drive.hand_overs() {
+                side.hand_overs += 1;
+                side.gap_max = side.gap_max.max(hand_over.gap);
+                *side.causes.entry(hand_over.cause).or_default() += 1;
+            }
+        }
+        side
+    }
+
+    fn row(&self, name: &str) -> [String; 7] {
+        let each = |sum: u64| sum as f64 / self.drives.max(1) as f64;
+        let share = 100.0 * (1.0 - self.lost as f64 / self.sent.max(1) as f64);
+        let causes = self.causes.iter().map(|(cause, times)| format!("{cause} {times}"));
+        [
+            name.to_owned(),
+            format!("{share:.2} %"),
+            format!("{:.0}", each(self.lost)),
+            format!("{:.0}", each(self.lost_by_link)),
+            format!("{:.1}", each(self.hand_overs)),
+            in_ms(self.gap_max),
+            causes.collect::<Vec<_>>().join(", "),
+        ]
+    }
+}
+
 /// Who carries the vehicle's frames as time goes by, and where frames are lost.
 fn timeline(drive: &Drive) -> String {
     const COLUMNS: u32 = 96;
@@ -308,7 +375,34 @@ fn in_ms(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::drive::Change;
     use super::*;
+    use crate::probe::StreamLog;
+
+    #[test]
+    fn a_side_sums_its_drives() {
+        let ms = Duration::from_millis;
+        let log = |lost: usize| StreamLog {
+            every: ms(10),
+            sent: (0..100).map(|n| ms(10 * n)).collect(),
+            arrivals: (0..100).map(|n| u32::from(n >= lost)).collect(),
+        };
+        let change = Change {
+            at: ms(500),
+            from: Some("rsu1".to_owned()),
+            to: Some("rsu2".to_owned()),
+            cause: "predicted".to_owned(),
+        };
+        let drive = |lost| Drive {
+            arrival: ms(1000),
+            changes: vec![change.clone()],
+            down: vec![log(lost)],
+            ..Drive::default()
+        };
+        let row = Side::of(&[drive(2), drive(4)]).row("both");
+        assert_eq!(row[..3], ["both", "97.00 %", "3"]);
+        assert_eq!(row[4..], ["1.0", "40 ms", "predicted 2"]);
+    }
 
     #[test]
     fn a_gap_is_the_same_or_explained_or_different() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use node_lib::control::event::Event;
 use node_lib::sim::{
-    ClientIndex, Flow, FlowLog, LinkStep, LinkTrace, NodeIndex, Place, Role, Target, Violation,
-    World,
+    ClientIndex, Flow, FlowLog, LinkStep, LinkTrace, NodeIndex, Place, Role, Strength, Target,
+    Violation, World,
 };
 use node_lib::{Mac, NodeId, Timestamp};
 use obu_lib::Obu;
@@ -34,8 +34,8 @@ pub fn drive(corridor: &Corridor, seed: u64) -> Result<Drive> {
         let node = world.add_node(
             Role::Rsu,
             mac,
-            Box::new(move |boot, now, seed| {
-                Box::new(Rsu::new(rsu_lib::Config { boot, seed, ..rsu_lib::Config::new(mac) }, now))
+            Box::new(|start, now| {
+                Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
             }),
         );
         world.plug(node, lan);
@@ -45,9 +45,7 @@ pub fn drive(corridor: &Corridor, seed: u64) -> Result<Drive> {
     let obu = world.add_node(
         Role::Obu,
         mac,
-        Box::new(move |boot, now, seed| {
-            Box::new(Obu::new(obu_lib::Config { boot, seed, ..obu_lib::Config::new(mac) }, now))
-        }),
+        Box::new(|start, now| Box::new(Obu::new(obu_lib::Settings::default().config(start), now))),
     );
     radios.push((corridor.vehicle()?.to_owned(), mac, obu));
 
@@ -83,8 +81,10 @@ pub fn drive(corridor: &Corridor, seed: u64) -> Result<Drive> {
         let is_first = step.time.is_zero();
         let time = if is_first { Timestamp::ZERO } else { departure + step.time };
         let (loss, delay) = (step.loss, step.delay);
+        let strength =
+            step.signal.map(|signal| Strength { mean_dbm: signal.dbm, deviation_db: signal.sd_db });
         let (from, to) = (index_of(&step.from)?, index_of(&step.to)?);
-        replayed.push(from, to, LinkStep { time, loss, delay })?;
+        replayed.push(from, to, LinkStep { time, loss, delay, strength })?;
     }
     let broken = |violation: Box<Violation>| anyhow!("{violation}");
     world.try_again(corridor.retries);

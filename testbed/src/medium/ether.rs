@@ -48,6 +48,8 @@ struct Link {
     quality: Quality,
     counters: Counters,
     random: Pcg32,
+    /// For the strength of frames, so that telling it changes no frame's fate.
+    fading: Pcg32,
     /// When a rate-limited link has sent what waits.
     busy_until: Option<Instant>,
     /// When the last frame in order is due: the next is not due earlier.
@@ -61,6 +63,7 @@ struct Flying {
     from: String,
     to: String,
     frame: Rc<[u8]>,
+    dbm: Option<i8>,
 }
 
 impl Ether {
@@ -82,13 +85,13 @@ impl Ether {
     }
 
     /// Changes links as a trace says, which begins now; whatever was still to be played is not. A
-    /// step sets loss and delay; the rest of the quality is `base`.
+    /// step sets loss, delay and signal; the rest of the quality is `base`.
     pub fn play(&mut self, now: Instant, base: Quality, trace: &[LinkStep]) {
         let planned = |step: &LinkStep| Planned {
             at: now + step.time,
             from: step.from.clone(),
             to: step.to.clone(),
-            quality: Quality { loss: step.loss, delay: step.delay, ..base },
+            quality: Quality { loss: step.loss, delay: step.delay, signal: step.signal, ..base },
         };
         self.to_play = trace.iter().map(planned).collect();
         // Stable: of two changes at the same time the one written first comes first.
@@ -99,10 +102,12 @@ impl Ether {
     pub fn link(&mut self, from: &str, to: &str, quality: Quality) {
         let seed = self.seed;
         let receivers = self.links.entry(from.to_owned()).or_default();
+        let seed = seed ^ name_hash(from).rotate_left(17) ^ name_hash(to);
         let link = receivers.entry(to.to_owned()).or_insert_with(|| Link {
             quality,
             counters: Counters::default(),
-            random: Pcg32::seed_from_u64(seed ^ name_hash(from).rotate_left(17) ^ name_hash(to)),
+            random: Pcg32::seed_from_u64(seed),
+            fading: Pcg32::seed_from_u64(!seed),
             busy_until: None,
             last_due: None,
         });
@@ -116,14 +121,14 @@ impl Ether {
         })
     }
 
-    /// `from` sends a frame. Calls `deliver` for what arrives at once; the rest waits for
-    /// [`Ether::handle_timeout`].
+    /// `from` sends a frame. Calls `deliver` for what arrives at once, with its strength in dBm where
+    /// the link has one; the rest waits for [`Ether::handle_timeout`].
     pub fn send(
         &mut self,
         now: Instant,
         from: &str,
         frame: &[u8],
-        deliver: &mut impl FnMut(&str, &[u8]),
+        deliver: &mut impl FnMut(&str, &[u8], Option<i8>),
     ) {
         let Some(receivers) = self.links.get_mut(from) else { return };
         let addressee =
@@ -139,7 +144,7 @@ impl Ether {
             for due in [Some(fate.due), fate.copy_due].into_iter().flatten() {
                 if due <= now {
                     link.counters.forwarded += 1;
-                    deliver(to, harmed.as_deref().unwrap_or(frame));
+                    deliver(to, harmed.as_deref().unwrap_or(frame), fate.dbm);
                 } else if self.flying.len() >= FLYING_MAX {
                     link.counters.overflow += 1;
                 } else {
@@ -150,7 +155,8 @@ impl Ether {
                     let (from, to) = (from.to_owned(), to.clone());
                     self.sequence += 1;
                     let sequence = self.sequence;
-                    self.flying.push(Reverse(Flying { due, sequence, from, to, frame }));
+                    let dbm = fate.dbm;
+                    self.flying.push(Reverse(Flying { due, sequence, from, to, frame, dbm }));
                 }
             }
         }
@@ -164,13 +170,17 @@ impl Ether {
     }
 
     /// Delivers what is due, and changes the links whose time has come.
-    pub fn handle_timeout(&mut self, now: Instant, deliver: &mut impl FnMut(&str, &[u8])) {
+    pub fn handle_timeout(
+        &mut self,
+        now: Instant,
+        deliver: &mut impl FnMut(&str, &[u8], Option<i8>),
+    ) {
         while self.flying.peek().is_some_and(|Reverse(next)| next.due <= now) {
             let Some(Reverse(due)) = self.flying.pop() else { return };
             if let Some(link) = self.links.get_mut(&due.from).and_then(|l| l.get_mut(&due.to)) {
                 link.counters.forwarded += 1;
             }
-            deliver(&due.to, &due.frame);
+            deliver(&due.to, &due.frame, due.dbm);
         }
         while self.to_play.front().is_some_and(|next| next.at <= now) {
             let Some(Planned { from, to, quality, .. }) = self.to_play.pop_front() else { return };
@@ -184,6 +194,8 @@ struct Fate {
     due: Instant,
     copy_due: Option<Instant>,
     flipped_bit: Option<u32>,
+    /// How strong it comes in, where the link's quality says.
+    dbm: Option<i8>,
 }
 
 impl Link {
@@ -218,7 +230,8 @@ impl Link {
         self.counters.duplicated += u64::from(copy_due.is_some());
         let flipped_bit = self.chance(quality.corrupt).then(|| self.random.next_u32());
         self.counters.corrupted += u64::from(flipped_bit.is_some());
-        Some(Fate { due, copy_due, flipped_bit })
+        let dbm = quality.signal.map(|signal| signal.draw(&mut self.fading));
+        Some(Fate { due, copy_due, flipped_bit, dbm })
     }
 
     /// When the frame has left the sender; `None` when the queue is full.
@@ -312,10 +325,10 @@ mod tests {
         ether.link("a", "b", Quality { delay: ms(5), jitter: ms(20), ..Quality::default() });
         let start = Instant::now();
         for n in 0..50 {
-            ether.send(start + ms(n), "a", &[n as u8], &mut |_, _| panic!("not yet"));
+            ether.send(start + ms(n), "a", &[n as u8], &mut |_, _, _| panic!("not yet"));
         }
         let mut order = Vec::new();
-        ether.handle_timeout(start + ms(100), &mut |_, frame| order.push(frame[0]));
+        ether.handle_timeout(start + ms(100), &mut |_, frame, _| order.push(frame[0]));
         assert_eq!(order, (0..50).collect::<Vec<u8>>());
     }
 
@@ -326,9 +339,9 @@ mod tests {
         let mut order = Vec::new();
         let now = Instant::now();
         for n in 0..20 {
-            ether.send(now, "a", &[n], &mut |_, frame| order.push(frame[0]));
+            ether.send(now, "a", &[n], &mut |_, frame, _| order.push(frame[0]));
         }
-        ether.handle_timeout(now + HELD_BACK, &mut |_, frame| order.push(frame[0]));
+        ether.handle_timeout(now + HELD_BACK, &mut |_, frame, _| order.push(frame[0]));
         assert_eq!(order.len(), 20);
         assert!(!order.is_sorted());
     }
@@ -338,7 +351,7 @@ mod tests {
         let mut ether = Ether::new(1);
         ether.link("a", "b", Quality { duplicate: 1.0, corrupt: 1.0, ..Quality::default() });
         let mut seen = Vec::new();
-        ether.send(Instant::now(), "a", &[0; 8], &mut |_, f| seen.push(f.to_vec()));
+        ether.send(Instant::now(), "a", &[0; 8], &mut |_, f, _| seen.push(f.to_vec()));
         assert_eq!(seen.len(), 2);
         for frame in seen {
             assert_eq!(frame.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
@@ -351,10 +364,10 @@ mod tests {
         ether.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
         let now = Instant::now();
         for _ in 0..100 {
-            ether.send(now, "a", &[0; 1000], &mut |_, _| panic!("takes a millisecond"));
+            ether.send(now, "a", &[0; 1000], &mut |_, _, _| panic!("takes a millisecond"));
         }
         let mut got = 0;
-        ether.handle_timeout(now + Duration::from_millis(10), &mut |_, _| got += 1);
+        ether.handle_timeout(now + Duration::from_millis(10), &mut |_, _, _| got += 1);
         assert_eq!(got, 10);
         // 64 KiB wait, one more was admitted while the queue was just not full.
         assert_eq!(counters(&ether).overflow, 100 - 66);
@@ -371,9 +384,9 @@ mod tests {
             }
             let now = Instant::now();
             for _ in 0..1000 {
-                ether.send(now, "a", &to.0, &mut |_, _| ());
+                ether.send(now, "a", &to.0, &mut |_, _, _| ());
             }
-            ether.handle_timeout(now + RETRY_AFTER * 7, &mut |_, _| ());
+            ether.handle_timeout(now + RETRY_AFTER * 7, &mut |_, _, _| ());
             let lost: Vec<_> = ether.counters().map(|(_, _, c)| (c.lost, c.retried)).collect();
             [lost[0], lost[1]]
         };
@@ -396,11 +409,11 @@ mod tests {
         let mut sent_at_once = 0;
         for n in 0..100 {
             let frame = [&mac.0[..], &[n]].concat();
-            ether.send(start, "a", &frame, &mut |_, _| sent_at_once += 1);
+            ether.send(start, "a", &frame, &mut |_, _, _| sent_at_once += 1);
         }
         assert!(sent_at_once < 5, "{sent_at_once} frames did not wait for the one before");
         assert!(ether.poll_timeout().unwrap() >= start + RETRY_AFTER);
-        ether.handle_timeout(start + RETRY_AFTER * 20, &mut |_, frame| order.push(frame[6]));
+        ether.handle_timeout(start + RETRY_AFTER * 20, &mut |_, frame, _| order.push(frame[6]));
         assert_eq!(order.len() + sent_at_once, 100);
         assert!(order.is_sorted());
     }
@@ -410,7 +423,7 @@ mod tests {
         let ms = Duration::from_millis;
         let step = |time, loss| {
             let (from, to) = ("a".to_owned(), "b".to_owned());
-            LinkStep { time, from, to, loss, delay: Duration::ZERO }
+            LinkStep { time, from, to, loss, delay: Duration::ZERO, signal: None }
         };
         let mut ether = Ether::new(1);
         let start = Instant::now();
@@ -419,8 +432,8 @@ mod tests {
         let mut heard = Vec::new();
         for time in (0..400).step_by(50) {
             let now = start + ms(time);
-            ether.handle_timeout(now, &mut |_, _| ());
-            ether.send(now, "a", &[0], &mut |_, _| heard.push(time));
+            ether.handle_timeout(now, &mut |_, _, _| ());
+            ether.send(now, "a", &[0], &mut |_, _, _| heard.push(time));
         }
         assert_eq!(heard, [100, 150]);
         assert_eq!(ether.poll_timeout(), None);
@@ -434,17 +447,19 @@ mod tests {
             to: to.to_owned(),
             loss: 0.0,
             delay: Duration::from_millis(5),
+            signal: None,
         };
         let mut ether = Ether::new(1);
         let start = Instant::now();
         ether.play(start, Quality::default(), &[step(0, "x"), step(1, "x")]);
         let doubled = Quality { duplicate: 1.0, ..Quality::default() };
         ether.play(start, doubled, &[step(0, "b")]);
-        ether.handle_timeout(start, &mut |_, _| ());
-        ether.send(start, "a", &[0], &mut |_, _| panic!("5 ms under way"));
+        ether.handle_timeout(start, &mut |_, _, _| ());
+        ether.send(start, "a", &[0], &mut |_, _, _| panic!("5 ms under way"));
         let mut heard = Vec::new();
-        ether
-            .handle_timeout(start + Duration::from_secs(9), &mut |to, _| heard.push(to.to_owned()));
+        ether.handle_timeout(start + Duration::from_secs(9), &mut |to, _, _| {
+            heard.push(to.to_owned())
+        });
         assert_eq!(heard, ["b", "b"]);
         assert_eq!(ether.counters().count(), 1);
     }
@@ -460,7 +475,7 @@ mod tests {
     fn sent(ether: &mut Ether, now: Instant, from: &str, times: usize) -> Vec<String> {
         let mut heard = Vec::new();
         for _ in 0..times {
-            ether.send(now, from, &[1, 2, 3], &mut |to, _| heard.push(to.to_owned()));
+            ether.send(now, from, &[1, 2, 3], &mut |to, _, _| heard.push(to.to_owned()));
         }
         heard
     }

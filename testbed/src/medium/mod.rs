@@ -7,6 +7,7 @@
 //! with one [`Answer`]; [`Medium`] is the other side of that conversation.
 
 mod ether;
+mod monitor;
 mod quality;
 mod serve;
 mod trace;
@@ -20,7 +21,7 @@ use node_lib::Mac;
 use serde::{Deserialize, Serialize};
 
 pub use ether::Ether;
-pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER};
+pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER, Signal};
 pub use serve::serve;
 pub use trace::{LinkStep, LinkTrace};
 
@@ -37,6 +38,11 @@ pub enum Request {
         /// The radio's address.
         mac: [u8; 6],
     },
+    /// Give a radio a monitor interface: create it here, down, and say its name.
+    Monitor {
+        /// The radio.
+        radio: String,
+    },
     /// `to` hears `from` from now on, this well.
     Link {
         /// The sender.
@@ -48,7 +54,7 @@ pub enum Request {
     },
     /// Change links from now on as a trace says, instead of the one being played if there is one.
     Play {
-        /// What the trace does not say: everything but loss and delay.
+        /// What the trace does not say: everything but loss, delay and signal.
         base: Quality,
         /// The trace.
         steps: Vec<LinkStep>,
@@ -63,6 +69,8 @@ pub enum Request {
 pub enum Answer {
     /// It is done.
     Done,
+    /// The interface that was created.
+    Created(String),
     /// It cannot be done.
     Failed(String),
     /// One entry per direction of a link.
@@ -115,6 +123,15 @@ impl Medium {
         self.ask(&Request::Attach { radio: radio.to_owned(), mac: mac.0 }).map(drop)
     }
 
+    /// Creates a monitor interface for a radio, in this namespace and down, and says its name. Frames
+    /// that arrive at the radio appear there with a radiotap header, where links say how strong.
+    pub fn monitor(&mut self, radio: &str) -> Result<String> {
+        match self.ask(&Request::Monitor { radio: radio.to_owned() })? {
+            Answer::Created(name) => Ok(name),
+            other => bail!("the medium answers {other:?} when asked for a monitor interface"),
+        }
+    }
+
     /// Lets `to` hear `from`, this well.
     pub fn link(&mut self, from: &str, to: &str, quality: Quality) -> Result<()> {
         let (from, to) = (from.to_owned(), to.to_owned());
@@ -123,7 +140,7 @@ impl Medium {
 
     /// Changes links as a trace says, which begins now. The medium keeps the times by itself.
     ///
-    /// A step sets loss and delay of its link; the rest of the quality is `base`.
+    /// A step sets loss, delay and signal of its link; the rest of the quality is `base`.
     pub fn play(&mut self, trace: &LinkTrace, base: Quality) -> Result<()> {
         self.ask(&Request::Play { base, steps: trace.steps().to_vec() }).map(drop)
     }

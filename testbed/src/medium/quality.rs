@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rand_core::Rng;
+use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 
 /// One direction of a radio link. The default carries everything, at once and unharmed.
@@ -26,6 +28,31 @@ pub struct Quality {
     pub retries: u32,
     /// Bits per second; frames wait in a queue of [`QUEUE_BYTES`], what does not fit is dropped.
     pub rate_bps: Option<u64>,
+    /// How strong frames come in; unknown if it is not said. Told to a receiver that has a monitor
+    /// interface.
+    pub signal: Option<Signal>,
+}
+
+/// Strength of the frames that arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// Their mean, in dBm.
+    pub dbm: f64,
+    /// Standard deviation from frame to frame, in dB.
+    pub sd_db: f64,
+}
+
+impl Signal {
+    /// The strength of one frame, in whole dBm as drivers report it.
+    pub(super) fn draw(self, random: &mut Pcg32) -> i8 {
+        let mut unit = || (f64::from(random.next_u32()) + 0.5) / (f64::from(u32::MAX) + 1.0);
+        // Box and Muller, Annals of Mathematical Statistics 29, 1958.
+        let normal = (-2.0 * unit().ln()).sqrt() * (std::f64::consts::TAU * unit()).cos();
+        #[allow(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
+        let dbm = (self.dbm + self.sd_db * normal).round() as i8;
+        // Nobody reports 0: drivers say so when they know nothing.
+        dbm.min(-1)
+    }
 }
 
 /// By how much a reordered frame is late: some frames' worth in any test stream.
@@ -47,6 +74,7 @@ impl Quality {
         corrupt: 0.0,
         retries: 0,
         rate_bps: None,
+        signal: None,
     };
 
     /// A clean link that loses this share of frames.

@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use node_lib::Mac;
 
+use super::monitor::Monitor;
 use super::{Answer, Ether, LinkStatistics, Request};
 use crate::sys::PacketSocket;
 
@@ -23,19 +24,24 @@ const FRAME_MAX: usize = 65_535 + 18;
 /// Carries frames until standard input ends.
 pub fn serve(seed: u64) -> Result<()> {
     let mut ether = Ether::new(seed);
-    let mut radios: BTreeMap<String, PacketSocket> = BTreeMap::new();
+    let mut ends = Ends::default();
     let mut typed = Vec::new();
     let mut buf = vec![0; FRAME_MAX];
     loop {
-        let ready = wait(&radios, ether.poll_timeout())?;
+        let ready = wait(&ends.radios, ether.poll_timeout())?;
         let now = Instant::now();
-        ether.handle_timeout(now, &mut |to, frame| deliver(&radios, to, frame));
+        let Ends { radios, monitors } = &mut ends;
+        ether.handle_timeout(now, &mut |to, frame, dbm| {
+            deliver(radios, monitors, to, frame, dbm);
+        });
         for name in ready.radios {
             let Some(radio) = radios.get(&name) else { continue };
             for _ in 0..BURST_MAX {
                 match radio.recv(&mut buf) {
                     Ok(Some(frame)) => {
-                        ether.send(now, &name, frame, &mut |to, frame| deliver(&radios, to, frame));
+                        ether.send(now, &name, frame, &mut |to, frame, dbm| {
+                            deliver(radios, monitors, to, frame, dbm);
+                        });
                     }
                     Ok(None) => break,
                     // Down: it comes back by itself. Deleted: this socket stays silent until the
@@ -44,10 +50,17 @@ pub fn serve(seed: u64) -> Result<()> {
                 }
             }
         }
-        if ready.input && !obey(&mut typed, &mut ether, &mut radios)? {
+        if ready.input && !obey(&mut typed, &mut ether, &mut ends)? {
             return Ok(());
         }
     }
+}
+
+/// The medium's end of each radio, by name.
+#[derive(Debug, Default)]
+struct Ends {
+    radios: BTreeMap<String, PacketSocket>,
+    monitors: BTreeMap<String, Monitor>,
 }
 
 struct Ready {
@@ -71,18 +84,23 @@ fn wait(radios: &BTreeMap<String, PacketSocket>, deadline: Option<Instant>) -> R
 }
 
 /// A frame that cannot be handed over is lost, as it would be at a receiver that is off.
-fn deliver(radios: &BTreeMap<String, PacketSocket>, to: &str, frame: &[u8]) {
+fn deliver(
+    radios: &BTreeMap<String, PacketSocket>,
+    monitors: &mut BTreeMap<String, Monitor>,
+    to: &str,
+    frame: &[u8],
+    dbm: Option<i8>,
+) {
+    if let Some((monitor, dbm)) = monitors.get_mut(to).zip(dbm) {
+        monitor.hear(frame, dbm);
+    }
     if let Some(radio) = radios.get(to) {
         let _ = radio.send(frame);
     }
 }
 
 /// Handles what was typed. `false` when the conversation is over.
-fn obey(
-    typed: &mut Vec<u8>,
-    ether: &mut Ether,
-    radios: &mut BTreeMap<String, PacketSocket>,
-) -> Result<bool> {
+fn obey(typed: &mut Vec<u8>, ether: &mut Ether, ends: &mut Ends) -> Result<bool> {
     let mut chunk = [0; 64 * 1024];
     // Not through `Stdin`, whose buffer would hide requests from `poll`.
     let n = File::from(io::stdin().as_fd().try_clone_to_owned()?)
@@ -95,7 +113,7 @@ fn obey(
     while let Some(end) = typed.iter().position(|byte| *byte == b'\n') {
         let line: Vec<u8> = typed.drain(..=end).collect();
         let answer = match serde_json::from_slice(&line) {
-            Ok(request) => answer(request, ether, radios),
+            Ok(request) => answer(request, ether, ends),
             Err(error) => Answer::Failed(error.to_string()),
         };
         let mut line = serde_json::to_vec(&answer)?;
@@ -107,19 +125,22 @@ fn obey(
     Ok(true)
 }
 
-fn answer(
-    request: Request,
-    ether: &mut Ether,
-    radios: &mut BTreeMap<String, PacketSocket>,
-) -> Answer {
+fn answer(request: Request, ether: &mut Ether, ends: &mut Ends) -> Answer {
     match request {
         Request::Attach { radio, mac } => match PacketSocket::open(&radio) {
             Ok(socket) => {
                 ether.attach(&radio, Mac(mac));
-                radios.insert(radio, socket);
+                ends.radios.insert(radio, socket);
                 Answer::Done
             }
             Err(error) => Answer::Failed(format!("{radio}: {error}")),
+        },
+        Request::Monitor { radio } => match Monitor::create() {
+            Ok((monitor, name)) => {
+                ends.monitors.insert(radio, monitor);
+                Answer::Created(name)
+            }
+            Err(error) => Answer::Failed(format!("monitor of {radio}: {error}")),
         },
         Request::Link { from, to, quality } => {
             ether.link(&from, &to, quality);

@@ -8,6 +8,8 @@
 //! | `from`, `to` |      | names of the radios; each direction has rows of its own            |
 //! | `loss`       |      | share of frames lost, 0 to 1; 1: out of range                      |
 //! | `delay_us`   | µs   | time from one antenna to the other                                 |
+//! | `signal_dbm` | dBm  | mean strength of the frames that arrive; may be empty or missing   |
+//! | `signal_sd_db` | dB | their standard deviation; 0 if empty or missing                    |
 //!
 //! A row holds until the next row of the same two names. Two radios without a row never hear each
 //! other.
@@ -20,6 +22,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+
+use super::Signal;
 
 /// One direction of one link from a moment on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +38,9 @@ pub struct LinkStep {
     pub loss: f64,
     /// Time from one antenna to the other.
     pub delay: Duration,
+    /// How strong frames come in, if the trace says it.
+    #[serde(default)]
+    pub signal: Option<Signal>,
 }
 
 /// Changes of links, in the order of their times.
@@ -50,6 +57,10 @@ struct Row {
     to: String,
     loss: f64,
     delay_us: f64,
+    #[serde(default)]
+    signal_dbm: Option<f64>,
+    #[serde(default)]
+    signal_sd_db: Option<f64>,
 }
 
 impl LinkTrace {
@@ -87,9 +98,22 @@ impl LinkTrace {
                 to: step.to.clone(),
                 loss: step.loss,
                 delay_us: step.delay.as_secs_f64() * 1e6,
+                signal_dbm: step.signal.map(|signal| signal.dbm),
+                signal_sd_db: step.signal.map(|signal| signal.sd_db),
             })?;
         }
         Ok(writer.flush()?)
+    }
+
+    /// The same links, and nobody knows how strong frames come in.
+    pub fn without_signal(&self) -> Self {
+        let steps = self.steps.iter().map(|step| LinkStep { signal: None, ..step.clone() });
+        Self { steps: steps.collect() }
+    }
+
+    /// Whether any step says how strong frames come in.
+    pub fn tells_signal(&self) -> bool {
+        self.steps.iter().any(|step| step.signal.is_some())
     }
 
     /// All steps, the earliest first.
@@ -131,7 +155,7 @@ impl LinkTrace {
 
 impl Row {
     fn into_step(self) -> Result<LinkStep> {
-        let Self { time_s, from, to, loss, delay_us } = self;
+        let Self { time_s, from, to, loss, delay_us, signal_dbm, signal_sd_db } = self;
         let span = |name, value: f64, unit: f64| {
             Duration::try_from_secs_f64(value * unit).with_context(|| format!("{name} {value}"))
         };
@@ -139,7 +163,12 @@ impl Row {
         ensure!(from != to, "from and to are both {from}");
         ensure!((0.0..=1.0).contains(&loss), "loss {loss} is not between 0 and 1");
         let (time, delay) = (span("time_s", time_s, 1.0)?, span("delay_us", delay_us, 1e-6)?);
-        Ok(LinkStep { time, from, to, loss, delay })
+        let signal = signal_dbm.map(|dbm| Signal { dbm, sd_db: signal_sd_db.unwrap_or(0.0) });
+        if let Some(Signal { dbm, sd_db }) = signal {
+            ensure!((-120.0..0.0).contains(&dbm), "signal_dbm {dbm} is not between -120 and 0");
+            ensure!((0.0..=30.0).contains(&sd_db), "signal_sd_db {sd_db} is not between 0 and 30");
+        }
+        Ok(LinkStep { time, from, to, loss, delay, signal })
     }
 }
 
@@ -199,6 +228,28 @@ time_s,from,to,loss,delay_us
         let said =
             format!("{:#}", LinkTrace::read(&b"time_s,from,to,loss\n0,a,b,0\n"[..]).unwrap_err());
         assert!(said.contains("delay_us"), "{said}");
+    }
+
+    #[test]
+    fn signal_is_read_where_it_is_said_and_written_as_it_was_read() {
+        let text = "time_s,from,to,loss,delay_us,signal_dbm,signal_sd_db\n\
+            0,a,b,0,0,-71.5,4\n1,a,b,1,0,,\n2,a,b,0,0,-80,\n";
+        let trace = LinkTrace::read(text.as_bytes()).unwrap();
+        let signals: Vec<_> = trace.steps().iter().map(|step| step.signal).collect();
+        let signal = |dbm, sd_db| Some(Signal { dbm, sd_db });
+        assert_eq!(signals, [signal(-71.5, 4.0), None, signal(-80.0, 0.0)]);
+        let mut written = Vec::new();
+        trace.write(&mut written).unwrap();
+        assert_eq!(LinkTrace::read(&written[..]).unwrap(), trace);
+        assert!(trace.tells_signal() && !trace.without_signal().tells_signal());
+        let complaint = |row: &str| {
+            let text = format!("time_s,from,to,loss,delay_us,signal_dbm,signal_sd_db\n{row}\n");
+            format!("{:#}", LinkTrace::read(text.as_bytes()).unwrap_err())
+        };
+        let said = complaint("0,a,b,0,0,5,1");
+        assert!(said.contains("line 2: signal_dbm 5 is not between -120 and 0"), "{said}");
+        let said = complaint("0,a,b,0,0,-50,-1");
+        assert!(said.contains("line 2: signal_sd_db -1 is not between 0 and 30"), "{said}");
     }
 
     #[test]

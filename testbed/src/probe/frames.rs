@@ -50,6 +50,16 @@ impl NumberedFrame {
         frame
     }
 
+    /// Whether this is one of our frames, harmed or not. Tags are looked past.
+    pub fn is_one(frame: &[u8]) -> bool {
+        let rest = frame.get(12..).unwrap_or_default();
+        let rest = match rest {
+            [0x81, 0, _, _, rest @ ..] => rest,
+            rest => rest,
+        };
+        rest.starts_with(&PROBE_ETHERTYPE.to_be_bytes())
+    }
+
     /// Reads one of our frames; `None` for any other, and for one whose payload is not as sent.
     pub fn parse(frame: &[u8]) -> Option<Self> {
         let (to, rest) = frame.split_first_chunk::<6>()?;
@@ -167,5 +177,8 @@ mod tests {
         let mut bytes = NumberedFrame { to, from, vlan: None, number: 1, payload_len: 60 }.emit();
         bytes[40] ^= 1;
         assert_eq!(NumberedFrame::parse(&bytes), None);
+        assert!(NumberedFrame::is_one(&bytes));
+        bytes[12] ^= 1;
+        assert!(!NumberedFrame::is_one(&bytes));
     }
 }

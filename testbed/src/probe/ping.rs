@@ -37,21 +37,23 @@ const PAYLOAD_LEN: usize = 56;
 impl Ping {
     /// Starts asking `to` every `interval` out of `ns`, until [`Ping::stop`].
     pub fn start(ns: &Netns, to: IpAddr, interval: Duration) -> Result<Self> {
-        Self::start_with_limit(ns, to, interval, None)
+        Self::start_with_limit(ns, to, interval, PAYLOAD_LEN, None)
     }
 
     fn start_with_limit(
         ns: &Netns,
         to: IpAddr,
         interval: Duration,
+        payload_len: usize,
         limit: Option<u32>,
     ) -> Result<Self> {
         let socket = ns.run(|| Ok(open(to)?))?;
         let stop = Arc::new(AtomicBool::new(false));
         let replies = Arc::new(AtomicU64::new(0));
         let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&replies));
-        let thread =
-            std::thread::spawn(move || run(&socket, to, interval, limit, &stopped, &counted));
+        let thread = std::thread::spawn(move || {
+            run(&socket, to, (interval, payload_len), limit, &stopped, &counted)
+        });
         Ok(Self { stop, replies, thread })
     }
 
@@ -68,7 +70,18 @@ impl Ping {
 
     /// Asks `count` times and reports.
     pub fn count(ns: &Netns, to: IpAddr, count: u32, interval: Duration) -> Result<PingReport> {
-        let ping = Self::start_with_limit(ns, to, interval, Some(count))?;
+        Self::count_long(ns, to, count, interval, PAYLOAD_LEN)
+    }
+
+    /// As [`Ping::count`], with this many bytes in each request, at least 4 (`ping -s`).
+    pub fn count_long(
+        ns: &Netns,
+        to: IpAddr,
+        count: u32,
+        interval: Duration,
+        payload_len: usize,
+    ) -> Result<PingReport> {
+        let ping = Self::start_with_limit(ns, to, interval, payload_len, Some(count))?;
         ping.thread.join().map_err(|_| anyhow!("the ping died"))
     }
 }
@@ -87,7 +100,7 @@ fn open(to: IpAddr) -> io::Result<Socket> {
 fn run(
     socket: &Socket,
     to: IpAddr,
-    interval: Duration,
+    (interval, payload_len): (Duration, usize),
     limit: Option<u32>,
     stop: &AtomicBool,
     replies: &AtomicU64,
@@ -106,7 +119,7 @@ fn run(
             return tally.report();
         }
         if ends.is_none() && now >= next_send {
-            let request = request(to.is_ipv6(), id, tally.send(now));
+            let request = request(to.is_ipv6(), id, tally.send(now), payload_len);
             // What the stack refuses to send is a request without reply, like any other.
             let _ = socket.send(&request);
             sent += 1;
@@ -128,13 +141,13 @@ fn run(
 }
 
 /// Identifier and low half of the number in the header, the whole number first in the payload.
-fn request(is_v6: bool, id: u16, number: u32) -> Vec<u8> {
+fn request(is_v6: bool, id: u16, number: u32, payload_len: usize) -> Vec<u8> {
     let kind = if is_v6 { ECHO_REQUEST_V6 } else { ECHO_REQUEST_V4 };
     let [_, _, s0, s1] = number.to_be_bytes();
     let [i0, i1] = id.to_be_bytes();
     let mut message = vec![kind, 0, 0, 0, i0, i1, s0, s1];
     message.extend(number.to_be_bytes());
-    message.resize(HEADER_LEN + PAYLOAD_LEN, 0xa5);
+    message.resize(HEADER_LEN + payload_len, 0xa5);
     // The kernel fills in the checksum of ICMPv6, which covers the addresses.
     if !is_v6 {
         let sum = checksum(&message).to_be_bytes();
@@ -184,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_reply_is_recognised_by_its_identifier() {
-        let mut reply = request(true, 7, 70_000);
+        let mut reply = request(true, 7, 70_000, PAYLOAD_LEN);
         reply[0] = ECHO_REPLY_V6;
         assert_eq!(parse_reply(true, 7, &reply), Some(70_000));
         assert_eq!(parse_reply(true, 8, &reply), None);
@@ -193,6 +206,6 @@ mod tests {
 
     #[test]
     fn a_message_with_its_checksum_sums_to_nothing() {
-        assert_eq!(checksum(&request(false, 7, 70_000)), 0);
+        assert_eq!(checksum(&request(false, 7, 70_000, 1472)), 0);
     }
 }

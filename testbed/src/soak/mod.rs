@@ -3,7 +3,7 @@
 //!
 //! Each case runs the real programs on a fresh [`Line`]: iperf3 with sixteen flows in each direction, a
 //! transfer in each direction in which every byte is checked, and datagrams too long for one frame, all
-//! at once. Meanwhile the radios get another MTU again and again, which the TAPs follow. Whatever a
+//! at once. Meanwhile the radios get another MTU again and again, and the TAPs keep theirs. Whatever a
 //! program harms without the receiver's checksum noticing is found by content, and whatever the checksum
 //! notices is found in the kernel's counters: both must be zero.
 
@@ -22,13 +22,11 @@ pub use errors::StackErrors;
 use tagged::Tagged;
 
 use crate::line::{
-    Carrier, Line, Offload, RADIO_MTU, ROAD_V4, ROAD_V6, TAP, VEHICLE_V4, VEHICLE_V6,
+    Carrier, Line, Offload, RADIO_MTU, ROAD_V4, ROAD_V6, TAP, TAP_MTU, VEHICLE_V4, VEHICLE_V6,
     wait_until_reached,
 };
-use crate::netns::Netns;
 use crate::probe::{Iperf3, Iperf3Report, TcpReport, UdpStream, transfer};
 use crate::programs::Programs;
-use crate::wait::wait_until;
 
 /// How much is sent in each case.
 #[derive(Clone, Copy, Debug)]
@@ -130,9 +128,8 @@ const ROAD_TAGGED: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(10, 31, 0, 1)),
     IpAddr::V6(Ipv6Addr::new(0xfd31, 0, 0, 0, 0, 0, 0, 1)),
 ];
-/// MTUs of the radio, one after the other. IPv6 needs a TAP of 1280 and so a radio of 1320.
+/// MTUs of the radio, one after the other. The last alone has room for a frame of the TAP in one piece.
 const MTUS: [u32; 4] = [1400, RADIO_MTU - 1, 1321, RADIO_MTU];
-const FOLLOWS_WITHIN: Duration = Duration::from_secs(5);
 /// A datagram in several fragments, and how often one is sent.
 const DATAGRAM_LEN: usize = 4000;
 const DATAGRAM_EVERY: Duration = Duration::from_millis(5);
@@ -149,7 +146,7 @@ pub fn run(plan: &Plan, case: Case, programs: &Programs, logs: &Path) -> Result<
 fn load(plan: &Plan, case: Case, line: &Line) -> Result<CaseReport> {
     let (vehicle, road) = (&line.vehicle, &line.road);
     let ends = Ends::of(case, line)?;
-    let Ends { vehicle: at_vehicle, road: at_road, interface, .. } = ends;
+    let Ends { vehicle: at_vehicle, road: at_road, .. } = ends;
     let server = Iperf3::serve(road, at_road)?;
     let streams = [
         UdpStream::start(vehicle, road, at_road, DATAGRAM_EVERY, DATAGRAM_LEN)?,
@@ -160,7 +157,7 @@ fn load(plan: &Plan, case: Case, line: &Line) -> Result<CaseReport> {
         let up = scope.spawn(|| transfer(vehicle, road, at_road, plan.bytes));
         let down = scope.spawn(|| transfer(road, vehicle, at_vehicle, plan.bytes));
         let iperf3 = scope.spawn(|| server.run(vehicle, plan.flows, plan.iperf3_s, true));
-        let changes = scope.spawn(|| change_mtus(line, interface, plan.mtu_every, &is_over));
+        let changes = scope.spawn(|| change_mtus(line, plan.mtu_every, &is_over));
         let died = |_| anyhow!("a thread died");
         let (up, down) = (up.join().map_err(died), down.join().map_err(died));
         let iperf3 = iperf3.join().map_err(died);
@@ -188,12 +185,10 @@ fn load(plan: &Plan, case: Case, line: &Line) -> Result<CaseReport> {
     Ok(CaseReport { iperf3, transfers, mtu_changes, datagrams })
 }
 
-/// Interfaces and addresses that traffic uses.
+/// Addresses that traffic uses.
 struct Ends {
     vehicle: IpAddr,
     road: IpAddr,
-    /// On both sides.
-    interface: &'static str,
     _tagged: Vec<Tagged>,
 }
 
@@ -202,7 +197,7 @@ impl Ends {
         let pick = |[v4, v6]: [IpAddr; 2]| if case.is_v6 { v6 } else { v4 };
         if !case.is_tagged {
             let (vehicle, road) = (pick([VEHICLE_V4, VEHICLE_V6]), pick([ROAD_V4, ROAD_V6]));
-            return Ok(Self { vehicle, road, interface: TAP, _tagged: Vec::new() });
+            return Ok(Self { vehicle, road, _tagged: Vec::new() });
         }
         let mut tagged = Vec::new();
         for (ns, addresses) in [(&line.vehicle, VEHICLE_TAGGED), (&line.road, ROAD_TAGGED)] {
@@ -215,12 +210,12 @@ impl Ends {
         // An IPv6 address is not to be had before its interface is operational.
         wait_until_reached(&line.vehicle, road)?;
         wait_until_reached(&line.road, vehicle)?;
-        Ok(Self { vehicle, road, interface: VLAN_NAME, _tagged: tagged })
+        Ok(Self { vehicle, road, _tagged: tagged })
     }
 }
 
-/// Changes the MTU of all radios, and sees to it that the TAPs follow, until it is over. How often.
-fn change_mtus(line: &Line, interface: &str, every: Duration, is_over: &AtomicBool) -> Result<u32> {
+/// Changes the MTU of all radios, and sees to it that those of the TAPs stay, until it is over. How often.
+fn change_mtus(line: &Line, every: Duration, is_over: &AtomicBool) -> Result<u32> {
     let mut changes = 0;
     for mtu in MTUS.into_iter().cycle() {
         let next = Instant::now() + every;
@@ -232,22 +227,12 @@ fn change_mtus(line: &Line, interface: &str, every: Duration, is_over: &AtomicBo
         }
         line.set_radio_mtu(mtu)?;
         for ns in [&line.vehicle, &line.road] {
-            let tap_mtu = follows(ns, mtu)?;
-            // A VLAN never has more than what is below it.
-            if interface != TAP {
-                ns.set_mtu(interface, tap_mtu)?;
-            }
+            let tap_mtu = ns.state(TAP)?.mtu;
+            ensure!(tap_mtu == TAP_MTU, "{}: a TAP of {tap_mtu} over {mtu}", ns.name());
         }
         changes += 1;
     }
     Ok(changes)
-}
-
-fn follows(ns: &Netns, radio_mtu: u32) -> Result<u32> {
-    let what = format!("the TAP of {} follows a radio of {radio_mtu}", ns.name());
-    wait_until(&what, FOLLOWS_WITHIN, || {
-        Ok(Some(ns.state(TAP)?.mtu).filter(|mtu| mtu + 40 == radio_mtu))
-    })
 }
 
 #[cfg(test)]

@@ -11,14 +11,14 @@
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
 //! |     14 |     4 | seq         | heartbeats since that start                                         |
-//! |     18 |     2 | interval_ms | until the next, at least 1                                          |
+//! |     18 |     2 | interval_ms | until the next, 1 to 10000                                          |
 //! |     20 |     1 | hop_limit   | relays still allowed                                                |
-//! |     21 |     1 | hops        | from the RSU to the sender, 0 at the RSU, at most 32                |
+//! |     21 |     1 | hops        | from the RSU to the sender, at most 32; 0 at the RSU and only there |
 //! |     22 |     2 | cost        | of the path from sender to RSU, see [`Cost`]                        |
 //! |     24 |     6 | sender      | who sent this copy                                                  |
 //! |     30 |     4 | sender_boot | starts of the sender                                                |
 //! |     34 |     4 | hello       | heartbeats the sender sent on this radio, of any RSU                |
-//! |     38 |     6 | via         | the sender's upstream for this RSU; zero at the RSU                 |
+//! |     38 |     6 | via         | the sender's upstream for this RSU; zero at the RSU and only there  |
 //! |     44 |     4 | path        | which relays it came through, see [`PathTag`]                       |
 //! |     48 |     2 | obus        | attached to the RSU; saturates                                      |
 //!
@@ -186,14 +186,15 @@ impl TryFrom<&[u8]> for Heartbeat {
             path,
             obus,
         } = wire;
+        let (rsu, sender) = (kind.node("rsu", rsu)?, kind.node("sender", sender)?);
         Ok(Self {
-            rsu: kind.node("rsu", rsu)?,
+            rsu,
             order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
             interval_ms: kind.interval(interval_ms)?,
             hop_limit,
-            hops: kind.hops(hops)?,
+            hops: kind.hops_from(hops, (rsu, sender, NodeId(via)))?,
             cost: Cost(u16::from_be_bytes(cost)),
-            sender: kind.node("sender", sender)?,
+            sender,
             sender_boot: Boot(u32::from_be_bytes(sender_boot)),
             hello: u32::from_be_bytes(hello),
             via: NodeId(via),
@@ -375,13 +376,28 @@ mod tests {
 
     #[test]
     fn an_interval_of_zero_would_mean_a_flood() {
-        let need = ParseError::Value {
+        let need = |have| ParseError::Value {
             message: "Heartbeat",
             field: "interval_ms",
-            need: "at least 1",
-            have: 0,
+            need: "1 to 10000",
+            have,
         };
-        assert_eq!(patched(&heartbeat(), 18, &[0, 0]), Err(need));
+        assert_eq!(patched(&heartbeat(), 18, &[0, 0]), Err(need(0)));
+        assert_eq!(patched(&heartbeat(), 18, &[0x27, 0x11]), Err(need(10_001)));
+        assert!(patched(&heartbeat(), 18, &[0x27, 0x10]).is_ok());
+    }
+
+    #[test]
+    fn no_hops_and_no_upstream_has_the_rsu_and_nobody_else() {
+        let at_the_rsu = Heartbeat { hops: 0, sender: RSU, via: NodeId::NONE, ..heartbeat() };
+        let flat: Vec<u8> = (&at_the_rsu).into();
+        assert_eq!(Heartbeat::try_from(&flat[..]), Ok(at_the_rsu));
+        for (at, bytes) in [(21, &[0][..]), (24, &RSU.0), (38, &NodeId::NONE.0)] {
+            assert!(patched(&heartbeat(), at, bytes).is_err(), "a relay, other bytes at {at}");
+        }
+        for (at, bytes) in [(21, &[1][..]), (24, &OBU.0), (38, &OBU.0)] {
+            assert!(patched(&at_the_rsu, at, bytes).is_err(), "an RSU, other bytes at {at}");
+        }
     }
 
     #[test]

@@ -29,11 +29,11 @@
 //! |     24 |     6 | rsu         | whose route this is; zero only without a route                      |
 //! |     30 |     4 | boot        | starts of the RSU                                                   |
 //! |     34 |     4 | seq         | of the last heartbeat the sender heard from it                      |
-//! |     38 |     2 | interval_ms | of that heartbeat, at least 1                                       |
-//! |     40 |     1 | hops        | from the RSU to the sender, at most 32; 255: no route               |
+//! |     38 |     2 | interval_ms | of that heartbeat, 1 to 10000                                       |
+//! |     40 |     1 | hops        | from the RSU, 0 there and only there, at most 32; 255: no route     |
 //! |     41 |     1 | hop_limit   | relays still allowed                                                |
 //! |     42 |     2 | cost        | of the path from sender to RSU                                      |
-//! |     44 |     6 | via         | the sender's upstream for this RSU; zero at the RSU                 |
+//! |     44 |     6 | via         | the sender's upstream for this RSU; zero at the RSU and only there  |
 //! |     50 |     4 | path        | the relays between, see [`PathTag`]                                 |
 //!
 //! Without a route, `boot` to `path` are zero except `hops`.
@@ -246,11 +246,11 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             }
             None
         } else {
-            kind.node("rsu", rsu)?;
+            let ends = (kind.node("rsu", rsu)?, NodeId(sender), NodeId(via));
             Some(AnsweredRoute {
                 order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
                 interval_ms: kind.interval(interval_ms)?,
-                hops: kind.hops(hops)?,
+                hops: kind.hops_from(hops, ends)?,
                 hop_limit,
                 cost: Cost(u16::from_be_bytes(cost)),
                 via: NodeId(via),

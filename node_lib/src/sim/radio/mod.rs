@@ -48,6 +48,7 @@ pub use shadowing::Shadowing;
 
 use std::time::Duration;
 
+use crate::sim::dice::Luck;
 use fading::Shape;
 
 /// What the channel between any two places does to a frame.
@@ -113,6 +114,22 @@ impl Budget {
 /// A vehicle at 130 km/h moves 3.6 m meanwhile.
 const UPDATE_EVERY: Duration = Duration::from_millis(100);
 
+/// How strong the frames of a link come in that are received.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Strength {
+    /// Their mean, in dBm.
+    pub mean_dbm: f64,
+    /// Standard deviation from frame to frame, in dB.
+    pub deviation_db: f64,
+}
+
+impl Strength {
+    /// That of one frame.
+    pub(in crate::sim) fn draw(self, luck: &mut Luck) -> f64 {
+        self.mean_dbm + self.deviation_db * fading::normal(luck)
+    }
+}
+
 impl Radio {
     /// Everyone within the range hears everything but this share of frames; frames take no time.
     pub const fn disk(range_m: f64, loss: f64) -> Self {
@@ -175,6 +192,39 @@ impl Radio {
         }
     }
 
+    /// How strong the frames are that are received, over this distance and of this mean strength,
+    /// shadowing included, when nobody disturbs them. `None` if none is.
+    ///
+    /// Only what is stronger than [`Radio::weakest_dbm`] is received, so near the edge this is above
+    /// `mean_dbm`, and falls less steeply: mean and deviation of the fading's distribution beyond that
+    /// threshold, summed in steps of half a decibel.
+    pub fn strength_at(&self, distance_m: f64, mean_dbm: f64) -> Option<Strength> {
+        if self.delivery_at(distance_m, mean_dbm) <= 0.0 {
+            return None;
+        }
+        if self.fading == Fading::Still {
+            return Some(Strength { mean_dbm, deviation_db: 0.0 });
+        }
+        let exceeds = |db: f64| self.fading.exceeds(distance_m, power(db));
+        let mut db = (self.weakest_dbm() - mean_dbm).max(FADE_LEAST_DB);
+        let mut above = exceeds(db);
+        let (mut weight, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        while above > FADE_REST && db < FADE_MOST_DB {
+            let next = exceeds(db + FADE_STEP_DB);
+            let (middle, share) = (db + FADE_STEP_DB / 2.0, above - next);
+            weight += share;
+            sum += middle * share;
+            squares += middle * middle * share;
+            (db, above) = (db + FADE_STEP_DB, next);
+        }
+        if weight <= 0.0 {
+            return None;
+        }
+        let mean = sum / weight;
+        let deviation_db = libm::sqrt((squares / weight - mean * mean).max(0.0));
+        Some(Strength { mean_dbm: mean_dbm + mean, deviation_db })
+    }
+
     /// The weakest frame that is received when nobody disturbs it, in dBm.
     pub fn weakest_dbm(&self) -> f64 {
         let Budget { noise_dbm, sensitivity_dbm, sinr_db, .. } = self.budget;
@@ -185,6 +235,13 @@ impl Radio {
         }
     }
 }
+
+/// Steps in which a distribution of fading is summed; where that begins and ends, relative to the mean;
+/// and the share that is left out.
+const FADE_STEP_DB: f64 = 0.5;
+const FADE_LEAST_DB: f64 = -60.0;
+const FADE_MOST_DB: f64 = 20.0;
+const FADE_REST: f64 = 1e-6;
 
 /// Room for rounding at the edge of a disk.
 const EDGE_DB: f64 = 0.01;
@@ -232,6 +289,32 @@ mod tests {
             [30.0, 100.0, 200.0, 300.0, 425.0].iter().map(|d| radio.delivery(*d)).collect();
         assert!(by_distance.is_sorted_by(|near, far| near > far), "{by_distance:?}");
         assert!(by_distance[0] > 0.999 && by_distance[4] < 0.4, "{by_distance:?}");
+    }
+
+    #[test]
+    fn frames_that_are_received_are_as_strong_as_those_drawn_are() {
+        let radio = Radio { shadowing: None, ..Radio::suburb() };
+        for distance_m in [20.0, 60.0, 150.0, 300.0, 425.0] {
+            let mean_dbm = radio.mean_dbm(distance_m);
+            let draw = |n| {
+                let mut luck = Luck::new(1, 2, 3, n);
+                mean_dbm + 10.0 * libm::log10(radio.fading.draw(distance_m, &mut luck))
+            };
+            let received: Vec<f64> =
+                (0..40_000).map(draw).filter(|dbm| *dbm >= radio.weakest_dbm()).collect();
+            let count = received.len() as f64;
+            let mean = received.iter().sum::<f64>() / count;
+            let squares = received.iter().map(|dbm| (dbm - mean) * (dbm - mean)).sum::<f64>();
+            let deviation = (squares / count).sqrt();
+            let strength = radio.strength_at(distance_m, mean_dbm).unwrap();
+            assert!((strength.mean_dbm - mean).abs() < 0.2, "{distance_m} m: {mean}, {strength:?}");
+            let off = (strength.deviation_db - deviation).abs();
+            assert!(off < 0.3, "{distance_m} m: {deviation}, {strength:?}");
+        }
+        let still = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+        let strength = still.strength_at(424.0, still.mean_dbm(424.0)).unwrap();
+        assert_eq!(strength, Strength { mean_dbm: still.mean_dbm(424.0), deviation_db: 0.0 });
+        assert_eq!(still.strength_at(426.0, still.mean_dbm(426.0)), None);
     }
 
     #[test]

@@ -8,9 +8,8 @@ use crate::buffer_pool::{get_buffer, return_buffer};
 use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::mac::Mac;
-use crate::order::Boot;
 use crate::sim::check::{Breach, Receiver, Rule, Segment, Subject, Violation};
-use crate::sim::dice::subseed;
+use crate::sim::dice::{Luck, subseed};
 use crate::sim::fault::Fault;
 use crate::sim::frame::{Flight, Kind, Packet};
 use crate::sim::index::{ClientIndex, FlowIndex, NodeIndex};
@@ -19,9 +18,10 @@ use crate::sim::link::Link;
 use crate::sim::link_trace::{LinkStep, LinkSteps, LinkTrace};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
+use crate::sim::world::ether::whole_dbm;
 use crate::sim::world::{
-    Entry, Happening, Home, LAN_DELAY, NODE_SEED, Plug, RETRY_AFTER, RadioFrame, Role, SPINS_MAX,
-    SPINS_WITHIN, Slot, TapDelivery, World,
+    Entry, Happening, Home, LAN_DELAY, Plug, RETRY_AFTER, RadioFrame, SPINS_MAX, SPINS_WITHIN,
+    STRENGTH_SEED, Slot, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -42,13 +42,14 @@ impl World {
             Happening::Replay { pair, step } => self.replay_step(pair, step),
             Happening::Appear { node } => self.appear(node),
             Happening::Disappear { node } => self.disappear(node),
+            Happening::Begin { node, life, boot } => self.begin(node, life, boot),
             Happening::Wake { node, life } => self.wake(node, life),
             Happening::IntoTap { node, frame } => self.enter_tap(node, &frame),
             Happening::Reach { client, by, frame } => self.reach(client, by, &frame),
             Happening::Emit { flow } => self.emit(flow),
             Happening::Change(fault) => self.apply(*fault),
             Happening::Gone { node, life } => {
-                if self.slots.get(node).is_some_and(|slot| slot.boot == life) {
+                if self.slots.get(node).is_some_and(|slot| slot.life == life) {
                     self.stop(node);
                 }
             }
@@ -73,6 +74,8 @@ impl World {
             Fault::Rejoin(a) => self.set_isolated(a, false),
             Fault::RadioDown(a) => self.set_radio_up(a, false),
             Fault::RadioUp(a) => self.set_radio_up(a, true),
+            Fault::LanDown(a) => self.set_lan_up(a, false),
+            Fault::LanUp(a) => self.set_lan_up(a, true),
             Fault::Crash(a) => self.stop(a.0),
             Fault::Start(a) => self.start(a.0),
             Fault::Restart(a, after) => {
@@ -108,11 +111,13 @@ impl World {
     fn replay_step(&mut self, pair: usize, step: usize) {
         let Some(LinkSteps { from, to, steps }) = self.replays.get(pair) else { return };
         let (from, to, next) = (*from, *to, steps.get(step + 1).map(|next| next.time));
-        let Some(&LinkStep { loss, delay, .. }) = steps.get(step) else { return };
+        let Some(&LinkStep { loss, delay, strength, .. }) = steps.get(step) else { return };
         let link = Link { loss, delay, jitter: Duration::ZERO, duplicate: 0.0 };
-        match self.paths.get_mut(from.0).and_then(|paths| paths.get_mut(&to.0)) {
-            Some(path) => path.link = link,
-            None => self.link_one_way(from, to, link),
+        if self.paths.get(from.0).is_none_or(|paths| !paths.contains_key(&to.0)) {
+            self.link_one_way(from, to, link);
+        }
+        if let Some(path) = self.paths.get_mut(from.0).and_then(|paths| paths.get_mut(&to.0)) {
+            (path.link, path.strength) = (link, strength);
         }
         if let Some(time) = next {
             self.plan(time, Happening::Replay { pair, step: step + 1 });
@@ -132,50 +137,18 @@ impl World {
         self.drive(node.0, None, |node, now, out| node.handle_link(now, event, out));
     }
 
-    pub(super) fn start(&mut self, index: usize) {
-        self.stop(index);
-        let (seed, now) = (self.seed, self.now);
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.boot += 1;
-        let purpose = NODE_SEED | (index as u64) << 32 | u64::from(slot.boot);
-        let node = (slot.details.factory)(Boot(slot.boot), now, subseed(seed, purpose));
-        slot.details.id = node.id();
-        slot.node = Some(node);
-        self.rsu_starts += u32::from(slot.role == Role::Rsu);
-        self.ids.insert(slot.details.id, index);
-        let what = What::Started { node: index, boot: slot.boot };
-        self.trace.add(now, what);
-        // Asks it when it wants to be woken.
-        self.drive(index, None, |_, _, _| ());
-        if self.slots.get(index).is_some_and(|slot| !slot.radio_up) {
-            self.drive(index, None, |node, now, out| node.handle_link(now, LinkEvent::Down, out));
-        }
-    }
-
-    pub(super) fn stop(&mut self, index: usize) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.wake = None;
-        slot.wake_planned = None;
-        slot.details.attachment = None;
-        if slot.node.take().is_some() {
-            self.trace.add(self.now, What::Stopped { node: index });
-            self.silence(index);
-        }
-    }
-
-    fn shut_down(&mut self, index: usize) {
-        self.drive(index, None, |node, now, out| node.handle_shutdown(now, out));
-        let Some(slot) = self.slots.get(index) else { return };
-        let Some(node) = &slot.node else { return };
-        let (linger, life) = (node.linger(), slot.boot);
-        self.plan(self.now + linger, Happening::Gone { node: index, life });
+    fn set_lan_up(&mut self, node: NodeIndex, up: bool) {
+        let Some(slot) = self.slots.get_mut(node.0) else { return };
+        slot.lan_up = up;
+        let event = if up { LinkEvent::LanUp } else { LinkEvent::LanDown };
+        self.drive(node.0, None, |node, now, out| node.handle_link(now, event, out));
     }
 
     fn wake(&mut self, index: usize, life: u32) {
         let now = self.now;
         let Some(slot) = self.slots.get_mut(index) else { return };
         // An earlier plan, replaced since.
-        if slot.boot != life || slot.wake_planned != Some(now) {
+        if slot.life != life || slot.wake_planned != Some(now) {
             return;
         }
         slot.wake_planned = None;
@@ -185,18 +158,19 @@ impl World {
         slot.wake = None;
         self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if now.since(slot.spins_since) > SPINS_WITHIN {
-            (slot.spins, slot.spins_since) = (0, now);
+        let details = &mut slot.details;
+        if now.since(details.spins_since) > SPINS_WITHIN {
+            (details.spins, details.spins_since) = (0, now);
         }
-        slot.spins += 1;
-        if slot.spins > SPINS_MAX {
+        details.spins += 1;
+        if details.spins > SPINS_MAX {
             let detail = format!("woken {SPINS_MAX} times within {SPINS_WITHIN:?} by itself");
             self.breach(index, Breach { rule: Rule::Spin, detail });
         }
     }
 
-    /// Calls a node, then sends what it wants sent and notes what it reports.
-    fn drive(
+    /// Calls a node with what its clock shows, then sends what it wants sent and notes what it reports.
+    pub(super) fn drive(
         &mut self,
         index: usize,
         cause: Option<&Flight>,
@@ -204,9 +178,10 @@ impl World {
     ) {
         let now = self.now;
         let Some(slot) = self.slots.get_mut(index) else { return };
+        let clock = slot.clock(now);
         let Some(node) = slot.node.as_deref_mut() else { return };
         let mut out = std::mem::take(&mut self.replies);
-        call(node, now, &mut out);
+        call(node, clock, &mut out);
 
         let mut events: u16 = 0;
         let mut has_moved = false;
@@ -224,7 +199,9 @@ impl World {
                 return;
             }
         }
-        let wake = node.poll_timeout().map(|wake| wake.max(now));
+        let has_lan = slot.lan_up;
+        let wake = node.poll_timeout();
+        let wake = wake.map(|clock| slot.when(clock).max(now));
         if wake != slot.wake {
             slot.wake = wake;
             self.plan_wake(index);
@@ -235,6 +212,7 @@ impl World {
         for reply in out.as_slice() {
             match reply {
                 ReplyType::WireFlat(frame) => self.transmit(index, frame, cause),
+                ReplyType::TapFlat(_) | ReplyType::Tap(_) if !has_lan => {}
                 ReplyType::TapFlat(frame) => self.out_of_tap(index, frame, cause),
                 ReplyType::Wire(parts) => self.transmit(index, &parts.concat(), cause),
                 ReplyType::Tap(parts) => self.out_of_tap(index, &parts.concat(), cause),
@@ -251,7 +229,7 @@ impl World {
         let Some(wake) = slot.wake else { return };
         if slot.wake_planned.is_none_or(|planned| wake < planned) {
             slot.wake_planned = Some(wake);
-            let life = slot.boot;
+            let life = slot.life;
             self.plan(wake, Happening::Wake { node: index, life });
         }
     }
@@ -277,8 +255,10 @@ impl World {
     fn transmit(&mut self, index: usize, frame: &[u8], cause: Option<&Flight>) {
         let Some(subject) = self.subject(index) else { return };
         let packet = Packet::of(frame);
+        let forges = self.slots.get(index).is_some_and(|slot| slot.details.forges);
         let trail = match self.checker.sends(subject, frame, packet, cause) {
             Ok(trail) => trail,
+            Err(_) if forges => None,
             Err(breach) => return self.breach(index, breach),
         };
         if self.slots.get(index).is_none_or(|slot| !slot.radio_up) {
@@ -331,7 +311,7 @@ impl World {
                     serial: *serial,
                     what: Happening::Arrive {
                         to: receiver,
-                        life: slot.boot,
+                        life: slot.life,
                         flight: Rc::clone(&flight),
                     },
                 }));
@@ -344,9 +324,15 @@ impl World {
 
     fn arrive(&mut self, index: usize, life: u32, flight: Rc<Flight>) {
         // Cut, out of range or restarted meanwhile: what was under way is lost.
-        let is_same = self.slots.get(index).is_some_and(|slot| slot.boot == life);
+        let is_same = self.slots.get(index).is_some_and(|slot| slot.life == life);
         if is_same && self.passes(flight.from, index) {
-            self.hear(index, &flight, None);
+            let path = self.paths.get(flight.from).and_then(|paths| paths.get(&index));
+            let dbm = path.and_then(|path| path.strength).map(|strength| {
+                let seed = subseed(self.seed, STRENGTH_SEED);
+                let mut luck = Luck::new(seed, flight.from, index, flight.number);
+                whole_dbm(strength.draw(&mut luck))
+            });
+            self.hear(index, &flight, dbm);
         } else if self.slots.get(index).is_some_and(|slot| slot.mac == flight.to) {
             self.note_lost(&flight);
         }
@@ -369,9 +355,10 @@ impl World {
             return self.breach(index, breach);
         }
         let sender = self.slots.get(from).map(|slot| slot.mac);
+        let dbm = dbm.filter(|_| self.reports_signal);
         self.drive(index, Some(flight), |node, now, out| {
             if let (Some(dbm), Some(sender)) = (dbm, sender) {
-                node.handle_signal(sender, dbm);
+                node.handle_signal(now, sender, dbm);
             }
             node.handle_wire(now, &flight.bytes, out);
         });
@@ -446,7 +433,7 @@ impl World {
     }
 
     fn enter_tap(&mut self, index: usize, frame: &[u8]) {
-        if self.slots.get(index).is_none_or(|slot| slot.node.is_none()) {
+        if self.slots.get(index).is_none_or(|slot| slot.node.is_none() || !slot.lan_up) {
             return;
         }
         let (len, crc) = (frame.len(), crc32fast::hash(frame));
@@ -509,7 +496,7 @@ impl World {
         let segment = self.segment_of(index);
         let slot = self.slots.get(index)?;
         slot.node.as_ref()?;
-        Some(Subject { index, life: slot.boot, id: slot.details.id, mac: slot.mac, segment })
+        Some(Subject { index, life: slot.life, id: slot.details.id, mac: slot.mac, segment })
     }
 
     fn breach(&mut self, index: usize, breach: Breach) {

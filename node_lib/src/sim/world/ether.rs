@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::buffer_pool::return_buffer;
 use crate::sim::dice::{Dice, Luck, subseed};
-use crate::sim::frame::{Flight, INNER};
+use crate::sim::frame::{Flight, inner};
 use crate::sim::index::NodeIndex;
 use crate::sim::mobility::{Body, Position, Track};
 use crate::sim::radio::earshot::{Ear, Earshot};
 use crate::sim::radio::medium::{Landing, Medium, Scene, Step, use_of};
 use crate::sim::radio::path_loss::PathLoss;
-use crate::sim::radio::{Access, Airtime, Radio, dbm};
+use crate::sim::radio::{Access, Airtime, Radio, Strength, dbm};
 use crate::sim::topology::Graph;
 use crate::sim::trace::What;
 use crate::sim::traffic::{AirLoss, FlowLog, Numbered};
@@ -77,6 +77,25 @@ impl Ether {
             _ => 0.0,
         }
     }
+
+    /// How strong frames come in then.
+    fn strength(&self, from: usize, to: usize) -> Option<Strength> {
+        let ear = self.earshot.between(from, to).filter(|_| !self.is_cut(from, to))?;
+        self.radio.strength_at(f64::from(ear.distance_m), dbm(f64::from(ear.power)))
+    }
+}
+
+/// How well one node hears another, when nobody disturbs it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delivery {
+    /// Who sends.
+    pub from: NodeIndex,
+    /// Who hears it.
+    pub to: NodeIndex,
+    /// Probability that a frame passes, as [`World::delivery`] has it.
+    pub share: f64,
+    /// How strong frames come in, where that is known.
+    pub strength: Option<Strength>,
 }
 
 impl World {
@@ -158,11 +177,10 @@ impl World {
         }
     }
 
-    /// All directions that let anything through, with [`World::delivery`]: what a [`LinkTrace`] is made
-    /// of. In the order of nodes.
+    /// All directions that let anything through: what a [`LinkTrace`] is made of. In the order of nodes.
     ///
     /// [`LinkTrace`]: crate::sim::LinkTrace
-    pub fn deliveries(&self) -> Vec<(NodeIndex, NodeIndex, f64)> {
+    pub fn deliveries(&self) -> Vec<Delivery> {
         let mut all = Vec::new();
         let fresh;
         let ether: Option<&Ether> = match &self.ether {
@@ -173,20 +191,22 @@ impl World {
             other => other.as_deref(),
         };
         for from in (0..self.slots.len()).filter(|&from| self.is_on_air(from)) {
-            let mut note = |to: usize, delivery: f64| {
-                if delivery > 0.0 && self.is_on_air(to) {
-                    all.push((NodeIndex(from), NodeIndex(to), delivery));
+            let mut note = |to: usize, share: f64, strength: Option<Strength>| {
+                if share > 0.0 && self.is_on_air(to) {
+                    let (from, to) = (NodeIndex(from), NodeIndex(to));
+                    all.push(Delivery { from, to, share, strength });
                 }
             };
             match ether {
                 Some(ether) => {
                     for to in ether.earshot.of(from).iter().map(|ear| ear.node as usize) {
-                        note(to, ether.delivery(from, to));
+                        note(to, ether.delivery(from, to), ether.strength(from, to));
                     }
                 }
                 None => {
                     for (&to, path) in self.paths.get(from).into_iter().flatten() {
-                        note(to, if path.cut { 0.0 } else { 1.0 - path.link.loss });
+                        let share = if path.cut { 0.0 } else { 1.0 - path.link.loss };
+                        note(to, share, path.strength);
                     }
                 }
             }
@@ -256,7 +276,7 @@ impl World {
             return;
         }
         self.note_moved();
-        if self.slots.get(node).is_some_and(|slot| slot.node.is_none()) {
+        if node < self.slots.len() && !self.is_on(node) {
             self.start(node);
         }
     }
@@ -501,7 +521,7 @@ impl World {
 
     fn log_of(&mut self, flight: &Flight) -> Option<(&mut FlowLog, u32)> {
         flight.packet?;
-        let numbered = Numbered::parse(flight.bytes.get(INNER..)?)?;
+        let numbered = Numbered::parse(inner(&flight.bytes)?)?;
         let (_, log) = self.flows.get_mut(numbered.flow.0 as usize)?;
         Some((log, numbered.number))
     }
@@ -509,6 +529,6 @@ impl World {
 
 /// As drivers report it.
 #[allow(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
-fn whole_dbm(dbm: f64) -> i8 {
+pub(super) fn whole_dbm(dbm: f64) -> i8 {
     dbm.round() as i8
 }

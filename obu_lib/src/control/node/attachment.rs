@@ -21,6 +21,8 @@ pub(super) struct Changing {
     predicted: Option<Predicted<NodeId>>,
     /// Since when there is a reason to go, and the other is waited for.
     planned: Option<Predicted<NodeId>>,
+    /// An RSU that did not answer, and until when any other is preferred to it.
+    shunned: Option<(NodeId, Timestamp)>,
     /// When the RSU on standby was last worth it.
     standby_wanted: Timestamp,
 }
@@ -50,8 +52,14 @@ impl Obu {
         let chosen = match (stays, next) {
             (None, next) => next.map(|next| next.rsu),
             (Some(ours), None) => {
-                self.changing = Changing::default();
+                let shunned = self.changing.shunned;
+                self.changing = Changing { shunned, ..Changing::default() };
                 Some(ours.rsu)
+            }
+            (Some(ours), Some(next)) if self.is_in_vain(now, next) => {
+                self.changing.shunned = Some((ours.rsu, now + timing::SHUN_FOR));
+                cause = Cause::Dead;
+                Some(next.rsu)
             }
             (Some(ours), Some(next)) => match self.reason_to_go(now, ours, next) {
                 Some(reason) if self.may_go(now, next.rsu, reason) => {
@@ -79,6 +87,15 @@ impl Obu {
         }
     }
 
+    /// Our RSU does not answer, and this one may.
+    fn is_in_vain(&self, now: Timestamp, next: Way) -> bool {
+        self.registration.is_unanswered() && !next.rank.is_late && !self.is_shunned(now, next.rsu)
+    }
+
+    fn is_shunned(&self, now: Timestamp, rsu: NodeId) -> bool {
+        self.changing.shunned.is_some_and(|(shunned, until)| shunned == rsu && now < until)
+    }
+
     /// An idle OBU in a crowd that has just lost its upstream does not go to any RSU there is.
     fn is_near_enough(&self, now: Timestamp, rank: Rank) -> bool {
         let patience =
@@ -99,10 +116,15 @@ impl Obu {
     fn next_rsu(&self, now: Timestamp, current: Option<NodeId>) -> Option<Way> {
         let others = self.routes.iter().filter(|(rsu, _)| Some(**rsu) != current);
         let stays = |(rsu, route): (&NodeId, &Route)| {
-            let upstream = route.parent_candidate().filter(|upstream| !upstream.leaving)?;
+            let upstream = route.parent_candidate().filter(|upstream| !upstream.is_leaving())?;
             Some(Way { rank: route.ranker(&self.core, now).rank(upstream), rsu: *rsu })
         };
-        let best = others.filter_map(stays).min()?;
+        // One that does not answer is for those that hear no other.
+        let is_shunned = |way: &Way| self.is_shunned(now, way.rsu) && current != Some(way.rsu);
+        let best = others.filter_map(stays).min_by_key(|way| (is_shunned(way), *way))?;
+        if current.is_some() && is_shunned(&best) {
+            return None;
+        }
         let expected = self.registration.standby_at().filter(|rsu| Some(*rsu) != current);
         let expected = expected.and_then(|rsu| Some(Way { rank: self.rank_of(now, rsu)?, rsu }));
         let is_as_good = |way: &Way| !way.rank.is_late && !is_better(best.rank.cost, way.rank.cost);
@@ -131,7 +153,7 @@ impl Obu {
         let has_lasted = |clock: Option<Predicted<NodeId>>, span| {
             clock.is_some_and(|clock| now.since(clock.since) >= span)
         };
-        if upstream.leaving {
+        if upstream.is_leaving() {
             Some(Cause::Goodbye)
         } else if since_change >= timing::SETTLE_FOR
             && has_lasted(changing.better, timing::BETTER_FOR)
@@ -222,7 +244,8 @@ impl Obu {
         self.attached = to;
         let attachment = self.attachment();
         self.reported = attachment;
-        self.changing = Changing { standby_wanted: now, ..Changing::default() };
+        let shunned = self.changing.shunned;
+        self.changing = Changing { standby_wanted: now, shunned, ..Changing::default() };
         let cause = loss.map_or(cause, |loss| loss.cause);
         let silence = loss.map_or(Duration::ZERO, |loss| loss.silence);
         self.core.counters.upstream_changes += 1;

@@ -19,14 +19,15 @@ use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
 use super::super::gathering::Gathered;
-use super::super::route::Route;
+use super::super::route::{Learned, Route};
 use super::super::timing;
 use super::Obu;
 
 /// Of a path that leads from an RSU we know nothing of.
 const LIFETIME_UNKNOWN: Duration = Duration::from_secs(5);
 
-/// RSUs known at once. Beyond, the one with the oldest news goes.
+/// RSUs known at once. Beyond, the one with the oldest news goes of those nobody may count on us for; a new one is
+/// refused if there is none.
 const ROUTES_MAX: usize = 64;
 
 impl Obu {
@@ -39,6 +40,9 @@ impl Obu {
     ) -> bool {
         let restarts = self.restarts_heard;
         let Some(us) = self.hear(now, from, heartbeat.sender, heartbeat.sender_boot) else {
+            if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
+                route.note_doubtful(now, heartbeat.order);
+            }
             return false;
         };
         if let Some(neighbour) = self.core.neighbours.get_mut(from) {
@@ -48,7 +52,7 @@ impl Obu {
                 neighbour.note_proof(now);
             }
         }
-        self.hear_advert(
+        let is_believed = self.hear_advert(
             now,
             from,
             heartbeat.sender,
@@ -62,7 +66,7 @@ impl Obu {
             },
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
-        if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
+        if is_believed && let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
             route.note_heartbeat(&mut self.core, now, from, heartbeat);
             if self.attached.is_none_or(|attached| attached.rsu == heartbeat.rsu) {
                 // Without an RSU there is nobody around, for all we know.
@@ -92,10 +96,14 @@ impl Obu {
             }
             return None;
         }
-        let (heard, _) = self.core.neighbours.hear(now, from, id, boot);
+        let interval = self.core.interval;
+        let (heard, _) = self.core.neighbours.hear(now, from, id, boot, interval);
         self.core.counters.ctl_rx_frames += 1;
         match heard {
-            Heard::Stale => return None,
+            Heard::Stale | Heard::Doubtful => {
+                self.core.counters.drop_doubtful += 1;
+                return None;
+            }
             Heard::Restarted => {
                 self.restarts_heard += 1;
                 for route in self.routes.values_mut() {
@@ -103,12 +111,13 @@ impl Obu {
                 }
             }
             // After a cold start this alone may tell that there is a crowd.
-            Heard::New => self.core.note_obus(now, self.core.obus),
+            Heard::New => self.core.share_with(now, self.core.obus),
             Heard::Known => {}
         }
         Some(us)
     }
 
+    /// A neighbour says what way it has to an RSU. Returns whether it is believed.
     fn hear_advert(
         &mut self,
         now: Timestamp,
@@ -117,49 +126,64 @@ impl Obu {
         rsu: NodeId,
         advert: Advert,
         interval: Duration,
-    ) {
+    ) -> bool {
         if rsu == self.core.id() || advert.distance.hops >= MAX_HOPS {
-            return;
+            return false;
         }
         if !self.routes.contains_key(&rsu) {
-            self.make_room_for_a_route();
+            if !self.make_room_for_a_route(now) {
+                self.core.counters.drop_doubtful += 1;
+                return false;
+            }
             let ours = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
             let obus = ours.map_or(self.core.obus, Route::obus);
             self.routes.insert(rsu, Route::new(rsu, interval, obus, now));
         }
-        let Some(route) = self.routes.get_mut(&rsu) else { return };
-        let boot_before = route.newest().boot;
-        route.hear(now, from, id, advert, interval);
-        let has_restarted = boot_before != Boot(0) && route.newest().boot > boot_before;
-        let Some(attached) = self.attached.filter(|attached| attached.rsu == rsu) else { return };
+        let Some(route) = self.routes.get_mut(&rsu) else { return false };
+        let learned = route.hear(&self.core, now, from, id, advert, interval);
+        if learned == Learned::Doubtful {
+            self.core.counters.drop_doubtful += 1;
+            return false;
+        }
+        if let Learned::Anew(before) = learned {
+            self.duplicates.note_restart(rsu, before, route.newest().boot);
+        }
+        let Some(attached) = self.attached.filter(|attached| attached.rsu == rsu) else {
+            return true;
+        };
         if attached.upstream == from {
             self.registration.note_heartbeat(now, advert.distance.order.seq);
         }
         // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back to
         // us leads to the old one until we reply.
         let is_new_way = route.take_path_changed();
-        if has_restarted || (is_new_way && !self.core.is_brief(now)) {
+        if learned != Learned::Present {
+            self.registration.announce_with_others(&mut self.core, now);
+        } else if is_new_way && !self.core.is_brief(now) {
             self.registration.announce(now);
         } else if is_new_way {
             self.registration.reply_soon(&mut self.core, now);
         }
+        true
     }
 
-    fn make_room_for_a_route(&mut self) {
+    /// Whether one more RSU can be known. What was advertised for an RSU must be kept as long as somebody may
+    /// count on it.
+    fn make_room_for_a_route(&mut self, now: Timestamp) -> bool {
         if self.routes.len() < ROUTES_MAX {
-            return;
+            return true;
         }
         let used = self.attached.map(|attached| attached.rsu);
         let oldest = self
             .routes
             .iter()
-            .filter(|(rsu, _)| Some(**rsu) != used)
+            .filter(|(rsu, route)| Some(**rsu) != used && !route.is_counted_on(now))
             .min_by_key(|(_, route)| route.newest_at())
             .map(|(rsu, _)| *rsu);
-        if let Some(oldest) = oldest {
-            self.routes.remove(&oldest);
-            self.core.counters.evicted += 1;
-        }
+        let Some(oldest) = oldest else { return false };
+        self.routes.remove(&oldest);
+        self.core.counters.evicted += 1;
+        true
     }
 
     pub(super) fn hear_probe(
@@ -218,20 +242,22 @@ impl Obu {
         let Some(us) = self.hear(now, from, answer.sender, answer.sender_boot) else { return };
         self.solicitation.hear_answer(answer.asker, answer.nonce);
         match answer.route {
-            Some(route) => self.hear_advert(
-                now,
-                from,
-                answer.sender,
-                answer.rsu,
-                Advert {
-                    distance: Distance { order: route.order, hops: route.hops },
-                    cost: route.cost,
-                    hop_limit: route.hop_limit,
-                    via: route.via,
-                    path: route.path,
-                },
-                Duration::from_millis(u64::from(route.interval_ms)),
-            ),
+            Some(route) => {
+                self.hear_advert(
+                    now,
+                    from,
+                    answer.sender,
+                    answer.rsu,
+                    Advert {
+                        distance: Distance { order: route.order, hops: route.hops },
+                        cost: route.cost,
+                        hop_limit: route.hop_limit,
+                        via: route.via,
+                        path: route.path,
+                    },
+                    Duration::from_millis(u64::from(route.interval_ms)),
+                );
+            }
             None => {
                 if let Some(route) = self.routes.get_mut(&answer.rsu) {
                     route.drop_candidate(now, from, Cause::Withdrawn);
@@ -375,7 +401,9 @@ impl Obu {
             self.core.counters.drop_reflected += 1;
             return None;
         }
-        let next = hop_limit.checked_sub(1).zip(hops.checked_add(1));
+        // The format carries no more hops than that: whoever heard it would drop it as malformed.
+        let hops = hops.checked_add(1).filter(|hops| *hops <= MAX_HOPS);
+        let next = hop_limit.checked_sub(1).zip(hops);
         if next.is_none() {
             self.core.counters.drop_hop_limit += 1;
         }

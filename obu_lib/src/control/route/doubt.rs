@@ -1,20 +1,19 @@
 //! While the upstream is in doubt: a second way for what cannot wait.
 //!
 //! Between the first questions an upstream leaves unanswered and the moment it is given up lie some
-//! 70 ms in which every frame sent to it may be lost. For that moment, and only then, frames go through
-//! the best other candidate as well, towards the same RSU, which drops the second copy. Candidates are
-//! feasible, so both ways are free of loops. Towards another RSU nothing is doubled: two RSUs on one
-//! LAN cannot drop each other's copies.
-
-use std::time::Duration;
+//! 70 ms in which every frame sent to it may be lost. For that moment, and only then, frames of our own
+//! clients go through the best other candidate as well, towards the same RSU, which drops the second copy.
+//! Candidates are feasible, so both ways are free of loops. Frames of others are not doubled, or a frame
+//! that passes several relays in doubt would go twice from each. Towards another RSU nothing is doubled: two
+//! RSUs on one LAN cannot drop each other's copies.
 
 use node_lib::{Mac, Timestamp};
 
 use super::super::core::Core;
 use super::Route;
 
-/// Doubt does not last longer: the upstream has answered by then, or has been given up.
-const DOUBT_MAX: Duration = Duration::from_millis(300);
+/// Intervals: doubt does not last longer. The upstream has answered by then, or has been given up.
+const DOUBT_MAX: u32 = 3;
 
 /// Bytes sent twice in one doubt: 300 ms of 1.7 Mbit/s. Beyond, a busy vehicle would take the air from
 /// others for frames that most likely arrive anyway.
@@ -71,14 +70,9 @@ impl Route {
         }
     }
 
-    /// Through whom a frame of this length that came from `from` goes as well.
-    pub(crate) fn second_way(
-        &mut self,
-        core: &Core,
-        now: Timestamp,
-        len: usize,
-        from: Option<Mac>,
-    ) -> Option<Mac> {
+    /// Through whom a frame of our own clients, of this length, goes as well. Frames of others are not doubled:
+    /// when several relays of a way are in doubt at once, each would double what the one before had doubled.
+    pub(crate) fn second_way(&mut self, core: &Core, now: Timestamp, len: usize) -> Option<Mac> {
         let via = self.doubt?.via;
         // What we advertised since may have turned it away: it may well send through us by now.
         let judge = self.judge(core, now);
@@ -88,7 +82,7 @@ impl Route {
             return None;
         }
         let doubt = self.doubt.as_mut()?;
-        let is_over = now.since(doubt.since) >= DOUBT_MAX || Some(doubt.via) == from;
+        let is_over = now.since(doubt.since) >= self.interval * DOUBT_MAX;
         doubt.bytes_left = if is_over { return None } else { doubt.bytes_left.checked_sub(len)? };
         doubt.sent_twice += 1;
         Some(doubt.via)

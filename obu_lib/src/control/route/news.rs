@@ -130,7 +130,7 @@ impl Route {
             hello: core.hello,
             via: route.via,
             path: route.path,
-            obus: self.obus,
+            obus: self.obus(),
             few_candidates: self.is_ours && self.has_few_candidates(core, now),
             relays: self.has_children(now),
         };
@@ -148,6 +148,7 @@ impl Route {
         let distance = Distance { order: parent.order, hops: parent.hops.saturating_add(1) };
         self.feasibility.advertised(distance);
         self.advertised_at = Some(now);
+        self.said_at = Some(now);
         let link = core.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
         Some(AnsweredRoute {
             order: distance.order,

@@ -68,7 +68,7 @@ impl Route {
         if has_time && self.asked > 0 {
             // Every further question would be asked by all that route through it, eight times each while the
             // radio waits for its acknowledgement, and its silence alone ends it soon.
-            self.ask_at = self.believed_since() + watch.silence_max;
+            self.ask_at = (self.believed_since() + watch.silence_max).max(core.grace_until);
             return;
         }
         if !self.may_ask(core, now, watch) {
@@ -153,7 +153,7 @@ impl Route {
 
     /// Others send through us.
     pub(super) fn has_children(&self, now: Timestamp) -> bool {
-        let lately = timing::child_for(self.interval, self.obus);
+        let lately = timing::child_for(self.interval, self.obus());
         self.child_at.is_some_and(|at| now.since(at) < lately)
     }
 
@@ -178,7 +178,7 @@ impl Route {
     pub(crate) fn ready(&self, core: &Core, now: Timestamp) -> Vec<Mac> {
         let judge = self.judge(core, now);
         let is_fresh = |c: &&Candidate| {
-            !c.leaving
+            !c.is_leaving()
                 && Some(c.mac) != self.parent
                 && c.advert.via != core.id()
                 && now.since(c.heard) < timing::lapsed_after(self.interval)
@@ -195,7 +195,7 @@ impl Route {
     }
 
     pub(super) fn leave_a_leaving_parent(&mut self, core: &Core, now: Timestamp) {
-        let Some(parent) = self.parent_candidate().filter(|c| c.leaving).map(|c| c.mac) else {
+        let Some(parent) = self.parent_candidate().filter(|c| c.is_leaving()).map(|c| c.mac) else {
             return;
         };
         if self.candidates.best(&self.judge(core, now)).is_some() {
@@ -234,7 +234,9 @@ impl Route {
         self.changed_at = now;
         self.relay_at = None;
         self.preferred = None;
-        self.withdrawals_left = 0;
+        if now >= self.quiet_until {
+            self.withdrawals_left = 0;
+        }
         for candidate in self.candidates.iter_mut() {
             candidate.better_since = None;
         }

@@ -12,7 +12,7 @@ use node_lib::control::inner::Inner;
 pub(crate) const ARP: u16 = 0x0806;
 
 /// EtherType of IPv4.
-const IPV4: u16 = 0x0800;
+pub(crate) const IPV4: u16 = 0x0800;
 
 /// EtherType of IPv6.
 pub(crate) const IPV6: u16 = 0x86dd;

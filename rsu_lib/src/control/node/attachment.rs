@@ -14,7 +14,7 @@ use node_lib::{Mac, NodeId, Timestamp};
 
 use super::super::addresses::said::{may_state, payload, said};
 use super::super::clients::{HEARD_LATELY, Port};
-use super::super::obus::{Accepted, Standing, rank};
+use super::super::obus::{Accepted, Standing};
 use super::super::wired::rarp;
 use super::Rsu;
 
@@ -35,46 +35,34 @@ impl Rsu {
             return;
         }
         let Some(set) = accepted.set else {
-            for client in part.iter() {
-                self.take_over(now, (obu, epoch), accepted.is_new, client);
+            if accepted.is_new {
+                for client in part.iter() {
+                    self.take_over(now, obu, client);
+                }
             }
             return;
         };
         for client in &set {
-            self.take_over(now, (obu, epoch), accepted.is_new, *client);
-        }
-        if accepted.has_restarted {
-            for client in &set {
-                self.yield_to_claimant(now, obu, *client);
-            }
+            self.take_over(now, obu, *client);
         }
         self.drop_clients_not_in(now, obu, &set);
         if accepted.has_come {
-            self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
+            if self.arrivals.take(now) {
+                self.obus.note_reported(obu);
+                self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
+            } else {
+                self.counters.events_limited += 1;
+            }
         }
     }
 
-    /// An announced client is behind `obu` from now on, unless it was heard elsewhere lately, or
-    /// another OBU with a higher epoch announced it. What was said before takes it from nobody.
-    fn take_over(
-        &mut self,
-        now: Timestamp,
-        (obu, epoch): (NodeId, u32),
-        is_new: bool,
-        client: Client,
-    ) {
-        match self.clients.owner(now, client) {
-            Some(Port::Obu(other)) if other != obu => {
-                let has_spoken = self.has_spoken(now, client);
-                let outranks = |theirs| rank(theirs, other) < rank(epoch, obu);
-                let keeps = self.downstream.path(now, other).is_some()
-                    && (has_spoken || self.obus.epoch(other).is_some_and(outranks));
-                if keeps || !is_new {
-                    return;
-                }
-            }
-            Some(Port::Tap) if !is_new => return,
-            _ => {}
+    /// A client that is newly announced is behind `obu` from now on, unless it is behind another.
+    fn take_over(&mut self, now: Timestamp, obu: NodeId, client: Client) {
+        if let Some(Port::Obu(other)) = self.clients.owner(now, client)
+            && other != obu
+            && self.keeps(now, other, obu, client)
+        {
+            return;
         }
         self.late.remove(client);
         let (learnt, evicted) = self.clients.claim(now, client, Port::Obu(obu));
@@ -82,6 +70,16 @@ impl Rsu {
         if learnt != Learnt::Known {
             self.wired.add(now, client);
         }
+    }
+
+    /// An announcement takes a client from no OBU that is here, if the client was heard behind that
+    /// one, or that one has announced it for longer. Epochs of two OBUs are unrelated counters, and an
+    /// OBU goes on announcing what it has not heard for an hour; where a client is, its own frames tell.
+    fn keeps(&self, now: Timestamp, owner: NodeId, other: NodeId, client: Client) -> bool {
+        let since = |obu| self.obus.claimed(client, obu).map_or((1, now), |at| (0, at));
+        self.obus.is_here(owner)
+            && self.downstream.path(now, owner).is_some()
+            && (self.clients.last_heard(client).is_some() || since(owner) <= since(other))
     }
 
     /// The client was heard where it is, a moment ago.
@@ -159,7 +157,7 @@ impl Rsu {
         match learnt {
             Learnt::Moved(Port::Obu(obu)) if port == Port::Tap => {
                 self.late.add(now, client, obu);
-                if !self.clients.has_clients(Port::Obu(obu)) && self.obus.epoch(obu).is_some() {
+                if !self.clients.has_clients(Port::Obu(obu)) && self.obus.is_attached(obu) {
                     let at = now + LATE_FOR;
                     self.leaving.insert(obu, at);
                     self.wake_at(at);
@@ -173,10 +171,25 @@ impl Rsu {
                     if self.held_reports.take(now) {
                         self.event(Event::ClientHeld { client });
                     }
+                    return self.hold(now, client, port);
                 }
                 false
             }
             Learnt::Known | Learnt::Renewed | Learnt::New => false,
+        }
+    }
+
+    /// A client that moves too often has been put back to where it was before. Whether the LAN must be
+    /// told.
+    fn hold(&mut self, now: Timestamp, client: Client, port: Port) -> bool {
+        match self.clients.owner(now, client) {
+            Some(Port::Obu(obu)) if self.downstream.path(now, obu).is_none() => {
+                // Nobody is there any more.
+                self.clients.claim(now, client, port);
+                port != Port::Tap
+            }
+            Some(Port::Obu(_)) => true,
+            Some(Port::Tap) | None => false,
         }
     }
 
@@ -210,10 +223,12 @@ impl Rsu {
                 self.late.add(now, client, obu);
             }
         }
-        self.event(Event::ObuDetached { obu });
+        if self.obus.take_reported(obu) {
+            self.event(Event::ObuDetached { obu });
+        }
     }
 
-    /// Sends an acknowledgement down to `obu`: along the known path, or to `next_hop`.
+    /// Sends an acknowledgement down to `obu`: to `next_hop`, or along the known path.
     #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
     pub(in crate::control) fn send_ack(
         &mut self,
@@ -226,8 +241,8 @@ impl Rsu {
         digest: u32,
         out: &mut Replies,
     ) {
-        let known = self.downstream.path(now, obu).map(|path| path.next);
-        let Some(to) = known.or(next_hop) else {
+        let known = || self.downstream.path(now, obu).map(|path| path.next);
+        let Some(to) = next_hop.or_else(known) else {
             self.counters.drop_no_route += 1;
             return;
         };

@@ -89,46 +89,122 @@ fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
 mod tests {
     use super::super::tests::hex;
     use super::*;
+    use etherparse::icmpv6::{Icmpv6PayloadSlice, NdpOptionSlice, NeighborAdvertisementHeader};
+    use etherparse::{
+        IcmpEchoHeader, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, TransportSlice, VlanId,
+    };
+    use proptest::prelude::*;
 
     const ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7);
 
-    #[test]
-    fn is_written_as_rfc_4861_draws_it_and_known_again() {
+    fn written(client: Client, address: Ipv6Addr, is_router: bool) -> Vec<u8> {
         let mut frame = Vec::new();
-        write(Client { vlan: 0, mac: Mac([2, 0, 0, 0, 0, 7]) }, ADDRESS, false, &mut frame);
-        // The checksum as computed by hand: words of the pseudo-header and the message, complemented.
-        let expect = "333300000001020000000007 86dd 60000000 0020 3a ff \
-                      20010db8000000000000000000000007 ff020000000000000000000000000001 \
-                      88 00 CCCC 20000000 20010db8000000000000000000000007 02 01 020000000007";
-        let sum = format!("{:02x}{:02x}", frame[56], frame[57]);
-        assert_eq!(frame, hex(&expect.replace("CCCC", &sum)));
-        let inner = Inner::parse(&frame).unwrap();
-        assert!(is_unsolicited(inner, &frame[14..]));
-        frame[14 + 44] |= SOLICITED;
-        assert!(!is_unsolicited(inner, &frame[14..]));
-        assert!(!is_unsolicited(inner, &frame[14..54]));
+        write(client, address, is_router, &mut frame);
+        frame
     }
 
-    #[test]
-    fn with_its_checksum_the_sum_of_all_words_is_all_ones() {
-        for is_router in [false, true] {
-            let mut frame = Vec::new();
-            write(
-                Client { vlan: 5, mac: Mac([2, 0, 0, 0xff, 0xee, 7]) },
-                ADDRESS,
-                is_router,
-                &mut frame,
-            );
-            assert_eq!(checksum(ADDRESS, ALL_NODES, &frame[18 + 40..]), 0);
-            assert_eq!(frame[18 + 44] & ROUTER != 0, is_router);
+    /// The same advertisement, made by another implementation but for the target and the option.
+    fn expected(client: Client, address: Ipv6Addr, is_router: bool) -> Vec<u8> {
+        let flags =
+            NeighborAdvertisementHeader { router: is_router, solicited: false, r#override: true };
+        let ethernet = PacketBuilder::ethernet2(client.mac.0, [0x33, 0x33, 0, 0, 0, 1]);
+        let all_nodes = "ff02::1".parse::<Ipv6Addr>().unwrap().octets();
+        let builder = match client.vlan {
+            0 => ethernet.ipv6(address.octets(), all_nodes, 255),
+            vlan => ethernet.single_vlan(VlanId::try_new(vlan).unwrap()).ipv6(
+                address.octets(),
+                all_nodes,
+                255,
+            ),
+        };
+        let body = [&address.octets()[..], &[2, 1], &client.mac.0].concat();
+        let mut frame = Vec::new();
+        let builder = builder.icmpv6(Icmpv6Type::NeighborAdvertisement(flags));
+        builder.write(&mut frame, &body).unwrap();
+        frame
+    }
+
+    proptest! {
+        #[test]
+        fn each_byte_is_as_another_implementation_writes_it(
+            mac: [u8; 6], vlan in 0_u16..4095, address: [u16; 8], is_router: bool,
+        ) {
+            let (client, address) = (Client { vlan, mac: Mac(mac) }, Ipv6Addr::from(address));
+            let frame = written(client, address, is_router);
+            prop_assert_eq!(frame, expected(client, address, is_router));
         }
     }
 
+    /// Some sums carry into the upper half once more when their halves are added.
+    #[test]
+    fn every_checksum_there_is_comes_out_right() {
+        let client = Client { vlan: 0, mac: Mac([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff]) };
+        for last in 0..=u16::MAX {
+            let all_ones = u16::MAX;
+            let address = Ipv6Addr::from([0xfdff, all_ones, all_ones, all_ones, 0, 0, 0, last]);
+            let frame = written(client, address, true);
+            let packet = SlicedPacket::from_ethernet(&frame).unwrap();
+            let Some(TransportSlice::Icmpv6(icmp)) = &packet.transport else {
+                panic!("{packet:?}")
+            };
+            let is_valid = icmp.is_checksum_valid(address.octets(), ALL_NODES.octets());
+            assert!(is_valid, "{address}");
+        }
+    }
+
+    #[test]
+    fn another_implementation_reads_whose_address_it_is() {
+        let mac = [2, 0, 0, 0xff, 0xee, 7];
+        let frame = written(Client { vlan: 5, mac: Mac(mac) }, ADDRESS, true);
+        let packet = SlicedPacket::from_ethernet(&frame).unwrap();
+        assert_eq!(packet.vlan_ids().as_slice(), [VlanId::try_new(5).unwrap()]);
+        let Some(NetSlice::Ipv6(ip)) = &packet.net else { panic!("{packet:?}") };
+        let (from, to) = (ip.header().source(), ip.header().destination());
+        assert_eq!((Ipv6Addr::from(from), ip.header().hop_limit()), (ADDRESS, 255));
+        let Some(TransportSlice::Icmpv6(icmp)) = &packet.transport else { panic!("{packet:?}") };
+        assert!(icmp.is_checksum_valid(from, to));
+        let Icmpv6Type::NeighborAdvertisement(flags) = icmp.icmp_type() else { panic!("{icmp:?}") };
+        assert_eq!((flags.router, flags.solicited, flags.r#override), (true, false, true));
+        let Ok(Icmpv6PayloadSlice::NeighborAdvertisement(body)) = icmp.payload_slice() else {
+            panic!("{icmp:?}")
+        };
+        assert_eq!(body.target_address(), ADDRESS);
+        let options: Vec<_> = body.options_iterator().collect();
+        let [Ok(NdpOptionSlice::TargetLinkLayerAddress(option))] = &options[..] else {
+            panic!("{options:?}")
+        };
+        assert_eq!(option.link_layer_address(), mac);
+    }
+
+    #[test]
+    fn only_an_advertisement_to_all_nodes_that_answers_nobody_is_unsolicited() {
+        let frame = written(Client { vlan: 0, mac: Mac([2, 0, 0, 0, 0, 7]) }, ADDRESS, false);
+        let is_one = |frame: &[u8]| is_unsolicited(Inner::parse(frame).unwrap(), &frame[14..]);
+        assert!(is_one(&frame));
+        let changes = [
+            (5, 2, "to another group"),
+            (12, 0x08, "no IPv6"),
+            (14 + 6, 17, "no ICMPv6"),
+            (14 + 40, 135, "a solicitation"),
+            (14 + 44, OVERRIDE | SOLICITED, "an answer"),
+        ];
+        for (at, byte, what) in changes {
+            let mut other = frame.clone();
+            other[at] = byte;
+            assert!(!is_one(&other), "{what}");
+        }
+        assert!(!is_one(&frame[..14 + 44]), "cut short");
+    }
+
+    /// Our own arithmetic against numbers worked out by hand.
     #[test]
     fn the_checksum_is_the_one_a_well_known_packet_has() {
         // Echo request ::1 to ::1, identifier 0x1234, sequence 1, no data: 8000 + 1234 + 1 + 1 + 1 + 8
         // + 3a = 9279 (hexadecimal), complemented.
         let sum = checksum(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, &hex("80000000 12340001"));
         assert_eq!(sum, !0x9279);
+        let echo = Icmpv6Type::EchoRequest(IcmpEchoHeader { id: 0x1234, seq: 1 });
+        let localhost = Ipv6Addr::LOCALHOST.octets();
+        assert_eq!(echo.calc_checksum(localhost, localhost, &[]).unwrap(), sum);
     }
 }

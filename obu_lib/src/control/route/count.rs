@@ -1,0 +1,174 @@
+//! Which heartbeats of an RSU are believed: those of its present count.
+//!
+//! An RSU numbers its heartbeats: boot count, then sequence ([`Order`]). Everything rests on that number,
+//! so one frame with a wrong one, forged or damaged, must not move it far:
+//!
+//! * What lies within [`STRAY`] of the newest heartbeat, and of what may have been missed since, is of the
+//!   present count.
+//! * A *later* number, as of an RSU that restarted, is believed when the present count is so late that an upstream
+//!   would be asked; or, where that is patient, when the present count misses a heartbeat and a second one of the later
+//!   count has come.
+//! * An *earlier* number is believed when the present count has been silent for as long as an upstream may
+//!   be, and the earlier one goes on meanwhile. So what a forger said is forgotten soon after it stops; and
+//!   so is what an RSU said whose clock was set back.
+//!
+//! Going back breaks the order on which feasibility rests. It is the same as a restart of this node, for this
+//! RSU only: what was advertised is forgotten, and nobody is routed through, nor for, until nobody counts on it
+//! any more.
+//!
+//! The interval between heartbeats is a constant of an RSU. Another is believed when two heartbeats in a row
+//! say so.
+
+use std::time::Duration;
+
+use node_lib::control::event::Cause;
+use node_lib::control::feasibility::Feasibility;
+use node_lib::{Boot, Order, Timestamp};
+
+use super::super::core::Core;
+use super::super::timing::{self, Watch};
+use super::Route;
+use super::crowd::Crowd;
+
+/// Heartbeats by which one way may bring news later than another.
+const STRAY: u32 = 8;
+
+/// The latest number that was not of the present count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim(Order);
+
+/// What [`Route::hear`] made of a neighbour's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Learned {
+    /// It is of the RSU's present count.
+    Present,
+    /// The RSU counts anew; before, it had this boot count.
+    Anew(Boot),
+    /// It contradicts what is alive and well, and is ignored.
+    Doubtful,
+}
+
+impl Route {
+    /// Whether this number is believed. If so, it may have become the newest.
+    #[inline]
+    pub(super) fn believe(
+        &mut self,
+        core: &Core,
+        now: Timestamp,
+        order: Order,
+        interval: Duration,
+    ) -> Learned {
+        if !self.is_of_present_count(now, order) {
+            return self.weigh(core, now, order, interval);
+        }
+        if order > self.newest {
+            self.newest = order;
+            self.newest_at = now;
+            self.claim = None;
+            self.note_interval(order, interval);
+        }
+        Learned::Present
+    }
+
+    #[inline]
+    fn is_of_present_count(&self, now: Timestamp, order: Order) -> bool {
+        let (seq, newest) = (order.seq.0, self.newest.seq.0);
+        if order.boot != self.newest.boot {
+            // Nothing heard yet.
+            return self.newest == Order::default();
+        }
+        let is_near = newest.saturating_sub(seq) <= STRAY && seq.saturating_sub(newest) <= STRAY;
+        is_near || (seq > newest && self.may_have_missed(now, seq - newest))
+    }
+
+    /// So many heartbeats may have been sent since the newest one that was heard.
+    #[cold]
+    fn may_have_missed(&self, now: Timestamp, ahead: u32) -> bool {
+        let intervals = now.since(self.newest_at).as_micros() / self.interval.as_micros().max(1);
+        u128::from(ahead) <= intervals.saturating_mul(2).saturating_add(STRAY.into())
+    }
+
+    /// A number from elsewhere: is there reason enough to believe it?
+    #[cold]
+    fn weigh(&mut self, core: &Core, now: Timestamp, order: Order, interval: Duration) -> Learned {
+        let before = self.claim.map(|Claim(claimed)| claimed);
+        let before = before.filter(|claimed| claimed.boot == order.boot);
+        let advances = before.is_none_or(|claimed| order > claimed);
+        let is_second = before.is_some() && advances;
+        if advances {
+            self.note_interval(order, interval);
+        }
+        let silence = now.since(self.newest_at);
+        let is_believed = if order > self.newest {
+            let late = self.watch(core, now).late_after;
+            let late = late.min(Watch::loose(self.interval).late_after);
+            silence >= late || (is_second && silence >= Watch::close(self.interval).late_after)
+        } else {
+            is_second && silence >= timing::lapsed_after(self.interval)
+        };
+        if !is_believed {
+            if advances {
+                self.claim = Some(Claim(order));
+            }
+            return Learned::Doubtful;
+        }
+        tracing::debug!(rsu = %self.rsu, before = %self.newest, %order, "RSU counts anew");
+        let is_later = order > self.newest;
+        let boot = self.newest.boot;
+        self.newest = order;
+        self.newest_at = now;
+        self.claim = None;
+        self.obus.start_over();
+        if !is_later {
+            self.start_over(now);
+        }
+        Learned::Anew(boot)
+    }
+
+    /// A neighbour that is not believed itself says this number: it confirms nothing, but may be confirmed.
+    pub(crate) fn note_doubtful(&mut self, now: Timestamp, order: Order) {
+        if self.claim.is_none_or(|Claim(claimed)| claimed.boot != order.boot)
+            && !self.is_of_present_count(now, order)
+        {
+            self.claim = Some(Claim(order));
+        }
+    }
+
+    /// A heartbeat says this interval. A second one in a row must say the same.
+    fn note_interval(&mut self, order: Order, interval: Duration) {
+        if interval == self.interval {
+            self.other_interval = None;
+        } else {
+            match self.other_interval {
+                Some((said, other)) if other == interval && said != order => {
+                    self.interval = interval;
+                    self.other_interval = None;
+                }
+                Some((said, _)) if said == order => {}
+                _ => self.other_interval = Some((order, interval)),
+            }
+        }
+    }
+
+    /// The count went back: all that rests on it goes, as if the node had restarted. Whoever heard us advertise
+    /// it may count on that for a while yet.
+    fn start_over(&mut self, now: Timestamp) {
+        if self.parent.is_some() {
+            self.lose_parent(now, Cause::Restarted);
+        }
+        self.candidates.clear();
+        self.feasibility = Feasibility::default();
+        if let Some(said) = self.said_at {
+            self.quiet_until = said + timing::quiet_for(self.interval);
+        }
+        if self.advertised_at.take().is_some() {
+            self.withdrawals_left = timing::SAID_TIMES;
+            self.withdraw_at = now;
+        }
+        self.relayed = None;
+        self.relay_at = None;
+        self.place = None;
+        self.preferred = None;
+        self.crowd = Crowd::new();
+    }
+}

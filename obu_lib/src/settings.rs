@@ -1,0 +1,63 @@
+//! What the operator decides about an OBU, and how that becomes a [`Config`].
+
+use std::ops::RangeInclusive;
+
+use node_lib::Start;
+use node_lib::messages::ETHERTYPE_DEFAULT;
+use node_lib::settings::HELLO_HISTORY;
+
+use crate::{Config, Policy, Thresholds};
+
+/// Candidates kept ready beside the upstream.
+pub const CACHED_CANDIDATES: usize = 3;
+
+/// Values `--cached-candidates` takes.
+pub const CACHED_CANDIDATES_RANGE: RangeInclusive<u64> = 0..=16;
+
+/// What the operator decides about an OBU; the default is what a daemon does that is told nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// EtherType of our frames (`--ethertype`).
+    pub ethertype: u16,
+    /// Heartbeats over which a link is judged (`--hello-history`).
+    pub hello_history: usize,
+    /// Usable candidates kept ready beside the upstream (`--cached-candidates`).
+    pub cached_candidates: usize,
+    /// Rules switched off for comparison; no flag does that.
+    pub policy: Policy,
+    /// When the trend of a link is reason to leave it; no flag changes that.
+    pub thresholds: Thresholds,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ethertype: ETHERTYPE_DEFAULT,
+            hello_history: HELLO_HISTORY,
+            cached_candidates: CACHED_CANDIDATES,
+            policy: Policy::default(),
+            thresholds: Thresholds::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// What an OBU with these settings runs with after this start: in a daemon and in a simulation.
+    pub fn config(&self, start: &Start) -> Config {
+        let Start { id, radio_mac, radio_mtu, tap_mac, boot, seed } = *start;
+        let Self { ethertype, hello_history, cached_candidates, policy, thresholds } = *self;
+        Config {
+            id,
+            radio_mac,
+            radio_mtu,
+            ethertype,
+            tap_mac,
+            boot,
+            seed,
+            hello_history,
+            cached_candidates,
+            policy,
+            thresholds,
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Where clients' frames go, what is in front of them, and what becomes of those that go nowhere.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod talk;
+
+use node_lib::control::counters::Counters;
+use node_lib::control::node::Node;
+use node_lib::messages::control::announcement::Client;
+use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
+use node_lib::{Mac, NodeId, Seq};
+
+use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+
+/// A frame of a client, 60 bytes long.
+fn frame(from: Mac, to: Mac) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &[0x08, 0x00]].concat();
+    frame.resize(60, 0x5a);
+    frame
+}
+
+/// A frame of C's client on its way up.
+fn up(payload: &[u8], hop_limit: u8) -> ToUpstream<'_> {
+    let (destination, source) = (id(RSU), id(C));
+    ToUpstream { destination, source, hop_limit, boot: 7, seq: Seq(99), payload }
+}
+
+/// A frame of the RSU on its way down.
+fn down(destination: Destination, payload: &[u8], hop_limit: u8) -> ToDownstream<'_> {
+    ToDownstream { destination, source: id(RSU), hop_limit, boot: 7, seq: Seq(99), payload }
+}
+
+/// Behind A; C is behind us.
+fn relay() -> Talk {
+    let mut t = Talk::settled_behind(A);
+    t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+    t.clear();
+    t
+}
+
+/// What was counted meanwhile.
+fn counts(t: &mut Talk, act: impl FnOnce(&mut Talk)) -> Vec<(&'static str, u64)> {
+    let before: Counters = t.obu.counters().clone();
+    act(t);
+    let pairs = t.obu.counters().iter().zip(before.iter());
+    let changed = pairs.filter(|(now, then)| now.1 != then.1);
+    let data = |(name, _): &(&str, u64)| !name.starts_with("ctl_") && !name.ends_with("_tx");
+    changed.map(|(now, then)| (now.0, now.1 - then.1)).filter(data).collect()
+}
+
+#[test]
+fn a_clients_frames_are_numbered_and_may_pass_sixteen_relays() {
+    let mut t = relay();
+    let sent = frame(CAMERA, SERVER);
+    for _ in 0..3 {
+        t.tap_frame(&sent);
+    }
+    let numbers: Vec<_> = t
+        .data_sent()
+        .into_iter()
+        .map(|(to, data)| {
+            let Data::Upstream(data) = data else { panic!("{data:?}") };
+            let expected = ToUpstream {
+                destination: id(RSU),
+                source: id(US),
+                hop_limit: 16,
+                boot: 1,
+                seq: data.seq,
+                payload: &sent,
+            };
+            assert_eq!((to, data), (A, expected));
+            data.seq.0
+        })
+        .collect();
+    assert_eq!(numbers, [numbers[0], numbers[0] + 1, numbers[0] + 2]);
+    assert_eq!(t.obu.counters().tap_to_wire, 3);
+}
+
+#[test]
+fn a_relay_changes_nothing_of_a_frame_but_its_hop_limit() {
+    let mut t = relay();
+    let payload = frame(CAMERA, SERVER);
+    let counted = counts(&mut t, |t| {
+        t.hear_data(C, up(&payload, 5));
+        t.hear_data(A, down(Destination::Node(id(C)), &payload, 9));
+        t.hear_data(A, down(Destination::AllExcept(NodeId::NONE), &payload, 3));
+    });
+    let expected = [
+        (A, up(&payload, 4).into()),
+        (C, down(Destination::Node(id(C)), &payload, 8).into()),
+        (C, down(Destination::AllExcept(NodeId::NONE), &payload, 2).into()),
+    ];
+    assert_eq!(t.data_sent(), expected);
+    assert_eq!(counted, [("wire_to_tap", 1), ("relayed", 2), ("flood_relayed", 1)]);
+}
+
+#[test]
+fn a_frame_without_hops_left_is_not_relayed() {
+    let payload = frame(SERVER, CAMERA);
+    for (from, data) in
+        [(C, Data::from(up(&payload, 0))), (A, down(Destination::Node(id(C)), &payload, 0).into())]
+    {
+        let mut t = relay();
+        assert_eq!(counts(&mut t, |t| t.hear_data(from, data)), [("drop_hop_limit", 1)]);
+        assert_eq!(t.data_sent(), []);
+    }
+    // What is for everybody is for us as well.
+    let mut t = relay();
+    let flood = down(Destination::AllExcept(NodeId::NONE), &payload, 0);
+    let counted = counts(&mut t, |t| t.hear_data(A, flood));
+    assert_eq!(counted, [("wire_to_tap", 1), ("drop_hop_limit", 1)]);
+    assert_eq!((t.taps, t.data_sent()), (1, vec![]));
+}
+
+#[test]
+fn a_flood_goes_on_by_broadcast_to_several_and_not_to_the_one_it_is_not_for() {
+    let payload = frame(SERVER, Mac::BROADCAST);
+    let sent_to = |behind_us: &[Mac], except: NodeId| {
+        let mut t = Talk::settled_behind(A);
+        for obu in behind_us {
+            t.hear(t.now, *obu, Heard::Reply { origin: *obu, seq: 1, hops: 0 });
+        }
+        t.clear();
+        t.hear_data(A, down(Destination::AllExcept(except), &payload, 5));
+        t.sent_to()
+    };
+    assert_eq!(sent_to(&[], NodeId::NONE), []);
+    assert_eq!(sent_to(&[C], NodeId::NONE), [C]);
+    assert_eq!(sent_to(&[C], id(C)), []);
+    assert_eq!(sent_to(&[B, C], NodeId::NONE), [Mac::BROADCAST]);
+    assert_eq!(sent_to(&[B, C], id(B)), [C]);
+    // From A, so A has it.
+    assert_eq!(sent_to(&[A, C], NodeId::NONE), [C]);
+}
+
+#[test]
+fn our_own_frames_coming_back_are_dropped() {
+    let payload = frame(CAMERA, SERVER);
+    let mut t = relay();
+    let ours = ToUpstream { source: id(US), ..up(&payload, 5) };
+    assert_eq!(counts(&mut t, |t| t.hear_data(C, ours)), [("drop_reflected", 1)]);
+    let for_us = ToUpstream { destination: id(US), ..up(&payload, 5) };
+    assert_eq!(counts(&mut t, |t| t.hear_data(C, for_us)), [("drop_reflected", 1)]);
+    assert_eq!(t.data_sent(), []);
+}
+
+#[test]
+fn a_frame_for_somebody_unknown_below_has_no_route_and_never_goes_back() {
+    let payload = frame(SERVER, CAMERA);
+    let mut t = relay();
+    let for_b = down(Destination::Node(id(B)), &payload, 5);
+    assert_eq!(counts(&mut t, |t| t.hear_data(A, for_b)), [("drop_no_route", 1)]);
+    let for_c = down(Destination::Node(id(C)), &payload, 5);
+    assert_eq!(counts(&mut t, |t| t.hear_data(C, for_c)), [("drop_no_route", 1)]);
+    assert_eq!(t.data_sent(), []);
+}
+
+#[test]
+fn a_frame_between_two_clients_on_the_tap_side_stays_there() {
+    let mut t = relay();
+    t.tap(CAMERA, Mac::BROADCAST);
+    t.tap(SERVER, Mac::BROADCAST);
+    t.clear();
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&frame(CAMERA, SERVER))), [("drop_reflected", 1)]);
+    assert_eq!(t.data_sent(), []);
+    t.tap(CAMERA, Mac::BROADCAST);
+    assert_eq!(t.data_sent_to(), [A], "what is for everybody goes up all the same");
+}
+
+#[test]
+fn a_long_frame_goes_in_fragments_and_what_eight_do_not_carry_is_dropped() {
+    let mut t = relay();
+    t.set_mtu(600);
+    t.clear();
+    let longest = 600 - 22;
+    let mut fits = frame(CAMERA, SERVER);
+    fits.resize(longest, 0);
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&fits)), [("tap_to_wire", 1)]);
+    fits.push(0);
+    let in_two = [("tap_to_wire", 1), ("fragmented", 1)];
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&fits)), in_two);
+    fits.resize(8 * (600 - 12) - 22 + 1, 0);
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&fits)), [("drop_oversize", 1)]);
+    assert_eq!(counts(&mut t, |t| t.hear_data(C, up(&fits, 5))), [("drop_oversize", 1)]);
+    assert_eq!(t.data_sent().len(), 1);
+}
+
+#[test]
+fn a_frame_no_bridge_forwards_is_dropped_on_either_side() {
+    let pause = frame(CAMERA, Mac([0x01, 0x80, 0xc2, 0, 0, 1]));
+    let mut t = relay();
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&pause)), [("drop_inner", 1)]);
+    let for_us = down(Destination::Node(id(US)), &pause, 5);
+    assert_eq!(counts(&mut t, |t| t.hear_data(A, for_us)), [("drop_inner", 1)]);
+    assert_eq!((t.data_sent(), t.taps), (vec![], 0));
+}
+
+#[test]
+fn a_clients_own_frame_coming_back_is_dropped_and_one_from_elsewhere_means_that_it_moved() {
+    let mut t = Talk::settled_behind(A);
+    t.tap(CAMERA, SERVER);
+    t.pass(t.now + 60);
+    assert_eq!(t.sent_announcement().2, [Client { vlan: 0, mac: CAMERA }]);
+    t.acknowledge(A);
+    let moved = frame(CAMERA, SERVER);
+    let back = down(Destination::Node(id(US)), &moved, 5);
+    assert_eq!(counts(&mut t, |t| t.hear_data(A, back)), [("drop_reflected", 1)]);
+    // More than a second later it is not an echo any more.
+    for _ in 0..12 {
+        t.pass(t.now + 100);
+        t.beat(A, 1);
+        t.answer_probes_of(A);
+    }
+    t.clear();
+    let later = ToDownstream { seq: Seq(100), ..back };
+    assert_eq!(counts(&mut t, |t| t.hear_data(A, later)), [("wire_to_tap", 1)]);
+    t.pass(t.now + 60);
+    assert_eq!(t.sent_announcement().2, []);
+}
+
+#[test]
+fn without_a_way_a_clients_frame_is_counted_as_lost() {
+    let mut t = Talk::new();
+    let frame = frame(CAMERA, SERVER);
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&frame)), [("drop_no_route", 1)]);
+}
+
+#[test]
+fn whoever_sends_through_us_in_vain_is_told_so_within_a_budget() {
+    let payload = frame(CAMERA, SERVER);
+    let mut t = Talk::settled_behind(A);
+    let elsewhere = ToUpstream { destination: id(OTHER_RSU), ..up(&payload, 5) };
+    assert_eq!(counts(&mut t, |t| t.hear_data(C, elsewhere)), [("drop_no_route", 1)]);
+    t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
+    t.pass(t.now + 100);
+    t.clear();
+    let counted = counts(&mut t, |t| {
+        for _ in 0..100 {
+            t.hear_data(C, up(&payload, 5));
+        }
+    });
+    let told = t.withdrawals() as u64;
+    assert!((1..20).contains(&told), "{told}");
+    assert_eq!(counted, [("drop_no_route", 100), ("drop_rate_limit", 100 - told)]);
+}
+
+#[test]
+fn while_quiet_after_its_start_it_relays_nothing() {
+    let payload = frame(CAMERA, SERVER);
+    let mut t = Talk::new();
+    t.hear(5, RSU, Heard::heartbeat(1, 0));
+    let nonce = t.sent_probe(RSU);
+    t.hear(7, RSU, Heard::answer(nonce, 1, 0));
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1), "its own clients have a way");
+    assert_eq!(counts(&mut t, |t| t.hear_data(C, up(&payload, 5))), [("drop_quiet", 1)]);
+}

@@ -1,0 +1,122 @@
+//! What goes up and down in a conversation, with all its fields: clients' frames, replies, announcements.
+
+use node_lib::control::node::{LinkEvent, Node};
+use node_lib::messages::control::Control;
+use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
+use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::heartbeat::HeartbeatReply;
+use node_lib::messages::data::Data;
+use node_lib::messages::{Message, PacketType};
+use node_lib::{Mac, Order};
+
+use super::{A, Heard, Talk, US, id};
+
+/// A part of an announcement, as it was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) part: (u8, u8),
+    pub(crate) rsu: Mac,
+    pub(crate) epoch: u32,
+    pub(crate) digest: u32,
+    pub(crate) clients: Vec<Client>,
+}
+
+impl Talk {
+    /// A data frame comes from `from`.
+    pub(crate) fn hear_data<'a>(&mut self, from: Mac, data: impl Into<Data<'a>>) {
+        let packet = match data.into() {
+            Data::Upstream(data) => data.into(),
+            Data::Downstream(data) => data.into(),
+        };
+        self.wire(from, US, packet);
+    }
+
+    /// This frame comes out of the TAP.
+    pub(crate) fn tap_frame(&mut self, frame: &[u8]) {
+        self.obu.handle_tap(self.at(), frame, &mut self.out);
+        self.collect();
+    }
+
+    /// To whom data frames were sent, and what was in them.
+    pub(crate) fn data_sent(&self) -> Vec<(Mac, Data<'_>)> {
+        let data = self.sent.iter().filter_map(|(to, flat)| {
+            match Message::try_from(&flat[..]).unwrap().packet {
+                PacketType::Data(data) => Some((*to, data)),
+                PacketType::Control(_) | PacketType::Fragment(_) => None,
+            }
+        });
+        data.collect()
+    }
+
+    pub(crate) fn set_mtu(&mut self, mtu: usize) {
+        self.link(LinkEvent::MtuChanged(mtu));
+    }
+
+    /// Replies of ours, in the order in which they were sent.
+    pub(crate) fn replies_sent(&self) -> Vec<HeartbeatReply> {
+        self.each(|_, control| match control {
+            Control::HeartbeatReply(reply) => Some(*reply),
+            _ => None,
+        })
+    }
+
+    /// Announcements, part by part.
+    pub(crate) fn parts_sent(&self) -> Vec<Part> {
+        self.each(|_, control| match control {
+            Control::Announcement(a) => Some(Part {
+                part: (a.part, a.parts),
+                rsu: Mac(a.rsu.0),
+                epoch: a.epoch,
+                digest: a.digest,
+                clients: a.clients.iter().collect(),
+            }),
+            _ => None,
+        })
+    }
+
+    /// The RSU answers this part.
+    pub(crate) fn answer_part(&mut self, via: Mac, to: &Part, status: AckStatus) {
+        let (part, parts) = to.part;
+        let ack = AnnouncementAck {
+            destination: id(US),
+            rsu: id(to.rsu),
+            epoch: to.epoch,
+            hop_limit: 16,
+            part,
+            parts,
+            status,
+            digest: to.digest,
+        };
+        self.wire(via, US, ack.into());
+    }
+
+    /// Until then A, one hop from the RSU, brings each heartbeat and answers what it is asked.
+    pub(crate) fn live_until(&mut self, until: u64) {
+        while self.now < until {
+            let next = until.min((self.now / 10 + 1) * 10);
+            self.pass(next);
+            if self.now.is_multiple_of(100) {
+                self.seq += 1;
+                self.hear(self.now, A, Heard::heartbeat(self.seq, 1));
+            }
+            if let Some(nonce) = self.last_probe(A) {
+                self.hear(self.now, A, Heard::answer(nonce, self.seq, 1));
+                self.sent.retain(|(_, flat)| !is_probe(flat));
+            }
+        }
+    }
+
+    /// Boot count and sequence of everything by which relays learn the way back to us.
+    pub(crate) fn orders_sent(&self) -> Vec<Order> {
+        self.each(|_, control| match control {
+            Control::HeartbeatReply(reply) => Some(reply.order),
+            Control::Announcement(announcement) => Some(announcement.order),
+            _ => None,
+        })
+    }
+}
+
+fn is_probe(flat: &[u8]) -> bool {
+    let packet = Message::try_from(flat).unwrap().packet;
+    matches!(packet, PacketType::Control(Control::Probe(_)))
+}

@@ -1,0 +1,67 @@
+//! What the operator decides about an RSU, and how that becomes a [`Config`].
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use node_lib::Start;
+use node_lib::messages::ETHERTYPE_DEFAULT;
+use node_lib::settings::HELLO_HISTORY;
+
+use crate::Config;
+
+/// Time between heartbeats.
+pub const HELLO_PERIODICITY: Duration = Duration::from_millis(100);
+
+/// Values `--hello-periodicity` takes, in milliseconds.
+pub const HELLO_PERIODICITY_RANGE_MS: RangeInclusive<u64> = 10..=10_000;
+
+/// Broadcast and multicast sent over the radio, in kB a second.
+pub const GROUP_RATE: u32 = 128;
+
+/// Values `--group-rate` takes: the highest is 64 bytes a microsecond.
+pub const GROUP_RATE_RANGE: RangeInclusive<i64> = 0..=64_000;
+
+/// What the operator decides about an RSU; the default is what a daemon does that is told nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// EtherType of our frames (`--ethertype`).
+    pub ethertype: u16,
+    /// Time between heartbeats (`--hello-periodicity`); each is sent up to 10 % earlier or later.
+    pub hello_periodicity: Duration,
+    /// Heartbeats over which a link is judged (`--hello-history`).
+    pub hello_history: usize,
+    /// Broadcast and multicast sent over the radio, in kB (1,000 bytes) a second; 64 bytes are added to
+    /// each frame. Twice as much may go at once. 0: no limit (`--group-rate`).
+    pub group_rate: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ethertype: ETHERTYPE_DEFAULT,
+            hello_periodicity: HELLO_PERIODICITY,
+            hello_history: HELLO_HISTORY,
+            group_rate: GROUP_RATE,
+        }
+    }
+}
+
+impl Settings {
+    /// What an RSU with these settings runs with after this start: in a daemon and in a simulation.
+    pub fn config(&self, start: &Start) -> Config {
+        let Start { id, radio_mac, radio_mtu, tap_mac, boot, seed } = *start;
+        let Self { ethertype, hello_periodicity, hello_history, group_rate } = *self;
+        Config {
+            id,
+            radio_mac,
+            radio_mtu,
+            ethertype,
+            tap_mac,
+            boot,
+            seed,
+            hello_periodicity,
+            hello_history,
+            group_rate,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What a simulation runs, held against what the daemons run: [`CLASSIFIED`], everything a node and its
+//! loop are made from; [`DIFFERENCES`], where the two part in every run; and [`does_not_ship`], what of
+//! one run no daemon does.
+//!
+//! Each struct is taken apart field by field with nothing left out, so that a new field does not
+//! compile until it stands here.
+
+use node_lib::Start;
+use node_lib::settings::LoopSettings;
+use obu_lib::{Policy, Ranking, Thresholds};
+
+use crate::measure::Suite;
+use crate::scenario::Scenario;
+use crate::stage::obu_settings;
+
+/// How a field of the daemons stands in a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Made by the same function from the same default; a scenario may say what a flag may.
+    Same,
+    /// The same type and use; the world gives the value a machine would give.
+    Given,
+    /// No flag changes it: a run that does is listed by [`does_not_ship`].
+    Fixed,
+    /// Something else, or not there: the row of [`DIFFERENCES`] with this title.
+    Differs(&'static str),
+}
+
+/// A field and its standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The struct it belongs to.
+    pub of: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What a simulation makes of it.
+    pub standing: Standing,
+}
+
+/// Where every run differs from the daemons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is about.
+    pub title: &'static str,
+    /// What the daemons do.
+    pub daemons: &'static str,
+    /// What a simulation does.
+    pub simulation: &'static str,
+    /// Why they differ.
+    pub why: &'static str,
+}
+
+/// Lists every field of structs, and does not compile while one is missing.
+macro_rules! classify {
+    ($($of:path as $title:literal { $($name:ident: $standing:expr,)* })*) => {
+        /// Every field a node or its loop is made from.
+        pub const CLASSIFIED: &[Field] = &[
+            $($(Field { of: $title, name: stringify!($name), standing: $standing },)*)*
+        ];
+        $(const _: fn(&$of) = |whole| {
+            let $of { $($name: _,)* } = whole;
+        };)*
+    };
+}
+
+use Standing::{Differs, Fixed, Given, Same};
+
+classify! {
+    Start as "node_lib::Start" {
+        id: Given,
+        radio_mac: Given,
+        radio_mtu: Given,
+        tap_mac: Given,
+        boot: Same,
+        seed: Given,
+    }
+    obu_lib::Settings as "obu_lib::Settings" {
+        ethertype: Same,
+        hello_history: Same,
+        cached_candidates: Same,
+        policy: Fixed,
+        thresholds: Fixed,
+    }
+    Policy as "obu_lib::Policy" {
+        ranking: Fixed,
+        prediction: Fixed,
+        suppression: Fixed,
+        duplication: Fixed,
+        standby: Fixed,
+        lasting_proof: Fixed,
+        feasibility: Fixed,
+        quiet_period: Fixed,
+    }
+    Thresholds as "obu_lib::Thresholds" {
+        fading_millinats: Fixed,
+        strong_percent: Fixed,
+        signal_ahead: Fixed,
+        signal_margin_cdb: Fixed,
+        trend_for: Fixed,
+        rest_for: Fixed,
+    }
+    rsu_lib::Settings as "rsu_lib::Settings" {
+        ethertype: Same,
+        hello_periodicity: Same,
+        hello_history: Same,
+        group_rate: Same,
+    }
+    LoopSettings as "node_lib::settings::LoopSettings" {
+        bundles: Differs("bundles"),
+        coalesce: Differs("processor time"),
+        busy_poll: Differs("processor time"),
+    }
+}
+
+/// Where every run differs, each with its reason; `docs/simulator.md` has the same table.
+pub const DIFFERENCES: &[Difference] = &[
+    Difference {
+        title: "processor time",
+        daemons: "a frame waits for the loop: `--coalesce`, `--busy-poll`, a burst before it",
+        simulation: "every frame is handled at once",
+        why: "some 30 µs a frame on the machines measured, below a radio's own waits",
+    },
+    Difference {
+        title: "opening of devices",
+        daemons: "radio and TAP are opened and set up before the wait for the boot count",
+        simulation: "the wait for the boot count is all of a start",
+        why: "milliseconds of a kernel, and no frame can come before them",
+    },
+    Difference {
+        title: "bundles",
+        daemons: "small frames that wait for the same neighbour leave in one (`--bundles`)",
+        simulation: "each frame is sent by itself",
+        why: "a simulated loop takes one frame at a time, so that few would wait together",
+    },
+    Difference {
+        title: "outbox",
+        daemons: "what the radio has no room for waits in the outbox, 50 ms at most",
+        simulation: "it is dropped at the queue of the simulated radio",
+        why: "the radio's own queue (`radio.queue_frames`) holds back first",
+    },
+    Difference {
+        title: "TAP",
+        daemons: "an interface of the kernel: MTU, queue, offload",
+        simulation: "frames are handed over at once, of any length; a node drops what its radio cannot carry",
+        why: "there is no kernel in a simulation",
+    },
+    Difference {
+        title: "signal",
+        daemons: "measured where the driver tells it, some times a second for each neighbour",
+        simulation: "told with each frame heard; not at all with `radio.reports_signal = false`",
+        why: "a simulated radio knows it; drivers are as different as their reports",
+    },
+    Difference {
+        title: "interfaces that change",
+        daemons: "netlink tells of new addresses and MTUs; a TAP that is deleted is made again",
+        simulation: "radios go up and down; nothing else of an interface changes",
+        why: "tested with real interfaces (`io_devices`, end to end)",
+    },
+];
+
+/// What of a run no daemon does, each with what to leave out; empty for what ships.
+pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
+    let mut parts = Vec::new();
+    match suite {
+        Suite::Daemons => {}
+        Suite::Flooding => parts.push("plain flooding in place of both daemons".to_owned()),
+        Suite::Silence => parts.push("silence in place of both daemons".to_owned()),
+    }
+    let set = obu_settings(&scenario.settings.obu);
+    let ships = obu_lib::Settings::default();
+    let Policy {
+        ranking,
+        prediction,
+        suppression,
+        duplication,
+        standby,
+        lasting_proof,
+        feasibility,
+        quiet_period,
+    } = set.policy;
+    let p = ships.policy;
+    let word = |ranking| match ranking {
+        Ranking::Cost => "\"cost\"",
+        Ranking::Hops => "\"hops\"",
+    };
+    if ranking != p.ranking {
+        parts.push(format!("settings.obu.policy.ranking = {}", word(ranking)));
+    }
+    for (name, is, ships) in [
+        ("prediction", prediction, p.prediction),
+        ("suppression", suppression, p.suppression),
+        ("duplication", duplication, p.duplication),
+        ("standby", standby, p.standby),
+        ("lasting_proof", lasting_proof, p.lasting_proof),
+        ("feasibility", feasibility, p.feasibility),
+        ("quiet_period", quiet_period, p.quiet_period),
+    ] {
+        if is != ships {
+            parts.push(format!("settings.obu.policy.{name} = {is}"));
+        }
+    }
+    if set.thresholds != ships.thresholds {
+        parts.push("thresholds of trends".to_owned());
+    }
+    parts
+}
+
+/// What of a run does not ship, in one line.
+pub fn in_words(parts: &[String]) -> String {
+    match parts {
+        [] => "does not ship: nothing".to_owned(),
+        parts => format!("does not ship: {}", parts.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_difference_of_a_field_has_its_row_and_every_row_its_reason() {
+        let titles: BTreeSet<&str> = DIFFERENCES.iter().map(|row| row.title).collect();
+        assert_eq!(titles.len(), DIFFERENCES.len());
+        for field in CLASSIFIED {
+            if let Standing::Differs(title) = field.standing {
+                assert!(titles.contains(title), "{field:?}");
+            }
+        }
+        for row in DIFFERENCES {
+            let texts = [row.title, row.daemons, row.simulation, row.why];
+            assert!(texts.iter().all(|text| !text.is_empty()), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_in_the_documentation_is_this_one() {
+        let document = include_str!("../../docs/simulator.md");
+        for Difference { title, daemons, simulation, why } in DIFFERENCES {
+            let row = format!("| {title} | {daemons} | {simulation} | {why} |");
+            assert!(document.contains(&row), "not in docs/simulator.md:\n{row}");
+        }
+    }
+}
