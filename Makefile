@@ -3,14 +3,17 @@
 CARGO ?= cargo
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo corridor bench soak test long e2e check setup
+.PHONY: help demo corridor bench soak restarts days test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
 	@echo "make corridor  drive past five road-side units at three speeds, compare with the simulator"
 	@echo "make bench     the data path against the kernel and a naive relay: a table in eight minutes"
 	@echo "make soak      load the data path in every way there is, 1 GiB checked in each; up to half an hour"
+	@echo "make restarts  end living daemons, kill -9 after 5 s, 45 s and 10 min, in 20 towns at once; a quarter of an hour"
+	@echo "make days      a long life in ten minutes: everything that goes wrong, drawn from a seed; what must hold is watched"
 	@echo "make test      all tests, also end to end with real daemons"
+	@echo "make mutants   plant faults into the control planes, count those a test notices; SAMPLE=8 for every eighth"
 	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; ten minutes"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
@@ -38,6 +41,18 @@ soak:
 	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
 	@$(RELEASE)/testbed soak $(if $(MIB),--mib $(MIB))
 
+# RUNS=5 for fewer towns.
+restarts:
+	@.ci/setup demo
+	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
+	@$(RELEASE)/testbed restarts $(if $(RUNS),--runs $(RUNS))
+
+# MINUTES=60 for more of it, SEED=14 to see the same faults again.
+days:
+	@.ci/setup demo
+	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
+	@$(RELEASE)/testbed days $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+
 setup:
 	@.ci/setup
 
@@ -61,6 +76,10 @@ long:
 	V2X_SIM_RUNS=100000 V2X_SIM_FAULTS=100 $(CARGO) test --profile sim --locked -p node_lib --test sim_random whoever -- --nocapture
 	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p node_lib --test search no_run -- --nocapture
 	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
+
+# Hours for all of them. AREAS="rsu control" for some; docs/testing.md says more.
+mutants:
+	@SAMPLE=$(or $(SAMPLE),1) SHARD=$(or $(SHARD),0) .ci/mutants $(AREAS)
 
 e2e:
 	@.ci/setup test

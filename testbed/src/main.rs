@@ -23,6 +23,10 @@ enum Command {
     Bench(testbed::bench::command::Options),
     /// Load the data path in every way there is, and check every byte
     Soak(testbed::soak::command::Options),
+    /// Let everything go wrong that does in a long life, and see what holds
+    Days(testbed::days::command::Options),
+    /// End living daemons and start them again, after seconds and after minutes, in many towns at once
+    Restarts(testbed::restarts::command::Options),
     /// Say whether this machine can run the testbed, and what is missing
     Check,
     /// Keep an arena with a medium in it until interrupted
@@ -75,6 +79,14 @@ fn run() -> Result<ExitCode> {
         Command::Soak(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => testbed::soak::command::run(&options)?,
+        },
+        Command::Days(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::days::command::run(&options)?,
+        },
+        Command::Restarts(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::restarts::command::run(&options)?,
         },
         Command::Demo => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
