@@ -175,7 +175,7 @@ pub(super) fn measure(
     let before = Spent::now()?;
     let line = variant.set_up(programs, logs).with_context(|| format!("start of {name}"))?;
     let mut run = take(plan, round, (variant, idle), &line)
-        .map_err(|error| anyhow!("{name}: {error:#}\n{}", line.log_tails()))?;
+        .map_err(|error| anyhow!("{}\n{name}: {error:#}", line.log_tails()))?;
     // Its programs have ended then.
     drop(line);
     run.others = Spent::now()?.others_since(before);

@@ -92,7 +92,7 @@ impl Variant {
         let mut line = Line::lay(hops)?;
         match line.start(programs, &carrier, logs) {
             Ok(()) => Ok(line),
-            Err(error) => Err(anyhow!("{error:#}\n{}", line.log_tails())),
+            Err(error) => Err(anyhow!("{}\n{error:#}", line.log_tails())),
         }
     }
 }

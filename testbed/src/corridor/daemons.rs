@@ -82,7 +82,7 @@ pub fn drive(corridor: &Corridor, watch: &mut dyn FnMut(Duration, &str)) -> Resu
     Programs::find()?.require_daemons()?;
     let mut bed = Testbed::new(corridor.seed)?;
     let driven = drive_in(&mut bed, corridor, watch);
-    driven.map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+    driven.map_err(|error| anyhow!("{}\n{error:#}", bed.log_tails()))
 }
 
 fn drive_in(

@@ -151,7 +151,7 @@ fn town(
             *born = Instant::now();
             let outage = outage
                 .map(|outages| worst(&outages))
-                .map_err(|error| anyhow!("{error:#}\n{}", town.log_tails()));
+                .map_err(|error| anyhow!("{}\n{error:#}", town.log_tails()));
             let is_over = outage.is_err();
             let _ = done.send(Run { role: *role, life: *life, outage });
             if is_over {

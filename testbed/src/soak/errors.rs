@@ -11,7 +11,8 @@ pub struct StackErrors {
     pub ip_headers: u64,
     /// TCP segments with a wrong checksum, of both IP versions.
     pub tcp_checksums: u64,
-    /// TCP segments otherwise wrong, such as one shorter than its header.
+    /// TCP segments otherwise wrong, such as one shorter than its header. Not a SYN on an open
+    /// connection (RFC 5961 §4): the other end sends its SYN again when the answer was lost.
     pub tcp_segments: u64,
     /// UDP datagrams with a wrong checksum.
     pub udp_checksums: u64,
@@ -22,13 +23,16 @@ pub struct StackErrors {
 impl StackErrors {
     /// What a namespace has counted so far.
     pub fn of(ns: &Netns) -> Result<Self> {
-        let read = |name| std::fs::read_to_string(format!("/proc/thread-self/net/{name}"));
         let (v4, extended, v6) = ns.run(|| {
             // Without IPv6 there is no third table.
             Ok((read("snmp")?, read("netstat")?, read("snmp6").unwrap_or_default()))
         })?;
-        Self::parse(&v4, &extended, &v6)
-            .context("a counter is missing in /proc/net/snmp or netstat")
+        Self::parse(&v4, &extended, &v6).context(MISSING)
+    }
+
+    /// SYNs on an open connection that a namespace has answered so far, which are no errors.
+    pub fn challenges(ns: &Netns) -> Result<u64> {
+        challenges(&ns.run(|| Ok(read("netstat")?))?).context(MISSING)
     }
 
     /// Nothing was wrong.
@@ -42,12 +46,25 @@ impl StackErrors {
             ip_headers: paired(v4, "Ip:", "InHdrErrors")?
                 + paired(extended, "IpExt:", "InCsumErrors")?,
             tcp_checksums,
-            // Those with a wrong checksum count here as well.
-            tcp_segments: paired(v4, "Tcp:", "InErrs")?.saturating_sub(tcp_checksums),
+            // The kernel counts those with a wrong checksum here as well, and each SYN on an open connection.
+            tcp_segments: paired(v4, "Tcp:", "InErrs")?
+                .saturating_sub(tcp_checksums)
+                .saturating_sub(challenges(extended)?),
             udp_checksums: paired(v4, "Udp:", "InCsumErrors")? + listed(v6, "Udp6InCsumErrors"),
             icmp_checksums: paired(v4, "Icmp:", "InCsumErrors")? + listed(v6, "Icmp6InCsumErrors"),
         })
     }
+}
+
+const MISSING: &str = "a counter is missing in /proc/net/snmp or netstat";
+
+/// A table of the namespace the thread is in.
+fn read(name: &str) -> std::io::Result<String> {
+    std::fs::read_to_string(format!("/proc/thread-self/net/{name}"))
+}
+
+fn challenges(extended: &str) -> Option<u64> {
+    paired(extended, "TcpExt:", "TCPSYNChallenge")
 }
 
 /// A counter of a table with a line of names and below it one of numbers, both beginning alike.
@@ -72,9 +89,10 @@ mod tests {
     #[test]
     fn counters_are_found_by_name() {
         let v4 = "Ip: Forwarding InHdrErrors\nIp: 2 1\nIcmp: InMsgs InCsumErrors\nIcmp: 9 2\n\
-                  Tcp: InErrs InCsumErrors\nTcp: 7 3\nUdp: InErrors InCsumErrors\nUdp: 0 5\n\
+                  Tcp: InErrs InCsumErrors\nTcp: 9 3\nUdp: InErrors InCsumErrors\nUdp: 0 5\n\
                   UdpLite: InErrors InCsumErrors\nUdpLite: 0 99\n";
-        let extended = "TcpExt: A\nTcpExt: 1\nIpExt: InOctets InCsumErrors\nIpExt: 8 10\n";
+        let extended =
+            "TcpExt: A TCPSYNChallenge\nTcpExt: 1 2\nIpExt: InOctets InCsumErrors\nIpExt: 8 10\n";
         let v6 = "Ip6InReceives     5\nUdp6InCsumErrors   \t20\nIcmp6InCsumErrors 30\n";
         let expected = StackErrors {
             ip_headers: 11,

@@ -140,7 +140,7 @@ pub fn run(plan: &Plan, case: Case, programs: &Programs, logs: &Path) -> Result<
     let (vehicle, road) = case.offload;
     line.start(programs, &Carrier::Daemons { vehicle, road }, logs)
         .and_then(|()| load(plan, case, &line))
-        .map_err(|error| anyhow!("{}: {error:#}\n{}", case.name(), line.log_tails()))
+        .map_err(|error| anyhow!("{}\n{}: {error:#}", line.log_tails(), case.name()))
 }
 
 fn load(plan: &Plan, case: Case, line: &Line) -> Result<CaseReport> {
