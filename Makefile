@@ -19,39 +19,34 @@ help:
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
 	@echo "make setup     install what these need, or say what is missing"
 
-demo:
-	@.ci/setup demo
+# What to install first, and what the testbed does with the real daemons.
+define testbed
+	@.ci/setup $(1)
 	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
-	@$(RELEASE)/testbed demo
+	@$(RELEASE)/testbed $(2)
+endef
+
+demo:
+	$(call testbed,demo,demo)
 
 corridor:
-	@.ci/setup demo
-	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
-	@$(RELEASE)/testbed corridor
+	$(call testbed,demo,corridor)
 
 # Leave the machine alone meanwhile. ROUNDS=5 for fewer; results go to target/bench/.
 bench:
-	@.ci/setup bench
-	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
-	@$(RELEASE)/testbed bench $(if $(ROUNDS),--rounds $(ROUNDS))
+	$(call testbed,bench,bench $(if $(ROUNDS),--rounds $(ROUNDS)))
 
 # MIB=100 for less of it.
 soak:
-	@.ci/setup bench
-	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
-	@$(RELEASE)/testbed soak $(if $(MIB),--mib $(MIB))
+	$(call testbed,bench,soak $(if $(MIB),--mib $(MIB)))
 
 # RUNS=5 for fewer towns.
 restarts:
-	@.ci/setup demo
-	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
-	@$(RELEASE)/testbed restarts $(if $(RUNS),--runs $(RUNS))
+	$(call testbed,demo,restarts $(if $(RUNS),--runs $(RUNS)))
 
 # MINUTES=60 for more of it, SEED=14 to see the same faults again.
 days:
-	@.ci/setup demo
-	@$(CARGO) build --release --locked -p obu -p rsu -p testbed
-	@$(RELEASE)/testbed days $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+	$(call testbed,demo,days $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)))
 
 setup:
 	@.ci/setup
