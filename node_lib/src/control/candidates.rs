@@ -243,9 +243,9 @@ impl Candidates {
         self.table.get_mut(&mac)
     }
 
-    /// Forgets one; `true` if it was there.
-    pub fn forget(&mut self, mac: Mac) -> bool {
-        self.table.remove(&mac).is_some()
+    /// Forgets one.
+    pub fn forget(&mut self, mac: Mac) {
+        self.table.remove(&mac);
     }
 
     /// Forgets all.

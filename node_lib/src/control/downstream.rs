@@ -173,12 +173,11 @@ impl Downstream {
     }
 
     /// `obu` told `rsu` that it leaves. Its order stays known, so that a late reply cannot revive it,
-    /// and the way to it for [`LATE_FOR`], unless it leads on to another RSU. Returns whether that was
-    /// news.
-    pub fn retire(&mut self, now: Timestamp, obu: NodeId, rsu: NodeId, order: Order) -> bool {
-        let Some(entry) = self.entries.get_mut(&obu) else { return true };
+    /// and the way to it for [`LATE_FOR`], unless it leads on to another RSU.
+    pub fn retire(&mut self, now: Timestamp, obu: NodeId, rsu: NodeId, order: Order) {
+        let Some(entry) = self.entries.get_mut(&obu) else { return };
         if order <= entry.path.order && now.since(entry.worded) <= BARS_FOR {
-            return false;
+            return;
         }
         (entry.path.order, entry.worded) = (order, now);
         if entry.attached.rsu == rsu {
@@ -188,7 +187,6 @@ impl Downstream {
         if entry.attached.rsu == NodeId::NONE {
             entry.path.seen = entry.path.seen.min((now + LATE_FOR).before(entry.path.lifetime));
         }
-        true
     }
 
     /// A frame of `obu`, which is attached, came by `next`: the way to it is there, though its replies may
@@ -335,9 +333,10 @@ mod tests {
         let now = Timestamp::from_millis(60_000);
         downstream.learn(OBU, path(5, 1, 1, 60));
         assert_eq!(downstream.attached_to(now, RSU).count(), 1);
-        assert!(!downstream.retire(now, OBU, RSU, Order::new(1, 4)), "said before it came");
-        assert!(downstream.retire(now, OBU, RSU, Order::new(1, 6)));
-        assert_eq!(downstream.attached_to(now, RSU).count(), 0);
+        for (seq, attached) in [(4, 1), (5, 1), (6, 0)] {
+            downstream.retire(now, OBU, RSU, Order::new(1, seq));
+            assert_eq!(downstream.attached_to(now, RSU).count(), attached, "word {seq} after 5");
+        }
         assert!(downstream.path(Timestamp::from_millis(60_299), OBU).is_some());
         assert_eq!(downstream.path(Timestamp::from_millis(60_300), OBU), None);
         assert!(!downstream.learn(OBU, path(5, 1, 1, 60)).0, "a late reply");
@@ -358,7 +357,7 @@ mod tests {
         relay.learn(OBU, Path { rsu: OTHER_RSU, ..path(7, 1, 2, 0) });
         assert_eq!((attached(&relay, RSU), attached(&relay, OTHER_RSU)), (0, 1));
         // A goodbye to the old RSU does not cut the way from the new one.
-        assert!(relay.retire(Timestamp::ZERO, OBU, RSU, Order::new(1, 8)));
+        relay.retire(Timestamp::ZERO, OBU, RSU, Order::new(1, 8));
         assert_eq!(attached(&relay, OTHER_RSU), 1);
         assert!(relay.path(Timestamp::from_millis(4000), OBU).is_some());
     }

@@ -64,15 +64,15 @@ pub struct Neighbour {
     /// When we last probed it.
     pub probed: Option<Timestamp>,
     /// Most neighbours are never probed.
-    round_trips: Option<Box<RoundTrips>>,
+    probes: Option<Box<Probes>>,
 }
 
 const _: () = assert!(size_of::<Neighbour>() == 128, "two lines");
 
 /// Probes of one neighbour.
 #[derive(Clone, Debug, Default)]
-struct RoundTrips {
-    srtt_us: Option<u32>,
+struct Probes {
+    /// Under way, the oldest first.
     outstanding: Vec<Outstanding>,
 }
 
@@ -93,7 +93,7 @@ impl Neighbour {
             unanswered: 0,
             signal: SignalTrend::default(),
             probed: None,
-            round_trips: None,
+            probes: None,
         }
     }
 
@@ -130,7 +130,7 @@ impl Neighbour {
 
     /// A probe with this nonce goes out.
     pub fn note_probe(&mut self, now: Timestamp, nonce: u32) {
-        let RoundTrips { outstanding, .. } = &mut **self.round_trips.get_or_insert_default();
+        let Probes { outstanding } = &mut **self.probes.get_or_insert_default();
         if outstanding.len() >= OUTSTANDING_MAX {
             outstanding.remove(0);
             self.answered.add(false, SLOW_SHIFT);
@@ -148,9 +148,7 @@ impl Neighbour {
 
     /// An answer came; `true` if it answers a probe of ours, and so proves both directions.
     pub fn note_answer(&mut self, now: Timestamp, nonce: u32) -> bool {
-        let Some(RoundTrips { srtt_us, outstanding }) = self.round_trips.as_deref_mut() else {
-            return false;
-        };
+        let Some(Probes { outstanding }) = self.probes.as_deref_mut() else { return false };
         let Some(at) = outstanding.iter().position(|probe| probe.nonce == nonce) else {
             return false;
         };
@@ -159,15 +157,9 @@ impl Neighbour {
             self.answered.add(false, SLOW_SHIFT);
         }
         self.answered.add(true, SLOW_SHIFT);
-        let mut done = outstanding.drain(..=at);
-        if let Some(probe) = done.next_back() {
-            if !probe.overdue {
-                self.strain.note_question(true);
-            }
-            let sample = u32::try_from(now.since(probe.sent).as_micros()).unwrap_or(u32::MAX);
-            *srtt_us = Some(srtt_us.map_or(sample, |srtt| srtt - srtt / 8 + sample / 8));
+        if outstanding.drain(..=at).next_back().is_some_and(|probe| !probe.overdue) {
+            self.strain.note_question(true);
         }
-        drop(done);
         self.note_proof(now);
         true
     }
@@ -181,11 +173,6 @@ impl Neighbour {
     /// It did not answer when asked: whatever it proved before no longer counts.
     pub fn note_silence(&mut self) {
         self.proven = None;
-    }
-
-    /// Share of its heartbeats we hear.
-    pub fn received(&self) -> Share {
-        self.received
     }
 
     /// How much speaks for its link having got bad. `every`: the time between its heartbeats, if it
@@ -209,16 +196,6 @@ impl Neighbour {
     /// How strong it comes in, and will `ahead` from now; `None` where the radio does not tell.
     pub fn signal(&self, now: Timestamp, ahead: Duration) -> Option<Signal> {
         self.signal.look(now, ahead)
-    }
-
-    /// Smoothed round trip of probes, microseconds: `srtt ← 7/8·srtt + 1/8·sample` (RFC 6298 §2.3).
-    pub fn srtt_us(&self) -> Option<u32> {
-        self.round_trips.as_ref()?.srtt_us
-    }
-
-    /// Share of our probes it answered.
-    pub fn answered(&self) -> Share {
-        self.answered
     }
 
     /// Expected transmissions until a frame is through and answered: 1 / (share heard × share
@@ -427,13 +404,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_proves_both_directions_and_measures_the_round_trip() {
+    fn an_answer_proves_both_directions() {
         let mut n = neighbour();
         n.note_probe(at(10), 77);
         assert!(!n.note_answer(at(11), 78), "not asked by us");
         assert_eq!(n.proven, None);
         assert!(n.note_answer(at(12), 77));
-        assert_eq!((n.proven, n.srtt_us(), n.unanswered), (Some(at(12)), Some(2000), 0));
+        assert_eq!((n.proven, n.unanswered), (Some(at(12)), 0));
         assert!(!n.note_answer(at(13), 77), "answered already");
     }
 

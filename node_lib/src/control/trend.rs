@@ -18,7 +18,7 @@ pub(super) const SLOW_SHIFT: u32 = 5;
 /// a young link is judged by what was seen, not by where the average started. Integer arithmetic,
 /// so that simulations repeat bit for bit. A node keeps three for each neighbour, so each is one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub(super) struct Share {
     /// Samples so far in the highest byte, the value in the others.
     packed: u32,
 }
@@ -49,11 +49,6 @@ impl Share {
     /// The share, once at least `samples` were seen.
     pub(super) fn after(self, samples: u32) -> Option<u32> {
         (self.samples() >= samples).then_some(self.value())
-    }
-
-    /// As a number between 0 and 1, for people.
-    pub fn as_f64(self) -> f64 {
-        f64::from(self.value()) / f64::from(WHOLE)
     }
 }
 

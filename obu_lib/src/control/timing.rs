@@ -225,11 +225,8 @@ pub(crate) fn prefer_for(interval: Duration) -> Duration {
 }
 
 /// For this long a candidate must have been better before it is taken: longer than the slow link
-/// averages look back, so that one run of luck is not enough.
+/// averages look back, so that one run of luck is not enough. It counts from the last change at the earliest.
 pub(crate) const BETTER_FOR: Duration = Duration::from_secs(3);
-
-/// After a change, nothing better is looked for during this time.
-pub(crate) const SETTLE_FOR: Duration = Duration::from_secs(3);
 
 /// A planned change waits so long for the next RSU to acknowledge that we may come; then we go
 /// without. Long enough for five repetitions. After a goodbye the old one forwards for only 200 ms.

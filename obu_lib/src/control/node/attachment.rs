@@ -155,9 +155,7 @@ impl Obu {
         };
         if upstream.is_leaving() {
             Some(Cause::Goodbye)
-        } else if since_change >= timing::SETTLE_FOR
-            && has_lasted(changing.better, timing::BETTER_FOR)
-        {
+        } else if has_lasted(changing.better, timing::BETTER_FOR) {
             Some(Cause::Better)
         } else if since_change >= thresholds.rest_for
             && has_lasted(changing.predicted, thresholds.trend_for)

@@ -360,13 +360,12 @@ impl Route {
                 verdicts.push((candidate.mac, since));
             }
             let Some(rank) = rank else { continue };
-            let settled = now.since(self.changed_at) >= timing::SETTLE_FOR;
             if self.yields(core, now, &parent, (self, candidate))
                 && rising.is_none_or(|(best, _)| rank < best)
             {
                 rising = Some((rank, candidate.mac));
             }
-            let cause = if since.is_some_and(|at| now.since(at) >= timing::BETTER_FOR) && settled {
+            let cause = if since.is_some_and(|at| now.since(at) >= timing::BETTER_FOR) {
                 Cause::Better
             } else if fading && self.outlook(core, now, candidate).is_strong(&core.thresholds) {
                 Cause::Fading
