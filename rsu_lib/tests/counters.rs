@@ -13,7 +13,7 @@ use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use rsu_lib::{Config, Rsu};
 
-use talk::{A, B, CAMERA, SERVER, SIGN, Talk, US, arp, id, inner};
+use talk::{A, B, CAMERA, SERVER, SIGN, Said, Talk, US, arp, id, inner, reply_of};
 
 /// What was counted since.
 fn counted(t: &Talk, before: &Counters) -> Vec<(&'static str, u64)> {
@@ -146,6 +146,12 @@ fn who_makes_room_in_a_full_table_is_counted() {
     // One from those known by name; for the ways back there is room for as many more.
     assert_eq!(t.rsu.counters().evicted, 1);
     assert_eq!(t.rsu.attached(t.at()).len(), 1);
+    for n in 1025..3000 {
+        t.pass(t.now + 1);
+        t.stand_by(obu(n), 1, &[]);
+    }
+    // Of all 3,000 the RSU knows 1,024 by name, and ways back to 2,048.
+    assert_eq!(t.rsu.counters().evicted, (3000 - 1024) + (3000 - 2048));
 }
 
 #[test]
@@ -201,20 +207,10 @@ fn what_is_left_out_where_there_is_too_much_is_counted() {
 #[test]
 fn a_reply_to_another_rsu_is_foreign_and_changes_nothing() {
     let mut t = Talk::new();
-    let reply = HeartbeatReply {
-        rsu: id(B),
-        origin: id(A),
-        order: Order::new(1, 1),
-        answers: Seq(0),
-        hop_limit: 16,
-        hops: 0,
-        held_100us: 0,
-        epoch: 1,
-        digest: 0,
-        clients: 0,
-        goodbye: false,
-        standby: false,
-    };
+    let clients = Vec::new();
+    let order = Order::new(1, 1);
+    let said = Said { obu: A, order, epoch: 1, standby: false, clients, goodbye: false };
+    let reply = HeartbeatReply { rsu: id(B), ..reply_of(&said) };
     t.hear(A, US, reply.into());
     assert_eq!((t.rsu.counters().drop_foreign, t.acks()), (1, vec![]));
 }

@@ -461,9 +461,9 @@ fn an_obu_on_standby_is_known_and_acknowledged_but_nothing_else_changes() {
     t.tap(SERVER, CAMERA);
     t.tap(SERVER, Mac::BROADCAST);
     assert_eq!(t.sent_down(), [], "neither its clients' frames nor floods go there");
-    t.reply_as(A, 1, &[CAMERA, SIGN], false, true);
+    t.reply_on_standby(A, 1, &[CAMERA, SIGN]);
     assert_eq!(t.acks(), []);
-    t.reply_as(A, 1, &[CAMERA], false, true);
+    t.reply_on_standby(A, 1, &[CAMERA]);
     assert_eq!(t.acks(), [(A, AckStatus::SendAll, 0)], "another set than we hold");
 }
 
@@ -713,6 +713,7 @@ fn a_goodbye_is_said_three_times_and_no_heartbeat_after_it() {
     });
     assert_eq!(goodbyes, [true; 3]);
     assert_eq!(t.heartbeats().len(), 0);
+    assert_eq!(t.rsu.linger(), Duration::from_millis(200), "while others still send through it");
 }
 
 #[test]

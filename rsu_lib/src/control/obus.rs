@@ -772,6 +772,7 @@ mod tests {
             };
             assert_eq!(again(&mut obus, 1000, 1), Claim::Unproven, "{boot}");
             assert_eq!(again(&mut obus, 1049, 2), Claim::Unproven, "{boot}");
+            assert_eq!(again(&mut obus, 1050, 2), Claim::Unproven, "{boot}: a copy");
             assert!(accepted(again(&mut obus, 1050, 3)).is_new, "{boot}");
             assert_eq!(again(&mut obus, 1051, 2), accepted_copy(), "{boot}");
             let late = claim_at(1051, &mut obus, Says(9, 500, 2, false), &[client(1)]);

@@ -81,44 +81,19 @@ impl Talk {
     }
 
     pub(crate) fn announce(&mut self, obu: Mac, from: Mac, epoch: u32, macs: &[Mac]) {
-        self.announce_as(obu, from, epoch, macs, false);
+        let words = self.words(obu, epoch, macs);
+        self.say_from(from, &words);
     }
 
     pub(crate) fn stand_by(&mut self, obu: Mac, epoch: u32, macs: &[Mac]) {
-        self.announce_as(obu, obu, epoch, macs, true);
-    }
-
-    pub(crate) fn announce_as(
-        &mut self,
-        obu: Mac,
-        from: Mac,
-        epoch: u32,
-        macs: &[Mac],
-        standby: bool,
-    ) {
-        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
-        let mut groups = Vec::new();
-        Clients::encode(&set, &mut groups);
-        self.seq += 1;
-        let announcement = Announcement {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            epoch,
-            hop_limit: 16,
-            hops: 0,
-            part: 0,
-            parts: 1,
-            digest: client_digest(&set),
-            standby,
-            clients: Clients::parse(&groups).unwrap(),
-        };
-        self.hear(from, US, announcement.into());
+        let words = Said { standby: true, ..self.words(obu, epoch, macs) };
+        self.say(&words);
     }
 
     /// Announces this to everybody in earshot, as no OBU does.
     pub(crate) fn announce_to_all(&mut self, obu: Mac, macs: &[Mac]) {
-        self.announce_to(Mac::BROADCAST, obu, 1, (0, 1), macs, macs);
+        let words = self.words(obu, 1, macs);
+        self.announce_clients(obu, Mac::BROADCAST, &words, (0, 1), &words.clients);
     }
 
     /// Announces one part of a set.
@@ -130,125 +105,70 @@ impl Talk {
         macs: &[Mac],
         whole: &[Mac],
     ) {
-        self.announce_to(US, obu, epoch, part, macs, whole);
+        let words = self.words(obu, epoch, whole);
+        self.announce_clients(obu, US, &words, part, &clients(macs));
     }
 
-    fn announce_to(
-        &mut self,
-        to: Mac,
-        obu: Mac,
-        epoch: u32,
-        (part, parts): (u8, u8),
-        macs: &[Mac],
-        whole: &[Mac],
-    ) {
-        let client = |mac: &Mac| Client { vlan: 0, mac: *mac };
-        let [named, set]: [Vec<_>; 2] = [macs, whole].map(|macs| macs.iter().map(client).collect());
-        let mut groups = Vec::new();
-        Clients::encode(&named, &mut groups);
+    /// What an attached OBU says next.
+    fn words(&mut self, obu: Mac, epoch: u32, macs: &[Mac]) -> Said {
         self.seq += 1;
-        let announcement = Announcement {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            epoch,
-            hop_limit: 16,
-            hops: 0,
-            part,
-            parts,
-            digest: client_digest(&set),
-            standby: false,
-            clients: Clients::parse(&groups).unwrap(),
-        };
-        self.hear(obu, to, announcement.into());
+        let order = Order::new(1, self.seq);
+        Said { obu, order, epoch, standby: false, clients: clients(macs), goodbye: false }
     }
 
     /// Says this, whatever was said before.
     pub(crate) fn say(&mut self, said: &Said) {
-        let Said { obu, order, epoch, standby, ref clients, goodbye } = *said;
-        let digest = client_digest(clients);
-        if goodbye {
-            let reply = HeartbeatReply {
-                rsu: id(US),
-                origin: id(obu),
-                order,
-                answers: Seq(0),
-                hop_limit: 16,
-                hops: 0,
-                held_100us: 0,
-                epoch,
-                digest,
-                clients: clients.len() as u16,
-                goodbye,
-                standby,
-            };
-            return self.hear(obu, US, reply.into());
+        self.say_from(said.obu, said);
+    }
+
+    fn say_from(&mut self, from: Mac, said: &Said) {
+        if said.goodbye {
+            self.hear(from, US, reply_of(said).into());
+        } else {
+            self.announce_clients(from, US, said, (0, 1), &said.clients);
         }
+    }
+
+    /// This part of what is said, with these clients.
+    fn announce_clients(
+        &mut self,
+        from: Mac,
+        to: Mac,
+        said: &Said,
+        (part, parts): (u8, u8),
+        named: &[Client],
+    ) {
         let mut groups = Vec::new();
-        Clients::encode(clients, &mut groups);
+        Clients::encode(named, &mut groups);
         let announcement = Announcement {
             rsu: id(US),
-            origin: id(obu),
-            order,
-            epoch,
+            origin: id(said.obu),
+            order: said.order,
+            epoch: said.epoch,
             hop_limit: 16,
             hops: 0,
-            part: 0,
-            parts: 1,
-            digest,
-            standby,
+            part,
+            parts,
+            digest: client_digest(&said.clients),
+            standby: said.standby,
             clients: Clients::parse(&groups).unwrap(),
         };
-        self.hear(obu, US, announcement.into());
+        self.hear(from, to, announcement.into());
     }
 
     pub(crate) fn reply(&mut self, obu: Mac, epoch: u32, macs: &[Mac], goodbye: bool) {
-        self.reply_as(obu, epoch, macs, goodbye, false);
+        let said = Said { goodbye, ..self.words(obu, epoch, macs) };
+        self.hear(obu, US, reply_of(&said).into());
     }
 
-    pub(crate) fn reply_as(
-        &mut self,
-        obu: Mac,
-        epoch: u32,
-        macs: &[Mac],
-        goodbye: bool,
-        standby: bool,
-    ) {
-        let set: Vec<_> = macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect();
-        self.seq += 1;
-        let reply = HeartbeatReply {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            answers: Seq(0),
-            hop_limit: 16,
-            hops: 0,
-            held_100us: 0,
-            epoch,
-            digest: client_digest(&set),
-            clients: set.len() as u16,
-            goodbye,
-            standby,
-        };
-        self.hear(obu, US, reply.into());
+    pub(crate) fn reply_on_standby(&mut self, obu: Mac, epoch: u32, macs: &[Mac]) {
+        let said = Said { standby: true, ..self.words(obu, epoch, macs) };
+        self.hear(obu, US, reply_of(&said).into());
     }
 
     pub(crate) fn reply_to(&mut self, obu: Mac, answers: Seq, held_100us: u16) {
-        self.seq += 1;
-        let reply = HeartbeatReply {
-            rsu: id(US),
-            origin: id(obu),
-            order: Order::new(1, self.seq),
-            answers,
-            hop_limit: 16,
-            hops: 0,
-            held_100us,
-            epoch: 1,
-            digest: 0,
-            clients: 0,
-            goodbye: false,
-            standby: false,
-        };
+        let said = self.words(obu, 1, &[]);
+        let reply = HeartbeatReply { answers, held_100us, ..reply_of(&said) };
         self.hear(obu, US, reply.into());
     }
 
@@ -335,6 +255,29 @@ impl Talk {
             }
         }
         sent
+    }
+}
+
+/// These, in no VLAN.
+pub(crate) fn clients(macs: &[Mac]) -> Vec<Client> {
+    macs.iter().map(|mac| Client { vlan: 0, mac: *mac }).collect()
+}
+
+/// What is said, as a reply to no heartbeat.
+pub(crate) fn reply_of(said: &Said) -> HeartbeatReply {
+    HeartbeatReply {
+        rsu: id(US),
+        origin: id(said.obu),
+        order: said.order,
+        answers: Seq(0),
+        hop_limit: 16,
+        hops: 0,
+        held_100us: 0,
+        epoch: said.epoch,
+        digest: client_digest(&said.clients),
+        clients: said.clients.len() as u16,
+        goodbye: said.goodbye,
+        standby: said.standby,
     }
 }
 
