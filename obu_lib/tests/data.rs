@@ -5,10 +5,12 @@
 mod talk;
 
 use node_lib::control::counters::Counters;
-use node_lib::control::node::Node;
+use node_lib::control::node::{Node, Replies, ReplyType};
+use node_lib::control::radio::Radio;
+use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
-use node_lib::{Mac, NodeId, Seq};
+use node_lib::{Boot, Mac, NodeId, Seq};
 
 use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
@@ -183,6 +185,35 @@ fn a_long_frame_goes_in_fragments_and_what_eight_do_not_carry_is_dropped() {
     assert_eq!(counts(&mut t, |t| t.tap_frame(&fits)), [("drop_oversize", 1)]);
     assert_eq!(counts(&mut t, |t| t.hear_data(C, up(&fits, 5))), [("drop_oversize", 1)]);
     assert_eq!(t.data_sent().len(), 1);
+}
+
+#[test]
+fn what_comes_in_fragments_is_delivered_and_passed_on_whole() {
+    let mut t = relay();
+    let payload = [frame(SERVER, CAMERA), vec![0x5a; 1200]].concat();
+    let (mut out, mut counters) = (Replies::new(), Counters::default());
+    let mut radio = Radio::new(id(RSU), Boot(7), A, ETHERTYPE_DEFAULT, 600);
+    for (destination, seq) in [(US, 1), (C, 2)] {
+        let data =
+            ToDownstream { seq: Seq(seq), ..down(Destination::Node(id(destination)), &payload, 5) };
+        radio.data(US, data, &mut out, &mut counters);
+    }
+    for fragment in out.take() {
+        let ReplyType::WireFlat(flat) = fragment else { panic!("not for the radio") };
+        t.hear_frame(&flat);
+    }
+    assert_eq!((t.obu.counters().reassembled, t.taps, t.data_sent_to()), (2, 1, vec![C]));
+    let (_, Data::Downstream(sent)) = t.data_sent()[0] else { panic!("not downwards") };
+    assert_eq!((sent.payload, sent.hop_limit), (&payload[..], 4));
+}
+
+#[test]
+fn clients_beyond_what_a_vehicle_announces_push_out_others_and_are_counted() {
+    let mut t = relay();
+    let clients = (0..600_u16).map(|n| Mac([2, 0, 0, 7, (n >> 8) as u8, n as u8]));
+    let counted =
+        counts(&mut t, |t| clients.for_each(|client| t.tap_frame(&frame(client, SERVER))));
+    assert_eq!(counted, [("tap_to_wire", 600), ("evicted", 600 - 512)]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod talk;
 
 use node_lib::control::event::{Cause, Event, HandOver};
 use node_lib::control::node::Node;
+use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::data::Destination;
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -111,6 +112,64 @@ fn an_rsu_that_does_not_answer_is_not_waited_for_longer_than_the_old_one_forward
     assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1), "it may still acknowledge");
     t.pass(heard_at + 101);
     assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+}
+
+/// The other RSU answers what it was told last: this epoch, less so many, and this digest, or another.
+fn answer_there(t: &mut Talk, status: AckStatus, older: u32, is_other_digest: bool) {
+    let part = t.parts_sent().last().expect("an announcement").clone();
+    let epoch = part.epoch - older;
+    let digest = part.digest ^ u32::from(is_other_digest);
+    t.rsu = OTHER_RSU;
+    t.hear(t.now, OTHER_RSU, Heard::Ack { epoch, status, digest });
+    t.rsu = RSU;
+}
+
+/// Whether a goodbye of our RSU moves us at once.
+fn is_expected(t: &mut Talk) -> bool {
+    t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
+    t.obu.attachment() == attached(OTHER_RSU, OTHER_RSU, 1)
+}
+
+#[test]
+fn only_an_answer_to_what_it_was_told_last_means_that_the_next_rsu_expects_us() {
+    for (older, is_other_digest) in [(0, false), (1, false), (0, true)] {
+        let mut t = between_two_rsus();
+        answer_there(&mut t, AckStatus::Accepted, older, is_other_digest);
+        let is_present = older == 0 && !is_other_digest;
+        assert_eq!(is_expected(&mut t), is_present, "{older} {is_other_digest}");
+    }
+}
+
+#[test]
+fn a_next_rsu_that_asks_again_is_told_again_and_does_not_expect_us_meanwhile() {
+    let mut t = between_two_rsus();
+    answer_there(&mut t, AckStatus::Accepted, 0, false);
+    let told = t.announced().len();
+    answer_there(&mut t, AckStatus::SendAll, 0, false);
+    assert_eq!(t.announced()[told..], [(OTHER_RSU, OTHER_RSU, 1, true)]);
+    assert!(!is_expected(&mut t));
+}
+
+#[test]
+fn a_next_rsu_that_knows_a_higher_epoch_makes_us_go_above_it_at_both() {
+    let mut t = between_two_rsus();
+    t.clear();
+    t.rsu = OTHER_RSU;
+    t.hear(t.now, OTHER_RSU, Heard::Ack { epoch: 7, status: AckStatus::StaleEpoch, digest: 0 });
+    t.rsu = RSU;
+    assert_eq!(t.announced(), [(RSU, RSU, 8, false), (OTHER_RSU, OTHER_RSU, 8, true)]);
+}
+
+#[test]
+fn a_client_that_comes_is_told_to_both_and_the_next_does_not_expect_it_before_it_answers() {
+    let mut t = between_two_rsus();
+    answer_there(&mut t, AckStatus::Accepted, 0, false);
+    t.tap(CAMERA, SERVER);
+    t.clear();
+    t.pass(t.now + 51);
+    let told: Vec<_> = t.announced().into_iter().map(|(to, _, _, standby)| (to, standby)).collect();
+    assert_eq!(told, [(RSU, false), (OTHER_RSU, true)]);
+    assert!(!is_expected(&mut t));
 }
 
 /// The signal of our RSU falls by 10 dB a second, that of the other one rises as fast; nothing is lost.
@@ -272,6 +331,92 @@ fn frames_go_twice_within_a_budget_only() {
     }
     // Of 60 bytes each.
     assert_eq!(t.obu.counters().sent_twice, 64 * 1024 / 60);
+}
+
+#[test]
+fn the_record_of_a_change_says_what_was_sent_both_ways() {
+    let mut t = in_doubt();
+    for _ in 0..3 {
+        t.tap(CAMERA, SERVER);
+    }
+    t.clear();
+    while t.obu.attachment() != attached(RSU, B, 2) {
+        t.pass(t.now + 1);
+        t.answer_probes_of(B);
+    }
+    t.pass(t.now + 30);
+    t.acknowledge(B);
+    let [record] = records(&mut t)[..] else { panic!("not one record") };
+    assert_eq!((record.cause, record.sent_twice), (Cause::Dead, 3));
+    // Until the second way was open: two questions, 17 ms apart, after 120 ms of silence.
+    assert!((150..=160).contains(&record.gap.as_millis()), "{record:?}");
+}
+
+#[test]
+fn a_time_without_any_way_is_one_change_with_all_it_cost() {
+    let mut t = between_two_rsus();
+    let lost = t.now + 1;
+    t.hear(lost, OTHER_RSU, Heard::Withdrawal { goodbye: true });
+    t.rsu = OTHER_RSU;
+    t.hear(lost, OTHER_RSU, Heard::ProbeFor { rsu: OTHER_RSU });
+    t.rsu = RSU;
+    t.hear(lost, RSU, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment().map(|to| to.rsu), None);
+    for ms in 1..=50 {
+        t.pass(lost + ms * 10);
+        t.tap(CAMERA, SERVER);
+    }
+    t.clear();
+    t.hear(lost + 510, C, Heard::heartbeat(t.seq + 6, 1));
+    let nonce = t.sent_probe(C);
+    t.hear(lost + 512, C, Heard::answer(nonce, t.seq + 6, 1));
+    assert_eq!(t.obu.attachment(), attached(RSU, C, 2));
+    t.pass(lost + 540);
+    t.acknowledge(C);
+    let [record] = records(&mut t)[..] else { panic!("not one record") };
+    assert_eq!((record.from.upstream, record.to), (id(RSU), attached(RSU, C, 2)));
+    assert_eq!((record.cause, record.lost, record.acknowledged), (Cause::Withdrawn, 50, true));
+    assert!((505..=520).contains(&record.gap.as_millis()), "{record:?}");
+    let counters = t.obu.counters();
+    assert_eq!((counters.upstream_changes, counters.rsu_changes), (3, 3));
+}
+
+#[test]
+fn an_rsu_that_does_not_answer_is_left_once_when_the_other_does_not_answer_either() {
+    let mut t = between_two_rsus();
+    t.tap(CAMERA, SERVER);
+    let mut changes = Vec::new();
+    for _ in 0..300 {
+        let before = t.obu.attachment();
+        beat_of_both(&mut t);
+        t.sent.clear();
+        if t.obu.attachment() != before {
+            changes.push(t.obu.attachment());
+        }
+        if t.now % 1000 < 100 {
+            // Something new to announce.
+            t.tap(Mac([2, 0, 0, 0, 9, (t.now / 1000) as u8]), SERVER);
+        }
+    }
+    assert_eq!(changes, [attached(OTHER_RSU, OTHER_RSU, 1)]);
+}
+
+#[test]
+fn floods_of_an_rsu_that_we_were_never_attached_to_are_not_for_us() {
+    let mut t = between_two_rsus();
+    acknowledge_there(&mut t);
+    t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+    let mut delivered = Vec::new();
+    for rsu in [RSU, OTHER_RSU, C] {
+        let before = t.taps;
+        t.rsu = rsu;
+        t.down(rsu, Destination::AllExcept(NodeId::NONE), 40);
+        delivered.push(t.taps - before);
+    }
+    // The second is the copy of the first.
+    assert_eq!(delivered, [1, 0, 0]);
+    assert_eq!(t.obu.counters().drop_duplicate, 1);
 }
 
 #[test]

@@ -88,6 +88,36 @@ fn whoever_sends_through_us_to_a_far_rsu_goes_on_hearing_of_it() {
 }
 
 #[test]
+fn candidates_are_asked_for_where_our_own_data_goes_only() {
+    let mut t = attached_with(1);
+    relayed(&mut t, 1, &[(OTHER_RSU, 1, 1)]);
+    for heartbeat in t.heartbeats() {
+        assert_eq!(heartbeat.few_candidates, heartbeat.rsu == id(RSU), "{heartbeat:?}");
+    }
+}
+
+#[test]
+fn a_neighbour_that_does_not_answer_is_asked_ever_more_rarely() {
+    let mut t = attached_with(1);
+    let mut asked = Vec::new();
+    for _ in 0..150 {
+        t.pass(t.now + 100);
+        t.seq += 1;
+        t.rsu = RSU;
+        t.hear(t.now, RSU, Heard::heartbeat(t.seq, 0));
+        answer(&mut t, RSU, 0);
+        t.rsu = OTHER_RSU;
+        t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
+        asked.push(t.asked().iter().filter(|who| **who == B).count());
+        t.clear();
+    }
+    let (first, last): (usize, usize) = (asked[..20].iter().sum(), asked[50..].iter().sum());
+    assert!((5..=20).contains(&first), "{asked:?}");
+    // Once a second, and as often as all candidates are.
+    assert!((5..=25).contains(&last), "{asked:?}");
+}
+
+#[test]
 fn obus_of_all_rsus_around_are_one_crowd() {
     // Of a crowd's heartbeats, an idle relay brings every second.
     let others = |obus| [(OTHER_RSU, 1, obus)];

@@ -30,6 +30,21 @@ fn attaches_to_an_rsu_it_hears_directly_even_while_quiet() {
 }
 
 #[test]
+fn an_answer_to_its_question_to_all_is_proof_enough() {
+    let mut t = Talk::new();
+    t.pass(10);
+    let nonce = t.sent_probe(Mac::BROADCAST);
+    t.hear(12, RSU, Heard::answer(nonce, 1, 0));
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+    assert_eq!((t.obu.counters().ctl_rx_frames, t.obu.counters().upstream_changes), (1, 1));
+    let mut t = Talk::new();
+    t.pass(10);
+    let nonce = t.sent_probe(Mac::BROADCAST);
+    t.hear(12, RSU, Heard::answer(nonce ^ 1, 1, 0));
+    assert_eq!(t.obu.attachment(), None, "an answer to somebody else's question");
+}
+
+#[test]
 fn does_not_route_through_others_while_quiet_and_does_afterwards() {
     let mut t = Talk::new();
     t.hear(5, A, Heard::heartbeat(1, 1));
@@ -458,13 +473,15 @@ fn a_question_to_all_is_answered_unless_two_others_did() {
     t.hear_broadcast(t.now, C, Heard::Probe { boot: 1 });
     t.pass(t.now + 10);
     assert_eq!(t.answers(), 1);
-    t.clear();
-    t.hear_broadcast(t.now, C, Heard::Probe { boot: 1 });
-    for other in [A, B] {
-        t.hear_broadcast(t.now, other, Heard::AnswerTo { asker: C, seq: t.seq });
+    for (others, answers) in [(&[A][..], 1), (&[A, B], 0)] {
+        t.clear();
+        t.hear_broadcast(t.now, C, Heard::Probe { boot: 1 });
+        for other in others {
+            t.hear_broadcast(t.now, *other, Heard::AnswerTo { asker: C, seq: t.seq });
+        }
+        t.pass(t.now + 10);
+        assert_eq!(t.answers(), answers, "{others:?}");
     }
-    t.pass(t.now + 10);
-    assert_eq!(t.answers(), 0);
 }
 
 #[test]
@@ -485,6 +502,7 @@ fn somebody_with_our_id_is_reported() {
     t.events();
     t.hear(t.now, C, Heard::Impostor);
     assert_eq!(t.events(), [Event::IdConflict { mac: C }]);
+    assert_eq!(t.obu.counters().drop_foreign, 1);
 }
 
 #[test]
@@ -886,6 +904,30 @@ fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
     assert_eq!(answered(200, (B, 440, OTHER_RSU)), [A, B], "about another RSU");
     assert_eq!(answered(31, (B, 440, RSU)), [A, B], "no crowd");
     assert_eq!(answered(200, (C, 440, RSU)), [A, C], "not behind us: it needs a proof of its own");
+}
+
+#[test]
+fn an_rsu_that_others_hear_is_asked_about_over_a_whole_interval() {
+    let mut after = Vec::new();
+    for seed in 0..40 {
+        let mut t = one_of_a_crowd();
+        t.obu.reseed(seed);
+        for beat in 5..=50 {
+            t.hear(beat * 100, RSU, Heard::heartbeat(beat as u32, 0));
+        }
+        t.clear();
+        let first = (5000..5700).find(|ms| {
+            t.pass(*ms);
+            if ms % 100 == 50 {
+                t.hear(*ms, B, Heard::heartbeat_via((ms / 100) as u32, 1, RSU));
+            }
+            t.asked().contains(&RSU)
+        });
+        after.push(first.unwrap() - 5000);
+    }
+    after.sort_unstable();
+    assert!(after[0] >= 440 && after[39] <= 541, "{after:?}");
+    assert!(after[0] < 465 && after[39] > 515, "{after:?}");
 }
 
 #[test]

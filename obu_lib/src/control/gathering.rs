@@ -107,6 +107,8 @@ mod tests {
         for seq in [2, 3, 1] {
             gathering.add(NOW, gathered(1, 1, seq));
         }
+        // A copy that came another way is no newer word.
+        gathering.add(NOW, Gathered { from: Mac([2, 0, 0, 0, 1, 2]), ..gathered(1, 1, 3) });
         assert_eq!(gathering.take(NOW, 60), [(gathered(1, 1, 3).rsu, vec![gathered(1, 1, 3)])]);
     }
 

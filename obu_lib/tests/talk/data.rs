@@ -31,6 +31,17 @@ impl Talk {
         self.wire(from, US, packet);
     }
 
+    /// This comes from `from`, whatever it is.
+    pub(crate) fn hear_packet(&mut self, from: Mac, to: Mac, packet: PacketType<'_>) {
+        self.wire(from, to, packet);
+    }
+
+    /// These bytes come off the radio.
+    pub(crate) fn hear_frame(&mut self, frame: &[u8]) {
+        self.obu.handle_wire(self.at(), frame, &mut self.out);
+        self.collect();
+    }
+
     /// This frame comes out of the TAP.
     pub(crate) fn tap_frame(&mut self, frame: &[u8]) {
         self.obu.handle_tap(self.at(), frame, &mut self.out);

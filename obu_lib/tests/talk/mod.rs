@@ -38,16 +38,57 @@ pub(crate) fn attached(rsu: Mac, upstream: Mac, hops: u8) -> Option<Attachment> 
 }
 
 pub(crate) enum Heard {
-    Heartbeat { boot: u32, seq: u32, hops: u8, via: Option<Mac>, path: u32 },
-    Answer { nonce: u32, seq: u32, hops: u8 },
-    AnswerTo { asker: Mac, seq: u32 },
-    Probe { boot: u32 },
-    ProbeFor { rsu: Mac },
-    Withdrawal { goodbye: bool },
-    Ack { epoch: u32, status: AckStatus, digest: u32 },
-    Reply { origin: Mac, seq: u32, hops: u8 },
-    Replies { origins: Vec<Mac>, seq: u32, hops: u8 },
-    Standby { origin: Mac, rsu: Mac, seq: u32 },
+    Heartbeat {
+        boot: u32,
+        seq: u32,
+        hops: u8,
+        via: Option<Mac>,
+        path: u32,
+    },
+    Answer {
+        nonce: u32,
+        seq: u32,
+        hops: u8,
+    },
+    AnswerTo {
+        asker: Mac,
+        seq: u32,
+    },
+    /// About an RSU with this boot count, one hop away.
+    AnswerOf {
+        boot: u32,
+        nonce: u32,
+        seq: u32,
+    },
+    Probe {
+        boot: u32,
+    },
+    ProbeFor {
+        rsu: Mac,
+    },
+    Withdrawal {
+        goodbye: bool,
+    },
+    Ack {
+        epoch: u32,
+        status: AckStatus,
+        digest: u32,
+    },
+    Reply {
+        origin: Mac,
+        seq: u32,
+        hops: u8,
+    },
+    Replies {
+        origins: Vec<Mac>,
+        seq: u32,
+        hops: u8,
+    },
+    Standby {
+        origin: Mac,
+        rsu: Mac,
+        seq: u32,
+    },
     Impostor,
 }
 
@@ -73,6 +114,8 @@ pub(crate) struct Talk {
     pub(crate) rsu: Mac,
     /// OBUs the RSU has, as heartbeats say.
     pub(crate) obus: u16,
+    /// Between two heartbeats, as they say.
+    pub(crate) interval_ms: u16,
     pub(crate) sent: Vec<(Mac, Vec<u8>)>,
     pub(crate) taps: usize,
     out: Replies,
@@ -90,6 +133,7 @@ impl Talk {
             seq: 0,
             rsu: RSU,
             obus: 1,
+            interval_ms: 100,
             sent: Vec::new(),
             taps: 0,
             out: Replies::new(),
@@ -142,12 +186,12 @@ impl Talk {
         self.pass(ms);
         let sender = id(from);
         let sender_boot = Boot(1);
-        let (rsu, obus) = (id(self.rsu), self.obus);
+        let (rsu, obus, interval_ms) = (id(self.rsu), self.obus, self.interval_ms);
         let packet: PacketType<'_> = match heard {
             Heard::Heartbeat { boot, seq, hops, via, path } => Heartbeat {
                 rsu,
                 order: Order::new(boot, seq),
-                interval_ms: 100,
+                interval_ms,
                 hop_limit: 16 - hops,
                 hops,
                 cost: Cost(64 * u16::from(hops)),
@@ -163,6 +207,12 @@ impl Talk {
             .into(),
             Heard::Answer { nonce, seq, hops } => answer(rsu, from, US, nonce, seq, hops).into(),
             Heard::AnswerTo { asker, seq } => answer(rsu, from, asker, ASKED, seq, 1).into(),
+            Heard::AnswerOf { boot, nonce, seq } => {
+                let mut answer = answer(rsu, from, US, nonce, seq, 1);
+                answer.route =
+                    answer.route.map(|r| AnsweredRoute { order: Order::new(boot, seq), ..r });
+                answer.into()
+            }
             Heard::Probe { boot } => {
                 let sender_boot = Boot(boot);
                 Probe { sender, sender_boot, nonce: ASKED, rsu: NodeId::NONE }.into()

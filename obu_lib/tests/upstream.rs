@@ -1,0 +1,307 @@
+//! Through whom an OBU sends: how closely it watches its upstream, and when it prefers another one.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod talk;
+
+use node_lib::control::event::{Cause, Event};
+use node_lib::control::node::Node;
+use node_lib::messages::data::Destination;
+use node_lib::{Mac, Timestamp};
+
+use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+
+/// 100 ms, in which each of these, so many hops from the RSU, sends the next heartbeat and answers what it is asked.
+fn beat(t: &mut Talk, heard: &[(Mac, u8)]) {
+    t.pass(t.now + 100);
+    beat_now(t, heard);
+}
+
+fn beat_now(t: &mut Talk, heard: &[(Mac, u8)]) {
+    t.seq += 1;
+    for (who, hops) in heard {
+        t.hear(t.now, *who, Heard::heartbeat(t.seq, *hops));
+        if let Some(nonce) = t.last_probe(*who) {
+            t.hear(t.now, *who, Heard::answer(nonce, t.seq, *hops));
+        }
+    }
+    if t.announcements() > 0 {
+        t.acknowledge(A);
+    }
+    t.clear();
+}
+
+fn causes(t: &mut Talk) -> Vec<Cause> {
+    let cause = |event| match event {
+        Event::UpstreamChanged { cause, .. } => Some(cause),
+        _ => None,
+    };
+    t.events().into_iter().filter_map(cause).collect()
+}
+
+/// Behind A, which is two hops from the RSU.
+fn behind_a() -> Talk {
+    let mut t = Talk::new();
+    t.settle(A, 2);
+    t.events();
+    t
+}
+
+#[test]
+fn a_clearly_better_neighbour_is_taken_when_it_has_been_so_for_three_seconds() {
+    let mut t = behind_a();
+    let from = t.now;
+    while t.obu.attachment() == attached(RSU, A, 3) {
+        // One hop nearer saves one of four transmissions.
+        beat(&mut t, &[(A, 2), (B, 1)]);
+        assert!(t.now < from + 6000, "three seconds, and time to measure the link");
+    }
+    assert!(t.now >= from + 3000, "{} ms", t.now - from);
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, B, 2), vec![Cause::Better]));
+}
+
+#[test]
+fn a_neighbour_that_is_hardly_better_or_only_now_and_then_is_not_taken() {
+    let mut t = behind_a();
+    for _ in 0..100 {
+        beat(&mut t, &[(A, 2), (B, 2)]);
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 3));
+    for n in 0..200 {
+        // Two seconds it is nearer, and then it is not.
+        beat(&mut t, &[(A, 2), (B, if n % 40 < 20 { 1 } else { 2 })]);
+    }
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, A, 3), vec![]));
+}
+
+#[test]
+fn a_better_neighbour_that_does_not_hear_us_is_not_taken() {
+    let mut t = behind_a();
+    for _ in 0..100 {
+        t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
+        beat(&mut t, &[(A, 2)]);
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 3));
+}
+
+#[test]
+fn the_one_whose_signal_rises_is_taken_before_the_one_whose_signal_falls_is_lost() {
+    for (reported, cause) in [(true, vec![Cause::Predicted]), (false, vec![])] {
+        let mut t = behind_a();
+        for _ in 0..20 {
+            beat(&mut t, &[(A, 2), (B, 2)]);
+        }
+        for step in 0..40_i8 {
+            beat(&mut t, &[(A, 2), (B, 2)]);
+            if reported {
+                let now = Timestamp::from_millis(t.now);
+                t.obu.handle_signal(now, A, -50 - step);
+                t.obu.handle_signal(now, B, -90 + step);
+            }
+        }
+        let upstream = if reported { B } else { A };
+        assert_eq!(t.obu.attachment(), attached(RSU, upstream, 3));
+        assert_eq!(causes(&mut t), cause);
+    }
+}
+
+#[test]
+fn an_upstream_that_brings_ever_fewer_heartbeats_is_left_for_one_that_brings_all() {
+    let mut t = behind_a();
+    for _ in 0..80 {
+        beat(&mut t, &[(A, 2), (B, 2)]);
+    }
+    for n in 0..60 {
+        // It answers at once, as radios try again what is for one addressee.
+        for _ in 0..20 {
+            t.pass(t.now + 5);
+            if let Some(nonce) = t.last_probe(A) {
+                t.hear(t.now, A, Heard::answer(nonce, t.seq, 2));
+                t.clear();
+            }
+        }
+        beat_now(&mut t, if n % 3 == 0 { &[(A, 2), (B, 2)] } else { &[(B, 2)] });
+    }
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, B, 3), vec![Cause::Fading]));
+}
+
+#[test]
+fn what_others_send_through_us_is_reason_to_ask_as_soon_as_what_our_clients_send() {
+    let mut t = behind_a();
+    t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+    beat(&mut t, &[(A, 2)]);
+    let heard = t.now;
+    t.pass(heard + 30);
+    t.up(C, C, 16);
+    t.clear();
+    t.pass(heard + 119);
+    assert_eq!(t.asked(), []);
+    t.pass(heard + 30 + 121);
+    assert_eq!(t.asked(), [A]);
+}
+
+#[test]
+fn another_interval_is_believed_when_two_heartbeats_in_a_row_say_so() {
+    let mut t = Talk::settled_behind(A);
+    let mut relayed = Vec::new();
+    for said in [100, 500, 100, 500, 200, 200, 200] {
+        t.pass(t.now + 100);
+        t.interval_ms = said;
+        t.beat(A, 1);
+        t.clear();
+        t.pass(t.now + 20);
+        relayed.extend(t.heartbeats().iter().map(|heartbeat| heartbeat.interval_ms));
+    }
+    assert_eq!(relayed, [100, 100, 100, 100, 100, 200, 200]);
+}
+
+/// How many of 200 heartbeats of an RSU with 200 OBUs we relay, nothing going through us, when ten neighbours so many
+/// hops from it relay them as well.
+fn relayed_beside(hops: u8) -> usize {
+    let mut t = Talk::new();
+    t.obus = 200;
+    t.settle(RSU, 0);
+    let mut relayed = 0;
+    for _ in 0..200 {
+        t.pass(t.now + 50);
+        t.seq += 1;
+        t.hear(t.now, RSU, Heard::heartbeat(t.seq, 0));
+        if let Some(nonce) = t.last_probe(RSU) {
+            t.hear(t.now, RSU, Heard::answer(nonce, t.seq, 0));
+        }
+        t.clear();
+        t.pass(t.now + 50);
+        for n in 0..10 {
+            t.hear(t.now, Mac([2, 0, 0, 0, 4, n]), Heard::heartbeat(t.seq, hops));
+        }
+        relayed += t.heartbeats().len();
+    }
+    relayed
+}
+
+#[test]
+fn in_a_crowd_only_relays_no_more_than_one_hop_farther_speak_for_us() {
+    assert_eq!(relayed_beside(3), 100, "every second, as nothing goes through us");
+    assert!(relayed_beside(2) < 60, "{}", relayed_beside(2));
+    assert!(relayed_beside(1) < 60, "{}", relayed_beside(1));
+}
+
+#[test]
+fn in_a_crowd_neighbours_towards_another_rsu_are_not_asked_before_there_was_time_to_find_the_last()
+{
+    let asked_after = |obus| {
+        let mut t = Talk::new();
+        t.obus = obus;
+        t.settle(A, 1);
+        for _ in 0..20 {
+            beat(&mut t, &[(A, 1)]);
+        }
+        let lost = t.now;
+        t.rsu = Mac([2, 0, 0, 0, 0, 0x11]);
+        t.clear();
+        t.hear(lost, B, Heard::heartbeat(1, 1));
+        t.hear(lost, A, Heard::Withdrawal { goodbye: false });
+        while !t.asked().contains(&B) {
+            t.pass(t.now + 1);
+            if t.now.is_multiple_of(100) {
+                t.hear(t.now, B, Heard::heartbeat(1 + ((t.now - lost) / 100) as u32, 1));
+            }
+            assert!(t.now < lost + 1000);
+        }
+        t.now - lost
+    };
+    assert!(asked_after(1) <= 1, "{}", asked_after(1));
+    assert!((220..=280).contains(&asked_after(200)), "{}", asked_after(200));
+}
+
+#[test]
+fn what_happens_to_a_neighbour_that_is_not_upstream_changes_nothing() {
+    let mut t = behind_a();
+    for _ in 0..30 {
+        beat(&mut t, &[(A, 2), (B, 2)]);
+    }
+    t.hear(t.now, B, Heard::Withdrawal { goodbye: false });
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, A, 3), vec![]));
+    for _ in 0..30 {
+        beat(&mut t, &[(A, 2), (B, 2)]);
+    }
+    t.hear(t.now, B, Heard::Probe { boot: 2 });
+    t.hear(t.now + 1, B, Heard::Probe { boot: 2 });
+    t.hear(t.now, B, Heard::Withdrawal { goodbye: true });
+    t.pass(t.now + 50);
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, A, 3), vec![]));
+}
+
+#[test]
+fn why_an_upstream_was_left_is_told() {
+    let lost = |words: &[Heard]| {
+        let mut t = behind_a();
+        for word in words {
+            match word {
+                Heard::Withdrawal { goodbye } => {
+                    t.hear(t.now + 20, A, Heard::Withdrawal { goodbye: *goodbye });
+                }
+                Heard::Probe { boot } => t.hear(t.now + 20, A, Heard::Probe { boot: *boot }),
+                _ => t.hear(t.now + 20, A, Heard::heartbeat_via(5, 2, US)),
+            }
+        }
+        t.pass(t.now + 400);
+        let dead = t.obu.counters().upstream_dead;
+        let causes = causes(&mut t);
+        assert_eq!(dead, u64::from(causes == [Cause::Dead]));
+        causes
+    };
+    assert_eq!(lost(&[Heard::Withdrawal { goodbye: false }]), [Cause::Withdrawn]);
+    assert_eq!(lost(&[Heard::heartbeat_via(5, 2, US)]), [Cause::Withdrawn], "it sends through us");
+    assert_eq!(lost(&[Heard::Probe { boot: 2 }, Heard::Probe { boot: 2 }]), [Cause::Restarted]);
+    assert_eq!(lost(&[]), [Cause::Dead]);
+}
+
+#[test]
+fn who_does_not_answer_is_upstream_to_no_rsu_and_others_stay() {
+    let mut t = behind_a();
+    let third = Mac([2, 0, 0, 0, 0, 0x12]);
+    for _ in 0..30 {
+        for (rsu, via) in [(OTHER_RSU, A), (third, B)] {
+            t.rsu = rsu;
+            t.hear(t.now, via, Heard::heartbeat(t.seq, 2));
+            if let Some(nonce) = t.last_probe(via) {
+                t.hear(t.now, via, Heard::answer(nonce, t.seq, 2));
+            }
+        }
+        t.rsu = RSU;
+        beat(&mut t, &[(A, 2)]);
+    }
+    let upstreams = |t: &Talk| [RSU, OTHER_RSU, third].map(|rsu| t.obu.upstream_for(id(rsu)));
+    assert_eq!(upstreams(&t), [Some(id(A)), Some(id(A)), Some(id(B))]);
+    let (silent_from, seq) = (t.now, t.seq);
+    for ms in 1..300 {
+        t.pass(silent_from + ms);
+        if ms % 10 == 1 {
+            t.tap(CAMERA, SERVER);
+        }
+        if ms % 100 == 50 {
+            t.rsu = third;
+            t.hear(t.now, B, Heard::heartbeat(seq + 1 + ms as u32 / 100, 2));
+            t.rsu = RSU;
+        }
+        if t.obu.upstream_for(id(RSU)).is_none() {
+            break;
+        }
+    }
+    assert_eq!(upstreams(&t), [None, None, Some(id(B))], "{} ms", t.now - silent_from);
+}
+
+#[test]
+fn what_comes_down_is_reason_to_watch_the_upstream_closely() {
+    for (comes_down, asked) in [(true, vec![A]), (false, vec![])] {
+        let mut t = behind_a();
+        t.pass(t.now + 90);
+        if comes_down {
+            t.down(A, Destination::Node(id(US)), 1);
+        }
+        beat(&mut t, &[(A, 2)]);
+        t.pass(t.now + 121);
+        assert_eq!(t.asked(), asked);
+    }
+}
