@@ -3,11 +3,11 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+mod puppet;
+
 use std::time::Duration;
 
-use node_lib::control::counters::Counters;
-use node_lib::control::event::Event;
-use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::control::node::Replies;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::message::Message;
 use node_lib::messages::packet_type::PacketType;
@@ -19,6 +19,8 @@ use node_lib::sim::{
     NodeIndex, Place, Position, Role, Target, Track, World,
 };
 use node_lib::{Boot, Mac, NodeId, Timestamp};
+
+use puppet::Puppet;
 
 /// Bytes on the radio of a 60-byte frame: header of Ethernet and of data on top.
 const ON_AIR: usize = 14 + 22 + 60;
@@ -333,19 +335,18 @@ struct Station {
     n: u8,
     seq: u32,
     dbm: i8,
-    counters: Counters,
 }
 
-impl Node for Station {
-    fn id(&self) -> NodeId {
-        mac(self.n).into()
+impl Puppet for Station {
+    fn mac(&self) -> Mac {
+        mac(self.n)
     }
 
-    fn handle_signal(&mut self, _: Timestamp, _: Mac, dbm: i8) {
+    fn feel(&mut self, dbm: i8) {
         self.dbm = dbm;
     }
 
-    fn handle_wire(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+    fn hear(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
         if Kind::of(frame).is_data() {
             out.tap(|flat| {
                 flat.extend_from_slice(&frame[36..]);
@@ -354,9 +355,9 @@ impl Node for Station {
         }
     }
 
-    fn handle_tap(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+    fn read(&mut self, frame: &[u8], out: &mut Replies) {
         if frame == PROBE {
-            let (sender, from) = (self.id(), mac(self.n));
+            let (sender, from) = (mac(self.n).into(), mac(self.n));
             let probe = Probe { sender, sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE };
             let packet = PacketType::from(probe);
             let probe = Message { to: Mac::BROADCAST, from, ethertype: 0x88b5, packet };
@@ -378,34 +379,13 @@ impl Node for Station {
             flat.extend_from_slice(frame);
         });
     }
-
-    fn handle_link(&mut self, _: Timestamp, _: LinkEvent, _: &mut Replies) {}
-    fn handle_timeout(&mut self, _: Timestamp, _: &mut Replies) {}
-
-    fn poll_timeout(&self) -> Option<Timestamp> {
-        None
-    }
-
-    fn handle_shutdown(&mut self, _: Timestamp, _: &mut Replies) {}
-
-    fn linger(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        None
-    }
 }
 
 /// Frame out of a TAP that makes a station send a probe.
 const PROBE: &[u8] = &[2, 0, 0, 0, 1, 9, 2, 0, 0, 0, 1, 9, 0x88, 0xb5];
 
 fn station(n: u8) -> Factory {
-    Box::new(move |_, _| Box::new(Station { n, seq: 0, dbm: 0, counters: Counters::default() }))
+    Box::new(move |_, _| puppet::node(Station { n, seq: 0, dbm: 0 }))
 }
 
 /// Stations along a line, each with a client whose last byte is its own.

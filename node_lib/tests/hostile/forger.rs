@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use node_lib::control::counters::Counters;
-use node_lib::control::event::Event;
-use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::control::node::Replies;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType};
 use node_lib::sim::Factory;
-use node_lib::{Mac, NodeId, Timestamp};
+use node_lib::{Mac, Timestamp};
 
+use crate::puppet::{self, Puppet};
 use crate::sim_common::radio;
 
 /// What the forger has heard.
@@ -49,14 +48,7 @@ impl Times {
 /// The `n`-th node forges.
 pub fn forger(n: usize, times: Times, script: Script) -> Factory {
     Box::new(move |_, _| {
-        Box::new(Forger {
-            mac: radio(n),
-            times,
-            done: 0,
-            script,
-            ears: Ears::default(),
-            counters: Counters::default(),
-        })
+        puppet::node(Forger { mac: radio(n), times, done: 0, script, ears: Ears::default() })
     })
 }
 
@@ -66,14 +58,9 @@ struct Forger {
     done: u32,
     script: Script,
     ears: Ears,
-    counters: Counters,
 }
 
 impl Forger {
-    fn next(&self) -> Option<Timestamp> {
-        (self.done < self.times.count).then(|| self.times.from + self.times.every * self.done)
-    }
-
     fn speak(&mut self, out: &mut Replies) {
         for (from, to, packet) in (self.script)(&mut self.ears) {
             let message = Message { to, from, ethertype: ETHERTYPE_DEFAULT, packet };
@@ -82,12 +69,12 @@ impl Forger {
     }
 }
 
-impl Node for Forger {
-    fn id(&self) -> NodeId {
-        self.mac.into()
+impl Puppet for Forger {
+    fn mac(&self) -> Mac {
+        self.mac
     }
 
-    fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+    fn hear(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         let Ok(message) = Message::try_from(frame) else { return };
         match message.packet {
             PacketType::Control(Control::Heartbeat(heartbeat)) if heartbeat.hops == 0 => {
@@ -103,33 +90,15 @@ impl Node for Forger {
         }
     }
 
-    fn handle_tap(&mut self, _: Timestamp, _: &[u8], _: &mut Replies) {}
+    fn next(&self) -> Option<Timestamp> {
+        (self.done < self.times.count).then(|| self.times.from + self.times.every * self.done)
+    }
 
-    fn handle_link(&mut self, _: Timestamp, _: LinkEvent, _: &mut Replies) {}
-
-    fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
+    fn act(&mut self, now: Timestamp, out: &mut Replies) {
         if self.next().is_some_and(|at| now >= at) {
             self.done += 1;
             self.ears.forged += 1;
             self.speak(out);
         }
-    }
-
-    fn poll_timeout(&self) -> Option<Timestamp> {
-        self.next()
-    }
-
-    fn handle_shutdown(&mut self, _: Timestamp, _: &mut Replies) {}
-
-    fn linger(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        None
     }
 }

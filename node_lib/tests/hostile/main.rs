@@ -14,6 +14,8 @@
 mod forger;
 mod heard_by_obu;
 mod heard_by_rsu;
+#[path = "../puppet/mod.rs"]
+mod puppet;
 mod script;
 #[path = "../sim_common/mod.rs"]
 mod sim_common;
