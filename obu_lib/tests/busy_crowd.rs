@@ -5,6 +5,7 @@
 mod talk;
 
 use node_lib::Mac;
+use node_lib::control::node::Node;
 use talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
 
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
@@ -89,6 +90,7 @@ fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
     t.pass(last + 310);
     assert!(t.asked().iter().filter(|who| **who == A).count() >= 2, "{:?}", t.asked());
     assert_ne!(t.obu.attachment(), attached(RSU, A, 2));
+    assert_eq!(t.obu.counters().upstream_dead, 1);
 }
 
 #[test]

@@ -166,3 +166,31 @@ fn a_way_to_ourselves_as_rsu_is_nobodys() {
     assert!(t.asked().iter().all(|who| *who != B), "{:?}", t.asked());
     assert_eq!(t.obu.upstream_for(id(US)), None);
 }
+
+#[test]
+fn what_is_passed_on_has_one_hop_more_behind_it_and_one_less_to_go() {
+    let mut t = relay();
+    t.hear(t.now, C, Heard::Reply { origin: C, seq: 2, hops: 3 });
+    let [reply] = t.replies_sent()[..] else { panic!("not one reply") };
+    assert_eq!((reply.hops, reply.hop_limit), (4, 15));
+    t.hear_packet(A, US, ack(C, 7).into());
+    assert_eq!(t.acks_sent(), [(C, 6)]);
+    t.clear();
+    t.hear(t.now, C, Heard::Replies { origins: vec![C, B], seq: 3, hops: 3 });
+    t.pass(t.now + 1);
+    assert_eq!(t.gathered(), [(A, vec![(C, 4), (B, 4)])]);
+}
+
+#[test]
+fn replies_that_wait_for_others_when_the_way_is_lost_have_no_route() {
+    let mut t = Talk::new();
+    t.obus = 200;
+    t.settle(A, 1);
+    let counted = counts(&mut t, |t| {
+        t.hear(t.now + 1, C, Heard::Replies { origins: vec![C], seq: 1, hops: 0 });
+        t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
+        t.pass(t.now + 200);
+    });
+    assert_eq!(counted, [("drop_no_route", 1)]);
+    assert_eq!(t.gathered(), []);
+}

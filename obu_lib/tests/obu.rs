@@ -165,7 +165,7 @@ fn an_upstream_that_answers_but_brings_no_news_leads_nowhere() {
         t.pass(t.now + 10);
         t.answer_probes_of(A);
     }
-    assert_eq!(t.obu.attachment(), None);
+    assert_eq!((t.obu.attachment(), t.obu.counters().upstream_dead), (None, 1));
 }
 
 #[test]

@@ -122,7 +122,16 @@ fn an_upstream_that_brings_ever_fewer_heartbeats_is_left_for_one_that_brings_all
         }
         beat_now(&mut t, if n % 3 == 0 { &[(A, 2), (B, 2)] } else { &[(B, 2)] });
     }
-    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, B, 3), vec![Cause::Fading]));
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 3));
+    let events = t.events();
+    let records: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::HandOver(record) => Some((record.cause, record.gap.as_millis(), record.at_risk)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(records, [(Cause::Fading, 0, 0)], "it was slow, and never gone");
 }
 
 #[test]
@@ -304,4 +313,57 @@ fn what_comes_down_is_reason_to_watch_the_upstream_closely() {
         t.pass(t.now + 121);
         assert_eq!(t.asked(), asked);
     }
+}
+
+#[test]
+fn a_fading_upstream_is_not_left_for_one_that_is_hardly_heard_itself() {
+    let mut t = behind_a();
+    for n in 0..80 {
+        beat(&mut t, if n % 3 == 0 { &[(A, 2), (B, 2)] } else { &[(A, 2)] });
+    }
+    for n in 0..30 {
+        for _ in 0..20 {
+            t.pass(t.now + 5);
+            for who in [A, B] {
+                if let Some(nonce) = t.last_probe(who) {
+                    t.hear(t.now, who, Heard::answer(nonce, t.seq, 2));
+                }
+            }
+            t.clear();
+        }
+        beat_now(&mut t, if n % 3 == 0 { &[(A, 2), (B, 2)] } else { &[] });
+    }
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, A, 3), vec![]));
+}
+
+#[test]
+fn an_upstream_that_says_goodbye_is_left_at_once_for_another_to_the_same_rsu() {
+    let mut t = behind_a();
+    for _ in 0..30 {
+        beat(&mut t, &[(A, 2), (B, 2)]);
+    }
+    beat(&mut t, &[(A, 2)]);
+    // Not before it brings a newer heartbeat than we passed on: it may be behind us.
+    t.pass(t.now + 20);
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: true });
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, A, 3), vec![]));
+    t.seq += 1;
+    t.hear(t.now + 1, B, Heard::heartbeat(t.seq, 2));
+    assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, B, 3), vec![Cause::Goodbye]));
+}
+
+#[test]
+fn who_has_few_neighbours_to_go_to_asks_those_in_a_crowd_to_speak() {
+    let asks = |heard: &[(Mac, u8)]| {
+        let mut t = behind_a();
+        for _ in 0..30 {
+            beat(&mut t, heard);
+        }
+        t.pass(t.now + 20);
+        t.heartbeats().last().map(|heartbeat| heartbeat.few_candidates)
+    };
+    let d = Mac([2, 0, 0, 0, 0, 0x0d]);
+    assert_eq!(asks(&[(A, 2)]), Some(true));
+    assert_eq!(asks(&[(A, 2), (B, 2), (C, 2), (d, 2)]), Some(false));
+    assert_eq!(asks(&[(A, 2), (B, 4), (C, 4), (d, 4)]), Some(true), "those may be behind us");
 }

@@ -71,6 +71,14 @@ impl Talk {
         })
     }
 
+    /// Acknowledgements passed on: to whom, and how many relays more they may pass.
+    pub(crate) fn acks_sent(&self) -> Vec<(Mac, u8)> {
+        self.each(|to, control| match control {
+            Control::AnnouncementAck(ack) => Some((to, ack.hop_limit)),
+            _ => None,
+        })
+    }
+
     /// Announcements, part by part.
     pub(crate) fn parts_sent(&self) -> Vec<Part> {
         self.each(|_, control| match control {
