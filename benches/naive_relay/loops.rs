@@ -19,7 +19,7 @@ use node_lib::Mac;
 use node_lib::device::Burst;
 use node_lib::offload::join::PARTS_MAX;
 use node_lib::offload::{Gso, Joiner, Segments, VnetHeader, complete, vnet};
-use node_lib::runtime::BURST;
+use node_lib::transport::BURST;
 use socket2::Socket;
 
 use super::{HEADROOM, frame_to, inner, number};

@@ -10,7 +10,7 @@ use node_lib::device::{Burst, Device, Link, Outgoing, StaticLinks};
 use node_lib::runtime::Runtime;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Remote;
-use node_lib::runtime::mtu::TapMtu;
+use node_lib::transport::mtu::TapMtu;
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 

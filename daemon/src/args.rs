@@ -13,8 +13,8 @@ use node_lib::device::netlink::TapAddress;
 use node_lib::device::udp::UdpAddress;
 use node_lib::device::{name, tap};
 use node_lib::messages::ETHERTYPE_DEFAULT;
-use node_lib::runtime::mtu;
 use node_lib::settings::{self, LoopSettings};
+use node_lib::transport::mtu;
 use node_lib::{Mac, NodeId};
 
 use crate::{Role, exit, logging};

@@ -13,9 +13,9 @@ use node_lib::device::udp::{self, Udp};
 use node_lib::device::{self, Device, DeviceError, Link, Problem, Side};
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Signals;
-use node_lib::runtime::mtu::TapMtu;
 use node_lib::runtime::{Exit, Runtime, addresses, boot};
 use node_lib::settings::LoopSettings;
+use node_lib::transport::mtu::TapMtu;
 use node_lib::{Boot, Mac, NodeId, Start};
 use tracing::{info, warn};
 

@@ -8,6 +8,7 @@
 //! | [`offload`] | super-frames of a TAP with segmentation offload, split and joined |
 //! | [`settings`] | what the operator decides: defaults and ranges for both roles |
 //! | [`start`] | what a node finds at its start, and how it counts its starts |
+//! | [`transport`] | between a node and its interfaces: bundles, what a full radio does, MTUs |
 //! | [`sim`] | a deterministic world that runs nodes unchanged |
 //! | `device`, `runtime` | TAP, packet socket and the loop that drives a node over them (feature `io`) |
 //!
@@ -28,6 +29,7 @@ pub mod settings;
 pub mod sim;
 pub mod start;
 pub mod time;
+pub mod transport;
 
 pub use mac::{Mac, NodeId};
 pub use order::{Boot, Order, Seq};

@@ -21,9 +21,10 @@ use node_lib::device::{
 use node_lib::messages::bundle;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::{Command, Remote};
-use node_lib::runtime::mtu::TapMtu;
-use node_lib::runtime::outbox;
-use node_lib::runtime::{DRAIN_TURNS, Exit, Runtime};
+use node_lib::runtime::{Exit, Runtime};
+use node_lib::transport::DRAIN_TURNS;
+use node_lib::transport::mtu::TapMtu;
+use node_lib::transport::outbox;
 use node_lib::{Mac, NodeId, Timestamp};
 
 #[test]

@@ -150,6 +150,16 @@ impl Burst {
         self.part(index, 0, 0..len)
     }
 
+    /// The frame with this number, to be written over; empty if there is none.
+    pub fn frame_mut(&mut self, index: usize) -> &mut [u8] {
+        let stride = self.stride();
+        let bytes = self.frames.get(index).and_then(|place| {
+            let begin = place.slot * stride + HEADROOM;
+            self.storage.get_mut(begin..begin + place.len)
+        });
+        bytes.unwrap_or_default()
+    }
+
     /// Writes `head` right in front of byte `start` of a frame, over what is there and, where that is not
     /// enough, into the headroom. `false`, and nothing done, when it does not fit.
     pub fn put_head(&mut self, index: usize, start: usize, head: &[u8]) -> bool {
@@ -195,6 +205,9 @@ mod tests {
         put(&mut burst, &[4]);
         assert!(burst.is_full() && burst.vacant().is_none());
         assert_eq!(burst.frames().collect::<Vec<_>>(), [&[1, 2, 3][..], &[4]]);
+        burst.frame_mut(0).fill(7);
+        assert_eq!(burst.frames().collect::<Vec<_>>(), [&[7, 7, 7][..], &[4]]);
+        assert!(burst.frame_mut(2).is_empty());
     }
 
     #[test]

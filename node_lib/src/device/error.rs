@@ -73,7 +73,7 @@ pub enum Problem {
     NoOffload(io::Error),
     /// Radio and TAP MTU do not fit together.
     #[error(transparent)]
-    Mtu(#[from] crate::runtime::mtu::MtuError),
+    Mtu(#[from] crate::transport::mtu::MtuError),
     /// Anything else the kernel said.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -34,6 +34,8 @@ pub mod udp;
 
 use std::os::fd::BorrowedFd;
 
+use crate::transport::Sink;
+pub use crate::transport::{Outgoing, Sent};
 pub use burst::{Burst, HEADROOM};
 pub use counters::Counters;
 pub use error::{DeviceError, Problem};
@@ -50,40 +52,6 @@ pub enum Received {
     /// The burst is full and there may be more.
     More,
     /// The interface behind the descriptor no longer exists; see [`Device::reopen`].
-    Gone,
-}
-
-/// A whole Ethernet frame to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing<'a> {
-    /// The frame.
-    pub bytes: &'a [u8],
-    /// User priority, 0 to 7 (IEEE 802.1Q-2018 §6.9.4), for a radio that knows traffic classes.
-    pub priority: u8,
-}
-
-impl<'a> Outgoing<'a> {
-    /// A frame of the usual priority.
-    pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, priority: 0 }
-    }
-}
-
-impl AsRef<[u8]> for Outgoing<'_> {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes
-    }
-}
-
-/// What became of the frames given to [`Device::send`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// The device is done with all of them: each was sent, or dropped and counted.
-    All,
-    /// It is done with as many, and has no room for the next: [`Device::descriptor`] will tell when
-    /// that changes.
-    Full(usize),
-    /// Those left were dropped because the interface no longer exists; see [`Device::reopen`].
     Gone,
 }
 
@@ -113,7 +81,8 @@ pub trait Device {
     /// no readiness was signalled, so a late process sees what is queued before it acts on a timer.
     fn recv(&mut self, burst: &mut Burst) -> Received;
 
-    /// Sends frames in this order, each as exactly one.
+    /// Sends frames in this order, each as exactly one. After [`Sent::Full`], [`Device::descriptor`] will tell
+    /// when there is room; after [`Sent::Gone`], see [`Device::reopen`].
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent;
 
     /// The interface changed, appeared (again) or, with `None`, disappeared.
@@ -138,4 +107,10 @@ pub trait Device {
 
     /// What was counted since the start, including what the kernel counted for us.
     fn counters(&mut self) -> &Counters;
+}
+
+impl<D: Device> Sink for D {
+    fn take(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        self.send(frames)
+    }
 }

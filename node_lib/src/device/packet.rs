@@ -32,6 +32,7 @@ use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
 use crate::control::traffic_class;
 use crate::messages::Kind;
 use crate::messages::prefix::VERSION;
+use crate::transport::socket::{RECV_BUFFER, SEND_BUFFER};
 
 /// Ethernet header and one byte more, so that a frame that is too long is told from one that fits.
 const SLACK: usize = 14 + 1;
@@ -39,10 +40,6 @@ const SLACK: usize = 14 + 1;
 const BUFFER_MIN: usize = 2048;
 /// Frames asked for in one call when there were few.
 const ASK_MIN: usize = 4;
-/// Room for about 1800 full frames, as the kernel counts 2304 bytes for each: 20 ms at 1 Gbit/s.
-const RECV_BUFFER: i32 = 4 << 20;
-/// Room for about 450 full frames on their way out.
-const SEND_BUFFER: i32 = 1 << 20;
 /// As much of a frame as tells its EtherType.
 const SURVEYED_LEN: usize = 14;
 /// Of frames of every EtherType (`ETH_P_ALL`).

@@ -259,11 +259,12 @@ pub(super) fn packet_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
 }
 
 /// Sets both socket buffers, beyond the system's limit if `CAP_NET_ADMIN` allows, else up to it.
-pub(super) fn set_buffers(fd: BorrowedFd<'_>, recv: i32, send: i32) -> io::Result<()> {
+pub(super) fn set_buffers(fd: BorrowedFd<'_>, recv: usize, send: usize) -> io::Result<()> {
     for (force, plain, bytes) in [
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, recv),
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, send),
     ] {
+        let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
         set_int(fd, force, bytes).or_else(|_| set_int(fd, plain, bytes))?;
     }
     Ok(())

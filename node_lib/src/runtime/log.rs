@@ -12,10 +12,10 @@ use crate::control::token_bucket::TokenBucket;
 use crate::device::Device;
 use crate::device::signal::SignalCounters;
 use crate::mac::NodeId;
-use crate::runtime::bundler::BundleCounters;
 use crate::runtime::busy_poll::BusyPollCounters;
-use crate::runtime::outbox::OutboxCounters;
 use crate::time::Timestamp;
+use crate::transport::bundler::BundleCounters;
+use crate::transport::outbox::OutboxCounters;
 
 /// Lines of one kind of event that are written at once.
 const BURST: u32 = 10;

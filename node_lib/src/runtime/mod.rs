@@ -13,9 +13,9 @@
 //!    before: a process that was stopped for three seconds first hears what its neighbours said in
 //!    the meantime, and then judges their silence. Under a load that never drains it waits for at most
 //!    [`DRAIN_TURNS`] bursts.
-//! 4. Small frames for the same neighbour that were waiting together leave the radio in one ([`bundler`]); none
+//! 4. Small frames for the same neighbour that were waiting together leave the radio in one ([`bundler`](crate::transport::bundler)); none
 //!    waits for another.
-//! 5. A radio that has no room ([`outbox`]) stops the reading of the TAP, and nothing else.
+//! 5. A radio that has no room ([`outbox`](crate::transport::outbox)) stops the reading of the TAP, and nothing else.
 //! 6. After a turn with traffic the loop rests for [`Runtime::coalesce`] and looks again by itself, before it waits
 //!    to be woken: see [`BUSY`]. After a frame that was passed on alone it looks for the answer for up to
 //!    [`Runtime::busy_poll`], where answers come that fast (`busy_poll.rs`).
@@ -26,14 +26,11 @@
 pub mod addresses;
 mod bell;
 pub mod boot;
-pub mod bundler;
 pub mod busy_poll;
 pub mod clock;
 pub mod command;
 mod first_contact;
 mod log;
-pub mod mtu;
-pub mod outbox;
 mod wait;
 
 use std::io;
@@ -46,26 +43,20 @@ use tracing::{debug, info, trace, warn};
 
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::control::replies::Loan;
-use crate::control::traffic_class;
 use crate::device::signal::{self, Sample};
 use crate::device::{
     self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
 use crate::time::Timestamp;
-use bundler::{Bundler, Opened};
+use crate::transport::bundler::Opened;
+use crate::transport::mtu::TapMtu;
+use crate::transport::{BURST, CHUNK, DRAIN_TURNS, WayOut};
 use busy_poll::BusyPoll;
 use clock::Clock;
 use command::{Command, Commands};
 use first_contact::FirstContact;
 use log::EventLog;
-use mtu::TapMtu;
-use outbox::Outbox;
 use wait::{Ready, Waiter};
-
-/// Frames of one side per turn: 64 are read and answered in about 0.2 ms.
-pub const BURST: usize = 64;
-/// Bursts of the radio that may hold back a deadline: 2048 frames, more than its socket buffers.
-pub const DRAIN_TURNS: u32 = 32;
 
 /// Frames of a turn, both sides together, from which on there is traffic, and more of it on its way. To be woken by
 /// the next frame costs its sender an interrupt and us a context switch, often several times per burst;
@@ -80,8 +71,6 @@ const CONTROL_WITHIN: Duration = Duration::from_millis(1);
 const REOPEN_DELAY_MIN: Duration = Duration::from_millis(100);
 /// Longest wait between attempts to re-create a TAP.
 const REOPEN_DELAY_MAX: Duration = Duration::from_secs(5);
-/// Frames of one side that are sent together: a burst, each answered twice.
-const CHUNK: usize = 2 * BURST;
 
 /// How the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +142,8 @@ impl Runtime {
             ports: Ports {
                 radio,
                 tap,
-                bundler: Bundler::new(self.bundles.then_some(self.radio.mtu)),
+                way_out: WayOut::new(self.radio.mtu, self.bundles),
                 busy_poll: BusyPoll::new(self.busy_poll),
-                outbox: Outbox::default(),
                 tap_lost: false,
                 tap_written: false,
             },
@@ -195,10 +183,8 @@ impl Runtime {
 struct Ports<'a, R, T> {
     radio: &'a mut R,
     tap: &'a mut T,
-    bundler: Bundler,
+    way_out: WayOut,
     busy_poll: BusyPoll,
-    /// What the radio has no room for right now.
-    outbox: Outbox,
     /// The TAP was found to be gone and nobody has looked at it yet.
     tap_lost: bool,
     /// Something was written to the TAP since this was last looked at.
@@ -230,7 +216,7 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
         let mut tap: ArrayVec<Outgoing<'_>, CHUNK> = ArrayVec::new();
         for (to, bytes) in in_order(replies, burst) {
             match to {
-                Side::Radio => wire.push(Outgoing { bytes, priority: traffic_class::of(bytes) }),
+                Side::Radio => wire.push(Outgoing::classed(bytes)),
                 Side::Tap => tap.push(Outgoing::new(bytes)),
             }
             if wire.is_full() || tap.is_full() {
@@ -244,8 +230,7 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
 
     fn send(&mut self, now: Timestamp, wire: &[Outgoing<'_>], tap: &[Outgoing<'_>]) {
         if !wire.is_empty() {
-            let mut room = ArrayVec::new();
-            self.outbox.send(now, self.radio, self.bundler.gather(wire, &mut room));
+            self.way_out.send(now, self.radio, wire);
         }
         if !tap.is_empty() {
             self.tap_written = true;
@@ -350,12 +335,12 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         if ready.radio || self.radio_more || due {
             self.radio_more = self.turn_radio(now);
         }
-        let is_stale = self.ports.outbox.expires().is_some_and(|at| at <= now);
-        if self.ports.outbox.is_waiting() && ready.radio_room || is_stale {
-            self.ports.outbox.retry(now, self.ports.radio);
+        let is_stale = self.ports.way_out.expires().is_some_and(|at| at <= now);
+        if self.ports.way_out.is_waiting() && ready.radio_room || is_stale {
+            self.ports.way_out.retry(now, self.ports.radio);
         }
         // While the radio is full its frames wait in the TAP's queue, which is bounded.
-        if self.ports.outbox.has_data() {
+        if self.ports.way_out.has_data() {
             self.tap_last = 0;
         } else if ready.tap || self.tap_more || self.radio_more || due {
             self.tap_more = self.turn_tap(now);
@@ -391,7 +376,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     /// Waits for something to do, unless there is.
     fn wait(&mut self, patience: Option<Duration>) -> io::Result<Ready> {
-        let reads_tap = !self.ports.outbox.has_data();
+        let reads_tap = !self.ports.way_out.has_data();
         let has_left = self.radio_more || self.control_more || self.tap_more && reads_tap;
         if has_left || self.waiter.bell.is_rung() {
             return Ok(Ready::UNKNOWN);
@@ -401,8 +386,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             return Ok(Ready::UNKNOWN);
         }
         self.arm();
-        let Ports { radio, tap, outbox, .. } = &self.ports;
-        self.waiter.expect(Side::Radio, radio.descriptor(), true, outbox.is_waiting())?;
+        let Ports { radio, tap, way_out, .. } = &self.ports;
+        self.waiter.expect(Side::Radio, radio.descriptor(), true, way_out.is_waiting())?;
         self.waiter.expect(Side::Tap, tap.descriptor(), reads_tap, false)?;
         if let Some(ready) = self.look_for_an_answer(patience)? {
             return Ok(ready);
@@ -478,7 +463,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     /// Sets the timer to the next deadline, unless it goes off before that anyway.
     fn arm(&mut self) {
         let reopen = self.reopen.map(|reopen| reopen.at);
-        let stale = self.ports.outbox.expires();
+        let stale = self.ports.way_out.expires();
         let (sum, contact) = (self.events.deadline(), self.first_contact.deadline());
         let deadlines = [self.node.poll_timeout(), self.stop_at, reopen, stale, sum, contact];
         if let Some(next) = deadlines.into_iter().flatten().min() {
@@ -505,7 +490,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         if more && taken < BURST {
             // An answer of the host (to a ping, to a segment) is there by the time the frame has been written. What
             // is left of it is still there when its turn comes.
-            if std::mem::take(&mut self.ports.tap_written) && !self.ports.outbox.has_data() {
+            if std::mem::take(&mut self.ports.tap_written) && !self.ports.way_out.has_data() {
                 self.tap_more = self.turn_tap(now);
             }
             more = self.take_from_radio(now, BURST, &mut taken);
@@ -543,13 +528,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     /// Has each frame in a bundle handled, and says how many these are. None of them is lent: the next is written over
     /// its end.
     fn take_apart(&mut self, now: Timestamp, index: usize, mut bundle: Opened) -> usize {
-        while let Some(frame) = bundle.next_in(&mut self.burst, index) {
+        while let Some(frame) = bundle.next_in(self.burst.frame_mut(index)) {
             self.node.handle_wire(now, frame, &mut self.replies);
             if self.replies.as_slice().len() >= BURST {
                 self.transmit(now);
             }
         }
-        self.ports.bundler.count(&bundle)
+        self.ports.way_out.count(&bundle)
     }
 
     /// One burst from the TAP. Returns whether there may be more.
@@ -559,7 +544,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             let before = taken;
             let more = self.take_from_tap(now, enough, &mut taken);
             // Sending took longer than reading: there may be more by now, though there was none a moment ago.
-            if taken == before || taken >= BURST || self.ports.outbox.has_data() {
+            if taken == before || taken >= BURST || self.ports.way_out.has_data() {
                 break more;
             }
             enough = BURST;
@@ -643,7 +628,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             self.link_event(LinkEvent::AddressChanged(mac));
         }
         if before.mtu != mtu {
-            self.ports.bundler.set_radio_mtu(mtu);
+            self.ports.way_out.set_radio_mtu(mtu);
             self.radio_mtu_changed(&radio, mtu);
         }
         if self.radio_up && (recreated || !was_up) {
@@ -729,8 +714,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     }
 
     fn report(&mut self) {
-        let Ports { radio, tap, bundler, outbox, busy_poll, .. } = &mut self.ports;
-        let (bundles, outbox) = (bundler.counters(), outbox.counters());
+        let Ports { radio, tap, way_out, busy_poll, .. } = &mut self.ports;
+        let (bundles, outbox) = (way_out.bundles(), way_out.waited());
         let signal = self.links.signal_counters();
         log::counters(self.node, *radio, *tap, bundles, outbox, busy_poll.counters(), &signal);
     }

@@ -30,9 +30,9 @@ const LOOK_MAX: usize = 4096;
 /// sender's address.
 const HEAD_LEN: usize = 256;
 /// Room for about 1800 full frames, as the kernel counts 2304 bytes for each.
-const RECV_BUFFER: i32 = 4 << 20;
+const RECV_BUFFER: usize = 4 << 20;
 /// Nothing is sent.
-const SEND_BUFFER: i32 = 4096;
+const SEND_BUFFER: usize = 4096;
 /// Every EtherType: frames of a monitor interface have none.
 const ETH_P_ALL: u16 = libc::ETH_P_ALL as u16;
 

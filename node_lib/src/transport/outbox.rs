@@ -8,8 +8,9 @@ use bytes::BytesMut;
 
 use crate::buffer_pool::{get_buffer, return_buffer};
 use crate::control::traffic_class;
-use crate::device::{Device, Outgoing, Sent};
 use crate::time::Timestamp;
+
+use super::{Outgoing, Sent, Sink};
 
 /// Data frames that wait at most: four bursts. The radio's own buffer in front of it is larger; this one only
 /// bridges the moment until the loop knows, and stops reading the TAP.
@@ -60,26 +61,21 @@ struct Held {
 }
 
 impl Outbox {
-    /// Sends frames, or keeps those the device has no room for.
-    pub(super) fn send(
-        &mut self,
-        now: Timestamp,
-        device: &mut impl Device,
-        frames: &[Outgoing<'_>],
-    ) {
+    /// Sends frames, or keeps those the radio has no room for.
+    pub(super) fn send(&mut self, now: Timestamp, radio: &mut impl Sink, frames: &[Outgoing<'_>]) {
         if self.is_waiting() {
-            frames.iter().for_each(|frame| self.hold(now, frame));
-            self.retry(now, device);
-        } else if let Sent::Full(done) = device.send(frames) {
-            frames.iter().skip(done).for_each(|frame| self.hold(now, frame));
+            frames.iter().for_each(|frame| self.hold(now, radio, frame));
+            self.retry(now, radio);
+        } else if let Sent::Full(done) = radio.take(frames) {
+            frames.iter().skip(done).for_each(|frame| self.hold(now, radio, frame));
             if !self.control.is_empty() {
                 // There may be room for control all the same.
-                self.retry(now, device);
+                self.retry(now, radio);
             }
         }
     }
 
-    fn hold(&mut self, now: Timestamp, outgoing: &Outgoing<'_>) {
+    fn hold(&mut self, now: Timestamp, radio: &mut impl Sink, outgoing: &Outgoing<'_>) {
         let (queue, max) = if outgoing.priority == traffic_class::CONTROL {
             (&mut self.control, CONTROL_MAX)
         } else {
@@ -87,7 +83,7 @@ impl Outbox {
         };
         if queue.len() >= max {
             self.counters.full += 1;
-            return;
+            return radio.dropped(outgoing.bytes);
         }
         let mut frame = get_buffer(outgoing.bytes.len());
         frame.extend_from_slice(outgoing.bytes);
@@ -96,10 +92,10 @@ impl Outbox {
     }
 
     /// Tries again, control first, and drops what has become too old.
-    pub(super) fn retry(&mut self, now: Timestamp, device: &mut impl Device) {
+    pub(super) fn retry(&mut self, now: Timestamp, radio: &mut impl Sink) {
         // Both, before either is sent: a radio that takes no control must not make data grow older
         // than it may, nor keep a deadline that has passed.
-        self.drop_late(now);
+        self.drop_late(now, radio);
         for queue in [&mut self.control, &mut self.data] {
             while !queue.is_empty() {
                 let batch: ArrayVec<Outgoing<'_>, BATCH> = queue
@@ -107,7 +103,7 @@ impl Outbox {
                     .take(BATCH)
                     .map(|held| Outgoing { bytes: &held.frame, priority: held.priority })
                     .collect();
-                let (done, full) = match device.send(&batch) {
+                let (done, full) = match radio.take(&batch) {
                     Sent::Full(done) => (done, true),
                     Sent::All | Sent::Gone => (batch.len(), false),
                 };
@@ -120,10 +116,13 @@ impl Outbox {
         }
     }
 
-    fn drop_late(&mut self, now: Timestamp) {
+    fn drop_late(&mut self, now: Timestamp, radio: &mut impl Sink) {
         for queue in [&mut self.control, &mut self.data] {
             while queue.front().is_some_and(|held| now.since(held.since) >= AGE_MAX) {
-                queue.pop_front().into_iter().for_each(|held| return_buffer(held.frame));
+                if let Some(held) = queue.pop_front() {
+                    radio.dropped(&held.frame);
+                    return_buffer(held.frame);
+                }
                 self.counters.late += 1;
             }
         }
@@ -153,37 +152,26 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::BorrowedFd;
-
     use super::*;
-    use crate::device::{Burst, Counters, Received};
 
-    /// Takes as many as it has room for, and remembers the first byte of each.
+    /// Takes as many as it has room for, and remembers the first byte of each, also of those dropped.
     #[derive(Default)]
     struct Narrow {
         room: usize,
         got: Vec<u8>,
-        counters: Counters,
+        dropped: Vec<u8>,
     }
 
-    impl Device for Narrow {
-        fn name(&self) -> &str {
-            "narrow"
-        }
-        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-            None
-        }
-        fn recv(&mut self, _: &mut Burst) -> Received {
-            Received::Drained
-        }
-        fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+    impl Sink for Narrow {
+        fn take(&mut self, frames: &[Outgoing<'_>]) -> Sent {
             let taken = frames.len().min(self.room);
             self.got.extend(frames.iter().take(taken).filter_map(|frame| frame.bytes.first()));
             self.room -= taken;
             if taken < frames.len() { Sent::Full(taken) } else { Sent::All }
         }
-        fn counters(&mut self) -> &Counters {
-            &self.counters
+
+        fn dropped(&mut self, frame: &[u8]) {
+            self.dropped.extend(frame.first());
         }
     }
 
@@ -223,6 +211,7 @@ mod tests {
             outbox.send(now, &mut radio, &[control(&[9])]);
         }
         assert_eq!(outbox.counters().full, 10 + 1);
+        assert_eq!(radio.dropped, [vec![1; 10], vec![9]].concat());
         radio.room = 10_000;
         outbox.retry(now, &mut radio);
         assert_eq!(radio.got, [vec![9; CONTROL_MAX], vec![0; DATA_MAX]].concat());
@@ -246,7 +235,7 @@ mod tests {
         assert_eq!(outbox.expires(), Some(Timestamp::ZERO + AGE_MAX));
         outbox.send(Timestamp::from_millis(30), &mut radio, &[data(&[2])]);
         outbox.retry(Timestamp::ZERO + AGE_MAX, &mut radio);
-        assert_eq!(outbox.counters().late, 1);
+        assert_eq!((outbox.counters().late, &radio.dropped[..]), (1, &[1][..]));
         radio.room = 10;
         outbox.retry(Timestamp::ZERO + AGE_MAX, &mut radio);
         assert_eq!(radio.got, [2]);

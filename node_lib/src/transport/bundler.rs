@@ -3,8 +3,7 @@
 use arrayvec::ArrayVec;
 use tracing::trace;
 
-use super::CHUNK;
-use crate::device::{Burst, Outgoing};
+use super::{CHUNK, Outgoing};
 use crate::messages::ETHERNET_HEADER_LEN;
 use crate::messages::bundle::{self, Messages};
 
@@ -38,7 +37,7 @@ impl BundleCounters {
 }
 
 /// Makes bundles, in memory it keeps.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Bundler {
     /// Longest frame the radio takes; zero when nothing is to be bundled.
     frame_max: usize,
@@ -113,7 +112,7 @@ impl Bundler {
 
 /// A bundle that is being taken apart where it lies.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub struct Opened {
     header: [u8; ETHERNET_HEADER_LEN],
     messages: Messages,
     frames: usize,
@@ -123,7 +122,7 @@ pub(super) struct Opened {
 impl Opened {
     /// Looks at a received frame. One that is no bundle, or none that can be opened, is the node's to judge.
     #[inline]
-    pub(super) fn open(frame: &[u8]) -> Option<Self> {
+    pub fn open(frame: &[u8]) -> Option<Self> {
         if !bundle::is_bundle(frame) {
             return None;
         }
@@ -132,14 +131,16 @@ impl Opened {
         Some(Self { header, messages, frames: 0, is_malformed: false })
     }
 
-    /// The next frame in it, which is frame `index` of the burst: a message, and in front of it the Ethernet header,
-    /// written over the end of the message before.
-    pub(super) fn next_in<'a>(&mut self, burst: &'a mut Burst, index: usize) -> Option<&'a [u8]> {
-        match self.messages.next_in(burst.frame(index))? {
+    /// The next frame in it: a message, and in front of it the Ethernet header, written over the end of the message
+    /// before. `frame` is the bundle, each time.
+    pub fn next_in<'a>(&mut self, frame: &'a mut [u8]) -> Option<&'a [u8]> {
+        match self.messages.next_in(frame)? {
             Ok(message) => {
                 self.frames += 1;
-                burst.put_head(index, message.start, &self.header);
-                Some(burst.part(index, ETHERNET_HEADER_LEN, message))
+                // The first message has its bundle's header in front of it, which is long enough.
+                let begin = message.start.checked_sub(self.header.len())?;
+                frame.get_mut(begin..message.start)?.copy_from_slice(&self.header);
+                frame.get(begin..message.end)
             }
             Err(error) => {
                 self.is_malformed = true;
