@@ -183,6 +183,31 @@ fn data_that_may_not_arrive_makes_it_ask_even_while_heartbeats_come() {
     assert_eq!(t.obu.attachment(), None);
 }
 
+/// A client spoke, and then the process stood still: nobody asked whether the frame arrived, and nobody heard what the
+/// upstream said. Both come late, in whatever order, and neither is the upstream's fault.
+#[test]
+fn who_stood_still_judges_nobody_before_it_has_heard_what_waited() {
+    for span in [200, 500, 1500, 2500, 8000] {
+        let mut t = Talk::settled_behind(A);
+        t.beat(A, 1);
+        t.tap(CAMERA, Mac::BROADCAST);
+        t.pass(t.now + 10);
+        // Of another neighbour first.
+        t.stall_and_hear(t.now + span, B, Heard::heartbeat(t.seq + 1, 2));
+        assert_eq!(t.obu.attachment(), attached(RSU, A, 2), "{span}");
+        t.stall_and_hear(t.now, A, Heard::heartbeat(t.seq + 1, 1));
+        t.seq += 1;
+        t.pass(t.now + 1);
+        t.answer_probes_of(A);
+        let wakes = t.wakes(t.now + 60);
+        assert_eq!(t.obu.attachment(), attached(RSU, A, 2), "{span}");
+        assert!(wakes < 50, "{wakes} times in 60 ms");
+        // From then on as ever: a silent one is dead.
+        t.pass(t.now + 400);
+        assert_eq!(t.obu.attachment().filter(|to| to.upstream == id(A)), None, "{span}");
+    }
+}
+
 #[test]
 fn after_a_stall_an_idle_obu_of_a_crowd_does_not_spin() {
     let mut t = Talk::new();

@@ -204,6 +204,10 @@ impl Obu {
 
     /// Does whatever is due, and says when to come back.
     fn drive(&mut self, now: Timestamp, out: &mut Replies) {
+        // Whatever comes first after a process stood still, and as a rule that is a frame that waited.
+        if now.since(self.deadline) > LATE_OURSELVES {
+            self.core.grace_until = now + LATE_OURSELVES;
+        }
         if now >= self.tidy_at {
             self.tidy(now);
         }
@@ -462,9 +466,6 @@ impl Node for Obu {
 
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
         self.reassembly.expire(now, &mut self.core.counters);
-        if now.since(self.deadline) > LATE_OURSELVES {
-            self.core.grace_until = now + LATE_OURSELVES;
-        }
         self.drive(now, out);
     }
 

@@ -518,7 +518,9 @@ impl Route {
         out: &mut Replies,
     ) {
         self.is_ours = is_ours;
-        self.candidates.expire(now, self.interval * CANDIDATE_INTERVALS);
+        if now >= core.grace_until {
+            self.candidates.expire(now, self.interval * CANDIDATE_INTERVALS);
+        }
         self.check_parent(core, now, is_ours, out);
         self.leave_a_leaving_parent(core, now);
         if self.parent.is_none() {
@@ -591,9 +593,11 @@ impl Route {
         {
             next = next.min(at);
         }
-        next = next.min(self.progress + timing::stuck_after(self.interval));
+        let stuck = self.progress + timing::stuck_after(self.interval);
+        next = next.min(stuck.max(core.grace_until));
         if !self.is_watched(now, is_ours) {
-            return next.min(self.evidence + timing::lapsed_after(self.interval));
+            let lapsed = self.evidence + timing::lapsed_after(self.interval);
+            return next.min(lapsed.max(core.grace_until));
         }
         let believed = self.believed_since();
         let watch = self.watch(core, now);

@@ -184,6 +184,16 @@ impl Talk {
 
     fn hear_at(&mut self, ms: u64, from: Mac, to: Mac, heard: Heard) {
         self.pass(ms);
+        self.hear_now(from, to, heard);
+    }
+
+    /// Nobody calls the OBU until then, and what comes first is a frame that has waited.
+    pub(crate) fn stall_and_hear(&mut self, until_ms: u64, from: Mac, heard: Heard) {
+        self.now = until_ms;
+        self.hear_now(from, Mac::BROADCAST, heard);
+    }
+
+    fn hear_now(&mut self, from: Mac, to: Mac, heard: Heard) {
         let sender = id(from);
         let sender_boot = Boot(1);
         let (rsu, obus, interval_ms) = (id(self.rsu), self.obus, self.interval_ms);

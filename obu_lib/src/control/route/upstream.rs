@@ -27,12 +27,14 @@ impl Route {
         if candidate.advert.via == core.id() {
             return self.drop_candidate(now, parent, Cause::Withdrawn);
         }
-        if now.since(self.progress) >= timing::stuck_after(self.interval) {
+        // Who stood still itself first hears what was said meanwhile.
+        let may_judge = now >= core.grace_until;
+        if may_judge && now.since(self.progress) >= timing::stuck_after(self.interval) {
             core.counters.upstream_dead += 1;
             return self.drop_candidate(now, parent, Cause::Dead);
         }
         if !self.is_watched(now, is_ours) {
-            if now.since(self.evidence) >= timing::lapsed_after(self.interval) {
+            if may_judge && now.since(self.evidence) >= timing::lapsed_after(self.interval) {
                 self.drop_candidate(now, parent, Cause::Dead);
             }
             return;
@@ -48,7 +50,7 @@ impl Route {
         }
         let is_dead = (self.asked >= watch.asked_min && silence >= watch.dead_after)
             || silence >= watch.silence_max;
-        if is_dead && now >= core.grace_until {
+        if is_dead && may_judge {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
             core.counters.upstream_dead += 1;
             core.fell_silent(parent);
