@@ -398,6 +398,8 @@ impl Cell {
     fn linkless(seed: u64, nodes: usize) -> Self {
         let mut world = World::new(seed);
         world.count_starts(Counting::StateFile);
+        // Figures of a channel are those of frames one by one, whatever waits for it.
+        world.bundle(false);
         let mut clients = Vec::new();
         for n in 0..nodes {
             let n = (n % 250) as u8;

@@ -184,8 +184,8 @@ fn faults_asked() -> Option<u32> {
     Some(text.parse().expect("V2X_SIM_FAULTS: a number"))
 }
 
-/// Cuts, one-way cuts, restarts, isolation, radios that go down and loss at random times; some are
-/// over some time later, some stay. Without a number wanted, a few.
+/// Cuts, one-way cuts, restarts, isolation, radios that go down, processes that stand still and loss at random
+/// times; some are over some time later, some stay. Without a number wanted, a few.
 fn plan_faults(
     town: &mut Town,
     graph: &Graph,
@@ -217,7 +217,7 @@ fn plan_faults(
         let node = NodeIndex(dice.index(graph.nodes()));
         let edge = dice.pick(&edges).copied();
         let heals = dice.chance(if wanted.is_some() { 0.95 } else { 0.5 });
-        let ((name, fault), (cured, cure)) = match (dice.index(8), edge) {
+        let ((name, fault), (cured, cure)) = match (dice.index(9), edge) {
             (0 | 1, Some((a, b))) => (("cut", Fault::Cut(a, b)), ("heal", Fault::Heal(a, b))),
             (2, Some((a, b))) => {
                 (("cut one way", Fault::CutOneWay(a, b)), ("heal one way", Fault::HealOneWay(a, b)))
@@ -231,6 +231,10 @@ fn plan_faults(
             (4, _) => (("isolate", Fault::Isolate(node)), ("rejoin", Fault::Rejoin(node))),
             (5, _) => (("crash", Fault::Crash(node)), ("start", Fault::Start(node))),
             (6, _) => (("radio down", Fault::RadioDown(node)), ("radio up", Fault::RadioUp(node))),
+            (7, _) => {
+                planned = plan(town, time, "stall", Fault::Stall(node, later - time));
+                continue;
+            }
             _ => {
                 let off = dice.up_to(ms(400)).min(until - time);
                 planned = plan(town, time, "restart", Fault::Restart(node, off));

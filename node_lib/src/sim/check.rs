@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 
 use crate::mac::{Mac, NodeId};
 use crate::messages::{ETHERNET_HEADER_LEN, Message};
-use crate::sim::frame::{Flight, Packet, Trail};
+use crate::sim::frame::{Cause, Packet, Parcel, Trail};
 use crate::sim::index::NodeIndex;
 use crate::sim::lan::addresses;
 use crate::sim::traffic::Numbered;
@@ -117,8 +117,8 @@ pub(super) struct Subject {
 pub(super) struct Checker {
     /// Where each client lives.
     homes: BTreeMap<Mac, Segment>,
-    /// Data packets sent, by whom and to whom.
-    sent: Recent<(Packet, usize, u32, Mac), ()>,
+    /// Data packets sent, by whom and to whom, and the way each went so far.
+    sent: Recent<(Packet, usize, u32, Mac), Rc<Trail>>,
     /// How each packet last came to a node, for nodes that send later than they hear.
     arrived: Recent<(Packet, usize), Rc<Trail>>,
     /// Numbered frames handed out, one bit each.
@@ -164,12 +164,10 @@ impl Checker {
         self.arrived.turn();
     }
 
-    /// A frame addressed to this node, or to all, came in.
-    pub(super) fn heard(&mut self, node: Subject, flight: &Flight) -> Checked {
-        let (Some((packet, _)), Some(trail)) = (&flight.packet, &flight.trail) else {
-            return Ok(());
-        };
-        if packet.is_flood || flight.to != node.mac {
+    /// A packet in a frame to this address came in.
+    pub(super) fn heard(&mut self, node: Subject, to: Mac, parcel: &Parcel) -> Checked {
+        let Parcel { packet, trail: Some(trail), .. } = parcel else { return Ok(()) };
+        if packet.is_flood || to != node.mac {
             return Ok(());
         }
         self.arrived.insert((*packet, node.index), Rc::clone(trail));
@@ -181,42 +179,48 @@ impl Checker {
         })
     }
 
-    /// A node sends a frame to the radio, perhaps because of one it heard. Returns the way its
-    /// packet went so far.
+    /// A node gives a frame for the radio, perhaps because of one it heard.
     pub(super) fn sends(
         &mut self,
         node: Subject,
         frame: &[u8],
-        packet: Option<(Packet, u8)>,
-        cause: Option<&Flight>,
-    ) -> Result<Option<Rc<Trail>>, Breach> {
+        cause: Option<Cause<'_>>,
+    ) -> Checked {
         check_wire_frame(node, frame, self.frame_len_max)?;
-        let Some((packet, limit)) = packet else { return Ok(None) };
+        let Some((packet, limit)) = Packet::of(frame) else { return Ok(()) };
         let to = addresses(frame).map_or(Mac::ZERO, |(to, _)| to);
-        let relayed = cause.and_then(|cause| {
-            let (heard, limit) = cause.packet?;
-            (heard == packet).then_some((limit, cause))
-        });
-        if let Some((before, cause)) = relayed {
+        let relayed = cause.filter(|cause| cause.parcel.packet == packet);
+        if let Some(Cause { parcel, from }) = relayed {
+            let before = parcel.limit;
             ensure(limit < before, Rule::HopLimit, || {
                 format!("{packet:?} heard with {before} hops to go, sent with {limit}")
             })?;
-            let came_from = addresses(&cause.bytes).map(|(_, from)| from);
-            ensure(came_from != Some(to), Rule::Echo, || {
+            ensure(from != to, Rule::Echo, || {
                 format!("{packet:?} back to {to}, where it came from")
             })?;
         }
-        // A flood is one frame, to whomever; anything else may go to two neighbours for a moment.
-        let heard_by = if packet.is_flood { Mac::ZERO } else { to };
-        if self.sent.insert((packet, node.index, node.life, heard_by), ()) {
+        let before = match relayed {
+            Some(cause) => cause.parcel.trail.clone(),
+            None => self.arrived.get(&(packet, node.index)).cloned(),
+        };
+        let trail = Rc::new(Trail { node: node.index, before });
+        if self.sent.insert(sending(packet, node, to), trail) {
             self.repeats += 1;
             ensure(!packet.is_flood, Rule::FloodedTwice, || format!("{packet:?} to {to}"))?;
         }
-        let before = match relayed {
-            Some((_, cause)) => cause.trail.clone(),
-            None => self.arrived.get(&(packet, node.index)).cloned(),
-        };
-        Ok(Some(Rc::new(Trail { node: node.index, before })))
+        Ok(())
+    }
+
+    /// A frame goes to the radio, which has to carry it.
+    pub(super) fn is_carried(&self, frame: &[u8]) -> Checked {
+        ensure(frame.len() <= self.frame_len_max, Rule::Malformed, || {
+            format!("{} bytes to the radio, which carries {}", frame.len(), self.frame_len_max)
+        })
+    }
+
+    /// The way a packet went so far that this node has just sent to this address.
+    pub(super) fn trail_of(&self, packet: Packet, node: Subject, to: Mac) -> Option<Rc<Trail>> {
+        self.sent.get(&sending(packet, node, to)).cloned()
     }
 
     /// A node hands a frame to its TAP.
@@ -224,7 +228,7 @@ impl Checker {
         &mut self,
         node: Subject,
         frame: &[u8],
-        cause: Option<&Flight>,
+        cause: Option<Cause<'_>>,
     ) -> Checked {
         let Some((to, from)) = addresses(frame) else {
             return ensure(false, Rule::Malformed, || format!("{} bytes to a TAP", frame.len()));
@@ -233,7 +237,7 @@ impl Checker {
         ensure(self.homes.get(&from) != Some(&node.segment), Rule::Echo, || {
             format!("frame of {from}, a client on this side")
         })?;
-        if let Some((packet, _)) = cause.and_then(|cause| cause.packet)
+        if let Some(packet) = cause.map(|cause| cause.parcel.packet)
             && !packet.is_flood
         {
             let destination = packet.destination;
@@ -268,6 +272,12 @@ impl Checker {
         *word |= 1 << bit;
         ensure(is_new, Rule::Doubled, || format!("{numbered:?} again at {receiver:?}"))
     }
+}
+
+/// What a packet on one hop is known by. A flood is one frame, to whomever; anything else may go to two
+/// neighbours for a moment.
+fn sending(packet: Packet, node: Subject, to: Mac) -> (Packet, usize, u32, Mac) {
+    (packet, node.index, node.life, if packet.is_flood { Mac::ZERO } else { to })
 }
 
 fn check_wire_frame(node: Subject, frame: &[u8], len_max: usize) -> Checked {

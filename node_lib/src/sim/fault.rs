@@ -36,6 +36,10 @@ pub enum Fault {
     Start(NodeIndex),
     /// Crashes and starts again after this long.
     Restart(NodeIndex, Duration),
+    /// The process stands still for this long (SIGSTOP, SIGCONT): it reads nothing, and what comes fills the
+    /// sockets of its radio and the queue of its TAP. Then it handles what waited, all of it late. A packet
+    /// that waited there may come to a node again that it was at before, once: routes have changed.
+    Stall(NodeIndex, Duration),
     /// Says goodbye, lingers as long as it asks to, and is gone.
     Shutdown(NodeIndex),
     /// Both directions between these two become this link; they are linked if they were not.
@@ -58,6 +62,7 @@ impl fmt::Display for Fault {
             Self::Crash(a) => write!(f, "crash {a}"),
             Self::Start(a) => write!(f, "start {a}"),
             Self::Restart(a, after) => write!(f, "restart {a} after {} ms", after.as_millis()),
+            Self::Stall(a, span) => write!(f, "stall {a} for {} ms", span.as_millis()),
             Self::Shutdown(a) => write!(f, "shut down {a}"),
             Self::Relink(a, b, link) => {
                 write!(

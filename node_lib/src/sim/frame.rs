@@ -35,14 +35,17 @@ impl Kind {
 
     /// A part of one of the two.
     pub const FRAGMENT: Self = Self(10);
+    /// Several of the two for one neighbour.
+    pub const BUNDLE: Self = Self(11);
 
     /// Kinds there are, for tables indexed by kind, "unknown" among them.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 12;
 
     /// The kind of a whole Ethernet frame; 0 if it is none of ours.
     pub fn of(frame: &[u8]) -> Self {
         match frame.get(14).map(|first| first & 0x0f) {
             Some(kind @ 1..=9) => Self(kind),
+            Some(10) => Self::BUNDLE,
             // Several replies in one frame.
             Some(11) => Self::HEARTBEAT_REPLY,
             Some(12) => Self::FRAGMENT,
@@ -52,7 +55,7 @@ impl Kind {
 
     /// Carries a client's frame.
     pub const fn is_data(self) -> bool {
-        matches!(self, Self::TO_UPSTREAM | Self::TO_DOWNSTREAM | Self::FRAGMENT)
+        matches!(self, Self::TO_UPSTREAM | Self::TO_DOWNSTREAM | Self::FRAGMENT | Self::BUNDLE)
     }
 
     /// One lower-case word.
@@ -68,6 +71,7 @@ impl Kind {
             8 => "to-upstream",
             9 => "to-downstream",
             10 => "fragment",
+            11 => "bundle",
             _ => "unknown",
         }
     }
@@ -114,28 +118,53 @@ const DATA_HEADER_LEN: usize = 22;
 const FRAGMENT_HEADER_LEN: usize = 12;
 const FRAGMENT_INDEX: usize = 10;
 
-/// The data message in a whole Ethernet frame: the first part of it in its first fragment, and nothing in the
-/// others.
-fn data_message(frame: &[u8]) -> Option<&[u8]> {
-    let packet = frame.get(14..)?;
-    match Kind::of(frame) {
+/// Bytes in front of the first message of a bundle, and where in each message its length stands.
+const BUNDLE_HEADER_LEN: usize = 4;
+const LENGTH_AT: usize = 2;
+
+/// The data messages in a whole Ethernet frame: those in a bundle, the first part of one in its first fragment,
+/// and nothing in other fragments.
+fn data_messages(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let packet = frame.get(14..).unwrap_or_default();
+    let kind = Kind::of(frame);
+    let mut rest = match kind {
         Kind::FRAGMENT if packet.get(FRAGMENT_INDEX) == Some(&0) => {
             packet.get(FRAGMENT_HEADER_LEN..)
         }
+        Kind::BUNDLE => packet.get(BUNDLE_HEADER_LEN..),
         Kind::TO_UPSTREAM | Kind::TO_DOWNSTREAM => Some(packet),
         _ => None,
     }
+    .unwrap_or_default();
+    std::iter::from_fn(move || {
+        if kind != Kind::BUNDLE {
+            return Some(std::mem::take(&mut rest)).filter(|message| !message.is_empty());
+        }
+        let &[high, low] = rest.get(LENGTH_AT..)?.first_chunk()?;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let message = rest.get(..length).filter(|message| !message.is_empty())?;
+        rest = rest.get(length..)?;
+        Some(message)
+    })
 }
 
-/// The client's frame in a whole Ethernet frame, or its first part.
-pub(super) fn inner(frame: &[u8]) -> Option<&[u8]> {
-    data_message(frame)?.get(DATA_HEADER_LEN..)
+/// The clients' frames in a whole Ethernet frame, or the first part of one.
+pub(super) fn inner(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
+    data_messages(frame).filter_map(|message| message.get(DATA_HEADER_LEN..))
 }
 
 impl Packet {
-    /// The packet in a whole Ethernet frame, and how many hops it may still go.
+    /// The packet in a whole Ethernet frame that is no bundle, and how many hops it may still go.
     pub fn of(frame: &[u8]) -> Option<(Self, u8)> {
-        let message = data_message(frame)?;
+        Self::all_of(frame).next()
+    }
+
+    /// The packets in a whole Ethernet frame, in order.
+    pub fn all_of(frame: &[u8]) -> impl Iterator<Item = (Self, u8)> {
+        data_messages(frame).map_while(Self::in_message)
+    }
+
+    fn in_message(message: &[u8]) -> Option<(Self, u8)> {
         let kind = Kind(message.first()? & 0x0f);
         let header = message.first_chunk::<DATA_HEADER_LEN>()?;
         let [_, flags, _, _, d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, limit, boot, seq @ ..] =
@@ -166,10 +195,28 @@ pub(super) struct Flight {
     pub(super) from: usize,
     /// Number of the frame among all this node sent.
     pub(super) number: u64,
-    /// The data packet in it and its hop limit.
-    pub(super) packet: Option<(Packet, u8)>,
+    /// User priority: which queue of the radio it waits in.
+    pub(super) priority: u8,
+    /// The data packets in it.
+    pub(super) parcels: Vec<Parcel>,
+}
+
+/// A data packet under way.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    pub(super) packet: Packet,
+    /// Hops it may still go.
+    pub(super) limit: u8,
     /// The nodes this copy went through, the last first.
     pub(super) trail: Option<Rc<Trail>>,
+}
+
+/// What a node heard that it now answers, or passes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cause<'a> {
+    pub(super) parcel: &'a Parcel,
+    /// The neighbour that sent it.
+    pub(super) from: Mac,
 }
 
 /// The way one copy of a packet went: the node that sent it last, and the way before.
@@ -211,6 +258,15 @@ mod tests {
                 seq: 256,
             }
         );
+        let both = [&frame[..14], &[0x1a, 0, 0, 48], &frame[14..], &frame[14..]].concat();
+        let mut bundle = both.clone();
+        for at in [14 + 4 + 3, 14 + 4 + 22 + 3] {
+            bundle[at] = 22;
+        }
+        assert_eq!(Kind::of(&bundle), Kind::BUNDLE);
+        assert_eq!(Packet::all_of(&bundle).collect::<Vec<_>>(), [(packet, limit); 2]);
+        assert_eq!(Packet::all_of(&bundle[..50]).count(), 1);
+        assert_eq!(Packet::all_of(&both).count(), 0, "lengths beyond the end");
         frame.pop();
         assert_eq!(Packet::of(&frame), None);
         assert_eq!(Kind::of(&frame[..14]), Kind(0));

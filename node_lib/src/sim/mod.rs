@@ -48,7 +48,8 @@
 //! | [`LinkTrace`] | loss and delay of links over time ([`World::replay`]): the same trace gives a testbed the same links |
 //! | [`Position`], [`Track`] | where a node stands ([`World::place`]) or drives ([`World::follow`]); a vehicle exists from its first waypoint to its last |
 //! | [`Radio`] | instead of links ([`World::set_radio`]): who hears whom follows from positions, see [`radio`] |
-//! | [`Fault`] | cut, heal, one way or both; out of range; radio down; crash, restart, goodbye; another link. Now ([`World::apply`]) or later ([`World::at`]) |
+//! | [`Fault`] | cut, heal, one way or both; out of range; radio down; crash, restart, goodbye, a process that stands still; another link. Now ([`World::apply`]) or later ([`World::at`]) |
+//! | [`transport`](crate::transport) | between a node and its radio, as in the daemons: bundles, and an outbox for what a full radio does not take; the TAP has an MTU and a queue ([`World::tap_counters`]) |
 //! | [`Lan`] | a learning switch. The TAPs of several RSUs plugged into one are one road-side LAN |
 //! | client | an address behind a TAP or on a LAN. It takes what is for it or for all |
 //! | [`Flow`] | numbered frames from one client to another; its [`FlowLog`] knows which arrived, when, the longest time cut off, and on which radio hop the others were lost |
@@ -160,5 +161,6 @@ pub use radio::{Radio, Strength};
 pub use stats::{Stats, Tally};
 pub use traffic::{AirLoss, Flow, FlowLog, Numbered, Target};
 pub use world::{
-    Counting, DAY_OFF_MAX, Delivery, Factory, Place, RadioFrame, Role, TapDelivery, World,
+    Counting, DAY_OFF_MAX, Delivery, Factory, Place, RadioFrame, Role, TAP_QUEUE_MAX, TapCounters,
+    TapDelivery, World,
 };

@@ -2,6 +2,7 @@
 
 mod engine;
 mod ether;
+mod host;
 mod life;
 
 use std::cmp::Reverse;
@@ -15,6 +16,7 @@ use crate::control::event::{Attachment, Event};
 use crate::control::node::{Node, Replies};
 use crate::mac::{Mac, NodeId};
 use crate::order::Boot;
+use crate::settings::LoopSettings;
 use crate::sim::check::{Checker, Segment, Violation};
 use crate::sim::dice::Dice;
 use crate::sim::fault::Fault;
@@ -32,8 +34,11 @@ use crate::sim::trace::Trace;
 use crate::sim::traffic::{Flow, FlowLog};
 use crate::start::{RADIO_MTU, Start};
 use crate::time::Timestamp;
+use crate::transport::mtu::TapMtu;
 pub use ether::Delivery;
 use ether::Ether;
+use host::Host;
+pub use host::{TAP_QUEUE_MAX, TapCounters};
 pub use life::{Counting, DAY_OFF_MAX};
 
 /// What a node is, as far as the world must know.
@@ -96,6 +101,8 @@ struct Slot {
     radio_up: bool,
     lan_up: bool,
     isolated: bool,
+    /// Its process is stopped.
+    is_stalled: bool,
     details: Box<Details>,
 }
 
@@ -117,10 +124,11 @@ struct Details {
     frames: u64,
     attachment: Option<Attachment>,
     lan: Option<(usize, Port)>,
-    /// Clients behind its TAP.
     /// Says what it likes, under any name.
     forges: bool,
+    /// Clients behind its TAP.
     clients: Vec<usize>,
+    host: Host,
 }
 
 /// One direction between two nodes.
@@ -167,6 +175,8 @@ enum Happening {
     Disappear { node: usize },
     Begin { node: usize, life: u32, boot: Boot },
     Wake { node: usize, life: u32 },
+    Room { node: usize },
+    Resume { node: usize, life: u32 },
     IntoTap { node: usize, frame: Rc<[u8]> },
     Reach { client: usize, by: usize, frame: Rc<[u8]> },
     Emit { flow: usize },
@@ -215,6 +225,8 @@ pub struct World {
     counting: Counting,
     /// Of OBUs and of RSUs.
     radio_mtu: (usize, usize),
+    tap_mtu: (TapMtu, TapMtu),
+    bundles: bool,
     serial: u64,
     queue: BinaryHeap<Reverse<Entry>>,
     slots: Vec<Slot>,
@@ -276,6 +288,8 @@ impl World {
             began_at: life::time_of_day(seed),
             counting: Counting::default(),
             radio_mtu: (RADIO_MTU, RADIO_MTU),
+            tap_mtu: Default::default(),
+            bundles: LoopSettings::DEFAULT.bundles,
             serial: 0,
             queue: BinaryHeap::new(),
             slots: Vec::new(),
@@ -329,6 +343,7 @@ impl World {
             radio_up: true,
             lan_up: true,
             isolated: false,
+            is_stalled: false,
             details: Box::new(Details {
                 factory,
                 is_starting: false,
@@ -342,6 +357,7 @@ impl World {
                 lan: None,
                 clients: Vec::new(),
                 forges: false,
+                host: Host::default(),
             }),
         });
         self.paths.push(BTreeMap::new());

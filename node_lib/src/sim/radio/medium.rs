@@ -10,7 +10,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::control::traffic_class;
 use crate::sim::dice::{Luck, subseed};
 use crate::sim::frame::Flight;
 use crate::sim::radio::access::{Access, CATEGORIES, Category, Csma};
@@ -76,6 +75,8 @@ pub(in crate::sim) struct Medium {
     pub(in crate::sim) plans: Vec<(Timestamp, Step)>,
     /// Frames that waited for too long.
     pub(in crate::sim) expired: Vec<Rc<Flight>>,
+    /// Nodes that were told there is no room, and have it again.
+    pub(in crate::sim) roomy: Vec<usize>,
 }
 
 /// Thresholds in attowatts, ratios of powers.
@@ -95,6 +96,8 @@ struct Station {
     /// By category: frames and when they were handed over.
     queues: [VecDeque<(Timestamp, Rc<Flight>)>; CATEGORIES],
     heads: [Option<Head>; CATEGORIES],
+    /// Its node was told that the queue is full.
+    is_waited_for: [bool; CATEGORIES],
     /// The category whose head counts down or is on air.
     active: usize,
     phase: Phase,
@@ -193,6 +196,7 @@ impl Medium {
             spare: Vec::new(),
             plans: Vec::new(),
             expired: Vec::new(),
+            roomy: Vec::new(),
         }
     }
 
@@ -204,16 +208,24 @@ impl Medium {
         }
     }
 
-    /// A node wants this sent; `false` if its queue is full.
-    pub(in crate::sim) fn push(&mut self, now: Timestamp, node: usize, flight: Rc<Flight>) -> bool {
-        let category = Category::place_of(traffic_class::of(&flight.bytes));
-        let queue_len_max = self.csma.queue_len_max;
-        let Some(station) = self.stations.get_mut(node) else { return false };
-        let Some(queue) = station.queues.get_mut(category) else { return false };
-        if queue.len() >= queue_len_max {
-            station.dropped += 1;
-            return false;
+    /// Is there room for a frame of this user priority? If not, the node is among [`Medium::roomy`] as soon as half of
+    /// the queue is empty: the socket of a kernel is writable again then (`sock_writeable`, include/net/sock.h).
+    pub(in crate::sim) fn has_room(&mut self, node: usize, priority: u8) -> bool {
+        let category = Category::place_of(priority);
+        let Some(station) = self.stations.get_mut(node) else { return true };
+        let len = station.queues.get(category).map_or(0, VecDeque::len);
+        let has_room = len < self.csma.queue_len_max;
+        if !has_room && let Some(is_waited_for) = station.is_waited_for.get_mut(category) {
+            *is_waited_for = true;
         }
+        has_room
+    }
+
+    /// A node wants this sent, and there is room for it.
+    pub(in crate::sim) fn push(&mut self, now: Timestamp, node: usize, flight: Rc<Flight>) {
+        let category = Category::place_of(flight.priority);
+        let Some(station) = self.stations.get_mut(node) else { return };
+        let Some(queue) = station.queues.get_mut(category) else { return };
         queue.push_back((now, flight));
         self.load(now, node, category);
         // A better category goes before what waits already.
@@ -223,7 +235,6 @@ impl Medium {
             station.stop_counting(now);
         }
         self.consider(now, node);
-        true
     }
 
     /// A node went silent: what it wanted to send is forgotten.
@@ -233,10 +244,13 @@ impl Medium {
             station.heads = Default::default();
             station.phase = Phase::Idle;
             station.turn += 1;
+            if std::mem::take(&mut station.is_waited_for) != [false; CATEGORIES] {
+                self.roomy.push(node);
+            }
         }
     }
 
-    /// Frames this node could not queue, or not send in time.
+    /// Frames this node could not send in time.
     pub(in crate::sim) fn dropped(&self, node: usize) -> u64 {
         self.stations.get(node).map_or(0, |station| station.dropped)
     }
@@ -506,8 +520,15 @@ impl Medium {
         if !matches!(station.heads.get(index), Some(None)) {
             return;
         }
-        let next = station.queues.get_mut(index).and_then(VecDeque::pop_front);
-        let Some((since, flight)) = next else { return };
+        let Some(queue) = station.queues.get_mut(index) else { return };
+        let Some((since, flight)) = queue.pop_front() else { return };
+        if let Some(is_waited_for) = station.is_waited_for.get_mut(index)
+            && *is_waited_for
+            && queue.len() <= self.csma.queue_len_max / 2
+        {
+            *is_waited_for = false;
+            self.roomy.push(node);
+        }
         let is_free = !station.is_busy(busy)
             && now >= station.idle_since + category.aifs()
             && now >= station.not_before;

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::buffer_pool::{get_buffer, return_buffer};
+use crate::buffer_pool::return_buffer;
 use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::mac::Mac;
 use crate::sim::check::{Breach, Receiver, Rule, Segment, Subject, Violation};
 use crate::sim::dice::{Luck, subseed};
 use crate::sim::fault::Fault;
-use crate::sim::frame::{Flight, Kind, Packet};
+use crate::sim::frame::{Cause, Flight};
 use crate::sim::index::{ClientIndex, FlowIndex, NodeIndex};
 use crate::sim::lan::{Port, addresses};
 use crate::sim::link::Link;
@@ -20,8 +20,8 @@ use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::ether::whole_dbm;
 use crate::sim::world::{
-    Entry, Happening, Home, LAN_DELAY, Plug, RETRY_AFTER, RadioFrame, SPINS_MAX, SPINS_WITHIN,
-    STRENGTH_SEED, Slot, TapDelivery, World,
+    Entry, Happening, Home, LAN_DELAY, Plug, RETRY_AFTER, SPINS_MAX, SPINS_WITHIN, STRENGTH_SEED,
+    Slot, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -44,6 +44,8 @@ impl World {
             Happening::Disappear { node } => self.disappear(node),
             Happening::Begin { node, life, boot } => self.begin(node, life, boot),
             Happening::Wake { node, life } => self.wake(node, life),
+            Happening::Room { node } => self.retry(node),
+            Happening::Resume { node, life } => self.resume(node, life),
             Happening::IntoTap { node, frame } => self.enter_tap(node, &frame),
             Happening::Reach { client, by, frame } => self.reach(client, by, &frame),
             Happening::Emit { flow } => self.emit(flow),
@@ -82,6 +84,7 @@ impl World {
                 self.stop(a.0);
                 self.at(self.now + after, Fault::Start(a));
             }
+            Fault::Stall(a, span) => self.stall(a.0, span),
             Fault::Shutdown(a) => self.shut_down(a.0),
             Fault::Relink(a, b, link) => self.link(a, b, link),
         }
@@ -134,6 +137,9 @@ impl World {
         let Some(slot) = self.slots.get_mut(node.0) else { return };
         slot.radio_up = up;
         let event = if up { LinkEvent::Up } else { LinkEvent::Down };
+        if self.is_put_off(node.0, Some(event)) {
+            return;
+        }
         self.drive(node.0, None, |node, now, out| node.handle_link(now, event, out));
     }
 
@@ -141,6 +147,9 @@ impl World {
         let Some(slot) = self.slots.get_mut(node.0) else { return };
         slot.lan_up = up;
         let event = if up { LinkEvent::LanUp } else { LinkEvent::LanDown };
+        if self.is_put_off(node.0, Some(event)) {
+            return;
+        }
         self.drive(node.0, None, |node, now, out| node.handle_link(now, event, out));
     }
 
@@ -156,6 +165,18 @@ impl World {
             return self.plan_wake(index);
         }
         slot.wake = None;
+        if slot.is_stalled {
+            return;
+        }
+        if self.outbox_expires(index).is_some_and(|at| at <= now) {
+            self.retry(index);
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let clock = slot.clock(now);
+        let is_due = |node: &dyn Node| node.poll_timeout().is_some_and(|at| at <= clock);
+        if !slot.node.as_deref().is_some_and(is_due) {
+            return self.note_wake(index);
+        }
         self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
         let Some(slot) = self.slots.get_mut(index) else { return };
         let details = &mut slot.details;
@@ -169,11 +190,12 @@ impl World {
         }
     }
 
-    /// Calls a node with what its clock shows, then sends what it wants sent and notes what it reports.
-    pub(super) fn drive(
+    /// Calls a node with what its clock shows, and notes what it reports. What it gives for the TAP is handed over;
+    /// what it gives for the radio waits to be sent.
+    pub(super) fn have(
         &mut self,
         index: usize,
-        cause: Option<&Flight>,
+        cause: Option<Cause<'_>>,
         call: impl FnOnce(&mut dyn Node, Timestamp, &mut Replies),
     ) {
         let now = self.now;
@@ -181,6 +203,7 @@ impl World {
         let clock = slot.clock(now);
         let Some(node) = slot.node.as_deref_mut() else { return };
         let mut out = std::mem::take(&mut self.replies);
+        let before = out.as_slice().len();
         call(node, clock, &mut out);
 
         let mut events: u16 = 0;
@@ -200,26 +223,45 @@ impl World {
             }
         }
         let has_lan = slot.lan_up;
-        let wake = node.poll_timeout();
-        let wake = wake.map(|clock| slot.when(clock).max(now));
+        self.note_wake(index);
+        if has_moved && let Some(detail) = self.cycle_through(index) {
+            self.breach(index, Breach { rule: Rule::Cycle, detail });
+        }
+        for reply in out.as_slice().iter().skip(before) {
+            match reply {
+                ReplyType::WireFlat(frame) => self.judge(index, frame, cause),
+                ReplyType::TapFlat(_) | ReplyType::Tap(_) if !has_lan => {}
+                ReplyType::TapFlat(frame) => self.out_of_tap(index, frame, cause),
+                ReplyType::Wire(parts) => self.judge(index, &parts.concat(), cause),
+                ReplyType::Tap(parts) => self.out_of_tap(index, &parts.concat(), cause),
+            }
+        }
+        self.replies = out;
+    }
+
+    /// Looks at a frame a node gives for the radio.
+    fn judge(&mut self, index: usize, frame: &[u8], cause: Option<Cause<'_>>) {
+        let Some(subject) = self.subject(index) else { return };
+        let judged = self.checker.sends(subject, frame, cause);
+        if let Err(breach) = judged
+            && self.slots.get(index).is_some_and(|slot| !slot.details.forges)
+        {
+            self.breach(index, breach);
+        }
+    }
+
+    /// Asks a node, and its outbox, when they want to be woken.
+    pub(super) fn note_wake(&mut self, index: usize) {
+        let now = self.now;
+        let stale = self.outbox_expires(index);
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let Some(node) = &slot.node else { return };
+        let wake = node.poll_timeout().map(|clock| slot.when(clock)).into_iter().chain(stale).min();
+        let wake = wake.map(|wake| wake.max(now));
         if wake != slot.wake {
             slot.wake = wake;
             self.plan_wake(index);
         }
-        if has_moved && let Some(detail) = self.cycle_through(index) {
-            self.breach(index, Breach { rule: Rule::Cycle, detail });
-        }
-        for reply in out.as_slice() {
-            match reply {
-                ReplyType::WireFlat(frame) => self.transmit(index, frame, cause),
-                ReplyType::TapFlat(_) | ReplyType::Tap(_) if !has_lan => {}
-                ReplyType::TapFlat(frame) => self.out_of_tap(index, frame, cause),
-                ReplyType::Wire(parts) => self.transmit(index, &parts.concat(), cause),
-                ReplyType::Tap(parts) => self.out_of_tap(index, &parts.concat(), cause),
-            }
-        }
-        out.recycle();
-        self.replies = out;
     }
 
     /// Plans to wake a node when it wants to. A wish that is put off, as most are with every frame
@@ -251,35 +293,9 @@ impl World {
         None
     }
 
-    /// A node sends to the radio: everyone linked may hear it.
-    fn transmit(&mut self, index: usize, frame: &[u8], cause: Option<&Flight>) {
-        let Some(subject) = self.subject(index) else { return };
-        let packet = Packet::of(frame);
-        let forges = self.slots.get(index).is_some_and(|slot| slot.details.forges);
-        let trail = match self.checker.sends(subject, frame, packet, cause) {
-            Ok(trail) => trail,
-            Err(_) if forges => None,
-            Err(breach) => return self.breach(index, breach),
-        };
-        if self.slots.get(index).is_none_or(|slot| !slot.radio_up) {
-            return;
-        }
-        let Some((to, _)) = addresses(frame) else { return };
-        let mut bytes = get_buffer(frame.len());
-        bytes.extend_from_slice(frame);
-        let (kind, len, crc) = (Kind::of(frame), frame.len(), crc32fast::hash(frame));
-        self.trace.add(self.now, What::Sent { node: index, kind, to, len, crc });
-        if let Some(air) = &mut self.air {
-            air.push(RadioFrame { time: self.now, node: NodeIndex(index), frame: bytes.to_vec() });
-        }
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.details.stats.count(kind, len);
-        slot.details.frames += 1;
-        let number = slot.details.frames;
-        if slot.isolated {
-            return;
-        }
-        let flight = Rc::new(Flight { bytes, crc, kind, to, from: index, number, packet, trail });
+    /// A frame is on its way to everyone who may hear it.
+    pub(super) fn fly(&mut self, flight: Rc<Flight>) {
+        let (index, to, crc) = (flight.from, flight.to, flight.crc);
         if self.ether.is_some() {
             return self.radiate(flight);
         }
@@ -341,29 +357,6 @@ impl World {
         }
     }
 
-    /// A node hears a frame, at this strength if that is known.
-    pub(super) fn hear(&mut self, index: usize, flight: &Flight, dbm: Option<i8>) {
-        if self.slots.get(index).is_none_or(|slot| slot.node.is_none()) {
-            return;
-        }
-        let Flight { from, kind, crc, .. } = *flight;
-        self.trace.add(self.now, What::Heard { node: index, from, kind, crc });
-        if flight.packet.is_some()
-            && let Some(subject) = self.subject(index)
-            && let Err(breach) = self.checker.heard(subject, flight)
-        {
-            return self.breach(index, breach);
-        }
-        let sender = self.slots.get(from).map(|slot| slot.mac);
-        let dbm = dbm.filter(|_| self.reports_signal);
-        self.drive(index, Some(flight), |node, now, out| {
-            if let (Some(dbm), Some(sender)) = (dbm, sender) {
-                node.handle_signal(now, sender, dbm);
-            }
-            node.handle_wire(now, &flight.bytes, out);
-        });
-    }
-
     /// Can this node send and receive at all?
     pub(super) fn is_on_air(&self, index: usize) -> bool {
         let is_on = |slot: &Slot| slot.node.is_some() && slot.radio_up && !slot.isolated;
@@ -379,7 +372,7 @@ impl World {
     }
 
     /// A node hands a frame to its TAP: to the LAN it is plugged into, or to the clients behind it.
-    fn out_of_tap(&mut self, index: usize, frame: &[u8], cause: Option<&Flight>) {
+    fn out_of_tap(&mut self, index: usize, frame: &[u8], cause: Option<Cause<'_>>) {
         let Some(subject) = self.subject(index) else { return };
         let (len, crc) = (frame.len(), crc32fast::hash(frame));
         self.trace.add(self.now, What::OutOfTap { node: index, len, crc });
@@ -430,15 +423,6 @@ impl World {
             };
             self.plan(self.now + LAN_DELAY, what);
         }
-    }
-
-    fn enter_tap(&mut self, index: usize, frame: &[u8]) {
-        if self.slots.get(index).is_none_or(|slot| slot.node.is_none() || !slot.lan_up) {
-            return;
-        }
-        let (len, crc) = (frame.len(), crc32fast::hash(frame));
-        self.trace.add(self.now, What::IntoTap { node: index, len, crc });
-        self.drive(index, None, |node, now, out| node.handle_tap(now, frame, out));
     }
 
     /// A frame reached a client's network card, which takes what is for it or for all.
@@ -492,14 +476,14 @@ impl World {
         }
     }
 
-    fn subject(&self, index: usize) -> Option<Subject> {
+    pub(super) fn subject(&self, index: usize) -> Option<Subject> {
         let segment = self.segment_of(index);
         let slot = self.slots.get(index)?;
         slot.node.as_ref()?;
         Some(Subject { index, life: slot.life, id: slot.details.id, mac: slot.mac, segment })
     }
 
-    fn breach(&mut self, index: usize, breach: Breach) {
+    pub(super) fn breach(&mut self, index: usize, breach: Breach) {
         if self.violation.is_none() {
             self.violation = Some(Box::new(Violation {
                 seed: self.seed,

@@ -15,7 +15,7 @@ use crate::sim::radio::path_loss::PathLoss;
 use crate::sim::radio::{Access, Airtime, Radio, Strength, dbm};
 use crate::sim::topology::Graph;
 use crate::sim::trace::What;
-use crate::sim::traffic::{AirLoss, FlowLog, Numbered};
+use crate::sim::traffic::{AirLoss, Numbered};
 use crate::sim::world::{Happening, World};
 
 /// The channel between all nodes that have a place.
@@ -311,9 +311,23 @@ impl World {
         self.ether.as_ref().map_or(NONE, |ether| &ether.airtime)
     }
 
-    /// Frames a node's radio dropped because too many were waiting, or waited for too long.
+    /// Frames dropped on their way to the air because too many were waiting, or for too long: in the queue of the
+    /// node's TAP, in its outbox, or in its radio.
     pub fn queue_drops(&self, node: NodeIndex) -> u64 {
-        self.ether.as_ref().map_or(0, |ether| ether.medium.dropped(node.0))
+        let in_radio = self.ether.as_ref().map_or(0, |ether| ether.medium.dropped(node.0));
+        let waited = self.waited(node);
+        in_radio + waited.full + waited.late + self.tap_counters(node).full
+    }
+
+    /// Has the radio of a node room for a frame of this user priority? If not, it tells when it has.
+    pub(super) fn has_room(&mut self, node: usize, priority: u8) -> bool {
+        match &mut self.ether {
+            Some(ether) if matches!(ether.radio.access, Access::Csma(_)) => {
+                ether.refresh(&self.bodies);
+                ether.medium.has_room(node, priority)
+            }
+            _ => true,
+        }
     }
 
     /// A node went silent: its radio forgets what waits.
@@ -342,9 +356,7 @@ impl World {
                 self.plan(time, Happening::Land { flight });
             }
             Access::Csma(_) => {
-                if !ether.medium.push(now, from, Rc::clone(&flight)) {
-                    self.note_unsent(&flight);
-                }
+                ether.medium.push(now, from, flight);
                 self.plan_steps();
             }
         }
@@ -392,8 +404,12 @@ impl World {
 
     fn plan_steps(&mut self) {
         let Some(ether) = &mut self.ether else { return };
+        let roomy = std::mem::take(&mut ether.medium.roomy);
         for flight in std::mem::take(&mut ether.medium.expired) {
-            self.note_unsent(&flight);
+            self.note_unsent(flight.from, &flight.bytes);
+        }
+        for node in roomy {
+            self.plan(self.now, Happening::Room { node });
         }
         let Some(ether) = &mut self.ether else { return };
         let mut plans = std::mem::take(&mut ether.medium.plans);
@@ -477,7 +493,7 @@ impl World {
         }
     }
 
-    fn land_at(&mut self, ear: &Ear, flight: &Flight) -> bool {
+    fn land_at(&mut self, ear: &Ear, flight: &Rc<Flight>) -> bool {
         let (from, to) = (flight.from, ear.node as usize);
         let Some(ether) = &self.ether else { return false };
         if !self.is_on_air(to) || ether.is_cut(from, to) {
@@ -506,24 +522,25 @@ impl World {
         }
         let to = self.macs.get(&flight.to).map(|&to| NodeIndex(to));
         let loss = AirLoss { time: self.now, from: NodeIndex(flight.from), to };
-        if let Some((log, number)) = self.log_of(flight) {
-            log.note_lost_on_air(number, loss);
+        for numbered in inner(&flight.bytes).filter_map(Numbered::parse) {
+            if let Some((_, log)) = self.flows.get_mut(numbered.flow.0 as usize) {
+                log.note_lost_on_air(numbered.number, loss);
+            }
         }
     }
 
-    /// A frame found the queue of its sender full, or waited there for too long.
-    fn note_unsent(&mut self, flight: &Flight) {
-        let (now, node) = (self.now, NodeIndex(flight.from));
-        if let Some((log, number)) = self.log_of(flight) {
-            log.note_lost_in_queue(number, now, node);
+    /// A frame for the radio of this node waited for too long, or found too many waiting.
+    pub(super) fn note_unsent(&mut self, node: usize, frame: &[u8]) {
+        for numbered in inner(frame).filter_map(Numbered::parse) {
+            self.note_lost_in_queue(node, numbered);
         }
     }
 
-    fn log_of(&mut self, flight: &Flight) -> Option<(&mut FlowLog, u32)> {
-        flight.packet?;
-        let numbered = Numbered::parse(inner(&flight.bytes)?)?;
-        let (_, log) = self.flows.get_mut(numbered.flow.0 as usize)?;
-        Some((log, numbered.number))
+    /// What waits at this node for too long, or finds too many waiting, is lost.
+    pub(super) fn note_lost_in_queue(&mut self, node: usize, numbered: Numbered) {
+        if let Some((_, log)) = self.flows.get_mut(numbered.flow.0 as usize) {
+            log.note_lost_in_queue(numbered.number, self.now, NodeIndex(node));
+        }
     }
 }
 

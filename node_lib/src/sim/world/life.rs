@@ -16,7 +16,7 @@ use crate::order::Boot;
 use crate::sim::dice::{Dice, subseed};
 use crate::sim::index::NodeIndex;
 use crate::sim::trace::What;
-use crate::sim::world::{Happening, Role, Slot, World};
+use crate::sim::world::{Happening, Host, Role, Slot, World};
 use crate::start::Start;
 use crate::start::boot::{self, Counted};
 use crate::time::Timestamp;
@@ -136,12 +136,19 @@ impl World {
             return;
         }
         slot.details.is_starting = false;
+        let (radio_mtu, tap_mtu) = match slot.role {
+            Role::Obu => (self.radio_mtu.0, self.tap_mtu.0),
+            Role::Rsu => (self.radio_mtu.1, self.tap_mtu.1),
+        };
+        // A daemon would refuse to start.
+        let Ok(tap_mtu) = tap_mtu.over(radio_mtu) else { return };
+        slot.details.host = Host::new(radio_mtu, tap_mtu, self.bundles);
         slot.details.boot = Some(boot);
         slot.started = now.before(Dice::new(seed, CLOCK_DICE).up_to(CREATED_AFTER_MAX));
         let start = Start {
             id: NodeId::from(slot.mac),
             radio_mac: slot.mac,
-            radio_mtu: if slot.role == Role::Obu { self.radio_mtu.0 } else { self.radio_mtu.1 },
+            radio_mtu,
             tap_mac: Some(tap_mac(slot.mac)),
             boot,
             seed,
@@ -170,6 +177,7 @@ impl World {
         slot.wake_planned = None;
         slot.details.attachment = None;
         slot.details.is_starting = false;
+        slot.is_stalled = false;
         if slot.node.take().is_some() {
             self.trace.add(self.now, What::Stopped { node: index });
             self.silence(index);
@@ -183,6 +191,9 @@ impl World {
     }
 
     pub(super) fn shut_down(&mut self, index: usize) {
+        if self.is_put_off(index, None) {
+            return;
+        }
         self.drive(index, None, |node, now, out| node.handle_shutdown(now, out));
         let Some(slot) = self.slots.get_mut(index) else { return };
         match &slot.node {
