@@ -10,6 +10,7 @@ use node_lib::sim::{
     ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role, Target, World,
 };
 use node_lib::start::{RADIO_MTU, boot};
+use node_lib::transport::mtu::TapMtu;
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use std::time::Duration;
@@ -51,13 +52,19 @@ impl Stage {
             world.try_again(scenario.radio.retries.unwrap_or(0).into());
         }
         world.tolerate_revisits(scenario.revisits() as usize);
-        let scenario::Settings { state_file, obu, rsu } = &scenario.settings;
+        let scenario::Settings { state_file, bundles, obu, rsu } = &scenario.settings;
         // Who could hear whom does not wait for anybody's start.
         if *state_file || suite == Suite::Silence {
             world.count_starts(Counting::StateFile);
         }
-        for (role, mtu) in [(Role::Obu, obu.radio_mtu), (Role::Rsu, rsu.radio_mtu)] {
-            world.set_radio_mtu(role, mtu.map_or(RADIO_MTU, usize::from));
+        for (role, radio_mtu, mtu) in
+            [(Role::Obu, obu.radio_mtu, obu.mtu), (Role::Rsu, rsu.radio_mtu, rsu.mtu)]
+        {
+            world.set_radio_mtu(role, radio_mtu.map_or(RADIO_MTU, usize::from));
+            world.set_tap_mtu(role, tap_mtu(mtu));
+        }
+        if let Some(bundles) = bundles {
+            world.bundle(*bundles);
         }
         let lans: Vec<_> = cast.lans.iter().map(|_| world.add_lan()).collect();
         for (index, member) in cast.nodes.iter().enumerate() {
@@ -158,6 +165,11 @@ fn factory(
     })
 }
 
+/// What a daemon would be told of its TAP by its flags.
+pub(crate) fn tap_mtu(fixed: Option<u16>) -> TapMtu {
+    TapMtu { fixed: fixed.map(usize::from), ipv6: false }
+}
+
 /// What `obu` would be told by its flags.
 pub(crate) fn obu_settings(chosen: &ObuSettings) -> obu_lib::Settings {
     let mut settings = obu_lib::Settings::default();
@@ -188,6 +200,7 @@ pub(crate) fn rsu_settings(chosen: &RsuSettings) -> rsu_lib::Settings {
     set(&mut settings.ethertype, chosen.ethertype);
     set(&mut settings.hello_history, chosen.hello_history.map(usize::from));
     set(&mut settings.hello_periodicity, chosen.hello_periodicity.map(|span| span.0));
+    set(&mut settings.group_rate, chosen.group_rate);
     settings
 }
 
@@ -325,6 +338,10 @@ fn changes(fault: &cast::Fault) -> Vec<Fault> {
         What::Crash => each(Fault::Crash),
         What::Start => each(Fault::Start),
         What::Shutdown => each(Fault::Shutdown),
+        What::Stall => {
+            let span = what.after.unwrap_or_default().0;
+            fault.nodes.iter().map(|&node| Fault::Stall(node, span)).collect()
+        }
         What::Restart => {
             let after = what.after.unwrap_or_default().0;
             fault.nodes.iter().map(|&node| Fault::Restart(node, after)).collect()

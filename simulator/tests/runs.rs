@@ -114,6 +114,46 @@ fn a_vehicle_predicts_only_where_radios_report_signal() {
     assert!(!unreported.is_empty() && !unreported.contains(&"predicted"), "{unreported:?}");
 }
 
+/// A thousand broadcasts of 200 bytes a second, each counted as 264, in whole units of 64: the RSU's setting says how many of them it sends.
+#[test]
+fn an_rsu_sends_as_much_broadcast_as_its_group_rate_lets_it() {
+    let text = "duration = \"11s\"\n[[lan]]\nid = \"road\"\n[[rsu]]\nid = \"r\"\nlan = \"road\"\n\
+        [[obu]]\nid = \"o\"\n[[link]]\nfrom = \"r\"\nto = \"o\"\n\
+        [[client]]\nid = \"server\"\nlan = \"road\"\n[[client]]\nid = \"car\"\nbehind = \"o\"\n\
+        [[flow]]\nfrom = \"server\"\nto = \"everyone\"\nframes_per_s = 1000\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
+    let source = Source::from_text(&path, text.to_owned()).unwrap();
+    let received = |set: &[&str]| {
+        let (record, _) = run_with(&source, set, 1);
+        (record.flows[0].received, record.flows[0].due)
+    };
+    let (all, due) = received(&["settings.rsu.group_rate=0"]);
+    assert_eq!((all, due), (10_000, 10_000));
+    // Ten seconds, and two that may go at once at the start.
+    for (set, kb) in [(&[][..], 128), (&["settings.rsu.group_rate=26"], 26)] {
+        let (received, _) = received(set);
+        let expected = kb * 1000 * 12 / 320;
+        assert!(received.abs_diff(expected) * 50 < expected, "{received}, {kb} kB a second");
+    }
+}
+
+#[test]
+fn a_process_stands_still_as_a_scenario_says() {
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios/pair.toml"),
+    )
+    .unwrap();
+    let text = text.split("[[fault]]").next().unwrap().to_owned()
+        + "[[fault]]\nat = \"4s\"\nwhat = \"stall\"\nnode = \"car\"\nafter = \"500ms\"\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
+    let source = Source::from_text(&path, text).unwrap();
+    let (record, trace) = run_with(&source, &["link.loss=0"], 1);
+    assert!(trace.contains("fault stall n1 for 500 ms"));
+    // Late, but none is lost on its way up; and there is no reason to go anywhere.
+    assert_eq!(record.flows[0].lost.total(), 0, "{:?}", record.flows);
+    assert!(record.hand_overs.is_empty(), "{:?}", record.hand_overs);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
     let source = example("platoon.toml");

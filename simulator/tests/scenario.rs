@@ -79,6 +79,14 @@ fn errors_name_line_field_and_what_was_expected() {
             "a.toml:7: settings.rsu.hello_periodicity: 5ms; expected a time from 10ms to 10s",
         ),
         (
+            &format!("{HEAD}[settings.rsu]\ngroup_rate = 64001\n"),
+            "a.toml:7: settings.rsu.group_rate: 64001; expected a whole number from 0 to 64000",
+        ),
+        (
+            &format!("{HEAD}[settings.obu]\nmtu = 9000\nradio_mtu = 200\n"),
+            "a.toml:7: settings.obu.mtu: a TAP MTU of 9000 needs a radio MTU of at least 1142 and the radio has 200; use --mtu 1464 or less, or raise the MTU of the radio",
+        ),
+        (
             &format!("{HEAD}[[link]]\nfrom = \"r\"\nto = \"o\"\nloss = 1.5\n"),
             "a.toml:9: link.0.loss: 1.5; expected a number from 0 to 1",
         ),
@@ -179,7 +187,11 @@ fn errors_name_line_field_and_what_was_expected() {
         ),
         (
             &format!("{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"restart\"\nnode = \"r\"\n"),
-            "a.toml:6: fault.0.after: missing; expected how long the node is off",
+            "a.toml:6: fault.0.after: missing; expected how long the node is off, or stands still",
+        ),
+        (
+            &format!("{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"stall\"\nnode = \"r\"\n"),
+            "a.toml:6: fault.0.after: missing; expected how long the node is off, or stands still",
         ),
         (
             &format!("{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"crash\"\nnode = \"r\"\nloss = 0.5\n"),

@@ -5,10 +5,14 @@ use std::ops::RangeInclusive;
 
 use node_lib::messages::data::RADIO_MTU_MIN;
 use node_lib::settings::{ETHERTYPE_RANGE, HELLO_HISTORY_RANGE};
+use node_lib::start::RADIO_MTU;
+use node_lib::transport::mtu::{TAP_MTU_MAX, TAP_MTU_MIN};
 use obu_lib::settings::CACHED_CANDIDATES_RANGE;
-use rsu_lib::settings::HELLO_PERIODICITY_RANGE_MS;
+use rsu_lib::settings::{GROUP_RATE_RANGE, HELLO_PERIODICITY_RANGE_MS};
 
 use super::radio::{Number, RATES_MBPS};
+use crate::stage::tap_mtu;
+
 use super::{AtEnd, Client, Fault, Flow, Model, Obu, Scenario, Span, What};
 
 /// Every problem: the field and what is wrong with it.
@@ -169,17 +173,25 @@ impl<'a> Check<'a> {
         let settings = &self.scenario.settings;
         let (obu, rsu) = (&settings.obu, &settings.rsu);
         let least = RADIO_MTU_MIN as u64;
-        for (role, mtu, ethertype, history) in [
-            ("obu", obu.radio_mtu, obu.ethertype, obu.hello_history),
-            ("rsu", rsu.radio_mtu, rsu.ethertype, rsu.hello_history),
+        for (role, radio_mtu, mtu, ethertype, history) in [
+            ("obu", obu.radio_mtu, obu.mtu, obu.ethertype, obu.hello_history),
+            ("rsu", rsu.radio_mtu, rsu.mtu, rsu.ethertype, rsu.hello_history),
         ] {
             let field = |name: &str| format!("settings.{role}.{name}");
-            self.count(field("radio_mtu"), mtu.map(u64::from), least, 1500);
+            self.count(field("radio_mtu"), radio_mtu.map(u64::from), least, 1500);
+            let [least, most] = [TAP_MTU_MIN as u64, TAP_MTU_MAX as u64];
+            self.count(field("mtu"), mtu.map(u64::from), least, most);
+            let fits = tap_mtu(mtu).over(radio_mtu.map_or(RADIO_MTU, usize::from));
+            let error = fits.err().map(|error| error.to_string());
+            self.ensure(error.is_none(), field("mtu"), || error.unwrap_or_default());
             self.within(field("ethertype"), ethertype.map(u64::from), &ETHERTYPE_RANGE);
             self.within(field("hello_history"), history.map(u64::from), &HELLO_HISTORY_RANGE);
         }
         let candidates = obu.cached_candidates.map(u64::from);
         self.within("settings.obu.cached_candidates", candidates, &CACHED_CANDIDATES_RANGE);
+        let [least, most] = [GROUP_RATE_RANGE.start(), GROUP_RATE_RANGE.end()];
+        let [least, most] = [least, most].map(|&rate| rate.unsigned_abs());
+        self.count("settings.rsu.group_rate", rsu.group_rate.map(u64::from), least, most);
         if let Some(period) = rsu.hello_periodicity {
             let [least, most] =
                 [HELLO_PERIODICITY_RANGE_MS.start(), HELLO_PERIODICITY_RANGE_MS.end()]
@@ -402,12 +414,13 @@ impl<'a> Check<'a> {
                     "missing; expected the node at the other end".to_owned()
                 }),
             }
-            let is_restart = *what == What::Restart;
-            self.ensure(!is_restart || after.is_some(), field("after"), || {
-                "missing; expected how long the node is off".to_owned()
+            let is_for_a_while = matches!(what, What::Restart | What::Stall);
+            self.ensure(!is_for_a_while || after.is_some(), field("after"), || {
+                "missing; expected how long the node is off, or stands still".to_owned()
             });
-            self.ensure(is_restart || after.is_none(), field("after"), || {
-                "nothing to wait for; expected it with what = \"restart\" only".to_owned()
+            self.ensure(is_for_a_while || after.is_none(), field("after"), || {
+                "nothing to wait for; expected it with what = \"restart\" or \"stall\" only"
+                    .to_owned()
             });
             let is_relink = *what == What::Relink;
             for (name, is_there) in [

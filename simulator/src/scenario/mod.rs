@@ -93,6 +93,8 @@ impl Scenario {
 pub struct Settings {
     /// Nodes count their starts in a file, as with `--state-file`, instead of by the clock.
     pub state_file: bool,
+    /// Whether small frames that wait for the same neighbour leave in one, as with `--bundles`.
+    pub bundles: Option<bool>,
     /// Of every OBU.
     pub obu: ObuSettings,
     /// Of every RSU.
@@ -105,6 +107,8 @@ pub struct Settings {
 pub struct ObuSettings {
     /// Largest Ethernet payload the radio carries, in bytes.
     pub radio_mtu: Option<u16>,
+    /// MTU of the TAP, in bytes, as with `--mtu`.
+    pub mtu: Option<u16>,
     /// EtherType of our frames.
     pub ethertype: Option<u16>,
     /// Heartbeats over which a link is judged.
@@ -153,12 +157,16 @@ pub enum Ranking {
 pub struct RsuSettings {
     /// Largest Ethernet payload the radio carries, in bytes.
     pub radio_mtu: Option<u16>,
+    /// MTU of the TAP, in bytes, as with `--mtu`.
+    pub mtu: Option<u16>,
     /// EtherType of our frames.
     pub ethertype: Option<u16>,
     /// Time between heartbeats.
     pub hello_periodicity: Option<Span>,
     /// Heartbeats over which a link is judged.
     pub hello_history: Option<u16>,
+    /// Broadcast and multicast sent over the radio, in kB a second.
+    pub group_rate: Option<u32>,
 }
 
 /// A road-side LAN behind one switch.
@@ -313,7 +321,7 @@ pub struct Fault {
     pub node: String,
     /// The other end, for what happens to a link.
     pub peer: Option<String>,
-    /// How long the node is off, for a restart.
+    /// How long the node is off, for a restart, or stands still, for a stall.
     pub after: Option<Span>,
     /// Share of frames lost, for a relink.
     pub loss: Option<f64>,
@@ -351,6 +359,8 @@ pub enum What {
     Start,
     /// Crashes and starts again.
     Restart,
+    /// Its process stands still (SIGSTOP, SIGCONT).
+    Stall,
     /// Says goodbye and is gone.
     Shutdown,
     /// The link between the two becomes another one.
