@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use node_lib::sim::topology::Graph;
-use node_lib::sim::{Counting, Factory, Fault, Link, NodeIndex, Place, Role, World};
+use node_lib::sim::{Counting, Dice, Factory, Fault, Link, NodeIndex, Place, Role, World};
 use node_lib::start::boot;
 use node_lib::{Boot, Start};
-use sim_common::{HOST_MAC, Town, at, broken, ms, radio, rider_mac, run_all, seeds, wrong};
+use sim_common::{
+    HEARTBEAT, HOST_MAC, Town, at, broken, ms, radio, rider_mac, run_all, seeds, spread, wrong,
+};
 
 const RSU: NodeIndex = NodeIndex(0);
 const RELAY: NodeIndex = NodeIndex(1);
@@ -129,4 +131,49 @@ fn a_relay_is_heard_after_a_restart_however_long_it_lived() {
 fn a_vehicle_behind_a_relay_is_heard_after_a_restart_however_long_it_lived() {
     let test = "a_vehicle_behind_a_relay_is_heard_after_a_restart_however_long_it_lived";
     restart_after(test, BEHIND, ms(1000));
+}
+
+/// An RSU that says goodbye and is back before anybody has forgotten it: 250 to 425 ms later, for the goodbye itself takes
+/// 200 ms. The vehicle hears it and a relay, which hears it too.
+#[test]
+fn an_rsu_that_is_back_soon_after_its_goodbye_is_a_way_again_for_all() {
+    let test = "an_rsu_that_is_back_soon_after_its_goodbye_is_a_way_again_for_all";
+    const BACK_AFTER_MS: [u64; 8] = [250, 275, 300, 325, 350, 375, 400, 425];
+    let car = BEHIND;
+    let gaps = run_all("sim_restart", test, seeds(25 * BACK_AFTER_MS.len() as u64), |seed| {
+        let back_after = ms(BACK_AFTER_MS[seed as usize % BACK_AFTER_MS.len()]);
+        let mut world = World::new(seed);
+        // It is back when the test says so.
+        world.count_starts(Counting::StateFile);
+        let mut town = Town::in_world(world, &Graph::ring(3), &[0], Link::CLEAN);
+        let every = ms(10);
+        let both = [RELAY, car];
+        let ups = both.map(|n| town.up(n, at(2000), every, 450));
+        let downs = both.map(|n| (town.down(n, at(2000), every, 450), n));
+        let left = at(3000) + Dice::new(seed, 1).up_to(HEARTBEAT);
+        let back = left + back_after;
+        town.world.at(left, Fault::Shutdown(RSU));
+        town.world.at(back, Fault::Start(RSU));
+        // Then the vehicle needs the relay, which must be a way again too.
+        let cut = back + ms(1000) + Dice::new(seed, 2).up_to(HEARTBEAT);
+        town.world.at(cut, Fault::Cut(RSU, car));
+        town.world.run_until(at(7000)).map_err(broken)?;
+        let until = at(6480);
+        let gap = |from, to| {
+            let up = ups.iter().map(|up| town.gap_up(*up, from, to));
+            up.chain(downs.iter().map(|(down, n)| town.gap_down(*down, *n, from, to)))
+                .max()
+                .unwrap()
+        };
+        // Three heartbeats after it is back, at both; and 300 ms after the link is gone.
+        let (late, without_link) = (gap(back + ms(300), cut), gap(cut, until));
+        if late > every * 2 || without_link > ms(300) || town.upstream(car) != Some(RELAY) {
+            let what = format!(
+                "back after {back_after:?}: {late:?} without a frame from 300 ms on, and {without_link:?} after the cut"
+            );
+            return Err(wrong(&town, what));
+        }
+        Ok(without_link)
+    });
+    println!("after the cut: {}", spread(gaps));
 }
