@@ -7,11 +7,13 @@
 //! |---|---|
 //! | `heard_by_obu` | vehicles |
 //! | `heard_by_rsu` | an RSU |
+//! | `fuzz` | a vehicle two hops away, of damaged frames |
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 #![allow(unreachable_pub, reason = "modules of a test")]
 
 mod forger;
+mod fuzz;
 mod heard_by_obu;
 mod heard_by_rsu;
 #[path = "../puppet/mod.rs"]
