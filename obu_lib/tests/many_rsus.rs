@@ -5,6 +5,7 @@
 mod talk;
 
 use node_lib::Mac;
+use node_lib::control::node::Node;
 use talk::{B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
 const FAR: [Mac; 3] = [OTHER_RSU, Mac([2, 0, 0, 0, 0, 0x12]), Mac([2, 0, 0, 0, 0, 0x13])];
@@ -186,4 +187,6 @@ fn what_was_advertised_for_an_rsu_is_kept_however_many_others_are_heard() {
         t.hear(t.now, C, Heard::heartbeat(1, 1));
     }
     assert_eq!(advertised(&t), None, "by now nobody can");
+    // Of all 402 it knows 64.
+    assert_eq!(t.obu.counters().evicted, 402 - 64);
 }

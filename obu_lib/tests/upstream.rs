@@ -185,6 +185,8 @@ fn relayed_beside(hops: u8) -> usize {
         }
         relayed += t.heartbeats().len();
     }
+    let left = t.obu.counters().heartbeat_left;
+    assert!(left.abs_diff(200 - relayed as u64) <= 4, "{left} left, {relayed} relayed");
     relayed
 }
 
@@ -366,4 +368,55 @@ fn who_has_few_neighbours_to_go_to_asks_those_in_a_crowd_to_speak() {
     assert_eq!(asks(&[(A, 2)]), Some(true));
     assert_eq!(asks(&[(A, 2), (B, 2), (C, 2), (d, 2)]), Some(false));
     assert_eq!(asks(&[(A, 2), (B, 4), (C, 4), (d, 4)]), Some(true), "those may be behind us");
+}
+
+#[test]
+fn withdrawals_and_goodbyes_are_apart_though_it_is_asked_all_the_time() {
+    for is_goodbye in [false, true] {
+        let mut t = Talk::settled_behind(A);
+        t.beat(A, 1);
+        t.pass(t.now + 20);
+        t.clear();
+        if is_goodbye {
+            t.shut_down();
+        } else {
+            t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+        }
+        let mut said = Vec::new();
+        for ms in 1..100 {
+            let before = t.withdrawals();
+            t.stall(t.now + 1);
+            said.extend((before..t.withdrawals()).map(|_| ms));
+        }
+        let pauses: Vec<_> = said.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(pauses.ends_with(&[15]), "{said:?}");
+        assert_eq!(t.withdrawals(), 3);
+    }
+}
+
+#[test]
+fn who_says_goodbye_passes_on_no_news_and_offers_no_way() {
+    let mut t = Talk::settled_behind(A);
+    t.shut_down();
+    t.clear();
+    t.beat(A, 1);
+    t.pass(t.now + 30);
+    assert_eq!(t.heartbeats().len(), 0);
+    t.hear_broadcast(t.now, C, Heard::Probe { boot: 1 });
+    t.pass(t.now + 20);
+    assert_eq!(t.answers(), 0);
+}
+
+#[test]
+fn who_is_quiet_after_its_start_answers_no_question_to_all() {
+    let mut t = Talk::new();
+    t.hear(5, RSU, Heard::heartbeat(1, 0));
+    let nonce = t.sent_probe(RSU);
+    t.hear(7, RSU, Heard::answer(nonce, 1, 0));
+    assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
+    t.hear_broadcast(t.now, C, Heard::Probe { boot: 1 });
+    t.pass(t.now + 20);
+    assert_eq!(t.answers(), 0);
+    t.hear(t.now, C, Heard::ProbeFor { rsu: RSU });
+    assert_eq!(t.answered(), [C], "who asks it alone hears that there is no way");
 }
