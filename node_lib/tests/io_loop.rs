@@ -73,8 +73,60 @@ fn a_radio_that_never_drains_holds_back_neither_the_deadline_nor_the_tap() {
         let first = calls.iter().position(wanted).expect("it happened");
         calls.iter().take(first).filter(|call| matches!(call, Call::Wire(_))).count()
     };
-    assert!(before(&|call| matches!(call, Call::Tap(_))) <= 64);
-    assert!(before(&|call| *call == Call::Timeout) <= 64 * (DRAIN_TURNS as usize + 1));
+    // One frame comes before the first full burst.
+    assert!(before(&|call| matches!(call, Call::Tap(_))) <= 1 + 64);
+    assert!(before(&|call| *call == Call::Timeout) <= 1 + 64 * (DRAIN_TURNS as usize + 1));
+}
+
+#[test]
+fn where_control_is_kept_apart_no_data_holds_back_a_deadline() {
+    let mut node = Script::new(|_, _| {});
+    node.deadline = Some(Timestamp::ZERO);
+    // Seventy control frames are more than a burst: all of them are heard first.
+    let (control, mut air) = memory::pair(1500).unwrap();
+    for _ in 0..70 {
+        put(&mut air, &[2; 60]);
+    }
+    let mut radio = Apart { control, data: Flood::default() };
+    let mut bench = Bench::new();
+    bench.run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(50));
+    let calls = node.calls.borrow();
+    let first = calls.iter().position(|call| *call == Call::Timeout).expect("a timeout");
+    let heard = |byte| {
+        let wire = calls.iter().take(first).filter_map(|call| match call {
+            Call::Wire(frame) => frame.first(),
+            _ => None,
+        });
+        wire.filter(|first| **first == byte).count()
+    };
+    assert_eq!(heard(2), 70);
+    assert!(heard(1) <= 1 + 2 * 64, "{} data frames before the deadline", heard(1));
+}
+
+#[test]
+fn control_does_not_wait_for_a_burst_of_full_bundles() {
+    let (control, air) = memory::pair(1500).unwrap();
+    let air = RefCell::new(air);
+    let heard = Cell::new(0);
+    let mut node = Script::new(|call, _| {
+        if matches!(call, Call::Wire(_)) {
+            heard.set(heard.get() + 1);
+            // More than a millisecond for a turn, after which control is looked for.
+            std::thread::sleep(Duration::from_micros(50));
+            // The first bundles tell how many messages there are in one.
+            if heard.get() == 1200 {
+                put(&mut air.borrow_mut(), &[2; 60]);
+            }
+        }
+    });
+    let bundle = bundle_of(&vec![data_frame(1, 60, 1); 16]);
+    let mut radio = Apart { control, data: Flood { frame: bundle, ..Flood::default() } };
+    let mut bench = Bench::new();
+    bench.run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(1500));
+    let calls = node.calls.borrow();
+    let at = calls.iter().filter(|call| matches!(call, Call::Wire(_)));
+    let at = at.take_while(|call| **call != Call::Wire(vec![2; 60])).count();
+    assert!(at < 1200 + 3 * 64, "{} messages were heard before control", at - 1200);
 }
 
 #[test]
@@ -737,6 +789,8 @@ fn take(end: &mut Memory) -> Vec<Vec<u8>> {
 /// A radio with more frames than anybody can read.
 #[derive(Default)]
 struct Flood {
+    /// All are like this; empty: 60 bytes of 1.
+    frame: Vec<u8>,
     counters: Counters,
 }
 
@@ -748,10 +802,11 @@ impl Device for Flood {
         None
     }
     fn recv(&mut self, burst: &mut Burst) -> Received {
-        burst.reset(64);
-        while let Some(slot) = burst.vacant() {
-            slot.fill(1);
-            burst.commit(60);
+        let like = if self.frame.is_empty() { &[1; 60][..] } else { &self.frame };
+        burst.reset(like.len());
+        while !burst.is_enough() {
+            burst.vacant().unwrap()[..like.len()].copy_from_slice(like);
+            burst.commit(like.len());
         }
         Received::More
     }
@@ -760,6 +815,36 @@ impl Device for Flood {
     }
     fn counters(&mut self) -> &Counters {
         &self.counters
+    }
+}
+
+/// A radio with as much data, and control apart from it.
+struct Apart {
+    control: Memory,
+    data: Flood,
+}
+
+impl Device for Apart {
+    fn name(&self) -> &str {
+        "apart"
+    }
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    fn control_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.control.descriptor()
+    }
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        self.data.recv(burst)
+    }
+    fn recv_control(&mut self, burst: &mut Burst) -> Received {
+        self.control.recv(burst)
+    }
+    fn send(&mut self, _: &[Outgoing<'_>]) -> Sent {
+        Sent::All
+    }
+    fn counters(&mut self) -> &Counters {
+        self.data.counters()
     }
 }
 

@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use libc::{c_int, c_void};
+use socket2::{SockFilter, SockRef};
 
 /// Room a caller of [`PacketSocket::recv`] must offer beyond the frame: one VLAN tag.
 pub(crate) const TAG_LEN: usize = 4;
@@ -36,6 +37,12 @@ pub struct PacketSocket {
 impl PacketSocket {
     /// Opens the socket in the network namespace of the calling thread.
     pub fn open(interface: &str) -> io::Result<Self> {
+        Self::open_filtered(interface, &[])
+    }
+
+    /// As [`PacketSocket::open`], with a filter that says which frames there are (classic BPF, socket(7)
+    /// `SO_ATTACH_FILTER`); an empty one is none.
+    pub(crate) fn open_filtered(interface: &str, filter: &[SockFilter]) -> io::Result<Self> {
         let index = interface_index(interface)?;
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers. Protocol 0: nothing is received before `bind`.
@@ -54,6 +61,9 @@ impl PacketSocket {
             if socket.set(libc::SOL_SOCKET, forced, &BUFFER_BYTES).is_err() {
                 socket.set(libc::SOL_SOCKET, plain, &BUFFER_BYTES)?;
             }
+        }
+        if !filter.is_empty() {
+            SockRef::from(&socket.fd).attach_filter(filter)?;
         }
         // SAFETY: both are plain C structs for which all zeroes is a valid value.
         let (mut membership, mut address) =

@@ -405,6 +405,11 @@ impl Testbed {
             .fold(text.to_owned(), |text, node| text.replace(&node.radio.to_string(), node.name()))
     }
 
+    /// Stops the medium where it is, or lets it go on: [`Medium::stall`].
+    pub fn stall_medium(&self, is_stalled: bool) -> Result<()> {
+        self.medium.stall(is_stalled)
+    }
+
     /// What happened on every link.
     pub fn statistics(&mut self) -> Result<Vec<LinkStatistics>> {
         self.medium.statistics()

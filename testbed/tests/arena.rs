@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         ("delay_is_added_in_each_direction", delay_is_added_in_each_direction),
         ("tcp_and_udp_survive_a_bad_link", tcp_and_udp_survive_a_bad_link),
         ("a_rate_limit_holds", a_rate_limit_holds),
+        ("control_goes_before_data_that_waits", control_goes_before_data_that_waits),
         ("a_radio_tries_unicast_frames_again", a_radio_tries_unicast_frames_again),
         ("a_trace_is_replayed_at_its_times", a_trace_is_replayed_at_its_times),
         ("a_monitor_tells_the_signal", a_monitor_tells_the_signal),
@@ -101,6 +102,27 @@ fn a_cut_link_carries_nothing_and_heals() -> Result<()> {
     ensure!(ping(&a, &b, 5)?.received == 0);
     bed.connect(&a, &b)?;
     ensure!(ping(&a, &b, 5)?.lost == 0);
+    Ok(())
+}
+
+/// A radio has more data to send than there is room for. What neighbours say comes after it, and arrives first.
+fn control_goes_before_data_that_waits() -> Result<()> {
+    const DATA: u32 = 6000;
+    /// The first byte of what is in the frame is that of a heartbeat.
+    const CONTROL: u32 = 0x1100_0000;
+    let (bed, a, b) = pair()?;
+    let receiver = FrameReceiver::start(b.ns(), "radio0")?;
+    bed.stall_medium(true)?;
+    send_frames(a.ns(), "radio0", &numbered(b.radio, a.radio, DATA, 1400), Duration::ZERO)?;
+    let mut control = numbered(b.radio, a.radio, 1, 60);
+    control.iter_mut().for_each(|frame| frame.number = CONTROL);
+    send_frames(a.ns(), "radio0", &control, Duration::ZERO)?;
+    bed.stall_medium(false)?;
+    std::thread::sleep(SETTLE * 3);
+    let got = receiver.stop()?;
+    let place = got.iter().position(|frame| frame.number == CONTROL);
+    ensure!(got.len() < DATA as usize, "there was room for all");
+    ensure!(place.is_some_and(|place| place <= 64), "{place:?} of {} frames", got.len());
     Ok(())
 }
 

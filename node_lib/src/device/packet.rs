@@ -106,8 +106,9 @@ impl Queue {
     }
 }
 
-/// Compares the type of a message with those of control (classic BPF, socket(7) `SO_ATTACH_FILTER`).
-fn filter(takes_control: bool) -> Vec<SockFilter> {
+/// Lets control pass, or everything else: compares the type of a message with those of control
+/// (classic BPF, socket(7) `SO_ATTACH_FILTER`). It takes all frames to be of our EtherType.
+pub fn filter(takes_control: bool) -> Vec<SockFilter> {
     let code = |parts: u32| u16::try_from(parts).unwrap_or_default();
     let load_byte = code(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS);
     let jump_if_equal = code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);

@@ -5,14 +5,15 @@
 //! 1. Wait until the radio or the TAP has frames, a deadline has come, an interface changed or the
 //!    operator wants something (`wait.rs`). If the last turn left frames behind, there is no waiting.
 //! 2. Control frames first, where the radio keeps them apart: they overtake the data that waits. Then
-//!    up to [`BURST`] frames of the radio go into the node, then up to as many of the TAP, so that a
-//!    busy side cannot starve the other. What the node answers is sent right after that, in order, each
+//!    about [`BURST`] frames of the radio, those in bundles each by itself, go into the node, then up to as many
+//!    of the TAP, so that a busy side cannot starve the other. What the node answers is sent right after that, in order, each
 //!    reply as one frame and all of a side together. A frame that is passed on is not copied: its new
 //!    header is written in front of where it lies.
 //! 3. A deadline that has come is handled only when the radio has nothing left that was queued
 //!    before: a process that was stopped for three seconds first hears what its neighbours said in
-//!    the meantime, and then judges their silence. Under a load that never drains it waits for at most
-//!    [`DRAIN_TURNS`] bursts.
+//!    the meantime, and then judges their silence. Where control is kept apart, control is all that is waited
+//!    for: a heartbeat must not be late because a client floods. Elsewhere, under a load that never drains, it
+//!    waits for at most [`DRAIN_TURNS`] bursts.
 //! 4. Small frames for the same neighbour that were waiting together leave the radio in one ([`bundler`](crate::transport::bundler)); none
 //!    waits for another.
 //! 5. A radio that has no room ([`outbox`](crate::transport::outbox)) stops the reading of the TAP, and nothing else.
@@ -156,6 +157,7 @@ impl Runtime {
             overdue_turns: 0,
             radio_last: 0,
             tap_last: 0,
+            per_frame: 1,
             // The first turn looks at everything: frames may have come before the loop did.
             radio_more: true,
             control_more: true,
@@ -296,6 +298,8 @@ pub struct Running<'a, N, R, T, L, C> {
     /// Frames of the last turn of either side, those in bundles each by itself.
     radio_last: usize,
     tap_last: usize,
+    /// Messages in a frame of the radio, in the last burst: with bundles more than one.
+    per_frame: usize,
     /// The last turn may have left frames behind.
     radio_more: bool,
     control_more: bool,
@@ -500,9 +504,15 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     }
 
     fn take_from_radio(&mut self, now: Timestamp, enough: usize, taken: &mut usize) -> bool {
-        self.burst.limit(enough);
+        // A burst of full bundles is a thousand frames: control, deadlines and the TAP must not wait for so many.
+        self.burst.limit(enough.div_ceil(self.per_frame));
         let received = self.ports.radio.recv(&mut self.burst);
-        *taken += self.hear_burst(now);
+        let frames = self.burst.len();
+        let heard = self.hear_burst(now);
+        if frames > 0 {
+            self.per_frame = heard.div_ceil(frames).max(1);
+        }
+        *taken += heard;
         received == Received::More
     }
 
@@ -568,9 +578,11 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         received == Received::More
     }
 
-    /// A deadline has come; the radio may still hold what was said before it.
+    /// A deadline has come; the radio may still hold what neighbours said before it.
     fn turn_timeout(&mut self) {
-        if (self.radio_more || self.control_more) && self.overdue_turns < DRAIN_TURNS {
+        let keeps_apart = self.ports.radio.control_descriptor().is_some();
+        let may_have_word = if keeps_apart { self.control_more } else { self.radio_more };
+        if may_have_word && self.overdue_turns < DRAIN_TURNS {
             self.overdue_turns += 1;
             return;
         }

@@ -17,6 +17,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::signal;
+use nix::unistd::Pid;
 use node_lib::Mac;
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +160,14 @@ impl Medium {
         let all = self.statistics()?;
         let link = all.into_iter().find(|link| link.from == from && link.to == to);
         link.map(|link| link.counters).with_context(|| format!("{to} never heard {from}"))
+    }
+
+    /// Stops the medium where it is, as a machine does that has no time for it, or lets it go on. What radios
+    /// send meanwhile waits, as far as there is room.
+    pub fn stall(&self, is_stalled: bool) -> Result<()> {
+        let signal = if is_stalled { signal::SIGSTOP } else { signal::SIGCONT };
+        let pid = Pid::from_raw(self.child.id().try_into().context("a process id")?);
+        signal::kill(pid, signal).context("signal the medium")
     }
 
     fn ask(&mut self, request: &Request) -> Result<Answer> {

@@ -1,4 +1,8 @@
 //! The medium process: sockets and standard input around an [`Ether`].
+//!
+//! A node asks its radio to send control before data (`SO_PRIORITY`), and one with queues per class does
+//! (IEEE 802.11 §10.2.4.2). A veth pair forgets the priority, so the medium tells control by the type of the
+//! message. It has a socket for it, so that data that waits here takes no room from it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,6 +15,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use node_lib::Mac;
+use node_lib::device::packet;
 
 use super::monitor::Monitor;
 use super::{Answer, Ether, LinkStatistics, Request};
@@ -31,23 +36,20 @@ pub fn serve(seed: u64) -> Result<()> {
         let ready = wait(&ends.radios, ether.poll_timeout())?;
         let now = Instant::now();
         let Ends { radios, monitors } = &mut ends;
+        let radios = &*radios;
         ether.handle_timeout(now, &mut |to, frame, dbm| {
             deliver(radios, monitors, to, frame, dbm);
         });
-        for name in ready.radios {
-            let Some(radio) = radios.get(&name) else { continue };
-            for _ in 0..BURST_MAX {
-                match radio.recv(&mut buf) {
-                    Ok(Some(frame)) => {
-                        ether.send(now, &name, frame, &mut |to, frame, dbm| {
-                            deliver(radios, monitors, to, frame, dbm);
-                        });
-                    }
-                    Ok(None) => break,
-                    // Down: it comes back by itself. Deleted: this socket stays silent until the
-                    // radio is attached again.
-                    Err(_) => break,
-                }
+        let mut carry_from = |name: &str, queue: &PacketSocket| {
+            carry(now, name, queue, &mut buf, &mut ether, radios, monitors);
+        };
+        let mut with_data = ready.radios.iter();
+        loop {
+            // Before each burst of data, not only once: another radio may have had something to say.
+            radios.iter().for_each(|(name, radio)| carry_from(name, &radio.control));
+            let Some(name) = with_data.next() else { break };
+            if let Some(radio) = radios.get(name) {
+                carry_from(name, &radio.data);
             }
         }
         if ready.input && !obey(&mut typed, &mut ether, &mut ends)? {
@@ -56,21 +58,59 @@ pub fn serve(seed: u64) -> Result<()> {
     }
 }
 
+/// What one radio has sent and is not yet on its way, up to [`BURST_MAX`] frames.
+fn carry(
+    now: Instant,
+    from: &str,
+    queue: &PacketSocket,
+    buf: &mut [u8],
+    ether: &mut Ether,
+    radios: &BTreeMap<String, Radio>,
+    monitors: &mut BTreeMap<String, Monitor>,
+) {
+    for _ in 0..BURST_MAX {
+        // An error: the radio is down, and comes back by itself; or it was deleted, and this socket stays
+        // silent until the radio is attached again.
+        let Ok(Some(frame)) = queue.recv(buf) else { return };
+        ether.send(now, from, frame, &mut |to, frame, dbm| {
+            deliver(radios, monitors, to, frame, dbm);
+        });
+    }
+}
+
+/// The medium's end of one radio.
+#[derive(Debug)]
+struct Radio {
+    control: PacketSocket,
+    /// Everything else; what is delivered goes through it too.
+    data: PacketSocket,
+}
+
+impl Radio {
+    fn open(interface: &str) -> io::Result<Self> {
+        let open = |control| PacketSocket::open_filtered(interface, &packet::filter(control));
+        Ok(Self { control: open(true)?, data: open(false)? })
+    }
+}
+
 /// The medium's end of each radio, by name.
 #[derive(Debug, Default)]
 struct Ends {
-    radios: BTreeMap<String, PacketSocket>,
+    radios: BTreeMap<String, Radio>,
     monitors: BTreeMap<String, Monitor>,
 }
 
 struct Ready {
     input: bool,
+    /// Radios with data; control is looked for in any case.
     radios: Vec<String>,
 }
 
-fn wait(radios: &BTreeMap<String, PacketSocket>, deadline: Option<Instant>) -> Result<Ready> {
+fn wait(radios: &BTreeMap<String, Radio>, deadline: Option<Instant>) -> Result<Ready> {
     let stdin = io::stdin();
-    let sources = std::iter::once(stdin.as_fd()).chain(radios.values().map(AsFd::as_fd));
+    let of_data = radios.values().map(|radio| radio.data.as_fd());
+    let of_control = radios.values().map(|radio| radio.control.as_fd());
+    let sources = std::iter::once(stdin.as_fd()).chain(of_data).chain(of_control);
     let mut polled: Vec<_> = sources.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
     match ppoll(&mut polled, timeout.map(TimeSpec::from_duration), None) {
@@ -85,7 +125,7 @@ fn wait(radios: &BTreeMap<String, PacketSocket>, deadline: Option<Instant>) -> R
 
 /// A frame that cannot be handed over is lost, as it would be at a receiver that is off.
 fn deliver(
-    radios: &BTreeMap<String, PacketSocket>,
+    radios: &BTreeMap<String, Radio>,
     monitors: &mut BTreeMap<String, Monitor>,
     to: &str,
     frame: &[u8],
@@ -95,7 +135,7 @@ fn deliver(
         monitor.hear(frame, dbm);
     }
     if let Some(radio) = radios.get(to) {
-        let _ = radio.send(frame);
+        let _ = radio.data.send(frame);
     }
 }
 
@@ -127,10 +167,10 @@ fn obey(typed: &mut Vec<u8>, ether: &mut Ether, ends: &mut Ends) -> Result<bool>
 
 fn answer(request: Request, ether: &mut Ether, ends: &mut Ends) -> Answer {
     match request {
-        Request::Attach { radio, mac } => match PacketSocket::open(&radio) {
-            Ok(socket) => {
+        Request::Attach { radio, mac } => match Radio::open(&radio) {
+            Ok(end) => {
                 ether.attach(&radio, Mac(mac));
-                ends.radios.insert(radio, socket);
+                ends.radios.insert(radio, end);
                 Answer::Done
             }
             Err(error) => Answer::Failed(format!("{radio}: {error}")),
