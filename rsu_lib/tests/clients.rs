@@ -149,6 +149,8 @@ fn who_has_not_announced_itself_fills_half_of_the_table() {
     let mut t = Talk::new();
     let client = |n: u16| Mac([2, 0, 0, 5, (n >> 8) as u8, n as u8]);
     for n in 0..5000 {
+        // Of strangers a thousand frames a second go on.
+        t.pass(t.now + 1);
         t.up(B, client(n), SERVER);
     }
     assert_eq!(t.rsu.clients_of(id(B)).len(), 4096);

@@ -7,13 +7,14 @@ mod talk;
 use node_lib::control::counters::Counters;
 use node_lib::control::node::Node;
 use node_lib::messages::PacketType;
+use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use rsu_lib::{Config, Rsu};
 
-use talk::{A, B, CAMERA, SERVER, SIGN, Said, Talk, US, arp, id, inner, reply_of};
+use talk::{A, B, CAMERA, SERVER, SIGN, STRANGER, Said, Talk, US, arp, id, inner, reply_of};
 
 /// What was counted since.
 fn counted(t: &Talk, before: &Counters) -> Vec<(&'static str, u64)> {
@@ -167,6 +168,54 @@ fn an_obu_for_which_there_is_no_room_is_refused_without_an_answer_and_not_asked(
     t.up(A, CAMERA, SERVER);
     assert_eq!((t.acks(), t.rsu.counters().obus_refused), (vec![], 1));
     assert_eq!(t.rsu.attached(t.at()).len(), 1024);
+}
+
+/// A table full of made-up OBUs closes the RSU to nobody for longer than it takes to ask them; who answers stays.
+#[test]
+fn made_up_obus_that_fell_silent_make_room_and_those_that_answer_stay() {
+    let mut t = Talk::new();
+    let obu = |n: u16| Mac([2, 0, 0, 9, (n >> 8) as u8, n as u8]);
+    t.announce(B, B, 1, &[SIGN]);
+    for n in 0..1023 {
+        t.announce(obu(n), obu(n), 1, &[]);
+    }
+    t.pass(3000);
+    let mut asked = 0;
+    // As an OBU repeats its announcement.
+    for wait in [0, 20, 60, 140, 300, 620, 940, 1260, 1580, 1900] {
+        t.pass(3000 + wait);
+        t.clear();
+        t.announce(A, A, 1, &[CAMERA]);
+        let acks = t.acks();
+        let questions = acks.iter().filter(|(_, status, _)| *status == AckStatus::SendAll);
+        asked += questions.clone().count();
+        if questions.into_iter().any(|(to, ..)| *to == B) {
+            t.announce(B, B, 1, &[SIGN]);
+        }
+    }
+    let attached: Vec<_> = t.rsu.attached(t.at()).into_iter().map(|(obu, ..)| obu).collect();
+    assert!(attached.contains(&id(A)), "{} refused", t.rsu.counters().obus_refused);
+    assert!(attached.contains(&id(B)), "it answered");
+    assert_eq!(t.rsu.clients_of(id(B)).len(), 1);
+    assert!(asked <= 10 * 8, "{asked} questions in two seconds");
+}
+
+#[test]
+fn data_of_obus_that_have_not_announced_themselves_is_limited_and_that_of_others_is_not() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    for n in 0..3000_u16 {
+        t.up(Mac([2, 0, 0, 9, (n >> 8) as u8, n as u8]), STRANGER, SERVER);
+        t.up(A, CAMERA, SERVER);
+    }
+    assert_eq!(t.rsu.counters().drop_strangers, 2000);
+    assert_eq!(t.rsu.counters().drop_duplicate, 0);
+    let of_a = t.taps.iter().filter(|frame| **frame == inner(CAMERA, SERVER)).count();
+    assert_eq!(of_a, 3000);
+    t.clear();
+    t.pass(1000);
+    t.up(B, SIGN, SERVER);
+    assert!(t.taps.contains(&inner(SIGN, SERVER)), "a second later there is room for a newcomer");
 }
 
 #[test]

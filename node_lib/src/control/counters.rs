@@ -100,6 +100,8 @@ counters! {
     drop_reflected,
     /// Floods dropped: budget for unknown destinations, or for broadcast and multicast, used up.
     drop_flood_limit,
+    /// Data frames dropped: from OBUs that have not announced themselves there were too many.
+    drop_strangers,
     /// Frames dropped: this node listens after a restart and does not route yet.
     drop_quiet,
     /// Frames ignored: they contradict who is alive and well, and nothing has confirmed them yet.

@@ -142,6 +142,19 @@ fn replies_for_a_vehicle_take_its_frames_only_while_they_come() {
     }
 }
 
+/// A relay knows no more of a vehicle than its last word. So the vehicle's next one, after those of the forger have
+/// stopped barring it for 2 s, is what brings the way back.
+#[test]
+fn replies_forged_to_a_relay_take_a_vehicles_frames_little_longer_than_they_come() {
+    let test = "replies_forged_to_a_relay_take_a_vehicles_frames_little_longer_than_they_come";
+    for ahead in [900, 500_000] {
+        let script = || {
+            repeated(ms(50), |n| frame(FORGER, radio(1), reply(id(2), Order::new(1, ahead + n), 1)))
+        };
+        holds(test, script, ms(3300), None);
+    }
+}
+
 #[test]
 fn an_announcement_with_a_forged_count_cuts_a_vehicle_only_while_it_comes() {
     for (boot, epoch, standby) in [

@@ -34,6 +34,11 @@ impl Rsu {
             self.counters.drop_duplicate += 1;
             return;
         }
+        let is_known = self.obus.knows(obu);
+        if !is_known && !self.strangers.take(now) {
+            self.counters.drop_strangers += 1;
+            return;
+        }
         self.downstream.renew(now, obu, from);
         if self.obus.must_ask_sender(now, obu, LATE_FOR) && self.may_question(now, obu) {
             // We restarted, its announcement is still on the way, or somebody else said goodbye for it.
@@ -50,7 +55,7 @@ impl Rsu {
         let source = client(inner.vlan, inner.source);
         if self.late.obu(now, source) == Some(obu) {
             self.counters.forwarded_late += 1;
-        } else if self.may_teach(now, obu, source)
+        } else if self.may_teach(now, is_known, source)
             && self.learn(now, inner, data.payload, Port::Obu(obu))
         {
             self.wired.add(now, source);
@@ -75,8 +80,8 @@ impl Rsu {
     /// Whether a frame of this OBU shows where its client is. An OBU that has not announced itself may be
     /// made up: it fills half of the table at most, and takes no client from one that has.
     #[inline]
-    fn may_teach(&self, now: Timestamp, obu: NodeId, source: Client) -> bool {
-        self.obus.knows(obu)
+    fn may_teach(&self, now: Timestamp, is_known: bool, source: Client) -> bool {
+        is_known
             || match self.clients.owner(now, source) {
                 Some(Port::Obu(other)) => {
                     !self.obus.is_here(other) || self.downstream.path(now, other).is_none()

@@ -46,6 +46,11 @@ fn group_budget(kilobytes: u32) -> TokenBucket {
     TokenBucket::new(burst.max(1), Duration::from_micros(every.max(1)))
 }
 
+/// Data frames of OBUs that have not announced themselves: 1,000 a second, 1,000 at once. They may be made up, and are
+/// all the LAN gets of such; an OBU whose announcement is still on its way, or whose RSU has just restarted, is known
+/// within a few milliseconds.
+const STRANGERS: TokenBucket = TokenBucket::new(1000, Duration::from_millis(1));
+
 /// "Announce yourself" is said to strangers at most 100 times a second.
 const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 
@@ -114,6 +119,7 @@ pub struct Rsu {
     /// For broadcast and multicast, and apart from it for what hosts need to find each other. `None`:
     /// without limit.
     pub(super) groups: Option<[TokenBucket; 2]>,
+    pub(super) strangers: TokenBucket,
     pub(super) questions: TokenBucket,
     answers: TokenBucket,
     askers: Askers,
@@ -172,6 +178,7 @@ impl Rsu {
             floods: FLOODS,
             groups: (config.group_rate > 0)
                 .then(|| [0; 2].map(|_| group_budget(config.group_rate))),
+            strangers: STRANGERS,
             questions: QUESTIONS,
             answers: ANSWERS,
             askers: Askers::default(),

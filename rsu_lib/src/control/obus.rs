@@ -8,7 +8,10 @@
 //! * **A jump is believed when a second word bears it out** ([`WITNESS_AFTER`] later), and the count
 //!   known so far says nothing new meanwhile. That holds for a restart too: an OBU repeats its
 //!   announcement until it is answered.
-//! * **Who is attached is never pushed out** by newcomers; they are refused.
+//! * **Who is attached and alive is never pushed out** by newcomers. When all places are taken, those unheard
+//!   for longest are asked whether they are still there. Who does not answer makes room; until then newcomers
+//!   are refused. Else a thousand announcements of made-up OBUs would shut out real ones for as long as OBUs of
+//!   so large a crowd may be silent, two minutes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,6 +57,17 @@ const WITNESS_AFTER: Duration = Duration::from_millis(50);
 /// A word so many numbers behind the last is no copy that was overtaken, but most likely the OBU
 /// itself, of whom somebody else has spoken.
 const CONTESTED_FROM: u32 = 4;
+
+/// For a newcomer's place, OBUs unheard for so long are asked …
+const SILENT_FOR: Duration = Duration::from_secs(1);
+
+/// … so many at once, this far apart, …
+const KNOCKS_AT_ONCE: usize = 8;
+const KNOCK_EVERY: Duration = Duration::from_millis(100);
+
+/// … and so often each, before one that says nothing goes. At 10 % loss in either direction an OBU that is there
+/// is taken to be gone once in 20,000 times, and its next reply brings it back.
+const KNOCKS: u8 = 6;
 
 /// Starts of one OBU that interrupt each other so often, within [`DUEL_WITHIN`], are two OBUs.
 const DUEL_AFTER: u8 = 3;
@@ -107,6 +121,8 @@ struct Registered {
     is_reported: bool,
     asked_at: Option<Timestamp>,
     vouched_at: Option<Timestamp>,
+    /// Questions in a row, for its place, to which it has said nothing.
+    knocks: u8,
     round_trip_us: Option<u32>,
 }
 
@@ -166,6 +182,15 @@ pub(crate) struct Accepted {
     pub(crate) set: Option<Vec<Client>>,
 }
 
+/// What [`Obus::knock`] found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Knocked {
+    /// To be asked, with the digest of the set we hold.
+    pub(crate) asked: Vec<(NodeId, u32)>,
+    /// Not there any more.
+    pub(crate) gone: Vec<NodeId>,
+}
+
 /// OBUs by id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Obus {
@@ -174,6 +199,8 @@ pub(crate) struct Obus {
     claims: BTreeMap<(Client, NodeId), Timestamp>,
     attached: usize,
     evicted: u64,
+    /// When somebody was last asked for the sake of a newcomer.
+    knocked_at: Option<Timestamp>,
 }
 
 impl Obus {
@@ -279,6 +306,7 @@ impl Obus {
             return (verdict, None);
         }
         known.heard = now;
+        known.knocks = 0;
         let was = known.standing;
         let has_set = known.digest == reply.digest && known.is_complete();
         if reply.standby {
@@ -449,13 +477,35 @@ impl Obus {
         std::mem::take(&mut self.evicted)
     }
 
+    /// Whom to ask whether they are still there, now that a newcomer finds no place; and those that
+    /// have not answered, whose places it may have.
+    pub(crate) fn knock(&mut self, now: Timestamp) -> Knocked {
+        let mut knocked = Knocked::default();
+        if self.knocked_at.is_some_and(|at| now.since(at) < KNOCK_EVERY) {
+            return knocked;
+        }
+        self.knocked_at = Some(now);
+        let silent =
+            self.by_id.iter_mut().filter(|(_, known)| now.since(known.heard) >= SILENT_FOR);
+        let mut silent: Vec<_> = silent.map(|(obu, known)| (known.heard, *obu, known)).collect();
+        silent.sort_unstable_by_key(|(heard, obu, _)| (*heard, *obu));
+        for (_, obu, known) in silent.into_iter().take(KNOCKS_AT_ONCE) {
+            if known.knocks >= KNOCKS {
+                knocked.gone.push(obu);
+            } else {
+                known.knocks += 1;
+                knocked.asked.push((obu, known.digest));
+            }
+        }
+        knocked
+    }
+
     /// There is room for one more, or somebody who makes room.
     fn has_room(&self) -> bool {
         self.by_id.len() < OBUS_MAX || self.attached < self.by_id.len()
     }
 
-    /// Makes room for one more. Attached OBUs are never pushed out by new ones: silent ones leave after
-    /// 5 s. First go those that left, then those on standby, the longest unheard before others.
+    /// Makes room for one more. Attached OBUs are not pushed out by new ones, see [`Obus::knock`]. First go those that left, then those on standby, the longest unheard before others.
     fn make_room(&mut self) -> bool {
         if self.by_id.len() < OBUS_MAX {
             return true;
@@ -487,6 +537,7 @@ impl Registered {
             is_reported: false,
             asked_at: None,
             vouched_at: None,
+            knocks: 0,
             round_trip_us: None,
         }
     }
@@ -547,6 +598,7 @@ impl Registered {
         self.standing = standing;
         self.word = word;
         self.heard = now;
+        self.knocks = 0;
         others + usize::from(self.is_attached())
     }
 

@@ -198,6 +198,18 @@ impl Rsu {
         }
     }
 
+    /// A newcomer was refused, and will knock again.
+    fn make_room(&mut self, now: Timestamp, out: &mut Replies) {
+        let knocked = self.obus.knock(now);
+        for obu in knocked.gone {
+            self.obus.lose(now, obu);
+            self.let_go(now, obu);
+        }
+        for (obu, digest) in knocked.asked {
+            self.send_ack(now, obu, None, AckStatus::SendAll, 0, (0, 1), digest, out);
+        }
+    }
+
     pub(super) fn hear_announcement(
         &mut self,
         now: Timestamp,
@@ -218,7 +230,7 @@ impl Rsu {
         if claim == Claim::Refused {
             // Answered, it would believe that it is attached, and its clients were never reached.
             self.counters.obus_refused += 1;
-            return;
+            return self.make_room(now, out);
         }
         self.learn_path(now, verdict, (obu, from), order, announcement.hops, announcement.standby);
         // Acknowledged first: the OBU waits, the LAN does not.
