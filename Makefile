@@ -72,7 +72,7 @@ long:
 	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p node_lib --test search no_run -- --nocapture
 	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
 
-# Hours for all of them. AREAS="rsu control" for some; docs/testing.md says more.
+# AREAS="rsu control" for some; docs/testing.md says more.
 mutants:
 	@SAMPLE=$(or $(SAMPLE),1) SHARD=$(or $(SHARD),0) .ci/mutants $(AREAS)
 
