@@ -90,6 +90,45 @@ fn an_upstream_that_no_longer_hears_us_is_left_for_good() {
     println!("one way to the RSU cut: {}", sim_common::spread(gaps));
 }
 
+/// The same while nobody behind X says anything, alone and in a crowd: nothing is sent that could stay without an
+/// answer, and the LAN must reach X all the same, minutes later.
+#[test]
+fn an_idle_vehicle_notices_that_its_upstream_no_longer_hears_it() {
+    let test = "an_idle_vehicle_notices_that_its_upstream_no_longer_hears_it";
+    // What the vehicle says is limited by what all say together, so in a crowd it takes longer.
+    for (others, within) in [(2, ms(2500)), (48, ms(20_000))] {
+        let unaware = run_all("sim_minimal", test, seeds(10), |seed| {
+            let x = NodeIndex(1);
+            let mut town = Town::new(seed, &Graph::complete(1 + others), &[0], Link::CLEAN);
+            town.up(x, at(1000), ms(5), 10);
+            let hit = at(10_000) + Dice::new(seed, 1).up_to(ms(1000));
+            town.world.at(hit, Fault::CutOneWay(x, R));
+            let late = hit + within + ms(20_000);
+            let down = town.down(x, late, ms(2), 500);
+            let mut now = hit;
+            town.world.run_until(now).map_err(broken)?;
+            while town.upstream(x) == Some(R) && now < hit + within {
+                now += ms(10);
+                town.world.run_until(now).map_err(broken)?;
+            }
+            let unaware = now.since(hit);
+            if unaware >= within {
+                return Err(wrong(&town, format!("after {within:?} {x} has not noticed")));
+            }
+            town.world.run_until(late + ms(1500)).map_err(broken)?;
+            let arrived = town.arrived_down(down, x);
+            if arrived < 500 {
+                return Err(wrong(&town, format!("{arrived} of 500 frames came down to {x}")));
+            }
+            Ok(unaware)
+        });
+        println!(
+            "idle, {others} vehicles, one way to the RSU cut: {}",
+            sim_common::spread(unaware)
+        );
+    }
+}
+
 /// X uses relay 2 for one RSU and could use it for the other; the way round it is longer. A neighbour
 /// that does not hear us is no way to any RSU, so X must not try it for the second one.
 #[test]

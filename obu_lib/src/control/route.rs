@@ -81,7 +81,7 @@ pub(crate) struct Route {
     feasibility: Feasibility,
     /// When the candidates are next compared with the parent.
     consider_at: Timestamp,
-    /// Data has gone to the parent since this moment without proof that it arrives.
+    /// Data has gone to the parent, or it was asked, since this moment without proof that it arrives.
     unproven_since: Option<Timestamp>,
     /// When a frame last went through the parent, up or down.
     active_at: Option<Timestamp>,
@@ -384,6 +384,12 @@ impl Route {
         self.active_at = Some(now);
         self.at_risk += u64::from(!sent_twice);
         (!is_planned).then(|| self.watch(core, now).late_after)
+    }
+
+    /// The parent was asked in its turn. Should it not answer it is watched as if it were silent, for all its heartbeats:
+    /// an OBU whose clients are still would not know else that nobody hears it, and that the LAN cannot reach it.
+    pub(crate) fn note_question(&mut self, now: Timestamp) {
+        self.unproven_since.get_or_insert(now);
     }
 
     /// A frame came down from the parent.

@@ -37,6 +37,7 @@ pub(crate) fn attached(rsu: Mac, upstream: Mac, hops: u8) -> Option<Attachment> 
     Some(Attachment { rsu: id(rsu), upstream: id(upstream), hops })
 }
 
+#[derive(Clone)]
 pub(crate) enum Heard {
     Heartbeat {
         boot: u32,
@@ -116,6 +117,10 @@ pub(crate) struct Talk {
     pub(crate) obus: u16,
     /// Between two heartbeats, as they say.
     pub(crate) interval_ms: u16,
+    /// Whom the OBU asked last, and that question.
+    asked_last: Option<(Mac, u32)>,
+    /// The upstream hears nothing.
+    pub(crate) is_deaf: bool,
     pub(crate) sent: Vec<(Mac, Vec<u8>)>,
     pub(crate) taps: usize,
     out: Replies,
@@ -134,6 +139,8 @@ impl Talk {
             rsu: RSU,
             obus: 1,
             interval_ms: 100,
+            asked_last: None,
+            is_deaf: false,
             sent: Vec::new(),
             taps: 0,
             out: Replies::new(),
@@ -197,7 +204,7 @@ impl Talk {
         let sender = id(from);
         let sender_boot = Boot(1);
         let (rsu, obus, interval_ms) = (id(self.rsu), self.obus, self.interval_ms);
-        let packet: PacketType<'_> = match heard {
+        let packet: PacketType<'_> = match heard.clone() {
             Heard::Heartbeat { boot, seq, hops, via, path } => Heartbeat {
                 rsu,
                 order: Order::new(boot, seq),
@@ -260,6 +267,31 @@ impl Talk {
             Heard::Standby { origin, rsu, seq } => reply(origin, rsu, seq, 0, true).into(),
         };
         self.wire(from, to, packet);
+        if let Heard::Heartbeat { boot, seq, hops, via, path } = heard {
+            self.answer_as_upstream(from, (boot, seq, hops), via, path);
+        }
+    }
+
+    /// The upstream that speaks answers what it was asked since it last did; who only hears it is no upstream
+    /// for long.
+    fn answer_as_upstream(
+        &mut self,
+        from: Mac,
+        (boot, seq, hops): (u32, u32, u8),
+        via: Option<Mac>,
+        path: u32,
+    ) {
+        let is_upstream = self.obu.attachment().is_some_and(|to| to.upstream == id(from));
+        let asked = self.asked_last.take_if(|(whom, _)| is_upstream && *whom == from);
+        let Some((_, nonce)) = asked.filter(|_| !self.is_deaf) else { return };
+        let answer = answer(id(self.rsu), from, US, nonce, seq, hops);
+        let route = answer.route.map(|route| AnsweredRoute {
+            order: Order::new(boot, seq),
+            via: via.map_or(route.via, id),
+            path: PathTag(path),
+            ..route
+        });
+        self.wire(from, US, ProbeAnswer { route, ..answer }.into());
     }
 
     fn wire(&mut self, from: Mac, to: Mac, packet: PacketType<'_>) {
@@ -349,7 +381,13 @@ impl Talk {
         for reply in self.out.take() {
             match reply {
                 ReplyType::WireFlat(flat) => {
-                    let to = Message::try_from(&flat[..]).unwrap().to;
+                    let message = Message::try_from(&flat[..]).unwrap();
+                    let to = message.to;
+                    if let PacketType::Control(Control::Probe(probe)) = message.packet
+                        && to.is_unicast()
+                    {
+                        self.asked_last = Some((to, probe.nonce));
+                    }
                     self.sent.push((to, flat));
                 }
                 ReplyType::TapFlat(_) => self.taps += 1,

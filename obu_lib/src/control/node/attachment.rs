@@ -271,7 +271,8 @@ impl Obu {
         }
     }
 
-    /// Keeps the best candidates proven, and the link to the upstream measured.
+    /// Keeps the best candidates proven, and the link to the upstream measured. The upstream's answer is also what
+    /// shows an OBU whose clients are still that it is heard.
     pub(super) fn probe_candidates(&mut self, now: Timestamp, out: &mut Replies) {
         if now < self.probe_candidates_at || !self.core.link_is_up {
             return;
@@ -301,6 +302,11 @@ impl Obu {
         };
         if let Some((mac, rsu)) = targets.into_iter().rev().max_by_key(age) {
             self.core.probe(now, mac, rsu, out);
+            if mac == attached.upstream
+                && let Some(route) = self.routes.get_mut(&rsu)
+            {
+                route.note_question(now);
+            }
         }
     }
 }
