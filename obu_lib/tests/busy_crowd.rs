@@ -25,11 +25,16 @@ fn behind_a(obus: u16) -> Talk {
 /// 100 ms, in which these send a heartbeat, as those farther away do, and these answer when they are
 /// asked, and a client speaks. Returns how many announcements there were since the last one.
 fn beat(t: &mut Talk, heard: &[Mac], answering: &[Mac]) -> usize {
+    beat_among(t, 16, heard, answering)
+}
+
+/// The same with so many farther away.
+fn beat_among(t: &mut Talk, others: u8, heard: &[Mac], answering: &[Mac]) -> usize {
     t.seq += 1;
     for who in heard {
         t.hear(t.now, *who, Heard::heartbeat(t.seq, 1));
     }
-    for n in 0..16 {
+    for n in 0..others {
         t.hear(t.now, Mac([2, 0, 0, 0, 2, n]), Heard::heartbeat(t.seq, 3));
     }
     for who in answering {
@@ -91,6 +96,22 @@ fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
     assert!(t.asked().iter().filter(|who| **who == A).count() >= 2, "{:?}", t.asked());
     assert_ne!(t.obu.attachment(), attached(RSU, A, 2));
     assert_eq!(t.obu.counters().upstream_dead, 1);
+}
+
+#[test]
+fn who_has_left_the_jam_for_ten_seconds_is_not_in_the_thick_of_it_any_more() {
+    // Its RSU still has all of them. Alone, one late heartbeat is reason to ask while clients speak.
+    let asks_after = |seconds: usize| {
+        let mut t = behind_a(200);
+        for _ in 0..seconds * 10 {
+            beat_among(&mut t, 0, &[A, B], &[A, B]);
+        }
+        let last = t.now - 100;
+        t.clear();
+        t.pass(last + 200);
+        t.asked().contains(&A)
+    };
+    assert_eq!([2, 8, 12, 58].map(asks_after), [false, false, true, true]);
 }
 
 #[test]

@@ -339,6 +339,11 @@ impl Neighbours {
         self.table.iter().map(|(mac, neighbour)| (*mac, neighbour))
     }
 
+    /// How many were heard since then.
+    pub fn heard_since(&self, then: Timestamp) -> usize {
+        self.table.values().filter(|neighbour| neighbour.heard >= then).count()
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         self.table.len()

@@ -23,6 +23,8 @@ use crate::{Policy, Thresholds};
 pub(crate) struct Core {
     pub(crate) radio: Radio,
     pub(crate) neighbours: Neighbours,
+    /// How many of them were heard lately, as of the last second.
+    pub(crate) heard_lately: usize,
     /// How often neighbours may be asked.
     pub(crate) questions: Budget,
     /// How often clients may be announced.
@@ -107,9 +109,15 @@ impl Core {
         self.is_in_crowd() && self.hears_many()
     }
 
+    /// Counts the neighbours heard lately. Called once a second.
+    pub(crate) fn count_neighbours(&mut self, now: Timestamp) {
+        let then = now.before(timing::heard_lately(self.interval));
+        self.heard_lately = self.neighbours.heard_since(then);
+    }
+
     /// So many neighbours that their frames meet on the radio.
     pub(crate) fn hears_many(&self) -> bool {
-        self.neighbours.len() >= usize::from(timing::LOTTERY)
+        self.heard_lately >= usize::from(timing::LOTTERY)
     }
 
     /// How many OBUs share the radio at least, by what is heard of them, until RSUs know. Zero unless they are a

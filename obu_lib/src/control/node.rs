@@ -116,6 +116,7 @@ impl Obu {
         let mut core = Core {
             radio,
             neighbours: Neighbours::new(),
+            heard_lately: 0,
             random: Random::new(config.seed),
             counters: Counters::default(),
             events: Events::default(),
@@ -263,6 +264,7 @@ impl Obu {
     fn tidy(&mut self, now: Timestamp) {
         self.tidy_at = now + TIDY_EVERY;
         self.core.neighbours.expire(now, NEIGHBOUR_AGE_MAX.max(self.core.interval * 30));
+        self.core.count_neighbours(now);
         self.downstream.expire(now);
         if self.clients.expire(now) {
             self.registration.note_clients_changed(now);
@@ -444,6 +446,7 @@ impl Node for Obu {
             LinkEvent::Down => {
                 self.core.link_is_up = false;
                 self.core.neighbours.clear();
+                self.core.heard_lately = 0;
                 for route in self.routes.values_mut() {
                     route.link_down(now);
                 }

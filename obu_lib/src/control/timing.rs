@@ -104,6 +104,13 @@ pub(crate) fn proven_for(interval: Duration, lasting: bool) -> Duration {
     interval * if lasting { 100 } else { 30 }
 }
 
+/// Who was heard within 100 I is around us, and lies in the way of what we say. In a crowd few speak, and the others only
+/// when it is their turn: within 3 I hardly more than the relays are heard. Neighbours are remembered for longer, but a
+/// vehicle that has left a jam is not in the thick of it any more.
+pub(crate) fn heard_lately(interval: Duration) -> Duration {
+    interval * 100
+}
+
 /// Without a way, a neighbour that may have one is asked this often: I/6.
 pub(crate) fn ask_every(interval: Duration) -> Duration {
     interval / 6

@@ -110,8 +110,11 @@ impl Obu {
                     route.drop_candidate(now, from, Cause::Restarted);
                 }
             }
-            // After a cold start this alone may tell that there is a crowd.
-            Heard::New => self.core.share_with(now, self.core.obus),
+            Heard::New => {
+                self.core.heard_lately += 1;
+                // After a cold start this alone may tell that there is a crowd.
+                self.core.share_with(now, self.core.obus);
+            }
             Heard::Known => {}
         }
         Some(us)
