@@ -48,6 +48,11 @@ pub struct Common {
         value_parser = RangedU64ValueParser::<usize>::new().range(mtu::TAP_MTU_MIN as u64..=mtu::TAP_MTU_MAX as u64))]
     pub mtu: Option<usize>,
 
+    /// Whether clients hear of packets that take two frames of the radio (ICMP, ICMPv6), as from a
+    /// router, instead of having them carried in fragments
+    #[arg(long, value_name = "WHEN", default_value = "off")]
+    pub pmtu_discovery: PmtuDiscovery,
+
     /// Whether TCP crosses the TAP in super-frames of up to 64 KiB
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub tap_offload: TapOffload,
@@ -125,6 +130,15 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// Whether clients hear of packets that are too long for one frame of the radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PmtuDiscovery {
+    /// Yes: IPv4 with "don't fragment", and IPv6. What nobody can be told of goes in fragments.
+    On,
+    /// No: whatever fragments carry is carried.
+    Off,
 }
 
 /// Whether small frames leave in one.
@@ -366,6 +380,7 @@ mod tests {
             ("--ip", "10.0.0.1/33", "1 to 32"),
             ("--tap-offload", "yes", "auto, on, off"),
             ("--bundles", "1", "on, off"),
+            ("--pmtu-discovery", "df", "on, off"),
             ("--coalesce", "1001", "0..=1000"),
             ("--busy-poll", "1001", "0..=1000"),
             ("--log-format", "xml", "text, json"),

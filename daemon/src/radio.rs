@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use node_lib::control::event::TooLong;
 use node_lib::device::packet::Packet;
 use node_lib::device::udp::Udp;
 use node_lib::device::{Burst, Counters, Device, DeviceError, Link, Outgoing, Received, Sent};

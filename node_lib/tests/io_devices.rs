@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt};
 use node_lib::Mac;
+use node_lib::control::event::{Limit, TooLong};
 use node_lib::device::memory;
 use node_lib::device::netlink::{Netlink, TapSettings};
 use node_lib::device::packet::Packet;
@@ -200,6 +201,8 @@ fn frames_too_long_or_too_short_are_counted_on_both_ways() {
         a.radio.send(&[Outgoing::new(&long(1501))]);
         a.radio.send(&[Outgoing::new(&[0; 5])]);
         assert_eq!((a.radio.counters().tx_oversize, a.radio.counters().tx_short), (1, 1));
+        let refused = a.radio.take_too_long().expect("a frame of ours");
+        assert_eq!((refused.from, refused.len, refused.limit), (mac_a, 1515, Limit::Radio));
         assert_eq!(receive(&mut b.radio, 1).await[0].len(), 1514);
         // The interfaces grow and `b` has not heard of it yet.
         ip("link set radio0 mtu 9000");
@@ -207,6 +210,9 @@ fn frames_too_long_or_too_short_are_counted_on_both_ways() {
         send(&mut a.radio, &long(5000));
         assert!(silent(&mut b.radio).await);
         assert_eq!(b.radio.counters().rx_oversize, 1);
+        let limit = Limit::Radio;
+        let heard = TooLong { from: mac_a, len: 5014, most: 2047, limit };
+        assert_eq!((b.radio.take_too_long(), b.radio.take_too_long()), (Some(heard), None));
         let link = b.netlink.link("radio1").await.unwrap();
         b.radio.link_changed(Some(&link)).unwrap();
         send(&mut a.radio, &long(5000));
@@ -379,6 +385,7 @@ fn frames_cross_the_tap_both_ways_and_none_is_cut_short() {
 
 #[test]
 fn writes_to_a_tap_that_is_down_or_of_impossible_length_are_counted() {
+    const FAR: Mac = Mac([2, 0, 0, 0, 0, 9]);
     in_namespace(async || {
         let (mut tap, _host, link) = tap_with_host("tap0").await;
         let inward = frame(link.mac, Mac([2, 0, 0, 0, 0, 9]), b"x");
@@ -389,8 +396,10 @@ fn writes_to_a_tap_that_is_down_or_of_impossible_length_are_counted() {
         ip("link set tap0 up");
         send(&mut tap, &inward);
         tap.send(&[Outgoing::new(&[0; 13])]);
-        tap.send(&[Outgoing::new(&[0; 70_000])]);
+        tap.send(&[Outgoing::new(&frame(link.mac, FAR, &[0; 70_000]))]);
         assert_eq!((tap.counters().tx_short, tap.counters().tx_oversize), (1, 1));
+        let too_long = TooLong { from: FAR, len: 70_014, most: 2047, limit: Limit::Tap };
+        assert_eq!((tap.take_too_long(), tap.take_too_long()), (Some(too_long), None));
     });
 }
 

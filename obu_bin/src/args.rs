@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
-use daemon::args::Common;
+use daemon::args::{Common, PmtuDiscovery};
 use daemon::signal::Signal;
 use obu_lib::Settings;
 use obu_lib::settings::{CACHED_CANDIDATES, CACHED_CANDIDATES_RANGE};
@@ -33,6 +33,7 @@ impl Args {
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             ethertype: self.common.ethertype,
+            pmtu_discovery: self.common.pmtu_discovery == PmtuDiscovery::On,
             hello_history: self.common.hello_history,
             cached_candidates: self.cached_candidates,
             ..Settings::default()

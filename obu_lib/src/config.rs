@@ -21,6 +21,9 @@ pub struct Config {
     pub boot: Boot,
     /// Seed of everything random in the node.
     pub seed: u64,
+    /// Clients hear of packets that take more than one frame of the radio and may not be fragmented, so that
+    /// they send shorter ones (`--pmtu-discovery`).
+    pub pmtu_discovery: bool,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,
     /// Usable candidates kept ready beside the upstream (`--cached-candidates`).

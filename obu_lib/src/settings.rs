@@ -19,6 +19,9 @@ pub const CACHED_CANDIDATES_RANGE: RangeInclusive<u64> = 0..=16;
 pub struct Settings {
     /// EtherType of our frames (`--ethertype`).
     pub ethertype: u16,
+    /// Clients hear of packets that take more than one frame of the radio and may not be fragmented, so that
+    /// they send shorter ones (`--pmtu-discovery`).
+    pub pmtu_discovery: bool,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,
     /// Usable candidates kept ready beside the upstream (`--cached-candidates`).
@@ -33,6 +36,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             ethertype: ETHERTYPE_DEFAULT,
+            pmtu_discovery: false,
             hello_history: HELLO_HISTORY,
             cached_candidates: CACHED_CANDIDATES,
             policy: Policy::default(),
@@ -45,7 +49,8 @@ impl Settings {
     /// What an OBU with these settings runs with after this start: in a daemon and in a simulation.
     pub fn config(&self, start: &Start) -> Config {
         let Start { id, radio_mac, radio_mtu, tap_mac, boot, seed } = *start;
-        let Self { ethertype, hello_history, cached_candidates, policy, thresholds } = *self;
+        let Self { ethertype, pmtu_discovery, hello_history, .. } = *self;
+        let Self { cached_candidates, policy, thresholds, .. } = *self;
         Config {
             id,
             radio_mac,
@@ -54,6 +59,7 @@ impl Settings {
             tap_mac,
             boot,
             seed,
+            pmtu_discovery,
             hello_history,
             cached_candidates,
             policy,

@@ -5,12 +5,14 @@
 mod talk;
 
 use node_lib::control::counters::Counters;
+use node_lib::control::event::{Event, Limit, TooLong};
 use node_lib::control::node::{Node, Replies, ReplyType};
 use node_lib::control::radio::Radio;
 use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
 use node_lib::{Boot, Mac, NodeId, Seq};
+use obu_lib::Config;
 
 use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
@@ -185,6 +187,57 @@ fn a_long_frame_goes_in_fragments_and_what_eight_do_not_carry_is_dropped() {
     assert_eq!(counts(&mut t, |t| t.tap_frame(&fits)), [("drop_oversize", 1)]);
     assert_eq!(counts(&mut t, |t| t.hear_data(C, up(&fits, 5))), [("drop_oversize", 1)]);
     assert_eq!(t.data_sent().len(), 1);
+}
+
+/// An IPv4 packet of so many bytes that may not be fragmented, from a camera to a server.
+fn packet(len: u16) -> Vec<u8> {
+    let mut frame = [&SERVER.0[..], &CAMERA.0, &[0x08, 0x00, 0x45, 0]].concat();
+    frame.extend_from_slice(&len.to_be_bytes());
+    frame.extend_from_slice(&[0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.resize(14 + usize::from(len), 0);
+    frame
+}
+
+#[test]
+fn who_sends_what_eight_fragments_do_not_carry_is_told_and_the_operator_once() {
+    let mut t = relay();
+    t.set_mtu(600);
+    t.clear();
+    t.events();
+    let most = 8 * (600 - 12) - 40;
+    // With room for a VLAN tag.
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(most + 4)))[1], ("fragmented", 1));
+    let told = [("too_big_told", 1)];
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(most + 5))), told);
+    assert_eq!((t.taps, t.events()), (1, vec![]), "its sender knows what to do");
+    // A relay has no way to tell, and who may have its packets fragmented would not listen.
+    let mut long = packet(most + 5);
+    assert_eq!(counts(&mut t, |t| t.hear_data(C, up(&long, 5))), [("drop_oversize", 1)]);
+    long[20] = 0;
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&long)), [("drop_oversize", 1)]);
+    let (len, most) = (long.len(), 14 + usize::from(most) + 4);
+    let limit = Limit::Fragments;
+    assert_eq!(t.events(), [Event::TooLong(TooLong { from: CAMERA, len, most, limit })]);
+    assert_eq!((t.taps, t.events()), (1, vec![]));
+}
+
+#[test]
+fn with_path_mtu_discovery_a_packet_takes_one_frame_or_its_sender_hears_of_it() {
+    let mut t = Talk::with_config(Config { pmtu_discovery: true, ..Config::new(US) });
+    t.settle(A, 1);
+    t.clear();
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1464))), [("tap_to_wire", 1)]);
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1465))), [("too_big_told", 1)]);
+    assert_eq!((t.taps, t.data_sent().len()), (1, 1));
+    let mut may_be_fragmented = packet(1465);
+    may_be_fragmented[20] = 0;
+    let carried = [("tap_to_wire", 1), ("fragmented", 1)];
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&may_be_fragmented)), carried);
+    // Whoever has had his answers gets his packets carried.
+    for _ in 0..60 {
+        t.tap_frame(&packet(1500));
+    }
+    assert_eq!((t.taps, t.obu.counters().fragmented), (50, 1 + 11));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
-use daemon::args::Common;
+use daemon::args::{Common, PmtuDiscovery};
 use rsu_lib::Settings;
 use rsu_lib::settings::{
     GROUP_RATE, GROUP_RATE_RANGE, HELLO_PERIODICITY, HELLO_PERIODICITY_RANGE_MS,
@@ -41,6 +41,7 @@ impl Args {
         Settings {
             ethertype: self.common.ethertype,
             hello_periodicity: Duration::from_millis(self.hello_periodicity),
+            pmtu_discovery: self.common.pmtu_discovery == PmtuDiscovery::On,
             hello_history: self.common.hello_history,
             group_rate: self.group_rate,
         }

@@ -25,6 +25,9 @@ pub struct Config {
     pub seed: u64,
     /// Time between heartbeats (`--hello-periodicity`); each is sent up to 10 % earlier or later.
     pub hello_periodicity: Duration,
+    /// Clients hear of packets that take more than one frame of the radio and may not be fragmented, so that
+    /// they send shorter ones (`--pmtu-discovery`).
+    pub pmtu_discovery: bool,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,
     /// Broadcast and multicast sent over the radio, in kB (1,000 bytes) a second, 0 for no limit

@@ -28,6 +28,9 @@ pub struct Settings {
     pub ethertype: u16,
     /// Time between heartbeats (`--hello-periodicity`); each is sent up to 10 % earlier or later.
     pub hello_periodicity: Duration,
+    /// Clients hear of packets that take more than one frame of the radio and may not be fragmented, so that
+    /// they send shorter ones (`--pmtu-discovery`).
+    pub pmtu_discovery: bool,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,
     /// Broadcast and multicast sent over the radio, in kB (1,000 bytes) a second; 64 bytes are added to
@@ -40,6 +43,7 @@ impl Default for Settings {
         Self {
             ethertype: ETHERTYPE_DEFAULT,
             hello_periodicity: HELLO_PERIODICITY,
+            pmtu_discovery: false,
             hello_history: HELLO_HISTORY,
             group_rate: GROUP_RATE,
         }
@@ -50,7 +54,8 @@ impl Settings {
     /// What an RSU with these settings runs with after this start: in a daemon and in a simulation.
     pub fn config(&self, start: &Start) -> Config {
         let Start { id, radio_mac, radio_mtu, tap_mac, boot, seed } = *start;
-        let Self { ethertype, hello_periodicity, hello_history, group_rate } = *self;
+        let Self { ethertype, pmtu_discovery, hello_periodicity, .. } = *self;
+        let Self { hello_history, group_rate, .. } = *self;
         Config {
             id,
             radio_mac,
@@ -60,6 +65,7 @@ impl Settings {
             boot,
             seed,
             hello_periodicity,
+            pmtu_discovery,
             hello_history,
             group_rate,
         }

@@ -16,6 +16,7 @@ use node_lib::messages::control::probe::Probe;
 use node_lib::messages::data::Destination;
 use node_lib::messages::{Cost, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order};
+use rsu_lib::Config;
 
 use talk::{A, B, C, CAMERA, RELAY, SERVER, SIGN, STRANGER, Said, Talk, US, arp, id, rarp};
 
@@ -754,4 +755,34 @@ fn a_radio_that_is_down_sends_nothing_and_beats_at_once_when_it_is_back() {
     t.rsu.handle_link(t.at(), LinkEvent::Up, &mut t.out);
     t.collect();
     assert_eq!(t.heartbeats().len(), 1);
+}
+
+/// An IPv4 packet of so many bytes that may not be fragmented.
+fn packet(len: u16, to: Mac) -> Vec<u8> {
+    let mut frame = [&to.0[..], &SERVER.0, &[0x08, 0x00, 0x45, 0]].concat();
+    frame.extend_from_slice(&len.to_be_bytes());
+    frame.extend_from_slice(&[0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.resize(14 + usize::from(len), 0);
+    frame
+}
+
+#[test]
+fn a_host_on_the_lan_is_told_what_fits_and_nobody_about_floods_and_strangers() {
+    let mut t = Talk::with_config(Config { pmtu_discovery: true, ..Config::new(US) });
+    t.announce(A, A, 1, &[CAMERA]);
+    t.taps.clear();
+    t.tap_frame(&packet(1500, CAMERA));
+    let told = t.rsu.counters().too_big_told;
+    let [answer] = &t.taps[..] else { panic!("{:?}", t.taps) };
+    assert_eq!((told, &answer[..12]), (1, &[SERVER.0, CAMERA.0].concat()[..]));
+    assert_eq!(t.rsu.counters().fragmented, 0);
+    for to in [Mac::BROADCAST, Mac([0x01, 0, 0x5e, 1, 2, 3]), Mac([2, 9, 9, 9, 9, 9])] {
+        t.tap_frame(&packet(1500, to));
+    }
+    assert_eq!((t.rsu.counters().fragmented, t.taps.len()), (3, 1));
+    // Between two vehicles the radio carries it, in fragments: the sender is not on this LAN.
+    t.announce(B, B, 1, &[SIGN]);
+    t.taps.clear();
+    t.up_frame(A, &packet(1500, SIGN));
+    assert_eq!((t.rsu.counters().fragmented, t.taps.len()), (4, 0));
 }

@@ -79,6 +79,7 @@ classify! {
     }
     obu_lib::Settings as "obu_lib::Settings" {
         ethertype: Same,
+        pmtu_discovery: Same,
         hello_history: Same,
         cached_candidates: Same,
         policy: Fixed,
@@ -105,6 +106,7 @@ classify! {
     rsu_lib::Settings as "rsu_lib::Settings" {
         ethertype: Same,
         hello_periodicity: Same,
+        pmtu_discovery: Same,
         hello_history: Same,
         group_rate: Same,
     }

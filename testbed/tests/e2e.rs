@@ -21,6 +21,7 @@ use node_lib::Mac;
 use plain_user::run_as_plain_user;
 use testbed::corridor::report::Comparison;
 use testbed::corridor::{Corridor, daemons, scenario, simulated};
+use testbed::daemon::{Daemon, LogEvent};
 use testbed::medium::{self, LinkStep, LinkTrace};
 use testbed::probe::{
     FrameReceiver, Iperf3, NumberedFrame, Ping, Report, UdpStream, send_frames, transfer,
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         ("one_byte_more_than_the_mtu_is_refused", one_byte_more_than_the_mtu_is_refused),
         ("a_host_behind_a_vehicle_is_on_the_lan", a_host_behind_a_vehicle_is_on_the_lan),
         ("hosts_with_an_mtu_of_1500_need_no_setting", hosts_with_an_mtu_of_1500),
+        ("senders_hear_of_packets_that_are_too_long", senders_hear_of_what_is_too_long),
         ("vehicles_reach_each_other", vehicles_reach_each_other),
         ("no_loop_and_no_duplicate", no_loop_and_no_duplicate),
         ("frames_doubled_on_air_arrive_once", frames_doubled_on_air_arrive_once),
@@ -200,6 +202,59 @@ fn hosts_with_an_mtu_of_1500() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// As behind a router: Linux learns the MTU of the path and makes its datagrams fit, so that no frame takes two.
+/// What may be fragmented is carried in two all the same.
+fn senders_hear_of_what_is_too_long() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (obu, laptop) = bed.add_obu_with_host("obu1", "laptop")?;
+    bed.connect(&rsu, &obu)?;
+    for node in bed.nodes() {
+        node.extra_args.borrow_mut().extend(["--pmtu-discovery", "on"].map(str::to_owned));
+    }
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        reaches(&laptop, &server, PATIENCE)?;
+        let stream = |from: &Host, at: &Host, to: IpAddr, payload| {
+            let stream = UdpStream::start(&from.ns, &at.ns, to, ms(5), payload)?;
+            std::thread::sleep(ms(500));
+            stream.stop()
+        };
+        for (from, at, node) in [(&laptop, &server, &obu), (&server, &laptop, &rsu)] {
+            let way = format!("{} to {}", from.name(), at.name());
+            for (to, payload) in [(at.v4, 1472), (at.v6, 1452)] {
+                let udp = stream(from, at, to, payload)?;
+                // The first is answered; the next is refused by the sender's own kernel, which says so once.
+                let is_told = (1..=4).contains(&udp.lost) && udp.received > 40;
+                ensure!(is_told && udp.duplicates == 0, "{way}, {to}: {udp:?}");
+                transfer(&from.ns, &at.ns, to, 1_000_000).with_context(|| way.clone())?;
+            }
+            let counters = counters_of(node)?.text("node");
+            ensure!(counters.contains("too_big_told="), "{way}: {counters}");
+            ensure!(!counters.contains("fragmented="), "{way}: {counters}");
+            from.ns.run(|| Ok(std::fs::write("/proc/sys/net/ipv4/ip_no_pmtu_disc", "1")?))?;
+            // Another destination, of which nothing is known yet: the node's own address on that side.
+            let other = if from.name() == "laptop" { &rsu.host } else { &obu.host };
+            let udp = stream(from, other, other.v4, 1472)?;
+            ensure!(udp.lost == 0 && udp.received > 40, "{way}, may be fragmented: {udp:?}");
+            let counters = counters_of(node)?.text("node");
+            ensure!(counters.contains("fragmented="), "{way}: {counters}");
+        }
+        all_run(bed)
+    })
+}
+
+/// What a daemon has counted so far.
+fn counters_of(node: &Node) -> Result<LogEvent> {
+    let daemon = node.daemon()?;
+    let is_counters = |event: &&LogEvent| event.message() == "counters";
+    let before = daemon.events()?.iter().filter(is_counters).count();
+    daemon.signal(Signal::SIGUSR1)?;
+    wait_until("counters", PATIENCE, || {
+        Ok(daemon.events()?.iter().filter(is_counters).nth(before).cloned())
+    })
 }
 
 fn one_byte_more_than_the_mtu_is_refused() -> Result<()> {

@@ -29,6 +29,7 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("--tap-mac", "02:00:00:00:00:07", "01:00:00:00:00:07"),
     ("--bridge", "nobr0", "b/r"),
     ("--mtu", "1400", "67"),
+    ("--pmtu-discovery", "on", "maybe"),
     ("--tap-offload", "off", "maybe"),
     ("--ethertype", "0x88b6", "0x0800"),
     ("--hello-history", "20", "65"),

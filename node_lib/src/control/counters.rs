@@ -46,6 +46,8 @@ counters! {
     wire_to_tap,
     /// TCP connections asked to use segments that fit the radio.
     mss_clamped,
+    /// Frames of clients not sent, because their senders were told that they are too long.
+    too_big_told,
     /// Data messages sent in fragments, because the radio does not carry them in one frame.
     fragmented,
     /// Fragments sent.

@@ -96,6 +96,51 @@ pub struct HandOver {
     pub sent_twice: u64,
 }
 
+/// What a frame was too long for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// The radio, also in as many [fragments](crate::messages::fragment) as there may be.
+    Fragments,
+    /// The radio as it is: others send, or our driver takes, frames of another length.
+    Radio,
+    /// The TAP: hosts on the other side have a larger MTU.
+    Tap,
+}
+
+impl Limit {
+    /// What the operator can do about it.
+    pub const fn cure(self) -> &'static str {
+        match self {
+            Self::Fragments => {
+                "raise the MTU of the radio, or lower that of the sender and of --mtu"
+            }
+            Self::Radio => "give all radios the same MTU (ip link set dev RADIO mtu N)",
+            Self::Tap => "give all nodes the same --mtu, and the hosts beside them",
+        }
+    }
+}
+
+/// A frame that was dropped because of its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// The client, or the neighbour, that sent it.
+    pub from: Mac,
+    /// Its length in bytes, Ethernet header included.
+    pub len: usize,
+    /// The longest that would have passed.
+    pub most: usize,
+    /// For what it was too long.
+    pub limit: Limit,
+}
+
+impl TooLong {
+    /// The frame begins with this, whatever is left of it.
+    pub(crate) fn new(frame: &[u8], len: usize, most: usize, limit: Limit) -> Self {
+        let source = frame.get(Mac::LEN..).and_then(|rest| rest.first_chunk());
+        Self { from: source.copied().map_or(Mac::ZERO, Mac), len, most, limit }
+    }
+}
+
 /// Something an operator wants to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -148,6 +193,8 @@ pub enum Event {
         /// The MAC the last frame of it came from.
         mac: Mac,
     },
+    /// A frame was dropped because of its length, the last one of perhaps many.
+    TooLong(TooLong),
     /// Somebody else uses our node id: one of the two must be changed.
     IdConflict {
         /// The MAC the frame came from.

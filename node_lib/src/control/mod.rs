@@ -16,6 +16,7 @@
 //! | [`table`] | a map for a few entries that are looked up with every frame |
 //! | [`radio`] | how a message becomes a frame, and which frames are ours |
 //! | [`mss`] | how long the segments of a TCP connection may be |
+//! | [`path_mtu`] | what senders of packets that are too long are told |
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
 //! | [`askers`] | whom an answer goes to when many ask at once |
@@ -33,6 +34,7 @@ pub mod inner;
 pub mod mss;
 pub mod neighbour;
 pub mod node;
+pub mod path_mtu;
 pub mod radio;
 pub mod random;
 pub mod reassembly;

@@ -1,18 +1,21 @@
 //! How a message becomes a frame, and which frames are ours: [`Radio`].
 
 use crate::control::counters::Counters;
+use crate::control::event::{Limit, TooLong};
 use crate::control::mss::Clamp;
 use crate::control::node::Replies;
+use crate::control::path_mtu::PathMtu;
 use crate::control::traffic_class;
 use crate::mac::{Mac, NodeId};
 use crate::messages::ParseError;
 use crate::messages::control::Control;
 use crate::messages::data::{Data, HEADER_LEN, packet_max};
-use crate::messages::fragment::{Fragment, Place};
+use crate::messages::fragment::{Fragment, Place, message_max};
 use crate::messages::message::{Message, emit_ethernet, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
 use crate::order::Boot;
+use crate::time::Timestamp;
 
 /// Relays a data frame or a reply may pass. Twice the longest chain worth having: at 90 % per hop,
 /// sixteen hops deliver 19 %.
@@ -33,6 +36,9 @@ pub struct Radio {
     pub mtu: usize,
     /// The last number given to a message that was sent in fragments.
     cut_up: u32,
+    path_mtu: PathMtu,
+    /// The last frame dropped because of its length, until it is reported.
+    too_long: Option<TooLong>,
 }
 
 /// A frame off the radio that is for us, read up to its message.
@@ -81,7 +87,14 @@ impl Radio {
     pub fn new(id: NodeId, boot: Boot, mac: Mac, ethertype: u16, mtu: usize) -> Self {
         // No part of a message from before is taken for one from now.
         let cut_up = u32::from(boot.low_byte()) << 24;
-        Self { id, boot, mac, ethertype, mtu, cut_up }
+        let path_mtu = PathMtu::new(false);
+        Self { id, boot, mac, ethertype, mtu, cut_up, path_mtu, too_long: None }
+    }
+
+    /// With `is_on`, clients are told of each packet that takes more than one frame ([`PathMtu::new`]).
+    #[must_use]
+    pub fn with_pmtu_discovery(self, is_on: bool) -> Self {
+        Self { path_mtu: PathMtu::new(is_on), ..self }
     }
 
     /// Takes a frame off the radio. `None`, and counted, when it is malformed or none of our business:
@@ -138,6 +151,27 @@ impl Radio {
         });
     }
 
+    /// Tells the sender of a client's frame that came from the TAP if it is too long ([`PathMtu`]). If so, the frame is
+    /// not to be sent; the sender makes a shorter one of it.
+    #[inline]
+    pub fn tell_too_big(
+        &mut self,
+        now: Timestamp,
+        frame: &[u8],
+        out: &mut Replies,
+        counters: &mut Counters,
+    ) -> bool {
+        let Some(answer) = self.path_mtu.answer(now, frame, self.mtu) else { return false };
+        counters.too_big_told += 1;
+        out.tap(|flat| answer.emit(frame, flat));
+        true
+    }
+
+    /// The last client's frame that was dropped because of its length, if that is news.
+    pub fn take_too_long(&mut self) -> Option<TooLong> {
+        self.too_long.take()
+    }
+
     /// Sends a data frame, in fragments if the radio does not carry it in one. `false`, and counted, when
     /// it cannot carry it at all.
     #[inline]
@@ -173,6 +207,8 @@ impl Radio {
     ) -> bool {
         let Some(places) = Place::all(data.wire_len(), self.mtu) else {
             counters.drop_oversize += 1;
+            let (inner, most) = (data.payload(), message_max(self.mtu).saturating_sub(HEADER_LEN));
+            self.too_long = Some(TooLong::new(inner, inner.len(), most, Limit::Fragments));
             return false;
         };
         let payload = data.payload();

@@ -44,6 +44,8 @@ pub use link::{Link, LinkChange, Links, Side, StaticLinks};
 pub use sys::random;
 pub(crate) use sys::{boottime, sleep_precisely};
 
+use crate::control::event::TooLong;
+
 /// What [`Device::recv`] left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {

@@ -29,6 +29,7 @@ use tracing::trace;
 
 use super::error::{DeviceError, Problem};
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
+use crate::control::event::{Limit, TooLong};
 use crate::control::traffic_class;
 use crate::messages::Kind;
 use crate::messages::prefix::VERSION;
@@ -59,6 +60,7 @@ pub struct Packet {
     buffer_len: usize,
     /// Hears messages like ours in other EtherTypes.
     survey: Option<Socket>,
+    too_long: Option<TooLong>,
     counters: Counters,
 }
 
@@ -157,6 +159,7 @@ impl Packet {
             index: None,
             buffer_len: 0,
             survey: None,
+            too_long: None,
             counters,
         };
         packet.bind(link)?;
@@ -195,6 +198,9 @@ impl Packet {
         }
         if is_for_us(read.packet_type) {
             self.counters.rx_oversize += 1;
+            let begin = burst.vacant().unwrap_or_default();
+            let most = self.buffer_len - 1;
+            self.too_long = Some(TooLong::new(begin, read.len, most, Limit::Radio));
         } else {
             self.counters.rx_foreign += 1;
         }
@@ -205,7 +211,11 @@ impl Packet {
         match error.raw_os_error() {
             Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.counters.tx_down += 1,
             Some(libc::ENOBUFS | libc::ENOMEM) => self.counters.tx_full += 1,
-            Some(libc::EMSGSIZE) => self.counters.tx_oversize += 1,
+            Some(libc::EMSGSIZE) => {
+                self.counters.tx_oversize += 1;
+                let (bytes, most) = (frame.bytes, self.buffer_len - 1);
+                self.too_long = Some(TooLong::new(bytes, bytes.len(), most, Limit::Radio));
+            }
             Some(libc::EINVAL) if frame.bytes.len() < SLACK => self.counters.tx_short += 1,
             _ => {
                 self.counters.tx_errors += 1;

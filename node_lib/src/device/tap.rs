@@ -18,6 +18,8 @@ use tun_tap::{Iface, Mode};
 use super::error::{DeviceError, Problem};
 use super::offload::{Offload, Shape};
 use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
+use crate::control::event::{Limit, TooLong};
+use crate::offload::vnet;
 
 /// Ethernet header, one VLAN tag, and one byte more: a frame that fills the buffer is too long.
 const SLACK: usize = 14 + 4 + 1;
@@ -47,6 +49,7 @@ pub struct Tap {
     /// Frames have vnet headers.
     offload: Option<Box<Offload>>,
     buffer_len: usize,
+    too_long: Option<TooLong>,
     counters: Counters,
 }
 
@@ -60,6 +63,7 @@ impl Tap {
             wanted: offload,
             offload: None,
             buffer_len: BUFFER_MIN,
+            too_long: None,
             counters: Counters::default(),
         };
         tap.create()?;
@@ -211,12 +215,14 @@ impl Device for Tap {
     }
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
-        let Self { name, file, offload, buffer_len, counters, .. } = self;
+        let Self { name, file, offload, buffer_len, too_long, counters, .. } = self;
         let Some(file) = file else {
             counters.tx_down += frames.len() as u64;
             return Sent::All;
         };
-        let mut writer = Writer { name, file, len_max: *buffer_len, counters };
+        let head_len = if offload.is_some() { vnet::LEN } else { 0 };
+        let len_max = *buffer_len;
+        let mut writer = Writer { name, file, len_max, head_len, too_long, counters };
         let mut left = frames.len();
         let mut write = |shape: Shape, parts: &[IoSlice<'_>]| {
             let is_there = writer.write(shape, parts);
@@ -252,6 +258,10 @@ impl Device for Tap {
         Ok(())
     }
 
+    fn take_too_long(&mut self) -> Option<TooLong> {
+        self.too_long.take()
+    }
+
     fn counters(&mut self) -> &Counters {
         &self.counters
     }
@@ -277,6 +287,9 @@ struct Writer<'a> {
     file: &'a File,
     /// What is as long or longer is too long for the interface.
     len_max: usize,
+    /// Bytes in front of each frame.
+    head_len: usize,
+    too_long: &'a mut Option<TooLong>,
     counters: &'a mut Counters,
 }
 
@@ -292,6 +305,9 @@ impl Writer<'_> {
         }
         if longest >= self.len_max {
             counters.tx_oversize += frames;
+            let begin = parts.first().and_then(|part| part.get(self.head_len..));
+            let (begin, most) = (begin.unwrap_or_default(), self.len_max - 1);
+            *self.too_long = Some(TooLong::new(begin, longest, most, Limit::Tap));
             return true;
         }
         let mut file = self.file;

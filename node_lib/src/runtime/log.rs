@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tracing::{debug, info, warn};
 
-use crate::control::event::{Attachment, Event, HandOver};
+use crate::control::event::{Attachment, Event, HandOver, TooLong};
 use crate::control::node::Node;
 use crate::control::token_bucket::TokenBucket;
 use crate::device::Device;
@@ -22,6 +22,12 @@ const BURST: u32 = 10;
 
 /// One more line of a kind may be written this often.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// The kind of event that comes with every frame of a stream: one line of it is written at once, and one more …
+const TOO_LONG: &str = "frame too long";
+
+/// … this often.
+const TOO_LONG_EVERY: Duration = Duration::from_secs(10);
 
 /// How often it is said what was not written.
 const SUMMARY_EVERY: Duration = Duration::from_secs(10);
@@ -43,9 +49,12 @@ struct Limit {
     summary_at: Timestamp,
 }
 
-impl Default for Limit {
-    fn default() -> Self {
-        let lines = TokenBucket::new(BURST, EVERY);
+impl Limit {
+    fn of(kind: &'static str) -> Self {
+        let lines = match kind {
+            TOO_LONG => TokenBucket::new(1, TOO_LONG_EVERY),
+            _ => TokenBucket::new(BURST, EVERY),
+        };
         Self { lines, more: 0, summary_at: Timestamp::ZERO }
     }
 }
@@ -67,7 +76,7 @@ impl EventLog {
     }
 
     fn may_write(&mut self, now: Timestamp, kind: &'static str) -> bool {
-        let limit = self.kinds.entry(kind).or_default();
+        let limit = self.kinds.entry(kind).or_insert_with(|| Limit::of(kind));
         if limit.lines.take(now) {
             return true;
         }
@@ -108,6 +117,7 @@ fn kind_of(event: &Event) -> &'static str {
         Event::ClientHeld { .. } => "client moves too often",
         Event::ObuIdConflict { .. } => "two OBUs use one node id",
         Event::IdConflict { .. } => "another node uses our node id",
+        Event::TooLong(_) => TOO_LONG,
     }
 }
 
@@ -153,6 +163,10 @@ fn write(event: &Event) {
             %mac,
             "another node uses our node id: give one of the two another with --node-id"
         ),
+        Event::TooLong(frame) => {
+            let TooLong { from, len, most, limit } = *frame;
+            warn!(%from, bytes = len, most, cure = limit.cure(), "frame too long, dropped");
+        }
     }
 }
 
@@ -208,6 +222,7 @@ fn list(counters: impl Iterator<Item = (&'static str, u64)>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::event;
 
     #[test]
     fn a_place_names_the_rsu_and_the_way() {
@@ -238,6 +253,16 @@ mod tests {
         assert_eq!((log.deadline(), log.summarize(at)), (None, 0));
         // A flood that goes on has a line a second and a sum every ten.
         assert_eq!(flood(&mut log, 20_000, 120_000), u64::from(BURST) + 99);
+    }
+
+    #[test]
+    fn of_frames_that_are_too_long_there_is_a_line_in_ten_seconds() {
+        let mut log = EventLog::default();
+        let from = crate::mac::Mac([2; 6]);
+        let frame = TooLong { from, len: 9014, most: 8000, limit: event::Limit::Fragments };
+        let kind = kind_of(&Event::TooLong(frame));
+        let moments = (0..60_000).step_by(10).map(Timestamp::from_millis);
+        assert_eq!(moments.filter(|at| log.may_write(*at, kind)).count(), 6);
     }
 
     #[test]

@@ -42,6 +42,7 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use tracing::{debug, info, trace, warn};
 
+use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::control::replies::Loan;
 use crate::device::signal::{self, Sample};
@@ -356,6 +357,10 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         let mut is_attached_anew = false;
         while let Some(event) = self.node.poll_event() {
             is_attached_anew |= self.events.event(now, &event);
+        }
+        let Ports { radio, tap, .. } = &mut self.ports;
+        for too_long in [radio.take_too_long(), tap.take_too_long()].into_iter().flatten() {
+            self.events.event(now, &Event::TooLong(too_long));
         }
         if is_attached_anew {
             self.say_who_we_are(now);

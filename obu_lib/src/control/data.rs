@@ -41,6 +41,9 @@ impl Obu {
             self.note_lost();
             return;
         };
+        if self.core.radio.tell_too_big(now, frame, out, &mut self.core.counters) {
+            return;
+        }
         self.seq.0 = self.seq.0.wrapping_add(1);
         let data = ToUpstream {
             destination: attached.rsu,

@@ -111,8 +111,9 @@ pub struct Obu {
 impl Obu {
     /// An OBU that starts `now`.
     pub fn new(config: Config, now: Timestamp) -> Self {
-        let Config { id, boot, radio_mac, ethertype, radio_mtu, .. } = config;
-        let radio = Radio::new(id, boot, radio_mac, ethertype, radio_mtu);
+        let Config { id, boot, radio_mac, ethertype, radio_mtu, pmtu_discovery, .. } = config;
+        let radio = Radio::new(id, boot, radio_mac, ethertype, radio_mtu)
+            .with_pmtu_discovery(pmtu_discovery);
         let mut core = Core {
             radio,
             neighbours: Neighbours::new(),
@@ -497,6 +498,7 @@ impl Node for Obu {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.core.events.pop()
+        let too_long = || self.core.radio.take_too_long().map(Event::TooLong);
+        self.core.events.pop().or_else(too_long)
     }
 }

@@ -132,8 +132,12 @@ impl Talk {
     }
 
     pub(crate) fn with(policy: Policy) -> Self {
+        Self::with_config(Config { policy, ..Config::new(US) })
+    }
+
+    pub(crate) fn with_config(config: Config) -> Self {
         Self {
-            obu: Obu::new(Config { seed: 1, policy, ..Config::new(US) }, Timestamp::ZERO),
+            obu: Obu::new(Config { seed: 1, ..config }, Timestamp::ZERO),
             now: 0,
             seq: 0,
             rsu: RSU,

@@ -118,7 +118,11 @@ impl Rsu {
             return;
         }
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
-            Some(Port::Obu(obu)) => self.send_to_obu(now, obu, frame, out),
+            Some(Port::Obu(obu)) => {
+                if !self.radio.tell_too_big(now, frame, out, &mut self.counters) {
+                    self.send_to_obu(now, obu, frame, out);
+                }
+            }
             elsewhere => match self.late.obu(now, client(inner.vlan, inner.destination)) {
                 // Down the old way, never back to the LAN it came from.
                 Some(obu) => {

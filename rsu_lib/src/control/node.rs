@@ -153,7 +153,8 @@ impl Rsu {
                 config.radio_mac,
                 config.ethertype,
                 config.radio_mtu,
-            ),
+            )
+            .with_pmtu_discovery(config.pmtu_discovery),
             tap_mac: config.tap_mac,
             period: config.hello_periodicity.max(Duration::from_millis(1)),
             history: config.hello_history.clamp(1, SENT_MAX),
@@ -424,6 +425,7 @@ impl Node for Rsu {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop()
+        let too_long = || self.radio.take_too_long().map(Event::TooLong);
+        self.events.pop().or_else(too_long)
     }
 }

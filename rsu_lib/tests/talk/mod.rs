@@ -50,8 +50,12 @@ pub(crate) struct Talk {
 
 impl Talk {
     pub(crate) fn new() -> Self {
+        Self::with_config(Config::new(US))
+    }
+
+    pub(crate) fn with_config(config: Config) -> Self {
         Self {
-            rsu: Rsu::new(Config { seed: 1, ..Config::new(US) }, Timestamp::ZERO),
+            rsu: Rsu::new(Config { seed: 1, ..config }, Timestamp::ZERO),
             now: 0,
             seq: 0,
             sent: Vec::new(),
