@@ -686,6 +686,47 @@ fn two_obus_with_one_id_are_reported() {
 }
 
 #[test]
+fn an_obu_that_starts_again_and_again_is_one_obu() {
+    let mut t = Talk::new();
+    let said = |boot, seq| Said {
+        obu: A,
+        order: Order::new(boot, seq),
+        epoch: 1,
+        standby: false,
+        clients: vec![Client { vlan: 0, mac: CAMERA }],
+        goodbye: false,
+    };
+    for start in 1..=20 {
+        // Announced five times, as none is answered that is not believed; what the start before said comes late.
+        for (n, wait) in [0, 20, 40, 80, 160].into_iter().enumerate() {
+            t.pass(t.now + wait);
+            t.say(&said(10 * start, 1 + n as u32));
+            if start > 1 && n < 4 {
+                t.say(&said(10 * (start - 1), 6 + n as u32));
+            }
+        }
+        t.pass(t.now + 1200);
+    }
+    let conflicts = t.events().into_iter().filter(|e| matches!(e, Event::ObuIdConflict { .. }));
+    assert_eq!(conflicts.count(), 0);
+}
+
+#[test]
+fn who_speaks_with_our_id_is_named_whatever_it_says() {
+    let probe = Probe { sender: id(US), sender_boot: Boot(1), nonce: 1, rsu: NodeId::NONE };
+    let mut t = Talk::new();
+    t.hear(A, Mac::BROADCAST, probe.into());
+    assert_eq!(t.events(), [Event::IdConflict { mac: A }]);
+    t.hear(A, US, probe.into());
+    assert_eq!(t.events(), [], "every ten seconds");
+    t.pass(11_000);
+    t.announce(US, A, 1, &[CAMERA]);
+    assert_eq!(t.events(), [Event::IdConflict { mac: A }]);
+    assert_eq!(t.rsu.clients_of(id(US)), []);
+    assert_eq!(t.each(|_, c| matches!(c, Control::ProbeAnswer(_)).then_some(())), []);
+}
+
+#[test]
 fn two_rsus_with_one_id_both_say_so_and_neither_goes_above_the_other() {
     let other = Mac([2, 0, 0, 0, 0, 0x11]);
     for boot in [1, 900] {

@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::table::Table;
 use node_lib::messages::control::announcement::{Announcement, Client, client_digest};
 use node_lib::messages::control::heartbeat::HeartbeatReply;
@@ -69,10 +70,11 @@ const KNOCK_EVERY: Duration = Duration::from_millis(100);
 /// is taken to be gone once in 20,000 times, and its next reply brings it back.
 const KNOCKS: u8 = 6;
 
-/// Starts of one OBU that interrupt each other so often, within [`DUEL_WITHIN`], are two OBUs.
+/// Two starts of one OBU that take turns so often, within [`DUEL_WITHIN`], are two OBUs. An OBU that starts
+/// again and again is one: each start is another.
 const DUEL_AFTER: u8 = 3;
 
-/// See [`DUEL_AFTER`]. A restart ends after a fraction of it.
+/// See [`DUEL_AFTER`].
 const DUEL_WITHIN: Duration = Duration::from_secs(10);
 
 /// The LAN side hears of the clients of one OBU by what the OBU says; that they are alive is noted
@@ -133,11 +135,14 @@ struct Rival {
     since: Timestamp,
 }
 
-/// How often two counts under one id have interrupted each other.
+/// How often two starts under one id have taken turns. What is late of a start that is over makes one turn
+/// with its successor at most: it has all come within [`LATE_FOR`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Duel {
+    between: [Boot; 2],
     times: u8,
     since: Timestamp,
+    last: Timestamp,
     is_news: bool,
 }
 
@@ -560,8 +565,8 @@ impl Registered {
             if word <= self.word {
                 return Verdict::Old;
             }
-            if self.rival.take().is_some() {
-                self.duel.note(now);
+            if let Some(rival) = self.rival.take() {
+                self.duel.note(now, word.boot, rival.word.boot);
             }
             return Verdict::Newest;
         }
@@ -581,7 +586,7 @@ impl Registered {
                     return Verdict::Unproven;
                 }
                 self.rival = None;
-                self.duel.note(now);
+                self.duel.note(now, word.boot, self.word.boot);
                 Verdict::Newest
             }
             _ => {
@@ -689,11 +694,15 @@ impl Word {
 }
 
 impl Duel {
-    /// The one count has interrupted the other.
-    fn note(&mut self, now: Timestamp) {
-        if now.since(self.since) > DUEL_WITHIN {
-            *self = Self { since: now, ..Self::default() };
+    /// The one start has taken its turn after the other.
+    fn note(&mut self, now: Timestamp, one: Boot, other: Boot) {
+        let between = [one.min(other), one.max(other)];
+        if self.between != between || now.since(self.since) > DUEL_WITHIN {
+            *self = Self { between, since: now, ..Self::default() };
+        } else if now.since(self.last) < LATE_FOR {
+            return;
         }
+        self.last = now;
         self.times = self.times.saturating_add(1);
         self.is_news |= self.times == DUEL_AFTER;
     }

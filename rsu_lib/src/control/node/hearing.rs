@@ -56,6 +56,18 @@ impl Rsu {
         }
     }
 
+    /// Somebody else has our id: one of us must have another, or nobody in earshot of both gets anywhere.
+    fn is_of_our_id(&mut self, now: Timestamp, from: Mac, id: NodeId) -> bool {
+        let is_ours = id == self.radio.id;
+        if is_ours {
+            self.counters.drop_foreign += 1;
+            if self.conflicts.take(now) {
+                self.event(Event::IdConflict { mac: from });
+            }
+        }
+        is_ours
+    }
+
     pub(super) fn hear_probe(
         &mut self,
         now: Timestamp,
@@ -64,6 +76,9 @@ impl Rsu {
         probe: &Probe,
         out: &mut Replies,
     ) {
+        if self.is_of_our_id(now, from, probe.sender) {
+            return;
+        }
         let has_nothing = self.is_leaving || !self.lan_is_up;
         if was_for_all && (has_nothing || probe.rsu != NodeId::NONE) {
             return;
@@ -110,6 +125,9 @@ impl Rsu {
         out: &mut Replies,
     ) {
         let obu = reply.origin;
+        if self.is_of_our_id(now, from, obu) {
+            return;
+        }
         if reply.rsu != self.radio.id {
             self.counters.drop_foreign += 1;
             return;
@@ -218,7 +236,10 @@ impl Rsu {
         out: &mut Replies,
     ) {
         let Announcement { origin: obu, order, epoch, part, parts, digest, .. } = *announcement;
-        if announcement.rsu != self.radio.id || obu == self.radio.id {
+        if self.is_of_our_id(now, from, obu) {
+            return;
+        }
+        if announcement.rsu != self.radio.id {
             self.counters.drop_foreign += 1;
             return;
         }
