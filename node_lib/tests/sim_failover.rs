@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::Timestamp;
+use node_lib::control::event::Event;
 use node_lib::messages::data::Data;
 use node_lib::messages::{Message, PacketType};
 use node_lib::sim::topology::Graph;
@@ -132,6 +133,35 @@ fn lose_upstream(
         return Err(wrong(&town, format!("{upstream} lost at {hit}: gaps {gaps:?}")));
     }
     Ok(gaps)
+}
+
+/// Whoever is killed falls silent: it does not fade, also where links lose frames, and the log says so.
+#[test]
+fn who_is_killed_is_left_as_dead() {
+    const NAME: &str = "who_is_killed_is_left_as_dead";
+    let causes = run_all("sim_failover", NAME, seeds(300), |seed| {
+        let mut town = Town::new(seed, &Graph::ring(4), &[0], Link::lossy(0.1));
+        town.up(X, at(1000), ms(10), 1000);
+        let hit = at(5000) + Dice::new(seed, 1).up_to(HEARTBEAT);
+        town.world.run_until(hit).map_err(broken)?;
+        let Some(upstream) = town.upstream(X) else {
+            return Err(wrong(&town, "X has no upstream".to_owned()));
+        };
+        town.world.apply(Fault::Crash(upstream));
+        town.world.run_until(at(7000)).map_err(broken)?;
+        let killed = sim_common::radio(upstream.0).into();
+        let changes =
+            town.world.events().iter().filter(|(time, node, _)| *time > hit && *node == X);
+        let mut left = changes.filter_map(|(_, _, event)| match event {
+            Event::HandOver(done) if done.from.upstream == killed => Some(done.cause),
+            _ => None,
+        });
+        left.next().ok_or_else(|| wrong(&town, "X stays".to_owned()))
+    });
+    let mut counts = BTreeMap::new();
+    causes.iter().for_each(|cause| *counts.entry(cause.as_str()).or_insert(0) += 1);
+    println!("killed, and left as: {counts:?}");
+    assert_eq!(counts.keys().collect::<Vec<_>>(), [&"dead"], "{counts:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::messages::control::announcement::Client;
 pub enum Cause {
     /// The first route after having none.
     First,
-    /// The upstream fell silent.
+    /// The upstream fell silent: it left questions unanswered.
     Dead,
     /// The upstream said goodbye.
     Goodbye,
@@ -74,7 +74,8 @@ pub struct HandOver {
     pub from: Attachment,
     /// After it. `None` only in a record that another change cut short.
     pub to: Option<Attachment>,
-    /// Why the old upstream was left.
+    /// Why the old upstream was left, as it turned out: one that was left because it faded, and was not heard
+    /// again, had died.
     pub cause: Cause,
     /// Whether the RSU acknowledged the new way. If not, the next change came first, and its gap
     /// begins where this one did.

@@ -35,6 +35,7 @@ use crate::Config;
 mod attachment;
 mod hand_over;
 mod hearing;
+mod weighed;
 
 use attachment::Changing;
 use hand_over::{Parting, Unsettled};

@@ -23,6 +23,7 @@ mod headcount;
 mod news;
 mod outlook;
 mod upstream;
+mod way;
 
 use count::Claim;
 pub(crate) use count::Learned;

@@ -57,6 +57,7 @@ impl Obu {
                 Some(ours.rsu)
             }
             (Some(ours), Some(next)) if self.is_in_vain(now, next) => {
+                tracing::debug!(rsu = %ours.rsu, next = %next.rsu, "RSU does not answer, and is shunned");
                 self.changing.shunned = Some((ours.rsu, now + timing::SHUN_FOR));
                 cause = Cause::Dead;
                 Some(next.rsu)
@@ -202,6 +203,7 @@ impl Obu {
             return;
         }
         if wanted != current {
+            tracing::debug!(?wanted, ?current, ways = %self.weighed(now), "standby chosen");
             self.registration.stand_by(now, wanted);
         }
     }
@@ -246,6 +248,7 @@ impl Obu {
         self.changing = Changing { standby_wanted: now, shunned, ..Changing::default() };
         let cause = loss.map_or(cause, |loss| loss.cause);
         let silence = loss.map_or(Duration::ZERO, |loss| loss.silence);
+        tracing::debug!(%cause, ?silence, ways = %self.weighed(now), "upstream chosen");
         self.core.counters.upstream_changes += 1;
         if from.map(|from| from.rsu) != attachment.map(|to| to.rsu) {
             self.core.counters.rsu_changes += 1;

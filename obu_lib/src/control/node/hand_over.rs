@@ -157,9 +157,13 @@ impl Obu {
         let lives = left.is_some_and(|(mac, at)| {
             self.core.neighbours.get(mac).is_some_and(|neighbour| neighbour.heard > at)
         });
+        let was_in_doubt = left.is_some_and(|(_, at)| lost_at < at);
         if record.cause == Cause::Fading && lives {
             // It was slow to answer, not gone.
             (lost_at, record.at_risk) = (now, 0);
+        } else if record.cause == Cause::Fading && was_in_doubt {
+            // It left questions unanswered, and has not been heard since: it was dying, and we did not know yet.
+            record.cause = Cause::Dead;
         }
         record.acknowledged = acknowledged_at.is_some();
         let until = found_at.filter(|_| record.acknowledged).unwrap_or(now);

@@ -51,6 +51,8 @@ impl Route {
         let usable = others.filter(|c| judge.is_usable(c));
         let best = usable.map(|c| (judge.ranker.rank(c), c.mac)).min();
         let Some((_, via)) = best.filter(|(rank, _)| !rank.is_late) else { return };
+        let (asked, silence) = (self.asked, now.since(self.believed_since()));
+        tracing::debug!(rsu = %self.rsu, parent = ?self.parent, asked, ?silence, %via, "upstream in doubt");
         core.counters.upstream_doubted += 1;
         self.doubt = Some(Doubt { via, since: now, bytes_left: BUDGET, sent_twice: 0 });
         self.turn = Some(Turn::Doubted(via));

@@ -9,6 +9,8 @@
 //!
 //! Every threshold was found by experiment: `docs/performance.md`, "How the thresholds were found".
 
+use std::fmt;
+
 use node_lib::Timestamp;
 use node_lib::control::candidates::Candidate;
 
@@ -68,6 +70,20 @@ impl Route {
             let theirs = other.outlook(core, now, theirs);
             self.outlook(core, now, ours).yields_to(&theirs, &core.thresholds)
         }
+    }
+}
+
+impl fmt::Display for Outlook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.heard {
+            Some(percent) => write!(f, "heard {percent} %")?,
+            None => f.write_str("too young")?,
+        }
+        write!(f, ", strain {}.{:02}", self.strain / 1000, self.strain % 1000 / 10)?;
+        if let Some((is, will_be)) = self.signal {
+            write!(f, ", {} dBm going to {}", is / 100, will_be / 100)?;
+        }
+        Ok(())
     }
 }
 
