@@ -192,6 +192,15 @@ pub enum Bind {
     Udp(UdpAddress),
 }
 
+impl fmt::Display for Bind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interface(name) => f.write_str(name),
+            Self::Udp(address) => address.fmt(f),
+        }
+    }
+}
+
 impl FromStr for Bind {
     type Err = String;
 

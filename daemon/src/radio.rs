@@ -56,6 +56,14 @@ impl Device for Radio {
         either!(self, device => device.reopen())
     }
 
+    fn take_too_long(&mut self) -> Option<TooLong> {
+        either!(self, device => device.take_too_long())
+    }
+
+    fn is_shared(&self) -> bool {
+        either!(self, device => device.is_shared())
+    }
+
     fn begin_survey(&mut self) {
         either!(self, device => device.begin_survey());
     }

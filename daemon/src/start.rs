@@ -1,12 +1,14 @@
 //! From flags to a running node: checks, devices, loop, shutdown.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use node_lib::control::node::Node;
-use node_lib::device::netlink::{Netlink, TapSettings};
-use node_lib::device::packet::Packet;
+use node_lib::device::netlink::{Netlink, TapAddress, TapSettings};
+use node_lib::device::packet::{self, Packet};
 use node_lib::device::signal::SignalSource;
 use node_lib::device::tap::Tap;
 use node_lib::device::udp::{self, Udp};
@@ -45,8 +47,13 @@ pub struct Checked {
     has_tap: bool,
     /// State of the radio; `None` for a UDP link, which is not open yet.
     radio: Option<Link>,
+    /// Another program has the radio.
+    is_shared: bool,
     tap_mtu: TapMtu,
 }
+
+/// A TAP that nobody uses for so long has been forgotten.
+const UNUSED_AFTER: Duration = Duration::from_secs(10);
 
 /// Looks at everything the flags refer to, and changes nothing.
 pub async fn check(args: &Common) -> Result<Checked, Failure> {
@@ -74,8 +81,13 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     }
     let radio = match &args.bind {
         Bind::Interface(name) => Some(netlink.link(name).await?),
-        Bind::Udp(_) => None,
+        Bind::Udp(address) => {
+            Udp::check(address)?;
+            None
+        }
     };
+    let is_shared =
+        radio.as_ref().is_some_and(|link| packet::is_in_use(link.index, args.ethertype));
     let tap_mtu = TapMtu { fixed: args.mtu, ipv6: args.ip.iter().any(|a| a.ip.is_ipv6()) };
     let radio_mtu = radio.as_ref().map_or(udp::MTU, |link| link.mtu);
     let mtu = tap_mtu
@@ -92,9 +104,34 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
         let settings = tap_settings(args, args.tap_mac);
         capabilities::check(args, netlink.lacks(&args.tap_name, &settings, mtu).await?)?;
     }
+    if let Some(address) = args.ip.iter().find(|address| address.ip.is_ipv6()) {
+        ipv6_usable(&args.tap_name, *address, tap.is_some())?;
+    }
     tun_usable(&args.tap_name)?;
     boot::peek(args.state_file.as_deref())?;
-    Ok(Checked { netlink, has_tap: tap.is_some(), radio, tap_mtu })
+    Ok(Checked { netlink, has_tap: tap.is_some(), radio, is_shared, tap_mtu })
+}
+
+/// The kernel refuses IPv6 addresses on an interface on which IPv6 is off: what it says then is that permission is
+/// denied.
+fn ipv6_usable(tap_name: &str, address: TapAddress, has_tap: bool) -> Result<(), Failure> {
+    const SETTINGS: &str = "/proc/sys/net/ipv6/conf";
+    if !Path::new("/proc/sys/net").exists() {
+        // Nobody tells.
+        return Ok(());
+    }
+    let of = if has_tap { tap_name } else { "default" };
+    let failed = |cause: String| {
+        Err(Failure::new(
+            Kind::Interface,
+            anyhow!("{tap_name}: cannot have the address {address}: {cause}"),
+        ))
+    };
+    match fs::read_to_string(format!("{SETTINGS}/{of}/disable_ipv6")) {
+        Ok(value) if value.trim() == "0" => Ok(()),
+        Ok(_) => failed(format!("IPv6 is off (sysctl net.ipv6.conf.{of}.disable_ipv6)")),
+        Err(_) => failed("the kernel has no IPv6".to_owned()),
+    }
 }
 
 fn tap_settings(args: &Common, mac: Option<Mac>) -> TapSettings {
@@ -126,6 +163,10 @@ fn tun_usable(tap_name: &str) -> Result<(), DeviceError> {
     })
 }
 
+/// What is said of a radio that another program has.
+const SHARED: &str = "another program of this host has this radio with the same EtherType: \
+                      programs on one radio do not hear each other";
+
 /// Open devices, and what a node's configuration takes from them.
 #[derive(Debug)]
 pub struct Devices {
@@ -146,7 +187,10 @@ pub struct Devices {
 impl Devices {
     /// Opens the radio, creates and configures the TAP, and counts this start.
     pub async fn open(args: &Common, checked: Checked) -> Result<Self, Failure> {
-        let Checked { mut netlink, has_tap, radio, tap_mtu } = checked;
+        let Checked { mut netlink, has_tap, radio, is_shared, tap_mtu } = checked;
+        if is_shared {
+            warn!(radio = %args.bind, "{SHARED}");
+        }
         let (radio, radio_link) = match (&args.bind, radio) {
             (Bind::Interface(name), Some(link)) => {
                 let packet = Packet::open(name, &link, args.ethertype)?;
@@ -175,6 +219,9 @@ impl Devices {
         let tap_link = netlink.link(&args.tap_name).await?;
         tap.link_changed(Some(&tap_link))?;
         netlink.watch(Side::Tap, &args.tap_name, &tap_link);
+        if args.ip.is_empty() && args.bridge.is_none() {
+            netlink.warn_if_unused(&args.tap_name, UNUSED_AFTER);
+        }
         netlink.keep_tap_mac(tap_link.mac);
         if args.state_file.is_none() && !boot::clock_is_set() {
             warn!(
@@ -268,11 +315,11 @@ pub fn print_checked(args: &Common, checked: &Checked) -> Result<(), Failure> {
             format!("MAC {}, MTU {}, {up}", link.mac, link.mtu)
         }
     };
-    let radio = match &args.bind {
-        Bind::Interface(name) => name.clone(),
-        Bind::Udp(address) => address.to_string(),
-    };
+    let radio = &args.bind;
     let mut text = format!("radio {radio}: {state}\n");
+    if checked.is_shared {
+        text += &format!("radio {radio}: {SHARED}\n");
+    }
     let radio_mtu = checked.radio.as_ref().map_or(udp::MTU, |link| link.mtu);
     if let Ok(mtu) = checked.tap_mtu.over(radio_mtu) {
         let state = if checked.has_tap { "is there" } else { "will be made" };

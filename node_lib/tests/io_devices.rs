@@ -13,7 +13,7 @@ use node_lib::Mac;
 use node_lib::control::event::{Limit, TooLong};
 use node_lib::device::memory;
 use node_lib::device::netlink::{Netlink, TapSettings};
-use node_lib::device::packet::Packet;
+use node_lib::device::packet::{self, Packet};
 use node_lib::device::tap::{Tap, TapOffload};
 use node_lib::device::udp::Udp;
 use node_lib::device::{
@@ -691,4 +691,54 @@ async fn settled(links: &mut impl Links) -> Option<Link> {
         last = change;
     }
     last.link
+}
+
+#[test]
+fn a_radio_that_another_program_has_is_told_from_one_that_is_free() {
+    in_namespace(async || {
+        let netlink = Netlink::open().unwrap();
+        ip("link add radio0 type veth peer name radio1");
+        let link = netlink.link("radio0").await.unwrap();
+        let other = netlink.link("radio1").await.unwrap();
+        let in_use = || packet::is_in_use(link.index, ETHERTYPE);
+        assert!(!in_use());
+        let mine = Packet::open("radio0", &link, ETHERTYPE).unwrap();
+        assert!(in_use() && !mine.is_shared());
+        assert!(!packet::is_in_use(other.index, ETHERTYPE), "the other end of the cable is free");
+        assert!(!packet::is_in_use(link.index, ETHERTYPE + 1), "another EtherType is free");
+        let others = Packet::open("radio1", &other, ETHERTYPE).unwrap();
+        assert!(!mine.is_shared() && !others.is_shared());
+        let second = Packet::open("radio0", &link, ETHERTYPE).unwrap();
+        assert!(mine.is_shared() && second.is_shared());
+        drop(second);
+        assert!(!mine.is_shared());
+    });
+}
+
+#[test]
+fn an_interface_is_unused_while_nothing_is_connected_to_it() {
+    in_namespace(async || {
+        let netlink = Netlink::open().unwrap();
+        let unused = async || netlink.is_unused("tap0").await.unwrap();
+        assert!(!unused().await, "there is none");
+        let _tap = Tap::open("tap0", TapOffload::Off).unwrap();
+        ip("link set tap0 up");
+        ip("address add fe80::7/64 dev tap0");
+        assert!(unused().await, "IPv6 makes such an address by itself");
+        for (connect, disconnect) in [
+            ("address add 10.0.0.1/24 dev tap0", "address del 10.0.0.1/24 dev tap0"),
+            ("address add fd00::1/64 dev tap0", "address del fd00::1/64 dev tap0"),
+            ("link add link tap0 name over0 type macvlan", "link del over0"),
+            ("link add br0 type bridge", "link del br0"),
+        ] {
+            ip(connect);
+            if connect.contains("bridge") {
+                assert!(unused().await, "a bridge it is not in");
+                ip("link set tap0 master br0");
+            }
+            assert!(!unused().await, "{connect}");
+            ip(disconnect);
+            assert!(unused().await, "{disconnect}");
+        }
+    });
 }

@@ -63,6 +63,9 @@ fn main() -> ExitCode {
         ("tap_vanishes", tap_vanishes),
         ("impossible_mtu_is_refused", impossible_mtu_is_refused),
         ("a_source_of_signal_that_cannot_be_used", a_source_of_signal_that_cannot_be_used),
+        ("a_monitor_is_deleted_and_made_again", a_monitor_is_deleted_and_made_again),
+        ("check_finds_what_the_start_finds", check_finds_what_the_start_finds),
+        ("first_contact_names_what_is_wrong", first_contact_names_what_is_wrong),
         ("tcp_crosses_with_offload_at_either_end", tcp_crosses_with_offload_at_either_end),
         ("tcp_is_intact_over_a_bad_link", tcp_is_intact_over_a_bad_link),
         ("every_signal_ends_in_order", every_signal_ends_in_order_or_not_at_all),
@@ -1005,10 +1008,12 @@ fn daemons_outlive_their_log() -> Result<()> {
 /// What was named and cannot be used ends the start, with a reason; `auto` goes on without.
 fn a_source_of_signal_that_cannot_be_used() -> Result<()> {
     let mut bed = Testbed::new(1)?;
-    let node = bed.add_obu("obu1")?;
+    // With a bridge, whose address leads to a multicast group.
+    let (node, _) = bed.add_obu_with_host("obu1", "laptop")?;
     let obu = Programs::find()?.obu;
     let checked = |line: &str| -> Result<(Option<i32>, String)> {
         let line = line.replace("OBU", &obu.display().to_string());
+        let line = line.replace("udp:", &format!("udp:@{}", node.host.v4));
         let (program, args) = line.split_once(' ').context("a command line")?;
         let output = node.ns().run(|| {
             Ok(Command::new(program)
@@ -1043,6 +1048,142 @@ fn a_source_of_signal_that_cannot_be_used() -> Result<()> {
     }
     bed.add_monitor(&node)?;
     refused("OBU -b radio0 --signal radiotap:mon0", 0, "signal strength: radiotap:mon0")
+}
+
+/// Signal is told again by a monitor interface of the same name, without a restart.
+fn a_monitor_is_deleted_and_made_again() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    let signal = Some(medium::Signal { dbm: -60.0, sd_db: 1.0 });
+    bed.connect_with(&rsu, &obu, Quality { signal, ..Quality::default() })?;
+    bed.tell_signal(&obu)?;
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        let samples = || -> Result<u64> {
+            let text = counters_of(&obu)?.text("signal");
+            let count = text.split(' ').find_map(|one| one.strip_prefix("samples="));
+            Ok(count.map_or(Ok(0), str::parse)?)
+        };
+        let grows = |from: u64| {
+            wait_until("more signal", PATIENCE, || Ok((samples()? > from).then_some(())))
+        };
+        grows(0)?;
+        for _ in 0..2 {
+            let times = |message: &str| -> Result<usize> {
+                Ok(obu.events()?.iter().filter(|event| event.message() == message).count())
+            };
+            let (gone, back) = (
+                "monitor interface is gone, waiting for it: no signal strength",
+                "monitor interface is back",
+            );
+            let before = (times(gone)?, times(back)?);
+            obu.ns().delete(testbed::MONITOR)?;
+            wait_until(gone, PATIENCE, || Ok((times(gone)? > before.0).then_some(())))?;
+            rests(&obu, ms(1000))?;
+            let silent = samples()?;
+            bed.add_monitor(&obu)?;
+            wait_until(back, PATIENCE, || Ok((times(back)? > before.1).then_some(())))?;
+            grows(silent)?;
+        }
+        all_run(bed)
+    })
+}
+
+/// What ends the start is found by `--check`, with the same exit code and in the same words.
+fn check_finds_what_the_start_finds() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    let programs = Programs::find()?;
+    with_logs(bed, |_| {
+        rsu.start()?;
+        let ended = |line: &str, is_check: bool| -> Result<(Option<i32>, String)> {
+            let output = rsu.ns().run(|| {
+                let mut command = Command::new("timeout");
+                command.arg("5").arg(&programs.obu).args(line.split(' '));
+                if is_check {
+                    command.arg("--check");
+                }
+                Ok(command.output()?)
+            })?;
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            Ok((output.status.code(), said.lines().last().unwrap_or_default().to_owned()))
+        };
+        rsu.ns()
+            .run(|| Ok(std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")?))?;
+        let radio = rsu.radio;
+        for (line, code, reason) in [
+            ("-b none0".to_owned(), 4, "no such interface"),
+            ("-b radio0 -t eth0".to_owned(), 4, "is not a TAP"),
+            ("-b radio0 -t br0".to_owned(), 4, "is not a TAP"),
+            ("-b radio0 -t tap0".to_owned(), 4, "another process has it open"),
+            ("-b radio0 -t radio0".to_owned(), 2, "two interfaces"),
+            ("-b radio0 --bridge eth0".to_owned(), 4, "not a bridge"),
+            ("-b radio0 --bridge none0".to_owned(), 4, "no such interface"),
+            (format!("-b radio0 --tap-mac {radio}"), 2, "address of the radio"),
+            ("-b radio0 -m 12000".to_owned(), 2, "12000"),
+            ("-b radio0 -i fd00::1/64".to_owned(), 4, "IPv6 is off"),
+            ("-b radio0 --state-file /no/such/boots".to_owned(), 2, "/no/such/boots"),
+            ("-b radio0 --state-file /dev/null/boots".to_owned(), 2, "/dev/null/boots"),
+            ("-b radio0 --state-file /".to_owned(), 2, "state file /"),
+            ("-b udp:@10.99.9.9".to_owned(), 4, "no interface to reach the group"),
+            ("-b radio0 --signal radiotap:none0".to_owned(), 4, "no such interface"),
+        ] {
+            let (checked, started) = (ended(&line, true)?, ended(&line, false)?);
+            ensure!(checked == started, "{line}: {checked:?} and {started:?}");
+            ensure!(checked.0 == Some(code) && checked.1.contains(reason), "{line}: {checked:?}");
+        }
+        // Nothing is wrong here, but for the daemon that has the radio already.
+        let checked = rsu.ns().run(|| {
+            let line = ["-b", "radio0", "--check"];
+            Ok(Command::new(&programs.obu).args(line).output()?)
+        })?;
+        let said = String::from_utf8_lossy(&checked.stdout);
+        ensure!(checked.status.success() && said.contains("another program"), "{said}");
+        let free = obu.ns().run(|| {
+            let line = ["-b", "radio0", "--check"];
+            Ok(Command::new(&programs.obu).args(line).output()?)
+        })?;
+        let said = String::from_utf8_lossy(&free.stdout);
+        ensure!(free.status.success() && !said.contains("another program"), "{said}");
+        Ok(())
+    })
+}
+
+/// Two daemons on one radio, one id for two nodes, a TAP that leads nowhere, frames too long for the other side.
+fn first_contact_names_what_is_wrong() -> Result<()> {
+    const SHARED: &str = "another program of this host has this radio with the same EtherType: \
+                          programs on one radio do not hear each other";
+    const CONFLICT: &str =
+        "another node uses our node id: give one of the two another with --node-id";
+    let mut bed = Testbed::new(1)?;
+    let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    bed.connect(&rsu, &obu)?;
+    let logs = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+    let programs = Programs::find()?;
+    with_logs(bed, |bed| {
+        for node in bed.nodes() {
+            let id = ["--node-id", "02:00:00:00:00:77"];
+            node.extra_args.borrow_mut().extend(id.map(str::to_owned));
+        }
+        rsu.launch()?;
+        obu.start()?;
+        let line = "-b radio0 -t tap1 -i 10.9.9.9/24 --node-id 02:00:00:00:00:78 --log-format json";
+        let args: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        let log = logs.path().join("second.log");
+        let second = Daemon::start(obu.ns(), &programs.obu, &args, &log)?;
+        second.wait_for_event(SHARED, PATIENCE, |_| true)?;
+        for node in bed.nodes() {
+            node.daemon()?.wait_for_event(CONFLICT, PATIENCE, |_| true)?;
+        }
+        let unused = |event: &LogEvent| event.message().starts_with("TAP has no address");
+        wait_until("the RSU says that nobody uses its TAP", Duration::from_secs(20), || {
+            Ok(rsu.events()?.iter().any(unused).then_some(()))
+        })?;
+        for other in [obu.daemon()?.events()?, second.events()?] {
+            ensure!(!other.iter().any(unused), "a TAP with an address is used");
+        }
+        all_run(bed)
+    })
 }
 
 // ---- scenes ----

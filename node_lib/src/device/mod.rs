@@ -98,6 +98,16 @@ pub trait Device {
         Ok(())
     }
 
+    /// The last frame that was dropped because of its length, if that is news.
+    fn take_too_long(&mut self) -> Option<TooLong> {
+        None
+    }
+
+    /// Another program of this host uses the interface as we do, so that neither hears the other.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// From now on listens for nodes that cannot be heard otherwise, where a device can.
     fn begin_survey(&mut self) {}
 

@@ -164,6 +164,7 @@ pub struct Netlink {
     tap: Option<Seen>,
     bridge: Option<Bridge>,
     configuring: Option<JoinHandle<()>>,
+    looking: Option<JoinHandle<()>>,
     signal: Option<Watch>,
 }
 
@@ -218,6 +219,7 @@ impl Netlink {
             tap: None,
             bridge: None,
             configuring: None,
+            looking: None,
             signal: None,
         })
     }
@@ -315,6 +317,28 @@ impl Netlink {
     /// Remembers the TAP's MAC for when it has to be re-created.
     pub fn keep_tap_mac(&mut self, mac: Mac) {
         self.settings.mac = Some(mac);
+    }
+
+    /// Whether nothing is connected to this interface: it is in no bridge, has no address but what IPv6 makes by
+    /// itself, and nothing is built on top of it. `false` if there is none.
+    pub async fn is_unused(&self, name: &str) -> Result<bool, DeviceError> {
+        is_unused(&self.handle, name).await
+    }
+
+    /// Says so once if nothing is connected to the TAP after this time. Must run inside a tokio runtime with time.
+    pub fn warn_if_unused(&mut self, name: &str, after: Duration) {
+        let (handle, tap) = (self.handle.clone(), name.to_owned());
+        self.looking = Some(tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            if is_unused(&handle, &tap).await.unwrap_or(false) {
+                warn!(
+                    %tap,
+                    "TAP has no address and is in no bridge, so nobody uses it: give it an address \
+                     with --ip, or put it into a bridge with --bridge; a vehicle that only relays \
+                     needs neither"
+                );
+            }
+        }));
     }
 
     /// Reports from now on what `source` tells of the radio. Must run inside a tokio runtime with time.
@@ -531,7 +555,7 @@ impl Links for Netlink {
 
 impl Drop for Netlink {
     fn drop(&mut self) {
-        if let Some(running) = &self.configuring {
+        for running in [&self.configuring, &self.looking].into_iter().flatten() {
             running.abort();
         }
         let messages = std::mem::replace(&mut self.messages, stream::empty().boxed());
@@ -547,6 +571,33 @@ async fn read(handle: &Handle, name: &str) -> Result<Option<LinkMessage>, Device
             error => Err(DeviceError::new(name, "read the state of the interface", error)),
         },
     }
+}
+
+async fn is_unused(handle: &Handle, name: &str) -> Result<bool, DeviceError> {
+    let error = |error| DeviceError::new(name, "look who uses the interface", to_io(error));
+    let Some(message) = read(handle, name).await? else { return Ok(false) };
+    let index = message.header.index;
+    if parse(&message).is_some_and(|seen| seen.controller.is_some()) {
+        return Ok(false);
+    }
+    let mut addresses = handle.address().get().set_link_index_filter(index).execute();
+    while let Some(address) = addresses.try_next().await.map_err(error)? {
+        let is_given = address.attributes.iter().any(|attribute| match attribute {
+            AddressAttribute::Address(IpAddr::V6(ip)) => !ip.is_unicast_link_local(),
+            AddressAttribute::Address(IpAddr::V4(_)) => true,
+            _ => false,
+        });
+        if is_given {
+            return Ok(false);
+        }
+    }
+    let mut links = handle.link().get().execute();
+    while let Some(link) = links.try_next().await.map_err(error)? {
+        if link.attributes.contains(&LinkAttribute::Link(index)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 async fn find_bridge(handle: &Handle, name: &str) -> Result<Link, DeviceError> {

@@ -64,6 +64,26 @@ pub struct Packet {
     counters: Counters,
 }
 
+/// Whether another program hears frames of this EtherType on this interface, as a node does: two nodes on one radio do
+/// not hear each other, because a packet socket does not get what another on its interface sends. `false` also where
+/// the kernel does not tell.
+pub fn is_in_use(index: u32, ethertype: u16) -> bool {
+    sockets_on(index, ethertype) > 0
+}
+
+/// Packet sockets bound to this EtherType on this interface, in this network namespace.
+fn sockets_on(index: u32, ethertype: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/thread-self/net/packet").unwrap_or_default();
+    table.lines().filter(|line| is_on(line, index, ethertype)).count()
+}
+
+/// A line of `/proc/net/packet`: address, references, type, EtherType in hexadecimal, interface, and more.
+fn is_on(line: &str, index: u32, ethertype: u16) -> bool {
+    let mut fields = line.split_whitespace().skip(3);
+    let bound = fields.next().and_then(|field| u16::from_str_radix(field, 16).ok());
+    bound == Some(ethertype) && fields.next().and_then(|field| field.parse().ok()) == Some(index)
+}
+
 /// A socket for one sort of frames.
 #[derive(Debug)]
 struct Queue {
@@ -356,6 +376,15 @@ impl Device for Packet {
             }
         }
         Ok(())
+    }
+
+    fn take_too_long(&mut self) -> Option<TooLong> {
+        self.too_long.take()
+    }
+
+    fn is_shared(&self) -> bool {
+        // Two are ours.
+        self.index.is_some_and(|index| sockets_on(index, self.ethertype) > 2)
     }
 
     fn begin_survey(&mut self) {

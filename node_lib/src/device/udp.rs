@@ -130,18 +130,22 @@ impl Udp {
             socket.set_multicast_loop_v4(true)?;
             socket.set_multicast_ttl_v4(1)
         };
-        join().map_err(|source: io::Error| {
-            let problem = match source.raw_os_error() {
-                Some(libc::ENODEV | libc::EADDRNOTAVAIL) => Problem::Io(io::Error::new(
-                    source.kind(),
-                    "no interface to reach the group through; name one by its address after an @, \
-                     for example @127.0.0.1",
-                )),
-                _ => Problem::Io(source),
-            };
-            DeviceError::new(&name, "join the multicast group", problem)
-        })?;
+        join().map_err(|source| explain(&name, source))?;
         Ok(Self { name, socket, group, mac, ethertype, counters: Counters::default() })
+    }
+
+    /// Whether the link could be joined, as far as can be seen without telling the network.
+    pub fn check(address: &UdpAddress) -> Result<(), DeviceError> {
+        let look = || {
+            let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+            let group = SockAddr::from(address.group);
+            socket.set_reuse_address(true)?;
+            socket.set_multicast_if_v4(&address.interface)?;
+            socket.bind(&group)?;
+            // Asks the routing table, and sends nothing.
+            socket.connect(&group)
+        };
+        look().map_err(|source| explain(&address.to_string(), source))
     }
 
     /// Our address on the link.
@@ -153,6 +157,21 @@ impl Udp {
     pub fn link(&self) -> Link {
         Link { index: 0, mac: self.mac, mtu: MTU, up: true }
     }
+}
+
+/// Why a link cannot be joined.
+fn explain(name: &str, source: io::Error) -> DeviceError {
+    let problem = match source.raw_os_error() {
+        Some(libc::ENODEV | libc::EADDRNOTAVAIL | libc::ENETUNREACH) => {
+            Problem::Io(io::Error::new(
+                source.kind(),
+                "no interface to reach the group through; name one by its address after an @, \
+                 for example @127.0.0.1",
+            ))
+        }
+        _ => Problem::Io(source),
+    };
+    DeviceError::new(name, "join the multicast group", problem)
 }
 
 /// Whom a frame is for.

@@ -6,6 +6,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
 use crate::start::boot::{self, Counted};
 use crate::{Boot, device};
 
@@ -70,8 +72,9 @@ pub fn peek(state_file: Option<&Path>) -> Result<Boot, BootError> {
     let Some(path) = state_file else {
         return Ok(boot::by_clock(time_of_day()).boot);
     };
-    boot::after(read(path)?.map(Boot), time_of_day())
-        .ok_or_else(|| BootError::Exhausted { path: path.to_owned() })
+    let before = read(path)?.map(Boot);
+    check_replaceable(path)?;
+    boot::after(before, time_of_day()).ok_or_else(|| BootError::Exhausted { path: path.to_owned() })
 }
 
 /// The boot count of this start: made to last in the state file before it is used, or, without one,
@@ -103,23 +106,51 @@ fn read(path: &Path) -> Result<Option<u32>, BootError> {
     }
 }
 
+/// Whether a new file could be put in place of the old one, as far as can be seen without trying.
+fn check_replaceable(path: &Path) -> Result<(), BootError> {
+    let may_write = |path: &Path, access| {
+        accessat(CWD, path, access, AtFlags::EACCESS).map_err(io::Error::from)
+    };
+    // With the dot, what is no directory is an error as well.
+    let directory = directory_of(path).join(".");
+    let left_over = temporary_of(path);
+    may_write(&directory, Access::WRITE_OK | Access::EXEC_OK)
+        .and_then(|()| match may_write(&left_over, Access::WRITE_OK) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Ok(()) if left_over.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            result => result,
+        })
+        .map_err(|source| BootError::Io { path: path.to_owned(), operation: CREATE, source })
+}
+
+const CREATE: &str = "create a new one beside it";
+
+/// Where a new file is written before it takes the place of the old one.
+fn temporary_of(path: &Path) -> PathBuf {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    temporary.into()
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Writes a new file and puts it in place of the old one: whenever the power fails, one of the two
 /// is there whole.
 fn write(path: &Path, boot: Boot) -> Result<(), BootError> {
     let error =
         |operation| move |source| BootError::Io { path: path.to_owned(), operation, source };
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".new");
-    let mut file = File::create(&temporary).map_err(error("create a new one beside it"))?;
+    let temporary = temporary_of(path);
+    let mut file = File::create(&temporary).map_err(error(CREATE))?;
     writeln!(file, "{}", boot.0)
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&temporary, path))
         .map_err(error("replace it"))?;
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)
+    File::open(directory_of(path))
         .and_then(|directory| directory.sync_all())
         .map_err(error("make its directory entry last"))
 }
@@ -183,6 +214,27 @@ mod tests {
         }
         fs::write(&file.0, u32::MAX.to_string()).unwrap();
         assert!(matches!(advance(Some(&file.0)).unwrap_err(), BootError::Exhausted { .. }));
+    }
+
+    #[test]
+    fn looking_finds_what_counting_would_and_leaves_nothing() {
+        let directory = Scratch::new("boot-directory");
+        let blocked = directory.0.with_extension("blocked");
+        fs::create_dir_all(blocked.with_extension("blocked.new")).unwrap();
+        fs::write(&directory.0, "7\n").unwrap();
+        for path in [
+            directory.0.join("boots"),
+            PathBuf::from("/proc/nowhere/boots"),
+            directory.0.with_extension("none").join("boots"),
+            blocked.clone(),
+        ] {
+            let (seen, met) = (peek(Some(&path)).unwrap_err(), advance(Some(&path)).unwrap_err());
+            assert_eq!(seen.to_string(), met.to_string());
+            assert!(seen.to_string().contains("boots") || path == blocked, "{seen}");
+        }
+        fs::remove_dir(blocked.with_extension("blocked.new")).unwrap();
+        assert!(peek(Some(&blocked)).is_ok());
+        assert!(!blocked.exists() && !temporary_of(&blocked).exists());
     }
 
     #[test]

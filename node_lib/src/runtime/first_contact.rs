@@ -75,6 +75,13 @@ fn causes(radio: &mut impl Device, is_up: bool) -> String {
     if !is_up {
         causes.push("the radio is down or has no carrier".to_owned());
     }
+    if radio.is_shared() {
+        causes.push(
+            "another program of this host has this radio, and programs on one radio do not hear \
+             each other"
+                .to_owned(),
+        );
+    }
     if !others.is_empty() {
         let list: Vec<_> = others.iter().map(|ethertype| format!("{ethertype:#06x}")).collect();
         causes.push(format!("others use EtherType {} (--ethertype)", list.join(", ")));
