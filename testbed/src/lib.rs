@@ -14,6 +14,7 @@ pub mod fdb;
 pub mod line;
 pub mod link;
 pub mod medium;
+pub mod mtu;
 mod netns;
 pub mod probe;
 mod programs;

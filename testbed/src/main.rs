@@ -27,6 +27,8 @@ enum Command {
     Days(testbed::days::command::Options),
     /// End living daemons and start them again, after seconds and after minutes, in many towns at once
     Restarts(testbed::restarts::command::Options),
+    /// Measure what hosts with an MTU of 1500 get through radios of 1500
+    Mtu(testbed::mtu::Options),
     /// Say whether this machine can run the testbed, and what is missing
     Check,
     /// Keep an arena with a medium in it until interrupted
@@ -87,6 +89,10 @@ fn run() -> Result<ExitCode> {
         Command::Restarts(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => testbed::restarts::command::run(&options)?,
+        },
+        Command::Mtu(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::mtu::run(&options)?,
         },
         Command::Demo => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
