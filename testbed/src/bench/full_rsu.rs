@@ -38,8 +38,8 @@ pub struct FullRsu {
 
 const RSU: Mac = Mac([2, 0x0b, 0, 0, 1, 3]);
 const READY_WITHIN: Duration = Duration::from_secs(5);
-/// What may be lost in a socket buffer is said again.
-const SAID_AT_MOST: u32 = 20;
+/// What may be lost in a socket buffer is said again, and the LAN is told of a thousand clients a second.
+const SAID_AT_MOST: u32 = 60;
 /// Reverse ARP, by which the LAN is told (RFC 903).
 const RARP: [u8; 2] = [0x80, 0x35];
 const FRAME_MAX: usize = 2048;
