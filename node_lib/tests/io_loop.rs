@@ -6,7 +6,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use node_lib::control::counters::Counters as NodeCounters;
@@ -20,7 +21,7 @@ use node_lib::device::{
 };
 use node_lib::messages::bundle;
 use node_lib::runtime::clock::Clock;
-use node_lib::runtime::command::{Command, Remote};
+use node_lib::runtime::command::{Command, Commands, Remote};
 use node_lib::runtime::{Exit, Runtime};
 use node_lib::transport::DRAIN_TURNS;
 use node_lib::transport::mtu::TapMtu;
@@ -180,6 +181,27 @@ fn a_remote_wakes_a_loop_that_sleeps() {
     });
     assert_eq!(Bench::new().run_until(&mut node, &mut StaticLinks, remote), Exit::Clean);
     thread.join().unwrap();
+}
+
+/// Answers as everything does that tokio watches: at the cost of the budget of the task that asks.
+struct Watched(VecDeque<Command>);
+
+impl Commands for Watched {
+    fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command> {
+        ready!(pin!(tokio::task::consume_budget()).poll(cx));
+        self.0.pop_front().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+#[test]
+fn a_long_life_in_one_task_does_not_make_the_loop_deaf() {
+    let mut node = Script::new(|_, _| {});
+    // More answers than tokio gives a task before it has to return to its executor.
+    let mut commands = VecDeque::from(vec![Command::Report; 300]);
+    commands.push_back(Command::Stop);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let run = async { Bench::new().run_until(&mut node, &mut StaticLinks, Watched(commands)) };
+    assert_eq!(runtime.block_on(run), Exit::Clean);
 }
 
 #[test]
@@ -737,7 +759,7 @@ impl Bench {
         &mut self,
         node: &mut impl Node,
         links: &mut impl Links,
-        commands: Remote,
+        commands: impl Commands,
     ) -> Exit {
         let mut radio = std::mem::replace(&mut self.radio, bench_radio());
         let mut tap = std::mem::replace(&mut self.tap, bench_radio());
@@ -751,7 +773,7 @@ impl Bench {
         radio: &mut impl Device,
         tap: &mut impl Device,
         links: &mut impl Links,
-        mut commands: Remote,
+        mut commands: impl Commands,
         span: Option<Duration>,
     ) -> Option<Exit> {
         let runtime = Runtime {

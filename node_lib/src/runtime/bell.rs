@@ -1,10 +1,12 @@
 //! [`Bell`]: asks rarely used sources only when they have something.
 
+use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use crate::device::Event;
 
@@ -53,14 +55,22 @@ impl Bell {
         self.inner.rung.load(Ordering::Acquire)
     }
 
-    /// The context to ask the sources with, if one of them may have something.
-    pub(super) fn answer(&self) -> Option<Context<'_>> {
+    /// Asks the sources, if one of them may have something.
+    pub(super) fn answer<T>(&self, ask: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
         if !self.is_rung() {
             return None;
         }
         // Before they are asked, so that a source that rings right now is heard the next time.
         self.inner.rung.store(false, Ordering::Release);
-        Some(Context::from_waker(&self.waker))
+        // What tokio watches answers a task 128 times, and then only wakes it, until the task has returned to its
+        // executor (tokio::task::coop). The loop never returns.
+        let mut ask = Some(ask);
+        let asked = poll_fn(|cx| ask.take().map_or(Poll::Pending, |ask| Poll::Ready(ask(cx))));
+        let asked = pin!(tokio::task::unconstrained(asked));
+        match asked.poll(&mut Context::from_waker(&self.waker)) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        }
     }
 
     /// A source may have more: it is to be asked at the next turn.
@@ -76,17 +86,17 @@ mod tests {
     #[test]
     fn rings_once_at_first_and_then_when_a_source_wakes_it() {
         let bell = Bell::new().unwrap();
-        let source = bell.answer().expect("nobody asked yet").waker().clone();
-        assert!(bell.answer().is_none());
+        let source = bell.answer(|cx| cx.waker().clone()).expect("nobody asked yet");
+        assert_eq!(bell.answer(|_| ()), None);
         assert_eq!(bell.inner.event.clear(), 0);
         source.wake_by_ref();
         source.wake_by_ref();
         assert!(bell.is_rung());
         assert_eq!(bell.inner.event.clear(), 1, "whoever waits is woken");
-        assert!(bell.answer().is_some());
-        assert!(bell.answer().is_none());
+        assert_eq!(bell.answer(|_| 1), Some(1));
+        assert_eq!(bell.answer(|_| 2), None);
         bell.ring();
-        assert!(bell.answer().is_some());
+        assert_eq!(bell.answer(|_| 3), Some(3));
         assert_eq!(bell.inner.event.clear(), 1);
     }
 }

@@ -436,19 +436,21 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     /// An interface or the operator may have something to say.
     fn turn_bell(&mut self) -> Option<Exit> {
-        let mut cx = self.waiter.bell.answer()?;
-        let change = self.links.poll_change(&mut cx);
-        let command = self.commands.poll_command(&mut cx);
-        let mut left = signal::WAITING_MAX;
-        while let Poll::Ready(Sample { from, dbm }) = self.links.poll_signal(&mut cx) {
-            trace!(%from, dbm, "signal");
-            self.node.handle_signal(self.clock.now(), from, dbm);
-            left -= 1;
-            if left == 0 {
-                self.waiter.bell.ring();
-                break;
+        let Self { waiter, links, commands, node, clock, .. } = self;
+        let (change, command) = waiter.bell.answer(|cx| {
+            let (change, command) = (links.poll_change(cx), commands.poll_command(cx));
+            let mut left = signal::WAITING_MAX;
+            while let Poll::Ready(Sample { from, dbm }) = links.poll_signal(cx) {
+                trace!(%from, dbm, "signal");
+                node.handle_signal(clock.now(), from, dbm);
+                left -= 1;
+                if left == 0 {
+                    waiter.bell.ring();
+                    break;
+                }
             }
-        }
+            (change, command)
+        })?;
         if change.is_ready() || command.is_ready() {
             // There may be more.
             self.waiter.bell.ring();

@@ -213,8 +213,8 @@ mod tests {
         for n in 1..4 {
             waiter.alarm.set(Timestamp::from_millis(5 * n));
             assert_eq!(waiter.wait(None).unwrap(), OTHER);
-            let bell = waiter.bell.answer().expect("rung at first, and then by the ringer");
-            let bell = bell.waker().clone();
+            let bell = waiter.bell.answer(|cx| cx.waker().clone());
+            let bell = bell.expect("rung at first, and then by the ringer");
             let ringer = std::thread::spawn(move || bell.wake());
             assert_eq!(waiter.wait(None).unwrap(), OTHER);
             assert!(waiter.bell.is_rung());
