@@ -181,14 +181,15 @@ fn every_node_that_can_has_a_route_soon_after_the_start_and_after_a_cut() {
             let cells: Vec<String> = starts.chain(cuts).collect();
             println!("| {name} | {} |", cells.join(" | "));
             // The goals are 300 ms for a way round a cut, and an end of every start: the wait for the boot
-            // count, the quiet period of 350 ms and a question per hop.
+            // count, the quiet period of 350 ms, a question per hop, and an interval in which those move whose
+            // first way was so long that nobody could come after them.
             let room = if loss > 0.0 { 3 } else { 1 };
             let [start, cut] = [
                 of(0).map(|times| times.start).max().unwrap_or_default(),
                 of(0).filter_map(|times| times.cut).max().unwrap_or_default(),
             ];
             assert!(
-                start <= boot::UNIT + ms(500) * room,
+                start <= boot::UNIT + ms(600) * room,
                 "{name}, {loss} lost: {start:?} from the start"
             );
             assert!(cut <= ms(300) * room, "{name}, {loss} lost: {cut:?} from the cut");

@@ -113,6 +113,8 @@ pub(crate) struct Route {
     /// The candidate that the trend says to go to.
     predicted: Option<Predicted<Mac>>,
     changed_at: Timestamp,
+    /// When there was last a parent after there had been none.
+    attached_at: Timestamp,
     // Only while there is doubt, or no parent.
     /// Data frames handed to the parent alone since its last sign of life.
     at_risk: u64,
@@ -157,6 +159,7 @@ impl Route {
             is_to_ask: false,
             ask_at: now,
             changed_at: now,
+            attached_at: now,
             look_at: None,
             lost_at: now,
             last_hops: u8::MAX,

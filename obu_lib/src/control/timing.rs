@@ -235,6 +235,12 @@ pub(crate) fn prefer_for(interval: Duration) -> Duration {
 /// averages look back, so that one run of luck is not enough. It counts from the last change at the earliest.
 pub(crate) const BETTER_FOR: Duration = Duration::from_secs(3);
 
+/// The same, so long after there was no way at all: half of that time. The first way is that of whoever proved first that it
+/// hears us, and may be a long way round; what chose it in haste is not worth three seconds of patience.
+pub(crate) fn better_for(attached_for: Duration) -> Duration {
+    BETTER_FOR.min(attached_for / 2)
+}
+
 /// A planned change waits so long for the next RSU to acknowledge that we may come; then we go
 /// without. Long enough for five repetitions. After a goodbye the old one forwards for only 200 ms.
 pub(crate) fn wait_for_standby(cause: Cause) -> Duration {

@@ -222,6 +222,7 @@ impl Route {
         self.progress = now;
         self.path_changed = false;
         if self.parent.is_none() {
+            self.attached_at = now;
             self.crowd.speak_up();
         }
         self.parent = Some(mac);
@@ -350,6 +351,7 @@ impl Route {
                 && judge.is_eligible_next(c, self.newest)
                 && judge.is_proven(c.mac)
         };
+        let better_for = timing::better_for(now.since(self.attached_at));
         let mut verdicts = Vec::new();
         for candidate in self.candidates.iter() {
             if candidate.mac == parent.mac {
@@ -367,7 +369,7 @@ impl Route {
             {
                 rising = Some((rank, candidate.mac));
             }
-            let cause = if since.is_some_and(|at| now.since(at) >= timing::BETTER_FOR) {
+            let cause = if since.is_some_and(|at| now.since(at) >= better_for) {
                 Cause::Better
             } else if fading && self.outlook(core, now, candidate).is_strong(&core.thresholds) {
                 Cause::Fading
