@@ -30,11 +30,20 @@ pub struct Options {
     goodbye: bool,
 }
 
-/// One restart.
+/// One restart after which traffic came back.
 struct Run {
+    town: u32,
     role: Role,
     life: u64,
-    outage: Result<Duration>,
+    outage: Duration,
+}
+
+/// What came of all towns.
+#[derive(Default)]
+struct Outcome {
+    runs: Vec<Run>,
+    /// Why a town had to be given up, and with it the rest of its restarts.
+    failed: Vec<String>,
 }
 
 const ROLES: [Role; 2] = [Role::Rsu, Role::Obu];
@@ -56,71 +65,76 @@ pub fn run(options: &Options) -> Result<()> {
         options.hops,
         EVERY.as_millis()
     ));
-    let runs = all(options, &programs, &screen)?;
-    let mut broken = Vec::new();
+    let Outcome { runs, failed } = all(options, &programs, &screen);
+    let mut broken = failed;
     for role in ROLES {
         let within = promise(role);
-        let kept = |run: &&Run| matches!(run.outage, Ok(outage) if outage <= within);
         let of_role: Vec<_> = runs.iter().filter(|run| run.role == role).collect();
         for life in &options.lives {
-            let of_life: Vec<_> = of_role.iter().filter(|run| run.life == *life).collect();
-            let good = of_life.iter().copied().copied().filter(kept).count();
-            let mut outages: Vec<_> =
-                of_life.iter().filter_map(|run| run.outage.as_ref().ok()).collect();
+            let of_life: Vec<_> = of_role.iter().copied().filter(|run| run.life == *life).collect();
+            let good = of_life.iter().filter(|run| run.outage <= within).count();
+            let mut outages: Vec<_> = of_life.iter().map(|run| run.outage.as_millis()).collect();
             outages.sort_unstable();
-            let median = outages.get(outages.len() / 2).map_or(0, |outage| outage.as_millis());
-            let max = outages.last().map_or(0, |outage| outage.as_millis());
+            let median = outages.get(outages.len() / 2).unwrap_or(&0);
+            let max = outages.last().unwrap_or(&0);
             screen.remember(
                 &format!("{} after {life} s of life", name(role)),
-                format!("{good} of {}; median {median} ms, worst {max} ms", of_life.len()),
+                format!("{good} of {}; median {median} ms, worst {max} ms", options.runs),
             );
         }
-        let good = of_role.iter().copied().filter(kept).count();
+        let (good, late): (Vec<&Run>, _) = of_role.iter().partition(|run| run.outage <= within);
         screen.remember(
             &format!("{} within {} ms", name(role), within.as_millis()),
-            format!("{good} of {}", of_role.len()),
+            format!("{} of {}", good.len(), options.runs as usize * options.lives.len()),
         );
-        for run in of_role.iter().filter(|run| !kept(run)) {
-            broken.push(match &run.outage {
-                Ok(outage) => format!("{} after {} s: {outage:?}", name(role), run.life),
-                Err(error) => format!("{} after {} s: {error:#}", name(role), run.life),
-            });
-        }
+        broken.extend(late.iter().map(|run| {
+            let Run { town, life, outage, .. } = run;
+            format!("town {town}: {} after {life} s: {outage:?}", name(role))
+        }));
     }
+    screen.end(start.elapsed())?;
     ensure!(broken.is_empty(), "promises broken:\n{}", broken.join("\n"));
-    screen.end(start.elapsed())
+    Ok(())
 }
 
-fn all(options: &Options, programs: &Programs, screen: &Screen) -> Result<Vec<Run>> {
+fn all(options: &Options, programs: &Programs, screen: &Screen) -> Outcome {
     let expected = options.runs as usize * options.lives.len() * ROLES.len();
     // One restart at a time: two would measure each other.
     let turn = Mutex::new(());
     std::thread::scope(|scope| {
-        let (done, runs) = channel();
+        let (done, ended) = channel();
         for n in 0..options.runs {
             let (done, turn) = (done.clone(), &turn);
             scope.spawn(move || {
                 std::thread::sleep(STAGGER * n);
                 if let Err(error) = town(n, options, programs, turn, &done) {
-                    let run = |role| Run { role, life: 0, outage: Err(anyhow!("{error:#}")) };
-                    let _ = done.send(run(Role::Obu));
+                    let _ = done.send(Err(format!("town {n}, given up: {error:#}")));
                 }
             });
         }
         drop(done);
-        let mut all = Vec::new();
+        let mut outcome = Outcome::default();
         let mut counts = BTreeMap::new();
-        for run in runs {
-            let key = format!("{} after {} s", name(run.role), run.life);
-            *counts.entry(key).or_insert(0_u32) += 1;
-            all.push(run);
-            if all.len() % options.runs as usize == 0 || all.len() == expected {
+        for run in ended {
+            let Outcome { runs, failed } = &mut outcome;
+            match run {
+                Ok(run) => {
+                    let key = format!("{} after {} s", name(run.role), run.life);
+                    *counts.entry(key).or_insert(0_u32) += 1;
+                    runs.push(run);
+                }
+                Err(why) => {
+                    screen.plain(&why);
+                    failed.push(why);
+                    continue;
+                }
+            }
+            if runs.len() % options.runs as usize == 0 || runs.len() == expected {
                 let so_far = counts.iter().map(|(key, n)| format!("{key}: {n}"));
                 screen.plain(&so_far.collect::<Vec<_>>().join(", "));
             }
         }
-        ensure!(all.len() >= expected, "{} of {expected} restarts", all.len());
-        Ok(all)
+        outcome
     })
 }
 
@@ -130,7 +144,7 @@ fn town(
     options: &Options,
     programs: &Programs,
     turn: &Mutex<()>,
-    done: &Sender<Run>,
+    done: &Sender<Result<Run, String>>,
 ) -> Result<()> {
     let ending = if options.goodbye { Ending::Term } else { Ending::Kill };
     let town = Town::lay(programs, &format!("t{n}"), usize::from(options.hops))?;
@@ -146,17 +160,15 @@ fn town(
             let node = node.context("a town has nodes")?;
             std::thread::sleep(Duration::from_secs(*life).saturating_sub(born.elapsed()));
             let held = turn.lock();
-            let outage = town.restart(node, ending, Duration::ZERO, None);
+            let outages = town.restart(node, ending, Duration::ZERO, None);
             drop(held);
             *born = Instant::now();
-            let outage = outage
-                .map(|outages| worst(&outages))
-                .map_err(|error| anyhow!("{}\n{error:#}", town.log_tails()));
-            let is_over = outage.is_err();
-            let _ = done.send(Run { role: *role, life: *life, outage });
-            if is_over {
-                return Ok(());
-            }
+            let outages = outages.map_err(|error| {
+                let after = format!("{} after {life} s of life", name(*role));
+                anyhow!("{after}: {error:#}\n{}", town.log_tails())
+            })?;
+            let run = Run { town: n, role: *role, life: *life, outage: worst(&outages) };
+            let _ = done.send(Ok(run));
         }
     }
     Ok(())
