@@ -33,7 +33,7 @@ use super::crowd::Crowd;
 /// Heartbeats by which one way may bring news later than another.
 const STRAY: u32 = 8;
 
-/// The latest number that was not of the present count.
+/// The last number that was not of the present count. One near it confirms it, any other takes its place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim(Order);
 
@@ -91,8 +91,7 @@ impl Route {
     /// A number from elsewhere: is there reason enough to believe it?
     #[cold]
     fn weigh(&mut self, core: &Core, now: Timestamp, order: Order, interval: Duration) -> Learned {
-        let before = self.claim.map(|Claim(claimed)| claimed);
-        let before = before.filter(|claimed| claimed.boot == order.boot);
+        let before = self.claim_near(order);
         let advances = before.is_none_or(|claimed| order > claimed);
         let is_second = before.is_some() && advances;
         if advances {
@@ -127,11 +126,17 @@ impl Route {
 
     /// A neighbour that is not believed itself says this number: it confirms nothing, but may be confirmed.
     pub(crate) fn note_doubtful(&mut self, now: Timestamp, order: Order) {
-        if self.claim.is_none_or(|Claim(claimed)| claimed.boot != order.boot)
-            && !self.is_of_present_count(now, order)
-        {
+        if self.claim_near(order).is_none() && !self.is_of_present_count(now, order) {
             self.claim = Some(Claim(order));
         }
+    }
+
+    /// What this number can confirm. A claim that is far from it does not stand in its way: whoever made it up may be
+    /// gone for good.
+    fn claim_near(&self, order: Order) -> Option<Order> {
+        let claimed = self.claim.map(|Claim(claimed)| claimed)?;
+        let is_near = claimed.boot == order.boot && claimed.seq.0.abs_diff(order.seq.0) <= STRAY;
+        is_near.then_some(claimed)
     }
 
     /// A heartbeat says this interval. A second one in a row must say the same.
