@@ -161,7 +161,7 @@ fn every_node_that_can_has_a_route_soon_after_the_start_and_after_a_cut() {
     let names: Vec<&str> = topologies(0).iter().map(|(name, _)| *name).collect();
     for loss in LOSSES {
         let link = Link { loss, ..Link::CLEAN };
-        let done = run_all("sim_convergence", test, seeds(3), |seed| {
+        let done = run_all("sim_convergence", test, seeds(6), |seed| {
             let mut all = Vec::new();
             for (name, graph) in topologies(seed) {
                 for (rule, change) in RULES {
