@@ -4,25 +4,25 @@
 //! always read whole, so notifications may be merged or repeated; after an overrun of the
 //! notification queue, or if the connection breaks, both interfaces are read again.
 
+mod address;
+mod configure;
+mod connection;
+mod interface;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
-use std::str::FromStr;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
+use futures_util::stream::{self, StreamExt};
+use rtnetlink::Handle;
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
-use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::packet_route::link::{
-    InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
-};
+use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkLayerType, LinkMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
-use rtnetlink::{Handle, LinkUnspec, MulticastGroup};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
@@ -30,101 +30,17 @@ use super::error::{DeviceError, Problem};
 use super::signal::{Sample, SignalCounters, SignalSource, Watch};
 use super::{Link, LinkChange, Links, Side, name};
 use crate::mac::Mac;
+pub use address::{ParseTapAddressError, TapAddress};
+pub use configure::TapSettings;
+use configure::{Wanted, configure};
+use connection::{Messages, Server, connect};
+use interface::{Seen, find_bridge, is_unused, kind_of, name_of, parse, read};
 
 /// Wait before a broken connection to the kernel is opened anew.
 const RECOVERY_DELAY: Duration = Duration::from_secs(1);
 
 /// Wait before a TAP that left its bridge is put there again.
 const PUT_BACK_AFTER: Duration = Duration::from_secs(1);
-
-/// An address for the TAP: `ADDR[/PREFIX]`, by default /24 for IPv4 and /64 for IPv6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TapAddress {
-    /// The address.
-    pub ip: IpAddr,
-    /// Length of the network prefix.
-    pub prefix: u8,
-}
-
-/// The text is not an address an interface can have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "\"{text}\" is not an interface address ({why}); expected ADDR[/PREFIX] such as 10.0.0.1/24 or fd00::1/64"
-)]
-pub struct ParseTapAddressError {
-    text: String,
-    why: &'static str,
-}
-
-impl FromStr for TapAddress {
-    type Err = ParseTapAddressError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = |why| ParseTapAddressError { text: text.to_owned(), why };
-        let (ip, prefix) = match text.split_once('/') {
-            Some((ip, prefix)) => (ip, Some(prefix)),
-            None => (text, None),
-        };
-        let ip: IpAddr = ip.parse().map_err(|_| error("no IPv4 or IPv6 address"))?;
-        let (default, max) = if ip.is_ipv4() { (24, 32) } else { (64, 128) };
-        let prefix = match prefix {
-            None => default,
-            Some(prefix) => match prefix.parse() {
-                Ok(prefix) if (1..=max).contains(&prefix) => prefix,
-                _ if ip.is_ipv4() => return Err(error("the prefix is not 1 to 32")),
-                _ => return Err(error("the prefix is not 1 to 128")),
-            },
-        };
-        if ip.is_unspecified() {
-            return Err(error("it is the unspecified address"));
-        }
-        if ip.is_multicast() || ip == IpAddr::V4(std::net::Ipv4Addr::BROADCAST) {
-            return Err(error("it is a group address"));
-        }
-        if ip.is_loopback() {
-            return Err(error("it is a loopback address"));
-        }
-        // A network of one or two addresses has neither (RFC 3021).
-        if let IpAddr::V4(v4) = ip
-            && prefix < 31
-        {
-            let hosts = u32::MAX >> prefix;
-            if v4.to_bits() & hosts == 0 {
-                return Err(error("it is the address of the network itself"));
-            }
-            if v4.to_bits() & hosts == hosts {
-                return Err(error("it is the broadcast address of its network"));
-            }
-        }
-        Ok(Self { ip, prefix })
-    }
-}
-
-impl fmt::Display for TapAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.ip, self.prefix)
-    }
-}
-
-/// What the TAP is to be like, apart from its MTU.
-#[derive(Clone, Debug, Default)]
-pub struct TapSettings {
-    /// Its addresses.
-    pub addresses: Vec<TapAddress>,
-    /// Its MAC, so that a TAP that had to be re-created is the same for its neighbours.
-    pub mac: Option<Mac>,
-    /// The bridge it is to be in. Without it the TAP is up when it is up itself; with it only while
-    /// it is a port of a bridge that is up.
-    pub bridge: Option<String>,
-}
-
-/// What a message says about an interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
-    link: Link,
-    /// Index of the bridge it is a port of.
-    controller: Option<u32>,
-}
 
 /// The bridge the TAP is to be in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +50,6 @@ struct Bridge {
     seen: Option<Link>,
 }
 
-type Messages = Pin<Box<dyn Stream<Item = NetlinkMessage<RouteNetlinkMessage>> + Send>>;
 type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages, Server)>> + Send>>;
 type Reading =
     Pin<Box<dyn Future<Output = Result<Vec<(String, Option<Seen>)>, DeviceError>> + Send>>;
@@ -172,33 +87,6 @@ impl fmt::Debug for Netlink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Netlink").field("watched", &self.watched).finish_non_exhaustive()
     }
-}
-
-/// Whoever serves the connection. It is stopped before the receiver of its messages goes: one that
-/// comes in between would be a warning in the log of a program that ends in order.
-#[derive(Debug)]
-struct Server(Option<JoinHandle<()>>);
-
-impl Server {
-    /// Stops it, and lets go of the receiver afterwards.
-    fn stop(&mut self, messages: Messages) {
-        let Some(server) = self.0.take() else { return };
-        server.abort();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                // Aborted, which is an error.
-                let _ = server.await;
-                drop(messages);
-            });
-        }
-    }
-}
-
-fn connect() -> io::Result<(Handle, Messages, Server)> {
-    let (connection, handle, messages) =
-        rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
-    let server = Server(Some(tokio::spawn(connection)));
-    Ok((handle, messages.map(|(message, _)| message).boxed(), server))
 }
 
 impl Netlink {
@@ -560,262 +448,5 @@ impl Drop for Netlink {
         }
         let messages = std::mem::replace(&mut self.messages, stream::empty().boxed());
         self.server.stop(messages);
-    }
-}
-
-async fn read(handle: &Handle, name: &str) -> Result<Option<LinkMessage>, DeviceError> {
-    match handle.link().get().match_name(name).execute().try_next().await {
-        Ok(message) => Ok(message),
-        Err(error) => match to_io(error) {
-            error if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-            error => Err(DeviceError::new(name, "read the state of the interface", error)),
-        },
-    }
-}
-
-async fn is_unused(handle: &Handle, name: &str) -> Result<bool, DeviceError> {
-    let error = |error| DeviceError::new(name, "look who uses the interface", to_io(error));
-    let Some(message) = read(handle, name).await? else { return Ok(false) };
-    let index = message.header.index;
-    if parse(&message).is_some_and(|seen| seen.controller.is_some()) {
-        return Ok(false);
-    }
-    let mut addresses = handle.address().get().set_link_index_filter(index).execute();
-    while let Some(address) = addresses.try_next().await.map_err(error)? {
-        let is_given = address.attributes.iter().any(|attribute| match attribute {
-            AddressAttribute::Address(IpAddr::V6(ip)) => !ip.is_unicast_link_local(),
-            AddressAttribute::Address(IpAddr::V4(_)) => true,
-            _ => false,
-        });
-        if is_given {
-            return Ok(false);
-        }
-    }
-    let mut links = handle.link().get().execute();
-    while let Some(link) = links.try_next().await.map_err(error)? {
-        if link.attributes.contains(&LinkAttribute::Link(index)) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-async fn find_bridge(handle: &Handle, name: &str) -> Result<Link, DeviceError> {
-    name::check(name)?;
-    let error = |problem| DeviceError::new(name, "use the bridge", problem);
-    let message = read(handle, name).await?.ok_or_else(|| error(Problem::NoSuchInterface))?;
-    match parse(&message) {
-        Some(seen) if kind_of(&message) == Some(&InfoKind::Bridge) => Ok(seen.link),
-        _ => Err(error(Problem::NotBridge)),
-    }
-}
-
-/// What a TAP lacks of its settings. What it has already is left alone: then a TAP that the
-/// administrator has prepared needs no privilege.
-#[derive(Debug, Default)]
-struct Wanted {
-    mtu: Option<usize>,
-    mac: Option<Mac>,
-    up: bool,
-    controller: Option<u32>,
-    addresses: Vec<TapAddress>,
-}
-
-impl Wanted {
-    async fn of(
-        handle: &Handle,
-        name: &str,
-        message: &LinkMessage,
-        settings: &TapSettings,
-        mtu: usize,
-    ) -> Result<Self, DeviceError> {
-        let error = |problem| DeviceError::new(name, "configure the TAP", problem);
-        let tap = parse(message).ok_or_else(|| error(Problem::NotTap))?;
-        let mut wanted = Self {
-            mtu: (tap.link.mtu != mtu).then_some(mtu),
-            mac: settings.mac.filter(|mac| tap.link.mac != *mac),
-            up: !message.header.flags.contains(LinkFlags::Up),
-            ..Self::default()
-        };
-        if let Some(bridge) = &settings.bridge {
-            let bridge = find_bridge(handle, bridge).await?.index;
-            wanted.controller = Some(bridge).filter(|_| tap.controller != Some(bridge));
-        }
-        if !settings.addresses.is_empty() {
-            let index = message.header.index;
-            let mut there = handle.address().get().set_link_index_filter(index).execute();
-            wanted.addresses.clone_from(&settings.addresses);
-            while let Some(has) = there
-                .try_next()
-                .await
-                .map_err(|error| DeviceError::new(name, "read the addresses", to_io(error)))?
-            {
-                let is_there = |wanted: &TapAddress| {
-                    has.header.prefix_len == wanted.prefix
-                        && has.attributes.contains(&AddressAttribute::Address(wanted.ip))
-                };
-                wanted.addresses.retain(|address| !is_there(address));
-            }
-        }
-        Ok(wanted)
-    }
-
-    fn is_nothing(&self) -> bool {
-        let Self { mtu, mac, up, controller, addresses } = self;
-        mtu.is_none() && mac.is_none() && !up && controller.is_none() && addresses.is_empty()
-    }
-}
-
-async fn configure(
-    handle: &Handle,
-    name: &str,
-    settings: &TapSettings,
-    mtu: usize,
-) -> Result<(), DeviceError> {
-    let failed = |operation| {
-        move |error: rtnetlink::Error| {
-            let error = to_io(error);
-            let problem = match error.raw_os_error() {
-                Some(libc::EPERM) => Problem::MissingCapability("CAP_NET_ADMIN"),
-                _ => Problem::Io(error),
-            };
-            DeviceError::new(name, operation, problem)
-        }
-    };
-    let Some(message) = read(handle, name).await? else {
-        return Err(DeviceError::new(name, "configure the TAP", Problem::NoSuchInterface));
-    };
-    let index = message.header.index;
-    let wanted = Wanted::of(handle, name, &message, settings, mtu).await?;
-    if wanted.mtu.is_some() || wanted.mac.is_some() || wanted.up {
-        let mut change = LinkUnspec::new_with_index(index).up();
-        if let Some(mtu) = wanted.mtu {
-            change = change.mtu(u32::try_from(mtu).unwrap_or(u32::MAX));
-        }
-        if let Some(mac) = wanted.mac {
-            change = change.address(mac.0.to_vec());
-        }
-        let set = handle.link().set(change.build()).execute().await;
-        set.map_err(failed("set MTU, address and state of the TAP"))?;
-    }
-    for address in &wanted.addresses {
-        handle
-            .address()
-            .add(index, address.ip, address.prefix)
-            .replace()
-            .execute()
-            .await
-            .map_err(failed("add an IP address to the TAP"))?;
-    }
-    if let Some(bridge) = wanted.controller {
-        let change = LinkUnspec::new_with_index(index).controller(bridge).build();
-        let set = handle.link().set(change).execute().await;
-        set.map_err(failed("put the TAP into its bridge"))?;
-    }
-    Ok(())
-}
-
-fn to_io(error: rtnetlink::Error) -> io::Error {
-    match error {
-        rtnetlink::Error::NetlinkError(message) => message.to_io(),
-        other => io::Error::other(other.to_string()),
-    }
-}
-
-fn name_of(message: &LinkMessage) -> Option<&String> {
-    message.attributes.iter().find_map(|attribute| match attribute {
-        LinkAttribute::IfName(name) => Some(name),
-        _ => None,
-    })
-}
-
-fn kind_of(message: &LinkMessage) -> Option<&InfoKind> {
-    let infos = message.attributes.iter().filter_map(|attribute| match attribute {
-        LinkAttribute::LinkInfo(infos) => Some(infos),
-        _ => None,
-    });
-    infos.flatten().find_map(|info| match info {
-        LinkInfo::Kind(kind) => Some(kind),
-        _ => None,
-    })
-}
-
-/// The state in a message; `None` if it is not complete.
-fn parse(message: &LinkMessage) -> Option<Seen> {
-    let (mut mac, mut mtu, mut controller) = (None, None, None);
-    for attribute in &message.attributes {
-        match attribute {
-            LinkAttribute::Address(bytes) => mac = <[u8; 6]>::try_from(bytes.as_slice()).ok(),
-            LinkAttribute::Mtu(value) => mtu = usize::try_from(*value).ok(),
-            LinkAttribute::Controller(index) => controller = Some(*index),
-            _ => {}
-        }
-    }
-    // Running: the operational state is up or unknown, so there is a carrier (RFC 2863).
-    let up = message.header.flags.contains(LinkFlags::Up | LinkFlags::Running);
-    let link = Link { index: message.header.index, mac: Mac(mac?), mtu: mtu?, up };
-    Some(Seen { link, controller: controller.filter(|index| *index != 0) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_gets_the_usual_prefix() {
-        for (text, full) in [
-            ("10.1.2.3", "10.1.2.3/24"),
-            ("10.1.2.3/8", "10.1.2.3/8"),
-            ("fd00::1", "fd00::1/64"),
-            ("10.0.0.255/16", "10.0.0.255/16"),
-            ("10.0.0.0/31", "10.0.0.0/31"),
-            ("10.0.0.255/32", "10.0.0.255/32"),
-            ("fd00::1/128", "fd00::1/128"),
-        ] {
-            assert_eq!(text.parse::<TapAddress>().unwrap().to_string(), full);
-        }
-    }
-
-    #[test]
-    fn refuses_what_no_interface_can_have() {
-        for text in [
-            "",
-            "10.0.0",
-            "10.0.0.1/33",
-            "10.0.0.1/0",
-            "10.0.0.1/",
-            "10.0.0.1/x",
-            "fd00::1/129",
-            "0.0.0.0",
-            "::",
-            "224.0.0.1",
-            "255.255.255.255",
-            "ff02::1",
-            "127.0.0.1",
-            "::1",
-            "10.0.0.1/24/1",
-            "10.0.0.0",
-            "10.0.0.255/24",
-            "10.0.3.255/22",
-            "192.168.7.4/30",
-            "host",
-        ] {
-            let error = text.parse::<TapAddress>().unwrap_err().to_string();
-            assert!(error.contains("expected ADDR[/PREFIX]"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_link_is_up_only_with_carrier_and_incomplete_messages_say_nothing() {
-        let mut message = LinkMessage::default();
-        message.header.index = 7;
-        message.header.flags = LinkFlags::Up;
-        assert_eq!(parse(&message), None);
-        message.attributes.push(LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]));
-        message.attributes.push(LinkAttribute::Mtu(1500));
-        assert!(!parse(&message).unwrap().link.up);
-        message.header.flags |= LinkFlags::Running;
-        let expected = Link { index: 7, mac: Mac([2, 0, 0, 0, 0, 1]), mtu: 1500, up: true };
-        assert_eq!(parse(&message), Some(Seen { link: expected, controller: None }));
     }
 }
