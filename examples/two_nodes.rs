@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use node_lib::control::node::{Node, Replies, ReplyType};
-use node_lib::{Boot, Mac, Timestamp};
+use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 
@@ -21,16 +21,12 @@ const CLIENT: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const HOST: Mac = Mac([2, 0, 0, 0, 2, 1]);
 
 fn main() {
-    let start = Timestamp::ZERO;
-    let radio = |n| Mac([2, 0, 0, 0, 0, n]);
-    let obu = obu_lib::Config { boot: Boot(1), seed: 1, ..obu_lib::Config::new(radio(1)) };
-    let rsu = rsu_lib::Config { boot: Boot(1), seed: 2, ..rsu_lib::Config::new(radio(2)) };
-    let mut pair = Pair {
-        obu: Obu::new(obu, start),
-        rsu: Rsu::new(rsu, start),
-        air: VecDeque::new(),
-        now: start,
-    };
+    let now = Timestamp::ZERO;
+    let start = |n| Start { seed: u64::from(n), ..Start::new(Mac([2, 0, 0, 0, 0, n])) };
+    let obu = obu_lib::Settings::default().config(&start(1));
+    let rsu = rsu_lib::Settings::default().config(&start(2));
+    let mut pair =
+        Pair { obu: Obu::new(obu, now), rsu: Rsu::new(rsu, now), air: VecDeque::new(), now };
 
     // The nodes find each other: heartbeat, probe, answer, announcement.
     pair.run_for(Duration::from_millis(500));

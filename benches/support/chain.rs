@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use node_lib::Mac;
 use node_lib::control::node::Node;
 use node_lib::device::memory::{self, Memory};
 use node_lib::device::{Burst, Device, Link, Outgoing, StaticLinks};
@@ -11,6 +10,7 @@ use node_lib::runtime::Runtime;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Remote;
 use node_lib::transport::mtu::TapMtu;
+use node_lib::{Mac, Start};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 
@@ -173,9 +173,10 @@ pub(crate) fn drive<T>(work: impl FnOnce(&mut Ends<'_>) -> T) -> T {
     let now = clock.now();
     let mac = |n| Mac([2, 0, 0, 0, 0, n]);
     // Without a limit on broadcasts: it is their path that is looked at.
-    let config = rsu_lib::Config { radio_mtu: MTU, group_rate: 0, ..rsu_lib::Config::new(mac(1)) };
+    let start = |n| Start { radio_mtu: MTU, ..Start::new(mac(n)) };
+    let config = rsu_lib::Settings { group_rate: 0, ..Default::default() }.config(&start(1));
     let mut rsu = Rsu::new(config, now);
-    let config = |n| obu_lib::Config { radio_mtu: MTU, ..obu_lib::Config::new(mac(n)) };
+    let config = |n| obu_lib::Settings::default().config(&start(n));
     let (mut relay, mut obu) = (Obu::new(config(2), now), Obu::new(config(3), now));
     let pair = || memory::pair(MTU).expect("a few descriptors");
     let [(mut radio0, air0), (mut radio1, air1), (mut radio2, air2)] = [0; 3].map(|_| pair());

@@ -17,7 +17,7 @@ use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::{Client, client_digest};
 use node_lib::messages::{Message, PacketType};
 use node_lib::sim::Dice;
-use node_lib::{Mac, Timestamp};
+use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use sim_common::{HEARTBEAT, Wrong, at, ms, percentile, radio, run_all, seeds, spread};
@@ -115,8 +115,9 @@ struct Pair {
 impl Pair {
     fn new(seed: u64, standby: bool) -> Self {
         let now = Timestamp::ZERO;
-        let rsu = rsu_lib::Config { seed, ..rsu_lib::Config::new(radio(0)) };
-        let obu = obu_lib::Config { seed: seed + 1, ..obu_lib::Config::new(radio(1)) };
+        let start = |n, seed| Start { seed, ..Start::new(radio(n)) };
+        let rsu = rsu_lib::Settings::default().config(&start(0, seed));
+        let obu = obu_lib::Settings::default().config(&start(1, seed + 1));
         Self {
             obu: Obu::new(obu, now),
             rsu: Rsu::new(rsu, now),

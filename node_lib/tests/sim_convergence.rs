@@ -31,9 +31,9 @@ type Change = fn(&mut Config);
 
 const RULES: [(&str, Change); 4] = [
     ("all rules", |_| ()),
-    ("hops only", |config| config.policy.ranking = Ranking::Hops),
-    ("no candidates", |config| config.cached_candidates = 0),
-    ("no suppression", |config| config.policy.suppression = false),
+    ("hops only", |config| config.settings.policy.ranking = Ranking::Hops),
+    ("no candidates", |config| config.settings.cached_candidates = 0),
+    ("no suppression", |config| config.settings.policy.suppression = false),
 ];
 
 /// What is measured of one run: from the start, and from the cut where the graph survives one.

@@ -96,7 +96,7 @@ fn corridor(
         world.place(node, Position::new(SPACING_M * n as f64, 0.0));
     }
     let factory = obu_with(RSUS, move |config| {
-        config.tap_mac = Some(rider_mac(100));
+        config.start.tap_mac = Some(rider_mac(100));
         change(config);
     });
     let car = world.add_node(Role::Obu, radio(RSUS), factory);
@@ -167,7 +167,7 @@ fn signal_thresholds_tried() {
     );
     for [fading, strong, margin, ahead, trend_for, rest] in tried() {
         let change = move |config: &mut obu_lib::Config| {
-            let t = &mut config.thresholds;
+            let t = &mut config.settings.thresholds;
             t.fading_millinats = fading;
             t.strong_percent = strong;
             t.signal_margin_cdb = i32::try_from(margin).unwrap();

@@ -229,8 +229,11 @@ fn hand_over(seed: u64, leave: &str) -> Result<Duration, Wrong> {
         world.plug(node, lan);
         node
     });
-    let factory =
-        if own_tap { obu_with(2, |config| config.tap_mac = Some(rider_mac(2))) } else { obu(2) };
+    let factory = if own_tap {
+        obu_with(2, |config| config.start.tap_mac = Some(rider_mac(2)))
+    } else {
+        obu(2)
+    };
     let car = world.add_node(Role::Obu, sim_common::radio(2), factory);
     let rider = world.add_client(rider_mac(2), Place::Tap(car));
     world.link(car, first, Link::CLEAN);

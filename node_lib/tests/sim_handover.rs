@@ -52,7 +52,7 @@ impl Road {
         // The OBU's own TAP is announced although it never says anything.
         let own_tap = rider_mac(102);
         let factory = obu_with(2, move |config| {
-            config.tap_mac = Some(own_tap);
+            config.start.tap_mac = Some(own_tap);
             change(config);
         });
         let car = world.add_node(Role::Obu, radio(2), factory);
@@ -307,9 +307,9 @@ fn thresholds_tried() {
     );
     for (fading, percent, rest) in tried() {
         let change = move |config: &mut obu_lib::Config| {
-            config.thresholds.strong_percent = percent;
-            config.thresholds.fading_millinats = fading;
-            config.thresholds.rest_for = ms(rest);
+            config.settings.thresholds.strong_percent = percent;
+            config.settings.thresholds.fading_millinats = fading;
+            config.settings.thresholds.rest_for = ms(rest);
         };
         let mut row = format!("{fading:>6} {percent:>3} {rest:>5} |");
         for loss in [0.05, 0.1, 0.2] {

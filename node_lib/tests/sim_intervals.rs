@@ -25,8 +25,8 @@ fn town(seed: u64, graph: &Graph, interval: Duration) -> Town {
         Role::Rsu,
         radio(0),
         Box::new(move |start, now| {
-            let config = rsu_lib::Settings::default().config(start);
-            Box::new(Rsu::new(rsu_lib::Config { hello_periodicity: interval, ..config }, now))
+            let settings = rsu_lib::Settings { hello_periodicity: interval, ..Default::default() };
+            Box::new(Rsu::new(settings.config(start), now))
         }),
     );
     world.plug(rsu, lan);

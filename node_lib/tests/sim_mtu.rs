@@ -4,6 +4,7 @@
 
 mod sim_common;
 
+use node_lib::Start;
 use node_lib::sim::{Factory, Flow, Link, Place, Role, Target, World};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
@@ -16,15 +17,15 @@ const FITS: usize = 14 + 4 + 1460;
 
 fn rsu(radio_mtu: usize) -> Factory {
     Box::new(move |start, now| {
-        let config = rsu_lib::Settings::default().config(start);
-        Box::new(Rsu::new(rsu_lib::Config { radio_mtu, ..config }, now))
+        let start = Start { radio_mtu, ..*start };
+        Box::new(Rsu::new(rsu_lib::Settings::default().config(&start), now))
     })
 }
 
 fn obu(radio_mtu: usize) -> Factory {
     Box::new(move |start, now| {
-        let config = obu_lib::Settings::default().config(start);
-        Box::new(Obu::new(obu_lib::Config { radio_mtu, ..config }, now))
+        let start = Start { radio_mtu, ..*start };
+        Box::new(Obu::new(obu_lib::Settings::default().config(&start), now))
     })
 }
 

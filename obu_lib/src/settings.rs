@@ -48,22 +48,6 @@ impl Default for Settings {
 impl Settings {
     /// What an OBU with these settings runs with after this start: in a daemon and in a simulation.
     pub fn config(&self, start: &Start) -> Config {
-        let Start { id, radio_mac, radio_mtu, tap_mac, boot, seed } = *start;
-        let Self { ethertype, pmtu_discovery, hello_history, .. } = *self;
-        let Self { cached_candidates, policy, thresholds, .. } = *self;
-        Config {
-            id,
-            radio_mac,
-            radio_mtu,
-            ethertype,
-            tap_mac,
-            boot,
-            seed,
-            pmtu_discovery,
-            hello_history,
-            cached_candidates,
-            policy,
-            thresholds,
-        }
+        Config { start: *start, settings: self.clone() }
     }
 }

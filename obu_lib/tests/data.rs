@@ -12,7 +12,7 @@ use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
 use node_lib::{Boot, Mac, NodeId, Seq};
-use obu_lib::Config;
+use obu_lib::Settings;
 
 use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
@@ -223,7 +223,7 @@ fn who_sends_what_eight_fragments_do_not_carry_is_told_and_the_operator_once() {
 
 #[test]
 fn with_path_mtu_discovery_a_packet_takes_one_frame_or_its_sender_hears_of_it() {
-    let mut t = Talk::with_config(Config { pmtu_discovery: true, ..Config::new(US) });
+    let mut t = Talk::with(Settings { pmtu_discovery: true, ..Settings::default() });
     t.settle(A, 1);
     t.clear();
     assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1464))), [("tap_to_wire", 1)]);

@@ -81,7 +81,7 @@ fn an_rsu_as_good_as_ours_is_told_that_we_may_come_and_gets_no_data() {
 #[test]
 fn without_standby_the_next_rsu_is_told_nothing() {
     let policy = obu_lib::Policy { standby: false, ..Default::default() };
-    let mut t = Talk::with(policy);
+    let mut t = Talk::with_policy(policy);
     t.hear(100, RSU, Heard::heartbeat(1, 0));
     let nonce = t.sent_probe(RSU);
     t.hear(102, RSU, Heard::answer(nonce, 1, 0));

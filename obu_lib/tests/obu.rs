@@ -689,7 +689,7 @@ fn known_of_a_crowd(last: u64) -> Talk {
 }
 
 fn known_of_a_crowd_with(last: u64, policy: Policy) -> Talk {
-    let mut t = Talk::with(policy);
+    let mut t = Talk::with_policy(policy);
     t.obus = 200;
     t.settle(A, 1);
     hear_a_and_b(&mut t, 5..=last);

@@ -53,21 +53,6 @@ impl Default for Settings {
 impl Settings {
     /// What an RSU with these settings runs with after this start: in a daemon and in a simulation.
     pub fn config(&self, start: &Start) -> Config {
-        let Start { id, radio_mac, radio_mtu, tap_mac, boot, seed } = *start;
-        let Self { ethertype, pmtu_discovery, hello_periodicity, .. } = *self;
-        let Self { hello_history, group_rate, .. } = *self;
-        Config {
-            id,
-            radio_mac,
-            radio_mtu,
-            ethertype,
-            tap_mac,
-            boot,
-            seed,
-            hello_periodicity,
-            pmtu_discovery,
-            hello_history,
-            group_rate,
-        }
+        Config { start: *start, settings: self.clone() }
     }
 }

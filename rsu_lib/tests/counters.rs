@@ -11,8 +11,8 @@ use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
-use rsu_lib::{Config, Rsu};
+use node_lib::{Boot, Mac, NodeId, Order, Seq, Start, Timestamp};
+use rsu_lib::{Rsu, Settings};
 
 use talk::{A, B, CAMERA, SERVER, SIGN, STRANGER, Said, Talk, US, arp, id, inner, reply_of};
 
@@ -220,8 +220,9 @@ fn data_of_obus_that_have_not_announced_themselves_is_limited_and_that_of_others
 
 #[test]
 fn our_own_taps_frame_coming_back_by_radio_is_reflected() {
-    let config = Config { seed: 1, tap_mac: Some(SIGN), ..Config::new(US) };
-    let mut t = Talk { rsu: Rsu::new(config, Timestamp::ZERO), ..Talk::new() };
+    let start = Start { seed: 1, tap_mac: Some(SIGN), ..Start::new(US) };
+    let mut t =
+        Talk { rsu: Rsu::new(Settings::default().config(&start), Timestamp::ZERO), ..Talk::new() };
     t.announce(A, A, 1, &[CAMERA]);
     t.clear();
     t.up(A, SIGN, SERVER);

@@ -7,8 +7,8 @@ mod talk;
 use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::probe::Probe;
-use node_lib::{Boot, NodeId, Timestamp};
-use rsu_lib::{Config, Rsu};
+use node_lib::{Boot, NodeId, Start, Timestamp};
+use rsu_lib::{Rsu, Settings};
 
 use talk::{A, Talk, US, id};
 
@@ -84,7 +84,8 @@ fn a_lan_that_comes_back_at_once_ends_the_withdrawal_but_no_goodbye() {
 
 #[test]
 fn it_is_who_its_configuration_says_and_not_its_radio() {
-    let config = Config { id: id(A), ..Config::new(US) };
-    let t = Talk { rsu: Rsu::new(config, Timestamp::ZERO), ..Talk::new() };
+    let start = Start { id: id(A), ..Start::new(US) };
+    let t =
+        Talk { rsu: Rsu::new(Settings::default().config(&start), Timestamp::ZERO), ..Talk::new() };
     assert_eq!(t.rsu.id(), id(A));
 }

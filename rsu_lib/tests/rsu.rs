@@ -16,7 +16,7 @@ use node_lib::messages::control::probe::Probe;
 use node_lib::messages::data::Destination;
 use node_lib::messages::{Cost, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order};
-use rsu_lib::Config;
+use rsu_lib::Settings;
 
 use talk::{A, B, C, CAMERA, RELAY, SERVER, SIGN, STRANGER, Said, Talk, US, arp, id, rarp};
 
@@ -809,7 +809,7 @@ fn packet(len: u16, to: Mac) -> Vec<u8> {
 
 #[test]
 fn a_host_on_the_lan_is_told_what_fits_and_nobody_about_floods_and_strangers() {
-    let mut t = Talk::with_config(Config { pmtu_discovery: true, ..Config::new(US) });
+    let mut t = Talk::with(Settings { pmtu_discovery: true, ..Settings::default() });
     t.announce(A, A, 1, &[CAMERA]);
     t.taps.clear();
     t.tap_frame(&packet(1500, CAMERA));

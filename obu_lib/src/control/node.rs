@@ -19,7 +19,7 @@ use node_lib::messages::control::Control;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::Data;
-use node_lib::{Mac, NodeId, Seq, Timestamp};
+use node_lib::{Mac, NodeId, Seq, Start, Timestamp};
 
 use super::budget::Budget;
 use super::clients::LocalClients;
@@ -30,7 +30,7 @@ use super::registration::{Registration, Towards};
 use super::route::Route;
 use super::solicitation::Solicitation;
 use super::timing;
-use crate::Config;
+use crate::{Config, Settings};
 
 mod attachment;
 mod hand_over;
@@ -112,14 +112,17 @@ pub struct Obu {
 impl Obu {
     /// An OBU that starts `now`.
     pub fn new(config: Config, now: Timestamp) -> Self {
-        let Config { id, boot, radio_mac, ethertype, radio_mtu, pmtu_discovery, .. } = config;
+        let Start { id, radio_mac, radio_mtu, tap_mac, boot, seed } = config.start;
+        let Settings { ethertype, pmtu_discovery, hello_history, cached_candidates, .. } =
+            config.settings;
+        let Settings { policy, thresholds, .. } = config.settings;
         let radio = Radio::new(id, boot, radio_mac, ethertype, radio_mtu)
             .with_pmtu_discovery(pmtu_discovery);
         let mut core = Core {
             radio,
             neighbours: Neighbours::new(),
             heard_lately: 0,
-            random: Random::new(config.seed),
+            random: Random::new(seed),
             counters: Counters::default(),
             events: Events::default(),
             started: now,
@@ -137,14 +140,14 @@ impl Obu {
             announcing: Budget::of_announcements(),
             obus: 1,
             obus_at: now,
-            cached_candidates: config.cached_candidates,
-            hello_history: u32::try_from(config.hello_history).unwrap_or(64).clamp(1, 64),
-            policy: config.policy,
-            thresholds: config.thresholds,
+            cached_candidates,
+            hello_history: u32::try_from(hello_history).unwrap_or(64).clamp(1, 64),
+            policy,
+            thresholds,
         };
         let mut solicitation = Solicitation::default();
         solicitation.begin(&mut core, now);
-        let clients = LocalClients::new(config.tap_mac, config.seed);
+        let clients = LocalClients::new(tap_mac, seed);
         let mut registration = Registration::new(&core, now);
         registration.set_clients(&clients.announced(), &core.radio);
         Self {

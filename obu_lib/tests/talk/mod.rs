@@ -17,8 +17,8 @@ use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortR
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, PathTag};
-use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
-use obu_lib::{Config, Obu, Policy};
+use node_lib::{Boot, Mac, NodeId, Order, Seq, Start, Timestamp};
+use obu_lib::{Obu, Policy, Settings};
 
 pub(crate) const US: Mac = Mac([2, 0, 0, 0, 0, 0xee]);
 pub(crate) const RSU: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
@@ -128,16 +128,17 @@ pub(crate) struct Talk {
 
 impl Talk {
     pub(crate) fn new() -> Self {
-        Self::with(Policy::default())
+        Self::with(Settings::default())
     }
 
-    pub(crate) fn with(policy: Policy) -> Self {
-        Self::with_config(Config { policy, ..Config::new(US) })
+    pub(crate) fn with_policy(policy: Policy) -> Self {
+        Self::with(Settings { policy, ..Settings::default() })
     }
 
-    pub(crate) fn with_config(config: Config) -> Self {
+    pub(crate) fn with(settings: Settings) -> Self {
+        let start = Start { seed: 1, ..Start::new(US) };
         Self {
-            obu: Obu::new(Config { seed: 1, ..config }, Timestamp::ZERO),
+            obu: Obu::new(settings.config(&start), Timestamp::ZERO),
             now: 0,
             seq: 0,
             rsu: RSU,
@@ -157,7 +158,7 @@ impl Talk {
     }
 
     pub(crate) fn settled_behind_with(via: Mac, policy: Policy) -> Self {
-        let mut t = Self::with(policy);
+        let mut t = Self::with_policy(policy);
         t.settle(via, 1);
         t
     }

@@ -143,22 +143,23 @@ pub struct Rsu {
 impl Rsu {
     /// An RSU that starts `now`.
     pub fn new(config: Config, now: Timestamp) -> Self {
-        let mut random = Random::new(config.seed);
+        let Config { start, settings } = config;
+        let mut random = Random::new(start.seed);
         // Not at once: after a power cut many RSUs start together.
-        let heartbeat_at = now + random.up_to(config.hello_periodicity / 10);
+        let heartbeat_at = now + random.up_to(settings.hello_periodicity / 10);
         Self {
             radio: Radio::new(
-                config.id,
-                config.boot,
-                config.radio_mac,
-                config.ethertype,
-                config.radio_mtu,
+                start.id,
+                start.boot,
+                start.radio_mac,
+                settings.ethertype,
+                start.radio_mtu,
             )
-            .with_pmtu_discovery(config.pmtu_discovery),
-            tap_mac: config.tap_mac,
-            period: config.hello_periodicity.max(Duration::from_millis(1)),
-            history: config.hello_history.clamp(1, SENT_MAX),
-            order: Order { boot: config.boot, seq: Seq(0) },
+            .with_pmtu_discovery(settings.pmtu_discovery),
+            tap_mac: start.tap_mac,
+            period: settings.hello_periodicity.max(Duration::from_millis(1)),
+            history: settings.hello_history.clamp(1, SENT_MAX),
+            order: Order { boot: start.boot, seq: Seq(0) },
             heard_above: None,
             has_raised: false,
             hello: 0,
@@ -167,7 +168,7 @@ impl Rsu {
             downstream: Downstream::new(),
             believed_for: Duration::ZERO,
             obus: Obus::default(),
-            clients: ClientCache::new(CLIENTS_MAX, AGE_MAX, config.seed),
+            clients: ClientCache::new(CLIENTS_MAX, AGE_MAX, start.seed),
             late: Late::default(),
             leaving: BTreeMap::new(),
             wired: WiredAnnouncements::default(),
@@ -177,8 +178,8 @@ impl Rsu {
             reassembly: Reassembly::new(),
             seq: Seq(0),
             floods: FLOODS,
-            groups: (config.group_rate > 0)
-                .then(|| [0; 2].map(|_| group_budget(config.group_rate))),
+            groups: (settings.group_rate > 0)
+                .then(|| [0; 2].map(|_| group_budget(settings.group_rate))),
             strangers: STRANGERS,
             questions: QUESTIONS,
             answers: ANSWERS,

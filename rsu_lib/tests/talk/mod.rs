@@ -10,8 +10,8 @@ use node_lib::messages::control::announcement::{Announcement, Client, Clients, c
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::data::{Data, Destination, ToUpstream};
 use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType};
-use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
-use rsu_lib::{Config, Rsu};
+use node_lib::{Mac, NodeId, Order, Seq, Start, Timestamp};
+use rsu_lib::{Rsu, Settings};
 
 pub(crate) const US: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
 pub(crate) const A: Mac = Mac([2, 0, 0, 0, 0, 0x0a]);
@@ -50,12 +50,13 @@ pub(crate) struct Talk {
 
 impl Talk {
     pub(crate) fn new() -> Self {
-        Self::with_config(Config::new(US))
+        Self::with(Settings::default())
     }
 
-    pub(crate) fn with_config(config: Config) -> Self {
+    pub(crate) fn with(settings: Settings) -> Self {
+        let start = Start { seed: 1, ..Start::new(US) };
         Self {
-            rsu: Rsu::new(Config { seed: 1, ..config }, Timestamp::ZERO),
+            rsu: Rsu::new(settings.config(&start), Timestamp::ZERO),
             now: 0,
             seq: 0,
             sent: Vec::new(),
