@@ -8,7 +8,8 @@ use simulator::scenario::{Override, Span, parse_variants};
 /// Runs scenarios of vehicles and road-side units in virtual time, on the nodes the daemons run
 ///
 /// docs/simulator.md describes scenario files and results. Exit code: 0 when all is well, 1 when a
-/// rule was broken that is watched in every run, 2 when a scenario or the command line is wrong.
+/// rule was broken that is watched in every run, 2 when a scenario or the command line is wrong, 130
+/// or 143 when SIGINT or SIGTERM ended it before its time.
 #[derive(Debug, Parser)]
 #[command(name = "v2xsim", version)]
 pub(crate) struct Args {

@@ -1,11 +1,14 @@
 //! Many runs at once: every variant of a scenario with every seed, on several threads ([`Campaign`]).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use node_lib::Timestamp;
 
 use crate::cast::Cast;
 use crate::cost::{Cost, Meter};
-use crate::measure::{self, Broken, Done, Record, Run, Suite};
+use crate::measure::{self, Broken, Done, Record, Run, Suite, Unfinished};
 use crate::scenario::{Override, Scenario, ScenarioError, Source};
 use crate::stage;
 
@@ -33,9 +36,11 @@ pub struct Campaign {
     pub suite: Suite,
     /// Keep the text of traces.
     pub keep_trace: bool,
+    /// Ends the campaign when it becomes true: with the runs that are finished by then.
+    pub stop: Arc<AtomicBool>,
 }
 
-/// One run of a campaign.
+/// One run of a campaign that came to its end, by itself or by a broken rule.
 pub struct Outcome {
     /// Index of its variant.
     pub variant: usize,
@@ -87,8 +92,25 @@ impl Campaign {
         self.runs()
             .filter_map(|(variant, _)| self.variants.get(variant))
             .fold(Duration::ZERO, |sum, variant| {
-                sum + stage::end(&variant.scenario).since(node_lib::Timestamp::ZERO)
+                sum + stage::end(&variant.scenario).since(Timestamp::ZERO)
             })
+    }
+
+    /// Simulated time of these runs: up to a broken rule.
+    pub fn simulated_by(&self, outcomes: &[Outcome]) -> Duration {
+        let of_one = |outcome: &Outcome| match &outcome.result {
+            Ok(_) => {
+                let variant = self.variants.get(outcome.variant);
+                variant.map_or(Timestamp::ZERO, |variant| stage::end(&variant.scenario))
+            }
+            Err(broken) => broken.violation.time,
+        };
+        outcomes.iter().map(|outcome| of_one(outcome).since(Timestamp::ZERO)).sum()
+    }
+
+    /// How many runs a variant has when all of them finish.
+    pub fn planned(&self, variant: usize) -> usize {
+        self.runs().filter(|(of, _)| *of == variant).count()
     }
 
     /// Variant and seed of every run.
@@ -100,34 +122,41 @@ impl Campaign {
         })
     }
 
-    /// Runs everything, in the order of variants and seeds whatever the number of threads. After the
-    /// first broken rule no further run is begun.
+    /// Runs everything; what came of it is in the order of variants and seeds, whatever the number of
+    /// threads. A broken rule ends its own run only.
+    ///
+    /// Missing are the runs that were not finished when the campaign was told to stop, and the run of
+    /// a thread that panicked.
     pub fn run(&self, progress: impl Fn(Duration) + Sync) -> Vec<Outcome> {
         let runs: Vec<(usize, u64)> = self.runs().collect();
-        let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let next = AtomicUsize::new(0);
+        // Shared, so that a panic in one run takes no other one with it.
+        let outcomes = Mutex::new(Vec::new());
         let work = || {
-            let mut done = Vec::new();
-            while !is_over.load(Ordering::Relaxed)
-                && let Some(&(index, seed)) = runs.get(next.fetch_add(1, Ordering::Relaxed))
+            while let Some(&(index, seed)) = runs.get(next.fetch_add(1, Ordering::Relaxed))
                 && let Some(variant) = self.variants.get(index)
             {
                 let Variant { scenario, cast, .. } = variant;
-                let Self { suite, keep_trace, .. } = *self;
+                let Self { suite, keep_trace, ref stop, .. } = *self;
+                let run = Run { scenario, cast, seed, suite, keep_trace, stop };
                 let meter = Meter::start();
-                let result =
-                    measure::run(&Run { scenario, cast, seed, suite, keep_trace }, &progress);
-                let cost = meter.stop();
-                is_over.fetch_or(result.is_err(), Ordering::Relaxed);
-                done.push(Outcome { variant: index, seed, result, cost });
+                let result = match measure::run(&run, &progress) {
+                    Ok(done) => Ok(done),
+                    Err(Unfinished::Broken(broken)) => Err(broken),
+                    Err(Unfinished::Stopped) => break,
+                };
+                let outcome = Outcome { variant: index, seed, result, cost: meter.stop() };
+                outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
             }
-            done
         };
         let jobs = self.jobs.clamp(1, runs.len().max(1));
-        let mut outcomes: Vec<Outcome> = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-            // A thread that panicked has said so; its runs are missing.
-            workers.into_iter().filter_map(|worker| worker.join().ok()).flatten().collect()
+            // A thread that panicked has said so.
+            workers.into_iter().for_each(|worker| drop(worker.join()));
         });
+        let mut outcomes: Vec<Outcome> =
+            outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
         outcomes.sort_by_key(|outcome| (outcome.variant, outcome.seed));
         outcomes
     }

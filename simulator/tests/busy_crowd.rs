@@ -5,9 +5,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use simulator::cast::Cast;
-use simulator::measure::{self, Record, Run, Suite};
+use simulator::measure::{self, Record, Run, Suite, Unfinished};
 use simulator::scenario::Source;
 use simulator::summary::Summary;
 
@@ -42,10 +43,12 @@ fn run(text: String, seed: u64) -> Record {
     let scenario = source.with(&[]).unwrap();
     let cast = Cast::of(&source, &scenario).unwrap();
     let (scenario, cast) = (&scenario, &cast);
-    let run = Run { scenario, cast, seed, suite: Suite::Daemons, keep_trace: false };
+    let go_on = AtomicBool::new(false);
+    let run = Run { scenario, cast, seed, suite: Suite::Daemons, keep_trace: false, stop: &go_on };
     match measure::run(&run, |_| ()) {
         Ok(done) => done.record,
-        Err(broken) => panic!("{}", broken.violation),
+        Err(Unfinished::Broken(broken)) => panic!("{}", broken.violation),
+        Err(Unfinished::Stopped) => panic!("nobody told it to stop"),
     }
 }
 

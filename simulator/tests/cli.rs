@@ -210,7 +210,9 @@ fn variants_are_rows_of_one_table_and_repeat_to_the_byte() {
 }
 
 #[test]
-fn a_broken_rule_ends_with_code_1_and_says_how_to_see_it_again() {
+fn a_broken_rule_costs_its_own_run_only_and_can_be_seen_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("r.json").display().to_string();
     // Without the feasibility rule routes loop, and the checkers of every run see it.
     let args = [
         "run",
@@ -223,11 +225,28 @@ fn a_broken_rule_ends_with_code_1_and_says_how_to_see_it_again() {
         "radio.access=instant",
         "--set",
         "radio.loss=0.3",
+        "--set",
+        "duration=20s",
+        "--json",
+        &json,
         "--seeds",
         "20",
     ];
-    let (code, _, error) = v2xsim(&args);
+    let (code, out, error) = v2xsim(&args);
     assert_eq!(code, 1, "{error}");
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let variant = &report["variants"][0];
+    let seeds = |list: &str| -> Vec<u64> {
+        variant[list].as_array().unwrap().iter().map(|run| run["seed"].as_u64().unwrap()).collect()
+    };
+    let (finished, broken) = (seeds("runs"), seeds("broken"));
+    assert!(!finished.is_empty() && !broken.is_empty(), "{finished:?} {broken:?}");
+    let mut all = [finished.clone(), broken].concat();
+    all.sort_unstable();
+    assert_eq!(all, (1..=20).collect::<Vec<u64>>());
+    assert_eq!((&variant["planned"], &report["interrupted"]), (&20.into(), &false.into()));
+    assert!(out.contains(&format!("{} of 20 runs finished", finished.len())), "{out}");
+    assert!(out.contains("│ traffic"), "{out}");
     let again = error.lines().last().unwrap();
     assert!(again.starts_with("  v2xsim run platoon.toml --set settings.obu.policy"), "{again}");
     let words: Vec<&str> = again.split_whitespace().collect();
@@ -238,6 +257,42 @@ fn a_broken_rule_ends_with_code_1_and_says_how_to_see_it_again() {
     assert_eq!(code, 1);
     let what = |text: &str| text.lines().rev().nth(2).unwrap().to_owned();
     assert_eq!(what(&repeated), what(&error));
+}
+
+/// A signal ends a campaign in order, and the exit code says which it was.
+#[test]
+fn a_signal_ends_a_campaign_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    for (signal, number) in [("INT", 2), ("TERM", 15)] {
+        let json = directory.path().join(signal).display().to_string();
+        let mut run = std::process::Command::new(env!("CARGO_BIN_EXE_v2xsim"))
+            .current_dir(scenarios())
+            .args(["run", "pair.toml", "--set", "duration=1440min", "--jobs", "1", "--json", &json])
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // Before it can handle the signal it would only die of it.
+        let status = format!("/proc/{}/status", run.id());
+        while run.try_wait().unwrap().is_none() {
+            let text = std::fs::read_to_string(&status).unwrap_or_default();
+            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            if caught.is_some_and(|mask| mask & 1 << 1 != 0 && mask & 1 << 14 != 0) {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        let kill = format!("kill -{signal} {}", run.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        let output = run.wait_with_output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(128 + number), "{error}");
+        assert_eq!(error, "interrupted: 1 of 1 run was not finished\n");
+        let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        assert_eq!(report["interrupted"], true);
+        assert_eq!(report["variants"][0]["runs"], serde_json::json!([]));
+    }
 }
 
 #[test]

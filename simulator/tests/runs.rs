@@ -3,11 +3,13 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use simulator::campaign::{Campaign, Variant, records};
 use simulator::cast::Cast;
-use simulator::measure::{self, Record, Run, Suite};
+use simulator::measure::{self, Record, Run, Suite, Unfinished};
 use simulator::report::json;
 use simulator::scenario::{Override, Source, Span, parse_variants};
 use simulator::summary::Summary;
@@ -22,10 +24,12 @@ fn run_with(source: &Source, set: &[&str], seed: u64) -> (Record, String) {
     let scenario = source.with(&set).unwrap();
     let cast = Cast::of(source, &scenario).unwrap();
     let (scenario, cast) = (&scenario, &cast);
-    let run = Run { scenario, cast, seed, suite: Suite::Daemons, keep_trace: true };
+    let go_on = AtomicBool::new(false);
+    let run = Run { scenario, cast, seed, suite: Suite::Daemons, keep_trace: true, stop: &go_on };
     match measure::run(&run, |_| ()) {
         Ok(done) => (done.record, done.trace.unwrap()),
-        Err(broken) => panic!("{}", broken.violation),
+        Err(Unfinished::Broken(broken)) => panic!("{}", broken.violation),
+        Err(Unfinished::Stopped) => panic!("nobody told it to stop"),
     }
 }
 
@@ -178,6 +182,7 @@ fn the_report_is_the_same_to_the_byte_however_many_threads_made_it() {
             jobs,
             suite: Suite::Daemons,
             keep_trace: false,
+            stop: Arc::default(),
         };
         let outcomes = campaign.run(|_| ());
         let seeds: Vec<(usize, u64)> = outcomes.iter().map(|o| (o.variant, o.seed)).collect();
@@ -187,6 +192,34 @@ fn the_report_is_the_same_to_the_byte_however_many_threads_made_it() {
         json::report("diamond.toml", &[], &campaign, &outcomes, false).unwrap()
     };
     assert_eq!(report(1), report(3));
+}
+
+#[test]
+fn a_campaign_that_is_told_to_stop_keeps_what_is_finished() {
+    let source = example("pair.toml");
+    let stop = Arc::<AtomicBool>::default();
+    let campaign = Campaign {
+        variants: Variant::all(&source, &["sample_every=30s".parse().unwrap()], &[]).unwrap(),
+        seed: Some(5),
+        seeds: Some(3),
+        jobs: 1,
+        suite: Suite::Daemons,
+        keep_trace: false,
+        stop: stop.clone(),
+    };
+    // In the middle of the second run, though a sample is taken only at its end.
+    let passed = Mutex::new(Duration::ZERO);
+    let outcomes = campaign.run(|span| {
+        let mut passed = passed.lock().unwrap();
+        *passed += span;
+        stop.store(*passed >= Duration::from_secs(15), Ordering::Relaxed);
+    });
+    let seeds: Vec<u64> = outcomes.iter().map(|outcome| outcome.seed).collect();
+    assert_eq!((seeds, campaign.planned(0)), (vec![5], 3));
+    assert!(*passed.lock().unwrap() < Duration::from_secs(17));
+    assert_eq!(campaign.simulated_by(&outcomes), Duration::from_millis(10_200));
+    let report = json::report("pair.toml", &[], &campaign, &outcomes, false).unwrap();
+    assert!(report.contains("\"interrupted\": true") && report.contains("\"trace_hash\""));
 }
 
 #[test]
@@ -201,6 +234,7 @@ fn flooding_costs_more_than_our_rules() {
             jobs: 1,
             suite,
             keep_trace: false,
+            stop: Arc::default(),
         };
         campaign.variants[0].cast.flows.clear();
         let outcomes = campaign.run(|_| ());

@@ -69,6 +69,13 @@ impl fmt::Display for Violation {
     }
 }
 
+impl Violation {
+    /// It without what led to it.
+    pub fn in_a_line(&self) -> Self {
+        Self { trace: Vec::new(), ..self.clone() }
+    }
+}
+
 impl std::error::Error for Violation {}
 
 /// A rule a node just broke.

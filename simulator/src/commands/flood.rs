@@ -1,20 +1,25 @@
 //! `v2xsim flood`: what routes cost with our rules and with plain flooding.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use simulator::campaign::{Campaign, Variant, records};
-use simulator::measure::Suite;
+use simulator::measure::{Record, Suite};
 use simulator::report::table;
 use simulator::summary::Summary;
 
+use super::outcome::conclude;
 use super::progress::Progress;
-use super::{BROKEN, complain, jobs, open};
+use super::stop::Stop;
+use super::{jobs, open};
 use crate::args::Flood;
 
 pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
-    let mut summaries = Vec::new();
+    let stop = Stop::on_signals().context("SIGINT and SIGTERM cannot be handled")?;
+    let mut finished: Vec<(Suite, Vec<Record>)> = Vec::new();
+    let mut code = ExitCode::SUCCESS;
     for suite in [Suite::Daemons, Suite::Flooding] {
         let mut campaign = Campaign {
             variants: Variant::all(&source, &set, &[])?,
@@ -23,6 +28,7 @@ pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
             jobs: jobs(&args.runs),
             suite,
             keep_trace: false,
+            stop: stop.flag(),
         };
         // Flooding carries no data: without traffic both do the same work.
         for variant in &mut campaign.variants {
@@ -31,15 +37,24 @@ pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
         let progress = Progress::new(campaign.simulated());
         let outcomes = campaign.run(|span| progress.pass(span));
         drop(progress);
-        for outcome in &outcomes {
-            if let Err(broken) = &outcome.result {
-                complain(&args.chosen, &[], outcome, broken);
-                return Ok(ExitCode::from(BROKEN));
-            }
+        let ended = conclude(&args.chosen, &campaign, &outcomes, &stop);
+        if ended != ExitCode::SUCCESS {
+            code = ended;
         }
-        summaries.push((suite, Summary::of(&records(&outcomes, 0))));
+        finished.push((suite, records(&outcomes, 0)));
     }
+    // Only what both have finished can be compared.
+    let seeds = finished.iter().map(|(_, records)| records.iter().map(|record| record.seed));
+    let both: BTreeSet<u64> = seeds
+        .map(Iterator::collect::<BTreeSet<u64>>)
+        .reduce(|one, other| &one & &other)
+        .unwrap_or_default();
+    let summaries = finished.into_iter().map(|(suite, mut records)| {
+        records.retain(|record| both.contains(&record.seed));
+        (suite, Summary::of(&records))
+    });
+    let summaries: Vec<(Suite, Summary)> = summaries.collect();
     print!("{}", table::flood(&summaries));
     println!("the second row does not ship");
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }

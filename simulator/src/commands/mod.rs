@@ -4,16 +4,16 @@ pub(crate) mod check;
 pub(crate) mod flood;
 pub(crate) mod links;
 pub(crate) mod map;
+mod outcome;
 mod progress;
 pub(crate) mod run;
+mod stop;
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use simulator::campaign::Outcome;
-use simulator::measure::Broken;
 use simulator::scenario::{Override, Source};
 
 use crate::args::{Chosen, Runs};
@@ -44,27 +44,4 @@ fn write(path: &Path, text: &str) -> Result<()> {
     let context = || path.display().to_string();
     let mut file = BufWriter::new(File::create(path).with_context(context)?);
     file.write_all(text.as_bytes()).and_then(|()| file.flush()).with_context(context)
-}
-
-/// Says which rule was broken, and how to see it again.
-fn complain(chosen: &Chosen, changes: &[Override], outcome: &Outcome, broken: &Broken) {
-    eprintln!("{}", broken.violation);
-    let mut words = vec![format!("v2xsim run {}", quoted(&chosen.file.display().to_string()))];
-    let set = chosen.set.iter().chain(changes);
-    words.extend(set.map(|change| format!("--set {}", quoted(&change.to_string()))));
-    if let Some(file) = &chosen.mobility {
-        words.push(format!("--mobility {}", quoted(&file.display().to_string())));
-    }
-    words.push(format!("--seed {} --seeds 1 --trace trace.txt", outcome.seed));
-    eprintln!("to see it again:\n  {}", words.join(" "));
-}
-
-/// As a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }

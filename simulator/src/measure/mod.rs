@@ -6,6 +6,7 @@ mod hand_over;
 mod record;
 mod routes;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use node_lib::Timestamp;
@@ -36,6 +37,8 @@ pub struct Run<'a> {
     pub suite: Suite,
     /// Keep the text of the trace.
     pub keep_trace: bool,
+    /// Ends the run before its time when it becomes true.
+    pub stop: &'a AtomicBool,
 }
 
 /// What a run leaves.
@@ -54,12 +57,20 @@ pub struct Broken {
     pub trace: Option<String>,
 }
 
+/// Why a run left no record.
+pub enum Unfinished {
+    /// A rule was broken.
+    Broken(Broken),
+    /// It was told to stop.
+    Stopped,
+}
+
 /// Runs a scenario with one seed. `progress` is told of simulated time as it passes.
 ///
 /// # Errors
-/// A rule was broken that is watched in every run ([`node_lib::sim::Rule`]).
-pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Broken> {
-    let Run { scenario, cast, seed, suite, keep_trace } = *run;
+/// A rule was broken that is watched in every run ([`node_lib::sim::Rule`]), or it was told to stop.
+pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Unfinished> {
+    let Run { scenario, cast, seed, suite, keep_trace, stop } = *run;
     let mut stage = Stage::new(scenario, cast, seed, suite);
     if keep_trace {
         stage.world.keep_trace();
@@ -67,18 +78,26 @@ pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Broken> {
     let mut observer = Observer::new(scenario, cast);
     let end = stage::end(scenario);
     while stage.world.now() < end {
-        let next = (stage.world.now() + scenario.sample_every.0).min(end);
-        let step = next.since(stage.world.now());
-        if let Err(violation) = stage.world.run_until(next) {
-            let trace = keep_trace.then(|| stage.world.trace_text().to_owned());
-            return Err(Broken { violation, trace });
+        let sample = (stage.world.now() + scenario.sample_every.0).min(end);
+        while stage.world.now() < sample {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Unfinished::Stopped);
+            }
+            let before = stage.world.now();
+            if let Err(violation) = stage.world.run_until((before + STEP_MAX).min(sample)) {
+                let trace = keep_trace.then(|| stage.world.trace_text().to_owned());
+                return Err(Unfinished::Broken(Broken { violation, trace }));
+            }
+            progress(stage.world.now().since(before));
         }
         observer.look(&mut stage);
-        progress(step);
     }
     let trace = keep_trace.then(|| stage.world.trace_text().to_owned());
     Ok(Done { record: observer.finish(&stage, seed), trace })
 }
+
+/// Simulated time after which it is looked whether to stop, however rare samples are.
+const STEP_MAX: Duration = Duration::from_secs(1);
 
 /// Runs a scenario up to a moment and hands over the world as it is then.
 ///

@@ -1,8 +1,12 @@
 //! Results as JSON: everything that was measured, run by run, and the sums over all runs.
 
+use std::sync::atomic::Ordering;
+
+use node_lib::sim::Violation;
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Outcome, records};
+use crate::cast::Cast;
 use crate::cost::{Cost, peak_memory};
 use crate::measure::{Record, Suite};
 use crate::ships::does_not_ship;
@@ -13,6 +17,8 @@ struct Report {
     scenario: String,
     set: Vec<String>,
     nodes: &'static str,
+    /// It was told to stop before all runs were finished.
+    interrupted: bool,
     variants: Vec<VariantReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_memory_bytes: Option<u64>,
@@ -24,10 +30,40 @@ struct VariantReport {
     /// What of it no daemon does.
     does_not_ship: Vec<String>,
     duration_s: f64,
+    /// Runs there are when all of them finish.
+    planned: usize,
     summary: Summary,
+    /// Those that finished.
     runs: Vec<Record>,
+    /// Those that broke a rule.
+    broken: Vec<BrokenRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Vec<Cost>>,
+}
+
+/// A run that broke a rule.
+#[derive(Serialize)]
+struct BrokenRun {
+    seed: u64,
+    /// The rule ([`node_lib::sim::Rule`]).
+    rule: String,
+    time_s: f64,
+    /// Who broke it.
+    node: String,
+    /// The frame or packet in question.
+    detail: String,
+}
+
+impl BrokenRun {
+    fn of(cast: &Cast, seed: u64, violation: &Violation) -> Self {
+        Self {
+            seed,
+            rule: format!("{:?}", violation.rule),
+            time_s: violation.time.as_micros() as f64 / 1e6,
+            node: cast.name(violation.node).to_owned(),
+            detail: violation.detail.clone(),
+        }
+    }
 }
 
 /// The whole report. With `with_cost` it also says what the runs cost, and is no longer the same every
@@ -44,14 +80,20 @@ pub fn report(
 ) -> serde_json::Result<String> {
     let variants = campaign.variants.iter().enumerate().map(|(index, variant)| {
         let runs = records(outcomes, index);
-        let costs = outcomes.iter().filter(|outcome| outcome.variant == index);
+        let of_variant = || outcomes.iter().filter(|outcome| outcome.variant == index);
+        let broken = of_variant().filter_map(|outcome| {
+            let violation = &outcome.result.as_ref().err()?.violation;
+            Some(BrokenRun::of(&variant.cast, outcome.seed, violation))
+        });
         VariantReport {
             changes: variant.changes.iter().map(ToString::to_string).collect(),
             does_not_ship: does_not_ship(&variant.scenario, campaign.suite),
             duration_s: variant.scenario.duration.0.as_secs_f64(),
+            planned: campaign.planned(index),
             summary: Summary::of(&runs),
             runs,
-            cost: with_cost.then(|| costs.map(|outcome| outcome.cost).collect()),
+            broken: broken.collect(),
+            cost: with_cost.then(|| of_variant().map(|outcome| outcome.cost).collect()),
         }
     });
     let report = Report {
@@ -62,6 +104,7 @@ pub fn report(
             Suite::Flooding => "flooding",
             Suite::Silence => "silence",
         },
+        interrupted: campaign.stop.load(Ordering::Relaxed),
         variants: variants.collect(),
         peak_memory_bytes: peak_memory().filter(|_| with_cost),
     };

@@ -11,15 +11,32 @@ use crate::scenario::{Override, Scenario};
 use crate::ships;
 use crate::summary::{FlowSum, HandOverSum, Spread, Summary, percent};
 
+/// A variant: what was changed for it, and what came of it.
+pub struct Row<'a> {
+    /// What was changed.
+    pub changes: &'a [Override],
+    /// Runs that were planned.
+    pub planned: usize,
+    /// What came of those that finished.
+    pub summary: Summary,
+}
+
 /// All about one variant, and what of it does not ship.
-pub fn one(scenario: &Scenario, summary: &Summary, does_not_ship: &[String]) -> String {
+pub fn one(scenario: &Scenario, row: &Row<'_>, does_not_ship: &[String]) -> String {
+    let Row { planned, summary, .. } = row;
     let mut text = String::new();
     if !scenario.about.is_empty() {
         let _ = writeln!(text, "{}", scenario.about.trim());
     }
-    let runs = plural(summary.runs as u64, "run");
+    let runs = match summary.runs {
+        all if all == *planned => plural(all as u64, "run"),
+        some => format!("{} of {} finished", count(some as u64), plural(*planned as u64, "run")),
+    };
     let _ = writeln!(text, "{} simulated, {runs}, radio {}", scenario.duration, scenario.radio);
     let _ = writeln!(text, "{}\n", ships::in_words(does_not_ship));
+    if summary.runs == 0 {
+        return text;
+    }
     let tables = [traffic(summary), hand_overs(summary), routes(summary), control(summary)];
     for table in tables.into_iter().flatten() {
         let _ = writeln!(text, "{table}\n");
@@ -27,10 +44,9 @@ pub fn one(scenario: &Scenario, summary: &Summary, does_not_ship: &[String]) -> 
     text
 }
 
-/// A row for each variant: what was changed for it, and what came of it. Below, what of all of them
-/// does not ship.
-pub fn many(rows: &[(&[Override], Summary)], does_not_ship: &[String]) -> String {
-    let changes = rows.first().map_or(&[] as &[Override], |(changes, _)| changes);
+/// A row for each variant. Below, what of all of them does not ship.
+pub fn many(rows: &[Row<'_>], does_not_ship: &[String]) -> String {
+    let changes = rows.first().map_or(&[] as &[Override], |row| row.changes);
     let varied = short_names(changes);
     let header = varied.iter().map(String::as_str).chain([
         "runs",
@@ -47,11 +63,14 @@ pub fn many(rows: &[(&[Override], Summary)], does_not_ship: &[String]) -> String
         "airtime mean/worst %",
     ]);
     let mut table = with_header(&header.collect::<Vec<_>>());
-    for (changes, summary) in rows {
+    for Row { changes, planned, summary } in rows {
         let (all, hand_overs) = (summary.traffic(), &summary.all_hand_overs);
         let values = changes.iter().map(|change| change.text.clone());
         table.add_row(values.chain([
-            summary.runs.to_string(),
+            match summary.runs {
+                all if all == *planned => count(all as u64),
+                some => format!("{some} of {planned}"),
+            },
             count(all.due),
             share(all.lost.total(), all.due),
             share(all.lost.by_routing(), all.due),
