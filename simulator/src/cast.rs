@@ -7,7 +7,7 @@ use node_lib::sim::{NodeIndex, Position, Role, Track};
 use node_lib::{Mac, Timestamp};
 
 use crate::mobility::line::{AtEnd, Line};
-use crate::mobility::{self, Point, Vehicle};
+use crate::mobility::{self, MobilityError, Point, Vehicle};
 use crate::scenario::{self, Scenario, ScenarioError, Source};
 
 /// Every node, client and flow of a scenario.
@@ -272,7 +272,16 @@ impl Maker<'_> {
 
     fn vehicles(&mut self) -> Result<(), ScenarioError> {
         let Some(mobility) = &self.scenario.mobility else { return Ok(()) };
-        let mut movement = mobility::read(&self.source.beside(&mobility.file))?;
+        let file = self.source.beside(&mobility.file);
+        let mut movement = mobility::read(&file).map_err(|error| match error {
+            // The file is not to blame, but who named it.
+            MobilityError::Read { source, .. } => self.source.wrong(
+                self.scenario,
+                "mobility.file".to_owned(),
+                format!("{}: {source}; expected a file of movements", file.display()),
+            ),
+            other => other.into(),
+        })?;
         let duration = self.scenario.duration;
         let end = mobility.from.after_start() + duration.0;
         let until = mobility.to.map_or(end, |to| end.min(to.after_start()));
@@ -289,7 +298,7 @@ impl Maker<'_> {
         }
         if !self.names.contains_key(&mobility.id) {
             let what = "no vehicle in the window from from to to; expected at least one";
-            return Err(self.source.wrong("mobility".to_owned(), what.to_owned()));
+            return Err(self.source.wrong(self.scenario, "mobility".to_owned(), what.to_owned()));
         }
         Ok(())
     }
@@ -305,7 +314,7 @@ impl Maker<'_> {
             None if ["obus", "rsus"].contains(&name) => Ok(Vec::new()),
             None => {
                 let what = format!("\"{name}\"; expected a vehicle of the file of movements");
-                Err(self.source.wrong(field(), what))
+                Err(self.source.wrong(self.scenario, field(), what))
             }
         }
     }

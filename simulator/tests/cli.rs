@@ -94,7 +94,19 @@ fn a_run_says_what_of_it_no_daemon_does() {
 fn mistakes_end_with_code_2_and_say_where() {
     for (args, expected) in [
         (vec!["check", "none.toml"], "v2xsim: none.toml: No such file"),
-        (vec!["check", "bologna.toml"], "v2xsim: bologna-acosta-300s.csv.gz: No such file"),
+        (
+            vec!["check", "bologna.toml", "--set", "duration=9s"],
+            "v2xsim: bologna.toml:30: mobility.file: bologna-acosta-300s.csv.gz: No such file",
+        ),
+        (
+            vec!["check", "bologna.toml", "--mobility", "/no/such/file"],
+            "bologna.toml with mobility.file=/no/such/file: mobility.file: /no/such/file: No such file",
+        ),
+        (vec!["check", "bologna.toml", "--mobility", "bologna.toml"], "/bologna.toml:5: \"about"),
+        (
+            vec!["run", "pair.toml", "--set", "duration=5s"],
+            "v2xsim: pair.toml with duration=5s: fault.1.at: 6s; expected a time up to the duration, 5s",
+        ),
         (
             vec!["run", "pair.toml", "--set", "link.loss=2"],
             "v2xsim: pair.toml with link.loss=2: link.0.loss: 2; expected",
@@ -267,7 +279,7 @@ fn a_signal_ends_a_campaign_in_order() {
         let json = directory.path().join(signal).display().to_string();
         let mut run = std::process::Command::new(env!("CARGO_BIN_EXE_v2xsim"))
             .current_dir(scenarios())
-            .args(["run", "pair.toml", "--set", "duration=1440min", "--jobs", "1", "--json", &json])
+            .args(["run", "pair.toml", "--set", "duration=24h", "--jobs", "1", "--json", &json])
             .stderr(std::process::Stdio::piped())
             .stdout(std::process::Stdio::null())
             .spawn()

@@ -136,6 +136,41 @@ fn broken_files_are_refused_wherever_they_break() {
     assert!(missing.starts_with("/no/such/file.csv: "), "{missing}");
 }
 
+/// SUMO writes degrees with `--fcd-output.geo`: the same town, east and north of Greenwich.
+#[test]
+fn degrees_are_refused_where_somebody_moves() {
+    let fcd = std::fs::read_to_string(fixture("sumo.fcd.csv")).unwrap();
+    // As SUMO would project the fixture: metres around 44.49 °N, 11.33 °E.
+    let (mut geo, mut column) = (String::new(), Vec::new());
+    for (number, line) in fcd.lines().enumerate() {
+        let mut fields: Vec<String> = line.split(';').map(str::to_owned).collect();
+        if number == 0 {
+            let place = |name: &str| fields.iter().position(|field| field == name).unwrap();
+            column = vec![place("vehicle_x"), place("vehicle_y")];
+        } else {
+            for (column, (origin, metres)) in
+                column.iter().zip([(11.33, 79_400.0), (44.49, 111_200.0)])
+            {
+                let value: f64 = fields[*column].parse().unwrap();
+                fields[*column] = format!("{:.6}", origin + value / metres);
+            }
+        }
+        geo += &(fields.join(";") + "\n");
+    }
+    let said = complaint(geo.as_bytes());
+    assert!(
+        said.starts_with(": positions such as (11.33") && said.contains("--fcd-output.geo"),
+        "{said}"
+    );
+    assert!(said.contains("degrees") && said.contains("expected metres"), "{said}");
+    // Who only stands, or is near the origin, may be meant in metres.
+    for rows in ["0,a,11.33,44.49\n9,a,11.33,44.49\n0,b,11.34,44.49\n", "0,a,1,2\n100,a,1,3\n"] {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(format!("time_s,vehicle,x_m,y_m\n{rows}").as_bytes()).unwrap();
+        mobility::read(file.path()).unwrap();
+    }
+}
+
 #[test]
 fn persons_comments_and_steps_without_vehicles_are_passed_over() {
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -172,7 +172,8 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
 #[test]
 fn the_report_is_the_same_to_the_byte_however_many_threads_made_it() {
     let source = example("diamond.toml");
-    let set: Vec<Override> = vec!["duration=6s".parse().unwrap()];
+    let set: Vec<Override> =
+        ["duration=6s", "fault.at=5s"].map(|typed| typed.parse().unwrap()).to_vec();
     let vary = vec![parse_variants("settings.obu.cached_candidates=0,3").unwrap()];
     let report = |jobs| {
         let campaign = Campaign {

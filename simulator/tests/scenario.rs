@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use node_lib::Timestamp;
 use node_lib::sim::{NodeIndex, Position, Role};
-use simulator::cast::{Cast, Home, Place, To};
+use simulator::cast::{Cast, Home, Member, Place, To};
 use simulator::scenario::{Override, Scenario, Source};
 
 fn source(text: &str) -> Result<Source, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
-    Source::from_text(&path, text.to_owned()).map_err(|error| error.to_string())
+    let mut text = text.to_owned();
+    if text.starts_with(DISK) && !text.contains("[[rsu]]") {
+        text += "[[rsu]]\nid = \"beside\"\nposition_m = [0, 50]\n";
+    }
+    Source::from_text(&path, text).map_err(|error| error.to_string())
 }
 
 /// What reading this text says, without the directory.
@@ -36,7 +40,10 @@ fn cast(text: &str) -> (Scenario, Cast) {
 }
 
 const HEAD: &str = "duration = \"10s\"\n[[rsu]]\nid = \"r\"\n[[obu]]\nid = \"o\"\n";
+/// An RSU is put below where none follows.
 const DISK: &str = "duration = \"10s\"\n[radio]\nmodel = \"disk\"\n";
+
+const TIME: &str = "a time with its unit, such as \"100ms\", \"1.5s\", \"2min\" or \"1h30min\"";
 
 #[test]
 fn errors_name_line_field_and_what_was_expected() {
@@ -46,11 +53,11 @@ fn errors_name_line_field_and_what_was_expected() {
         ("duration = ", "a.toml:1: string values must be quoted, expected literal string"),
         (
             "duration = 5",
-            "a.toml:1: duration: invalid type: integer `5`, expected a time with its unit, such as \"100ms\", \"1.5s\" or \"2min\"",
+            "a.toml:1: duration: invalid type: integer `5`, expected a time with its unit, such as \"100ms\", \"1.5s\", \"2min\" or \"1h30min\"",
         ),
         (
             "duration = \"5\"",
-            "a.toml:1: duration: \"5\"; expected a time with its unit, such as \"100ms\", \"1.5s\" or \"2min\"",
+            "a.toml:1: duration: \"5\"; expected a time with its unit, such as \"100ms\", \"1.5s\", \"2min\" or \"1h30min\"",
         ),
         ("seed = 1\nseeds = 2\n", "a.toml:1: missing field `duration`"),
         (
@@ -128,7 +135,10 @@ fn errors_name_line_field_and_what_was_expected() {
             "a.toml:7: flow.0.from: \"o\"; expected the id of a [[client]]: there is none",
         ),
         // What goes with what.
-        ("duration = \"10s\"", "a.toml:1: no node; expected [[rsu]], [[obu]] or [mobility]"),
+        (
+            "duration = \"10s\"\n[[obu]]\nid = \"o\"\n",
+            "a.toml:1: rsu: none; expected one [[rsu]] or more: without it no OBU can have a route",
+        ),
         (
             &format!("{HEAD}[radio]\nrange_m = 5\n"),
             "a.toml:7: radio.range_m: a field of model disk; expected none, the model is links",
@@ -197,10 +207,20 @@ fn errors_name_line_field_and_what_was_expected() {
             &format!("{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"crash\"\nnode = \"r\"\nloss = 0.5\n"),
             "a.toml:10: fault.0.loss: no new link; expected it with what = \"relink\" only",
         ),
+        (
+            &format!("{HEAD}[[fault]]\nat = \"10.1s\"\nwhat = \"crash\"\nnode = \"r\"\n"),
+            "a.toml:7: fault.0.at: 10.1s; expected a time up to the duration, 10s",
+        ),
+        (
+            &format!(
+                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\n[[flow]]\nfrom = \"c\"\nto = \"everyone\"\nframes_per_s = 1\nstart = \"10s\"\n"
+            ),
+            "a.toml:13: flow.0.start: 10s; expected a time before the end, 10s",
+        ),
         // Files it names.
         (
             &format!("{DISK}[mobility]\nfile = \"none.csv\"\n"),
-            "none.csv: No such file or directory (os error 2)",
+            "a.toml:5: mobility.file: none.csv: No such file or directory (os error 2); expected a file of movements",
         ),
         (
             &format!("{DISK}[mobility]\nfile = \"ours.csv\"\nfrom = \"90s\"\n"),
@@ -234,9 +254,35 @@ fn overrides_are_checked_like_the_file_and_named_in_errors() {
     );
     assert!(with("radio.rnage_m=5").starts_with("radio.rnage_m=5: radio.rnage_m: unknown field"));
     assert_eq!(with("rsu.3.id=x"), "rsu.3.id=x: rsu.3.id: rsu has 1 entries, counted from 0");
+    assert_eq!(
+        with("duration=1h30"),
+        format!("duration=1h30: duration: \"1h30\"; expected {TIME}")
+    );
     let changed = source.with(&["duration=20s".parse().unwrap(), "rsu.id=s".parse().unwrap()]);
     let changed = changed.unwrap();
     assert_eq!((changed.duration.0.as_secs(), changed.rsu[0].id.as_str()), (20, "s"));
+}
+
+/// A file of movements is named by who named it: the line of the scenario, or what was typed.
+#[test]
+fn a_missing_file_of_movements_is_named_by_who_asked_for_it() {
+    let source = source(&format!("{DISK}[mobility]\nfile = \"ours.csv\"\n")).unwrap();
+    let says = |typed: &[&str]| {
+        let typed: Vec<Override> = typed.iter().map(|typed| typed.parse().unwrap()).collect();
+        let error = Cast::of(&source, &source.with(&typed).unwrap()).unwrap_err().to_string();
+        error.replace(&format!("{}/tests/fixtures/", env!("CARGO_MANIFEST_DIR")), "")
+    };
+    let missing = "No such file or directory (os error 2); expected a file of movements";
+    assert_eq!(
+        says(&["duration=9s", "mobility.file=none.csv"]),
+        format!(
+            "a.toml with duration=9s mobility.file=none.csv: mobility.file: none.csv: {missing}"
+        )
+    );
+    assert_eq!(
+        says(&["duration=9s", "mobility={file=\"no.csv\"}"]).split(": mobility.file: ").nth(1),
+        Some(format!("no.csv: {missing}").as_str())
+    );
 }
 
 #[test]
@@ -245,9 +291,10 @@ fn rows_of_vehicles_keep_their_distance_at_both_ends() {
         "{DISK}[[obu]]\nid = \"car\"\ncount = 3\ngap_m = 20\nspeed_kmh = 36\n\
          path_m = [[100, 0], [160, 0]]\n"
     ));
-    let names: Vec<&str> = cast.nodes.iter().map(|node| node.name.as_str()).collect();
+    let cars: Vec<&Member> = cast.nodes.iter().filter(|node| node.role == Role::Obu).collect();
+    let names: Vec<&str> = cars.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["car/1", "car/2", "car/3"]);
-    for (index, node) in cast.nodes.iter().enumerate() {
+    for (index, node) in cars.iter().enumerate() {
         let Place::Way(track) = &node.place else { panic!("{node:?}") };
         let behind = 20.0 * f64::from(u32::try_from(index).unwrap());
         let x_at =
@@ -265,12 +312,12 @@ fn vehicles_of_a_file_appear_and_leave_as_it_says() {
          [[client]]\nid = \"c\"\nbehind = \"vehicles\"\nshare = 0.5\n"
     ));
     let names: Vec<&str> = cast.nodes.iter().map(|node| node.name.as_str()).collect();
-    assert_eq!(names, ["vehicles/0", "vehicles/1"]);
-    assert_eq!(cast.nodes[1].appears(), Timestamp::from_millis(2000));
-    let Place::Way(track) = &cast.nodes[1].place else { panic!("not a way") };
+    assert_eq!(names, ["beside", "vehicles/0", "vehicles/1"]);
+    assert_eq!(cast.nodes[2].appears(), Timestamp::from_millis(2000));
+    let Place::Way(track) = &cast.nodes[2].place else { panic!("not a way") };
     assert_eq!(track.position_at(Timestamp::from_millis(2000)), Some(Position::new(1098.4, 187.7)));
     assert_eq!(cast.clients.len(), 1);
-    assert_eq!(cast.clients[0].home, Home::Behind(NodeIndex(1)));
+    assert_eq!(cast.clients[0].home, Home::Behind(NodeIndex(2)));
 }
 
 #[test]

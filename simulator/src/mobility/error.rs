@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Point;
+
 /// Why a movement file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MobilityError {
@@ -34,6 +36,21 @@ pub enum MobilityError {
         /// What makes a vehicle in a file of this kind.
         expected: &'static str,
     },
+    /// Its positions are no metres.
+    #[error(
+        "{}: positions such as ({}, {}), and who moves does so by {speed:.6} a second: these look \
+         like degrees of longitude and latitude; expected metres (from SUMO: without \
+         --fcd-output.geo)",
+        file.display(), at.x_m, at.y_m
+    )]
+    Geographic {
+        /// The file.
+        file: PathBuf,
+        /// One of the positions.
+        at: Point,
+        /// How fast vehicles move that do, on average, a second.
+        speed: f64,
+    },
 }
 
 /// A complaint before the name of the file is added to it.
@@ -42,6 +59,7 @@ pub(super) enum Fault {
     Read(io::Error),
     Malformed { line: u64, found: String, expected: String },
     Empty { expected: &'static str },
+    Geographic { at: Point, speed: f64 },
 }
 
 impl Fault {
@@ -61,6 +79,7 @@ impl Fault {
                 MobilityError::Malformed { file, line, found, expected }
             }
             Self::Empty { expected } => MobilityError::Empty { file, expected },
+            Self::Geographic { at, speed } => MobilityError::Geographic { file, at, speed },
         }
     }
 }

@@ -7,15 +7,23 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 
 use super::error::{Fault, MobilityError};
+use super::geographic::{Suspicion, suspect};
 use super::{Movement, csv, ns2, sumo_csv, sumo_xml};
 
 /// Reads a movement file of any known kind, compressed or not.
 ///
 /// # Errors
 /// The file cannot be read, or is not as its kind should be: the error names file, line and what was
-/// expected there.
+/// expected there. Its positions look like degrees.
 pub fn read(path: &Path) -> Result<Movement, MobilityError> {
-    open(path).and_then(read_any).map_err(|fault| fault.in_file(path))
+    let read = || {
+        let movement = read_any(open(path)?)?;
+        match suspect(&movement) {
+            Some(Suspicion { at, speed }) => Err(Fault::Geographic { at, speed }),
+            None => Ok(movement),
+        }
+    };
+    read().map_err(|fault: Fault| fault.in_file(path))
 }
 
 fn open(path: &Path) -> Result<Box<dyn BufRead>, Fault> {

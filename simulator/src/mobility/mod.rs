@@ -8,11 +8,12 @@
 //! | ns-2 movement | [`ns2`] | `$` or `#` as the first character |
 //!
 //! Any of them may be compressed with gzip. A file is known by what is in it, not by its name.
-//! Positions are metres in a plane. Between two positions a vehicle drives straight and evenly.
+//! Positions are metres in a plane; degrees are refused. Between two positions a vehicle drives straight and evenly.
 
 pub mod csv;
 mod error;
 mod file;
+mod geographic;
 pub mod line;
 pub mod ns2;
 pub mod sumo_csv;

@@ -206,9 +206,8 @@ impl<'a> Check<'a> {
     fn nodes(&mut self) {
         let scenario = self.scenario;
         let needs_places = scenario.radio.model != Model::Links;
-        let nobody = scenario.rsu.is_empty() && scenario.obu.is_empty();
-        self.ensure(!nobody || scenario.mobility.is_some(), "", || {
-            "no node; expected [[rsu]], [[obu]] or [mobility]".to_owned()
+        self.ensure(!scenario.rsu.is_empty(), "rsu", || {
+            "none; expected one [[rsu]] or more: without it no OBU can have a route".to_owned()
         });
         for (index, rsu) in scenario.rsu.iter().enumerate() {
             let field = |name: &str| format!("rsu.{index}.{name}");
@@ -388,6 +387,13 @@ impl<'a> Check<'a> {
             }
             self.number(field("frames_per_s"), Some(*frames_per_s), 0.001, 1e6);
             self.count(field("size_bytes"), Some((*size_bytes).into()), 60, 1514);
+            if let Some(start) = start.filter(|start| *start >= scenario.duration) {
+                let end = scenario.duration;
+                self.wrong(
+                    field("start"),
+                    format!("{start}; expected a time before the end, {end}"),
+                );
+            }
             if let (Some(begins), Some(ends)) = (start, stop) {
                 self.ensure(begins < ends, field("start"), || {
                     format!("{begins}; expected a time before the flow ends, {ends}")
@@ -399,9 +405,12 @@ impl<'a> Check<'a> {
     fn faults(&mut self) {
         let scenario = self.scenario;
         for (index, fault) in scenario.fault.iter().enumerate() {
-            let Fault { at: _, what, node, peer, after, loss, delay, jitter, duplicate } = fault;
+            let Fault { at, what, node, peer, after, loss, delay, jitter, duplicate } = fault;
             let path = format!("fault.{index}");
             let field = |name: &str| format!("{path}.{name}");
+            self.ensure(*at <= scenario.duration, field("at"), || {
+                format!("{at}; expected a time up to the duration, {}", scenario.duration)
+            });
             self.refers_to_nodes(field("node"), node);
             let is_of_link = matches!(
                 what,

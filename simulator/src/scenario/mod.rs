@@ -76,6 +76,9 @@ pub struct Scenario {
     /// What goes wrong, and when.
     #[serde(default)]
     pub fault: Vec<Fault>,
+    /// What was changed in it after it was read ([`Source::with`]).
+    #[serde(skip)]
+    changes: Vec<Override>,
 }
 
 impl Scenario {

@@ -8,7 +8,7 @@ use node_lib::Timestamp;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A span of time, written as a number and a unit: `"250us"`, `"100ms"`, `"1.5s"`, `"2min"`.
+/// A span of time, written as a number and a unit, or several: `"250us"`, `"1.5s"`, `"1h30min"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
@@ -25,9 +25,19 @@ impl Span {
 }
 
 /// What a time looks like, for messages.
-pub const EXPECTED: &str = "a time with its unit, such as \"100ms\", \"1.5s\" or \"2min\"";
+pub const EXPECTED: &str =
+    "a time with its unit, such as \"100ms\", \"1.5s\", \"2min\" or \"1h30min\"";
 
-const UNITS: [(&str, f64); 4] = [("us", 1e-6), ("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
+/// In seconds. Either sign for micro is fine: keyboards and editors make different ones.
+const UNITS: [(&str, f64); 7] = [
+    ("us", 1e-6),
+    ("\u{b5}s", 1e-6),
+    ("\u{3bc}s", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("min", 60.0),
+    ("h", 3600.0),
+];
 
 /// The text is no time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,18 +49,33 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let read = || {
-            let (number, unit) =
-                UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
-            let number: f64 = number.trim_end().parse().ok()?;
-            let micros = (number * unit * 1e6).round();
-            // Whole microseconds, as the simulator counts; and below 2^53, where they are exact.
-            let span = Duration::try_from_secs_f64(micros / 1e6).ok()?;
-            (micros < 9e15).then_some(Duration::from_micros(
-                u64::try_from(span.as_nanos().saturating_add(500) / 1000).ok()?,
-            ))
+            let (mut sum, mut rest) = (Duration::ZERO, text.trim());
+            loop {
+                let (part, after) = first_part(rest)?;
+                sum = sum.checked_add(part)?;
+                rest = after.trim_start();
+                if rest.is_empty() {
+                    return Some(sum);
+                }
+            }
         };
         read().map(Self).ok_or_else(|| ParseSpanError(text.to_owned()))
     }
+}
+
+/// The first number with its unit, and what follows.
+fn first_part(text: &str) -> Option<(Duration, &str)> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+    let (number, rest) = text.split_at(end);
+    let rest = rest.trim_start();
+    let end = rest.find(|letter: char| !letter.is_alphabetic()).unwrap_or(rest.len());
+    let (name, rest) = rest.split_at(end);
+    let (_, unit) = UNITS.iter().find(|(unit, _)| *unit == name)?;
+    let micros = (number.parse::<f64>().ok()? * unit * 1e6).round();
+    // Whole microseconds, as the simulator counts; and below 2^53, where they are exact.
+    let span = Duration::try_from_secs_f64(micros / 1e6).ok()?;
+    let whole = u64::try_from(span.as_nanos().saturating_add(500) / 1000).ok()?;
+    (micros < 9e15).then_some((Duration::from_micros(whole), rest))
 }
 
 impl fmt::Display for Span {
@@ -97,6 +122,12 @@ mod tests {
             ("2 min", 120_000_000, "120s"),
             ("0s", 0, "0s"),
             ("0.1ms", 100, "100us"),
+            ("1h", 3_600_000_000, "3600s"),
+            ("1.5h", 5_400_000_000, "5400s"),
+            ("1h30min", 5_400_000_000, "5400s"),
+            ("1min 30.5s", 90_500_000, "90.5s"),
+            ("250µs", 250, "250us"),
+            ("250\u{3bc}s", 250, "250us"),
         ] {
             let span: Span = text.parse().unwrap();
             assert_eq!(span.0.as_micros(), micros, "{text}");
@@ -106,7 +137,9 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_time() {
-        for text in ["", "5", "ms", "-1s", "1h", "nans", "infs", "1e300s"] {
+        for text in
+            ["", "5", "ms", "-1s", "1m", "1h30", "1h min", "1 h 5", "nans", "infs", "1e300s"]
+        {
             let error = text.parse::<Span>().unwrap_err().to_string();
             assert_eq!(error, format!("\"{text}\"; expected {EXPECTED}"));
         }

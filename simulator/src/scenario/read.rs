@@ -49,8 +49,7 @@ impl Source {
         if overrides.is_empty() {
             return self.parse(&self.text, true);
         }
-        let typed: Vec<String> = overrides.iter().map(ToString::to_string).collect();
-        let file = format!("{} with {}", self.path.display(), typed.join(" "));
+        let file = self.name_with(overrides);
         let wrong = |field: &str, what: String| ScenarioError::Wrong {
             file: file.clone(),
             problems: vec![Problem { line: None, field: field.to_owned(), what }],
@@ -61,10 +60,11 @@ impl Source {
             change.apply(&mut table).map_err(|what| wrong(&change.key, what))?;
         }
         let text = toml::to_string(&table).map_err(|error| wrong("", error.to_string()))?;
-        self.parse(&text, false).map_err(|error| match error {
+        let scenario = self.parse(&text, false).map_err(|error| match error {
             ScenarioError::Wrong { problems, .. } => ScenarioError::Wrong { file, problems },
             other => other,
-        })
+        })?;
+        Ok(Scenario { changes: overrides.to_vec(), ..scenario })
     }
 
     /// A file named in the scenario.
@@ -72,11 +72,23 @@ impl Source {
         self.path.parent().unwrap_or(Path::new("")).join(file)
     }
 
-    /// A complaint about a field, where the file has it.
-    pub(crate) fn wrong(&self, field: String, what: String) -> ScenarioError {
-        let line = Map::of(&self.text).map(|map| map.line_of(&field));
-        let problems = vec![Problem { line, field, what }];
-        ScenarioError::Wrong { file: self.path.display().to_string(), problems }
+    /// A complaint about a field of a scenario, where the file has it; by what was typed, if that
+    /// changed the field.
+    pub(crate) fn wrong(&self, scenario: &Scenario, field: String, what: String) -> ScenarioError {
+        let of = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
+        let is_typed = scenario.changes.iter().any(|change| of(&change.key) == of(&field));
+        let (file, line) = if is_typed {
+            (self.name_with(&scenario.changes), None)
+        } else {
+            (self.path.display().to_string(), Map::of(&self.text).map(|map| map.line_of(&field)))
+        };
+        ScenarioError::Wrong { file, problems: vec![Problem { line, field, what }] }
+    }
+
+    /// The file, and what was typed.
+    fn name_with(&self, overrides: &[Override]) -> String {
+        let typed: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+        format!("{} with {}", self.path.display(), typed.join(" "))
     }
 
     fn parse(&self, text: &str, has_lines: bool) -> Result<Scenario, ScenarioError> {
