@@ -549,6 +549,13 @@ fn every_signal_ends_in_order_or_not_at_all() -> Result<()> {
         obu.daemon()?.signal(Signal::SIGUSR2)?;
         std::thread::sleep(ms(300));
         answers_all(&obu.host, server)?;
+        // As many as in a long life: what tokio watches answers a task 128 times.
+        wait_until("150 reports", Duration::from_secs(30), || {
+            obu.daemon()?.signal(Signal::SIGUSR1)?;
+            std::thread::sleep(ms(5));
+            let is_report = |event: &&LogEvent| event.message() == "counters";
+            Ok((obu.daemon()?.events()?.iter().filter(is_report).count() >= 150).then_some(()))
+        })?;
         for _ in 0..2 {
             obu.daemon()?.signal(Signal::SIGHUP)?;
             std::thread::sleep(ms(20));
