@@ -56,6 +56,15 @@ fn every_example_runs_clean_and_carries_traffic() {
     }
 }
 
+/// The last frames may arrive for a while after the end; nothing else is looked at then.
+#[test]
+fn samples_end_with_the_duration() {
+    let set = ["sample_every=1s", "grace=0s", "fault.at=10s"];
+    let (record, _) = run_with(&example("pair.toml"), &set, 1);
+    // At second 1, when the warm-up is over, to second 10.
+    assert_eq!((record.routes.reachable, record.routes.unreachable), (10, 0));
+}
+
 #[test]
 fn losses_add_up_with_what_was_cut() {
     // Cut from second 4 to 6, 100 frames a second each way, on a link that loses nothing else.

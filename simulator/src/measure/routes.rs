@@ -13,7 +13,9 @@ use crate::scenario::Scenario;
 
 /// Samples so far.
 pub(super) struct Routes {
+    /// Samples count from here on, and up to the end: not while the last frames arrive.
     warm_up: Timestamp,
+    end: Timestamp,
     grace: Duration,
     obus: Vec<NodeIndex>,
     rsus: Vec<NodeIndex>,
@@ -33,6 +35,7 @@ impl Routes {
         let ids = (0..cast.nodes.len()).map(|n| (NodeId::from(radio_mac(n)), NodeIndex(n)));
         Self {
             warm_up: scenario.warm_up.after_start(),
+            end: scenario.duration.after_start(),
             grace: scenario.grace.0,
             obus: cast.of_role(Role::Obu).collect(),
             rsus: cast.of_role(Role::Rsu).collect(),
@@ -46,6 +49,7 @@ impl Routes {
 
     pub(super) fn sample(&mut self, world: &World) {
         let now = world.now();
+        let counts = (self.warm_up..=self.end).contains(&now);
         let graph = world.graph();
         let roots = self.rsus.iter().filter(|&&rsu| world.node(rsu).is_some());
         let hops = graph.hops_to(roots.map(|rsu| rsu.0));
@@ -65,12 +69,11 @@ impl Routes {
             self.reach.note(now, obu, is_reachable);
             if !is_reachable {
                 self.reachable_since.remove(&obu);
-                let runs = world.node(obu).is_some() && now >= self.warm_up;
-                self.share.unreachable += u64::from(runs);
+                self.share.unreachable += u64::from(counts && world.node(obu).is_some());
                 continue;
             }
             let since = *self.reachable_since.entry(obu).or_insert(now);
-            if now < self.warm_up || now.since(since) < self.grace {
+            if !counts || now.since(since) < self.grace {
                 continue;
             }
             self.share.reachable += 1;
