@@ -26,11 +26,11 @@ pub struct Summary {
     /// Control frames by kind.
     pub kinds: Vec<KindCount>,
     /// How full the channel was: the mean over runs, and the worst second of all.
-    pub airtime: Airtime,
-    /// Control frames per running node and second.
-    pub control_frames_per_node_s: f64,
+    pub airtime: Option<Airtime>,
+    /// Control frames per running node and second; none if no whole second was measured.
+    pub control_frames_per_node_s: Option<f64>,
     /// Bytes in them.
-    pub control_bytes_per_node_s: f64,
+    pub control_bytes_per_node_s: Option<f64>,
 }
 
 /// One `[[flow]]` over all runs.
@@ -50,8 +50,8 @@ pub struct FlowSum {
     pub doubled: u64,
     /// Frames sent over two links at once.
     pub sent_twice: u64,
-    /// The longest time in which nothing came through to one client.
-    pub longest_gap_ms: f64,
+    /// The longest time in which nothing came through to one client; none without frames to one.
+    pub longest_gap_ms: Option<f64>,
 }
 
 /// Hand-overs of one cause, or all.
@@ -63,12 +63,14 @@ pub struct HandOverSum {
     pub count: u64,
     /// To another RSU.
     pub rsu_changed: u64,
+    /// Of those, with frames around them: what gaps are of.
+    pub measured: u64,
     /// Longest time in which nothing of a flow came through.
-    pub gap_ms: Spread,
+    pub gap_ms: Option<Spread>,
     /// The same, counting only frames that another route would have saved.
-    pub gap_by_routing_ms: Spread,
-    /// Time without an upstream.
-    pub without_ms: Spread,
+    pub gap_by_routing_ms: Option<Spread>,
+    /// Time without an upstream, of those that found another.
+    pub without_ms: Option<Spread>,
     /// Frames sent within a second of a hand-over.
     pub frames: u64,
     /// Of those, lost.
@@ -89,7 +91,7 @@ pub struct OwnSum {
     /// Of those, acknowledged by the RSU.
     pub acknowledged: u64,
     /// Time without a way that was believed.
-    pub gap_ms: Spread,
+    pub gap_ms: Option<Spread>,
     /// Frames dropped because there was no way.
     pub lost: u64,
     /// Frames handed to an upstream after its last sign of life, and to nobody else.
@@ -101,7 +103,7 @@ pub struct OwnSum {
 }
 
 /// How values are spread: the smallest value that this share of all values does not exceed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Half of them.
     pub p50: f64,
@@ -114,15 +116,15 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; all zero if there are none.
-    pub fn of(mut values: Vec<f64>) -> Self {
+    /// Of these values; none of none.
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         // Nearest rank, in whole numbers: the value at ⌈n·share⌉, counted from one.
         let rank = |percent: usize| {
             let place = (values.len() * percent).div_ceil(100).saturating_sub(1);
-            values.get(place).copied().unwrap_or_default()
+            values.get(place).copied()
         };
-        Self { p50: rank(50), p90: rank(90), p99: rank(99), max: rank(100) }
+        Some(Self { p50: rank(50)?, p90: rank(90)?, p99: rank(99)?, max: rank(100)? })
     }
 }
 
@@ -139,11 +141,17 @@ impl Summary {
         let mut routes = RouteShare::default();
         let mut kinds: Vec<KindCount> = Vec::new();
         let (mut frames, mut bytes, mut node_seconds) = (0, 0, 0);
-        let mut airtime = Airtime::default();
+        let airtimes = || records.iter().filter_map(|record| record.control.airtime);
+        let airtime = airtimes().next().is_some().then(|| {
+            let part = 1.0 / airtimes().count() as f64;
+            let mut all = Airtime::default();
+            for Airtime { mean, worst } in airtimes() {
+                all.mean.add(mean, part);
+                all.worst.raise(worst);
+            }
+            all
+        });
         for record in records {
-            let (mean, worst) = (record.control.airtime.mean, record.control.airtime.worst);
-            airtime.mean.add(mean, 1.0 / records.len().max(1) as f64);
-            airtime.worst.raise(worst);
             for flow in &record.flows {
                 let flow = FlowSum::from(flow);
                 match flows.iter_mut().find(|sum| sum.flow == flow.flow) {
@@ -179,7 +187,7 @@ impl Summary {
         let mut hand_overs: Vec<HandOverSum> =
             by_cause.into_iter().map(|(cause, some)| HandOverSum::of(cause, &some)).collect();
         hand_overs.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cause.cmp(&b.cause)));
-        let per_node_s = |sum: u64| sum as f64 / (node_seconds.max(1)) as f64;
+        let per_node_s = |sum: u64| (node_seconds > 0).then(|| sum as f64 / node_seconds as f64);
         Self {
             runs: records.len(),
             flows,
@@ -210,7 +218,8 @@ impl FlowSum {
         self.lost += other.lost;
         self.doubled += other.doubled;
         self.sent_twice += other.sent_twice;
-        self.longest_gap_ms = self.longest_gap_ms.max(other.longest_gap_ms);
+        let longest = |gap: f64| self.longest_gap_ms.map_or(gap, |longest| longest.max(gap));
+        self.longest_gap_ms = other.longest_gap_ms.map(longest).or(self.longest_gap_ms);
     }
 }
 
@@ -231,8 +240,8 @@ impl From<&FlowRecord> for FlowSum {
 
 impl HandOverSum {
     fn of(cause: &str, hand_overs: &[&HandOver]) -> Self {
-        let spread = |value: fn(&HandOver) -> f64| {
-            Spread::of(hand_overs.iter().map(|hand_over| value(hand_over)).collect())
+        let spread = |value: fn(&HandOver) -> Option<f64>| {
+            Spread::of(hand_overs.iter().filter_map(|hand_over| value(hand_over)).collect())
         };
         let sum = |value: fn(&HandOver) -> u64| -> u64 {
             hand_overs.iter().map(|hand_over| value(hand_over)).sum()
@@ -254,6 +263,7 @@ impl HandOverSum {
             cause: cause.to_owned(),
             count: hand_overs.len() as u64,
             rsu_changed: sum(|hand_over| hand_over.rsu_changed.into()),
+            measured: sum(|hand_over| hand_over.gap_ms.is_some().into()),
             gap_ms: spread(|hand_over| hand_over.gap_ms),
             gap_by_routing_ms: spread(|hand_over| hand_over.gap_by_routing_ms),
             without_ms: spread(|hand_over| hand_over.without_ms),
@@ -273,10 +283,10 @@ mod tests {
     #[test]
     fn percentiles_are_values_that_occurred() {
         let spread = Spread::of((1..=200).rev().map(f64::from).collect());
-        assert_eq!(spread, Spread { p50: 100.0, p90: 180.0, p99: 198.0, max: 200.0 });
-        let one = Spread::of(vec![7.0]);
+        assert_eq!(spread, Some(Spread { p50: 100.0, p90: 180.0, p99: 198.0, max: 200.0 }));
+        let one = Spread::of(vec![7.0]).unwrap();
         assert_eq!((one.p50, one.max), (7.0, 7.0));
-        assert_eq!(Spread::of(Vec::new()), Spread::default());
+        assert_eq!(Spread::of(Vec::new()), None);
     }
 
     #[test]

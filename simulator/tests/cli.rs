@@ -90,6 +90,44 @@ fn a_run_says_what_of_it_no_daemon_does() {
     }
 }
 
+/// JSON says null and CSV nothing where nothing was measured: no traffic, no channel, no whole second.
+#[test]
+fn files_leave_empty_what_was_not_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let (json, csv) = (file("r.json"), file("r.csv"));
+    let set = ["flow=[]", "duration=1.5s", "fault=[]"].map(|set| ["--set", set]).concat();
+    let args = [&["run", "pair.toml", "--json", &json, "--csv", &csv][..], &set].concat();
+    let (code, out, error) = v2xsim(&args);
+    assert_eq!((code, error.as_str()), (0, ""), "{out}");
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let sum = &report["variants"][0]["summary"];
+    for path in [
+        "/all_hand_overs/gap_ms",
+        "/all_hand_overs/without_ms",
+        "/all_hand_overs/own/gap_ms",
+        "/airtime",
+        "/control_frames_per_node_s",
+    ] {
+        assert_eq!(sum.pointer(path), Some(&Value::Null), "{path}: {sum}");
+    }
+    let mut rows = csv::Reader::from_path(&csv).unwrap();
+    let header = rows.headers().unwrap().clone();
+    let row = rows.records().next().unwrap().unwrap();
+    for name in [
+        "longest_gap_ms",
+        "gap_p50_ms",
+        "gap_by_routing_max_ms",
+        "control_airtime_mean",
+        "busy_worst",
+        "control_bytes_per_node_s",
+    ] {
+        let column = header.iter().position(|column| column == name).unwrap();
+        assert_eq!(&row[column], "", "{name}");
+    }
+    assert!(out.contains("│ per node and second ┆      – ┆     – ┆"), "{out}");
+}
+
 #[test]
 fn mistakes_end_with_code_2_and_say_where() {
     for (args, expected) in [

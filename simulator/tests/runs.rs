@@ -65,6 +65,39 @@ fn samples_end_with_the_duration() {
     assert_eq!((record.routes.reachable, record.routes.unreachable), (10, 0));
 }
 
+/// What nothing was measured of is not 0: in the record, in JSON, and in its sums.
+#[test]
+fn what_was_not_measured_is_not_zero() {
+    // `far` loses its upstream twice; the traffic of its clients begins after that.
+    let set = ["flow.start=19s"];
+    let (record, _) = run_with(&example("diamond.toml"), &set, 1);
+    assert!(!record.hand_overs.is_empty());
+    for hand_over in &record.hand_overs {
+        let gaps = (hand_over.frames, hand_over.gap_ms, hand_over.gap_by_routing_ms);
+        assert_eq!(gaps, (0, None, None), "{hand_over:?}");
+    }
+    let sum = Summary::of(std::slice::from_ref(&record));
+    assert_eq!((sum.all_hand_overs.measured, sum.all_hand_overs.gap_ms), (0, None));
+    assert!(sum.all_hand_overs.without_ms.is_some());
+    // Frames of links take no air.
+    assert_eq!((record.control.airtime, sum.airtime), (None, None));
+    assert!(record.control.seconds.iter().all(|second| second.airtime.is_none()));
+    // No frames, no gap; and one that lasts to the end has no length yet.
+    let set = ["flow.to=nobody", "fault.what=crash", "fault.node=rsu1"];
+    let (record, _) = run_with(&example("diamond.toml"), &set, 1);
+    assert!(record.flows.iter().all(|flow| flow.longest_gap_ms.is_none()), "{:?}", record.flows);
+    let last = record.hand_overs.last().unwrap();
+    assert_eq!((&last.to, last.without_ms), (&None, None), "{last:?}");
+    // Percentiles are of what was measured.
+    let (record, _) = run_with(&example("city.toml"), &["duration=30s"], 1);
+    let sum = Summary::of(std::slice::from_ref(&record)).all_hand_overs;
+    assert!(0 < sum.measured && sum.measured < sum.count, "{sum:?}");
+    let mut gaps: Vec<f64> = record.hand_overs.iter().filter_map(|h| h.gap_ms).collect();
+    gaps.sort_by(f64::total_cmp);
+    assert_eq!(gaps.len() as u64, sum.measured);
+    assert_eq!(sum.gap_ms.unwrap().p50, gaps[gaps.len().div_ceil(2) - 1]);
+}
+
 #[test]
 fn losses_add_up_with_what_was_cut() {
     // Cut from second 4 to 6, 100 frames a second each way, on a link that loses nothing else.
@@ -77,7 +110,7 @@ fn losses_add_up_with_what_was_cut() {
         // but for what is lost until the new link has been noticed.
         assert!((190..=205).contains(&lost.out_of_range), "{flow:?}");
         assert!(lost.by_routing() <= 30, "{flow:?}");
-        assert!((1990.0..2400.0).contains(&flow.longest_gap_ms), "{flow:?}");
+        assert!((1990.0..2400.0).contains(&flow.longest_gap_ms.unwrap()), "{flow:?}");
     }
     assert_eq!(record.hand_overs.len(), 1, "{:?}", record.hand_overs);
     let hand_over = &record.hand_overs[0];
@@ -86,9 +119,9 @@ fn losses_add_up_with_what_was_cut() {
     assert!(!hand_over.rsu_changed);
     let all: u64 = record.flows.iter().map(|flow| flow.lost.total()).sum();
     assert_eq!(hand_over.lost.total(), all);
-    let longest = record.flows.iter().map(|flow| flow.longest_gap_ms).fold(0.0, f64::max);
-    assert!((hand_over.gap_ms - longest).abs() < 0.001);
-    assert!(hand_over.gap_by_routing_ms < 300.0, "{hand_over:?}");
+    let longest = record.flows.iter().filter_map(|flow| flow.longest_gap_ms).fold(0.0, f64::max);
+    assert!((hand_over.gap_ms.unwrap() - longest).abs() < 0.001);
+    assert!(hand_over.gap_by_routing_ms.unwrap() < 300.0, "{hand_over:?}");
     // What the OBU wrote down itself agrees with what its client saw: the frames it had no way for
     // are those that were lost on their way up and never sent.
     let own = hand_over.own.unwrap();

@@ -36,7 +36,7 @@ impl ControlCount {
                 control_frames: sent.control().frames,
                 control_bytes: sent.control().bytes,
                 data_frames: sent.data().frames,
-                airtime: Airtime::default(),
+                airtime: None,
             });
             self.last_seen = stats;
         }
@@ -48,9 +48,11 @@ impl ControlCount {
         for second in &mut self.seconds {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a day")]
             let number = (second.time_s as usize).saturating_sub(1);
-            if let Some(heard) = world.airtime().seconds.get(number) {
-                second.airtime = Airtime { mean: share(heard.mean), worst: share(heard.worst) };
-            }
+            second.airtime = world
+                .airtime()
+                .seconds
+                .get(number)
+                .map(|heard| Airtime { mean: share(heard.mean), worst: share(heard.worst) });
         }
         let from = scenario.warm_up.0.as_micros().div_ceil(1_000_000);
         let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -69,7 +71,8 @@ impl ControlCount {
             kinds: kinds.collect(),
             frames: all.frames,
             bytes: all.bytes,
-            airtime: Airtime { mean: share(channel.mean()), worst: share(channel.worst()) },
+            airtime: (!channel.seconds.is_empty())
+                .then(|| Airtime { mean: share(channel.mean()), worst: share(channel.worst()) }),
             seconds: self.seconds,
         }
     }

@@ -85,7 +85,7 @@ impl Frames<'_> {
             lost: Lost::default(),
             doubled: 0,
             sent_twice: 0,
-            longest_gap_ms: 0.0,
+            longest_gap_ms: None,
         };
         match flow.to {
             To::Client(client) => {
@@ -100,7 +100,7 @@ impl Frames<'_> {
                     }
                 }
                 record.doubled = log.doubled(to).len() as u64;
-                record.longest_gap_ms = millis(longest_gap(flow, log, to));
+                record.longest_gap_ms = (sent > 0).then(|| millis(longest_gap(flow, log, to)));
             }
             To::Everyone => {
                 record.to = "everyone".to_owned();

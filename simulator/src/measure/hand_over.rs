@@ -33,8 +33,8 @@ pub struct HandOver {
     pub rsu_changed: bool,
     /// How long the old upstream had been silent.
     pub silence_ms: f64,
-    /// How long the OBU had no upstream.
-    pub without_ms: f64,
+    /// How long the OBU had no upstream; none if it found no other until the end of the run.
+    pub without_ms: Option<f64>,
     /// Frames to and from its clients that were sent around the change.
     pub frames: u64,
     /// Of those, lost.
@@ -43,10 +43,10 @@ pub struct HandOver {
     pub doubled: u64,
     /// Of those, sent over two links at once.
     pub sent_twice: u64,
-    /// Longest time in which nothing of a flow came through.
-    pub gap_ms: f64,
+    /// Longest time in which nothing of a flow came through; none without frames, which would show it.
+    pub gap_ms: Option<f64>,
     /// The same, counting only frames that another route would have saved.
-    pub gap_by_routing_ms: f64,
+    pub gap_by_routing_ms: Option<f64>,
     /// What the OBU itself wrote down of it; none if the run ended first.
     pub own: Option<OwnRecord>,
 }
@@ -267,7 +267,7 @@ fn record(frames: &Frames<'_>, change: &Change, seen: Seen) -> HandOver {
         node.map_or_else(|| id.to_string(), |node| cast.name(node).to_owned())
     };
     let end = |to: Attachment| End { rsu: name(to.rsu), via: name(to.upstream), hops: to.hops };
-    let without = change.ends.map_or(Duration::ZERO, |end| end.since(change.begins));
+    let gap = |gap: Duration| (seen.frames > 0).then(|| millis(gap));
     HandOver {
         obu: cast.name(change.node).to_owned(),
         time_s: change.begins.as_micros() as f64 / 1e6,
@@ -276,13 +276,13 @@ fn record(frames: &Frames<'_>, change: &Change, seen: Seen) -> HandOver {
         to: change.to.map(end),
         rsu_changed: change.to.is_some_and(|to| to.rsu != change.from.rsu),
         silence_ms: millis(change.silence),
-        without_ms: millis(without),
+        without_ms: change.ends.map(|end| millis(end.since(change.begins))),
         frames: seen.frames,
         lost: seen.lost,
         doubled: seen.doubled,
         sent_twice: seen.sent_twice,
-        gap_ms: millis(seen.gap),
-        gap_by_routing_ms: millis(seen.gap_by_routing),
+        gap_ms: gap(seen.gap),
+        gap_by_routing_ms: gap(seen.gap_by_routing),
         own: change.own,
     }
 }

@@ -96,8 +96,8 @@ pub struct FlowRecord {
     pub doubled: u64,
     /// Frames that went out over two links at once.
     pub sent_twice: u64,
-    /// Longest time in which nothing came through.
-    pub longest_gap_ms: f64,
+    /// Longest time in which nothing came through; none without a receiver, or without frames.
+    pub longest_gap_ms: Option<f64>,
 }
 
 /// One end of a hand-over.
@@ -168,8 +168,8 @@ pub struct Control {
     pub frames: u64,
     /// Bytes in them, Ethernet header included.
     pub bytes: u64,
-    /// How full the channel was.
-    pub airtime: Airtime,
+    /// How full the channel was; none where there is no channel, but links that carry frames.
+    pub airtime: Option<Airtime>,
     /// By second.
     pub seconds: Vec<Second>,
 }
@@ -213,7 +213,7 @@ impl Share {
     }
 }
 
-/// How full the channel was, after the warm-up. All zero where links carry frames in no time.
+/// How full the channel was, after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Airtime {
     /// Over all receivers and seconds.
@@ -235,6 +235,6 @@ pub struct Second {
     pub control_bytes: u64,
     /// Data frames sent, each hop counted.
     pub data_frames: u64,
-    /// How full the channel was.
-    pub airtime: Airtime,
+    /// How full the channel was; none where there is no channel.
+    pub airtime: Option<Airtime>,
 }

@@ -10,7 +10,7 @@ use csv::Writer;
 use crate::campaign::{Campaign, Outcome};
 use crate::measure::{Airtime, Control, FlowRecord, HandOver, OwnRecord, Record, Second};
 use crate::ships::does_not_ship;
-use crate::summary::{FlowSum, Summary, percent};
+use crate::summary::{FlowSum, Spread, Summary, percent};
 
 /// Writes `out.csv`, `out.flows.csv`, `out.hand-overs.csv` and `out.seconds.csv`; returns their names.
 ///
@@ -80,7 +80,7 @@ struct Run {
     traffic: FlowSum,
     control_frames: u64,
     control_bytes: u64,
-    airtime: Airtime,
+    airtime: Option<Airtime>,
     trace_hash: String,
     does_not_ship: String,
 }
@@ -111,15 +111,15 @@ const RUNS: &[Column<Run>] = &[
     ("lost_in_node", |run| run.traffic.lost.in_node.to_string()),
     ("doubled", |run| run.traffic.doubled.to_string()),
     ("sent_twice", |run| run.traffic.sent_twice.to_string()),
-    ("longest_gap_ms", |run| run.traffic.longest_gap_ms.to_string()),
+    ("longest_gap_ms", |run| or_empty(run.traffic.longest_gap_ms)),
     ("hand_overs", |run| run.sum.all_hand_overs.count.to_string()),
-    ("gap_p50_ms", |run| run.sum.all_hand_overs.gap_ms.p50.to_string()),
-    ("gap_p90_ms", |run| run.sum.all_hand_overs.gap_ms.p90.to_string()),
-    ("gap_p99_ms", |run| run.sum.all_hand_overs.gap_ms.p99.to_string()),
-    ("gap_max_ms", |run| run.sum.all_hand_overs.gap_ms.max.to_string()),
-    ("gap_by_routing_p50_ms", |run| run.sum.all_hand_overs.gap_by_routing_ms.p50.to_string()),
-    ("gap_by_routing_p99_ms", |run| run.sum.all_hand_overs.gap_by_routing_ms.p99.to_string()),
-    ("gap_by_routing_max_ms", |run| run.sum.all_hand_overs.gap_by_routing_ms.max.to_string()),
+    ("gap_p50_ms", |run| spread(run.sum.all_hand_overs.gap_ms, |s| s.p50)),
+    ("gap_p90_ms", |run| spread(run.sum.all_hand_overs.gap_ms, |s| s.p90)),
+    ("gap_p99_ms", |run| spread(run.sum.all_hand_overs.gap_ms, |s| s.p99)),
+    ("gap_max_ms", |run| spread(run.sum.all_hand_overs.gap_ms, |s| s.max)),
+    ("gap_by_routing_p50_ms", |run| spread(run.sum.all_hand_overs.gap_by_routing_ms, |s| s.p50)),
+    ("gap_by_routing_p99_ms", |run| spread(run.sum.all_hand_overs.gap_by_routing_ms, |s| s.p99)),
+    ("gap_by_routing_max_ms", |run| spread(run.sum.all_hand_overs.gap_by_routing_ms, |s| s.max)),
     ("routed_percent", |run| share(run.sum.routes.routed, run.sum.routes.reachable)),
     ("working_percent", |run| share(run.sum.routes.working, run.sum.routes.reachable)),
     ("candidates_median", |run| or_empty(run.sum.candidates.median())),
@@ -128,12 +128,12 @@ const RUNS: &[Column<Run>] = &[
     }),
     ("control_frames", |run| run.control_frames.to_string()),
     ("control_bytes", |run| run.control_bytes.to_string()),
-    ("control_frames_per_node_s", |run| run.sum.control_frames_per_node_s.to_string()),
-    ("control_bytes_per_node_s", |run| run.sum.control_bytes_per_node_s.to_string()),
-    ("control_airtime_mean", |run| run.airtime.mean.control.to_string()),
-    ("control_airtime_worst", |run| run.airtime.worst.control.to_string()),
-    ("busy_mean", |run| run.airtime.mean.busy.to_string()),
-    ("busy_worst", |run| run.airtime.worst.busy.to_string()),
+    ("control_frames_per_node_s", |run| or_empty(run.sum.control_frames_per_node_s)),
+    ("control_bytes_per_node_s", |run| or_empty(run.sum.control_bytes_per_node_s)),
+    ("control_airtime_mean", |run| or_empty(run.airtime.map(|air| air.mean.control))),
+    ("control_airtime_worst", |run| or_empty(run.airtime.map(|air| air.worst.control))),
+    ("busy_mean", |run| or_empty(run.airtime.map(|air| air.mean.busy))),
+    ("busy_worst", |run| or_empty(run.airtime.map(|air| air.worst.busy))),
     ("trace_hash", |run| run.trace_hash.clone()),
     ("does_not_ship", |run| run.does_not_ship.clone()),
 ];
@@ -152,7 +152,7 @@ const FLOWS: &[Column<FlowRecord>] = &[
     ("lost_in_node", |flow| flow.lost.in_node.to_string()),
     ("doubled", |flow| flow.doubled.to_string()),
     ("sent_twice", |flow| flow.sent_twice.to_string()),
-    ("longest_gap_ms", |flow| flow.longest_gap_ms.to_string()),
+    ("longest_gap_ms", |flow| or_empty(flow.longest_gap_ms)),
 ];
 
 const HAND_OVERS: &[Column<HandOver>] = &[
@@ -164,7 +164,7 @@ const HAND_OVERS: &[Column<HandOver>] = &[
     ("to_rsu", |change| or_empty(change.to.as_ref().map(|to| &to.rsu))),
     ("to_via", |change| or_empty(change.to.as_ref().map(|to| &to.via))),
     ("silence_ms", |change| change.silence_ms.to_string()),
-    ("without_ms", |change| change.without_ms.to_string()),
+    ("without_ms", |change| or_empty(change.without_ms)),
     ("frames", |change| change.frames.to_string()),
     ("lost_out_of_range", |change| change.lost.out_of_range.to_string()),
     ("lost_on_air", |change| change.lost.on_air.to_string()),
@@ -173,8 +173,8 @@ const HAND_OVERS: &[Column<HandOver>] = &[
     ("lost_in_node", |change| change.lost.in_node.to_string()),
     ("doubled", |change| change.doubled.to_string()),
     ("sent_twice", |change| change.sent_twice.to_string()),
-    ("gap_ms", |change| change.gap_ms.to_string()),
-    ("gap_by_routing_ms", |change| change.gap_by_routing_ms.to_string()),
+    ("gap_ms", |change| or_empty(change.gap_ms)),
+    ("gap_by_routing_ms", |change| or_empty(change.gap_by_routing_ms)),
     ("own_acknowledged", |change| own(change, |own| own.acknowledged)),
     ("own_gap_ms", |change| own(change, |own| own.gap_ms)),
     ("own_lost", |change| own(change, |own| own.lost)),
@@ -189,15 +189,20 @@ const SECONDS: &[Column<Second>] = &[
     ("control_frames", |second| second.control_frames.to_string()),
     ("control_bytes", |second| second.control_bytes.to_string()),
     ("data_frames", |second| second.data_frames.to_string()),
-    ("control_airtime_mean", |second| second.airtime.mean.control.to_string()),
-    ("control_airtime_worst", |second| second.airtime.worst.control.to_string()),
-    ("busy_mean", |second| second.airtime.mean.busy.to_string()),
-    ("busy_worst", |second| second.airtime.worst.busy.to_string()),
+    ("control_airtime_mean", |second| or_empty(second.airtime.map(|air| air.mean.control))),
+    ("control_airtime_worst", |second| or_empty(second.airtime.map(|air| air.worst.control))),
+    ("busy_mean", |second| or_empty(second.airtime.map(|air| air.mean.busy))),
+    ("busy_worst", |second| or_empty(second.airtime.map(|air| air.worst.busy))),
 ];
 
 /// What the OBU wrote down itself; empty where it wrote nothing.
 fn own<V: ToString>(change: &HandOver, value: fn(&OwnRecord) -> V) -> String {
     or_empty(change.own.as_ref().map(value))
+}
+
+/// One of the percentiles; empty if nothing was measured.
+fn spread(of: Option<Spread>, value: fn(Spread) -> f64) -> String {
+    or_empty(of.map(value))
 }
 
 fn share(part: u64, of: u64) -> String {

@@ -162,8 +162,9 @@ const NAMED_MAX: usize = 30;
 /// The picture cannot be drawn.
 pub fn gaps(records: &[Record]) -> Result<String, DrawError> {
     let hand_overs = || records.iter().flat_map(|record| &record.hand_overs);
-    let all: Vec<f64> = hand_overs().map(|hand_over| hand_over.gap_ms).collect();
-    let beyond: Vec<f64> = hand_overs().map(|hand_over| hand_over.gap_by_routing_ms).collect();
+    let all: Vec<f64> = hand_overs().filter_map(|hand_over| hand_over.gap_ms).collect();
+    let beyond: Vec<f64> =
+        hand_overs().filter_map(|hand_over| hand_over.gap_by_routing_ms).collect();
     let mut svg = String::new();
     draw_gaps(&mut svg, &all, &beyond).map_err(DrawError::of)?;
     Ok(svg)
@@ -221,10 +222,12 @@ fn draw_gaps<'a>(svg: &'a mut String, all: &[f64], beyond: &[f64]) -> Drawn<'a> 
 /// # Errors
 /// The picture cannot be drawn.
 pub fn airtime(records: &[Record]) -> Result<String, DrawError> {
-    let lines = |share: fn(&Airtime) -> f64| -> Vec<Vec<(f64, f64)>> {
+    let lines = |share: fn(Airtime) -> f64| -> Vec<Vec<(f64, f64)>> {
         let line = |record: &Record| {
             let seconds = record.control.seconds.iter();
-            seconds.map(|second| (second.time_s, 100.0 * share(&second.airtime))).collect()
+            seconds
+                .filter_map(|second| Some((second.time_s, 100.0 * share(second.airtime?))))
+                .collect()
         };
         records.iter().take(LINES_MAX).map(line).collect()
     };

@@ -80,7 +80,7 @@ pub fn many(rows: &[Row<'_>], does_not_ship: &[String]) -> String {
             three(hand_overs.gap_by_routing_ms),
             share(summary.routes.routed, summary.routes.reachable),
             summary.candidates.median().map_or_else(dash, |median| median.to_string()),
-            format!("{:.1}", summary.control_frames_per_node_s),
+            measured(summary.control_frames_per_node_s, |frames| format!("{frames:.1}")),
             airtime(summary),
         ]));
     }
@@ -101,12 +101,9 @@ fn short_names(changes: &[Override]) -> Vec<String> {
 
 /// Share of the time that control frames take, mean and worst second at any receiver, in percent.
 fn airtime(summary: &Summary) -> String {
-    let Airtime { mean, worst } = summary.airtime;
-    if worst.busy > 0.0 {
+    measured(summary.airtime, |Airtime { mean, worst }| {
         format!("{:.2} / {:.2}", 100.0 * mean.control, 100.0 * worst.control)
-    } else {
-        dash()
-    }
+    })
 }
 
 /// What routes cost with the rules of the daemons and with plain flooding.
@@ -129,8 +126,8 @@ pub fn flood(summaries: &[(Suite, Summary)]) -> String {
             name.to_owned(),
             count(summary.kinds.iter().map(|kind| kind.frames).sum()),
             count(summary.kinds.iter().map(|kind| kind.bytes).sum()),
-            format!("{:.1}", summary.control_frames_per_node_s),
-            format!("{:.0}", summary.control_bytes_per_node_s),
+            measured(summary.control_frames_per_node_s, |frames| format!("{frames:.1}")),
+            measured(summary.control_bytes_per_node_s, |bytes| format!("{bytes:.0}")),
             airtime(summary),
         ]);
     }
@@ -179,7 +176,7 @@ fn traffic(summary: &Summary) -> Option<Table> {
             count(flow.lost.in_node),
             count(flow.doubled),
             count(flow.sent_twice),
-            millis(flow.longest_gap_ms),
+            measured(flow.longest_gap_ms, millis),
         ]);
     };
     summary.flows.iter().for_each(&mut row);
@@ -209,19 +206,19 @@ fn hand_overs(summary: &Summary) -> Option<Table> {
     ]);
     let mut row = |sum: &HandOverSum| {
         let (gap, by_routing) = (sum.gap_ms, sum.gap_by_routing_ms);
-        // Without frames nobody knows of gaps.
-        let seen = |ms| if sum.frames > 0 { millis(ms) } else { dash() };
+        let of =
+            |spread: Option<Spread>, value: fn(Spread) -> f64| measured(spread.map(value), millis);
         table.add_row(vec![
             sum.cause.clone(),
             count(sum.count),
             count(sum.rsu_changed),
-            millis(sum.without_ms.p99),
-            seen(gap.p50),
-            seen(gap.p99),
-            seen(gap.max),
-            seen(by_routing.p50),
-            seen(by_routing.p99),
-            seen(by_routing.max),
+            of(sum.without_ms, |s| s.p99),
+            of(gap, |s| s.p50),
+            of(gap, |s| s.p99),
+            of(gap, |s| s.max),
+            of(by_routing, |s| s.p50),
+            of(by_routing, |s| s.p99),
+            of(by_routing, |s| s.max),
             share(sum.lost.total(), sum.frames),
             share(sum.lost.by_routing(), sum.frames),
             count(sum.doubled),
@@ -274,12 +271,11 @@ fn control(summary: &Summary) -> Option<Table> {
     table.add_row(vec!["all".to_owned(), count(all), count(bytes), share(all, all)]);
     table.add_row(vec![
         "per node and second".to_owned(),
-        format!("{:.1}", summary.control_frames_per_node_s),
-        format!("{:.0}", summary.control_bytes_per_node_s),
+        measured(summary.control_frames_per_node_s, |frames| format!("{frames:.1}")),
+        measured(summary.control_bytes_per_node_s, |bytes| format!("{bytes:.0}")),
         String::new(),
     ]);
-    let Airtime { mean, worst } = summary.airtime;
-    if worst.busy > 0.0 {
+    if let Some(Airtime { mean, worst }) = summary.airtime {
         for (name, mean, worst) in [
             ("airtime of control", mean.control, worst.control),
             ("channel busy", mean.busy, worst.busy),
@@ -341,9 +337,13 @@ fn millis(ms: f64) -> String {
     if ms < 10.0 && ms > 0.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
 }
 
-fn three(spread: Spread) -> String {
-    let Spread { p50, p99, max, .. } = spread;
-    format!("{p50:.0} / {p99:.0} / {max:.0}")
+fn three(spread: Option<Spread>) -> String {
+    measured(spread, |Spread { p50, p99, max, .. }| format!("{p50:.0} / {p99:.0} / {max:.0}"))
+}
+
+/// A dash where nothing was measured.
+fn measured<V>(value: Option<V>, text: impl FnOnce(V) -> String) -> String {
+    value.map_or_else(dash, text)
 }
 
 fn dash() -> String {
