@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use crate::measure::Spread;
 use crate::measure::{
-    Airtime, Candidates, FlowRecord, HandOver, KindCount, Lost, OwnRecord, Record, RouteShare,
+    Airtime, Candidates, Delays, FlowDelays, FlowRecord, HandOver, KindCount, Lost, OwnRecord,
+    Record, RouteShare,
 };
 
 /// All runs of one variant together.
@@ -15,6 +17,8 @@ pub struct Summary {
     pub runs: usize,
     /// Each `[[flow]]`, all its clients together, in the order of the file.
     pub flows: Vec<FlowSum>,
+    /// The same frames by direction, named by it. Broadcasts have none.
+    pub directions: Vec<FlowSum>,
     /// Hand-overs by cause, the most frequent first.
     pub hand_overs: Vec<HandOverSum>,
     /// All hand-overs.
@@ -33,7 +37,7 @@ pub struct Summary {
     pub control_bytes_per_node_s: Option<f64>,
 }
 
-/// One `[[flow]]` over all runs.
+/// One `[[flow]]`, or one direction, over all runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FlowSum {
     /// Its name.
@@ -52,6 +56,8 @@ pub struct FlowSum {
     pub sent_twice: u64,
     /// The longest time in which nothing came through to one client; none without frames to one.
     pub longest_gap_ms: Option<f64>,
+    /// From client to client, of delivered frames.
+    pub delay_ms: Delays,
 }
 
 /// Hand-overs of one cause, or all.
@@ -102,32 +108,6 @@ pub struct OwnSum {
     pub sent_twice: u64,
 }
 
-/// How values are spread: the smallest value that this share of all values does not exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    /// Half of them.
-    pub p50: f64,
-    /// 90 %.
-    pub p90: f64,
-    /// 99 %.
-    pub p99: f64,
-    /// All of them.
-    pub max: f64,
-}
-
-impl Spread {
-    /// Of these values; none of none.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_unstable_by(f64::total_cmp);
-        // Nearest rank, in whole numbers: the value at ⌈n·share⌉, counted from one.
-        let rank = |percent: usize| {
-            let place = (values.len() * percent).div_ceil(100).saturating_sub(1);
-            values.get(place).copied()
-        };
-        Some(Self { p50: rank(50)?, p90: rank(90)?, p99: rank(99)?, max: rank(100)? })
-    }
-}
-
 /// A share in percent; none of nothing.
 pub fn percent(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| 100.0 * part as f64 / of as f64)
@@ -136,7 +116,7 @@ pub fn percent(part: u64, of: u64) -> Option<f64> {
 impl Summary {
     /// Of these runs.
     pub fn of(records: &[Record]) -> Self {
-        let mut flows: Vec<FlowSum> = Vec::new();
+        let (mut flows, mut directions) = (Sums::default(), Sums::default());
         let mut candidates = Candidates::default();
         let mut routes = RouteShare::default();
         let mut kinds: Vec<KindCount> = Vec::new();
@@ -153,10 +133,15 @@ impl Summary {
         });
         for record in records {
             for flow in &record.flows {
-                let flow = FlowSum::from(flow);
-                match flows.iter_mut().find(|sum| sum.flow == flow.flow) {
-                    Some(sum) => sum.add(&flow),
-                    None => flows.push(flow),
+                flows.change(&flow.flow, |sum| sum.count(flow));
+                if let Some(direction) = flow.direction {
+                    directions.change(direction.as_str(), |sum| sum.count(flow));
+                }
+            }
+            for FlowDelays { flow, direction, delays } in &record.delays {
+                flows.change(flow, |sum| sum.delay_ms.add(delays));
+                if let Some(direction) = direction {
+                    directions.change(direction.as_str(), |sum| sum.delay_ms.add(delays));
                 }
             }
             routes.reachable += record.routes.reachable;
@@ -190,7 +175,8 @@ impl Summary {
         let per_node_s = |sum: u64| (node_seconds > 0).then(|| sum as f64 / node_seconds as f64);
         Self {
             runs: records.len(),
-            flows,
+            flows: flows.0,
+            directions: directions.0,
             hand_overs,
             all_hand_overs: HandOverSum::of("all", &all),
             routes,
@@ -210,7 +196,35 @@ impl Summary {
     }
 }
 
+/// Sums by name, in the order in which they are first named.
+#[derive(Default)]
+struct Sums(Vec<FlowSum>);
+
+impl Sums {
+    /// Changes the sum with this name, which begins with nothing.
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut FlowSum)) {
+        if let Some(sum) = self.0.iter_mut().find(|sum| sum.flow == name) {
+            change(sum);
+        } else {
+            let mut sum = FlowSum { flow: name.to_owned(), ..FlowSum::default() };
+            change(&mut sum);
+            self.0.push(sum);
+        }
+    }
+}
+
 impl FlowSum {
+    /// Adds one flow of one run, but for its delays.
+    fn count(&mut self, flow: &FlowRecord) {
+        self.sent += flow.sent;
+        self.due += flow.due;
+        self.received += flow.received;
+        self.lost += flow.lost;
+        self.doubled += flow.doubled;
+        self.sent_twice += flow.sent_twice;
+        self.note_gap(flow.longest_gap_ms);
+    }
+
     fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.due += other.due;
@@ -218,23 +232,13 @@ impl FlowSum {
         self.lost += other.lost;
         self.doubled += other.doubled;
         self.sent_twice += other.sent_twice;
-        let longest = |gap: f64| self.longest_gap_ms.map_or(gap, |longest| longest.max(gap));
-        self.longest_gap_ms = other.longest_gap_ms.map(longest).or(self.longest_gap_ms);
+        self.note_gap(other.longest_gap_ms);
+        self.delay_ms.add(&other.delay_ms);
     }
-}
 
-impl From<&FlowRecord> for FlowSum {
-    fn from(flow: &FlowRecord) -> Self {
-        Self {
-            flow: flow.flow.clone(),
-            sent: flow.sent,
-            due: flow.due,
-            received: flow.received,
-            lost: flow.lost,
-            doubled: flow.doubled,
-            sent_twice: flow.sent_twice,
-            longest_gap_ms: flow.longest_gap_ms,
-        }
+    fn note_gap(&mut self, gap: Option<f64>) {
+        let longest = |gap: f64| self.longest_gap_ms.map_or(gap, |longest| longest.max(gap));
+        self.longest_gap_ms = gap.map(longest).or(self.longest_gap_ms);
     }
 }
 
@@ -279,15 +283,6 @@ impl HandOverSum {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_are_values_that_occurred() {
-        let spread = Spread::of((1..=200).rev().map(f64::from).collect());
-        assert_eq!(spread, Some(Spread { p50: 100.0, p90: 180.0, p99: 198.0, max: 200.0 }));
-        let one = Spread::of(vec![7.0]).unwrap();
-        assert_eq!((one.p50, one.max), (7.0, 7.0));
-        assert_eq!(Spread::of(Vec::new()), None);
-    }
 
     #[test]
     fn no_share_of_nothing() {

@@ -128,6 +128,38 @@ fn files_leave_empty_what_was_not_measured() {
     assert!(out.contains("│ per node and second ┆      – ┆     – ┆"), "{out}");
 }
 
+/// Whatever is run, and whatever things are called.
+#[test]
+fn tables_fit_into_120_columns_and_have_delays_and_both_kinds_of_routes() {
+    let long =
+        "flow.0.id=everything that everybody has to say to everybody else at any time of the day";
+    let vary = ["--vary", "radio.range_m=200,250", "--vary", "settings.obu.cached_candidates=0,3"];
+    for (more, columns) in [
+        (&[][..], &["│ delay p50 ", "│ lost frames"][..]),
+        (&["--set", long], &["│ delay p50 "]),
+        (&vary, &["│ delay p50/p99/max ms ", "│ delay up p50/p99/max ms ", "│ range_m "]),
+        (
+            &[
+                "--vary",
+                "settings.obu.policy.prediction=true,false",
+                "--vary",
+                "flow.size_bytes=60,1500",
+            ],
+            &["│ delay down p50/p99/max ms "],
+        ),
+    ] {
+        let (code, out, error) =
+            v2xsim(&[&["run", "city.toml", "--set", "duration=9s"], more].concat());
+        assert_eq!((code, error.as_str()), (0, ""));
+        let widest = out.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 120, "{widest}: {out}");
+        let is_named = |name: &str| out.replace('┆', "│").contains(name);
+        for name in columns.iter().chain(&["│ have a route │ every link there "]) {
+            assert!(is_named(name), "{name}: {out}");
+        }
+    }
+}
+
 #[test]
 fn mistakes_end_with_code_2_and_say_where() {
     for (args, expected) in [
@@ -202,6 +234,11 @@ fn a_run_shows_tables_and_writes_everything_it_is_asked_for() {
     let run = &variant["runs"][0];
     assert_eq!(run["seed"], 1);
     assert_eq!(run["flows"][0]["flow"], "up");
+    for flow in [&run["flows"][0], &variant["summary"]["flows"][0]] {
+        assert!(flow["delay_ms"]["p99"].as_f64().unwrap() > 0.5, "{flow}");
+    }
+    assert_eq!(run["flows"][0]["direction"], "up");
+    assert_eq!(variant["summary"]["directions"][1]["flow"], "down");
     assert_eq!(run["hand_overs"][0]["cause"], "dead");
     assert!(variant["cost"][0]["cpu_s"].as_f64().unwrap() > 0.0);
     assert!(report["peak_memory_bytes"].as_u64().unwrap() > 0);
@@ -224,7 +261,7 @@ fn a_run_shows_tables_and_writes_everything_it_is_asked_for() {
 }
 
 #[test]
-fn variants_are_rows_of_one_table_and_repeat_to_the_byte() {
+fn variants_are_rows_of_tables_and_repeat_to_the_byte() {
     let directory = tempfile::tempdir().unwrap();
     let report = |name: &str, jobs: &str| {
         let path = directory.path().join(name).display().to_string();
@@ -252,7 +289,8 @@ fn variants_are_rows_of_one_table_and_repeat_to_the_byte() {
                 let cells: Vec<&str> = line.split(['│', '┆']).map(str::trim).collect();
                 cells.get(1..3) == Some(&[loss, rate])
             };
-            assert_eq!(out.lines().filter(is_row).count(), 1, "{loss}, {rate}: {out}");
+            // Of traffic, delay, hand-overs and routes.
+            assert_eq!(out.lines().filter(is_row).count(), 4, "{loss}, {rate}: {out}");
         }
         std::fs::read_to_string(path).unwrap()
     };

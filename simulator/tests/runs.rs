@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use simulator::campaign::{Campaign, Variant, records};
 use simulator::cast::Cast;
-use simulator::measure::{self, Record, Run, Suite, Unfinished};
+use simulator::measure::{self, Direction, Record, Run, Suite, Unfinished};
 use simulator::report::json;
 use simulator::scenario::{Override, Source, Span, parse_variants};
 use simulator::summary::Summary;
@@ -146,6 +146,53 @@ fn a_link_that_only_loses_frames_is_told_apart_from_one_that_is_gone() {
     let (record, _) = run_with(&example("pair.toml"), &set, 3);
     let lost = Summary::of(std::slice::from_ref(&record)).traffic().lost;
     assert!(lost.total() < 5, "{lost:?}");
+}
+
+/// What a link takes is what is reported, by flow and by direction.
+#[test]
+fn delivered_frames_have_a_delay_by_direction() {
+    let text = "duration = \"11s\"\n[[lan]]\nid = \"road\"\n[[rsu]]\nid = \"r\"\nlan = \"road\"\n\
+        [[obu]]\nid = \"near\"\n[[obu]]\nid = \"far\"\n\
+        [[link]]\nfrom = \"r\"\nto = \"near\"\ndelay = \"5ms\"\njitter = \"0s\"\n\
+        [[link]]\nfrom = \"near\"\nto = \"far\"\ndelay = \"20ms\"\njitter = \"0s\"\n\
+        [[client]]\nid = \"server\"\nlan = \"road\"\n[[client]]\nid = \"car\"\nbehind = \"obus\"\n\
+        [[client]]\nid = \"leader\"\nbehind = \"near\"\n\
+        [[flow]]\nfrom = \"car\"\nto = \"server\"\nframes_per_s = 10\n\
+        [[flow]]\nfrom = \"server\"\nto = \"car\"\nframes_per_s = 10\n\
+        [[flow]]\nfrom = \"leader\"\nto = \"server\"\nframes_per_s = 20\n\
+        [[flow]]\nfrom = \"leader\"\nto = \"car\"\nframes_per_s = 1\n\
+        [[flow]]\nfrom = \"server\"\nto = \"everyone\"\nframes_per_s = 1\n\
+        [[flow]]\nfrom = \"server\"\nto = \"nobody\"\nframes_per_s = 1\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
+    let source = Source::from_text(&path, text.to_owned()).unwrap();
+    let (record, _) = run_with(&source, &[], 1);
+    let of = |from: &str, to: &str| {
+        let flow = record.flows.iter().find(|flow| flow.from == from && flow.to == to).unwrap();
+        (flow.direction.map(Direction::as_str), flow.delay_ms.map(|delay| delay.p50))
+    };
+    let is_about = |(direction, ms): (Option<&str>, Option<f64>), way: Option<&str>, least: f64| {
+        // On top come switches, some of 20 µs, and nothing else.
+        assert!(
+            direction == way && (least..least + 0.2).contains(&ms.unwrap()),
+            "{direction:?} {ms:?}"
+        );
+    };
+    is_about(of("car@near", "server"), Some("up"), 5.0);
+    is_about(of("car@far", "server"), Some("up"), 25.0);
+    is_about(of("server", "car@far"), Some("down"), 25.0);
+    // Through the RSU, which knows where clients are.
+    is_about(of("leader@near", "car@far"), Some("between vehicles"), 30.0);
+    is_about(of("server", "everyone"), None, 5.0);
+    assert_eq!(of("server", "nobody"), (None, None));
+    let sum = Summary::of(&[record.clone(), record]);
+    let names: Vec<&str> = sum.directions.iter().map(|sum| sum.flow.as_str()).collect();
+    assert_eq!(names, ["up", "down", "between vehicles"]);
+    // A quarter of the frames come from afar.
+    let up = &sum.directions[0];
+    let spread = up.delay_ms.spread().unwrap();
+    assert!((780..=800).contains(&up.received), "{up:?}");
+    assert!(spread.p50 < 5.2 && spread.p90 >= 25.0 && spread.max < 25.2, "{spread:?}");
+    assert!(sum.traffic().delay_ms.spread().unwrap().p99 >= 25.0);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use node_lib::Timestamp;
 use node_lib::sim::{ClientIndex, FlowIndex, FlowLog, NodeIndex, World};
 use std::time::Duration;
 
-use super::record::{FlowRecord, Lost};
+use super::delay::{Delays, Direction};
+use super::record::{FlowDelays, FlowRecord, Lost};
 use super::routes::Reach;
 use crate::cast::{Cast, Flow, To};
 use crate::scenario::Scenario;
@@ -59,9 +60,23 @@ impl Frames<'_> {
         })
     }
 
-    /// Every flow.
-    pub(super) fn records(&self, scenario: &Scenario) -> Vec<FlowRecord> {
-        self.flows().map(|(flow, index, log)| self.record(scenario, flow, index, log)).collect()
+    /// Every flow, and all delays by `[[flow]]` and direction.
+    pub(super) fn records(&self, scenario: &Scenario) -> (Vec<FlowRecord>, Vec<FlowDelays>) {
+        let mut all: Vec<FlowDelays> = Vec::new();
+        let records = self.flows().map(|(flow, index, log)| {
+            let (record, delays) = self.record(scenario, flow, index, log);
+            let is_it =
+                |of: &&mut FlowDelays| of.flow == record.flow && of.direction == record.direction;
+            match all.iter_mut().find(is_it) {
+                Some(of) => of.delays.add(&delays),
+                None => {
+                    let (flow, direction) = (record.flow.clone(), record.direction);
+                    all.push(FlowDelays { flow, direction, delays });
+                }
+            }
+            record
+        });
+        (records.collect(), all)
     }
 
     fn record(
@@ -70,7 +85,7 @@ impl Frames<'_> {
         flow: &Flow,
         index: FlowIndex,
         log: &FlowLog,
-    ) -> FlowRecord {
+    ) -> (FlowRecord, Delays) {
         let name = scenario.flow.get(flow.of).map_or_else(String::new, |of| {
             of.id.clone().unwrap_or_else(|| format!("{} to {}", of.from, of.to))
         });
@@ -79,6 +94,7 @@ impl Frames<'_> {
             flow: name,
             from: self.cast.client_name(flow.from).to_owned(),
             to: String::new(),
+            direction: None,
             sent,
             due: 0,
             received: 0,
@@ -86,11 +102,24 @@ impl Frames<'_> {
             doubled: 0,
             sent_twice: 0,
             longest_gap_ms: None,
+            delay_ms: None,
+        };
+        let mut delays = Delays::default();
+        let mut note_delays = |to: ClientIndex| {
+            for (number, sent) in (0..).zip(log.sent()) {
+                if let Some(received) = log.received_at(to, number) {
+                    delays.note(received.since(*sent));
+                }
+            }
         };
         match flow.to {
             To::Client(client) => {
                 let to = ClientIndex(client);
                 record.to = self.cast.client_name(client).to_owned();
+                let is_in_vehicle = |client| self.cast.vehicle_of(client).is_some();
+                record.direction =
+                    Some(Direction::of(is_in_vehicle(flow.from), is_in_vehicle(client)));
+                note_delays(to);
                 record.due = sent;
                 for frame in self.of(flow, index, log, to) {
                     record.sent_twice += u64::from(frame.sent_twice);
@@ -109,12 +138,14 @@ impl Frames<'_> {
                     record.due += sent;
                     record.received += log.received(client) as u64;
                     record.doubled += log.doubled(client).len() as u64;
+                    note_delays(client);
                 }
                 record.lost.in_node = record.due.saturating_sub(record.received);
             }
             To::Nobody => record.to = "nobody".to_owned(),
         }
-        record
+        record.delay_ms = delays.spread();
+        (record, delays)
     }
 }
 

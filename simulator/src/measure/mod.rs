@@ -1,10 +1,12 @@
 //! One run and what came of it: [`run`] makes a [`Record`].
 
 mod control;
+mod delay;
 mod flows;
 mod hand_over;
 mod record;
 mod routes;
+mod spread;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,11 +14,13 @@ use std::time::Duration;
 use node_lib::Timestamp;
 use node_lib::sim::{NodeIndex, Violation, World};
 
+pub use delay::{Delays, Direction};
 pub use hand_over::{HandOver, OwnRecord};
 pub use record::{
-    Airtime, Candidates, Control, End, FlowRecord, KindCount, Lost, Record, RouteShare, Second,
-    Share,
+    Airtime, Candidates, Control, End, FlowDelays, FlowRecord, KindCount, Lost, Record, RouteShare,
+    Second, Share,
 };
+pub use spread::Spread;
 
 use control::ControlCount;
 
@@ -157,10 +161,12 @@ impl<'a> Observer<'a> {
             indices: flows,
         };
         let changes = self.changes.since(self.scenario.warm_up.after_start());
+        let (flows, delays) = frames.records(self.scenario);
         Record {
             seed,
             trace_hash: format!("{:016x}", world.trace_hash()),
-            flows: frames.records(self.scenario),
+            flows,
+            delays,
             hand_overs: hand_over::records(&frames, &changes),
             routes: self.routes.share(),
             candidates: self.routes.candidates(),

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::HandOver;
+use super::{Delays, Direction, HandOver, Spread};
 use crate::watch::LostTo;
 
 /// What came of one run.
@@ -17,6 +17,10 @@ pub struct Record {
     pub trace_hash: String,
     /// Each flow.
     pub flows: Vec<FlowRecord>,
+    /// How long their frames were under way, for sums over runs. Not written: [`FlowRecord`] has what
+    /// comes of it.
+    #[serde(skip)]
+    pub delays: Vec<FlowDelays>,
     /// Each change of upstream or RSU of an OBU, after the warm-up.
     pub hand_overs: Vec<HandOver>,
     /// Time with and without a route.
@@ -84,6 +88,8 @@ pub struct FlowRecord {
     pub from: String,
     /// Client that receives, or `everyone`.
     pub to: String,
+    /// Which way; none for broadcasts, which go every way.
+    pub direction: Option<Direction>,
     /// Frames sent.
     pub sent: u64,
     /// Frames that should have been received: for a broadcast one for each other client.
@@ -98,6 +104,19 @@ pub struct FlowRecord {
     pub sent_twice: u64,
     /// Longest time in which nothing came through; none without a receiver, or without frames.
     pub longest_gap_ms: Option<f64>,
+    /// From client to client, of delivered frames; none without any.
+    pub delay_ms: Option<Spread>,
+}
+
+/// How long the frames of one `[[flow]]` were under way that went one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowDelays {
+    /// Its name.
+    pub flow: String,
+    /// Which way; none for broadcasts.
+    pub direction: Option<Direction>,
+    /// Of delivered frames.
+    pub delays: Delays,
 }
 
 /// One end of a hand-over.

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use csv::Writer;
 
 use crate::campaign::{Campaign, Outcome};
-use crate::measure::{Airtime, Control, FlowRecord, HandOver, OwnRecord, Record, Second};
+use crate::measure::{
+    Airtime, Control, Direction, FlowRecord, HandOver, OwnRecord, Record, Second,
+};
 use crate::ships::does_not_ship;
 use crate::summary::{FlowSum, Spread, Summary, percent};
 
@@ -99,6 +101,12 @@ impl Run {
             does_not_ship: does_not_ship.join(", "),
         }
     }
+
+    /// Of frames that went this way.
+    fn delay(&self, direction: Direction) -> Option<Spread> {
+        let mut sums = self.sum.directions.iter();
+        sums.find(|sum| sum.flow == direction.as_str())?.delay_ms.spread()
+    }
 }
 
 const RUNS: &[Column<Run>] = &[
@@ -112,6 +120,24 @@ const RUNS: &[Column<Run>] = &[
     ("doubled", |run| run.traffic.doubled.to_string()),
     ("sent_twice", |run| run.traffic.sent_twice.to_string()),
     ("longest_gap_ms", |run| or_empty(run.traffic.longest_gap_ms)),
+    ("delay_p50_ms", |run| spread(run.traffic.delay_ms.spread(), |s| s.p50)),
+    ("delay_p99_ms", |run| spread(run.traffic.delay_ms.spread(), |s| s.p99)),
+    ("delay_max_ms", |run| spread(run.traffic.delay_ms.spread(), |s| s.max)),
+    ("delay_up_p50_ms", |run| spread(run.delay(Direction::Up), |s| s.p50)),
+    ("delay_up_p99_ms", |run| spread(run.delay(Direction::Up), |s| s.p99)),
+    ("delay_up_max_ms", |run| spread(run.delay(Direction::Up), |s| s.max)),
+    ("delay_down_p50_ms", |run| spread(run.delay(Direction::Down), |s| s.p50)),
+    ("delay_down_p99_ms", |run| spread(run.delay(Direction::Down), |s| s.p99)),
+    ("delay_down_max_ms", |run| spread(run.delay(Direction::Down), |s| s.max)),
+    ("delay_between_vehicles_p50_ms", |run| {
+        spread(run.delay(Direction::BetweenVehicles), |s| s.p50)
+    }),
+    ("delay_between_vehicles_p99_ms", |run| {
+        spread(run.delay(Direction::BetweenVehicles), |s| s.p99)
+    }),
+    ("delay_between_vehicles_max_ms", |run| {
+        spread(run.delay(Direction::BetweenVehicles), |s| s.max)
+    }),
     ("hand_overs", |run| run.sum.all_hand_overs.count.to_string()),
     ("gap_p50_ms", |run| spread(run.sum.all_hand_overs.gap_ms, |s| s.p50)),
     ("gap_p90_ms", |run| spread(run.sum.all_hand_overs.gap_ms, |s| s.p90)),
@@ -153,6 +179,11 @@ const FLOWS: &[Column<FlowRecord>] = &[
     ("doubled", |flow| flow.doubled.to_string()),
     ("sent_twice", |flow| flow.sent_twice.to_string()),
     ("longest_gap_ms", |flow| or_empty(flow.longest_gap_ms)),
+    ("direction", |flow| or_empty(flow.direction.map(Direction::as_str))),
+    ("delay_p50_ms", |flow| spread(flow.delay_ms, |s| s.p50)),
+    ("delay_p90_ms", |flow| spread(flow.delay_ms, |s| s.p90)),
+    ("delay_p99_ms", |flow| spread(flow.delay_ms, |s| s.p99)),
+    ("delay_max_ms", |flow| spread(flow.delay_ms, |s| s.max)),
 ];
 
 const HAND_OVERS: &[Column<HandOver>] = &[

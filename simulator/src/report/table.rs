@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::cost::Cost;
 use crate::measure::{Airtime, Suite};
@@ -37,56 +37,98 @@ pub fn one(scenario: &Scenario, row: &Row<'_>, does_not_ship: &[String]) -> Stri
     if summary.runs == 0 {
         return text;
     }
-    let tables = [traffic(summary), hand_overs(summary), routes(summary), control(summary)];
+    let tables = [
+        traffic(summary),
+        losses(summary),
+        hand_overs(summary),
+        gaps(summary),
+        routes(summary),
+        candidates(summary),
+        control(summary),
+    ];
     for table in tables.into_iter().flatten() {
         let _ = writeln!(text, "{table}\n");
     }
     text
 }
 
-/// A row for each variant. Below, what of all of them does not ship.
+/// Tables with a row for each variant: traffic, delay by direction, hand-overs, and routes with what
+/// they cost. Below, what of all variants does not ship.
 pub fn many(rows: &[Row<'_>], does_not_ship: &[String]) -> String {
-    let changes = rows.first().map_or(&[] as &[Override], |row| row.changes);
-    let varied = short_names(changes);
-    let header = varied.iter().map(String::as_str).chain([
-        "runs",
-        "frames",
-        "lost",
-        "by routing",
-        "doubled",
-        "hand-overs",
-        "gap p50/p99/max ms",
-        "by routing p50/p99/max ms",
-        "with a route",
-        "candidates",
-        "control/node s",
-        "airtime mean/worst %",
-    ]);
-    let mut table = with_header(&header.collect::<Vec<_>>());
-    for Row { changes, planned, summary } in rows {
-        let (all, hand_overs) = (summary.traffic(), &summary.all_hand_overs);
-        let values = changes.iter().map(|change| change.text.clone());
-        table.add_row(values.chain([
-            match summary.runs {
+    let names = short_names(rows.first().map_or(&[] as &[Override], |row| row.changes));
+    let table = |columns: &[&str], cells: &dyn Fn(&Row<'_>) -> Vec<String>| {
+        let header: Vec<&str> =
+            names.iter().map(String::as_str).chain(columns.iter().copied()).collect();
+        let mut table = with_header(&header);
+        for row in rows {
+            table.add_row(row.changes.iter().map(|change| change.text.clone()).chain(cells(row)));
+        }
+        align(&mut table, 0);
+        format!("{table}\n\n")
+    };
+    let mut text = table(
+        &["runs", "frames", "lost", "by routing", "doubled", "delay p50/p99/max ms"],
+        &|Row { planned, summary, .. }| {
+            let all = summary.traffic();
+            let runs = match summary.runs {
                 all if all == *planned => count(all as u64),
                 some => format!("{some} of {planned}"),
-            },
-            count(all.due),
-            share(all.lost.total(), all.due),
-            share(all.lost.by_routing(), all.due),
-            count(all.doubled),
-            count(hand_overs.count),
-            three(hand_overs.gap_ms),
-            three(hand_overs.gap_by_routing_ms),
-            share(summary.routes.routed, summary.routes.reachable),
-            summary.candidates.median().map_or_else(dash, |median| median.to_string()),
-            measured(summary.control_frames_per_node_s, |frames| format!("{frames:.1}")),
-            airtime(summary),
-        ]));
+            };
+            vec![
+                runs,
+                count(all.due),
+                share(all.lost.total(), all.due),
+                share(all.lost.by_routing(), all.due),
+                count(all.doubled),
+                three(all.delay_ms.spread(), delay),
+            ]
+        },
+    );
+    let mut directions: Vec<&str> = Vec::new();
+    for direction in rows.iter().flat_map(|row| &row.summary.directions) {
+        if !directions.contains(&direction.flow.as_str()) {
+            directions.push(&direction.flow);
+        }
     }
-    align(&mut table, 0);
-    format!("{table}\n{}\n", ships::in_words(does_not_ship))
+    if directions.len() > 1 {
+        let columns: Vec<String> =
+            directions.iter().map(|name| format!("delay {name} p50/p99/max ms")).collect();
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        text += &table(&columns, &|row| {
+            let of = |name: &&str| {
+                let sum = row.summary.directions.iter().find(|sum| sum.flow == *name);
+                three(sum.and_then(|sum| sum.delay_ms.spread()), delay)
+            };
+            directions.iter().map(of).collect()
+        });
+    }
+    text += &table(
+        &["hand-overs", "measured", "gap p50/p99/max ms", "by routing p50/p99/max ms"],
+        &|Row { summary, .. }| {
+            let all = &summary.all_hand_overs;
+            let gaps = [all.gap_ms, all.gap_by_routing_ms].map(|gap| three(gap, whole));
+            [count(all.count), count(all.measured)].into_iter().chain(gaps).collect()
+        },
+    );
+    text += &table(
+        &[HAVE_A_ROUTE, EVERY_LINK, "candidates", "control/node s", "airtime mean/worst %"],
+        &|Row { summary, .. }| {
+            let routes = summary.routes;
+            vec![
+                share(routes.routed, routes.reachable),
+                share(routes.working, routes.reachable),
+                measured(summary.candidates.median(), |median| median.to_string()),
+                measured(summary.control_frames_per_node_s, |frames| format!("{frames:.1}")),
+                airtime(summary),
+            ]
+        },
+    );
+    text + &ships::in_words(does_not_ship) + "\n"
 }
+
+/// What OBUs believe, and beside it what is true.
+const HAVE_A_ROUTE: &str = "have a route";
+const EVERY_LINK: &str = "every link there";
 
 /// The last part of each key, or all of it where that would not tell two apart.
 fn short_names(changes: &[Override]) -> Vec<String> {
@@ -154,37 +196,72 @@ fn traffic(summary: &Summary) -> Option<Table> {
         "sent",
         "received",
         "lost",
+        "doubled",
+        "sent twice",
+        "longest gap",
+        "delay p50",
+        "p99",
+        "max",
+    ]);
+    for (name, flow) in flows(summary) {
+        let delays = flow.delay_ms.spread();
+        let of = |value: fn(Spread) -> f64| measured(delays, |delays| delay(value(delays)) + " ms");
+        table.add_row(vec![
+            name,
+            count(flow.sent),
+            count(flow.received),
+            share(flow.lost.total(), flow.due),
+            count(flow.doubled),
+            count(flow.sent_twice),
+            measured(flow.longest_gap_ms, millis),
+            of(|delays| delays.p50),
+            of(|delays| delays.p99),
+            of(|delays| delays.max),
+        ]);
+    }
+    align(&mut table, 1);
+    (!summary.flows.is_empty()).then_some(table)
+}
+
+fn losses(summary: &Summary) -> Option<Table> {
+    let mut table = with_header(&[
+        "lost frames",
+        "all",
         "out of range",
         "on air",
         "queue",
         "dead link",
         "in node",
-        "doubled",
-        "sent twice",
-        "longest gap",
+        "by routing",
     ]);
-    let mut row = |flow: &FlowSum| {
+    for (name, FlowSum { lost, due, .. }) in flows(summary) {
         table.add_row(vec![
-            flow.flow.clone(),
-            count(flow.sent),
-            count(flow.received),
-            share(flow.lost.total(), flow.due),
-            count(flow.lost.out_of_range),
-            count(flow.lost.on_air),
-            count(flow.lost.in_queue),
-            count(flow.lost.on_dead_link),
-            count(flow.lost.in_node),
-            count(flow.doubled),
-            count(flow.sent_twice),
-            measured(flow.longest_gap_ms, millis),
+            name,
+            count(lost.total()),
+            count(lost.out_of_range),
+            count(lost.on_air),
+            count(lost.in_queue),
+            count(lost.on_dead_link),
+            count(lost.in_node),
+            share(lost.by_routing(), due),
         ]);
-    };
-    summary.flows.iter().for_each(&mut row);
-    if summary.flows.len() > 1 {
-        row(&summary.traffic());
     }
     align(&mut table, 1);
     (!summary.flows.is_empty()).then_some(table)
+}
+
+/// Each flow and all of them, and between these the directions of which there are several flows.
+fn flows(summary: &Summary) -> Vec<(String, FlowSum)> {
+    let of = |sum: &FlowSum| (sum.flow.clone(), sum.clone());
+    let mut rows: Vec<(String, FlowSum)> = summary.flows.iter().map(of).collect();
+    if rows.len() > summary.directions.len() {
+        let of = |sum: &FlowSum| (format!("all {}", sum.flow), sum.clone());
+        rows.extend(summary.directions.iter().map(of));
+    }
+    if summary.flows.len() > 1 {
+        rows.push(of(&summary.traffic()));
+    }
+    rows
 }
 
 fn hand_overs(summary: &Summary) -> Option<Table> {
@@ -193,71 +270,84 @@ fn hand_overs(summary: &Summary) -> Option<Table> {
         "count",
         "to other RSU",
         "no upstream p99",
-        "gap p50",
-        "p99",
-        "max",
-        "by routing p50",
-        "p99",
-        "max",
+        "frames",
         "lost",
         "by routing",
         "doubled",
         "sent twice",
     ]);
-    let mut row = |sum: &HandOverSum| {
-        let (gap, by_routing) = (sum.gap_ms, sum.gap_by_routing_ms);
-        let of =
-            |spread: Option<Spread>, value: fn(Spread) -> f64| measured(spread.map(value), millis);
+    for sum in causes(summary) {
         table.add_row(vec![
             sum.cause.clone(),
             count(sum.count),
             count(sum.rsu_changed),
-            of(sum.without_ms, |s| s.p99),
-            of(gap, |s| s.p50),
-            of(gap, |s| s.p99),
-            of(gap, |s| s.max),
-            of(by_routing, |s| s.p50),
-            of(by_routing, |s| s.p99),
-            of(by_routing, |s| s.max),
+            measured(sum.without_ms.map(|without| without.p99), millis),
+            count(sum.frames),
             share(sum.lost.total(), sum.frames),
             share(sum.lost.by_routing(), sum.frames),
             count(sum.doubled),
             count(sum.sent_twice),
         ]);
-    };
-    summary.hand_overs.iter().for_each(&mut row);
-    if summary.hand_overs.len() > 1 {
-        row(&summary.all_hand_overs);
     }
     align(&mut table, 1);
     (!summary.hand_overs.is_empty()).then_some(table)
 }
 
-fn routes(summary: &Summary) -> Option<Table> {
-    let (routes, candidates) = (summary.routes, &summary.candidates);
-    let mut table = with_header(&["routes", "of", ""]);
-    let mut row = |what: &str, of: String, value: String| {
-        table.add_row(vec![what.to_owned(), of, value]);
-    };
-    let samples = |number: u64| format!("{} samples", count(number));
-    let reachable = samples(routes.reachable);
-    row(
-        "OBUs that can reach an RSU and have a route",
-        reachable.clone(),
-        share(routes.routed, routes.reachable),
-    );
-    row("… every link of which is there", reachable, share(routes.working, routes.reachable));
-    if let Some(median) = candidates.median() {
-        let all = candidates.histogram.iter().sum();
-        row("neighbours to send through, median", samples(all), median.to_string());
-        row(
-            "… three or more, where there are",
-            samples(candidates.could_have_three),
-            share(candidates.have_three, candidates.could_have_three),
-        );
+fn gaps(summary: &Summary) -> Option<Table> {
+    let mut table = with_header(&[
+        "gaps",
+        "hand-overs",
+        "gap p50",
+        "p90",
+        "p99",
+        "max",
+        "by routing p50",
+        "p90",
+        "p99",
+        "max",
+    ]);
+    for sum in causes(summary) {
+        let percentiles: [fn(Spread) -> f64; 4] = [|s| s.p50, |s| s.p90, |s| s.p99, |s| s.max];
+        let of = |gaps: Option<Spread>| percentiles.map(|value| measured(gaps.map(value), millis));
+        let first = [sum.cause.clone(), count(sum.measured)];
+        table.add_row(first.into_iter().chain(of(sum.gap_ms)).chain(of(sum.gap_by_routing_ms)));
     }
     align(&mut table, 1);
+    (summary.all_hand_overs.measured > 0).then_some(table)
+}
+
+/// Hand-overs by cause, and all of them.
+fn causes(summary: &Summary) -> impl Iterator<Item = &HandOverSum> {
+    let all = (summary.hand_overs.len() > 1).then_some(&summary.all_hand_overs);
+    summary.hand_overs.iter().chain(all)
+}
+
+fn routes(summary: &Summary) -> Option<Table> {
+    let routes = summary.routes;
+    let mut table = with_header(&["routes", "samples", HAVE_A_ROUTE, EVERY_LINK]);
+    table.add_row(vec![
+        "OBUs that can reach an RSU".to_owned(),
+        count(routes.reachable),
+        share(routes.routed, routes.reachable),
+        share(routes.working, routes.reachable),
+    ]);
+    align(&mut table, 1);
     (routes.reachable > 0).then_some(table)
+}
+
+fn candidates(summary: &Summary) -> Option<Table> {
+    let candidates = &summary.candidates;
+    let median = candidates.median()?;
+    let mut table = with_header(&["neighbours to send through", "samples", ""]);
+    let all = candidates.histogram.iter().sum();
+    table.add_row(vec!["median".to_owned(), count(all), median.to_string()]);
+    table.add_row(vec![
+        "three or more, where there are".to_owned(),
+        count(candidates.could_have_three),
+        share(candidates.have_three, candidates.could_have_three),
+    ]);
+    align(&mut table, 1);
+    Some(table)
 }
 
 fn control(summary: &Summary) -> Option<Table> {
@@ -293,9 +383,14 @@ fn control(summary: &Summary) -> Option<Table> {
     (all > 0).then_some(table)
 }
 
+/// Columns of a terminal that all tables fit into.
+const WIDTH_MAX: u16 = 120;
+
 pub(crate) fn with_header(names: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED.with_rounded_corners()).set_header(names);
+    // Cells wrap where long names would make a table wider.
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH_MAX);
     table
 }
 
@@ -337,8 +432,23 @@ fn millis(ms: f64) -> String {
     if ms < 10.0 && ms > 0.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
 }
 
-fn three(spread: Option<Spread>) -> String {
-    measured(spread, |Spread { p50, p99, max, .. }| format!("{p50:.0} / {p99:.0} / {max:.0}"))
+fn three(spread: Option<Spread>, text: fn(f64) -> String) -> String {
+    measured(spread, |Spread { p50, p99, max, .. }| {
+        format!("{} / {} / {}", text(p50), text(p99), text(max))
+    })
+}
+
+fn whole(ms: f64) -> String {
+    format!("{ms:.0}")
+}
+
+/// A delay in milliseconds, with the digits it has.
+fn delay(ms: f64) -> String {
+    match ms {
+        ..10.0 => format!("{ms:.2}"),
+        10.0..100.0 => format!("{ms:.1}"),
+        _ => whole(ms),
+    }
 }
 
 /// A dash where nothing was measured.
