@@ -347,6 +347,29 @@ fn a_broken_rule_costs_its_own_run_only_and_can_be_seen_again() {
     assert_eq!(what(&repeated), what(&error));
 }
 
+/// A colour and a name each, in both pictures, whichever variant has how many runs.
+#[test]
+fn variants_are_told_apart_in_plots() {
+    let directory = tempfile::tempdir().unwrap();
+    let plots = directory.path().display().to_string();
+    let vary = ["--vary", "radio.range_m=200,225,250", "--seeds", "2", "--plots", &plots];
+    let (code, _, error) =
+        v2xsim(&[&["run", "city.toml", "--set", "duration=40s"], &vary[..]].concat());
+    assert_eq!((code, error.as_str()), (0, ""));
+    for (file, lines) in [("gaps.svg", 1), ("airtime.svg", 2)] {
+        let svg = std::fs::read_to_string(directory.path().join(file)).unwrap();
+        for (range, color) in [(200, "#0072B2"), (225, "#D55E00"), (250, "#009E73")] {
+            assert!(svg.contains(&format!("\nradio.range_m={range}\n")), "{file}: {range}: {svg}");
+            let is_line = |line: &&str| {
+                line.starts_with("<polyline")
+                    && line.contains("opacity=\"0.8\"")
+                    && line.contains(&format!("stroke=\"{color}\""))
+            };
+            assert_eq!(svg.lines().filter(is_line).count(), 2 * lines, "{file}: {color}: {svg}");
+        }
+    }
+}
+
 /// A signal ends a campaign in order, and the exit code says which it was.
 #[test]
 fn a_signal_ends_a_campaign_in_order() {
@@ -392,6 +415,9 @@ fn maps_links_and_flooding_have_their_results() {
     assert_eq!((code, error.as_str()), (0, ""));
     let svg = std::fs::read_to_string(&map).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("rsu1") && svg.contains("far"), "{svg}");
+    for name in ["link", "route", "OBU with a route", "OBU without a route", "RSU that is off"] {
+        assert!(svg.contains(&format!("\n{name}\n")), "{name} missing in the legend of {svg}");
+    }
     let (code, _, error) = v2xsim(&["links", "diamond.toml", "--every", "1s", "-o", &links]);
     assert_eq!((code, error.as_str()), (0, ""));
     let table = std::fs::read_to_string(&links).unwrap();

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use simulator::campaign::{Campaign, Outcome, Variant, records};
 use simulator::cost::{Cost, peak_memory};
 use simulator::measure::Suite;
+use simulator::report::plots::Series;
 use simulator::report::table::Row;
 use simulator::report::{csv, json, plots, table};
 use simulator::ships::does_not_ship;
@@ -72,8 +73,11 @@ fn write_json(path: &Path, args: &Run, campaign: &Campaign, outcomes: &[Outcome]
 }
 
 fn draw(directory: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> Result<()> {
-    let all = (0..campaign.variants.len()).flat_map(|variant| records(outcomes, variant));
-    plots::write(directory, &all.collect::<Vec<_>>())
+    let series = campaign.variants.iter().enumerate().map(|(index, variant)| {
+        let changes: Vec<String> = variant.changes.iter().map(ToString::to_string).collect();
+        Series { name: changes.join(" "), records: records(outcomes, index) }
+    });
+    plots::write(directory, &series.collect::<Vec<_>>())
         .with_context(|| directory.display().to_string())
 }
 

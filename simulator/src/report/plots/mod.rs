@@ -1,15 +1,16 @@
 //! Pictures, as SVG: a map at a moment, how long hand-overs cut clients off, and airtime over time.
 
-use std::collections::BTreeMap;
+mod compare;
+mod map;
+
 use std::io;
 use std::path::Path;
 
-use node_lib::NodeId;
-use node_lib::sim::{NodeIndex, Position, Role, World};
 use plotters::prelude::*;
 
-use crate::cast::{Cast, radio_mac};
-use crate::measure::{Airtime, Record};
+use crate::measure::{Airtime, HandOver, Record};
+use compare::Panel;
+pub use map::map;
 
 /// A picture could not be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -28,18 +29,30 @@ impl From<DrawError> for io::Error {
     }
 }
 
-/// Writes `gaps.svg` and `airtime.svg` into a directory, which is made if it is not there.
+/// The runs of one variant.
+pub struct Series {
+    /// What was changed for it; empty if there is only one.
+    pub name: String,
+    /// Runs that finished.
+    pub records: Vec<Record>,
+}
+
+/// Writes `gaps.svg` and `airtime.svg` into a directory, which is made if it is not there. Several
+/// variants have a colour and a marker each.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write(directory: &Path, records: &[Record]) -> io::Result<()> {
+pub fn write(directory: &Path, series: &[Series]) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    std::fs::write(directory.join("gaps.svg"), gaps(records)?)?;
-    std::fs::write(directory.join("airtime.svg"), airtime(records)?)
+    let (gaps, airtime) = match series {
+        [one] => (gaps(&one.records)?, airtime(&one.records)?),
+        _ => (compare_gaps(series)?, compare_airtime(series)?),
+    };
+    std::fs::write(directory.join("gaps.svg"), gaps)?;
+    std::fs::write(directory.join("airtime.svg"), airtime)
 }
 
 const SIZE: (u32, u32) = (960, 540);
-const MAP_SIZE: (u32, u32) = (1000, 1000);
 const FONT: &str = "sans-serif";
 /// Blue, green and orange that are told apart by every eye (Okabe and Ito 2008).
 const BLUE_DARK: RGBColor = RGBColor(0, 114, 178);
@@ -47,113 +60,7 @@ const GREEN_DARK: RGBColor = RGBColor(0, 158, 115);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
 const GREY: RGBColor = RGBColor(200, 200, 200);
 
-/// Everybody at a moment: links in grey, routes in blue, RSUs as squares, OBUs as dots, which are
-/// orange without a route.
-///
-/// Nodes without a place stand on a circle.
-///
-/// # Errors
-/// The picture cannot be drawn.
-pub fn map(cast: &Cast, world: &World) -> Result<String, DrawError> {
-    let places = places(cast, world);
-    let mut svg = String::new();
-    draw_map(&mut svg, cast, world, &places).map_err(DrawError::of)?;
-    Ok(svg)
-}
-
-/// Where those are drawn who are there.
-fn places(cast: &Cast, world: &World) -> BTreeMap<NodeIndex, Position> {
-    let count = cast.nodes.len();
-    let on_circle = |index: usize| {
-        let turn = std::f64::consts::TAU * index as f64 / count.max(1) as f64;
-        Position::new(100.0 * turn.sin(), 100.0 * turn.cos())
-    };
-    let has_places = world.radio().is_some();
-    let place = |index| {
-        let node = NodeIndex(index);
-        let position = world.position(node);
-        let position = if has_places { position } else { position.or(Some(on_circle(index))) };
-        Some((node, position?))
-    };
-    (0..count).filter_map(place).collect()
-}
-
-/// Around all places, with room, and as wide as high.
-fn frame(places: &BTreeMap<NodeIndex, Position>) -> (f64, f64, f64) {
-    let edge = |of: fn(&Position) -> f64| {
-        let values = places.values().map(of);
-        let least = values.clone().fold(f64::INFINITY, f64::min);
-        let most = values.fold(f64::NEG_INFINITY, f64::max);
-        if least <= most { (least, most) } else { (0.0, 0.0) }
-    };
-    let ((left, right), (bottom, top)) = (edge(|place| place.x_m), edge(|place| place.y_m));
-    let half = ((right - left).max(top - bottom) / 2.0).max(50.0) * 1.1;
-    (f64::midpoint(left, right), f64::midpoint(bottom, top), half)
-}
-
 type Drawn<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
-
-fn draw_map<'a>(
-    svg: &'a mut String,
-    cast: &Cast,
-    world: &World,
-    places: &BTreeMap<NodeIndex, Position>,
-) -> Drawn<'a> {
-    let area = SVGBackend::with_string(svg, MAP_SIZE).into_drawing_area();
-    area.fill(&WHITE)?;
-    let (x, y, half) = frame(places);
-    let caption = format!("{:.1} s", world.now().as_micros() as f64 / 1e6);
-    let mut chart = ChartBuilder::on(&area)
-        .caption(caption, (FONT, 20))
-        .margin(10)
-        .x_label_area_size(30)
-        .y_label_area_size(50)
-        .build_cartesian_2d(x - half..x + half, y - half..y + half)?;
-    chart.configure_mesh().disable_mesh().x_desc("m").y_desc("m").draw()?;
-    let at = |node: NodeIndex| places.get(&node).map(|place| (place.x_m, place.y_m));
-    let line = |a: NodeIndex, b: NodeIndex, style: ShapeStyle| {
-        Some(PathElement::new(vec![at(a)?, at(b)?], style))
-    };
-    let graph = world.graph();
-    let links =
-        graph.edges().filter_map(|(a, b)| line(NodeIndex(a), NodeIndex(b), GREY.stroke_width(1)));
-    chart.draw_series(links)?;
-    let ids: BTreeMap<NodeId, NodeIndex> =
-        (0..cast.nodes.len()).map(|n| (NodeId::from(radio_mac(n)), NodeIndex(n))).collect();
-    let routes = cast.of_role(Role::Obu).filter_map(|obu| {
-        let upstream = ids.get(&world.attachment(obu)?.upstream)?;
-        line(obu, *upstream, BLUE_DARK.stroke_width(2))
-    });
-    chart.draw_series(routes)?;
-    let dots = cast.of_role(Role::Obu).filter_map(|obu| {
-        let color = if world.attachment(obu).is_some() { BLUE_DARK } else { ORANGE };
-        world.node(obu)?;
-        Some(Circle::new(at(obu)?, 4, color.filled()))
-    });
-    chart.draw_series(dots)?;
-    let squares = cast.of_role(Role::Rsu).filter_map(|rsu| {
-        let color = if world.node(rsu).is_some() { GREEN_DARK } else { GREY };
-        Some(
-            EmptyElement::at(at(rsu)?)
-                + Rectangle::new([(-6, -6), (6, 6)], color.filled())
-                + Text::new(cast.name(rsu).to_owned(), (9, -7), (FONT, 15).into_font()),
-        )
-    });
-    chart.draw_series(squares)?;
-    // Names of many vehicles would hide the map.
-    if cast.of_role(Role::Obu).count() <= NAMED_MAX {
-        let names = cast.of_role(Role::Obu).filter_map(|obu| {
-            world.node(obu)?;
-            let text = Text::new(cast.name(obu).to_owned(), (7, 3), (FONT, 13).into_font());
-            Some(EmptyElement::at(at(obu)?) + text)
-        });
-        chart.draw_series(names)?;
-    }
-    area.present()
-}
-
-/// OBUs up to which their names are written.
-const NAMED_MAX: usize = 30;
 
 /// How many hand-overs cut clients off for how long: with every loss, and with those only that
 /// another route would have saved.
@@ -222,18 +129,10 @@ fn draw_gaps<'a>(svg: &'a mut String, all: &[f64], beyond: &[f64]) -> Drawn<'a> 
 /// # Errors
 /// The picture cannot be drawn.
 pub fn airtime(records: &[Record]) -> Result<String, DrawError> {
-    let lines = |share: fn(Airtime) -> f64| -> Vec<Vec<(f64, f64)>> {
-        let line = |record: &Record| {
-            let seconds = record.control.seconds.iter();
-            seconds
-                .filter_map(|second| Some((second.time_s, 100.0 * share(second.airtime?))))
-                .collect()
-        };
-        records.iter().take(LINES_MAX).map(line).collect()
-    };
+    let lines = |share| airtime_lines(records, share, LINES_MAX);
     let series = [
-        ("mean over receivers", BLUE_DARK, lines(|airtime| airtime.mean.control)),
-        ("at the fullest receiver", ORANGE, lines(|airtime| airtime.worst.control)),
+        ("mean over receivers", BLUE_DARK, lines(MEAN)),
+        ("at the fullest receiver", ORANGE, lines(WORST)),
     ];
     let mut svg = String::new();
     draw_airtime(&mut svg, &series).map_err(DrawError::of)?;
@@ -243,9 +142,65 @@ pub fn airtime(records: &[Record]) -> Result<String, DrawError> {
 /// Runs drawn; more would be a grey area.
 const LINES_MAX: usize = 20;
 
-type Series = (&'static str, RGBColor, Vec<Vec<(f64, f64)>>);
+/// A line through these points.
+type Line = Vec<(f64, f64)>;
 
-fn draw_airtime<'a>(svg: &'a mut String, series: &[Series]) -> Drawn<'a> {
+const MEAN: fn(Airtime) -> f64 = |airtime| airtime.mean.control;
+const WORST: fn(Airtime) -> f64 = |airtime| airtime.worst.control;
+
+/// A line for each run, up to so many: seconds and percent.
+fn airtime_lines(records: &[Record], share: fn(Airtime) -> f64, most: usize) -> Vec<Line> {
+    let line = |record: &Record| -> Line {
+        let seconds = record.control.seconds.iter();
+        seconds.filter_map(|second| Some((second.time_s, 100.0 * share(second.airtime?)))).collect()
+    };
+    records.iter().take(most).map(line).collect()
+}
+
+fn compare_airtime(series: &[Series]) -> Result<String, DrawError> {
+    let most = (LINES_MAX / series.len().max(1)).max(1);
+    let panel = |title, share| Panel {
+        title,
+        x: "time (s)",
+        y: "share of time (%)",
+        lines: series.iter().map(|one| airtime_lines(&one.records, share, most)).collect(),
+    };
+    let panels = [panel("mean over receivers", MEAN), panel("at the fullest receiver", WORST)];
+    compare::draw("Airtime of control frames", &names(series), &panels)
+}
+
+fn compare_gaps(series: &[Series]) -> Result<String, DrawError> {
+    let panel = |title, gap: fn(&HandOver) -> Option<f64>| Panel {
+        title,
+        x: "gap (ms)",
+        y: "hand-overs with at most this gap (%)",
+        lines: series.iter().map(|one| vec![cumulative(&one.records, gap)]).collect(),
+    };
+    let panels = [
+        panel("all losses", |hand_over| hand_over.gap_ms),
+        panel("losses another route would have saved", |hand_over| hand_over.gap_by_routing_ms),
+    ];
+    compare::draw("Longest gap around each hand-over", &names(series), &panels)
+}
+
+fn names(series: &[Series]) -> Vec<&str> {
+    series.iter().map(|one| one.name.as_str()).collect()
+}
+
+/// Steps from 0 to 100 %, over values that were measured.
+fn cumulative(records: &[Record], gap: fn(&HandOver) -> Option<f64>) -> Line {
+    let hand_overs = records.iter().flat_map(|record| &record.hand_overs);
+    let mut gaps: Vec<f64> = hand_overs.filter_map(gap).collect();
+    gaps.sort_unstable_by(f64::total_cmp);
+    let share = |count: usize| 100.0 * count as f64 / gaps.len() as f64;
+    let step = |(before, gap): (usize, &f64)| [(*gap, share(before)), (*gap, share(before + 1))];
+    gaps.iter().enumerate().flat_map(step).collect()
+}
+
+/// A name, a colour, and lines.
+type Coloured = (&'static str, RGBColor, Vec<Line>);
+
+fn draw_airtime<'a>(svg: &'a mut String, series: &[Coloured]) -> Drawn<'a> {
     let points = || series.iter().flat_map(|(.., lines)| lines).flatten();
     let end = points().map(|(time, _)| *time).fold(1.0, f64::max);
     let highest = points().map(|(_, value)| *value).fold(0.0, f64::max);
