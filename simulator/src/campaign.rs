@@ -1,5 +1,6 @@
 //! Many runs at once: every variant of a scenario with every seed, on several threads ([`Campaign`]).
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,8 +35,8 @@ pub struct Campaign {
     pub jobs: usize,
     /// Whose nodes.
     pub suite: Suite,
-    /// Keep the text of traces.
-    pub keep_trace: bool,
+    /// Where the trace of a single run is written.
+    pub trace: Option<File>,
     /// Ends the campaign when it becomes true: with the runs that are finished by then.
     pub stop: Arc<AtomicBool>,
 }
@@ -137,8 +138,9 @@ impl Campaign {
                 && let Some(variant) = self.variants.get(index)
             {
                 let Variant { scenario, cast, .. } = variant;
-                let Self { suite, keep_trace, ref stop, .. } = *self;
-                let run = Run { scenario, cast, seed, suite, keep_trace, stop };
+                let Self { suite, trace, stop, .. } = self;
+                let (suite, trace) = (*suite, trace.as_ref());
+                let run = Run { scenario, cast, seed, suite, trace, stop };
                 let meter = Meter::start();
                 let result = match measure::run(&run, &progress) {
                     Ok(done) => Ok(done),

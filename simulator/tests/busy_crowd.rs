@@ -44,7 +44,7 @@ fn run(text: String, seed: u64) -> Record {
     let cast = Cast::of(&source, &scenario).unwrap();
     let (scenario, cast) = (&scenario, &cast);
     let go_on = AtomicBool::new(false);
-    let run = Run { scenario, cast, seed, suite: Suite::Daemons, keep_trace: false, stop: &go_on };
+    let run = Run { scenario, cast, seed, suite: Suite::Daemons, trace: None, stop: &go_on };
     match measure::run(&run, |_| ()) {
         Ok(done) => done.record,
         Err(Unfinished::Broken(broken)) => panic!("{}", broken.violation),

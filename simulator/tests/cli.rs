@@ -187,6 +187,12 @@ fn mistakes_end_with_code_2_and_say_where() {
             vec!["run", "pair.toml", "--trace", "t", "--seeds", "2"],
             "--trace: several runs; expected --seeds 1",
         ),
+        (
+            vec!["run", "pair.toml", "--trace", "/no/such/directory/t"],
+            "/no/such/directory/t: No such file",
+        ),
+        // It opens, and takes nothing.
+        (vec!["run", "pair.toml", "--trace", "/dev/full"], "/dev/full: No space left on device"),
         (vec!["run", "pair.toml", "--cost"], "--json"),
         (
             vec!["map", "pair.toml", "--at", "60s", "-o", "x.svg"],

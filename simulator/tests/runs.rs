@@ -2,6 +2,7 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+use std::io::{Read as _, Seek as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,9 +26,17 @@ fn run_with(source: &Source, set: &[&str], seed: u64) -> (Record, String) {
     let cast = Cast::of(source, &scenario).unwrap();
     let (scenario, cast) = (&scenario, &cast);
     let go_on = AtomicBool::new(false);
-    let run = Run { scenario, cast, seed, suite: Suite::Daemons, keep_trace: true, stop: &go_on };
+    let mut trace = tempfile::tempfile().unwrap();
+    let run =
+        Run { scenario, cast, seed, suite: Suite::Daemons, trace: Some(&trace), stop: &go_on };
     match measure::run(&run, |_| ()) {
-        Ok(done) => (done.record, done.trace.unwrap()),
+        Ok(done) => {
+            done.trace.unwrap();
+            let mut text = String::new();
+            trace.rewind().unwrap();
+            trace.read_to_string(&mut text).unwrap();
+            (done.record, text)
+        }
         Err(Unfinished::Broken(broken)) => panic!("{}", broken.violation),
         Err(Unfinished::Stopped) => panic!("nobody told it to stop"),
     }
@@ -271,7 +280,7 @@ fn the_report_is_the_same_to_the_byte_however_many_threads_made_it() {
             seeds: Some(2),
             jobs,
             suite: Suite::Daemons,
-            keep_trace: false,
+            trace: None,
             stop: Arc::default(),
         };
         let outcomes = campaign.run(|_| ());
@@ -294,7 +303,7 @@ fn a_campaign_that_is_told_to_stop_keeps_what_is_finished() {
         seeds: Some(3),
         jobs: 1,
         suite: Suite::Daemons,
-        keep_trace: false,
+        trace: None,
         stop: stop.clone(),
     };
     // In the middle of the second run, though a sample is taken only at its end.
@@ -323,7 +332,7 @@ fn flooding_costs_more_than_our_rules() {
             seeds: Some(1),
             jobs: 1,
             suite,
-            keep_trace: false,
+            trace: None,
             stop: Arc::default(),
         };
         campaign.variants[0].cast.flows.clear();

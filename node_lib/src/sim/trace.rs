@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
+use std::io::{self, Write as _};
 
 use crate::control::event::Event;
 use crate::mac::Mac;
@@ -74,12 +75,15 @@ impl Hasher for Fnv {
     }
 }
 
-/// The last lines, a hash over all of them and, if asked for, their text.
-#[derive(Clone, Debug)]
+/// The last lines, a hash over all of them and, if asked for, their text: in memory, or written as it
+/// comes.
 pub(super) struct Trace {
     last: VecDeque<Line>,
     hash: Fnv,
     text: Option<String>,
+    to: Option<Box<dyn io::Write>>,
+    /// Why it is written no more.
+    error: Option<io::Error>,
 }
 
 /// Lines shown with a violation.
@@ -91,7 +95,20 @@ impl Trace {
             last: VecDeque::with_capacity(LAST_MAX),
             hash: Fnv(0xcbf2_9ce4_8422_2325),
             text: None,
+            to: None,
+            error: None,
         }
+    }
+
+    /// Writes the text from here on.
+    pub(super) fn write_to(&mut self, to: Box<dyn io::Write>) {
+        self.to = Some(to);
+    }
+
+    /// Ends writing. The error is the first there was: after it nothing was written.
+    pub(super) fn end_writing(&mut self) -> io::Result<()> {
+        let flushed = self.to.take().map_or(Ok(()), |mut to| to.flush());
+        self.error.take().map_or(flushed, Err)
     }
 
     pub(super) fn keep_text(&mut self) {
@@ -104,6 +121,12 @@ impl Trace {
         if let Some(text) = &mut self.text {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{line}");
+        }
+        if let Some(to) = &mut self.to
+            && let Err(error) = writeln!(to, "{line}")
+        {
+            self.error = Some(error);
+            self.to = None;
         }
         if self.last.len() == LAST_MAX {
             self.last.pop_front();
@@ -152,7 +175,31 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
     use super::*;
+
+    /// Takes so many bytes.
+    struct Paper {
+        written: Rc<RefCell<Vec<u8>>>,
+        room: usize,
+    }
+
+    impl io::Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut written = self.written.borrow_mut();
+            let fits = bytes.len().min(self.room.saturating_sub(written.len()));
+            if fits == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            written.extend_from_slice(&bytes[..fits]);
+            Ok(fits)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     fn line(node: usize) -> What {
         What::Started { node, boot: 1 }
@@ -170,6 +217,28 @@ mod tests {
         assert_eq!(trace.last().len(), LAST_MAX);
         assert_eq!(trace.last()[0], "0.001000 s n1 starts, boot 1");
         assert_eq!(trace.text().lines().count(), LAST_MAX);
+    }
+
+    #[test]
+    fn writes_lines_as_they_come_until_it_cannot() {
+        let mut trace = Trace::new();
+        let written = Rc::<RefCell<Vec<u8>>>::default();
+        trace.write_to(Box::new(Paper { written: written.clone(), room: 1000 }));
+        trace.add(Timestamp::ZERO, line(0));
+        trace.add(Timestamp::from_millis(1), line(1));
+        assert_eq!(trace.text(), "");
+        trace.end_writing().unwrap();
+        trace.add(Timestamp::from_millis(2), line(2));
+        let text = "0.000000 s n0 starts, boot 1\n0.001000 s n1 starts, boot 1\n";
+        assert_eq!(written.take(), text.as_bytes());
+        // There is room for one line.
+        trace.write_to(Box::new(Paper { written: written.clone(), room: 30 }));
+        for node in 0..3 {
+            trace.add(Timestamp::ZERO, line(node));
+        }
+        assert_eq!(trace.end_writing().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert!(written.take().starts_with(b"0.000000 s n0 starts, boot 1\n"));
+        trace.end_writing().unwrap();
     }
 
     #[test]

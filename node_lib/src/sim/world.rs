@@ -7,6 +7,7 @@ mod life;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -463,9 +464,22 @@ impl World {
         self.plan(time, Happening::IntoTap { node: node.0, frame: frame.into() });
     }
 
-    /// Keeps the text of the trace from here on.
+    /// Keeps the text of the trace from here on, in memory.
     pub fn keep_trace(&mut self) {
         self.trace.keep_text();
+    }
+
+    /// Writes the text of the trace from here on, line by line as things happen; give it a buffer.
+    pub fn write_trace(&mut self, to: Box<dyn io::Write>) {
+        self.trace.write_to(to);
+    }
+
+    /// Writes it no more.
+    ///
+    /// # Errors
+    /// A line could not be written: the first error, after which nothing was written any more.
+    pub fn end_trace(&mut self) -> io::Result<()> {
+        self.trace.end_writing()
     }
 
     /// Keeps the frames handed to TAPs from here on.

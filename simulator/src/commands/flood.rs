@@ -27,7 +27,7 @@ pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
             seeds: args.runs.seeds,
             jobs: jobs(&args.runs),
             suite,
-            keep_trace: false,
+            trace: None,
             stop: stop.flag(),
         };
         // Flooding carries no data: without traffic both do the same work.

@@ -1,10 +1,11 @@
 //! `v2xsim run`: a scenario, its variants and seeds, and what came of them.
 
+use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use simulator::campaign::{Campaign, Outcome, Variant, records};
 use simulator::cost::{Cost, peak_memory};
 use simulator::measure::Suite;
@@ -23,20 +24,25 @@ use crate::args::Run;
 pub(crate) fn run(args: &Run) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let stop = Stop::on_signals().context("SIGINT and SIGTERM cannot be handled")?;
+    let variants = Variant::all(&source, &set, &args.vary)?;
+    if args.trace.is_some() {
+        let is_one = variants.len() == 1
+            && variants.iter().all(|v| args.runs.seeds.unwrap_or(v.scenario.seeds) == 1);
+        ensure!(is_one, "--trace: several runs; expected --seeds 1 and no --vary with it");
+    }
+    let trace = args
+        .trace
+        .as_deref()
+        .map(|path| File::create(path).with_context(|| path.display().to_string()));
     let campaign = Campaign {
-        variants: Variant::all(&source, &set, &args.vary)?,
+        variants,
         seed: args.runs.seed,
         seeds: args.runs.seeds,
         jobs: jobs(&args.runs),
         suite: Suite::Daemons,
-        keep_trace: args.trace.is_some(),
+        trace: trace.transpose()?,
         stop: stop.flag(),
     };
-    if args.trace.is_some() {
-        let is_one = campaign.variants.len() == 1
-            && campaign.variants.iter().all(|v| args.runs.seeds.unwrap_or(v.scenario.seeds) == 1);
-        ensure!(is_one, "--trace: several runs; expected --seeds 1 and no --vary with it");
-    }
     let outcomes = {
         let progress = Progress::new(campaign.simulated());
         campaign.run(|span| progress.pass(span))
@@ -44,7 +50,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode> {
     // One that cannot be written takes no other with it. Files come first: whoever reads the tables
     // may be gone, as in a pipe that ended with the same Ctrl-C.
     let written = [
-        args.trace.as_deref().map_or(Ok(()), |path| write_trace(path, &outcomes)),
+        args.trace.as_deref().map_or(Ok(()), |path| trace_is_whole(path, &outcomes)),
         args.json.as_deref().map_or(Ok(()), |path| write_json(path, args, &campaign, &outcomes)),
         args.csv.as_deref().map_or(Ok(()), |path| {
             let result = csv::write(path, &campaign, &outcomes).map(drop);
@@ -58,12 +64,13 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode> {
     Ok(code)
 }
 
-fn write_trace(path: &Path, outcomes: &[Outcome]) -> Result<()> {
-    let trace = outcomes.first().and_then(|outcome| match &outcome.result {
-        Ok(done) => done.trace.as_deref(),
-        Err(broken) => broken.trace.as_deref(),
+/// Complains if the trace could not be written.
+fn trace_is_whole(path: &Path, outcomes: &[Outcome]) -> Result<()> {
+    let error = outcomes.iter().find_map(|outcome| match &outcome.result {
+        Ok(done) => done.trace.as_ref().err(),
+        Err(broken) => broken.trace.as_ref().err(),
     });
-    write(path, trace.unwrap_or_default())
+    error.map_or(Ok(()), |error| bail!("{}: {error}", path.display()))
 }
 
 fn write_json(path: &Path, args: &Run, campaign: &Campaign, outcomes: &[Outcome]) -> Result<()> {

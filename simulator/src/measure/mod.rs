@@ -8,6 +8,8 @@ mod record;
 mod routes;
 mod spread;
 
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -39,8 +41,8 @@ pub struct Run<'a> {
     pub seed: u64,
     /// Whose nodes.
     pub suite: Suite,
-    /// Keep the text of the trace.
-    pub keep_trace: bool,
+    /// Where the trace is written, as it comes.
+    pub trace: Option<&'a File>,
     /// Ends the run before its time when it becomes true.
     pub stop: &'a AtomicBool,
 }
@@ -49,16 +51,16 @@ pub struct Run<'a> {
 pub struct Done {
     /// What was measured.
     pub record: Record,
-    /// The trace, if it was kept.
-    pub trace: Option<String>,
+    /// Whether the trace could be written, if that was asked for.
+    pub trace: io::Result<()>,
 }
 
-/// A rule that was broken, and the trace up to then, if it was kept.
+/// A rule that was broken.
 pub struct Broken {
     /// Which rule, when, by whom.
     pub violation: Box<Violation>,
-    /// The trace.
-    pub trace: Option<String>,
+    /// Whether the trace up to then could be written, if that was asked for.
+    pub trace: io::Result<()>,
 }
 
 /// Why a run left no record.
@@ -74,11 +76,12 @@ pub enum Unfinished {
 /// # Errors
 /// A rule was broken that is watched in every run ([`node_lib::sim::Rule`]), or it was told to stop.
 pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Unfinished> {
-    let Run { scenario, cast, seed, suite, keep_trace, stop } = *run;
+    let Run { scenario, cast, seed, suite, trace, stop } = *run;
     let mut stage = Stage::new(scenario, cast, seed, suite);
-    if keep_trace {
-        stage.world.keep_trace();
-    }
+    let begun = trace.map_or(Ok(()), |file| {
+        stage.world.write_trace(Box::new(BufWriter::new(file.try_clone()?)));
+        Ok(())
+    });
     let mut observer = Observer::new(scenario, cast);
     let end = stage::end(scenario);
     while stage.world.now() < end {
@@ -89,14 +92,14 @@ pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Unfinishe
             }
             let before = stage.world.now();
             if let Err(violation) = stage.world.run_until((before + STEP_MAX).min(sample)) {
-                let trace = keep_trace.then(|| stage.world.trace_text().to_owned());
+                let trace = begun.and_then(|()| stage.world.end_trace());
                 return Err(Unfinished::Broken(Broken { violation, trace }));
             }
             progress(stage.world.now().since(before));
         }
         observer.look(&mut stage);
     }
-    let trace = keep_trace.then(|| stage.world.trace_text().to_owned());
+    let trace = begun.and_then(|()| stage.world.end_trace());
     Ok(Done { record: observer.finish(&stage, seed), trace })
 }
 
@@ -111,7 +114,7 @@ pub fn run_to(scenario: &Scenario, cast: &Cast, seed: u64, at: Timestamp) -> Res
     let mut stage = Stage::new(scenario, cast, seed, Suite::Daemons);
     match stage.world.run_until(at) {
         Ok(()) => Ok(stage.world),
-        Err(violation) => Err(Broken { violation, trace: None }),
+        Err(violation) => Err(Broken { violation, trace: Ok(()) }),
     }
 }
 
