@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::daemon::LogEvent;
 use crate::netns::Netns;
 use crate::probe::{Ping, PingReport, transfer};
 use crate::programs::Programs;
 use crate::screen::{Screen, in_ms};
 use crate::wait::wait_until;
-use crate::world::{ATTACHMENT_CHANGED, Host, Node, Testbed};
+use crate::world::{ATTACHMENT_CHANGED, HAND_OVER_DONE, Host, Node, Testbed};
 
 /// Time between pings, here and in the promises below.
 const PING_EVERY: Duration = Duration::from_millis(10);
@@ -20,6 +21,9 @@ const GAP_SILENT_MAX: Duration = Duration::from_millis(300);
 const GAP_GOODBYE_MAX: Duration = Duration::from_millis(50);
 /// Longest wait for a route at the start, and for one to come back.
 const ROUTE_WITHIN: Duration = Duration::from_secs(10);
+/// Longest wait for the record of a hand-over, which is written when the new way is acknowledged and the old one is
+/// not listened to any more.
+const RECORD_WITHIN: Duration = Duration::from_secs(3);
 
 /// Runs the demo inside the arena. Fails when anything did not work as promised.
 pub fn run() -> Result<()> {
@@ -203,11 +207,15 @@ fn judge(
     );
     let (now, _) = scene.upstream_of(obu)?;
     ensure!(now.name() == other.name(), "{} should now use {}", obu.name(), other.name());
-    let events = obu.events()?;
-    if let Some(event) = events.iter().rfind(|event| event.message() == ATTACHMENT_CHANGED) {
-        let to = scene.bed.with_names(&event.text("to"));
-        screen.good(obu.name(), &format!("now uses {to} (cause: {})", event.text("cause")));
-    }
+    // Its record says why the old upstream was left, as it turned out: that it had died shows only afterwards.
+    let attachment = obu.attachment()?;
+    let record = wait_until("record of the hand-over", RECORD_WITHIN, || {
+        let is_record =
+            |event: &LogEvent| event.message() == HAND_OVER_DONE && event.text("to") == attachment;
+        Ok(obu.events()?.into_iter().rfind(is_record))
+    })?;
+    let to = scene.bed.with_names(&record.text("to"));
+    screen.good(obu.name(), &format!("now uses {to} (cause: {})", record.text("cause")));
     screen.good("gap", &format!("{} (promised: at most {})", shown_gap(report), in_ms(promised)));
     Ok(())
 }
