@@ -26,7 +26,7 @@ use node_lib::sim::topology::Graph;
 use node_lib::sim::{Dice, Fault, Link, NodeIndex};
 use node_lib::{Boot, Mac, NodeId, Order, Start, Timestamp};
 use proptest::prelude::*;
-use sim_common::{Town, at, ms, obu, radio, rsu, runs};
+use sim_common::{Town, at, ms, obu, radio, rsu, runs, scribble};
 
 /// Counts the bytes each thread holds.
 struct Counting;
@@ -164,18 +164,7 @@ fn forge(frame: &mut [u8], to: Mac, dice: &mut Dice) {
     if dice.chance(0.9) {
         frame[..6].copy_from_slice(&to.0);
     }
-    if dice.chance(0.5) {
-        let sender = dice.below(5000).to_be_bytes();
-        frame[6..12].copy_from_slice(&[2, 0, 9, 9, sender[6], sender[7]]);
-    }
-    for _ in 0..dice.index(4) {
-        let place = 14 + dice.index(frame.len() - 14);
-        let bytes = dice.next_u64().to_be_bytes();
-        let len = [1, 2, 6][dice.index(3)];
-        for (byte, random) in frame[place..].iter_mut().zip(&bytes[..len]) {
-            *byte = *random;
-        }
-    }
+    scribble(frame, 5000, dice, |_, random, _| random);
 }
 
 /// The kinds of message there are, by the code in the first byte: see `docs/wire-format.md`. 10 is the

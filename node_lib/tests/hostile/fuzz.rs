@@ -10,7 +10,7 @@ use node_lib::sim::topology::Graph;
 use node_lib::sim::{Dice, Fault, Link, NodeIndex, Role};
 
 use crate::script::{Script, forger};
-use crate::sim_common::{Town, Wrong, at, broken, ms, radio, run_all, seeds, wrong};
+use crate::sim_common::{Town, Wrong, at, broken, ms, radio, run_all, scribble, seeds, wrong};
 
 /// R – A – X – Y, and the forger is heard by X, two hops away.
 const A: NodeIndex = NodeIndex(1);
@@ -51,18 +51,14 @@ fn damage(frame: &mut [u8], dice: &mut Dice) {
         let to = if dice.chance(0.5) { radio(X.0) } else { Mac::BROADCAST };
         frame[..6].copy_from_slice(&to.0);
     }
-    if dice.chance(0.5) {
-        let sender = dice.below(50).to_be_bytes();
-        frame[6..12].copy_from_slice(&[2, 0, 9, 9, sender[6], sender[7]]);
-    }
-    for _ in 0..dice.index(4) {
-        let place = 14 + dice.index(frame.len() - 14);
-        let bytes = dice.next_u64().to_be_bytes();
-        let len = [1, 2, 6][dice.index(3)];
-        for (byte, random) in frame[place..].iter_mut().zip(&bytes[..len]) {
-            *byte = if dice.chance(0.5) { *random } else { *byte ^ 1 << (*random & 7) };
-        }
-    }
+    scribble(
+        frame,
+        50,
+        dice,
+        |byte, random, dice| {
+            if dice.chance(0.5) { random } else { byte ^ 1 << (random & 7) }
+        },
+    );
 }
 
 fn script(seed: u64) -> Script {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use node_lib::control::event::{Attachment, Cause, Event};
 use node_lib::sim::topology::Graph;
 use node_lib::sim::{
-    ClientIndex, Counting, Factory, Flow, FlowIndex, LanIndex, Link, NodeIndex, Place, Role,
+    ClientIndex, Counting, Dice, Factory, Flow, FlowIndex, LanIndex, Link, NodeIndex, Place, Role,
     Target, Violation, World,
 };
 use node_lib::{Mac, Timestamp};
@@ -295,6 +295,28 @@ impl Drop for Town {
     fn drop(&mut self) {
         if let Some(path) = trace_file() {
             std::fs::write(&path, self.world.trace_text()).expect("V2X_SIM_TRACE: a file");
+        }
+    }
+}
+
+/// What a forger makes of a frame: in half of all another sender, one of so many, and up to three places with other
+/// bytes, some as long as an id. `change` makes one byte of what it was and a random one.
+pub fn scribble(
+    frame: &mut [u8],
+    senders: u64,
+    dice: &mut Dice,
+    mut change: impl FnMut(u8, u8, &mut Dice) -> u8,
+) {
+    if dice.chance(0.5) {
+        let sender = dice.below(senders).to_be_bytes();
+        frame[6..12].copy_from_slice(&[2, 0, 9, 9, sender[6], sender[7]]);
+    }
+    for _ in 0..dice.index(4) {
+        let place = 14 + dice.index(frame.len() - 14);
+        let bytes = dice.next_u64().to_be_bytes();
+        let len = [1, 2, 6][dice.index(3)];
+        for (byte, random) in frame[place..].iter_mut().zip(&bytes[..len]) {
+            *byte = change(*byte, *random, dice);
         }
     }
 }

@@ -33,6 +33,11 @@ use super::crowd::Crowd;
 /// Heartbeats by which one way may bring news later than another.
 const STRAY: u32 = 8;
 
+/// Of one count, though they came by different ways.
+fn is_near(one: Order, other: Order) -> bool {
+    one.boot == other.boot && one.seq.0.abs_diff(other.seq.0) <= STRAY
+}
+
 /// The last number that was not of the present count. One near it confirms it, any other takes its place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim(Order);
@@ -72,13 +77,12 @@ impl Route {
 
     #[inline]
     fn is_of_present_count(&self, now: Timestamp, order: Order) -> bool {
-        let (seq, newest) = (order.seq.0, self.newest.seq.0);
         if order.boot != self.newest.boot {
             // Nothing heard yet.
             return self.newest == Order::default();
         }
-        let is_near = newest.saturating_sub(seq) <= STRAY && seq.saturating_sub(newest) <= STRAY;
-        is_near || (seq > newest && self.may_have_missed(now, seq - newest))
+        let ahead = order.ahead_of(self.newest);
+        is_near(order, self.newest) || ahead.is_some_and(|ahead| self.may_have_missed(now, ahead))
     }
 
     /// So many heartbeats may have been sent since the newest one that was heard.
@@ -134,9 +138,7 @@ impl Route {
     /// What this number can confirm. A claim that is far from it does not stand in its way: whoever made it up may be
     /// gone for good.
     fn claim_near(&self, order: Order) -> Option<Order> {
-        let claimed = self.claim.map(|Claim(claimed)| claimed)?;
-        let is_near = claimed.boot == order.boot && claimed.seq.0.abs_diff(order.seq.0) <= STRAY;
-        is_near.then_some(claimed)
+        self.claim.map(|Claim(claimed)| claimed).filter(|claimed| is_near(*claimed, order))
     }
 
     /// A heartbeat says this interval. A second one in a row must say the same.
