@@ -30,21 +30,60 @@ fn a_lone_frame_takes_its_airtime_and_its_receiver_acknowledges_it() {
     let mut cell = Cell::new(1, csma(300.0, 0.0), &[0.0, 50.0]);
     let flow = cell.unicast(0, 1, at(10), ms(1), 1);
     cell.world.run_until(at(1000)).unwrap();
-    // 82 bytes of payload and 36 of MAC: 966 bits, 21 symbols, 208 µs.
+    // 82 bytes of payload and 38 of MAC: 982 bits, 21 symbols, 208 µs.
     assert_eq!(DataRate::Mbps6.airtime_of_ethernet(ON_AIR), us(208));
     let arrived = cell.log(flow).received_at(cell.clients[1], 0);
     assert_eq!(arrived, Some(at(10) + us(208)), "an idle channel is used at once");
     let airtime = cell.world.airtime();
-    let share = Occupancy { control: 0.0, data: 208e-6, ack: 64e-6, busy: 272e-6 };
+    // The frame, SIFS of 32 µs and the acknowledgement of 64 µs; nothing is on the air in the pause.
+    let share = Occupancy { control: 0.0, data: 304e-6, ack: 96e-6, busy: 272e-6 };
     assert_eq!(airtime.seconds[0].receivers, 2);
-    for (found, asked) in [
-        (airtime.worst().data, share.data),
-        (airtime.worst().ack, share.ack),
-        (airtime.worst().busy, share.busy),
-        (airtime.mean().busy, share.busy),
-    ] {
-        assert!((found - asked).abs() < 1e-9, "{found} for {asked}");
+    assert_alike(airtime.worst(), share);
+    assert_alike(airtime.mean(), share);
+}
+
+/// 1 hears 0 and 2, which do not hear each other: the acknowledgement reaches 2, the frame does not.
+/// So does it where frames take no air, in the figures.
+#[test]
+fn an_acknowledgement_occupies_the_channel_of_who_hears_its_sender() {
+    for access in [Access::Csma(Csma::DEFAULT), Access::INSTANT] {
+        let channel = Radio { access, ..Radio::disk(100.0, 0.0) };
+        let mut cell = Cell::new(13, channel, &[0.0, 80.0, 160.0]);
+        cell.unicast(0, 1, at(10), ms(1), 1);
+        cell.world.run_until(at(1000)).unwrap();
+        let airtime = cell.world.airtime();
+        let all = |part: f64| part / 3.0;
+        let mean = Occupancy {
+            control: 0.0,
+            data: all(304e-6 + 304e-6 + 96e-6),
+            ack: all(3.0 * 96e-6),
+            busy: all(272e-6 + 272e-6 + 64e-6),
+        };
+        assert_alike(airtime.mean(), mean);
     }
+}
+
+/// What is spent on a control frame is control, its acknowledgement too; a broadcast draws none.
+#[test]
+fn the_acknowledgement_of_a_control_frame_is_control() {
+    let mut cell = Cell::new(14, csma(300.0, 0.0), &[0.0, 50.0]);
+    cell.world.inject_tap(at(10), NodeIndex(0), PROBE);
+    cell.world.run_until(at(1000)).unwrap();
+    let broadcast = cell.world.airtime().worst();
+    assert!(broadcast.control > 0.0 && broadcast.ack == 0.0, "{broadcast:?}");
+    let mut cell = Cell::new(14, csma(300.0, 0.0), &[0.0, 50.0]);
+    cell.world.inject_tap(at(10), NodeIndex(0), PROBE_OF_1);
+    cell.world.run_until(at(1000)).unwrap();
+    let unicast = cell.world.airtime().worst();
+    assert_alike(
+        unicast,
+        Occupancy {
+            control: broadcast.control + 96e-6,
+            data: 0.0,
+            ack: 96e-6,
+            busy: broadcast.busy + 64e-6,
+        },
+    );
 }
 
 /// Two that hear each other send more than fits: the channel is full, and each gets half.
@@ -356,11 +395,12 @@ impl Puppet for Station {
     }
 
     fn read(&mut self, frame: &[u8], out: &mut Replies) {
-        if frame == PROBE {
+        if frame == PROBE || frame == PROBE_OF_1 {
+            let to = if frame == PROBE { Mac::BROADCAST } else { mac(1) };
             let (sender, from) = (mac(self.n).into(), mac(self.n));
             let probe = Probe { sender, sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE };
             let packet = PacketType::from(probe);
-            let probe = Message { to: Mac::BROADCAST, from, ethertype: 0x88b5, packet };
+            let probe = Message { to, from, ethertype: 0x88b5, packet };
             out.wire(|flat| probe.emit(flat));
             return;
         }
@@ -383,6 +423,9 @@ impl Puppet for Station {
 
 /// Frame out of a TAP that makes a station send a probe.
 const PROBE: &[u8] = &[2, 0, 0, 0, 1, 9, 2, 0, 0, 0, 1, 9, 0x88, 0xb5];
+
+/// The same, for station 1 alone.
+const PROBE_OF_1: &[u8] = &[2, 0, 0, 0, 1, 8, 2, 0, 0, 0, 1, 9, 0x88, 0xb5];
 
 fn station(n: u8) -> Factory {
     Box::new(move |_, _| puppet::node(Station { n, seq: 0, dbm: 0 }))
@@ -444,6 +487,14 @@ impl Cell {
     fn log(&self, flow: FlowIndex) -> &FlowLog {
         self.world.flow(flow).unwrap()
     }
+}
+
+/// To a nanosecond a second.
+fn assert_alike(found: Occupancy, asked: Occupancy) {
+    let parts = |o: Occupancy| [o.control, o.data, o.ack, o.busy];
+    let near = |(a, b): (f64, f64)| (a - b).abs() < 1e-9;
+    let alike = parts(found).into_iter().zip(parts(asked)).all(near);
+    assert!(alike, "{found:?} for {asked:?}");
 }
 
 fn csma(range_m: f64, loss: f64) -> Radio {

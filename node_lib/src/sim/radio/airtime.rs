@@ -1,4 +1,4 @@
-//! How long a frame occupies the channel: IEEE Std 802.11-2016 clause 17 with 10 MHz channels, as
+//! How long a frame occupies the channel: IEEE Std 802.11-2020 clause 17 with 10 MHz channels, as
 //! 802.11p uses them.
 
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl DataRate {
     }
 
     /// The rate of an acknowledgement: the highest mandatory one (3, 6, 12 Mbit/s) that is not above
-    /// the rate of the data (10.7.6.5.2).
+    /// the rate of the data (10.6.6.5.2).
     pub const fn of_ack(self) -> Self {
         match self {
             Self::Mbps3 | Self::Mbps4_5 => Self::Mbps3,
@@ -86,12 +86,14 @@ pub const CCA_TIME: Duration = Duration::from_micros(8);
 const SERVICE_BITS: u64 = 16;
 const TAIL_BITS: u64 = 6;
 
-/// Header of a data frame, LLC/SNAP, checksum.
-const MAC_OVERHEAD: u64 = 24 + 8 + 4;
+/// Header of a QoS data frame, LLC/SNAP, checksum. The header has three addresses, for there is no
+/// access point, and the QoS control field, for there are access categories: 2 bytes of frame
+/// control, 2 of duration, 18 of addresses, 2 of sequence control, 2 of QoS control (9.3.2.1).
+const MAC_OVERHEAD: u64 = 26 + 8 + 4;
 
 const ETHERNET_HEADER_LEN: u64 = 14;
 
-/// Bytes of an acknowledgement (figure 9-28).
+/// Bytes of an acknowledgement: frame control, duration, receiver, checksum (9.3.1.4).
 const ACK_LEN: u64 = 14;
 
 #[cfg(test)]
@@ -116,8 +118,11 @@ mod tests {
 
     #[test]
     fn an_ethernet_frame_gets_the_headers_of_the_radio() {
-        // A heartbeat of 62 bytes: 48 of payload, 84 on air, 694 bits, 15 symbols.
+        // A heartbeat of 62 bytes: 48 of payload, 86 on air, 710 bits, 15 symbols.
         assert_eq!(DataRate::Mbps6.airtime_of_ethernet(62), us(160));
+        // 64 bytes: 88 on air, 726 bits, 16 symbols; with a header of 24 bytes it would be 15.
+        assert_eq!(DataRate::Mbps6.airtime_of_ethernet(64), us(168));
+        // 1,538 bytes are 12,326 bits, 256.8 symbols.
         assert_eq!(DataRate::Mbps6.airtime_of_ethernet(1514), us(2096));
     }
 

@@ -28,8 +28,8 @@ pub(in crate::sim) enum Step {
     Contend { node: usize },
     /// A transmission ends.
     Finish { air: usize },
-    /// `from` acknowledges what it received from `to`.
-    Acknowledge { from: usize, to: usize },
+    /// `from` acknowledges what it received from `to`, a frame of this kind.
+    Acknowledge { from: usize, to: usize, kind: Use },
     /// No acknowledgement came, unless it did.
     GiveUp { node: usize, turn: u32 },
 }
@@ -167,7 +167,7 @@ struct OnAir {
 #[derive(Clone, Debug)]
 enum Sent {
     Frame(Rc<Flight>),
-    Ack { to: usize },
+    Ack { to: usize, kind: Use },
 }
 
 /// Purposes of random numbers.
@@ -274,9 +274,7 @@ impl Medium {
         }
         let flight = Rc::clone(&head.flight);
         station.phase = Phase::Sending;
-        let airtime = self.csma.rate.airtime_of_ethernet(flight.bytes.len());
-        let kind = use_of(&flight);
-        self.transmit(now, node, Sent::Frame(flight), airtime, kind, scene);
+        self.transmit(now, node, Sent::Frame(flight), scene);
     }
 
     /// A node acknowledges what it received.
@@ -285,30 +283,29 @@ impl Medium {
         now: Timestamp,
         from: usize,
         to: usize,
-        scene: Scene<'_>,
-    ) {
-        if self.stations.get(from).is_some_and(|station| !station.is_sending) {
-            let airtime = self.csma.rate.airtime_of_ack();
-            self.transmit(now, from, Sent::Ack { to }, airtime, Use::Ack, scene);
-        }
-    }
-
-    fn transmit(
-        &mut self,
-        now: Timestamp,
-        from: usize,
-        what: Sent,
-        airtime: Duration,
         kind: Use,
         scene: Scene<'_>,
     ) {
-        let micros = micros(airtime);
+        if self.stations.get(from).is_some_and(|station| !station.is_sending) {
+            self.transmit(now, from, Sent::Ack { to, kind }, scene);
+        }
+    }
+
+    fn transmit(&mut self, now: Timestamp, from: usize, what: Sent, scene: Scene<'_>) {
+        let airtime = match &what {
+            Sent::Frame(flight) => self.airtime(flight),
+            Sent::Ack { .. } => self.csma.rate.airtime_of_ack(),
+        };
+        let pay = |tenure: &mut Tenure| match &what {
+            Sent::Frame(flight) => tenure.add(use_of(flight), micros(airtime)),
+            Sent::Ack { kind, .. } => tenure.add_ack(*kind, micros(SIFS + airtime)),
+        };
         let Some(sender) = self.stations.get_mut(from) else { return };
         sender.sent += 1;
         let number = sender.sent;
         // Whoever transmits hears nothing.
         sender.lock = None;
-        self.tenure(from, |tenure| tenure.add(kind, micros));
+        self.tenure(from, pay);
         self.change(now, from, |station| station.is_sending = true);
 
         let air = self.free.pop().unwrap_or(self.on_air.len());
@@ -332,7 +329,7 @@ impl Medium {
             reached.push((ear.node, strength));
             self.reach(now, to, air, strength, is_lost);
             if strength >= self.limits.busy {
-                self.tenure(to, |tenure| tenure.add(kind, micros));
+                self.tenure(to, pay);
             }
         }
         let on_air = Some(OnAir { from, what, reached });
@@ -417,7 +414,7 @@ impl Medium {
         self.reuse(reached);
         let flight = match what {
             Sent::Frame(flight) => flight,
-            Sent::Ack { to } => {
+            Sent::Ack { to, .. } => {
                 self.change(now, from, |station| station.is_sending = false);
                 if heard.iter().any(|(node, _)| *node as usize == to) {
                     self.acknowledged(now, to);
@@ -450,11 +447,12 @@ impl Medium {
     }
 
     /// The addressee has the frame its sender is waiting to see acknowledged.
-    pub(in crate::sim) fn received(&mut self, now: Timestamp, from: usize, by: usize) {
-        if let Some(head) = self.stations.get_mut(from).and_then(Station::active_head) {
+    pub(in crate::sim) fn received(&mut self, now: Timestamp, flight: &Flight, by: usize) {
+        if let Some(head) = self.stations.get_mut(flight.from).and_then(Station::active_head) {
             head.was_heard = true;
         }
-        self.plans.push((now + SIFS, Step::Acknowledge { from: by, to: from }));
+        let step = Step::Acknowledge { from: by, to: flight.from, kind: use_of(flight) };
+        self.plans.push((now + SIFS, step));
     }
 
     fn acknowledged(&mut self, now: Timestamp, node: usize) {
@@ -608,6 +606,15 @@ impl Medium {
     pub(in crate::sim) fn occupy(&mut self, node: usize, kind: Use, airtime: Duration) {
         self.tenure(node, |tenure| {
             tenure.add(kind, micros(airtime));
+            tenure.add_busy(micros(airtime));
+        });
+    }
+
+    /// So does the acknowledgement of one.
+    pub(in crate::sim) fn occupy_with_ack(&mut self, node: usize, kind: Use) {
+        let airtime = self.csma.rate.airtime_of_ack();
+        self.tenure(node, |tenure| {
+            tenure.add_ack(kind, micros(SIFS + airtime));
             tenure.add_busy(micros(airtime));
         });
     }

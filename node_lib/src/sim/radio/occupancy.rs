@@ -5,23 +5,25 @@
 pub(in crate::sim) enum Use {
     Control,
     Data,
-    Ack,
 }
 
 /// Shares of time, 0 to 1.
 ///
+/// A unicast frame is paid for with its acknowledgement and the pause (SIFS) before it, which nobody
+/// else may use: both count as what the frame is, for whoever hears the acknowledgement.
+///
 /// The first three are sums over frames, so two that overlap count twice; `busy` is the time in which
-/// there was anything, each moment once. Without contention ([`Access::Instant`]) nothing overlaps and
-/// `busy` is their sum.
+/// there was anything on the air, each moment once, and pauses left out. Without contention
+/// ([`Access::Instant`]) nothing overlaps.
 ///
 /// [`Access::Instant`]: crate::sim::radio::Access::Instant
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Occupancy {
-    /// Everything that is neither of the others.
+    /// Everything that is not clients' frames.
     pub control: f64,
     /// Clients' frames, each hop counted.
     pub data: f64,
-    /// Acknowledgements of the radio itself.
+    /// The part of both that is acknowledgements of the radio itself, and the pauses before them.
     pub ack: f64,
     /// Anything.
     pub busy: f64,
@@ -89,8 +91,13 @@ impl Tenure {
         *match kind {
             Use::Control => &mut self.control,
             Use::Data => &mut self.data,
-            Use::Ack => &mut self.ack,
         } += micros;
+    }
+
+    /// An acknowledgement of such a frame, with the pause before it.
+    pub(in crate::sim) fn add_ack(&mut self, kind: Use, micros: u64) {
+        self.add(kind, micros);
+        self.ack += micros;
     }
 
     pub(in crate::sim) fn add_busy(&mut self, micros: u64) {
@@ -126,8 +133,8 @@ mod tests {
     fn mean_and_worst_are_over_receivers_and_seconds() {
         let heard = |ms: u64| {
             let mut tenure = Tenure::default();
-            tenure.add(Use::Control, 1000 * ms);
-            tenure.add(Use::Ack, 1000);
+            tenure.add(Use::Control, 1000 * ms - 1000);
+            tenure.add_ack(Use::Control, 1000);
             tenure
         };
         let one = AirtimeSecond::over([heard(10), heard(30)].into_iter());

@@ -376,7 +376,9 @@ impl World {
                 let scene = Scene { radio, earshot, cuts };
                 match step {
                     Step::Contend { node } => medium.contend(now, node, scene),
-                    Step::Acknowledge { from, to } => medium.acknowledge(now, from, to, scene),
+                    Step::Acknowledge { from, to, kind } => {
+                        medium.acknowledge(now, from, to, kind, scene);
+                    }
                     _ => {}
                 }
             }
@@ -444,7 +446,7 @@ impl World {
             }
             if is_addressee && *wants_ack {
                 if let Some(ether) = &mut self.ether {
-                    ether.medium.received(self.now, from, node);
+                    ether.medium.received(self.now, flight, node);
                 }
                 // What the radio has acknowledged before it does not hand over again.
                 if *is_repeat {
@@ -485,11 +487,27 @@ impl World {
                 ether.heard_by = ears;
             }
         }
-        if !has_arrived {
+        if has_arrived {
+            self.acknowledge_at_once(&flight);
+        } else {
             self.note_lost(&flight);
         }
         if let Some(flight) = Rc::into_inner(flight) {
             return_buffer(flight.bytes);
+        }
+    }
+
+    /// Without contention: the acknowledgement of a unicast frame occupies the channel of its addressee
+    /// and of who hears that one.
+    fn acknowledge_at_once(&mut self, flight: &Flight) {
+        let (Some(ether), Some(&by)) = (&mut self.ether, self.macs.get(&flight.to)) else { return };
+        let Ether { medium, earshot, .. } = &mut **ether;
+        let kind = use_of(flight);
+        medium.occupy_with_ack(by, kind);
+        for ear in earshot.of(by) {
+            if medium.is_noticed(f64::from(ear.power)) {
+                medium.occupy_with_ack(ear.node as usize, kind);
+            }
         }
     }
 
