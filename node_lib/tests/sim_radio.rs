@@ -171,6 +171,42 @@ fn the_stronger_of_two_frames_is_captured() {
     assert!(received[1] < 2200, "{received:?}");
 }
 
+/// 0 and 2 are 360 m apart: −87 dBm, of which each can decode what the other sends. So they take turns
+/// in sending to the RSU between them, though they would not notice mere energy so weak.
+#[test]
+fn who_can_decode_a_frame_lets_it_end() {
+    let mut channel = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+    channel.access = Access::Csma(Csma { retries: 0, ..Csma::DEFAULT });
+    let between = channel.mean_dbm(360.0);
+    assert!((-90.0..-85.0).contains(&between), "{between}");
+    let mut cell = Cell::new(15, channel, &[0.0, 180.0, 360.0]);
+    let flows = [0, 2].map(|n| cell.broadcast(n, at(0), us(997 + n as u64), 2000));
+    cell.world.run_until(at(3000)).unwrap();
+    let received: usize = flows.iter().map(|&f| cell.log(f).received(cell.clients[1])).sum();
+    println!("360 m apart: {received} of 4000");
+    assert!(received > 3960, "{received}");
+}
+
+/// 1 does not hear that 0 begins, for it sends itself: afterwards what is left of the frame is energy
+/// without a preamble. Near 0 that is enough to wait for its end; farther away 1 goes on at once.
+#[test]
+fn energy_without_a_preamble_counts_from_a_higher_threshold_on() {
+    let second_arrives = |distance_m: f64| {
+        let mut channel = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+        channel.access = Access::Csma(Csma::DEFAULT);
+        let places = [0.0, distance_m, distance_m + 10.0];
+        let mut cell = Cell::new(16, channel, &places);
+        // 0 begins while 1 is on air, as it would if it did not hear 1.
+        cell.world.apply(Fault::CutOneWay(NodeIndex(1), NodeIndex(0)));
+        let flow = cell.broadcast(1, at(10), us(1), 2);
+        cell.broadcast(0, at(10) + us(100), us(1), 1);
+        cell.world.run_until(at(100)).unwrap();
+        cell.log(flow).received_at(cell.clients[2], 1).unwrap()
+    };
+    // −59 and −72 dBm; frames last 208 µs.
+    assert_eq!(second_arrives(50.0).since(second_arrives(150.0)), us(100));
+}
+
 #[test]
 fn retries_carry_unicast_over_a_link_that_loses_three_frames_in_ten() {
     let run = |retries| {

@@ -252,7 +252,8 @@ pub(crate) fn radio(chosen: &scenario::Radio) -> Option<Radio> {
     set(&mut budget.noise_dbm, chosen.noise_dbm);
     set(&mut budget.sensitivity_dbm, chosen.sensitivity_dbm);
     set(&mut budget.sinr_db, chosen.sinr_db);
-    set(&mut budget.carrier_sense_dbm, chosen.carrier_sense_dbm);
+    set(&mut budget.preamble_db, chosen.preamble_db);
+    set(&mut budget.energy_detect_dbm, chosen.energy_detect_dbm);
     set(&mut budget.floor_dbm, chosen.floor_dbm);
     set(&mut radio.update_every, chosen.update_every.map(|span| span.0));
     radio.access = access(chosen);

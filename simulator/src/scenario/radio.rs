@@ -107,8 +107,10 @@ pub struct Radio {
     pub sensitivity_dbm: Option<f64>,
     /// How much stronger than noise and interference a frame must be.
     pub sinr_db: Option<f64>,
-    /// From this power on the channel counts as busy.
-    pub carrier_sense_dbm: Option<f64>,
+    /// How much stronger its preamble must be to be decoded.
+    pub preamble_db: Option<f64>,
+    /// From this power on the channel is busy even for who missed the preamble.
+    pub energy_detect_dbm: Option<f64>,
     /// Means below this are neither heard nor in the way.
     pub floor_dbm: Option<f64>,
     /// Whether a radio tells how strong frames come in; it does unless this is `false`.
@@ -139,7 +141,7 @@ pub(super) struct Number {
     pub(super) most: f64,
 }
 
-/// Data rates of 10 MHz channels (802.11-2016, table 17-4).
+/// Data rates of 10 MHz channels (802.11-2020, table 17-4).
 pub(super) const RATES_MBPS: [f64; 8] = [3.0, 4.5, 6.0, 9.0, 12.0, 18.0, 24.0, 27.0];
 
 impl Radio {
@@ -172,7 +174,8 @@ impl Radio {
         add("noise_dbm", self.noise_dbm, SLOPES, -120.0, 0.0);
         add("sensitivity_dbm", self.sensitivity_dbm, SLOPES, -120.0, 0.0);
         add("sinr_db", self.sinr_db, SLOPES, 0.0, 40.0);
-        add("carrier_sense_dbm", self.carrier_sense_dbm, SLOPES, -120.0, 0.0);
+        add("preamble_db", self.preamble_db, SLOPES, 0.0, 40.0);
+        add("energy_detect_dbm", self.energy_detect_dbm, SLOPES, -120.0, 0.0);
         add("floor_dbm", self.floor_dbm, SLOPES, -130.0, 0.0);
         add("reports_signal", self.reports_signal.map(f64::from), ANY, 0.0, 1.0);
         add("access", (self.access != Access::Csma).then_some(1.0), ANY, 0.0, 1.0);

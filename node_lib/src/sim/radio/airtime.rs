@@ -26,6 +26,10 @@ pub enum DataRate {
 }
 
 impl DataRate {
+    /// The lowest, at which everyone must be able to send and receive. The header of every frame goes
+    /// at it.
+    pub const LOWEST: Self = Self::Mbps3;
+
     /// N_DBPS: data bits in one OFDM symbol.
     pub const fn bits_per_symbol(self) -> u64 {
         match self {

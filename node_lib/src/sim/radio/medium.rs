@@ -1,10 +1,12 @@
 //! Who sends when, and who receives it: contention, collisions and acknowledgements, [`Medium`].
 //!
-//! Every node is a station. What arrives at its antenna is summed up in [`Station::energy`]; from a
-//! threshold on the channel is busy for it, and its countdown stands still. It locks on to the first
-//! frame strong enough, or to a later one strong enough to drown the first, and has received it if it
-//! stayed above noise and everything else until its end. Nothing here knows of hidden nodes: they are
-//! those who do not sum up each other.
+//! Every node is a station. It locks on to the first frame whose preamble it can decode, or to a later
+//! one strong enough to drown the first, and has received it if it stayed above noise and everything
+//! else until its end. While it is locked the channel is busy for it, whatever becomes of the frame: it
+//! has read how long that lasts. What it missed the preamble of is mere energy, summed up in
+//! [`Station::energy`], and makes the channel busy only from a threshold 20 dB higher on. While the
+//! channel is busy its countdown stands still. Nothing here knows of hidden nodes: they are those who do
+//! not hear each other.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -13,7 +15,7 @@ use std::time::Duration;
 use crate::sim::dice::{Luck, subseed};
 use crate::sim::frame::Flight;
 use crate::sim::radio::access::{Access, CATEGORIES, Category, Csma};
-use crate::sim::radio::airtime::{CCA_TIME, SIFS, SLOT};
+use crate::sim::radio::airtime::{CCA_TIME, DataRate, SIFS, SLOT};
 use crate::sim::radio::earshot::{Ear, Earshot};
 use crate::sim::radio::fading::Fading;
 use crate::sim::radio::occupancy::{AirtimeSecond, Tenure, Use};
@@ -83,9 +85,13 @@ pub(in crate::sim) struct Medium {
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     noise: f64,
+    /// Weakest frame that can be received, and weakest preamble.
     weakest: f64,
+    preamble: f64,
+    /// Busy from here on, whatever it is.
     busy: u64,
     sinr: f64,
+    preamble_sinr: f64,
     capture: f64,
     /// Less than this is not worth a sum.
     ignored: f64,
@@ -111,10 +117,12 @@ struct Station {
     /// Everything that arrives, in attowatts.
     energy: u64,
     lock: Option<Lock>,
-    /// In the future while an acknowledgement is expected: its time is kept free by the duration
-    /// field of the frame (NAV), or by EIFS where that could not be read.
+    /// In the future while an acknowledgement is expected, and kept free for it.
     idle_since: Timestamp,
+    /// By the duration field of the last frame received (NAV).
     reserved_until: Timestamp,
+    /// Because the last frame could not be read, and may be acknowledged (EIFS, up to DIFS).
+    unsure_until: Timestamp,
     busy_since: Timestamp,
     /// The countdown after the last frame ends.
     not_before: Timestamp,
@@ -328,7 +336,7 @@ impl Medium {
             let strength = strength.min(STRONGEST) as u64;
             reached.push((ear.node, strength));
             self.reach(now, to, air, strength, is_lost);
-            if strength >= self.limits.busy {
+            if self.is_noticed(strength as f64) {
                 self.tenure(to, pay);
             }
         }
@@ -366,16 +374,16 @@ impl Medium {
             if station.is_sending {
                 return;
             }
-            let is_strong = !is_lost && power as f64 >= limits.weakest;
-            if let Some(lock) = &mut station.lock {
+            let locks = if let Some(lock) = &mut station.lock {
                 lock.is_clear &= limits.is_clear(lock.power, station.energy - lock.power);
-                if !(is_strong && limits.captures(power, before)) {
-                    return;
-                }
-            } else if !(is_strong && limits.is_clear(power, before)) {
-                return;
+                limits.captures(power, before)
+            } else {
+                limits.begins(power, before)
+            };
+            if locks && !is_lost && power as f64 >= limits.preamble {
+                let is_clear = power as f64 >= limits.weakest && limits.is_clear(power, before);
+                station.lock = Some(Lock { air, power, is_clear });
             }
-            station.lock = Some(Lock { air, power, is_clear: true });
         });
     }
 
@@ -390,19 +398,22 @@ impl Medium {
             Sent::Ack { .. } => false,
         };
         let ack_ends = now + SIFS + self.csma.rate.airtime_of_ack();
+        let any_ack_ends = now + SIFS + DataRate::LOWEST.airtime_of_ack();
         for &(node, power) in &reached {
             let is_strong = power as f64 >= self.limits.weakest;
             let mut is_heard = false;
             self.change(now, node as usize, |station| {
                 station.energy -= power;
-                if wants_ack {
-                    station.reserved_until = ack_ends;
-                }
                 if let Some(lock) = station.lock
                     && lock.air == air
                 {
                     station.lock = None;
                     is_heard = lock.is_clear;
+                    // A frame that can be read ends what was due to one that could not.
+                    station.unsure_until = if is_heard { now } else { any_ack_ends };
+                    if is_heard && wants_ack {
+                        station.reserved_until = ack_ends;
+                    }
                 }
             });
             if is_heard {
@@ -594,7 +605,7 @@ impl Medium {
             }
             (true, false) => {
                 let busy = now.as_micros() - station.busy_since.as_micros();
-                station.idle_since = now.max(station.reserved_until);
+                station.idle_since = now.max(station.reserved_until).max(station.unsure_until);
                 self.tenure(node, |tenure| tenure.add_busy(busy));
                 self.consider(now, node);
             }
@@ -627,7 +638,7 @@ impl Medium {
 
     /// Does this receiver notice a frame of this power?
     pub(in crate::sim) fn is_noticed(&self, power: f64) -> bool {
-        power >= self.limits.busy as f64
+        power >= self.limits.preamble.min(self.limits.busy as f64)
     }
 
     /// Is a frame of this power received when nobody disturbs it?
@@ -663,7 +674,7 @@ impl Medium {
 
 impl Station {
     fn is_busy(&self, threshold: u64) -> bool {
-        self.is_sending || self.energy >= threshold
+        self.is_sending || self.lock.is_some() || self.energy >= threshold
     }
 
     fn active_head(&mut self) -> Option<&mut Head> {
@@ -694,23 +705,28 @@ impl Station {
 impl Limits {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     fn of(radio: &Radio) -> Self {
-        let Budget { noise_dbm, sinr_db, capture_db, carrier_sense_dbm, .. } = radio.budget;
+        let Budget { noise_dbm, sinr_db, preamble_db, capture_db, energy_detect_dbm, .. } =
+            radio.budget;
         let weakest = attowatts(radio.weakest_dbm());
         match radio.path_loss {
             // Inside a disk nothing is too weak to be heard, and beyond it nothing is in the way.
             PathLoss::Disk { .. } => Self {
                 noise: 0.0,
                 weakest,
+                preamble: weakest,
                 busy: weakest as u64,
                 sinr: power(sinr_db),
+                preamble_sinr: power(preamble_db),
                 capture: power(capture_db),
                 ignored: 1.0,
             },
             _ => Self {
                 noise: attowatts(noise_dbm),
                 weakest,
-                busy: attowatts(carrier_sense_dbm) as u64,
+                preamble: attowatts(radio.weakest_preamble_dbm()),
+                busy: attowatts(energy_detect_dbm) as u64,
                 sinr: power(sinr_db),
+                preamble_sinr: power(preamble_db),
                 capture: power(capture_db),
                 ignored: attowatts(noise_dbm) * IGNORED,
             },
@@ -720,6 +736,11 @@ impl Limits {
     /// Can a frame be read through this?
     fn is_clear(self, power: u64, others: u64) -> bool {
         power as f64 >= self.sinr * (self.noise + others as f64)
+    }
+
+    /// Can its preamble be decoded through this?
+    fn begins(self, power: u64, others: u64) -> bool {
+        power as f64 >= self.preamble_sinr * (self.noise + others as f64)
     }
 
     /// Does a frame drown the one being received?

@@ -81,10 +81,13 @@ pub struct Budget {
     pub sensitivity_dbm: f64,
     /// A frame is received if it is this much stronger than noise and interference, in dB.
     pub sinr_db: f64,
+    /// Its preamble and header can be decoded if it is this much stronger, in dB: who can is busy until
+    /// it ends.
+    pub preamble_db: f64,
     /// A frame this much stronger than everything else is received even if it began later, in dB.
     pub capture_db: f64,
-    /// From this power on the channel counts as busy, in dBm.
-    pub carrier_sense_dbm: f64,
+    /// From this power on the channel is busy even for who missed the preamble, in dBm.
+    pub energy_detect_dbm: f64,
     /// Means below this are neither heard nor in the way, in dBm.
     pub floor_dbm: f64,
 }
@@ -97,16 +100,21 @@ impl Budget {
     ///   of Veins (`sommer/veins examples/veins`).
     /// * 8 dB for QPSK 1/2: Jiang, Chen and Delgrossi, "Optimal data rate selection for vehicle safety
     ///   communications", VANET 2008, who need 5 dB for 3 Mbit/s and 15 for 12. So −90 dBm suffice,
-    ///   8 dB better than 802.11-2016 table 17-18 demands, as radios on the market are.
-    /// * Busy from −85 dBm (802.11-2016, 17.3.10.6, start of a frame, 10 MHz).
+    ///   8 dB better than 802.11-2020 table 17-18 demands, as radios on the market are.
+    /// * 5 dB for preamble and header, which go at 3 Mbit/s: the same.
+    /// * Busy from −65 dBm without a preamble: 20 dB above the least sensitivity the standard demands
+    ///   at the lowest rate, −85 dBm (802.11-2020, 17.3.10.6, 10 MHz). With one, busy for the frame's
+    ///   length from where it can be decoded; the standard demands this from −85 dBm on, and radios
+    ///   that receive weaker frames do it with those too.
     pub const VEHICLE: Self = Self {
         tx_dbm: 20.0,
         gain_dbi: 3.0,
         noise_dbm: -98.0,
         sensitivity_dbm: -92.0,
         sinr_db: 8.0,
+        preamble_db: 5.0,
         capture_db: 10.0,
-        carrier_sense_dbm: -85.0,
+        energy_detect_dbm: -65.0,
         floor_dbm: -99.0,
     };
 }
@@ -232,6 +240,15 @@ impl Radio {
             // The edge of the range, however strong it is there.
             PathLoss::Disk { range_m, .. } => self.mean_dbm(range_m) - EDGE_DB,
             _ => sensitivity_dbm.max(noise_dbm + sinr_db),
+        }
+    }
+
+    /// The weakest frame whose preamble and header can be decoded when nobody disturbs it, in dBm.
+    pub(in crate::sim) fn weakest_preamble_dbm(&self) -> f64 {
+        let Budget { noise_dbm, sensitivity_dbm, preamble_db, .. } = self.budget;
+        match self.path_loss {
+            PathLoss::Disk { .. } => self.weakest_dbm(),
+            _ => sensitivity_dbm.max(noise_dbm + preamble_db),
         }
     }
 }
