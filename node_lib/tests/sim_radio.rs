@@ -207,6 +207,18 @@ fn energy_without_a_preamble_counts_from_a_higher_threshold_on() {
     assert_eq!(second_arrives(50.0).since(second_arrives(150.0)), us(100));
 }
 
+/// The default of dot11ShortRetryLimit, 7, counts the first attempt too.
+#[test]
+fn a_frame_nobody_acknowledges_is_sent_seven_times() {
+    let mut cell = Cell::new(17, csma(300.0, 0.0), &[0.0, 50.0]);
+    cell.world.apply(Fault::CutOneWay(NodeIndex(0), NodeIndex(1)));
+    let flow = cell.unicast(0, 1, at(10), ms(1), 1);
+    cell.world.run_until(at(1000)).unwrap();
+    assert!(cell.log(flow).lost_on_air(0).is_some());
+    let data = cell.world.airtime().worst().data;
+    assert!((data - 7.0 * 208e-6).abs() < 1e-9, "{data}");
+}
+
 #[test]
 fn retries_carry_unicast_over_a_link_that_loses_three_frames_in_ten() {
     let run = |retries| {

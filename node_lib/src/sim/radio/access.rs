@@ -29,8 +29,8 @@ impl Access {
 pub struct Csma {
     /// Of every frame.
     pub rate: DataRate,
-    /// How often a unicast frame is sent again that was not acknowledged. With 0 nothing is
-    /// acknowledged either.
+    /// How often a unicast frame is sent again that was not acknowledged: one less than
+    /// dot11ShortRetryLimit, which counts all attempts. With 0 nothing is acknowledged either.
     pub retries: u8,
     /// Frames waiting in each of the four queues of a node; what comes on top is dropped.
     pub queue_len_max: usize,
@@ -68,7 +68,7 @@ impl Category {
     /// AC_BK, the same.
     pub const BACKGROUND: Self = Self { aifsn: 9, cw_min: 15, cw_max: 1023 };
 
-    /// Place in [`Csma::categories`] of a user priority: 802.11-2016 table 10-1.
+    /// Place in [`Csma::categories`] of a user priority: 802.11-2020 table 10-1.
     pub(super) fn place_of(user_priority: u8) -> usize {
         match user_priority {
             6.. => 0,
@@ -85,11 +85,11 @@ impl Category {
 }
 
 impl Csma {
-    /// 6 Mbit/s, seven retries (dot11ShortRetryLimit), 64 frames a queue, for 500 units of 1024 µs (the default of
+    /// 6 Mbit/s, seven attempts (the default of dot11ShortRetryLimit), 64 frames a queue, for 500 units of 1024 µs (the default of
     /// dot11EDCATableMSDULifetime).
     pub const DEFAULT: Self = Self {
         rate: DataRate::Mbps6,
-        retries: 7,
+        retries: 6,
         queue_len_max: 64,
         lifetime: Duration::from_micros(500 * 1024),
         categories: [Category::VOICE, Category::VIDEO, Category::BEST_EFFORT, Category::BACKGROUND],
