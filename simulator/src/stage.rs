@@ -5,7 +5,9 @@ use std::rc::Rc;
 use node_lib::Timestamp;
 use node_lib::sim;
 use node_lib::sim::radio::fading::Shape;
-use node_lib::sim::radio::{Access, Csma, DataRate, Fading, PathLoss, Radio, Shadowing};
+use node_lib::sim::radio::{
+    Access, Csma, DataRate, ErrorModel, Fading, PathLoss, Radio, Shadowing,
+};
 use node_lib::sim::{
     ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role, Target, World,
 };
@@ -245,6 +247,10 @@ pub(crate) fn radio(chosen: &scenario::Radio) -> Option<Radio> {
         scenario::Fading::Nakagami => {
             Fading::Nakagami(Shape::constant(chosen.nakagami_m.unwrap_or(1.0)))
         }
+    };
+    radio.errors = match chosen.errors {
+        scenario::Errors::Nist => ErrorModel::Nist,
+        scenario::Errors::Threshold => ErrorModel::Threshold,
     };
     let budget = &mut radio.budget;
     set(&mut budget.tx_dbm, chosen.tx_dbm);

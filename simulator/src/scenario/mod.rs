@@ -18,7 +18,7 @@ use serde::Deserialize;
 pub use error::{Problem, ScenarioError};
 pub use overrides::{Override, ParseOverrideError, parse_variants};
 pub use quantity::Span;
-pub use radio::{Access, Fading, Model, Radio};
+pub use radio::{Access, Errors, Fading, Model, Radio};
 pub use read::Source;
 
 /// A scenario, checked.

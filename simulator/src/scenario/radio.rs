@@ -55,6 +55,15 @@ words! {
         Nakagami "nakagami",
     }
 
+    /// What noise and interference do to a frame.
+    Errors {
+        /// Errors bit by bit, as ns-3 has them.
+        #[default]
+        Nist "nist",
+        /// A fixed ratio over its whole length.
+        Threshold "threshold",
+    }
+
     /// How a frame gets on the air.
     Access {
         /// Listen, wait, send, perhaps collide: 802.11p.
@@ -97,6 +106,8 @@ pub struct Radio {
     pub fading: Fading,
     /// *m* of Nakagami fading.
     pub nakagami_m: Option<f64>,
+    /// What noise and interference do to a frame.
+    pub errors: Errors,
     /// Transmitted power.
     pub tx_dbm: Option<f64>,
     /// Antenna gain of both ends together.
@@ -169,6 +180,7 @@ impl Radio {
         let fades = self.fading != Fading::None;
         add("fading", fades.then_some(1.0), SLOPES, 0.0, 1.0);
         add("nakagami_m", self.nakagami_m, SLOPES, 0.1, 100.0);
+        add("errors", (self.errors != Errors::Nist).then_some(1.0), SLOPES, 0.0, 1.0);
         add("tx_dbm", self.tx_dbm, SLOPES, -30.0, 40.0);
         add("gain_dbi", self.gain_dbi, SLOPES, -30.0, 40.0);
         add("noise_dbm", self.noise_dbm, SLOPES, -120.0, 0.0);
@@ -189,16 +201,23 @@ impl Radio {
     }
 
     /// Fields that mean something beside another only: the field, whether that is so, and beside what.
-    pub(super) fn companions(&self) -> [(&'static str, bool, &'static str); 10] {
+    pub(super) fn companions(&self) -> [(&'static str, bool, &'static str); 12] {
         let shadows = |number: Option<f64>| number.is_none() || self.shadowing;
         let (csma, instant) = (self.access == Access::Csma, self.access == Access::Instant);
         let nakagami = self.fading == Fading::Nakagami;
+        let threshold = self.errors == Errors::Threshold;
         [
             ("shadowing_near_db", shadows(self.shadowing_near_db), "shadowing = true"),
             ("shadowing_far_db", shadows(self.shadowing_far_db), "shadowing = true"),
             ("shadowing_correlation_m", shadows(self.shadowing_correlation_m), "shadowing = true"),
             ("shadowing_asymmetric_db", shadows(self.shadowing_asymmetric_db), "shadowing = true"),
             ("nakagami_m", self.nakagami_m.is_some() == nakagami, "fading = \"nakagami\""),
+            (
+                "sensitivity_dbm",
+                self.sensitivity_dbm.is_none() || threshold,
+                "errors = \"threshold\"",
+            ),
+            ("sinr_db", self.sinr_db.is_none() || threshold, "errors = \"threshold\""),
             ("rate_mbps", self.rate_mbps.is_none() || csma, "access = \"csma\""),
             ("retries", self.retries.is_none() || csma, "access = \"csma\""),
             ("queue_frames", self.queue_frames.is_none() || csma, "access = \"csma\""),

@@ -25,10 +25,65 @@ pub enum DataRate {
     Mbps27,
 }
 
+/// Modulation of each subcarrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modulation {
+    /// One bit a symbol.
+    Bpsk,
+    /// Two.
+    Qpsk,
+    /// Four.
+    Qam16,
+    /// Six.
+    Qam64,
+}
+
+/// Rate of the convolutional code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeRate {
+    /// 1/2.
+    Half,
+    /// 2/3, by puncturing.
+    TwoThirds,
+    /// 3/4, by puncturing.
+    ThreeQuarters,
+}
+
 impl DataRate {
     /// The lowest, at which everyone must be able to send and receive. The header of every frame goes
     /// at it.
     pub const LOWEST: Self = Self::Mbps3;
+
+    /// All of them, the lowest first.
+    pub const ALL: [Self; 8] = [
+        Self::Mbps3,
+        Self::Mbps4_5,
+        Self::Mbps6,
+        Self::Mbps9,
+        Self::Mbps12,
+        Self::Mbps18,
+        Self::Mbps24,
+        Self::Mbps27,
+    ];
+
+    /// How bits become symbols.
+    pub const fn modulation(self) -> Modulation {
+        match self {
+            Self::Mbps3 | Self::Mbps4_5 => Modulation::Bpsk,
+            Self::Mbps6 | Self::Mbps9 => Modulation::Qpsk,
+            Self::Mbps12 | Self::Mbps18 => Modulation::Qam16,
+            Self::Mbps24 | Self::Mbps27 => Modulation::Qam64,
+        }
+    }
+
+    /// What is left of them for data.
+    pub const fn code_rate(self) -> CodeRate {
+        match self {
+            Self::Mbps3 | Self::Mbps6 | Self::Mbps12 => CodeRate::Half,
+            Self::Mbps24 => CodeRate::TwoThirds,
+            Self::Mbps4_5 | Self::Mbps9 | Self::Mbps18 | Self::Mbps27 => CodeRate::ThreeQuarters,
+        }
+    }
 
     /// N_DBPS: data bits in one OFDM symbol.
     pub const fn bits_per_symbol(self) -> u64 {
@@ -56,15 +111,19 @@ impl DataRate {
 
     /// How long `mac_len` bytes, from MAC header to checksum, occupy the channel.
     pub const fn airtime(self, mac_len: u64) -> Duration {
-        let bits = SERVICE_BITS + 8 * mac_len + TAIL_BITS;
-        let symbols = bits.div_ceil(self.bits_per_symbol());
+        let symbols = Self::payload_bits(mac_len).div_ceil(self.bits_per_symbol());
         Duration::from_micros(PREAMBLE_US + SIGNAL_US + SYMBOL_US * symbols)
+    }
+
+    /// Bits of so many bytes, from MAC header to checksum, as they are coded.
+    pub(super) const fn payload_bits(mac_len: u64) -> u64 {
+        SERVICE_BITS + 8 * mac_len + TAIL_BITS
     }
 
     /// How long an Ethernet frame of `len` bytes, its header included, occupies the channel: the
     /// header is replaced by that of 802.11 and by LLC/SNAP, and a checksum is added.
     pub const fn airtime_of_ethernet(self, len: usize) -> Duration {
-        self.airtime((len as u64).saturating_sub(ETHERNET_HEADER_LEN) + MAC_OVERHEAD)
+        self.airtime(mac_len(len))
     }
 
     /// How long the acknowledgement of a frame at this rate occupies the channel.
@@ -73,10 +132,15 @@ impl DataRate {
     }
 }
 
+/// Bytes from MAC header to checksum of an Ethernet frame of so many, its header included.
+pub(in crate::sim) const fn mac_len(ethernet_len: usize) -> u64 {
+    (ethernet_len as u64).saturating_sub(ETHERNET_HEADER_LEN) + MAC_OVERHEAD
+}
+
 /// Times of a 10 MHz channel in microseconds (tables 17-5 and 17-21).
-const PREAMBLE_US: u64 = 32;
-const SIGNAL_US: u64 = 8;
-const SYMBOL_US: u64 = 8;
+pub(super) const PREAMBLE_US: u64 = 32;
+pub(super) const SIGNAL_US: u64 = 8;
+pub(super) const SYMBOL_US: u64 = 8;
 
 /// aSlotTime.
 pub const SLOT: Duration = Duration::from_micros(13);

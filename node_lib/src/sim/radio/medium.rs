@@ -1,8 +1,8 @@
 //! Who sends when, and who receives it: contention, collisions and acknowledgements, [`Medium`].
 //!
 //! Every node is a station. It locks on to the first frame whose preamble it can decode, or to a later
-//! one strong enough to drown the first, and has received it if it stayed above noise and everything
-//! else until its end. While it is locked the channel is busy for it, whatever becomes of the frame: it
+//! one strong enough to drown the first, and has received it if it survived noise and everything else
+//! until its end ([`ErrorModel`]). While it is locked the channel is busy for it, whatever becomes of the frame: it
 //! has read how long that lasts. What it missed the preamble of is mere energy, summed up in
 //! [`Station::energy`], and makes the channel busy only from a threshold 20 dB higher on. While the
 //! channel is busy its countdown stands still. Nothing here knows of hidden nodes: they are those who do
@@ -15,8 +15,11 @@ use std::time::Duration;
 use crate::sim::dice::{Luck, subseed};
 use crate::sim::frame::Flight;
 use crate::sim::radio::access::{Access, CATEGORIES, Category, Csma};
-use crate::sim::radio::airtime::{CCA_TIME, DataRate, SIFS, SLOT};
+use crate::sim::radio::airtime::{
+    CCA_TIME, DataRate, PREAMBLE_US, SIFS, SIGNAL_US, SLOT, SYMBOL_US, mac_len,
+};
 use crate::sim::radio::earshot::{Ear, Earshot};
+use crate::sim::radio::errors::{ErrorModel, SIGNAL_BITS};
 use crate::sim::radio::fading::Fading;
 use crate::sim::radio::occupancy::{AirtimeSecond, Tenure, Use};
 use crate::sim::radio::path_loss::PathLoss;
@@ -84,6 +87,7 @@ pub(in crate::sim) struct Medium {
 /// Thresholds in attowatts, ratios of powers.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
+    errors: ErrorModel,
     noise: f64,
     /// Weakest frame that can be received, and weakest preamble.
     weakest: f64,
@@ -161,12 +165,53 @@ enum Phase {
 struct Lock {
     air: usize,
     power: u64,
+    rate: DataRate,
+    begun: Timestamp,
+    /// It was above the threshold all the time.
     is_clear: bool,
+    /// Logarithm of the probability that it has survived up to then.
+    odds: f64,
+    counted_to: Timestamp,
+}
+
+impl Lock {
+    /// From here on there is more in its way.
+    fn disturb(&mut self, limits: &Limits, others: u64) {
+        self.is_clear &= limits.is_clear(self.power, others);
+    }
+
+    /// What was in its way up to now.
+    fn count(&mut self, limits: &Limits, now: Timestamp, others: u64) {
+        if limits.errors == ErrorModel::Threshold {
+            return;
+        }
+        let snr = self.power as f64 / (limits.noise + others as f64);
+        let [from, to] = [self.counted_to, now].map(|time| time.since(self.begun).as_micros());
+        self.counted_to = now;
+        let header_at = [PREAMBLE_US, PREAMBLE_US + SIGNAL_US].map(u128::from);
+        let within = |start: u128, end: u128| to.min(end).saturating_sub(from.max(start)) as f64;
+        let header = within(header_at[0], header_at[1]) * SIGNAL_BITS / SIGNAL_US as f64;
+        let payload = within(header_at[1], to) * self.rate.bits_per_symbol() as f64;
+        self.odds += header * DataRate::LOWEST.log_success(snr)
+            + payload / SYMBOL_US as f64 * self.rate.log_success(snr);
+    }
+}
+
+/// A frame that begins to arrive.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    air: usize,
+    power: u64,
+    rate: DataRate,
+    /// It cannot be read, however strong.
+    is_lost: bool,
 }
 
 #[derive(Clone, Debug)]
 struct OnAir {
     from: usize,
+    /// Of all its sender sent.
+    number: u64,
     what: Sent,
     /// Power at everyone it reaches.
     reached: Vec<(u32, u64)>,
@@ -181,6 +226,7 @@ enum Sent {
 /// Purposes of random numbers.
 const FADING: u64 = 1;
 const BACKOFF: u64 = 2;
+const ERRORS: u64 = 3;
 
 /// What a flight occupies the channel with.
 pub(in crate::sim) fn use_of(flight: &Flight) -> Use {
@@ -300,9 +346,9 @@ impl Medium {
     }
 
     fn transmit(&mut self, now: Timestamp, from: usize, what: Sent, scene: Scene<'_>) {
-        let airtime = match &what {
-            Sent::Frame(flight) => self.airtime(flight),
-            Sent::Ack { .. } => self.csma.rate.airtime_of_ack(),
+        let (airtime, rate) = match &what {
+            Sent::Frame(flight) => (self.airtime(flight), self.csma.rate),
+            Sent::Ack { .. } => (self.csma.rate.airtime_of_ack(), self.csma.rate.of_ack()),
         };
         let pay = |tenure: &mut Tenure| match &what {
             Sent::Frame(flight) => tenure.add(use_of(flight), micros(airtime)),
@@ -335,12 +381,12 @@ impl Medium {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
             let strength = strength.min(STRONGEST) as u64;
             reached.push((ear.node, strength));
-            self.reach(now, to, air, strength, is_lost);
+            self.reach(now, to, Arrival { air, power: strength, rate, is_lost });
             if self.is_noticed(strength as f64) {
                 self.tenure(to, pay);
             }
         }
-        let on_air = Some(OnAir { from, what, reached });
+        let on_air = Some(OnAir { from, number, what, reached });
         match self.on_air.get_mut(air) {
             Some(slot) => *slot = on_air,
             None => self.on_air.push(on_air),
@@ -366,8 +412,9 @@ impl Medium {
     }
 
     /// A frame begins to arrive.
-    fn reach(&mut self, now: Timestamp, node: usize, air: usize, power: u64, is_lost: bool) {
+    fn reach(&mut self, now: Timestamp, node: usize, arrival: Arrival) {
         let limits = self.limits;
+        let Arrival { air, power, rate, is_lost } = arrival;
         self.change(now, node, |station| {
             let before = station.energy;
             station.energy += power;
@@ -375,21 +422,24 @@ impl Medium {
                 return;
             }
             let locks = if let Some(lock) = &mut station.lock {
-                lock.is_clear &= limits.is_clear(lock.power, station.energy - lock.power);
+                lock.count(&limits, now, before - lock.power);
+                lock.disturb(&limits, station.energy - lock.power);
                 limits.captures(power, before)
             } else {
                 limits.begins(power, before)
             };
             if locks && !is_lost && power as f64 >= limits.preamble {
                 let is_clear = power as f64 >= limits.weakest && limits.is_clear(power, before);
-                station.lock = Some(Lock { air, power, is_clear });
+                let (begun, counted_to) = (now, now);
+                let lock = Lock { air, power, rate, begun, is_clear, odds: 0.0, counted_to };
+                station.lock = Some(lock);
             }
         });
     }
 
     /// A transmission ended. `None` for an acknowledgement.
     pub(in crate::sim) fn finish(&mut self, now: Timestamp, air: usize) -> Option<Landing> {
-        let OnAir { from, what, reached } = self.on_air.get_mut(air)?.take()?;
+        let OnAir { from, number, what, reached } = self.on_air.get_mut(air)?.take()?;
         self.free.push(air);
         let mut heard = self.spare.pop().unwrap_or_default();
         let mut missed = Vec::new();
@@ -400,15 +450,27 @@ impl Medium {
         let ack_ends = now + SIFS + self.csma.rate.airtime_of_ack();
         let any_ack_ends = now + SIFS + DataRate::LOWEST.airtime_of_ack();
         for &(node, power) in &reached {
-            let is_strong = power as f64 >= self.limits.weakest;
+            let limits = self.limits;
+            let is_strong = power as f64 >= limits.weakest;
             let mut is_heard = false;
+            let seed = self.seed;
             self.change(now, node as usize, |station| {
+                if let Some(lock) = &mut station.lock {
+                    lock.count(&limits, now, station.energy - lock.power);
+                }
                 station.energy -= power;
                 if let Some(lock) = station.lock
                     && lock.air == air
                 {
                     station.lock = None;
-                    is_heard = lock.is_clear;
+                    is_heard = match limits.errors {
+                        ErrorModel::Threshold => lock.is_clear,
+                        ErrorModel::Nist => {
+                            let seed = subseed(seed, ERRORS);
+                            let mut luck = Luck::new(seed, from, node as usize, number);
+                            luck.chance(libm::exp(lock.odds))
+                        }
+                    };
                     // A frame that can be read ends what was due to one that could not.
                     station.unsure_until = if is_heard { now } else { any_ack_ends };
                     if is_heard && wants_ack {
@@ -642,8 +704,14 @@ impl Medium {
     }
 
     /// Is a frame of this power received when nobody disturbs it?
-    pub(in crate::sim) fn is_strong(&self, power: f64) -> bool {
-        power >= self.limits.weakest
+    pub(in crate::sim) fn is_received(&self, flight: &Flight, power: f64, luck: &mut Luck) -> bool {
+        match self.limits.errors {
+            ErrorModel::Threshold => power >= self.limits.weakest,
+            ErrorModel::Nist => {
+                let (snr, len) = (power / self.limits.noise, mac_len(flight.bytes.len()));
+                luck.chance(self.csma.rate.frame_success(snr, len))
+            }
+        }
     }
 
     /// How long this frame occupies the channel.
@@ -711,6 +779,7 @@ impl Limits {
         match radio.path_loss {
             // Inside a disk nothing is too weak to be heard, and beyond it nothing is in the way.
             PathLoss::Disk { .. } => Self {
+                errors: radio.error_model(),
                 noise: 0.0,
                 weakest,
                 preamble: weakest,
@@ -721,6 +790,7 @@ impl Limits {
                 ignored: 1.0,
             },
             _ => Self {
+                errors: radio.error_model(),
                 noise: attowatts(noise_dbm),
                 weakest,
                 preamble: attowatts(radio.weakest_preamble_dbm()),

@@ -20,18 +20,18 @@
 //! | [`path_loss`] | mean strength by distance |
 //! | [`shadowing`] | how that changes as the ends move |
 //! | [`fading`] | how strong one frame is |
-//! | [`Budget`] | whether it is received |
+//! | [`errors`], [`Budget`] | whether it is received |
 //! | [`access`] | when it is sent |
 //! | [`airtime`] | how long that takes |
 //! | [`occupancy`] | how full the channel is |
 //!
 //! Not modelled: buildings, Doppler, adjacent channels, RTS/CTS, rate adaptation, and the time light
-//! takes. A frame is received if its power is above noise and
-//! interference by a fixed ratio, over its whole length.
+//! takes.
 
 pub mod access;
 pub mod airtime;
 pub(in crate::sim) mod earshot;
+pub mod errors;
 pub mod fading;
 mod grid;
 pub(in crate::sim) mod medium;
@@ -41,6 +41,7 @@ pub mod shadowing;
 
 pub use access::{Access, Category, Csma};
 pub use airtime::DataRate;
+pub use errors::ErrorModel;
 pub use fading::Fading;
 pub use occupancy::{Airtime, AirtimeSecond, Occupancy};
 pub use path_loss::PathLoss;
@@ -60,6 +61,8 @@ pub struct Radio {
     pub shadowing: Option<Shadowing>,
     /// Each frame's own strength.
     pub fading: Fading,
+    /// What noise and interference do to it. A disk has an edge instead of noise, and so a threshold.
+    pub errors: ErrorModel,
     /// Powers and thresholds.
     pub budget: Budget,
     /// How a frame gets on the air.
@@ -77,9 +80,10 @@ pub struct Budget {
     pub gain_dbi: f64,
     /// Noise of the receiver over 10 MHz, in dBm.
     pub noise_dbm: f64,
-    /// Weakest frame that can be received, in dBm.
+    /// Weakest frame that can be received, in dBm; with [`ErrorModel::Threshold`].
     pub sensitivity_dbm: f64,
-    /// A frame is received if it is this much stronger than noise and interference, in dB.
+    /// A frame is received if it is this much stronger than noise and interference, in dB; with
+    /// [`ErrorModel::Threshold`].
     pub sinr_db: f64,
     /// Its preamble and header can be decoded if it is this much stronger, in dB: who can is busy until
     /// it ends.
@@ -101,7 +105,8 @@ impl Budget {
     /// * 8 dB for QPSK 1/2: Jiang, Chen and Delgrossi, "Optimal data rate selection for vehicle safety
     ///   communications", VANET 2008, who need 5 dB for 3 Mbit/s and 15 for 12. So −90 dBm suffice,
     ///   8 dB better than 802.11-2020 table 17-18 demands, as radios on the market are.
-    /// * 5 dB for preamble and header, which go at 3 Mbit/s: the same.
+    /// * 4 dB for the preamble: the default of ns-3 (`ThresholdPreambleDetectionModel`). The header
+    ///   after it goes at 3 Mbit/s and survives then.
     /// * Busy from −65 dBm without a preamble: 20 dB above the least sensitivity the standard demands
     ///   at the lowest rate, −85 dBm (802.11-2020, 17.3.10.6, 10 MHz). With one, busy for the frame's
     ///   length from where it can be decoded; the standard demands this from −85 dBm on, and radios
@@ -112,7 +117,7 @@ impl Budget {
         noise_dbm: -98.0,
         sensitivity_dbm: -92.0,
         sinr_db: 8.0,
-        preamble_db: 5.0,
+        preamble_db: 4.0,
         capture_db: 10.0,
         energy_detect_dbm: -65.0,
         floor_dbm: -99.0,
@@ -150,6 +155,7 @@ impl Radio {
             path_loss,
             shadowing: None,
             fading: Fading::Still,
+            errors: ErrorModel::Nist,
             budget: Budget::VEHICLE,
             access: Access::INSTANT,
             update_every: UPDATE_EVERY,
@@ -191,21 +197,58 @@ impl Radio {
     }
 
     /// Probability that a frame is received whose mean strength is this, shadowing included, when
-    /// nobody disturbs it.
+    /// nobody disturbs it. With [`ErrorModel::Nist`] one of [`errors::REFERENCE_LEN`] bytes, to a
+    /// hundredth.
     pub fn delivery_at(&self, distance_m: f64, mean_dbm: f64) -> f64 {
+        let exceeds = |dbm: f64| self.fading.exceeds(distance_m, power(dbm - mean_dbm));
+        match (self.path_loss, self.errors) {
+            (PathLoss::Disk { range_m, .. }, _) if distance_m > range_m => 0.0,
+            (PathLoss::Disk { loss, .. }, _) => 1.0 - loss,
+            (_, ErrorModel::Threshold) => exceeds(self.weakest_dbm()),
+            (_, ErrorModel::Nist) if self.fading == Fading::Still => self.success(mean_dbm),
+            // What survives at one strength falls from all to nothing within a decibel or two: as good
+            // as some edges, each for its share of frames.
+            (_, ErrorModel::Nist) => {
+                let levels = self.rate().levels_db();
+                let shares = levels.iter().map(|db| exceeds(self.budget.noise_dbm + db));
+                shares.sum::<f64>() / levels.len() as f64
+            }
+        }
+    }
+
+    /// Probability that a frame just so strong is received when nobody disturbs it.
+    fn success(&self, dbm: f64) -> f64 {
+        match self.error_model() {
+            ErrorModel::Threshold => f64::from(u8::from(dbm >= self.weakest_dbm())),
+            ErrorModel::Nist => {
+                let snr = power(dbm - self.budget.noise_dbm);
+                self.rate().frame_success(snr, errors::REFERENCE_LEN)
+            }
+        }
+    }
+
+    /// What decides here.
+    pub(in crate::sim) fn error_model(&self) -> ErrorModel {
         match self.path_loss {
-            PathLoss::Disk { range_m, .. } if distance_m > range_m => 0.0,
-            PathLoss::Disk { loss, .. } => 1.0 - loss,
-            _ => self.fading.exceeds(distance_m, power(self.weakest_dbm() - mean_dbm)),
+            PathLoss::Disk { .. } => ErrorModel::Threshold,
+            _ => self.errors,
+        }
+    }
+
+    /// The rate of every frame; the usual one where frames take no air.
+    fn rate(&self) -> DataRate {
+        match self.access {
+            Access::Csma(csma) => csma.rate,
+            Access::Instant { .. } => DataRate::default(),
         }
     }
 
     /// How strong the frames are that are received, over this distance and of this mean strength,
     /// shadowing included, when nobody disturbs them. `None` if none is.
     ///
-    /// Only what is stronger than [`Radio::weakest_dbm`] is received, so near the edge this is above
-    /// `mean_dbm`, and falls less steeply: mean and deviation of the fading's distribution beyond that
-    /// threshold, summed in steps of half a decibel.
+    /// Only what is strong enough is received, so near the edge this is above `mean_dbm`, and falls less
+    /// steeply: mean and deviation over the fading's distribution, each strength weighted with its
+    /// chance to be received, summed in steps of half a decibel.
     pub fn strength_at(&self, distance_m: f64, mean_dbm: f64) -> Option<Strength> {
         if self.delivery_at(distance_m, mean_dbm) <= 0.0 {
             return None;
@@ -214,12 +257,18 @@ impl Radio {
             return Some(Strength { mean_dbm, deviation_db: 0.0 });
         }
         let exceeds = |db: f64| self.fading.exceeds(distance_m, power(db));
-        let mut db = (self.weakest_dbm() - mean_dbm).max(FADE_LEAST_DB);
+        // With a threshold nothing below it counts; else the edge is that wide.
+        let edge_db = match self.error_model() {
+            ErrorModel::Threshold => 0.0,
+            ErrorModel::Nist => FADE_EDGE_DB,
+        };
+        let mut db = (self.weakest_dbm() - edge_db - mean_dbm).max(FADE_LEAST_DB);
         let mut above = exceeds(db);
         let (mut weight, mut sum, mut squares) = (0.0, 0.0, 0.0);
         while above > FADE_REST && db < FADE_MOST_DB {
             let next = exceeds(db + FADE_STEP_DB);
-            let (middle, share) = (db + FADE_STEP_DB / 2.0, above - next);
+            let middle = db + FADE_STEP_DB / 2.0;
+            let share = (above - next) * self.success(mean_dbm + middle);
             weight += share;
             sum += middle * share;
             squares += middle * middle * share;
@@ -233,22 +282,28 @@ impl Radio {
         Some(Strength { mean_dbm: mean_dbm + mean, deviation_db })
     }
 
-    /// The weakest frame that is received when nobody disturbs it, in dBm.
+    /// The weakest frame that is received when nobody disturbs it, in dBm; with [`ErrorModel::Nist`],
+    /// of which half are.
     pub fn weakest_dbm(&self) -> f64 {
         let Budget { noise_dbm, sensitivity_dbm, sinr_db, .. } = self.budget;
-        match self.path_loss {
+        match (self.path_loss, self.errors) {
             // The edge of the range, however strong it is there.
-            PathLoss::Disk { range_m, .. } => self.mean_dbm(range_m) - EDGE_DB,
-            _ => sensitivity_dbm.max(noise_dbm + sinr_db),
+            (PathLoss::Disk { range_m, .. }, _) => self.mean_dbm(range_m) - EDGE_DB,
+            (_, ErrorModel::Threshold) => sensitivity_dbm.max(noise_dbm + sinr_db),
+            (_, ErrorModel::Nist) => {
+                let [_, _, half, _, _] = self.rate().levels_db();
+                noise_dbm + half
+            }
         }
     }
 
     /// The weakest frame whose preamble and header can be decoded when nobody disturbs it, in dBm.
     pub(in crate::sim) fn weakest_preamble_dbm(&self) -> f64 {
         let Budget { noise_dbm, sensitivity_dbm, preamble_db, .. } = self.budget;
-        match self.path_loss {
-            PathLoss::Disk { .. } => self.weakest_dbm(),
-            _ => sensitivity_dbm.max(noise_dbm + preamble_db),
+        match (self.path_loss, self.errors) {
+            (PathLoss::Disk { .. }, _) => self.weakest_dbm(),
+            (_, ErrorModel::Threshold) => sensitivity_dbm.max(noise_dbm + preamble_db),
+            (_, ErrorModel::Nist) => noise_dbm + preamble_db,
         }
     }
 }
@@ -259,6 +314,9 @@ const FADE_STEP_DB: f64 = 0.5;
 const FADE_LEAST_DB: f64 = -60.0;
 const FADE_MOST_DB: f64 = 20.0;
 const FADE_REST: f64 = 1e-6;
+
+/// So much below the level of which half of the frames are received, next to none is.
+const FADE_EDGE_DB: f64 = 2.0;
 
 /// Room for rounding at the edge of a disk.
 const EDGE_DB: f64 = 0.01;
@@ -294,7 +352,8 @@ mod tests {
 
     #[test]
     fn without_fading_delivery_is_all_or_nothing() {
-        let radio = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+        let radio =
+            Radio { errors: ErrorModel::Threshold, ..Radio::with_path_loss(PathLoss::DUAL_SLOPE) };
         // −90 dBm are left of 23 dBm after 113 dB: 100 m and a factor of 10^(25.14 / 40) beyond.
         assert_eq!([424.0, 426.0].map(|d| radio.delivery(d)), [1.0, 0.0]);
     }
@@ -310,15 +369,27 @@ mod tests {
 
     #[test]
     fn frames_that_are_received_are_as_strong_as_those_drawn_are() {
-        let radio = Radio { shadowing: None, ..Radio::suburb() };
+        for errors in [ErrorModel::Threshold, ErrorModel::Nist] {
+            let radio = Radio { shadowing: None, errors, ..Radio::suburb() };
+            as_strong_as_drawn(&radio);
+        }
+        let still =
+            Radio { errors: ErrorModel::Threshold, ..Radio::with_path_loss(PathLoss::DUAL_SLOPE) };
+        let strength = still.strength_at(424.0, still.mean_dbm(424.0)).unwrap();
+        assert_eq!(strength, Strength { mean_dbm: still.mean_dbm(424.0), deviation_db: 0.0 });
+        assert_eq!(still.strength_at(426.0, still.mean_dbm(426.0)), None);
+    }
+
+    fn as_strong_as_drawn(radio: &Radio) {
         for distance_m in [20.0, 60.0, 150.0, 300.0, 425.0] {
             let mean_dbm = radio.mean_dbm(distance_m);
             let draw = |n| {
                 let mut luck = Luck::new(1, 2, 3, n);
                 mean_dbm + 10.0 * libm::log10(radio.fading.draw(distance_m, &mut luck))
             };
-            let received: Vec<f64> =
-                (0..40_000).map(draw).filter(|dbm| *dbm >= radio.weakest_dbm()).collect();
+            let mut luck = Luck::new(4, 5, 6, 7);
+            let mut is_received = |dbm: &f64| luck.chance(radio.success(*dbm));
+            let received: Vec<f64> = (0..40_000).map(draw).filter(|dbm| is_received(dbm)).collect();
             let count = received.len() as f64;
             let mean = received.iter().sum::<f64>() / count;
             let squares = received.iter().map(|dbm| (dbm - mean) * (dbm - mean)).sum::<f64>();
@@ -328,10 +399,35 @@ mod tests {
             let off = (strength.deviation_db - deviation).abs();
             assert!(off < 0.3, "{distance_m} m: {deviation}, {strength:?}");
         }
-        let still = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
-        let strength = still.strength_at(424.0, still.mean_dbm(424.0)).unwrap();
-        assert_eq!(strength, Strength { mean_dbm: still.mean_dbm(424.0), deviation_db: 0.0 });
-        assert_eq!(still.strength_at(426.0, still.mean_dbm(426.0)), None);
+    }
+
+    /// Half of the frames of the reference length survive 5.9 dB above noise, at −92.1 dBm: 115.1 dB
+    /// after 23 dBm, 100 m and a factor of 10^(27.24 / 40) beyond.
+    #[test]
+    fn without_fading_the_edge_is_as_wide_as_the_error_model_has_it() {
+        let radio = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+        let weakest = radio.weakest_dbm();
+        assert!((weakest - -92.1).abs() < 0.1, "{weakest}");
+        let by_distance = [430.0, 480.0, 520.0].map(|d| radio.delivery(d));
+        assert!(by_distance[0] > 0.99 && by_distance[2] < 0.01, "{by_distance:?}");
+        assert!((radio.delivery_at(480.0, weakest) - 0.5).abs() < 0.01);
+    }
+
+    /// Levels stand for a curve: the sum over the curve itself differs by less than a hundredth.
+    #[test]
+    fn delivery_is_that_of_the_whole_curve() {
+        let radio = Radio { shadowing: None, ..Radio::suburb() };
+        for distance_m in [60.0, 150.0, 300.0, 500.0] {
+            let mean_dbm = radio.mean_dbm(distance_m);
+            let draw = |n| {
+                let mut luck = Luck::new(2, 3, 4, n);
+                let dbm = mean_dbm + 10.0 * libm::log10(radio.fading.draw(distance_m, &mut luck));
+                radio.success(dbm)
+            };
+            let drawn = (0..40_000).map(draw).sum::<f64>() / 40_000.0;
+            let found = radio.delivery(distance_m);
+            assert!((found - drawn).abs() < 0.01, "{distance_m} m: {found} for {drawn}");
+        }
     }
 
     #[test]

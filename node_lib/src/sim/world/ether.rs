@@ -524,7 +524,7 @@ impl World {
         let mut luck = Luck::new(ether.seed, from, to, flight.number);
         let power = f64::from(ear.power);
         let fading = ether.radio.fading.draw(f64::from(ear.distance_m), &mut luck);
-        if !ether.medium.is_strong(power * fading) || luck.chance(loss) {
+        if !ether.medium.is_received(flight, power * fading, &mut luck) || luck.chance(loss) {
             self.trace.add(self.now, What::Lost { from, to, crc: flight.crc });
             return false;
         }
