@@ -87,7 +87,7 @@ fn corridor(
     change: impl Fn(&mut obu_lib::Config) + 'static,
 ) -> (World, ClientIndex, NodeIndex) {
     let mut world = World::new(seed);
-    world.set_radio(Radio::suburb());
+    world.set_radio(Radio::suburb_shadowed());
     let lan = world.add_lan();
     let host = world.add_client(HOST_MAC, Place::Lan(lan));
     for n in 0..RSUS {
@@ -128,9 +128,7 @@ fn parked(
     change: impl Fn(&mut obu_lib::Config) + 'static,
 ) -> Result<u64, Wrong> {
     let (mut world, host, car) = corridor(seed, change);
-    let mut radio = Radio::suburb();
-    radio.shadowing = None;
-    world.set_radio(radio);
+    world.set_radio(Radio::suburb());
     world.place(car, Position::new(SPACING_M * 1.5, 0.0));
     add_flows(&mut world, host, car, at(2000), ms(minutes * 60_000 - 2000), ms(200));
     world.run_until(at(minutes * 60_000)).map_err(broken)?;

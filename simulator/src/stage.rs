@@ -243,6 +243,7 @@ pub(crate) fn radio(chosen: &scenario::Radio) -> Option<Radio> {
     radio.fading = match chosen.fading {
         scenario::Fading::None => Fading::Still,
         scenario::Fading::Suburb => Fading::Nakagami(Shape::suburb()),
+        scenario::Fading::Scatter => Fading::Nakagami(Shape::scatter()),
         scenario::Fading::Simple => Fading::Nakagami(Shape::simple()),
         scenario::Fading::Nakagami => {
             Fading::Nakagami(Shape::constant(chosen.nakagami_m.unwrap_or(1.0)))

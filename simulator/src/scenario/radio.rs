@@ -49,6 +49,8 @@ words! {
         None "none",
         /// Nakagami, with *m* by distance as measured in a suburb.
         Suburb "nakagami-suburb",
+        /// The same without the shadowing in it.
+        Scatter "nakagami-scatter",
         /// Nakagami, with one *m* near and one far.
         Simple "nakagami-simple",
         /// Nakagami with the same *m* everywhere.

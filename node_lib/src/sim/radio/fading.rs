@@ -28,10 +28,20 @@ impl Shape {
 
     /// As measured between vehicles in a suburb: Cheng et al., IEEE JSAC 25(8), 2007, table IV, used
     /// by distance as Artery does (`VanetNakagamiFading.ned`). Below 0.5, as beyond 72 m, is worse
-    /// than Rayleigh.
+    /// than Rayleigh: they took off nothing but the mean by distance, so shadowing is in it.
     pub fn suburb() -> Self {
         let steps = vec![(4.7, 3.01), (11.7, 1.18), (28.9, 1.94), (71.6, 1.86), (177.3, 0.45)];
         Self { steps, beyond: 0.32 }
+    }
+
+    /// [`Shape::suburb`], but never below 1, Rayleigh: the worst that scattering alone makes of a frame.
+    /// What is worse than that, as Cheng et al. measured beyond 72 m, is what stood in the way. So this
+    /// is for a radio that has [`Shadowing`](crate::sim::radio::Shadowing) as well, which would count
+    /// twice otherwise.
+    pub fn scatter() -> Self {
+        let Self { steps, beyond } = Self::suburb();
+        let steps = steps.into_iter().map(|(up_to, m)| (up_to, m.max(1.0))).collect();
+        Self { steps, beyond: beyond.max(1.0) }
     }
 
     /// 1.5 below 80 m, 0.75 beyond: the simple form of Veins (`NakagamiFading.cc`).
@@ -207,5 +217,6 @@ mod tests {
         let at = [1.0, 4.7, 4.8, 20.0, 50.0, 100.0, 177.3, 177.4, 900.0].map(|d| suburb.at(d));
         assert_eq!(at, [3.01, 3.01, 1.18, 1.94, 1.86, 0.45, 0.45, 0.32, 0.32]);
         assert_eq!([79.0, 81.0].map(|d| Shape::simple().at(d)), [1.5, 0.75]);
+        assert_eq!([20.0, 72.0, 900.0].map(|d| Shape::scatter().at(d)), [1.94, 1.0, 1.0]);
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! // Everyone within 300 m hears everything, and frames take no time.
 //! let simple = Radio::disk(300.0, 0.0);
-//! // Path loss, shadowing and fading as measured in a suburb, and 802.11p on top.
+//! // Path loss and fading as measured in a suburb, and 802.11p on top.
 //! let real = Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::suburb() };
 //! assert_eq!(simple.delivery(299.0), 1.0);
 //! assert!(real.delivery(50.0) > 0.99 && real.delivery(250.0) < 0.8);
@@ -162,14 +162,28 @@ impl Radio {
         }
     }
 
-    /// Dual-slope path loss, shadowing and Nakagami fading as Cheng et al. measured them between
-    /// vehicles in a suburb of Pittsburgh; 802.11p on top.
+    /// Dual-slope path loss and Nakagami fading as Cheng et al. measured them between vehicles in a
+    /// suburb of Pittsburgh; 802.11p on top.
+    ///
+    /// Their *m* holds all that was not the mean by distance, shadowing included. So the share of
+    /// frames that arrive is right at each distance, over all links; but each frame has its own luck,
+    /// where in a street those of one link are shadowed together. See [`Radio::suburb_shadowed`].
     pub fn suburb() -> Self {
         Self {
-            shadowing: Some(Shadowing::SUBURB),
             fading: Fading::Nakagami(Shape::suburb()),
             access: Access::Csma(Csma::DEFAULT),
             ..Self::with_path_loss(PathLoss::DUAL_SLOPE)
+        }
+    }
+
+    /// The same with shadows that belong to places, and with what is left for fading then
+    /// ([`Shape::scatter`]): links that are there for a while, and gone behind a corner. For how
+    /// routes hold.
+    pub fn suburb_shadowed() -> Self {
+        Self {
+            shadowing: Some(Shadowing::SUBURB),
+            fading: Fading::Nakagami(Shape::scatter()),
+            ..Self::suburb()
         }
     }
 
@@ -360,7 +374,7 @@ mod tests {
 
     #[test]
     fn fading_makes_the_edge_grey() {
-        let radio = Radio { shadowing: None, ..Radio::suburb() };
+        let radio = Radio::suburb();
         let by_distance: Vec<f64> =
             [30.0, 100.0, 200.0, 300.0, 425.0].iter().map(|d| radio.delivery(*d)).collect();
         assert!(by_distance.is_sorted_by(|near, far| near > far), "{by_distance:?}");
@@ -370,7 +384,7 @@ mod tests {
     #[test]
     fn frames_that_are_received_are_as_strong_as_those_drawn_are() {
         for errors in [ErrorModel::Threshold, ErrorModel::Nist] {
-            let radio = Radio { shadowing: None, errors, ..Radio::suburb() };
+            let radio = Radio { errors, ..Radio::suburb() };
             as_strong_as_drawn(&radio);
         }
         let still =
@@ -416,7 +430,7 @@ mod tests {
     /// Levels stand for a curve: the sum over the curve itself differs by less than a hundredth.
     #[test]
     fn delivery_is_that_of_the_whole_curve() {
-        let radio = Radio { shadowing: None, ..Radio::suburb() };
+        let radio = Radio::suburb();
         for distance_m in [60.0, 150.0, 300.0, 500.0] {
             let mean_dbm = radio.mean_dbm(distance_m);
             let draw = |n| {
