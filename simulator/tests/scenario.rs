@@ -105,6 +105,18 @@ fn errors_name_line_field_and_what_was_expected() {
             &format!("{DISK}rate_mbps = 7\n[[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n"),
             "a.toml:4: radio.rate_mbps: 7; expected one of 3, 4.5, 6, 9, 12, 18, 24, 27",
         ),
+        (
+            "duration = \"10s\"\n[radio]\nmodel = \"dual-slope\"\nsinr_db = 5\n[[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n",
+            "a.toml:4: radio.sinr_db: means something beside errors = \"threshold\" only; expected both or neither",
+        ),
+        (
+            &format!("{DISK}errors = \"threshold\"\n"),
+            "a.toml:4: radio.errors: a field of model log-distance, dual-slope; expected none, the model is disk",
+        ),
+        (
+            &format!("{HEAD}[radio]\nerrors = \"nits\"\n"),
+            "a.toml:7: radio.errors: unknown variant `nits`, expected `nist` or `threshold`",
+        ),
         // Names.
         (
             &format!("{HEAD}[[obu]]\nid = \"r\"\n"),
