@@ -15,8 +15,7 @@ use std::f64::consts::TAU;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use node_lib::control::node::Node;
-use node_lib::sim::{Dice, NodeIndex, Position, Radio, Role, Track, World};
+use node_lib::sim::{Dice, Guest, NodeIndex, Position, Radio, Role, Track, World};
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
@@ -277,14 +276,14 @@ fn town(vehicles: usize, seed: u64) -> World {
 fn add_rsu(world: &mut World) -> NodeIndex {
     let mac = next_address(world);
     let config = |start: &Start| rsu_lib::Settings::default().config(start);
-    let rsu = move |start: &Start, now| Box::new(Rsu::new(config(start), now)) as Box<dyn Node>;
+    let rsu = move |start: &Start, now| Box::new(Rsu::new(config(start), now)) as Box<dyn Guest>;
     world.add_node(Role::Rsu, mac, Box::new(rsu))
 }
 
 fn add_obu(world: &mut World) -> NodeIndex {
     let mac = next_address(world);
     let config = |start: &Start| obu_lib::Settings::default().config(start);
-    let obu = move |start: &Start, now| Box::new(Obu::new(config(start), now)) as Box<dyn Node>;
+    let obu = move |start: &Start, now| Box::new(Obu::new(config(start), now)) as Box<dyn Guest>;
     world.add_node(Role::Obu, mac, Box::new(obu))
 }
 

@@ -39,7 +39,7 @@ fn drive(
     seed: u64,
     kmh: f64,
     every: Duration,
-    change: impl Fn(&mut obu_lib::Config) + 'static,
+    change: impl Fn(&mut obu_lib::Config) + Send + 'static,
 ) -> Result<Cost, Wrong> {
     let (mut world, host, car) = corridor(seed, change);
     let speed = kmh / 3.6;
@@ -84,7 +84,7 @@ fn unexplained(log: &FlowLog, receiver: ClientIndex) -> usize {
 /// Five RSUs on one LAN with a host, and a vehicle somewhere.
 fn corridor(
     seed: u64,
-    change: impl Fn(&mut obu_lib::Config) + 'static,
+    change: impl Fn(&mut obu_lib::Config) + Send + 'static,
 ) -> (World, ClientIndex, NodeIndex) {
     let mut world = World::new(seed);
     world.set_radio(Radio::suburb_shadowed());
@@ -125,7 +125,7 @@ fn add_flows(
 fn parked(
     seed: u64,
     minutes: u64,
-    change: impl Fn(&mut obu_lib::Config) + 'static,
+    change: impl Fn(&mut obu_lib::Config) + Send + 'static,
 ) -> Result<u64, Wrong> {
     let (mut world, host, car) = corridor(seed, change);
     world.set_radio(Radio::suburb());

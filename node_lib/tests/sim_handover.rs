@@ -41,7 +41,11 @@ impl Road {
     }
 
     /// Without the text of the trace, and with some settings of the vehicle changed.
-    fn quiet(seed: u64, relays: usize, change: impl Fn(&mut obu_lib::Config) + 'static) -> Self {
+    fn quiet(
+        seed: u64,
+        relays: usize,
+        change: impl Fn(&mut obu_lib::Config) + Send + 'static,
+    ) -> Self {
         let mut world = World::new(seed);
         let lan = world.add_lan();
         let host = world.add_client(HOST_MAC, Place::Lan(lan));
@@ -354,7 +358,7 @@ fn parked(
     seed: u64,
     loss: f64,
     minutes: u32,
-    change: impl Fn(&mut obu_lib::Config) + 'static,
+    change: impl Fn(&mut obu_lib::Config) + Send + 'static,
 ) -> Result<u64, Wrong> {
     let mut road = Road::quiet(seed, 0, change);
     road.world.link(CAR, FIRST, Link::lossy(loss));
@@ -373,7 +377,7 @@ fn drive_away(
     seed: u64,
     seconds: u32,
     tries_more: u32,
-    change: impl Fn(&mut obu_lib::Config) + 'static,
+    change: impl Fn(&mut obu_lib::Config) + Send + 'static,
 ) -> Result<(Cause, u32, Duration), Wrong> {
     let mut road = Road::quiet(seed, 0, change);
     road.world.try_again(tries_more);

@@ -40,6 +40,47 @@ fn frames_take_as_long_as_their_links_and_no_longer() {
     assert_eq!(world.flow(flow).unwrap().received_at(clients[3], 0), Some(at(19)));
 }
 
+/// A world is a value of its own: begun here and ended on another thread, beside others, it does the
+/// same to the byte.
+#[test]
+fn worlds_run_on_several_threads_at_a_time() {
+    const fn assert_send<T: Send>() {}
+    const { assert_send::<World>() };
+    let begin = |seed| {
+        let link = Link::lossy(0.2);
+        let (mut world, clients) =
+            flooders_in(World::new(seed), &Graph::grid(3, 3), link, Habit::Good);
+        world.add_flow(Flow::steady(clients[0], Target::Everyone, at(10), ms(10), 50));
+        world.run_until(at(200)).unwrap();
+        world
+    };
+    let end = |mut world: World| {
+        world.run_until(at(1000)).unwrap();
+        world.trace_hash()
+    };
+    let here: Vec<u64> = (0..4).map(|seed| end(begin(seed))).collect();
+    let threads: Vec<_> = (0..4)
+        .map(|seed| {
+            let world = begin(seed);
+            std::thread::spawn(move || end(world))
+        })
+        .collect();
+    let there: Vec<u64> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert_eq!(here, there);
+}
+
+#[test]
+fn a_node_is_seen_as_what_it_is() {
+    let (mut world, clients) = flooders(&Graph::chain(2), Link::CLEAN, Habit::Good);
+    world.add_flow(Flow::steady(clients[0], Target::Everyone, at(0), ms(10), 3));
+    world.run_until(at(100)).unwrap();
+    let seen = world.node_as::<Flooder>(NodeIndex(1)).map(|flooder| flooder.seen.len());
+    assert_eq!(seen, Some(3));
+    assert!(world.node_as::<obu_lib::Obu>(NodeIndex(1)).is_none());
+    world.apply(Fault::Crash(NodeIndex(1)));
+    assert!(world.node_as::<Flooder>(NodeIndex(1)).is_none());
+}
+
 #[test]
 fn loss_and_doubling_come_out_as_asked() {
     let (mut world, clients) = flooders(&Graph::chain(2), Link::lossy(0.1), Habit::Good);

@@ -1,6 +1,6 @@
 //! From a [`Cast`] and a seed to a world that runs: [`Stage`].
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use node_lib::Timestamp;
 use node_lib::sim;
@@ -147,10 +147,10 @@ fn factory(
     suite: Suite,
     journal: &Shared,
 ) -> Factory {
-    let journal = Rc::clone(journal);
+    let journal = Arc::clone(journal);
     let (obu, rsu) = (obu_settings(&scenario.settings.obu), rsu_settings(&scenario.settings.rsu));
     Box::new(move |start, now| {
-        let journal = Rc::clone(&journal);
+        let journal = Arc::clone(&journal);
         match (suite, role) {
             (Suite::Daemons, Role::Obu) => {
                 Box::new(Watched::new(index, Obu::new(obu.config(start), now), journal))

@@ -1,9 +1,8 @@
 //! What cannot be seen from outside: [`Watched`], a node with an observer that notes which frames of
 //! which flow it sends to whom, and which it gets, in a [`Journal`] all nodes of a world share.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use node_lib::control::counters::Counters;
@@ -117,7 +116,7 @@ impl Journal {
 }
 
 /// A journal all nodes of a world write to.
-pub(crate) type Shared = Rc<RefCell<Journal>>;
+pub(crate) type Shared = Arc<Mutex<Journal>>;
 
 /// A node, and what it does written down. It changes nothing.
 pub(crate) struct Watched<N> {
@@ -133,7 +132,7 @@ impl<N: Node> Watched<N> {
 
     fn note(&self, sent: &[ReplyType], is_origin: bool) {
         // The nodes of a world take turns: nobody else is writing.
-        let Ok(mut journal) = self.journal.try_borrow_mut() else { return };
+        let Ok(mut journal) = self.journal.lock() else { return };
         let mut last = None;
         for reply in sent {
             if let ReplyType::WireFlat(frame) = reply
@@ -170,7 +169,7 @@ impl<N: Node> Node for Watched<N> {
 
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         if let Some((_, numbered)) = hop(frame)
-            && let Ok(mut journal) = self.journal.try_borrow_mut()
+            && let Ok(mut journal) = self.journal.lock()
         {
             journal.heard(numbered);
         }

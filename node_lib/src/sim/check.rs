@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::Hash;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
@@ -125,9 +125,9 @@ pub(super) struct Checker {
     /// Where each client lives.
     homes: BTreeMap<Mac, Segment>,
     /// Data packets sent, by whom and to whom, and the way each went so far.
-    sent: Recent<(Packet, usize, u32, Mac), Rc<Trail>>,
+    sent: Recent<(Packet, usize, u32, Mac), Arc<Trail>>,
     /// How each packet last came to a node, for nodes that send later than they hear.
-    arrived: Recent<(Packet, usize), Rc<Trail>>,
+    arrived: Recent<(Packet, usize), Arc<Trail>>,
     /// Numbered frames handed out, one bit each.
     handed: BTreeMap<(Receiver, u32), Vec<u64>>,
     repeats: u64,
@@ -177,7 +177,7 @@ impl Checker {
         if packet.is_flood || to != node.mac {
             return Ok(());
         }
-        self.arrived.insert((*packet, node.index), Rc::clone(trail));
+        self.arrived.insert((*packet, node.index), Arc::clone(trail));
         let came_by = || Trail::nodes(Some(trail));
         let revisits = came_by().filter(|before| *before == node.index).count();
         ensure(revisits <= self.revisits_max, Rule::VisitedTwice, || {
@@ -210,7 +210,7 @@ impl Checker {
             Some(cause) => cause.parcel.trail.clone(),
             None => self.arrived.get(&(packet, node.index)).cloned(),
         };
-        let trail = Rc::new(Trail { node: node.index, before });
+        let trail = Arc::new(Trail { node: node.index, before });
         if self.sent.insert(sending(packet, node, to), trail) {
             self.repeats += 1;
             ensure(!packet.is_flood, Rule::FloodedTwice, || format!("{packet:?} to {to}"))?;
@@ -226,7 +226,7 @@ impl Checker {
     }
 
     /// The way a packet went so far that this node has just sent to this address.
-    pub(super) fn trail_of(&self, packet: Packet, node: Subject, to: Mac) -> Option<Rc<Trail>> {
+    pub(super) fn trail_of(&self, packet: Packet, node: Subject, to: Mac) -> Option<Arc<Trail>> {
         self.sent.get(&sending(packet, node, to)).cloned()
     }
 

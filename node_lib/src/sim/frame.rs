@@ -5,7 +5,7 @@
 
 use bytes::BytesMut;
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::mac::{Mac, NodeId};
 
@@ -208,7 +208,7 @@ pub(super) struct Parcel {
     /// Hops it may still go.
     pub(super) limit: u8,
     /// The nodes this copy went through, the last first.
-    pub(super) trail: Option<Rc<Trail>>,
+    pub(super) trail: Option<Arc<Trail>>,
 }
 
 /// What a node heard that it now answers, or passes on.
@@ -223,12 +223,12 @@ pub(super) struct Cause<'a> {
 #[derive(Debug)]
 pub(super) struct Trail {
     pub(super) node: usize,
-    pub(super) before: Option<Rc<Trail>>,
+    pub(super) before: Option<Arc<Trail>>,
 }
 
 impl Trail {
     /// Nodes from the last to the first.
-    pub(super) fn nodes(trail: Option<&Rc<Self>>) -> impl Iterator<Item = usize> {
+    pub(super) fn nodes(trail: Option<&Arc<Self>>) -> impl Iterator<Item = usize> {
         std::iter::successors(trail, |trail| trail.before.as_ref()).map(|trail| trail.node)
     }
 }

@@ -1,7 +1,8 @@
 //! # Simulation
 //!
 //! A [`World`] runs any number of nodes in one thread, in virtual time, from one seed: the same
-//! [`Node`](crate::control::node::Node)s the daemons run, unchanged. It reads no clock and opens no
+//! [`Node`](crate::control::node::Node)s the daemons run, unchanged. Several worlds run on several
+//! threads, and [`World::node_as`] shows a node with its tables. A world reads no clock and opens no
 //! socket; ten minutes of four nodes take a fraction of a second. Two worlds with the same seed and the
 //! same calls do the same to the byte, so a failure is a number.
 //!
@@ -136,6 +137,7 @@ mod check;
 mod dice;
 mod fault;
 mod frame;
+mod guest;
 mod index;
 mod lan;
 mod link;
@@ -152,6 +154,7 @@ pub use check::{Rule, Violation};
 pub use dice::{Dice, subseed};
 pub use fault::Fault;
 pub use frame::{Kind, Packet};
+pub use guest::Guest;
 pub use index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
 pub use lan::{Lan, Port};
 pub use link::Link;

@@ -81,7 +81,7 @@ pub(super) struct Trace {
     last: VecDeque<Line>,
     hash: Fnv,
     text: Option<String>,
-    to: Option<Box<dyn io::Write>>,
+    to: Option<Box<dyn io::Write + Send>>,
     /// Why it is written no more.
     error: Option<io::Error>,
 }
@@ -101,7 +101,7 @@ impl Trace {
     }
 
     /// Writes the text from here on.
-    pub(super) fn write_to(&mut self, to: Box<dyn io::Write>) {
+    pub(super) fn write_to(&mut self, to: Box<dyn io::Write + Send>) {
         self.to = Some(to);
     }
 
@@ -175,20 +175,19 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
 
     /// Takes so many bytes.
     struct Paper {
-        written: Rc<RefCell<Vec<u8>>>,
+        written: Arc<Mutex<Vec<u8>>>,
         room: usize,
     }
 
     impl io::Write for Paper {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let mut written = self.written.borrow_mut();
+            let mut written = self.written.lock().unwrap();
             let fits = bytes.len().min(self.room.saturating_sub(written.len()));
             if fits == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
@@ -222,7 +221,7 @@ mod tests {
     #[test]
     fn writes_lines_as_they_come_until_it_cannot() {
         let mut trace = Trace::new();
-        let written = Rc::<RefCell<Vec<u8>>>::default();
+        let written = Arc::<Mutex<Vec<u8>>>::default();
         trace.write_to(Box::new(Paper { written: written.clone(), room: 1000 }));
         trace.add(Timestamp::ZERO, line(0));
         trace.add(Timestamp::from_millis(1), line(1));
@@ -230,14 +229,17 @@ mod tests {
         trace.end_writing().unwrap();
         trace.add(Timestamp::from_millis(2), line(2));
         let text = "0.000000 s n0 starts, boot 1\n0.001000 s n1 starts, boot 1\n";
-        assert_eq!(written.take(), text.as_bytes());
+        assert_eq!(std::mem::take(&mut *written.lock().unwrap()), text.as_bytes());
         // There is room for one line.
         trace.write_to(Box::new(Paper { written: written.clone(), room: 30 }));
         for node in 0..3 {
             trace.add(Timestamp::ZERO, line(node));
         }
         assert_eq!(trace.end_writing().unwrap_err().kind(), io::ErrorKind::StorageFull);
-        assert!(written.take().starts_with(b"0.000000 s n0 starts, boot 1\n"));
+        assert!(
+            std::mem::take(&mut *written.lock().unwrap())
+                .starts_with(b"0.000000 s n0 starts, boot 1\n")
+        );
         trace.end_writing().unwrap();
     }
 

@@ -5,10 +5,11 @@ mod ether;
 mod host;
 mod life;
 
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::io;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
@@ -22,6 +23,7 @@ use crate::sim::check::{Checker, Segment, Violation};
 use crate::sim::dice::Dice;
 use crate::sim::fault::Fault;
 use crate::sim::frame::Flight;
+use crate::sim::guest::Guest;
 use crate::sim::index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
 use crate::sim::lan::{Lan, Port};
 use crate::sim::link::Link;
@@ -53,7 +55,7 @@ pub enum Role {
 
 /// Makes a node for one start, at this time of its own clock. What it returns is to be made as a daemon
 /// makes it: by `Settings::config` of its role.
-pub type Factory = Box<dyn Fn(&Start, Timestamp) -> Box<dyn Node>>;
+pub type Factory = Box<dyn Fn(&Start, Timestamp) -> Box<dyn Guest> + Send>;
 
 /// Where a client lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +91,7 @@ pub struct RadioFrame {
 /// One node, running or not: what every frame it hears makes the world look at, one line of 64 bytes of
 /// a processor's cache.
 struct Slot {
-    node: Option<Box<dyn Node>>,
+    node: Option<Box<dyn Guest>>,
     /// When it wants to be woken, and when that is next looked at: not later.
     wake: Option<Timestamp>,
     wake_planned: Option<Timestamp>,
@@ -166,8 +168,8 @@ enum Home {
 }
 
 enum Happening {
-    Arrive { to: usize, life: u32, flight: Rc<Flight> },
-    Land { flight: Rc<Flight> },
+    Arrive { to: usize, life: u32, flight: Arc<Flight> },
+    Land { flight: Arc<Flight> },
     Step(Step),
     Move,
     Second,
@@ -178,8 +180,8 @@ enum Happening {
     Wake { node: usize, life: u32 },
     Room { node: usize },
     Resume { node: usize, life: u32 },
-    IntoTap { node: usize, frame: Rc<[u8]> },
-    Reach { client: usize, by: usize, frame: Rc<[u8]> },
+    IntoTap { node: usize, frame: Arc<[u8]> },
+    Reach { client: usize, by: usize, frame: Arc<[u8]> },
     Emit { flow: usize },
     // Boxed: it is rare, and larger than all the others.
     Change(Box<Fault>),
@@ -470,7 +472,7 @@ impl World {
     }
 
     /// Writes the text of the trace from here on, line by line as things happen; give it a buffer.
-    pub fn write_trace(&mut self, to: Box<dyn io::Write>) {
+    pub fn write_trace(&mut self, to: Box<dyn io::Write + Send>) {
         self.trace.write_to(to);
     }
 
@@ -589,7 +591,41 @@ impl World {
 
     /// A running node.
     pub fn node(&self, node: NodeIndex) -> Option<&dyn Node> {
-        self.slots.get(node.0)?.node.as_deref()
+        let guest = self.slots.get(node.0)?.node.as_deref()?;
+        Some(guest)
+    }
+
+    /// A running node as what it is, with its tables and all else its type shows; `None` also if it is
+    /// something else.
+    ///
+    /// ```
+    /// use node_lib::Mac;
+    /// use node_lib::sim::{Link, NodeIndex, Role, World, topology::Graph};
+    /// use node_lib::Timestamp;
+    /// use obu_lib::Obu;
+    /// use rsu_lib::Rsu;
+    ///
+    /// let radio = |n| Mac([2, 0, 0, 0, 0, n]);
+    /// let mut world = World::new(7);
+    /// let rsu = world.add_node(Role::Rsu, radio(1), Box::new(|start, now| {
+    ///     Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
+    /// }));
+    /// let obu = world.add_node(Role::Obu, radio(2), Box::new(|start, now| {
+    ///     Box::new(Obu::new(obu_lib::Settings::default().config(start), now))
+    /// }));
+    /// world.link_all(&Graph::chain(2), Link::CLEAN);
+    /// world.run_until(Timestamp::from_millis(3000))?;
+    ///
+    /// let clock = world.clock(rsu).unwrap();
+    /// let attached = world.node_as::<Rsu>(rsu).unwrap().attached(clock);
+    /// assert_eq!(attached.len(), 1, "the RSU knows its OBU");
+    /// assert!(world.node_as::<Obu>(obu).unwrap().attachment().is_some());
+    /// assert!(world.node_as::<Obu>(rsu).is_none(), "it is no OBU");
+    /// # Ok::<(), Box<node_lib::sim::Violation>>(())
+    /// ```
+    pub fn node_as<N: Node + 'static>(&self, node: NodeIndex) -> Option<&N> {
+        let guest: &dyn Any = self.slots.get(node.0)?.node.as_deref()?;
+        guest.downcast_ref()
     }
 
     /// Nodes of this role, running or not.

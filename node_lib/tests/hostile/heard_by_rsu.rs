@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use node_lib::control::event::Event;
-use node_lib::control::node::Node;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
@@ -11,7 +10,7 @@ use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortR
 use node_lib::messages::data::ToUpstream;
 use node_lib::messages::{Cost, Message, PacketType, PathTag};
 use node_lib::sim::topology::Graph;
-use node_lib::sim::{Link, NodeIndex, Role};
+use node_lib::sim::{Guest, Link, NodeIndex, Role};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Start};
 
 use super::script::{Script, forger, frame};
@@ -307,7 +306,7 @@ fn two_rsus_with_one_id_do_not_duel() {
     run_all("hostile", "two_rsus_with_one_id_do_not_duel", seeds(8), |seed| {
         let world = Town::world_of_first_starts(seed);
         let mut town = Town::in_world(world, &Graph::new(2, [(0, 1)]), &[RSU], Link::CLEAN);
-        let make = |start: &Start, now| -> Box<dyn Node> {
+        let make = |start: &Start, now| -> Box<dyn Guest> {
             let start = Start { id: id(RSU), boot: Boot(900), ..*start };
             let config = rsu_lib::Settings::default().config(&start);
             Box::new(rsu_lib::Rsu::new(config, now))

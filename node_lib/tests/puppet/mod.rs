@@ -5,6 +5,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::sim::Guest;
 use node_lib::{Mac, NodeId, Timestamp};
 
 /// What a test wants of a node. Without more than its address it listens to nobody and says nothing.
@@ -31,7 +32,7 @@ pub(crate) trait Puppet {
 }
 
 /// A node that does what this one says.
-pub(crate) fn node(puppet: impl Puppet + 'static) -> Box<dyn Node> {
+pub(crate) fn node(puppet: impl Puppet + Send + 'static) -> Box<dyn Guest> {
     Box::new(OnStrings { puppet, counters: Counters::default() })
 }
 

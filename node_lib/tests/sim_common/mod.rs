@@ -53,7 +53,7 @@ pub fn obu(n: usize) -> Factory {
 }
 
 /// An OBU with some settings changed.
-pub fn obu_with(n: usize, change: impl Fn(&mut obu_lib::Config) + 'static) -> Factory {
+pub fn obu_with(n: usize, change: impl Fn(&mut obu_lib::Config) + Send + 'static) -> Factory {
     Box::new(move |start, now| {
         debug_assert_eq!(start.radio_mac, radio(n), "the node it is for");
         let mut config = obu_lib::Settings::default().config(start);

@@ -10,6 +10,7 @@ mod spread;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -140,7 +141,7 @@ impl<'a> Observer<'a> {
 
     fn look(&mut self, stage: &mut Stage) {
         let Stage { world, journal, .. } = stage;
-        if let Ok(mut journal) = journal.try_borrow_mut() {
+        if let Ok(mut journal) = journal.lock() {
             let of_mac = |mac| self.cast.node_of(mac);
             journal.judge(|from, to| of_mac(to).is_some_and(|to| is_link(world, from, to)));
         }
@@ -153,7 +154,7 @@ impl<'a> Observer<'a> {
 
     fn finish(self, stage: &Stage, seed: u64) -> Record {
         let Stage { world, journal, flows } = stage;
-        let journal = journal.borrow();
+        let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
         let reach = self.routes.reach();
         let frames = flows::Frames {
             cast: self.cast,

@@ -9,7 +9,7 @@
 //! not hear each other.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sim::dice::{Luck, subseed};
@@ -52,7 +52,7 @@ pub(in crate::sim) struct Scene<'a> {
 #[derive(Debug)]
 pub(in crate::sim) struct Landing {
     /// What was sent; an acknowledgement is of no interest outside.
-    pub(in crate::sim) flight: Rc<Flight>,
+    pub(in crate::sim) flight: Arc<Flight>,
     /// Who received it, with its power there in attowatts.
     pub(in crate::sim) heard: Vec<(u32, u64)>,
     /// Who would have, had nobody disturbed it.
@@ -79,7 +79,7 @@ pub(in crate::sim) struct Medium {
     /// What is to be planned.
     pub(in crate::sim) plans: Vec<(Timestamp, Step)>,
     /// Frames that waited for too long.
-    pub(in crate::sim) expired: Vec<Rc<Flight>>,
+    pub(in crate::sim) expired: Vec<Arc<Flight>>,
     /// Nodes that were told there is no room, and have it again.
     pub(in crate::sim) roomy: Vec<usize>,
 }
@@ -104,7 +104,7 @@ struct Limits {
 #[derive(Clone, Debug, Default)]
 struct Station {
     /// By category: frames and when they were handed over.
-    queues: [VecDeque<(Timestamp, Rc<Flight>)>; CATEGORIES],
+    queues: [VecDeque<(Timestamp, Arc<Flight>)>; CATEGORIES],
     heads: [Option<Head>; CATEGORIES],
     /// Its node was told that the queue is full.
     is_waited_for: [bool; CATEGORIES],
@@ -139,7 +139,7 @@ struct Station {
 /// The frame of a category that is next.
 #[derive(Clone, Debug)]
 struct Head {
-    flight: Rc<Flight>,
+    flight: Arc<Flight>,
     since: Timestamp,
     slots: u32,
     window: u16,
@@ -219,7 +219,7 @@ struct OnAir {
 
 #[derive(Clone, Debug)]
 enum Sent {
-    Frame(Rc<Flight>),
+    Frame(Arc<Flight>),
     Ack { to: usize, kind: Use },
 }
 
@@ -276,7 +276,7 @@ impl Medium {
     }
 
     /// A node wants this sent, and there is room for it.
-    pub(in crate::sim) fn push(&mut self, now: Timestamp, node: usize, flight: Rc<Flight>) {
+    pub(in crate::sim) fn push(&mut self, now: Timestamp, node: usize, flight: Arc<Flight>) {
         let category = Category::place_of(flight.priority);
         let Some(station) = self.stations.get_mut(node) else { return };
         let Some(queue) = station.queues.get_mut(category) else { return };
@@ -326,7 +326,7 @@ impl Medium {
             station.phase = Phase::Idle;
             return;
         }
-        let flight = Rc::clone(&head.flight);
+        let flight = Arc::clone(&head.flight);
         station.phase = Phase::Sending;
         self.transmit(now, node, Sent::Frame(flight), scene);
     }
@@ -544,7 +544,7 @@ impl Medium {
         now: Timestamp,
         node: usize,
         turn: u32,
-    ) -> Option<Rc<Flight>> {
+    ) -> Option<Arc<Flight>> {
         let retries = self.csma.retries;
         let station = self.stations.get_mut(node)?;
         if station.turn != turn || station.phase != Phase::Awaiting {
@@ -553,7 +553,7 @@ impl Medium {
         let category = self.csma.category(station.active);
         let head = station.active_head()?;
         if head.tries >= retries {
-            let lost = (!head.was_heard).then(|| Rc::clone(&head.flight));
+            let lost = (!head.was_heard).then(|| Arc::clone(&head.flight));
             self.done(now, node);
             self.consider(now, node);
             return lost;

@@ -1,7 +1,7 @@
 //! How a world runs: what each happening does to nodes, links, LANs and clients.
 
 use std::cmp::Reverse;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::buffer_pool::return_buffer;
@@ -173,8 +173,8 @@ impl World {
         }
         let Some(slot) = self.slots.get_mut(index) else { return };
         let clock = slot.clock(now);
-        let is_due = |node: &dyn Node| node.poll_timeout().is_some_and(|at| at <= clock);
-        if !slot.node.as_deref().is_some_and(is_due) {
+        let wish = slot.node.as_deref().and_then(|node| node.poll_timeout());
+        if wish.is_none_or(|at| at > clock) {
             return self.note_wake(index);
         }
         self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
@@ -294,7 +294,7 @@ impl World {
     }
 
     /// A frame is on its way to everyone who may hear it.
-    pub(super) fn fly(&mut self, flight: Rc<Flight>) {
+    pub(super) fn fly(&mut self, flight: Arc<Flight>) {
         let (index, to, crc) = (flight.from, flight.to, flight.crc);
         if self.ether.is_some() {
             return self.radiate(flight);
@@ -328,7 +328,7 @@ impl World {
                     what: Happening::Arrive {
                         to: receiver,
                         life: slot.life,
-                        flight: Rc::clone(&flight),
+                        flight: Arc::clone(&flight),
                     },
                 }));
             }
@@ -338,7 +338,7 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, index: usize, life: u32, flight: Rc<Flight>) {
+    fn arrive(&mut self, index: usize, life: u32, flight: Arc<Flight>) {
         // Cut, out of range or restarted meanwhile: what was under way is lost.
         let is_same = self.slots.get(index).is_some_and(|slot| slot.life == life);
         if is_same && self.passes(flight.from, index) {
@@ -352,7 +352,7 @@ impl World {
         } else if self.slots.get(index).is_some_and(|slot| slot.mac == flight.to) {
             self.note_lost(&flight);
         }
-        if let Some(flight) = Rc::into_inner(flight) {
+        if let Some(flight) = Arc::into_inner(flight) {
             return_buffer(flight.bytes);
         }
     }
@@ -403,7 +403,7 @@ impl World {
 
     fn enter_lan(&mut self, lan: usize, from: Port, frame: &[u8]) {
         let Some(slot) = self.lans.get_mut(lan) else { return };
-        let shared: Rc<[u8]> = frame.into();
+        let shared: Arc<[u8]> = frame.into();
         // Whose TAP it came out of; a frame of another client breaks no rule on the switch.
         let by = match slot.plugs.get(from.0) {
             Some(Plug::Node(node)) => *node,
@@ -416,7 +416,7 @@ impl World {
             .filter_map(|port| slot.plugs.get(port.0).copied())
             .collect();
         for plug in plugs {
-            let frame = Rc::clone(&shared);
+            let frame = Arc::clone(&shared);
             let what = match plug {
                 Plug::Node(node) => Happening::IntoTap { node, frame },
                 Plug::Client(client) => Happening::Reach { client, by, frame },

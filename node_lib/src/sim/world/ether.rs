@@ -1,7 +1,7 @@
 //! Worlds whose nodes have places: they move, and what they send is heard by who is near.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::buffer_pool::return_buffer;
@@ -338,7 +338,7 @@ impl World {
     }
 
     /// A node hands a frame to its radio.
-    pub(super) fn radiate(&mut self, flight: Rc<Flight>) {
+    pub(super) fn radiate(&mut self, flight: Arc<Flight>) {
         let (now, from) = (self.now, flight.from);
         let Some(ether) = &mut self.ether else { return };
         ether.refresh(&self.bodies);
@@ -389,7 +389,7 @@ impl World {
                     if let Some(ether) = &mut self.ether {
                         ether.medium.reuse(landing.heard);
                     }
-                    if let Some(flight) = Rc::into_inner(landing.flight) {
+                    if let Some(flight) = Arc::into_inner(landing.flight) {
                         return_buffer(flight.bytes);
                     }
                 }
@@ -464,7 +464,7 @@ impl World {
     }
 
     /// Without contention: a frame reaches everyone in earshot, each with their own luck.
-    pub(super) fn land(&mut self, flight: Rc<Flight>) {
+    pub(super) fn land(&mut self, flight: Arc<Flight>) {
         let from = flight.from;
         let mut has_arrived = false;
         if self.is_on_air(from)
@@ -492,7 +492,7 @@ impl World {
         } else {
             self.note_lost(&flight);
         }
-        if let Some(flight) = Rc::into_inner(flight) {
+        if let Some(flight) = Arc::into_inner(flight) {
             return_buffer(flight.bytes);
         }
     }
@@ -511,7 +511,7 @@ impl World {
         }
     }
 
-    fn land_at(&mut self, ear: &Ear, flight: &Rc<Flight>) -> bool {
+    fn land_at(&mut self, ear: &Ear, flight: &Arc<Flight>) -> bool {
         let (from, to) = (flight.from, ear.node as usize);
         let Some(ether) = &self.ether else { return false };
         if !self.is_on_air(to) || ether.is_cut(from, to) {

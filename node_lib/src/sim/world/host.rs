@@ -3,7 +3,7 @@
 //! while the process stands still.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::buffer_pool::get_buffer;
@@ -44,7 +44,7 @@ pub(super) struct Host {
     way_out: WayOut,
     tap_mtu: usize,
     /// Frames nobody has read from the TAP yet.
-    tap: VecDeque<Rc<[u8]>>,
+    tap: VecDeque<Arc<[u8]>>,
     tap_counters: TapCounters,
     /// Until when the process stands still, if it does.
     stalled_until: Timestamp,
@@ -58,7 +58,7 @@ pub(super) struct Host {
 /// Frames a process has not read yet.
 #[derive(Debug, Default)]
 struct Socket {
-    frames: VecDeque<Rc<Flight>>,
+    frames: VecDeque<Arc<Flight>>,
     bytes: usize,
     dropped: u64,
 }
@@ -66,16 +66,16 @@ struct Socket {
 impl Socket {
     /// A frame comes; with no room it is dropped. The kernel takes one as long as what it has does not
     /// reach the limit (`packet_rcv`, net/packet/af_packet.c).
-    fn push(&mut self, flight: &Rc<Flight>) {
+    fn push(&mut self, flight: &Arc<Flight>) {
         if self.bytes >= 2 * RECV_BUFFER {
             self.dropped += 1;
             return;
         }
         self.bytes += truesize(flight.bytes.len());
-        self.frames.push_back(Rc::clone(flight));
+        self.frames.push_back(Arc::clone(flight));
     }
 
-    fn pop(&mut self) -> Option<Rc<Flight>> {
+    fn pop(&mut self) -> Option<Arc<Flight>> {
         let flight = self.frames.pop_front()?;
         self.bytes = self.bytes.saturating_sub(truesize(flight.bytes.len()));
         Some(flight)
@@ -276,13 +276,13 @@ impl World {
                 trail: checker.trail_of(packet, subject, to),
             })
             .collect();
-        self.fly(Rc::new(Flight { bytes, crc, kind, to, from: index, number, priority, parcels }));
+        self.fly(Arc::new(Flight { bytes, crc, kind, to, from: index, number, priority, parcels }));
         true
     }
 
     /// A node hears a frame, at this strength if that is known. One that stands still reads it later; how
     /// strong it was nobody asks then.
-    pub(super) fn hear(&mut self, index: usize, flight: &Rc<Flight>, dbm: Option<i8>) {
+    pub(super) fn hear(&mut self, index: usize, flight: &Arc<Flight>, dbm: Option<i8>) {
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.node.is_some()) else {
             return;
         };
@@ -492,7 +492,7 @@ mod tests {
             let bytes = BytesMut::zeroed(len);
             let (kind, to) = (Kind::HEARTBEAT, Mac::BROADCAST);
             let parcels = Vec::new();
-            Rc::new(Flight { bytes, crc: 0, kind, to, from: 0, number, priority: 7, parcels })
+            Arc::new(Flight { bytes, crc: 0, kind, to, from: 0, number, priority: 7, parcels })
         };
         for (len, holds) in [(1514, 3641), (60, 10_923)] {
             let mut socket = Socket::default();
