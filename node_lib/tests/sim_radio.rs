@@ -378,6 +378,24 @@ fn a_trace_of_links_is_followed() {
     assert!((300..2300).all(|n| at_b(n).is_some() != log.lost_on_air(n).is_some()));
 }
 
+/// A frame under way is lost with the radio that carried it, and what that one had planned does not
+/// hasten frames of the next.
+#[test]
+fn a_new_radio_knows_nothing_of_what_the_old_one_planned() {
+    for access in [Access::INSTANT, Access::Csma(Csma::DEFAULT)] {
+        let channel = Radio { access, ..Radio::disk(300.0, 0.0) };
+        let mut cell = Cell::new(18, channel.clone(), &[0.0, 50.0]);
+        let flow = cell.broadcast(0, at(10), us(150), 2);
+        cell.world.run_until(at(10) + us(100)).unwrap();
+        cell.world.set_radio(channel);
+        cell.world.run_until(at(100)).unwrap();
+        let log = cell.log(flow);
+        assert_eq!(log.received_at(cell.clients[1], 0), None);
+        let took = log.received_at(cell.clients[1], 1).unwrap().since(at(10) + us(150));
+        assert!(took >= us(208), "{took:?}");
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let run = |seed| {

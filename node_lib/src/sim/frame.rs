@@ -7,7 +7,9 @@ use bytes::BytesMut;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::buffer_pool::return_buffer;
 use crate::mac::{Mac, NodeId};
+use crate::sim::index::NodeIndex;
 
 /// Message type of a frame on the radio: low nibble of the first byte after the Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -183,7 +185,7 @@ impl Packet {
 
 /// A frame under way, shared by all who will hear it.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub struct Flight {
     /// The whole Ethernet frame.
     pub(super) bytes: BytesMut,
     /// Checksum, for the trace.
@@ -199,6 +201,44 @@ pub(super) struct Flight {
     pub(super) priority: u8,
     /// The data packets in it.
     pub(super) parcels: Vec<Parcel>,
+}
+
+impl Flight {
+    /// The node that sent it.
+    pub fn from(&self) -> NodeIndex {
+        NodeIndex(self.from)
+    }
+
+    /// Its number among all that node sent, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Destination MAC of this hop.
+    pub fn to(&self) -> Mac {
+        self.to
+    }
+
+    /// The whole Ethernet frame.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// User priority, 0 to 7, as IEEE 802.1D has it.
+    pub fn priority(&self) -> u8 {
+        self.priority
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        return_buffer(std::mem::take(&mut self.bytes));
+    }
 }
 
 /// A data packet under way.

@@ -49,6 +49,7 @@
 //! | [`LinkTrace`] | loss and delay of links over time ([`World::replay`]): the same trace gives a testbed the same links |
 //! | [`Position`], [`Track`] | where a node stands ([`World::place`]) or drives ([`World::follow`]); a vehicle exists from its first waypoint to its last |
 //! | [`Radio`] | instead of links ([`World::set_radio`]): who hears whom follows from positions, see [`radio`] |
+//! | [`Medium`] | a radio of your own instead ([`World::set_medium`]), see [`medium`] |
 //! | [`Fault`] | cut, heal, one way or both; out of range; radio down; crash, restart, goodbye, a process that stands still; another link. Now ([`World::apply`]) or later ([`World::at`]) |
 //! | [`transport`](crate::transport) | between a node and its radio, as in the daemons: bundles, and an outbox for what a full radio does not take; the TAP has an MTU and a queue ([`World::tap_counters`]) |
 //! | [`Lan`] | a learning switch. The TAPs of several RSUs plugged into one are one road-side LAN |
@@ -142,6 +143,7 @@ mod index;
 mod lan;
 mod link;
 mod link_trace;
+pub mod medium;
 pub mod mobility;
 pub mod radio;
 mod stats;
@@ -153,12 +155,13 @@ mod world;
 pub use check::{Rule, Violation};
 pub use dice::{Dice, subseed};
 pub use fault::Fault;
-pub use frame::{Kind, Packet};
+pub use frame::{Flight, Kind, Packet};
 pub use guest::Guest;
 pub use index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
 pub use lan::{Lan, Port};
 pub use link::Link;
 pub use link_trace::{LinkStep, LinkTrace, LinkTraceError};
+pub use medium::{Air, Medium, Step};
 pub use mobility::{Position, Track};
 pub use radio::{Radio, Strength};
 pub use stats::{Stats, Tally};

@@ -1,5 +1,6 @@
 //! Nodes, links, clients and one queue of what happens next: [`World`].
 
+mod air;
 mod engine;
 mod ether;
 mod host;
@@ -8,6 +9,7 @@ mod life;
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +30,9 @@ use crate::sim::index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
 use crate::sim::lan::{Lan, Port};
 use crate::sim::link::Link;
 use crate::sim::link_trace::LinkSteps;
+use crate::sim::medium::Step;
 use crate::sim::mobility::Body;
 use crate::sim::radio::Strength;
-use crate::sim::radio::medium::Step;
 use crate::sim::stats::Stats;
 use crate::sim::topology::Graph;
 use crate::sim::trace::Trace;
@@ -38,6 +40,8 @@ use crate::sim::traffic::{Flow, FlowLog};
 use crate::start::{RADIO_MTU, Start};
 use crate::time::Timestamp;
 use crate::transport::mtu::TapMtu;
+pub use air::Air;
+use air::Deeds;
 pub use ether::Delivery;
 use ether::Ether;
 use host::Host;
@@ -111,6 +115,19 @@ struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 64, "one line");
 
+impl Slot {
+    /// Can it send and receive at all?
+    fn is_on_air(&self) -> bool {
+        self.node.is_some() && self.radio_up && !self.isolated
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("mac", &self.mac).finish_non_exhaustive()
+    }
+}
+
 /// The rest of what the world knows of a node.
 struct Details {
     factory: Factory,
@@ -169,8 +186,8 @@ enum Home {
 
 enum Happening {
     Arrive { to: usize, life: u32, flight: Arc<Flight> },
-    Land { flight: Arc<Flight> },
-    Step(Step),
+    Hear { node: usize, dbm: Option<i8>, flight: Arc<Flight> },
+    Step { step: Step, medium: u32 },
     Move,
     Second,
     Replay { pair: usize, step: usize },
@@ -256,10 +273,14 @@ pub struct World {
     taps: Option<Vec<TapDelivery>>,
     air: Option<Vec<RadioFrame>>,
     hears_all: bool,
+    /// Media there were: tells what one planned from what the next plans.
+    mediums: u32,
     reports_signal: bool,
     retries: u32,
     happenings: u64,
     replies: Replies,
+    /// Memory for what a medium says.
+    spare_deeds: Vec<Deeds>,
 }
 
 /// Time through a switch and the cables to it.
@@ -314,10 +335,12 @@ impl World {
             taps: None,
             air: None,
             hears_all: false,
+            mediums: 0,
             reports_signal: true,
             retries: 0,
             happenings: 0,
             replies: Replies::new(),
+            spare_deeds: Vec::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Who is in whose earshot, as positions have it: [`Earshot`].
 
-use crate::sim::mobility::{Body, Position};
+use crate::sim::mobility::Position;
 use crate::sim::radio::grid::Grid;
 use crate::sim::radio::shadowing::{Field, Front};
 use crate::sim::radio::{Radio, attowatts};
@@ -38,14 +38,14 @@ impl Earshot {
     }
 
     /// Looks again where everybody is.
-    pub(in crate::sim) fn refresh(&mut self, radio: &Radio, bodies: &[Body]) {
+    pub(in crate::sim) fn refresh(&mut self, radio: &Radio, places: &[Option<Position>]) {
         self.points.clear();
-        self.points.extend(bodies.iter().map(|body| body.position));
-        self.ears.resize_with(bodies.len(), Vec::new);
+        self.points.extend_from_slice(places);
+        self.ears.resize_with(places.len(), Vec::new);
         self.ears.iter_mut().for_each(Vec::clear);
         if let Some(shadowing) = &radio.shadowing {
             let field = self.field.get_or_insert_with(|| Field::new(shadowing, self.seed));
-            self.fronts.resize_with(bodies.len(), Front::default);
+            self.fronts.resize_with(places.len(), Front::default);
             for (front, point) in self.fronts.iter_mut().zip(&self.points) {
                 if let Some(point) = point {
                     field.move_front(front, *point);
@@ -55,7 +55,7 @@ impl Earshot {
         let reach_m = radio.reach_m();
         self.grid.fill(&self.points, reach_m);
         let mut near = Vec::new();
-        for (a, here) in (0_u32..).zip(bodies.iter().map(|body| body.position)) {
+        for (a, &here) in (0_u32..).zip(places) {
             let Some(here) = here else { continue };
             near.clear();
             self.grid.around(here, |b| {

@@ -30,17 +30,19 @@
 
 pub mod access;
 pub mod airtime;
-pub(in crate::sim) mod earshot;
+mod channel;
+mod earshot;
 pub mod errors;
 pub mod fading;
 mod grid;
-pub(in crate::sim) mod medium;
 pub mod occupancy;
 pub mod path_loss;
 pub mod shadowing;
+mod stations;
 
 pub use access::{Access, Category, Csma};
 pub use airtime::DataRate;
+pub(in crate::sim) use channel::Channel;
 pub use errors::ErrorModel;
 pub use fading::Fading;
 pub use occupancy::{Airtime, AirtimeSecond, Occupancy};
@@ -50,6 +52,7 @@ pub use shadowing::Shadowing;
 use std::time::Duration;
 
 use crate::sim::dice::Luck;
+use crate::sim::medium::LOOK_EVERY;
 use fading::Shape;
 
 /// What the channel between any two places does to a frame.
@@ -124,9 +127,6 @@ impl Budget {
     };
 }
 
-/// A vehicle at 130 km/h moves 3.6 m meanwhile.
-const UPDATE_EVERY: Duration = Duration::from_millis(100);
-
 /// How strong the frames of a link come in that are received.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Strength {
@@ -158,7 +158,7 @@ impl Radio {
             errors: ErrorModel::Nist,
             budget: Budget::VEHICLE,
             access: Access::INSTANT,
-            update_every: UPDATE_EVERY,
+            update_every: LOOK_EVERY,
         }
     }
 
@@ -185,10 +185,6 @@ impl Radio {
             fading: Fading::Nakagami(Shape::scatter()),
             ..Self::suburb()
         }
-    }
-
-    pub(in crate::sim) fn update_every(&self) -> Duration {
-        self.update_every.max(Duration::from_millis(1))
     }
 
     /// Mean strength at this distance without shadowing, in dBm.

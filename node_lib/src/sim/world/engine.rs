@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::buffer_pool::return_buffer;
 use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::mac::Mac;
@@ -18,7 +17,7 @@ use crate::sim::link::Link;
 use crate::sim::link_trace::{LinkStep, LinkSteps, LinkTrace};
 use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
-use crate::sim::world::ether::whole_dbm;
+use crate::sim::world::air::whole_dbm;
 use crate::sim::world::{
     Entry, Happening, Home, LAN_DELAY, Plug, RETRY_AFTER, SPINS_MAX, SPINS_WITHIN, STRENGTH_SEED,
     Slot, TapDelivery, World,
@@ -35,8 +34,9 @@ impl World {
     pub(super) fn happen(&mut self, what: Happening) {
         match what {
             Happening::Arrive { to, life, flight } => self.arrive(to, life, flight),
-            Happening::Land { flight } => self.land(flight),
-            Happening::Step(step) => self.step(step),
+            Happening::Hear { node, dbm, flight } => self.heard_at_once(node, &flight, dbm),
+            Happening::Step { step, medium } if medium == self.mediums => self.step(step),
+            Happening::Step { .. } => {}
             Happening::Move => self.move_all(),
             Happening::Second => self.end_second(),
             Happening::Replay { pair, step } => self.replay_step(pair, step),
@@ -352,15 +352,11 @@ impl World {
         } else if self.slots.get(index).is_some_and(|slot| slot.mac == flight.to) {
             self.note_lost(&flight);
         }
-        if let Some(flight) = Arc::into_inner(flight) {
-            return_buffer(flight.bytes);
-        }
     }
 
     /// Can this node send and receive at all?
     pub(super) fn is_on_air(&self, index: usize) -> bool {
-        let is_on = |slot: &Slot| slot.node.is_some() && slot.radio_up && !slot.isolated;
-        self.slots.get(index).is_some_and(is_on)
+        self.slots.get(index).is_some_and(Slot::is_on_air)
     }
 
     /// Would a frame from the one reach the other now?

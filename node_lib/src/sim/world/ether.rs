@@ -1,51 +1,57 @@
 //! Worlds whose nodes have places: they move, and what they send is heard by who is near.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::buffer_pool::return_buffer;
-use crate::sim::dice::{Dice, Luck, subseed};
 use crate::sim::frame::{Flight, inner};
 use crate::sim::index::NodeIndex;
+use crate::sim::medium::{Medium, Step};
 use crate::sim::mobility::{Body, Position, Track};
-use crate::sim::radio::earshot::{Ear, Earshot};
-use crate::sim::radio::medium::{Landing, Medium, Scene, Step, use_of};
-use crate::sim::radio::path_loss::PathLoss;
-use crate::sim::radio::{Access, Airtime, Radio, Strength, dbm};
+use crate::sim::radio::{Airtime, Channel, Radio, Strength};
 use crate::sim::topology::Graph;
-use crate::sim::trace::What;
 use crate::sim::traffic::{AirLoss, Numbered};
 use crate::sim::world::{Happening, World};
 
-/// The channel between all nodes that have a place.
-#[derive(Clone, Debug)]
+/// The medium between all nodes that have a place.
 pub(super) struct Ether {
-    radio: Radio,
-    earshot: Earshot,
-    medium: Medium,
+    /// To be looked at too, which may need a look at where everybody is.
+    carrier: RefCell<Carrier>,
+    /// What it is, if it is one of ours.
+    radio: Option<Radio>,
     airtime: Airtime,
-    /// Someone was placed, appeared or left since the earshot was computed.
-    is_stale: bool,
     /// Pairs a fault keeps apart, sender first.
     cuts: BTreeSet<(usize, usize)>,
-    seed: u64,
-    dice: Dice,
-    /// Memory for the ears of one sender, without contention.
-    heard_by: Vec<Ear>,
 }
 
-/// Purposes of streams of randomness.
-const ETHER_DICE: u64 = 3 << 60;
-const LUCK_SEED: u64 = 4 << 60;
-const SHADOWS: u64 = 1;
-const MEDIUM: u64 = 2;
+struct Carrier {
+    medium: Box<dyn Medium>,
+    places: Vec<Option<Position>>,
+    /// Someone was placed, appeared, left or moved since the medium looked.
+    is_stale: bool,
+}
+
+impl Carrier {
+    fn fresh(&mut self, bodies: &[Body]) -> &mut dyn Medium {
+        if self.is_stale {
+            self.places.clear();
+            self.places.extend(bodies.iter().map(|body| body.position));
+            self.medium.look(&self.places);
+            self.is_stale = false;
+        }
+        &mut *self.medium
+    }
+}
 
 /// How long [`Airtime`] is averaged.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// From this share of frames on, two nodes count as linked.
 const LINKED_FROM: f64 = 0.5;
+
+/// No medium needs to look more often.
+const LOOK_EVERY_MIN: Duration = Duration::from_millis(1);
 
 impl Ether {
     pub(super) fn set_cut(&mut self, from: usize, to: usize, cut: bool) {
@@ -60,28 +66,25 @@ impl Ether {
         !self.cuts.is_empty() && self.cuts.contains(&(from, to))
     }
 
-    fn refresh(&mut self, bodies: &[Body]) {
-        if self.is_stale {
-            self.earshot.refresh(&self.radio, bodies);
-            self.medium.resize(bodies.len());
-            self.is_stale = false;
-        }
+    /// The medium, after a look at where everybody is.
+    pub(super) fn medium_and_cuts(
+        &mut self,
+        bodies: &[Body],
+    ) -> (&mut dyn Medium, &BTreeSet<(usize, usize)>) {
+        (self.carrier.get_mut().fresh(bodies), &self.cuts)
     }
 
     /// Probability that a frame passes between two nodes where they are, when nobody disturbs it.
-    fn delivery(&self, from: usize, to: usize) -> f64 {
-        match self.earshot.between(from, to) {
-            Some(ear) if !self.is_cut(from, to) => {
-                self.radio.delivery_at(f64::from(ear.distance_m), dbm(f64::from(ear.power)))
-            }
-            _ => 0.0,
-        }
+    fn delivery(&self, medium: &dyn Medium, from: usize, to: usize) -> f64 {
+        if self.is_cut(from, to) { 0.0 } else { medium.delivery(NodeIndex(from), NodeIndex(to)) }
     }
 
     /// How strong frames come in then.
-    fn strength(&self, from: usize, to: usize) -> Option<Strength> {
-        let ear = self.earshot.between(from, to).filter(|_| !self.is_cut(from, to))?;
-        self.radio.strength_at(f64::from(ear.distance_m), dbm(f64::from(ear.power)))
+    fn strength(&self, medium: &dyn Medium, from: usize, to: usize) -> Option<Strength> {
+        if self.is_cut(from, to) {
+            return None;
+        }
+        medium.strength(NodeIndex(from), NodeIndex(to))
     }
 }
 
@@ -102,29 +105,36 @@ impl World {
     /// From now on who hears whom follows from where nodes are; links are out of use. Faults keep
     /// nodes apart as before.
     pub fn set_radio(&mut self, radio: Radio) {
-        let (update_every, is_first) = (radio.update_every(), self.ether.is_none());
+        let channel = Channel::new(radio.clone(), self.seed);
+        self.set_medium(Box::new(channel));
+        if let Some(ether) = &mut self.ether {
+            ether.radio = Some(radio);
+        }
+    }
+
+    /// From now on this medium carries what nodes with places send; links are out of use. Faults keep
+    /// nodes apart as before. What is under way or waits in a medium there was before is lost.
+    pub fn set_medium(&mut self, medium: Box<dyn Medium>) {
+        let (look_every, is_first) =
+            (medium.look_every().max(LOOK_EVERY_MIN), self.ether.is_none());
         let cuts = self.ether.take().map(|ether| ether.cuts).unwrap_or_default();
-        let seed = subseed(self.seed, LUCK_SEED);
+        self.mediums += 1;
+        let carrier = Carrier { medium, places: Vec::new(), is_stale: true };
         self.ether = Some(Box::new(Ether {
-            earshot: Earshot::new(subseed(seed, SHADOWS)),
-            medium: Medium::new(&radio, subseed(seed, MEDIUM)),
+            carrier: RefCell::new(carrier),
+            radio: None,
             airtime: Airtime::default(),
-            radio,
-            is_stale: true,
             cuts,
-            seed,
-            dice: Dice::new(self.seed, ETHER_DICE),
-            heard_by: Vec::new(),
         }));
         if is_first {
-            self.plan(self.now + update_every, Happening::Move);
+            self.plan(self.now + look_every, Happening::Move);
             self.plan(self.now + SECOND, Happening::Second);
         }
     }
 
-    /// The channel, if there is one.
+    /// The radio, if there is one and [`World::set_radio`] set it.
     pub fn radio(&self) -> Option<&Radio> {
-        self.ether.as_ref().map(|ether| &ether.radio)
+        self.ether.as_ref()?.radio.as_ref()
     }
 
     /// Puts a node here, to stay.
@@ -168,8 +178,7 @@ impl World {
             return 0.0;
         }
         match &self.ether {
-            Some(ether) if ether.is_stale => self.fresh(ether).delivery(from, to),
-            Some(ether) => ether.delivery(from, to),
+            Some(ether) => ether.delivery(ether.carrier.borrow_mut().fresh(&self.bodies), from, to),
             None => match self.paths.get(from).and_then(|paths| paths.get(&to)) {
                 Some(path) if !path.cut => 1.0 - path.link.loss,
                 _ => 0.0,
@@ -182,14 +191,9 @@ impl World {
     /// [`LinkTrace`]: crate::sim::LinkTrace
     pub fn deliveries(&self) -> Vec<Delivery> {
         let mut all = Vec::new();
-        let fresh;
-        let ether: Option<&Ether> = match &self.ether {
-            Some(ether) if ether.is_stale => {
-                fresh = self.fresh(ether);
-                Some(&fresh)
-            }
-            other => other.as_deref(),
-        };
+        let mut carrier = self.ether.as_ref().map(|ether| ether.carrier.borrow_mut());
+        let medium = carrier.as_mut().map(|carrier| &*carrier.fresh(&self.bodies));
+        let mut hearers = Vec::new();
         for from in (0..self.slots.len()).filter(|&from| self.is_on_air(from)) {
             let mut note = |to: usize, share: f64, strength: Option<Strength>| {
                 if share > 0.0 && self.is_on_air(to) {
@@ -197,10 +201,13 @@ impl World {
                     all.push(Delivery { from, to, share, strength });
                 }
             };
-            match ether {
-                Some(ether) => {
-                    for to in ether.earshot.of(from).iter().map(|ear| ear.node as usize) {
-                        note(to, ether.delivery(from, to), ether.strength(from, to));
+            match self.ether.as_deref().zip(medium) {
+                Some((ether, medium)) => {
+                    hearers.clear();
+                    medium.hearers(NodeIndex(from), &mut |NodeIndex(to)| hearers.push(to));
+                    for &to in &hearers {
+                        let share = ether.delivery(medium, from, to);
+                        note(to, share, ether.strength(medium, from, to));
                     }
                 }
                 None => {
@@ -216,36 +223,22 @@ impl World {
 
     fn note_moved(&mut self) {
         if let Some(ether) = &mut self.ether {
-            ether.is_stale = true;
+            ether.carrier.get_mut().is_stale = true;
         }
-    }
-
-    fn fresh(&self, ether: &Ether) -> Ether {
-        let mut fresh = ether.clone();
-        fresh.refresh(&self.bodies);
-        fresh
     }
 
     pub(super) fn graph_of_ether(&self) -> Graph {
         let mut graph = Graph::empty(self.slots.len());
         let Some(ether) = &self.ether else { return graph };
-        let fresh;
-        let ether: &Ether = if ether.is_stale {
-            fresh = self.fresh(ether);
-            &fresh
-        } else {
-            ether
-        };
+        let mut carrier = ether.carrier.borrow_mut();
+        let medium: &dyn Medium = carrier.fresh(&self.bodies);
+        let is_linked = |from, to| ether.delivery(medium, from, to) >= LINKED_FROM;
         for a in (0..self.slots.len()).filter(|&a| self.is_on_air(a)) {
-            for b in ether.earshot.of(a).iter().map(|ear| ear.node as usize) {
-                if a < b
-                    && self.is_on_air(b)
-                    && ether.delivery(a, b) >= LINKED_FROM
-                    && ether.delivery(b, a) >= LINKED_FROM
-                {
+            medium.hearers(NodeIndex(a), &mut |NodeIndex(b)| {
+                if a < b && self.is_on_air(b) && is_linked(a, b) && is_linked(b, a) {
                     graph.link(a, b);
                 }
-            }
+            });
         }
         graph
     }
@@ -260,9 +253,8 @@ impl World {
             self.note_moved();
         }
         if let Some(ether) = &mut self.ether {
-            ether.refresh(&self.bodies);
-            let next = now + ether.radio.update_every();
-            self.plan(next, Happening::Move);
+            let every = ether.carrier.get_mut().fresh(&self.bodies).look_every();
+            self.plan(now + every.max(LOOK_EVERY_MIN), Happening::Move);
         }
     }
 
@@ -297,9 +289,10 @@ impl World {
     pub(super) fn end_second(&mut self) {
         let Some(mut ether) = self.ether.take() else { return };
         let is_there = |body: &Body| body.position.is_some();
-        let is_receiver =
-            |node| self.is_on_air(node) && self.bodies.get(node).is_some_and(is_there);
-        let second = ether.medium.take_second(self.now, is_receiver);
+        let is_receiver = |NodeIndex(node): NodeIndex| {
+            self.is_on_air(node) && self.bodies.get(node).is_some_and(is_there)
+        };
+        let second = ether.carrier.get_mut().medium.take_second(self.now, &is_receiver);
         ether.airtime.seconds.push(second);
         self.ether = Some(ether);
         self.plan(self.now + SECOND, Happening::Second);
@@ -314,222 +307,34 @@ impl World {
     /// Frames dropped on their way to the air because too many were waiting, or for too long: in the queue of the
     /// node's TAP, in its outbox, or in its radio.
     pub fn queue_drops(&self, node: NodeIndex) -> u64 {
-        let in_radio = self.ether.as_ref().map_or(0, |ether| ether.medium.dropped(node.0));
+        let in_radio = self.ether.as_ref();
+        let in_radio = in_radio.map_or(0, |ether| ether.carrier.borrow().medium.dropped(node));
         let waited = self.waited(node);
         in_radio + waited.full + waited.late + self.tap_counters(node).full
     }
 
     /// Has the radio of a node room for a frame of this user priority? If not, it tells when it has.
     pub(super) fn has_room(&mut self, node: usize, priority: u8) -> bool {
-        match &mut self.ether {
-            Some(ether) if matches!(ether.radio.access, Access::Csma(_)) => {
-                ether.refresh(&self.bodies);
-                ether.medium.has_room(node, priority)
-            }
-            _ => true,
-        }
+        let Some(ether) = &mut self.ether else { return true };
+        let (medium, _) = ether.medium_and_cuts(&self.bodies);
+        medium.has_room(NodeIndex(node), priority)
     }
 
     /// A node went silent: its radio forgets what waits.
     pub(super) fn silence(&mut self, node: usize) {
-        if let Some(ether) = &mut self.ether {
-            ether.medium.silence(node);
+        if self.ether.is_some() {
+            self.with_medium(|medium, air| medium.silence(NodeIndex(node), air));
         }
     }
 
     /// A node hands a frame to its radio.
     pub(super) fn radiate(&mut self, flight: Arc<Flight>) {
-        let (now, from) = (self.now, flight.from);
-        let Some(ether) = &mut self.ether else { return };
-        ether.refresh(&self.bodies);
-        match ether.radio.access {
-            Access::Instant { delay, jitter } => {
-                let Ether { medium, earshot, .. } = &mut **ether;
-                let (kind, airtime) = (use_of(&flight), medium.airtime(&flight));
-                medium.occupy(from, kind, airtime);
-                for ear in earshot.of(from) {
-                    if medium.is_noticed(f64::from(ear.power)) {
-                        medium.occupy(ear.node as usize, kind, airtime);
-                    }
-                }
-                let time = now + delay + ether.dice.up_to(jitter);
-                self.plan(time, Happening::Land { flight });
-            }
-            Access::Csma(_) => {
-                ether.medium.push(now, from, flight);
-                self.plan_steps();
-            }
-        }
+        self.with_medium_while_sending(|medium, air| medium.send(flight, air));
     }
 
     /// The medium has something to do.
     pub(super) fn step(&mut self, step: Step) {
-        let now = self.now;
-        let can_send = |world: &Self, node| world.is_on_air(node);
-        match step {
-            Step::Contend { node } if !can_send(self, node) => self.silence(node),
-            Step::Acknowledge { from, .. } if !can_send(self, from) => {}
-            Step::Contend { .. } | Step::Acknowledge { .. } => {
-                let Some(ether) = &mut self.ether else { return };
-                ether.refresh(&self.bodies);
-                let Ether { medium, radio, earshot, cuts, .. } = &mut **ether;
-                let scene = Scene { radio, earshot, cuts };
-                match step {
-                    Step::Contend { node } => medium.contend(now, node, scene),
-                    Step::Acknowledge { from, to, kind } => {
-                        medium.acknowledge(now, from, to, kind, scene);
-                    }
-                    _ => {}
-                }
-            }
-            Step::Finish { air } => {
-                let Some(ether) = &mut self.ether else { return };
-                if let Some(landing) = ether.medium.finish(now, air) {
-                    self.deliver(&landing);
-                    if let Some(ether) = &mut self.ether {
-                        ether.medium.reuse(landing.heard);
-                    }
-                    if let Some(flight) = Arc::into_inner(landing.flight) {
-                        return_buffer(flight.bytes);
-                    }
-                }
-            }
-            Step::GiveUp { node, turn } => {
-                let Some(ether) = &mut self.ether else { return };
-                if let Some(flight) = ether.medium.give_up(now, node, turn) {
-                    self.note_lost(&flight);
-                }
-            }
-        }
-        self.plan_steps();
-    }
-
-    fn plan_steps(&mut self) {
-        let Some(ether) = &mut self.ether else { return };
-        let roomy = std::mem::take(&mut ether.medium.roomy);
-        for flight in std::mem::take(&mut ether.medium.expired) {
-            self.note_unsent(flight.from, &flight.bytes);
-        }
-        for node in roomy {
-            self.plan(self.now, Happening::Room { node });
-        }
-        let Some(ether) = &mut self.ether else { return };
-        let mut plans = std::mem::take(&mut ether.medium.plans);
-        for (time, step) in plans.drain(..) {
-            self.plan(time, Happening::Step(step));
-        }
-        if let Some(ether) = &mut self.ether {
-            ether.medium.plans = plans;
-        }
-    }
-
-    /// A frame was on air: those who received it hear it.
-    fn deliver(&mut self, landing: &Landing) {
-        let Landing { flight, heard, missed, wants_ack, is_repeat } = landing;
-        let from = flight.from;
-        if !self.is_on_air(from) {
-            return;
-        }
-        let addressee = self.macs.get(&flight.to).copied();
-        for &node in missed {
-            let node = node as usize;
-            if flight.to.is_group() || Some(node) == addressee {
-                self.trace.add(self.now, What::Lost { from, to: node, crc: flight.crc });
-            }
-        }
-        let mut has_arrived = false;
-        for &(node, power) in heard {
-            let node = node as usize;
-            let is_addressee = Some(node) == addressee;
-            if !self.is_on_air(node) {
-                continue;
-            }
-            if is_addressee && *wants_ack {
-                if let Some(ether) = &mut self.ether {
-                    ether.medium.received(self.now, flight, node);
-                }
-                // What the radio has acknowledged before it does not hand over again.
-                if *is_repeat {
-                    continue;
-                }
-            }
-            has_arrived |= is_addressee;
-            if is_addressee || flight.to.is_group() || self.hears_all {
-                self.hear(node, flight, Some(whole_dbm(dbm(power as f64))));
-            }
-        }
-        if !has_arrived && !wants_ack {
-            self.note_lost(flight);
-        }
-    }
-
-    /// Without contention: a frame reaches everyone in earshot, each with their own luck.
-    pub(super) fn land(&mut self, flight: Arc<Flight>) {
-        let from = flight.from;
-        let mut has_arrived = false;
-        if self.is_on_air(from)
-            && let Some(ether) = &mut self.ether
-        {
-            ether.refresh(&self.bodies);
-            let mut ears = std::mem::take(&mut ether.heard_by);
-            ears.clear();
-            let addressee = self.macs.get(&flight.to).copied();
-            if flight.to.is_group() || self.hears_all {
-                ears.extend_from_slice(ether.earshot.of(from));
-            } else if let Some(to) = addressee {
-                ears.extend(ether.earshot.between(from, to));
-            }
-            for ear in &ears {
-                let is_heard = self.land_at(ear, &flight);
-                has_arrived |= is_heard && Some(ear.node as usize) == addressee;
-            }
-            if let Some(ether) = &mut self.ether {
-                ether.heard_by = ears;
-            }
-        }
-        if has_arrived {
-            self.acknowledge_at_once(&flight);
-        } else {
-            self.note_lost(&flight);
-        }
-        if let Some(flight) = Arc::into_inner(flight) {
-            return_buffer(flight.bytes);
-        }
-    }
-
-    /// Without contention: the acknowledgement of a unicast frame occupies the channel of its addressee
-    /// and of who hears that one.
-    fn acknowledge_at_once(&mut self, flight: &Flight) {
-        let (Some(ether), Some(&by)) = (&mut self.ether, self.macs.get(&flight.to)) else { return };
-        let Ether { medium, earshot, .. } = &mut **ether;
-        let kind = use_of(flight);
-        medium.occupy_with_ack(by, kind);
-        for ear in earshot.of(by) {
-            if medium.is_noticed(f64::from(ear.power)) {
-                medium.occupy_with_ack(ear.node as usize, kind);
-            }
-        }
-    }
-
-    fn land_at(&mut self, ear: &Ear, flight: &Arc<Flight>) -> bool {
-        let (from, to) = (flight.from, ear.node as usize);
-        let Some(ether) = &self.ether else { return false };
-        if !self.is_on_air(to) || ether.is_cut(from, to) {
-            return false;
-        }
-        let loss = match ether.radio.path_loss {
-            PathLoss::Disk { loss, .. } => loss,
-            _ => 0.0,
-        };
-        let mut luck = Luck::new(ether.seed, from, to, flight.number);
-        let power = f64::from(ear.power);
-        let fading = ether.radio.fading.draw(f64::from(ear.distance_m), &mut luck);
-        if !ether.medium.is_received(flight, power * fading, &mut luck) || luck.chance(loss) {
-            self.trace.add(self.now, What::Lost { from, to, crc: flight.crc });
-            return false;
-        }
-        self.hear(to, flight, Some(whole_dbm(dbm(power * fading))));
-        true
+        self.with_medium(|medium, air| medium.step(step, air));
     }
 
     /// A unicast frame did not arrive: what was in it is lost on this link, unless it goes another
@@ -560,10 +365,4 @@ impl World {
             log.note_lost_in_queue(numbered.number, self.now, NodeIndex(node));
         }
     }
-}
-
-/// As drivers report it.
-#[allow(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
-pub(super) fn whole_dbm(dbm: f64) -> i8 {
-    dbm.round() as i8
 }

@@ -1,4 +1,4 @@
-//! Who sends when, and who receives it: contention, collisions and acknowledgements, [`Medium`].
+//! Who sends when, and who receives it: contention, collisions and acknowledgements, [`Stations`].
 //!
 //! Every node is a station. It locks on to the first frame whose preamble it can decode, or to a later
 //! one strong enough to drown the first, and has received it if it survived noise and everything else
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::sim::dice::{Luck, subseed};
 use crate::sim::frame::Flight;
+use crate::sim::medium::Step;
 use crate::sim::radio::access::{Access, CATEGORIES, Category, Csma};
 use crate::sim::radio::airtime::{
     CCA_TIME, DataRate, PREAMBLE_US, SIFS, SIGNAL_US, SLOT, SYMBOL_US, mac_len,
@@ -26,9 +27,9 @@ use crate::sim::radio::path_loss::PathLoss;
 use crate::sim::radio::{Budget, Radio, attowatts, power};
 use crate::time::Timestamp;
 
-/// What the medium has to do later.
+/// What has to be done later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sim) enum Step {
+pub(in crate::sim) enum Event {
     /// A countdown ends, unless it was stopped since.
     Contend { node: usize },
     /// A transmission ends.
@@ -37,6 +38,44 @@ pub(in crate::sim) enum Step {
     Acknowledge { from: usize, to: usize, kind: Use },
     /// No acknowledgement came, unless it did.
     GiveUp { node: usize, turn: u32 },
+    /// A frame that takes no air arrives.
+    Land { place: usize },
+}
+
+/// Bits of an index, and of a turn: more of either than fit in there are not.
+const INDEX_BITS: u32 = 30;
+const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+
+impl Event {
+    /// As a medium hands it to its world: what it is in the upper bits, and two numbers.
+    pub(in crate::sim) fn pack(self) -> Step {
+        let (what, a, b) = match self {
+            Self::Contend { node } => (0, node, 0),
+            Self::Finish { air } => (1, air, 0),
+            Self::Acknowledge { from, to, kind: Use::Control } => (2, from, to),
+            Self::Acknowledge { from, to, kind: Use::Data } => (3, from, to),
+            Self::GiveUp { node, turn } => (4, node, turn as usize),
+            Self::Land { place } => (5, place, 0),
+        };
+        let numbers = (a as u64 & INDEX_MASK) << INDEX_BITS | b as u64 & INDEX_MASK;
+        Step(what << (2 * INDEX_BITS) | numbers)
+    }
+
+    /// Back again.
+    pub(in crate::sim) fn unpack(Step(packed): Step) -> Option<Self> {
+        let index = |packed: u64| usize::try_from(packed & INDEX_MASK).unwrap_or(0);
+        let (a, b) = (index(packed >> INDEX_BITS), index(packed));
+        let acknowledge = |kind| Self::Acknowledge { from: a, to: b, kind };
+        Some(match packed >> (2 * INDEX_BITS) {
+            0 => Self::Contend { node: a },
+            1 => Self::Finish { air: a },
+            2 => acknowledge(Use::Control),
+            3 => acknowledge(Use::Data),
+            4 => Self::GiveUp { node: a, turn: u32::try_from(b).unwrap_or(0) },
+            5 => Self::Land { place: a },
+            _ => return None,
+        })
+    }
 }
 
 /// Where everybody is, for one call.
@@ -65,7 +104,7 @@ pub(in crate::sim) struct Landing {
 
 /// The channel and everyone at it.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Medium {
+pub(in crate::sim) struct Stations {
     csma: Csma,
     limits: Limits,
     seed: u64,
@@ -77,7 +116,7 @@ pub(in crate::sim) struct Medium {
     /// Lists no longer used.
     spare: Vec<Vec<(u32, u64)>>,
     /// What is to be planned.
-    pub(in crate::sim) plans: Vec<(Timestamp, Step)>,
+    pub(in crate::sim) plans: Vec<(Timestamp, Event)>,
     /// Frames that waited for too long.
     pub(in crate::sim) expired: Vec<Arc<Flight>>,
     /// Nodes that were told there is no room, and have it again.
@@ -233,7 +272,7 @@ pub(in crate::sim) fn use_of(flight: &Flight) -> Use {
     if flight.kind.is_data() { Use::Data } else { Use::Control }
 }
 
-impl Medium {
+impl Stations {
     pub(in crate::sim) fn new(radio: &Radio, seed: u64) -> Self {
         let csma = match radio.access {
             Access::Csma(csma) => csma,
@@ -262,7 +301,7 @@ impl Medium {
         }
     }
 
-    /// Is there room for a frame of this user priority? If not, the node is among [`Medium::roomy`] as soon as half of
+    /// Is there room for a frame of this user priority? If not, the node is among [`Stations::roomy`] as soon as half of
     /// the queue is empty: the socket of a kernel is writable again then (`sock_writeable`, include/net/sock.h).
     pub(in crate::sim) fn has_room(&mut self, node: usize, priority: u8) -> bool {
         let category = Category::place_of(priority);
@@ -357,10 +396,12 @@ impl Medium {
         let Some(sender) = self.stations.get_mut(from) else { return };
         sender.sent += 1;
         let number = sender.sent;
-        // Whoever transmits hears nothing.
-        sender.lock = None;
         self.tenure(from, pay);
-        self.change(now, from, |station| station.is_sending = true);
+        self.change(now, from, |station| {
+            // Whoever transmits hears nothing.
+            station.lock = None;
+            station.is_sending = true;
+        });
 
         let air = self.free.pop().unwrap_or(self.on_air.len());
         let ears = scene.earshot.of(from);
@@ -391,7 +432,7 @@ impl Medium {
             Some(slot) => *slot = on_air,
             None => self.on_air.push(on_air),
         }
-        self.plans.push((now + airtime, Step::Finish { air }));
+        self.plans.push((now + airtime, Event::Finish { air }));
     }
 
     /// How strong one frame is at one receiver, and whether it cannot be read there however strong.
@@ -503,7 +544,8 @@ impl Medium {
             station.turn += 1;
             if wants_ack {
                 station.phase = Phase::Awaiting;
-                self.plans.push((ack_ends + SLOT, Step::GiveUp { node: from, turn: station.turn }));
+                self.plans
+                    .push((ack_ends + SLOT, Event::GiveUp { node: from, turn: station.turn }));
                 is_repeat = station.active_head().is_some_and(|head| head.was_heard);
             } else {
                 self.done(now, from);
@@ -524,7 +566,7 @@ impl Medium {
         if let Some(head) = self.stations.get_mut(flight.from).and_then(Station::active_head) {
             head.was_heard = true;
         }
-        let step = Step::Acknowledge { from: by, to: flight.from, kind: use_of(flight) };
+        let step = Event::Acknowledge { from: by, to: flight.from, kind: use_of(flight) };
         self.plans.push((now + SIFS, step));
     }
 
@@ -650,7 +692,7 @@ impl Medium {
         let Some(station) = self.stations.get_mut(node) else { return };
         if station.looked_at.is_none_or(|planned| end < planned) {
             station.looked_at = Some(end);
-            self.plans.push((end, Step::Contend { node }));
+            self.plans.push((end, Event::Contend { node }));
         }
     }
 
@@ -829,3 +871,24 @@ fn micros(span: Duration) -> u64 {
 
 /// What is this much below noise, 10 dB, changes no sum by more than 0.4 dB.
 const IGNORED: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_back_as_they_were() {
+        for event in [
+            Event::Contend { node: 0 },
+            Event::Contend { node: INDEX_MASK as usize },
+            Event::Finish { air: 77 },
+            Event::Acknowledge { from: 3, to: 70_000, kind: Use::Data },
+            Event::Acknowledge { from: 70_000, to: 3, kind: Use::Control },
+            Event::GiveUp { node: 9, turn: 123_456_789 },
+            Event::Land { place: 5 },
+        ] {
+            assert_eq!(Event::unpack(event.pack()), Some(event));
+        }
+        assert_eq!(Event::unpack(Step(u64::MAX)), None);
+    }
+}
