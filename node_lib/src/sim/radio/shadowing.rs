@@ -78,7 +78,7 @@ pub(super) struct Field {
     waves: Vec<Wave>,
 }
 
-/// Wave vectors for the one and for the other end, and the phase.
+/// Wave vectors for the one and for the other end, in turns per metre, and the phase in turns.
 #[derive(Clone, Copy, Debug)]
 struct Wave {
     one: [f64; 2],
@@ -104,11 +104,11 @@ impl Field {
                 // In the plane the spectrum of exp(−r/d₀) is (1 + k²d₀²)^(−3/2): the share of waves up
                 // to k is 1 − (1 + k²d₀²)^(−1/2), which is turned round here.
                 let beyond = luck.unit();
-                let k = (1.0 / (beyond * beyond) - 1.0).sqrt() / shadowing.correlation_m;
+                let k = (1.0 / (beyond * beyond) - 1.0).sqrt() / shadowing.correlation_m / TAU;
                 let (sine, cosine) = libm::sincos(TAU * luck.unit());
                 [k * cosine, k * sine]
             };
-            Wave { one: vector(), other: vector(), phase: TAU * luck.unit() }
+            Wave { one: vector(), other: vector(), phase: luck.unit() }
         };
         Self { correlation_m: shadowing.correlation_m, waves: (0..count).map(wave).collect() }
     }
@@ -121,11 +121,11 @@ impl Field {
         front.as_one.clear();
         front.as_other.clear();
         for Wave { one, other, phase } in &self.waves {
-            let phase_of = |[x, y]: &[f64; 2]| x * at.x_m + y * at.y_m;
-            let (sine, cosine) = libm::sincos(phase_of(one) + phase);
-            front.as_one.extend([cosine as f32, -sine as f32]);
-            let (sine, cosine) = libm::sincos(phase_of(other));
-            front.as_other.extend([cosine as f32, sine as f32]);
+            let turns = |[x, y]: &[f64; 2]| x * at.x_m + y * at.y_m;
+            let (sine, cosine) = sincos_of(turns(one) + phase);
+            front.as_one.extend([cosine, -sine]);
+            let (sine, cosine) = sincos_of(turns(other));
+            front.as_other.extend([cosine, sine]);
         }
     }
 
@@ -148,6 +148,14 @@ impl Field {
     }
 }
 
+/// Sine and cosine of so many turns. Whole ones are taken off first, which leaves enough digits for a
+/// fast function.
+#[allow(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
+fn sincos_of(turns: f64) -> (f32, f32) {
+    let rest = turns - (turns as i64) as f64;
+    libm::sincosf((TAU * rest) as f32)
+}
+
 /// Of the waves both directions share, and of the others.
 fn parts(front: &[f32]) -> (&[f32], &[f32]) {
     front.split_at_checked(2 * WAVES).unwrap_or_default()
@@ -156,16 +164,15 @@ fn parts(front: &[f32]) -> (&[f32], &[f32]) {
 /// A sum of products, in an order of its own that processors can do several at a time of.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0_f32; LANES];
-    for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a * b;
-        }
+    for ([a0, a1, a2, a3], [b0, b1, b2, b3]) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+        let [s0, s1, s2, s3] = sums;
+        sums = [s0 + a0 * b0, s1 + a1 * b1, s2 + a2 * b2, s3 + a3 * b3];
     }
     sums.iter().sum()
 }
 
 /// Divides 2 · [`WAVES`].
-const LANES: usize = 8;
+const LANES: usize = 4;
 
 /// Purpose of random numbers.
 const FIELD: u64 = 1;

@@ -225,12 +225,13 @@ impl Lock {
             return;
         }
         let snr = self.power as f64 / (limits.noise + others as f64);
-        let [from, to] = [self.counted_to, now].map(|time| time.since(self.begun).as_micros());
+        let begun = self.begun.as_micros();
+        let [from, to] = [self.counted_to, now].map(|time| time.as_micros() - begun);
         self.counted_to = now;
-        let header_at = [PREAMBLE_US, PREAMBLE_US + SIGNAL_US].map(u128::from);
-        let within = |start: u128, end: u128| to.min(end).saturating_sub(from.max(start)) as f64;
-        let header = within(header_at[0], header_at[1]) * SIGNAL_BITS / SIGNAL_US as f64;
-        let payload = within(header_at[1], to) * self.rate.bits_per_symbol() as f64;
+        let within = |start: u64, end: u64| to.min(end).saturating_sub(from.max(start)) as f64;
+        let header_ends = PREAMBLE_US + SIGNAL_US;
+        let header = within(PREAMBLE_US, header_ends) * SIGNAL_BITS / SIGNAL_US as f64;
+        let payload = within(header_ends, to) * self.rate.bits_per_symbol() as f64;
         self.odds += header * DataRate::LOWEST.log_success(snr)
             + payload / SYMBOL_US as f64 * self.rate.log_success(snr);
     }
