@@ -1,26 +1,17 @@
-//! The radio channel, watched with stations so simple that every outcome is plain: each sends what
-//! comes out of its TAP, and hands to its TAP what it hears.
+//! The radio channel, watched with stations so simple that every outcome is plain.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+mod cell;
 mod puppet;
 
-use std::time::Duration;
-
-use node_lib::control::node::Replies;
-use node_lib::messages::control::probe::Probe;
-use node_lib::messages::message::Message;
-use node_lib::messages::packet_type::PacketType;
+use node_lib::Timestamp;
 use node_lib::sim::radio::{
     Access, Csma, DataRate, Fading, Occupancy, PathLoss, Radio, Shadowing, fading::Shape,
 };
-use node_lib::sim::{
-    ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, FlowLog, Kind, LinkStep, LinkTrace,
-    NodeIndex, Place, Position, Role, Target, Track, World,
-};
-use node_lib::{Boot, Mac, NodeId, Timestamp};
+use node_lib::sim::{Fault, LinkStep, LinkTrace, NodeIndex, Position, Track};
 
-use puppet::Puppet;
+use cell::{Cell, PROBE, PROBE_OF_1, at, client_mac, ms, us};
 
 /// Bytes on the radio of a 60-byte frame: header of Ethernet and of data on top.
 const ON_AIR: usize = 14 + 22 + 60;
@@ -434,127 +425,6 @@ fn work_per_node_stays_the_same_from_50_to_500() {
 
 // Helpers.
 
-/// Sends what comes out of its TAP in a data frame to the node the client's address names, or as it
-/// is if it is a frame of ours already; hands what it hears to its TAP.
-struct Station {
-    n: u8,
-    seq: u32,
-    dbm: i8,
-}
-
-impl Puppet for Station {
-    fn mac(&self) -> Mac {
-        mac(self.n)
-    }
-
-    fn feel(&mut self, dbm: i8) {
-        self.dbm = dbm;
-    }
-
-    fn hear(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
-        if Kind::of(frame).is_data() {
-            out.tap(|flat| {
-                flat.extend_from_slice(&frame[36..]);
-                flat[59] = self.dbm as u8;
-            });
-        }
-    }
-
-    fn read(&mut self, frame: &[u8], out: &mut Replies) {
-        if frame == PROBE || frame == PROBE_OF_1 {
-            let to = if frame == PROBE { Mac::BROADCAST } else { mac(1) };
-            let (sender, from) = (mac(self.n).into(), mac(self.n));
-            let probe = Probe { sender, sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE };
-            let packet = PacketType::from(probe);
-            let probe = Message { to, from, ethertype: 0x88b5, packet };
-            out.wire(|flat| probe.emit(flat));
-            return;
-        }
-        self.seq += 1;
-        let is_flood = frame[0] & 1 == 1;
-        let to = if is_flood { Mac::BROADCAST } else { mac(frame[5]) };
-        out.wire(|flat| {
-            flat.extend_from_slice(&to.0);
-            flat.extend_from_slice(&mac(self.n).0);
-            flat.extend_from_slice(&[0x88, 0xb5, 0x19, u8::from(is_flood)]);
-            flat.extend_from_slice(&(22 + frame.len() as u16).to_be_bytes());
-            flat.extend_from_slice(&to.0);
-            flat.extend_from_slice(&mac(self.n).0);
-            flat.extend_from_slice(&[16, 1]);
-            flat.extend_from_slice(&self.seq.to_be_bytes());
-            flat.extend_from_slice(frame);
-        });
-    }
-}
-
-/// Frame out of a TAP that makes a station send a probe.
-const PROBE: &[u8] = &[2, 0, 0, 0, 1, 9, 2, 0, 0, 0, 1, 9, 0x88, 0xb5];
-
-/// The same, for station 1 alone.
-const PROBE_OF_1: &[u8] = &[2, 0, 0, 0, 1, 8, 2, 0, 0, 0, 1, 9, 0x88, 0xb5];
-
-fn station(n: u8) -> Factory {
-    Box::new(move |_, _| puppet::node(Station { n, seq: 0, dbm: 0 }))
-}
-
-/// Stations along a line, each with a client whose last byte is its own.
-struct Cell {
-    world: World,
-    clients: Vec<ClientIndex>,
-}
-
-impl Cell {
-    fn linkless(seed: u64, nodes: usize) -> Self {
-        let mut world = World::new(seed);
-        world.count_starts(Counting::StateFile);
-        // Figures of a channel are those of frames one by one, whatever waits for it.
-        world.bundle(false);
-        let mut clients = Vec::new();
-        for n in 0..nodes {
-            let n = (n % 250) as u8;
-            let node = world.add_node(Role::Obu, mac(n), station(n));
-            clients.push(world.add_client(client_mac(n), Place::Tap(node)));
-        }
-        Self { world, clients }
-    }
-
-    fn new(seed: u64, channel: Radio, places_m: &[f64]) -> Self {
-        let mut cell = Self::linkless(seed, places_m.len());
-        cell.world.set_radio(channel);
-        for (n, &x_m) in places_m.iter().enumerate() {
-            cell.world.place(NodeIndex(n), Position::new(x_m, 0.0));
-        }
-        cell
-    }
-
-    fn unicast(
-        &mut self,
-        from: usize,
-        to: usize,
-        start: Timestamp,
-        every: Duration,
-        count: u32,
-    ) -> FlowIndex {
-        let (from, to) = (self.clients[from], Target::Client(self.clients[to]));
-        self.world.add_flow(Flow::steady(from, to, start, every, count))
-    }
-
-    fn broadcast(
-        &mut self,
-        from: usize,
-        start: Timestamp,
-        every: Duration,
-        count: u32,
-    ) -> FlowIndex {
-        let from = self.clients[from];
-        self.world.add_flow(Flow::steady(from, Target::Everyone, start, every, count))
-    }
-
-    fn log(&self, flow: FlowIndex) -> &FlowLog {
-        self.world.flow(flow).unwrap()
-    }
-}
-
 /// To a nanosecond a second.
 fn assert_alike(found: Occupancy, asked: Occupancy) {
     let parts = |o: Occupancy| [o.control, o.data, o.ack, o.busy];
@@ -565,24 +435,4 @@ fn assert_alike(found: Occupancy, asked: Occupancy) {
 
 fn csma(range_m: f64, loss: f64) -> Radio {
     Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::disk(range_m, loss) }
-}
-
-fn mac(n: u8) -> Mac {
-    Mac([2, 0, 0, 0, 0, n])
-}
-
-fn client_mac(n: u8) -> Mac {
-    Mac([2, 0, 0, 0, 1, n])
-}
-
-fn at(millis: u64) -> Timestamp {
-    Timestamp::from_millis(millis)
-}
-
-const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-const fn us(micros: u64) -> Duration {
-    Duration::from_micros(micros)
 }
