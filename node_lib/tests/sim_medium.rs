@@ -193,7 +193,7 @@ impl Medium for Lanes {
 
     fn send(&mut self, frame: Arc<Flight>, air: &mut Air<'_>) {
         assert!(self.of(frame.from()) < self.room, "it was told there is no room");
-        if frame.number() % self.keeps_back_every == 0 {
+        if frame.number().is_multiple_of(self.keeps_back_every) {
             air.unsent(&frame);
         } else if self.delay.is_zero() {
             self.land(&frame, air);
