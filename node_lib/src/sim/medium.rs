@@ -106,7 +106,8 @@ pub trait Medium: Send {
         true
     }
 
-    /// A node sends this; it has been asked for room before.
+    /// A node sends this; it has been asked for room before. Who hears it at once does so when that
+    /// node is done.
     fn send(&mut self, frame: Arc<Flight>, air: &mut Air<'_>);
 
     /// The time has come that [`Air::plan`] was given with this step.

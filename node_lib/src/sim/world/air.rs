@@ -13,8 +13,8 @@ use crate::sim::trace::What;
 use crate::sim::world::{Happening, Slot, World};
 use crate::time::Timestamp;
 
-/// What a [`Medium`] sees of the world, and says of frames. What it says happens when it returns, in
-/// this order.
+/// What a [`Medium`] sees of the world, and says of frames. What it says happens when it has returned,
+/// in this order.
 #[derive(Debug)]
 pub struct Air<'a> {
     now: Timestamp,
