@@ -101,7 +101,7 @@ pub enum To {
 }
 
 /// Frames from one client to another.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Which `[[flow]]` of the file it belongs to.
     pub of: usize,
@@ -109,12 +109,14 @@ pub struct Flow {
     pub from: usize,
     /// Who should receive.
     pub to: To,
-    /// First frame.
+    /// First frame; of a Poisson process, when it begins.
     pub start: Timestamp,
-    /// Time between two frames.
+    /// When it ends: no frame is sent at this time or after it.
+    pub stop: Timestamp,
+    /// Time between two frames, on average.
     pub every: Duration,
-    /// Frames in all.
-    pub count: u32,
+    /// How they follow each other.
+    pub arrivals: scenario::Arrivals,
     /// Bytes of each.
     pub size: usize,
 }
@@ -384,16 +386,16 @@ impl Maker<'_> {
         let every_us = (1e6 / flow.frames_per_s).round().max(1.0);
         let every = Duration::try_from_secs_f64(every_us / 1e6).unwrap_or(Duration::MAX);
         let every = Duration::from_micros(micros(every));
-        // Flows do not send all at once, as hosts do not: each begins another part of its interval
-        // later (multiples of the golden ratio are spread evenly).
-        let part = (self.cast.flows.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let later = (u128::from(part) * u128::from(micros(every))) >> 32;
-        start += Duration::from_micros(u64::try_from(later).unwrap_or_default());
-        let span = micros(stop.since(start));
-        let count = span.div_ceil(micros(every).max(1));
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let arrivals = flow.arrivals;
+        if arrivals == scenario::Arrivals::Even {
+            // Flows do not send all at once, as hosts do not: each begins another part of its interval
+            // later (multiples of the golden ratio are spread evenly).
+            let part = (self.cast.flows.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let later = (u128::from(part) * u128::from(micros(every))) >> 32;
+            start += Duration::from_micros(u64::try_from(later).unwrap_or_default());
+        }
         let size = flow.size_bytes.into();
-        self.cast.flows.push(Flow { of, from, to, start, every, count, size });
+        self.cast.flows.push(Flow { of, from, to, start, stop, every, arrivals, size });
     }
 
     fn faults(&mut self) -> Result<(), ScenarioError> {
@@ -415,6 +417,14 @@ impl Maker<'_> {
             self.cast.links.push(Link { link: link.clone(), from, to });
         }
         Ok(())
+    }
+}
+
+impl Flow {
+    /// Frames of an even flow.
+    pub fn count(&self) -> u32 {
+        let span = micros(self.stop.since(self.start));
+        u32::try_from(span.div_ceil(micros(self.every).max(1))).unwrap_or(u32::MAX)
     }
 }
 

@@ -9,7 +9,8 @@ use node_lib::sim::radio::{
     Access, Csma, DataRate, ErrorModel, Fading, PathLoss, Radio, Shadowing,
 };
 use node_lib::sim::{
-    ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role, Target, World,
+    Arrivals, ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role,
+    Target, World,
 };
 use node_lib::start::{RADIO_MTU, boot};
 use node_lib::transport::mtu::TapMtu;
@@ -131,13 +132,17 @@ impl Stage {
 }
 
 fn plan(flow: &cast::Flow) -> Flow {
-    let cast::Flow { from, to, start, every, count, size, .. } = *flow;
+    let cast::Flow { from, to, start, stop, every, size, .. } = *flow;
     let to = match to {
         To::Client(client) => Target::Client(ClientIndex(client)),
         To::Everyone => Target::Everyone,
         To::Nobody => Target::Nobody(NOBODY),
     };
-    Flow { from: ClientIndex(from), to, start, every, count, size }
+    let (count, arrivals) = match flow.arrivals {
+        scenario::Arrivals::Even => (flow.count(), Arrivals::Even),
+        scenario::Arrivals::Poisson => (u32::MAX, Arrivals::Poisson { until: stop }),
+    };
+    Flow { from: ClientIndex(from), to, start, every, count, arrivals, size }
 }
 
 fn factory(

@@ -166,12 +166,12 @@ fn delivered_frames_have_a_delay_by_direction() {
         [[link]]\nfrom = \"near\"\nto = \"far\"\ndelay = \"20ms\"\njitter = \"0s\"\n\
         [[client]]\nid = \"server\"\nlan = \"road\"\n[[client]]\nid = \"car\"\nbehind = \"obus\"\n\
         [[client]]\nid = \"leader\"\nbehind = \"near\"\n\
-        [[flow]]\nfrom = \"car\"\nto = \"server\"\nframes_per_s = 10\n\
-        [[flow]]\nfrom = \"server\"\nto = \"car\"\nframes_per_s = 10\n\
-        [[flow]]\nfrom = \"leader\"\nto = \"server\"\nframes_per_s = 20\n\
-        [[flow]]\nfrom = \"leader\"\nto = \"car\"\nframes_per_s = 1\n\
-        [[flow]]\nfrom = \"server\"\nto = \"everyone\"\nframes_per_s = 1\n\
-        [[flow]]\nfrom = \"server\"\nto = \"nobody\"\nframes_per_s = 1\n";
+        [[flow]]\nfrom = \"car\"\nto = \"server\"\nframes_per_s = 10\narrivals = \"even\"\n\
+        [[flow]]\nfrom = \"server\"\nto = \"car\"\nframes_per_s = 10\narrivals = \"even\"\n\
+        [[flow]]\nfrom = \"leader\"\nto = \"server\"\nframes_per_s = 20\narrivals = \"even\"\n\
+        [[flow]]\nfrom = \"leader\"\nto = \"car\"\nframes_per_s = 1\narrivals = \"even\"\n\
+        [[flow]]\nfrom = \"server\"\nto = \"everyone\"\nframes_per_s = 1\narrivals = \"even\"\n\
+        [[flow]]\nfrom = \"server\"\nto = \"nobody\"\nframes_per_s = 1\narrivals = \"even\"\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
     let source = Source::from_text(&path, text.to_owned()).unwrap();
     let (record, _) = run_with(&source, &[], 1);
@@ -222,7 +222,7 @@ fn an_rsu_sends_as_much_broadcast_as_its_group_rate_lets_it() {
     let text = "duration = \"11s\"\n[[lan]]\nid = \"road\"\n[[rsu]]\nid = \"r\"\nlan = \"road\"\n\
         [[obu]]\nid = \"o\"\n[[link]]\nfrom = \"r\"\nto = \"o\"\n\
         [[client]]\nid = \"server\"\nlan = \"road\"\n[[client]]\nid = \"car\"\nbehind = \"o\"\n\
-        [[flow]]\nfrom = \"server\"\nto = \"everyone\"\nframes_per_s = 1000\n";
+        [[flow]]\nfrom = \"server\"\nto = \"everyone\"\nframes_per_s = 1000\narrivals = \"even\"\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
     let source = Source::from_text(&path, text.to_owned()).unwrap();
     let received = |set: &[&str]| {
@@ -237,6 +237,27 @@ fn an_rsu_sends_as_much_broadcast_as_its_group_rate_lets_it() {
         let expected = kb * 1000 * 12 / 320;
         assert!(received.abs_diff(expected) * 50 < expected, "{received}, {kb} kB a second");
     }
+}
+
+/// Without a word about it clients speak as a Poisson process, another one for each seed.
+#[test]
+fn traffic_differs_from_seed_to_seed() {
+    let sent = |set: &[&str], seed| {
+        let (record, _) = run_with(&example("pair.toml"), set, seed);
+        record.flows.iter().map(|flow| flow.sent).collect::<Vec<u64>>()
+    };
+    let even = ["fault.at=10s", "flow.arrivals=even"];
+    assert_eq!(sent(&even, 1), [900, 900]);
+    assert_eq!(sent(&even, 2), [900, 900]);
+    let poisson = ["fault.at=10s", "flow.arrivals=poisson"];
+    let counts: Vec<u64> = (1..=8).flat_map(|seed| sent(&poisson, seed)).collect();
+    assert_eq!(sent(&poisson, 1), counts[..2]);
+    // Nine seconds of 100 frames: mean and variance of a count are 900. Sixteen counts: within three
+    // standard deviations of the mean, and of a variance that such counts show (chi-square).
+    let mean = counts.iter().sum::<u64>() as f64 / 16.0;
+    let variance = counts.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / 15.0;
+    assert!((mean - 900.0).abs() < 3.0 * 30.0 / 4.0, "{counts:?}");
+    assert!((900.0 * 0.25..900.0 * 2.5).contains(&variance), "{variance} {counts:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use node_lib::Timestamp;
 use node_lib::sim::{NodeIndex, Position, Role};
 use simulator::cast::{Cast, Home, Member, Place, To};
-use simulator::scenario::{Override, Scenario, Source};
+use simulator::scenario::{Arrivals, Override, Scenario, Source};
 
 fn source(text: &str) -> Result<Source, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
@@ -338,7 +338,9 @@ fn flows_pair_their_ends_and_begin_when_both_are_there() {
         "duration = \"10s\"\n[[lan]]\nid = \"l\"\n[[rsu]]\nid = \"r\"\nlan = \"l\"\n[[obu]]\n\
          id = \"o\"\ncount = 3\n[[client]]\nid = \"s\"\nlan = \"l\"\n[[client]]\nid = \"c\"\n\
          behind = \"obus\"\ncount = 2\n[[flow]]\nfrom = \"c\"\nto = \"s\"\nframes_per_s = 50\n\
+         arrivals = \"even\"\n\
          [[flow]]\nfrom = \"s\"\nto = \"c\"\nframes_per_s = 50\nstart = \"5s\"\nstop = \"6s\"\n\
+         arrivals = \"even\"\n\
          [[flow]]\nfrom = \"s\"\nto = \"everyone\"\nframes_per_s = 1\n",
     );
     assert_eq!(cast.of_role(Role::Obu).count(), 3);
@@ -351,9 +353,13 @@ fn flows_pair_their_ends_and_begin_when_both_are_there() {
     assert_eq!(ends[12], (0, To::Everyone));
     for flow in &cast.flows[..6] {
         assert_eq!(flow.every, Duration::from_millis(20));
-        assert!((449..=450).contains(&flow.count), "{flow:?}");
+        assert!((449..=450).contains(&flow.count()), "{flow:?}");
         let phase = flow.start.since(Timestamp::from_millis(1000));
         assert!(phase < flow.every);
     }
-    assert!(cast.flows[6..12].iter().all(|flow| (49..=50).contains(&flow.count)));
+    // Frames of a Poisson process are drawn when the world runs, and as many as come.
+    assert_eq!(cast.flows[12].arrivals, Arrivals::Poisson);
+    assert_eq!(cast.flows[12].start, Timestamp::from_millis(1000));
+    assert_eq!(cast.flows[12].stop, Timestamp::from_millis(10_000));
+    assert!(cast.flows[6..12].iter().all(|flow| (49..=50).contains(&flow.count())));
 }

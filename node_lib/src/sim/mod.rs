@@ -165,7 +165,7 @@ pub use medium::{Air, Medium, Step};
 pub use mobility::{Position, Track};
 pub use radio::{Radio, Strength};
 pub use stats::{Stats, Tally};
-pub use traffic::{AirLoss, Flow, FlowLog, Numbered, Target};
+pub use traffic::{AirLoss, Arrivals, Flow, FlowLog, Numbered, Target};
 pub use world::{
     Counting, DAY_OFF_MAX, Delivery, Factory, Place, RadioFrame, Role, TAP_QUEUE_MAX, TapCounters,
     TapDelivery, World,

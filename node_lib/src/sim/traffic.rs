@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::mac::Mac;
+use crate::sim::dice::Luck;
 use crate::sim::index::{ClientIndex, FlowIndex, NodeIndex};
 use crate::time::Timestamp;
 
@@ -18,19 +19,34 @@ pub enum Target {
     Nobody(Mac),
 }
 
-/// Numbered frames sent at even times.
+/// How the frames of a flow follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Evenly: what one sends is the same for every seed.
+    Even,
+    /// As a Poisson process, drawn from the seed of the world: gaps are independent and exponential.
+    /// No frame is sent at this time or after it.
+    Poisson {
+        /// The end.
+        until: Timestamp,
+    },
+}
+
+/// Numbered frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Who sends.
     pub from: ClientIndex,
     /// Who should receive.
     pub to: Target,
-    /// When the first frame is sent.
+    /// When the first frame is sent; of a Poisson process, when it begins.
     pub start: Timestamp,
-    /// Time between two frames.
+    /// Time between two frames, on average.
     pub every: Duration,
-    /// Frames in all.
+    /// Frames in all, at most.
     pub count: u32,
+    /// How they follow each other.
+    pub arrivals: Arrivals,
     /// Bytes of each frame, Ethernet header included; at least 60.
     pub size: usize,
 }
@@ -41,7 +57,7 @@ impl Flow {
         Self::steady(from, to, at, Duration::ZERO, 1)
     }
 
-    /// `count` frames of 60 bytes.
+    /// `count` frames of 60 bytes at even times.
     pub fn steady(
         from: ClientIndex,
         to: Target,
@@ -49,9 +65,44 @@ impl Flow {
         every: Duration,
         count: u32,
     ) -> Self {
-        Self { from, to, start, every, count, size: SIZE_MIN }
+        let (arrivals, size) = (Arrivals::Even, SIZE_MIN);
+        Self { from, to, start, every, count, arrivals, size }
+    }
+
+    /// When the frame with this number is sent, `after` the one before it or the beginning; `None` if
+    /// there is no such frame.
+    pub(super) fn time_of(
+        &self,
+        number: u32,
+        after: Timestamp,
+        luck: &mut Luck,
+    ) -> Option<Timestamp> {
+        let time = match self.arrivals {
+            Arrivals::Even if number == 0 => after,
+            Arrivals::Even => after + self.every,
+            Arrivals::Poisson { .. } => {
+                // At least a microsecond: else time would never pass.
+                let mean_us = self.every.as_micros().max(1) as f64;
+                let gap_us = (-libm::log(luck.unit()) * mean_us).round().clamp(0.0, GAP_MAX_US);
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "clamped"
+                )]
+                let gap = Duration::from_micros(gap_us as u64);
+                after + gap
+            }
+        };
+        let is_due = match self.arrivals {
+            Arrivals::Even => true,
+            Arrivals::Poisson { until } => time < until,
+        };
+        (number < self.count && is_due).then_some(time)
     }
 }
+
+/// A hundred years: no run lasts so long, and no sum overflows.
+const GAP_MAX_US: f64 = 3.2e15;
 
 /// Shortest Ethernet frame without checksum.
 const SIZE_MIN: usize = 60;
@@ -238,6 +289,38 @@ mod tests {
         assert_eq!(Numbered::parse(&frame), Some(numbered));
         assert_eq!(Numbered::parse(&frame[..25]), None);
         assert_eq!(Numbered::parse(&[0; 60]), None);
+    }
+
+    #[test]
+    fn gaps_of_a_poisson_process_are_exponential_and_end_in_time() {
+        let (mean, until) = (Duration::from_millis(100), Timestamp::from_millis(10_000_000));
+        let flow = Flow {
+            arrivals: Arrivals::Poisson { until },
+            ..Flow::steady(ClientIndex(0), Target::Everyone, Timestamp::ZERO, mean, u32::MAX)
+        };
+        let mut times = vec![Timestamp::ZERO];
+        for number in 0.. {
+            let mut luck = Luck::new(7, 3, 0, number);
+            let after = *times.last().unwrap();
+            let number = u32::try_from(number).unwrap();
+            match flow.time_of(number, after, &mut luck) {
+                Some(time) => times.push(time),
+                None => break,
+            }
+        }
+        // 100,000 on average; three standard deviations.
+        assert!((99_050..100_950).contains(&times.len()), "{}", times.len());
+        assert!(times.last().unwrap() < &until);
+        let gaps: Vec<f64> =
+            times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() / 0.1).collect();
+        let longer =
+            |than: f64| gaps.iter().filter(|gap| **gap > than).count() as f64 / gaps.len() as f64;
+        for than in [0.1, 1.0, 3.0] {
+            assert!((longer(than) - (-than).exp()).abs() < 0.005, "{than}: {}", longer(than));
+        }
+        // One long gap says nothing of the next.
+        let pairs = gaps.windows(2).filter(|pair| pair[0] > 1.0 && pair[1] > 1.0).count() as f64;
+        assert!((pairs / gaps.len() as f64 - (-2.0_f64).exp()).abs() < 0.005);
     }
 
     #[test]

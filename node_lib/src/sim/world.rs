@@ -302,6 +302,7 @@ const SPINS_WITHIN: Duration = Duration::from_millis(100);
 /// Purposes of streams of randomness.
 const PATH_DICE: u64 = 1 << 60;
 const STRENGTH_SEED: u64 = 7 << 60;
+const FLOW_SEED: u64 = 8 << 60;
 
 impl World {
     /// An empty world. Everything random in it comes from `seed`.
@@ -473,9 +474,7 @@ impl World {
     pub fn add_flow(&mut self, flow: Flow) -> FlowIndex {
         let index = self.flows.len();
         self.flows.push((flow, FlowLog::default()));
-        if flow.count > 0 {
-            self.plan(flow.start, Happening::Emit { flow: index });
-        }
+        self.plan_frame(index, 0, flow.start);
         FlowIndex(u32::try_from(index).unwrap_or(u32::MAX))
     }
 

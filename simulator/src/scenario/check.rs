@@ -370,7 +370,7 @@ impl<'a> Check<'a> {
     fn flows(&mut self) {
         let scenario = self.scenario;
         for (index, flow) in scenario.flow.iter().enumerate() {
-            let Flow { from, to, frames_per_s, size_bytes, start, stop, id } = flow;
+            let Flow { from, to, frames_per_s, size_bytes, start, stop, id, arrivals: _ } = flow;
             let field = |name: &str| format!("flow.{index}.{name}");
             if let Some(id) = id {
                 self.name(field("id"), id, Kind::Flow);

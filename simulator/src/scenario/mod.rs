@@ -291,7 +291,18 @@ pub struct Client {
     pub speaks: bool,
 }
 
-/// Numbered frames at even times.
+/// How the frames of a flow follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// As a Poisson process, another one for each seed.
+    #[default]
+    Poisson,
+    /// At even times, the same for every seed.
+    Even,
+}
+
+/// Numbered frames.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -301,8 +312,11 @@ pub struct Flow {
     pub from: String,
     /// Clients that receive, `everyone` or `nobody`.
     pub to: String,
-    /// Frames a second from each sender to each of its receivers.
+    /// Frames a second from each sender to each of its receivers, on average.
     pub frames_per_s: f64,
+    /// How they follow each other.
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// Ethernet header included.
     #[serde(default = "default::size_bytes")]
     pub size_bytes: u16,

@@ -19,8 +19,8 @@ use crate::sim::trace::What;
 use crate::sim::traffic::{Numbered, Target};
 use crate::sim::world::air::whole_dbm;
 use crate::sim::world::{
-    Entry, Happening, Home, LAN_DELAY, Plug, RETRY_AFTER, SPINS_MAX, SPINS_WITHIN, STRENGTH_SEED,
-    Slot, TapDelivery, World,
+    Entry, FLOW_SEED, Happening, Home, LAN_DELAY, Plug, RETRY_AFTER, SPINS_MAX, SPINS_WITHIN,
+    STRENGTH_SEED, Slot, TapDelivery, World,
 };
 use crate::time::Timestamp;
 
@@ -460,8 +460,15 @@ impl World {
             Home::Tap(node) => self.enter_tap(node, &frame),
             Home::Lan(lan, port) => self.enter_lan(lan, port, &frame),
         }
-        if number + 1 < flow.count {
-            self.plan(self.now + flow.every, Happening::Emit { flow: index });
+        self.plan_frame(index, number.saturating_add(1), self.now);
+    }
+
+    /// Plans the frame of a flow with this number, after the one before it.
+    pub(super) fn plan_frame(&mut self, index: usize, number: u32, after: Timestamp) {
+        let Some((flow, _)) = self.flows.get(index) else { return };
+        let mut luck = Luck::new(subseed(self.seed, FLOW_SEED), index, 0, number.into());
+        if let Some(time) = flow.time_of(number, after, &mut luck) {
+            self.plan(time, Happening::Emit { flow: index });
         }
     }
 
