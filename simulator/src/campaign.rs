@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use node_lib::Timestamp;
 
-use crate::cast::Cast;
+use crate::casting::Casting;
 use crate::cost::{Cost, Meter};
 use crate::measure::{self, Broken, Done, Record, Run, Suite, Unfinished};
 use crate::scenario::{Override, Scenario, ScenarioError, Source};
@@ -19,8 +19,8 @@ pub struct Variant {
     pub changes: Vec<Override>,
     /// The scenario.
     pub scenario: Scenario,
-    /// Who takes part.
-    pub cast: Cast,
+    /// What those who take part are drawn from.
+    pub casting: Casting,
 }
 
 /// Variants, seeds and how to run them.
@@ -80,8 +80,8 @@ impl Variant {
         for changes in combinations {
             let overrides: Vec<Override> = set.iter().chain(&changes).cloned().collect();
             let scenario = source.with(&overrides)?;
-            let cast = Cast::of(source, &scenario)?;
-            variants.push(Self { changes, scenario, cast });
+            let casting = Casting::of(source, &scenario)?;
+            variants.push(Self { changes, scenario, casting });
         }
         Ok(variants)
     }
@@ -137,7 +137,8 @@ impl Campaign {
             while let Some(&(index, seed)) = runs.get(next.fetch_add(1, Ordering::Relaxed))
                 && let Some(variant) = self.variants.get(index)
             {
-                let Variant { scenario, cast, .. } = variant;
+                let Variant { scenario, casting, .. } = variant;
+                let cast = &casting.draw(scenario, seed);
                 let Self { suite, trace, stop, .. } = self;
                 let (suite, trace) = (*suite, trace.as_ref());
                 let run = Run { scenario, cast, seed, suite, trace, stop };

@@ -1,4 +1,5 @@
-//! Who takes part: [`Cast`], every node, client and flow of a scenario by name, before any seed.
+//! Who takes part: [`Cast`], every node, client and flow of a scenario by name, in a run with
+//! one seed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,8 +7,9 @@ use std::time::Duration;
 use node_lib::sim::{NodeIndex, Position, Role, Track};
 use node_lib::{Mac, Timestamp};
 
+use crate::casting::Casting;
 use crate::mobility::line::{AtEnd, Line};
-use crate::mobility::{self, MobilityError, Point, Vehicle};
+use crate::mobility::{Point, Vehicle};
 use crate::scenario::{self, Scenario, ScenarioError, Source};
 
 /// Every node, client and flow of a scenario.
@@ -144,21 +146,27 @@ pub struct Link {
 }
 
 impl Cast {
-    /// Reads movements and gives everybody a name.
+    /// Reads movements, and draws the cast of this seed.
     ///
     /// # Errors
-    /// The file of movements cannot be used, or a name stands for nobody.
-    pub fn of(source: &Source, scenario: &Scenario) -> Result<Self, ScenarioError> {
-        let mut maker =
-            Maker { source, scenario, cast: Self::empty(scenario), names: BTreeMap::new() };
+    /// As [`Casting::of`](crate::casting::Casting::of).
+    pub fn of(source: &Source, scenario: &Scenario, seed: u64) -> Result<Self, ScenarioError> {
+        Ok(Casting::of(source, scenario)?.draw(scenario, seed))
+    }
+
+    /// Gives everybody a name; these vehicles are those of `mobility`. Beside it are the fields that
+    /// name nobody, and what is wrong with them.
+    pub(crate) fn with(scenario: &Scenario, vehicles: &[Vehicle]) -> (Self, Vec<(String, String)>) {
+        let (cast, names, problems) = (Self::empty(scenario), BTreeMap::new(), Vec::new());
+        let mut maker = Maker { scenario, cast, names, problems };
         maker.rsus();
         maker.obus();
-        maker.vehicles()?;
-        let groups = maker.clients()?;
+        maker.vehicles(vehicles);
+        let groups = maker.clients();
         maker.flows(&groups);
-        maker.faults()?;
-        maker.links()?;
-        Ok(maker.cast)
+        maker.faults();
+        maker.links();
+        (maker.cast, maker.problems)
     }
 
     /// Indices of the nodes of a role.
@@ -225,11 +233,11 @@ fn address(group: u8, n: usize) -> Mac {
 }
 
 struct Maker<'a> {
-    source: &'a Source,
     scenario: &'a Scenario,
     cast: Cast,
     /// What names of groups and of single nodes stand for.
     names: BTreeMap<String, Vec<NodeIndex>>,
+    problems: Vec<(String, String)>,
 }
 
 impl Maker<'_> {
@@ -272,62 +280,42 @@ impl Maker<'_> {
         }
     }
 
-    fn vehicles(&mut self) -> Result<(), ScenarioError> {
-        let Some(mobility) = &self.scenario.mobility else { return Ok(()) };
-        let file = self.source.beside(&mobility.file);
-        let mut movement = mobility::read(&file).map_err(|error| match error {
-            // The file is not to blame, but who named it.
-            MobilityError::Read { source, .. } => self.source.wrong(
-                self.scenario,
-                "mobility.file".to_owned(),
-                format!("{}: {source}; expected a file of movements", file.display()),
-            ),
-            other => other.into(),
-        })?;
-        let duration = self.scenario.duration;
-        let end = mobility.from.after_start() + duration.0;
-        let until = mobility.to.map_or(end, |to| end.min(to.after_start()));
-        movement.cut(mobility.from.after_start(), Some(until));
-        let [x, y] = mobility.offset_m;
-        movement.shift(Point::new(x, y));
-        let count = mobility.count.map_or(usize::MAX, |count| count as usize);
-        for vehicle in movement.vehicles.into_iter().take(count) {
+    fn vehicles(&mut self, vehicles: &[Vehicle]) {
+        let Some(mobility) = &self.scenario.mobility else { return };
+        for vehicle in vehicles {
             // One that is there for a moment at an edge of the window never is.
-            let Some(track) = track(&vehicle, duration.after_start()) else { continue };
+            let end = self.scenario.duration.after_start();
+            let Some(track) = track(vehicle, end) else { continue };
             let name = format!("{}/{}", mobility.id, vehicle.name);
             let place = Place::Way(track);
             self.add(&mobility.id, Member { name, role: Role::Obu, place, lan: None });
         }
         if !self.names.contains_key(&mobility.id) {
             let what = "no vehicle in the window from from to to; expected at least one";
-            return Err(self.source.wrong(self.scenario, "mobility".to_owned(), what.to_owned()));
+            self.problems.push(("mobility".to_owned(), what.to_owned()));
         }
-        Ok(())
     }
 
-    fn nodes(
-        &self,
-        field: impl Fn() -> String,
-        name: &str,
-    ) -> Result<Vec<NodeIndex>, ScenarioError> {
+    fn nodes(&mut self, field: impl Fn() -> String, name: &str) -> Vec<NodeIndex> {
         match self.names.get(name) {
-            Some(nodes) => Ok(nodes.clone()),
+            Some(nodes) => nodes.clone(),
             // "All" may be none.
-            None if ["obus", "rsus"].contains(&name) => Ok(Vec::new()),
+            None if ["obus", "rsus"].contains(&name) => Vec::new(),
             None => {
                 let what = format!("\"{name}\"; expected a vehicle of the file of movements");
-                Err(self.source.wrong(self.scenario, field(), what))
+                self.problems.push((field(), what));
+                Vec::new()
             }
         }
     }
 
     /// Adds clients; returns which belong to each `[[client]]`.
-    fn clients(&mut self) -> Result<BTreeMap<String, Vec<usize>>, ScenarioError> {
+    fn clients(&mut self) -> BTreeMap<String, Vec<usize>> {
         let mut groups = BTreeMap::new();
         for (index, client) in self.scenario.client.iter().enumerate() {
             let homes: Vec<(Home, String)> = match &client.behind {
                 Some(behind) => {
-                    let nodes = self.nodes(|| format!("client.{index}.behind"), behind)?;
+                    let nodes = self.nodes(|| format!("client.{index}.behind"), behind);
                     let chosen = share_of(nodes, client.share.unwrap_or(1.0));
                     let named = |node| (Home::Behind(node), format!("@{}", self.cast.name(node)));
                     chosen.into_iter().map(named).collect()
@@ -353,7 +341,7 @@ impl Maker<'_> {
             }
             groups.insert(client.id.clone(), group);
         }
-        Ok(groups)
+        groups
     }
 
     fn flows(&mut self, groups: &BTreeMap<String, Vec<usize>>) {
@@ -398,25 +386,23 @@ impl Maker<'_> {
         self.cast.flows.push(Flow { of, from, to, start, stop, every, arrivals, size });
     }
 
-    fn faults(&mut self) -> Result<(), ScenarioError> {
+    fn faults(&mut self) {
         for (index, fault) in self.scenario.fault.iter().enumerate() {
-            let nodes = self.nodes(|| format!("fault.{index}.node"), &fault.node)?;
+            let nodes = self.nodes(|| format!("fault.{index}.node"), &fault.node);
             let peers = match &fault.peer {
-                Some(peer) => self.nodes(|| format!("fault.{index}.peer"), peer)?,
+                Some(peer) => self.nodes(|| format!("fault.{index}.peer"), peer),
                 None => Vec::new(),
             };
             self.cast.faults.push(Fault { fault: fault.clone(), nodes, peers });
         }
-        Ok(())
     }
 
-    fn links(&mut self) -> Result<(), ScenarioError> {
+    fn links(&mut self) {
         for (index, link) in self.scenario.link.iter().enumerate() {
-            let from = self.nodes(|| format!("link.{index}.from"), &link.from)?;
-            let to = self.nodes(|| format!("link.{index}.to"), &link.to)?;
+            let from = self.nodes(|| format!("link.{index}.from"), &link.from);
+            let to = self.nodes(|| format!("link.{index}.to"), &link.to);
             self.cast.links.push(Link { link: link.clone(), from, to });
         }
-        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! scenario file ──► scenario::Source ──► Scenario ─┐
-//! movements ──────► mobility::read ──► Movement ───┴─► Cast ──► Stage (a node_lib::sim::World per seed)
+//! movements ──────► mobility::read ──► Movement ───┴─► Casting ─► per seed: Cast ─► Stage (a World)
 //!                                                                   │ looked at every 100 ms
 //! tables, JSON, CSV, SVG ◄── report ◄── Summary ◄── Record ◄── measure::run
 //! ```
@@ -14,6 +14,7 @@
 //! | [`scenario`] | the file, checked: every error says where and what was expected |
 //! | [`mobility`] | movements of vehicles in other programs' formats |
 //! | [`cast`] | every node, client and flow by name |
+//! | [`casting`] | what the casts of all seeds are drawn from |
 //! | [`measure`] | one run and its [`Record`](measure::Record) |
 //! | [`campaign`] | variants and seeds on several threads |
 //! | [`summary`] | many runs in a few numbers |
@@ -24,6 +25,7 @@
 
 pub mod campaign;
 pub mod cast;
+pub mod casting;
 pub mod cost;
 pub mod flooding;
 pub mod links;

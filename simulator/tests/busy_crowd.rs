@@ -41,7 +41,7 @@ fn crowd(obus: usize) -> String {
 fn run(text: String, seed: u64) -> Record {
     let source = Source::from_text(Path::new("crowd.toml"), text).unwrap();
     let scenario = source.with(&[]).unwrap();
-    let cast = Cast::of(&source, &scenario).unwrap();
+    let cast = Cast::of(&source, &scenario, seed).unwrap();
     let (scenario, cast) = (&scenario, &cast);
     let go_on = AtomicBool::new(false);
     let run = Run { scenario, cast, seed, suite: Suite::Daemons, trace: None, stop: &go_on };

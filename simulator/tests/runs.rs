@@ -23,7 +23,7 @@ fn example(name: &str) -> Source {
 fn run_with(source: &Source, set: &[&str], seed: u64) -> (Record, String) {
     let set: Vec<Override> = set.iter().map(|typed| typed.parse().unwrap()).collect();
     let scenario = source.with(&set).unwrap();
-    let cast = Cast::of(source, &scenario).unwrap();
+    let cast = Cast::of(source, &scenario, seed).unwrap();
     let (scenario, cast) = (&scenario, &cast);
     let go_on = AtomicBool::new(false);
     let mut trace = tempfile::tempfile().unwrap();
@@ -356,7 +356,7 @@ fn flooding_costs_more_than_our_rules() {
             trace: None,
             stop: Arc::default(),
         };
-        campaign.variants[0].cast.flows.clear();
+        campaign.variants[0].scenario.flow.clear();
         let outcomes = campaign.run(|_| ());
         let record = &records(&outcomes, 0)[0];
         let of = |kind: &str| {
@@ -375,7 +375,7 @@ fn a_table_of_links_has_a_row_per_pair_in_range_and_one_when_it_leaves() {
     let source = example("corridor.toml");
     let set = ["duration=4s".parse().unwrap(), "radio.floor_dbm=-75".parse().unwrap()];
     let scenario = source.with(&set).unwrap();
-    let cast = Cast::of(&source, &scenario).unwrap();
+    let cast = Cast::of(&source, &scenario, 1).unwrap();
     let mut table = Vec::new();
     simulator::links::write(&scenario, &cast, 1, Span::from_millis(500), &mut table).unwrap();
     let table = String::from_utf8(table).unwrap();

@@ -25,7 +25,7 @@ fn complaint(text: &str) -> String {
         Err(error) => error,
         Ok(source) => {
             let scenario = source.with(&[]).unwrap();
-            Cast::of(&source, &scenario).unwrap_err().to_string()
+            Cast::of(&source, &scenario, 1).unwrap_err().to_string()
         }
     };
     let directory = format!("{}/tests/fixtures/", env!("CARGO_MANIFEST_DIR"));
@@ -35,7 +35,7 @@ fn complaint(text: &str) -> String {
 fn cast(text: &str) -> (Scenario, Cast) {
     let source = source(text).unwrap();
     let scenario = source.with(&[]).unwrap();
-    let cast = Cast::of(&source, &scenario).unwrap();
+    let cast = Cast::of(&source, &scenario, 1).unwrap();
     (scenario, cast)
 }
 
@@ -71,6 +71,47 @@ fn errors_name_line_field_and_what_was_expected() {
         (
             &format!("{HEAD}[settings.obu.policy]\nranking = \"speed\"\n"),
             "a.toml:7: settings.obu.policy.ranking: unknown variant `speed`, expected `cost` or `hops`",
+        ),
+        // Where vehicles come from.
+        (
+            &format!("{DISK}[mobility]\n"),
+            "a.toml:4: mobility: 0 sources of vehicles; expected one of file, grid and motorway",
+        ),
+        (
+            &format!("{DISK}[mobility]\nfile = \"ours.csv\"\n[mobility.grid]\n"),
+            "a.toml:4: mobility: 2 sources of vehicles; expected one of file, grid and motorway",
+        ),
+        (
+            &format!("{DISK}[mobility]\nfile = \"ours.csv\"\ncount = 2\nshare = 0.5\n"),
+            "a.toml:7: mobility.share: beside count; expected one of the two",
+        ),
+        (
+            &format!("{DISK}[mobility]\nfile = \"ours.csv\"\nshare = 0\n"),
+            "a.toml:6: mobility.share: 0; expected a number above 0, up to 1",
+        ),
+        (
+            &format!("{DISK}[mobility]\nfile = \"ours.csv\"\npick = \"first\"\n"),
+            "a.toml:6: mobility.pick: all of them; expected count or share beside it",
+        ),
+        (
+            &format!("{DISK}[mobility]\nfrom = \"1s\"\n[mobility.motorway]\n"),
+            "a.toml:5: mobility.from: no file; what is made from the seed begins at the beginning",
+        ),
+        (
+            &format!("{DISK}[mobility.grid]\nblocks = [1, 1]\nvehicles = 200\n"),
+            "a.toml:6: mobility.grid.vehicles: 125 on a kilometre of lane; expected 120 or less",
+        ),
+        (
+            &format!("{DISK}[mobility.grid]\ncrossings = \"stops\"\ncycle = \"30s\"\n"),
+            "a.toml:6: mobility.grid.cycle: no lights; expected crossings = \"lights\" beside it",
+        ),
+        (
+            &format!(
+                "{DISK}[mobility]\nfile = \"ours.csv\"\ncount = 2\n[[client]]\nid = \"c\"\n\
+                 behind = \"vehicles/0\"\n"
+            ),
+            "a.toml:9: client.0.behind: \"vehicles/0\": which vehicles there are is drawn from the \
+             seed; expected a file, and all of it or pick = \"first\"",
         ),
         // Ranges.
         (
@@ -281,7 +322,7 @@ fn a_missing_file_of_movements_is_named_by_who_asked_for_it() {
     let source = source(&format!("{DISK}[mobility]\nfile = \"ours.csv\"\n")).unwrap();
     let says = |typed: &[&str]| {
         let typed: Vec<Override> = typed.iter().map(|typed| typed.parse().unwrap()).collect();
-        let error = Cast::of(&source, &source.with(&typed).unwrap()).unwrap_err().to_string();
+        let error = Cast::of(&source, &source.with(&typed).unwrap(), 1).unwrap_err().to_string();
         error.replace(&format!("{}/tests/fixtures/", env!("CARGO_MANIFEST_DIR")), "")
     };
     let missing = "No such file or directory (os error 2); expected a file of movements";
@@ -320,8 +361,8 @@ fn rows_of_vehicles_keep_their_distance_at_both_ends() {
 #[test]
 fn vehicles_of_a_file_appear_and_leave_as_it_says() {
     let (_, cast) = cast(&format!(
-        "{DISK}[mobility]\nfile = \"ours.csv\"\nfrom = \"2s\"\ncount = 2\noffset_m = [1000, 0]\n\
-         [[client]]\nid = \"c\"\nbehind = \"vehicles\"\nshare = 0.5\n"
+        "{DISK}[mobility]\nfile = \"ours.csv\"\nfrom = \"2s\"\ncount = 2\npick = \"first\"\n\
+         offset_m = [1000, 0]\n[[client]]\nid = \"c\"\nbehind = \"vehicles\"\nshare = 0.5\n"
     ));
     let names: Vec<&str> = cast.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["beside", "vehicles/0", "vehicles/1"]);
@@ -363,3 +404,78 @@ fn flows_pair_their_ends_and_begin_when_both_are_there() {
     assert_eq!(cast.flows[12].stop, Timestamp::from_millis(10_000));
     assert!(cast.flows[6..12].iter().all(|flow| (49..=50).contains(&flow.count())));
 }
+
+/// Which vehicles take part, where only some do, is drawn from the seed.
+#[test]
+fn a_part_of_the_vehicles_is_drawn_from_the_seed() {
+    let names = |fields: &str, seed| -> Vec<String> {
+        let text = format!(
+            "{HEAD_OF_DISK}[mobility]\nfile = \"../../../examples/scenarios/grid-180s.csv.gz\"\n\
+             {fields}"
+        )
+        .replace("10s", "180s");
+        let source = source(&text).unwrap();
+        let cast = Cast::of(&source, &source.with(&[]).unwrap(), seed).unwrap();
+        cast.of_role(Role::Obu).map(|node| cast.name(node).to_owned()).collect()
+    };
+    let all = names("", 1);
+    assert_eq!(all.len(), 80);
+    assert_eq!(names("", 2), all);
+    let first = names("count = 20\npick = \"first\"\n", 1);
+    assert_eq!(first, all[..20]);
+    assert_eq!(names("count = 20\npick = \"first\"\n", 2), first);
+    let (one, other) = (names("count = 20\n", 1), names("count = 20\n", 2));
+    assert_eq!((one.len(), other.len()), (20, 20));
+    assert_eq!(names("share = 0.25\n", 1), one);
+    assert!(one != first && one != other, "{one:?}");
+    // A smaller part of the same seed is a part of it.
+    let fewer = names("count = 5\n", 1);
+    assert!(fewer.len() == 5 && fewer.iter().all(|name| one.contains(name)), "{fewer:?}");
+    // All have the same chance: over 200 seeds each takes part in a quarter of them, within four
+    // standard deviations (6.1).
+    let mut times = std::collections::BTreeMap::<String, u32>::new();
+    for seed in 1..=200 {
+        for name in names("count = 20\n", seed) {
+            *times.entry(name).or_default() += 1;
+        }
+    }
+    assert_eq!(times.len(), 80);
+    assert!(times.values().all(|times| (25..=75).contains(times)), "{times:?}");
+    assert_eq!(names("count = 500\n", 1), all);
+}
+
+/// Towns and motorways are vehicles like those of a file, others for each seed.
+#[test]
+fn towns_are_made_from_the_seed() {
+    let cast = |fields: &str, seed| {
+        let source = source(&format!("{HEAD_OF_DISK}[mobility]\n{fields}")).unwrap();
+        Cast::of(&source, &source.with(&[]).unwrap(), seed).unwrap()
+    };
+    let at_once = |cast: &Cast| {
+        let time = Timestamp::from_millis(5000);
+        let there = cast.nodes.iter().filter(|node| match &node.place {
+            Place::Way(track) => track.position_at(time).is_some(),
+            Place::Nowhere | Place::Stands(_) => false,
+        });
+        there.count()
+    };
+    let grid = "[mobility.grid]\nblocks = [2, 3]\nvehicles = 30\n";
+    assert_eq!(at_once(&cast(grid, 1)), 30);
+    assert_eq!(cast(grid, 1), cast(grid, 1));
+    assert_ne!(cast(grid, 1), cast(grid, 2));
+    let stops = "[mobility.grid]\nblocks = [2, 3]\nvehicles = 30\ncrossings = \"stops\"\n";
+    assert_ne!(cast(grid, 1), cast(stops, 1));
+    // 2 · 200 m · (2 · 4 + 3 · 3) of lane, and 6 · 1 km.
+    assert_eq!(at_once(&cast("[mobility.grid]\nblocks = [2, 3]\ndensity_per_km = 5\n", 1)), 34);
+    let motorway = "[mobility.motorway]\nlength_m = 1000\ndensity_per_km = 20\n";
+    // In the second in which one leaves, another one follows it.
+    let there = at_once(&cast(motorway, 1));
+    assert!((115..=125).contains(&there), "{there}");
+    assert_eq!(at_once(&cast(&format!("count = 7\n{grid}"), 1)), 7);
+    let moved = cast(&format!("offset_m = [0, 5000]\n{grid}"), 1);
+    let Place::Way(track) = &moved.nodes[1].place else { panic!("not a way") };
+    assert!(track.position_at(Timestamp::from_millis(1)).unwrap().y_m > 4990.0);
+}
+
+const HEAD_OF_DISK: &str = "duration = \"10s\"\nradio = { model = \"disk\" }\n\
+    rsu = [{ id = \"beside\", position_m = [0, 50] }]\n";

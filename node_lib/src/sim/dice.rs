@@ -66,6 +66,11 @@ impl Dice {
         self.0.next_u64()
     }
 
+    /// Evenly from 0, included, to 1, not included.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// True with this probability. Draws nothing when the answer is certain.
     pub fn chance(&mut self, probability: f64) -> bool {
         if probability <= 0.0 {
@@ -133,6 +138,17 @@ mod tests {
         let hits = (0..100_000).filter(|_| dice.chance(0.1)).count();
         assert!((9_500..10_500).contains(&hits), "{hits}");
         assert!(!dice.chance(0.0) && dice.chance(1.0));
+    }
+
+    #[test]
+    fn parts_of_one_are_even() {
+        let mut dice = Dice::new(7, 2);
+        let mut tenths = [0_u32; 10];
+        for _ in 0..100_000 {
+            tenths[(dice.unit() * 10.0) as usize] += 1;
+        }
+        // Three standard deviations are 285.
+        assert!(tenths.iter().all(|n| (9_700..10_300).contains(n)), "{tenths:?}");
     }
 
     #[test]

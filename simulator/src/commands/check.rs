@@ -12,7 +12,7 @@ use crate::args::Check;
 pub(crate) fn check(args: &Check) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let scenario = source.with(&set)?;
-    let cast = Cast::of(&source, &scenario)?;
+    let cast = Cast::of(&source, &scenario, scenario.seed)?;
     println!(
         "{}: in order. {} simulated, radio {}: {} RSUs on {} LANs, {} OBUs, {} clients, {} flows, {} \
          faults",

@@ -32,7 +32,7 @@ pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
         };
         // Flooding carries no data: without traffic both do the same work.
         for variant in &mut campaign.variants {
-            variant.cast.flows.clear();
+            variant.scenario.flow.clear();
         }
         let progress = Progress::new(campaign.simulated());
         let outcomes = campaign.run(|span| progress.pass(span));

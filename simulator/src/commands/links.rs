@@ -15,11 +15,11 @@ use crate::args::Links;
 pub(crate) fn links(args: &Links) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let scenario = source.with(&set)?;
-    let cast = Cast::of(&source, &scenario)?;
     ensure!(args.every >= Span::from_millis(1), "--every {}: expected 1ms or more", args.every);
+    let seed = args.seed.unwrap_or(scenario.seed);
+    let cast = Cast::of(&source, &scenario, seed)?;
     let context = || args.output.display().to_string();
     let file = BufWriter::new(File::create(&args.output).with_context(context)?);
-    let seed = args.seed.unwrap_or(scenario.seed);
     links::write(&scenario, &cast, seed, args.every, file).with_context(context)?;
     Ok(ExitCode::SUCCESS)
 }

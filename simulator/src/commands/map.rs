@@ -13,7 +13,6 @@ use crate::args::Map;
 pub(crate) fn map(args: &Map) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let scenario = source.with(&set)?;
-    let cast = Cast::of(&source, &scenario)?;
     ensure!(
         args.at <= scenario.duration,
         "--at {}: expected at most the duration, {}",
@@ -21,6 +20,7 @@ pub(crate) fn map(args: &Map) -> Result<ExitCode> {
         scenario.duration
     );
     let seed = args.seed.unwrap_or(scenario.seed);
+    let cast = Cast::of(&source, &scenario, seed)?;
     match run_to(&scenario, &cast, seed, args.at.after_start()) {
         Ok(world) => {
             write(&args.output, &plots::map(&cast, &world)?)?;

@@ -60,6 +60,8 @@ pub struct Done {
 pub struct Broken {
     /// Which rule, when, by whom.
     pub violation: Box<Violation>,
+    /// The name of who did it.
+    pub node: String,
     /// Whether the trace up to then could be written, if that was asked for.
     pub trace: io::Result<()>,
 }
@@ -94,7 +96,8 @@ pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Unfinishe
             let before = stage.world.now();
             if let Err(violation) = stage.world.run_until((before + STEP_MAX).min(sample)) {
                 let trace = begun.and_then(|()| stage.world.end_trace());
-                return Err(Unfinished::Broken(Broken { violation, trace }));
+                let node = cast.name(violation.node).to_owned();
+                return Err(Unfinished::Broken(Broken { violation, node, trace }));
             }
             progress(stage.world.now().since(before));
         }
@@ -115,7 +118,10 @@ pub fn run_to(scenario: &Scenario, cast: &Cast, seed: u64, at: Timestamp) -> Res
     let mut stage = Stage::new(scenario, cast, seed, Suite::Daemons);
     match stage.world.run_until(at) {
         Ok(()) => Ok(stage.world),
-        Err(violation) => Err(Broken { violation, trace: Ok(()) }),
+        Err(violation) => {
+            let node = cast.name(violation.node).to_owned();
+            Err(Broken { violation, node, trace: Ok(()) })
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Where vehicles drive: [`Movement`], read from the files of others or drawn as straight lines.
+//! Where vehicles drive: [`Movement`], read from the files of others, drawn as straight lines, or made from
+//! a seed as a town ([`grid`]) or a motorway ([`motorway`]).
 //!
 //! | file | read by | known by |
 //! |---|---|---|
@@ -13,8 +14,11 @@
 pub mod csv;
 mod error;
 mod file;
+mod follow;
 mod geographic;
+pub mod grid;
 pub mod line;
+pub mod motorway;
 pub mod ns2;
 pub mod sumo_csv;
 pub mod sumo_xml;

@@ -2,13 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use node_lib::sim::Violation;
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Outcome, records};
-use crate::cast::Cast;
 use crate::cost::{Cost, peak_memory};
-use crate::measure::{Record, Suite};
+use crate::measure::{Broken, Record, Suite};
 use crate::ships::does_not_ship;
 use crate::summary::Summary;
 
@@ -55,12 +53,13 @@ struct BrokenRun {
 }
 
 impl BrokenRun {
-    fn of(cast: &Cast, seed: u64, violation: &Violation) -> Self {
+    fn of(seed: u64, broken: &Broken) -> Self {
+        let Broken { violation, node, .. } = broken;
         Self {
             seed,
             rule: format!("{:?}", violation.rule),
             time_s: violation.time.as_micros() as f64 / 1e6,
-            node: cast.name(violation.node).to_owned(),
+            node: node.clone(),
             detail: violation.detail.clone(),
         }
     }
@@ -82,8 +81,7 @@ pub fn report(
         let runs = records(outcomes, index);
         let of_variant = || outcomes.iter().filter(|outcome| outcome.variant == index);
         let broken = of_variant().filter_map(|outcome| {
-            let violation = &outcome.result.as_ref().err()?.violation;
-            Some(BrokenRun::of(&variant.cast, outcome.seed, violation))
+            Some(BrokenRun::of(outcome.seed, outcome.result.as_ref().err()?))
         });
         VariantReport {
             changes: variant.changes.iter().map(ToString::to_string).collect(),

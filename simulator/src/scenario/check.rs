@@ -13,7 +13,10 @@ use rsu_lib::settings::{GROUP_RATE_RANGE, HELLO_PERIODICITY_RANGE_MS};
 use super::radio::{Number, RATES_MBPS};
 use crate::stage::tap_mtu;
 
-use super::{AtEnd, Client, Fault, Flow, Model, Obu, Scenario, Span, What};
+use super::{
+    AtEnd, Client, Crossings, Fault, Flow, Grid, Mobility, Model, Motorway, Obu, Scenario, Span,
+    What,
+};
 
 /// Every problem: the field and what is wrong with it.
 pub(super) fn problems(scenario: &Scenario) -> Vec<(String, String)> {
@@ -228,14 +231,96 @@ impl<'a> Check<'a> {
             self.ensure(needs_places, "mobility", || {
                 "vehicles that move; expected a radio model other than links".to_owned()
             });
-            self.place("mobility.offset_m".to_owned(), mobility.offset_m);
-            self.count("mobility.count", mobility.count.map(u64::from), 1, 1_000_000);
-            if let Some(to) = mobility.to {
-                self.ensure(to > mobility.from, "mobility.to", || {
-                    format!("{to}; expected a time after from, {}", mobility.from)
-                });
-            }
+            self.mobility(mobility);
         }
+    }
+
+    fn mobility(&mut self, mobility: &Mobility) {
+        let Mobility { file, grid, motorway, count, share, pick, from, to, offset_m, .. } =
+            mobility;
+        let sources = [file.is_some(), grid.is_some(), motorway.is_some()];
+        let sources = sources.into_iter().filter(|is_there| *is_there).count();
+        self.ensure(sources == 1, "mobility", || {
+            format!("{sources} sources of vehicles; expected one of file, grid and motorway")
+        });
+        self.place("mobility.offset_m".to_owned(), *offset_m);
+        self.count("mobility.count", count.map(u64::from), 1, 1_000_000);
+        self.ensure(
+            share.is_none_or(|share| share > 0.0 && share <= 1.0),
+            "mobility.share",
+            || format!("{}; expected a number above 0, up to 1", share.unwrap_or_default()),
+        );
+        self.ensure(count.is_none() || share.is_none(), "mobility.share", || {
+            "beside count; expected one of the two".to_owned()
+        });
+        self.ensure(pick.is_none() || count.is_some() || share.is_some(), "mobility.pick", || {
+            "all of them; expected count or share beside it".to_owned()
+        });
+        let is_file = file.is_some();
+        self.ensure(is_file || *from == Span::default(), "mobility.from", || {
+            "no file; what is made from the seed begins at the beginning".to_owned()
+        });
+        self.ensure(is_file || to.is_none(), "mobility.to", || {
+            "no file; what is made from the seed lasts to the end".to_owned()
+        });
+        if let Some(to) = to {
+            self.ensure(to > from, "mobility.to", || {
+                format!("{to}; expected a time after from, {from}")
+            });
+        }
+        if let Some(grid) = grid {
+            for (index, &blocks) in grid.blocks.iter().enumerate() {
+                self.count(format!("mobility.grid.blocks.{index}"), Some(blocks.into()), 1, 100);
+            }
+            self.number("mobility.grid.block_m", Some(grid.block_m), 50.0, 10_000.0);
+            self.ensure(
+                grid.cycle.is_none() || grid.crossings == Crossings::Lights,
+                "mobility.grid.cycle",
+                || "no lights; expected crossings = \"lights\" beside it".to_owned(),
+            );
+            let cycle = grid.cycle.map(|cycle| cycle.0.as_secs_f64());
+            self.number("mobility.grid.cycle", cycle, 10.0, 600.0);
+            let Grid { vehicles, density_per_km, speed_kmh, .. } = *grid;
+            let lanes_m = grid.maker().lanes_m();
+            self.made("grid", vehicles, density_per_km, speed_kmh, lanes_m);
+        }
+        if let Some(motorway) = motorway {
+            self.number("mobility.motorway.length_m", Some(motorway.length_m), 100.0, 100_000.0);
+            self.count("mobility.motorway.lanes", Some(motorway.lanes.into()), 1, 10);
+            let Motorway { vehicles, density_per_km, speed_kmh, .. } = *motorway;
+            self.made("motorway", vehicles, density_per_km, speed_kmh, motorway.lanes_m());
+        }
+    }
+
+    /// What towns and motorways have in common.
+    fn made(
+        &mut self,
+        table: &str,
+        vehicles: Option<u32>,
+        density_per_km: Option<f64>,
+        speed_kmh: f64,
+        lanes_m: f64,
+    ) {
+        let field = |name: &str| format!("mobility.{table}.{name}");
+        self.count(field("vehicles"), vehicles.map(u64::from), 1, 100_000);
+        self.number(field("density_per_km"), density_per_km, 0.1, DENSITY_MAX_PER_KM);
+        self.ensure(
+            vehicles.is_none() || density_per_km.is_none(),
+            field("density_per_km"),
+            || "beside vehicles; expected one of the two".to_owned(),
+        );
+        let density = vehicles.map(|vehicles| f64::from(vehicles) / lanes_m * 1000.0);
+        self.ensure(
+            density.is_none_or(|density| density <= DENSITY_MAX_PER_KM),
+            field("vehicles"),
+            || {
+                let density = density.unwrap_or_default();
+                format!(
+                    "{density:.0} on a kilometre of lane; expected {DENSITY_MAX_PER_KM} or less"
+                )
+            },
+        );
+        self.number(field("speed_kmh"), Some(speed_kmh), 10.0, 300.0);
     }
 
     fn place(&mut self, field: String, [x, y]: [f64; 2]) {
@@ -322,6 +407,15 @@ impl<'a> Check<'a> {
                 };
                 return self.wrong(field, format!("\"{name}\"; expected {expected}"));
             }
+        }
+        if let Some(mobility) = &self.scenario.mobility
+            && group != name
+            && group == mobility.id
+            && mobility.is_drawn()
+        {
+            let what = "which vehicles there are is drawn from the seed; expected a file, and all of it \
+                        or pick = \"first\"";
+            return self.wrong(field, format!("\"{name}\": {what}"));
         }
         self.refers(field, group, "obus, rsus or the id of a node", Kind::is_node);
     }
@@ -453,3 +547,5 @@ impl<'a> Check<'a> {
 
 /// No map is larger.
 const PLACE_MAX_M: f64 = 1e6;
+/// More vehicles stand on no lane: 7 m each, and room to move.
+const DENSITY_MAX_PER_KM: f64 = 120.0;

@@ -6,16 +6,16 @@
 mod check;
 mod error;
 mod locate;
+mod mobility;
 mod overrides;
 pub mod quantity;
 mod radio;
 mod read;
 
-use std::path::PathBuf;
-
 use serde::Deserialize;
 
 pub use error::{Problem, ScenarioError};
+pub use mobility::{Crossings, Grid, Mobility, Motorway, Pick};
 pub use overrides::{Override, ParseOverrideError, parse_variants};
 pub use quantity::Span;
 pub use radio::{Access, Errors, Fading, Model, Radio};
@@ -62,7 +62,7 @@ pub struct Scenario {
     /// Vehicles, one by one.
     #[serde(default)]
     pub obu: Vec<Obu>,
-    /// Vehicles from a file.
+    /// Vehicles from a file, or from a town made from the seed.
     pub mobility: Option<Mobility>,
     /// Links, where no radio model makes them.
     #[serde(default)]
@@ -228,27 +228,6 @@ pub enum AtEnd {
     Leave,
 }
 
-/// Vehicles from a file of movements.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mobility {
-    /// The file, relative to that of the scenario.
-    pub file: PathBuf,
-    /// Name of all of them together.
-    #[serde(default = "default::vehicles")]
-    pub id: String,
-    /// At most so many, the first the file names.
-    pub count: Option<u32>,
-    /// Time in the file that is the beginning here.
-    #[serde(default)]
-    pub from: Span,
-    /// Time in the file after which nothing is read.
-    pub to: Option<Span>,
-    /// Added to every position.
-    #[serde(default)]
-    pub offset_m: [f64; 2],
-}
-
 /// A link between two nodes. What is not named is as in `node_lib::sim::Link::CLEAN`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -407,8 +386,5 @@ mod default {
     }
     pub(super) const fn size_bytes() -> u16 {
         200
-    }
-    pub(super) fn vehicles() -> String {
-        "vehicles".to_owned()
     }
 }

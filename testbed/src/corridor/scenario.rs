@@ -30,7 +30,7 @@ pub fn links(speed_kmh: f64, from_m: f64, to_m: f64, seed: u64) -> Result<LinkTr
     ];
     let source = Source::from_text(Path::new(FILE), TEXT.to_owned())?;
     let scenario = source.with(&set)?;
-    let cast = Cast::of(&source, &scenario)?;
+    let cast = Cast::of(&source, &scenario, seed)?;
     let mut table = Vec::new();
     links::write(&scenario, &cast, seed, Span::from_millis(STEP_MS), &mut table)?;
     Ok(LinkTrace::read(&table[..])?.between(start, end))
