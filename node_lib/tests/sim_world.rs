@@ -225,6 +225,24 @@ fn every_checker_sees_what_it_is_there_for() {
 }
 
 #[test]
+fn a_world_that_is_told_so_goes_on_and_counts_broken_rules() {
+    let (mut world, clients) = flooders(&Graph::ring(3), Link::CLEAN, Habit::HandsOverTwice);
+    world.go_on_when_broken();
+    let flow = world.add_flow(Flow::steady(clients[0], Target::Everyone, at(10), ms(10), 5));
+    world.run_until(at(1000)).unwrap();
+    assert_eq!(world.now(), at(1000));
+    assert_eq!(world.flow(flow).unwrap().sent().len(), 5);
+    // Each of two nodes hands over each of five frames once too often.
+    assert_eq!(world.breaches(), 10);
+    let first = world.violation().unwrap();
+    assert_eq!((first.rule, first.time < at(20)), (Rule::Doubled, true), "{first}");
+    // One that never lets time pass cannot go on.
+    let (mut world, _) = flooders(&Graph::ring(3), Link::CLEAN, Habit::Spins);
+    world.go_on_when_broken();
+    assert_eq!(world.run_until(at(1000)).unwrap_err().rule, Rule::Spin);
+}
+
+#[test]
 fn nothing_sent_means_nothing_counted() {
     assert_eq!(World::new(0).stats(), Stats::default());
 }

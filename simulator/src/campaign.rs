@@ -141,7 +141,7 @@ impl Campaign {
                 let cast = &casting.draw(scenario, seed);
                 let Self { suite, trace, stop, .. } = self;
                 let (suite, trace) = (*suite, trace.as_ref());
-                let run = Run { scenario, cast, seed, suite, trace, stop };
+                let run = Run { scenario, cast, seed, suite, trace, stop, goes_on: false };
                 let meter = Meter::start();
                 let result = match measure::run(&run, &progress) {
                     Ok(done) => Ok(done),

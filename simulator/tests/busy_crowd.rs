@@ -44,7 +44,15 @@ fn run(text: String, seed: u64) -> Record {
     let cast = Cast::of(&source, &scenario, seed).unwrap();
     let (scenario, cast) = (&scenario, &cast);
     let go_on = AtomicBool::new(false);
-    let run = Run { scenario, cast, seed, suite: Suite::Daemons, trace: None, stop: &go_on };
+    let run = Run {
+        scenario,
+        cast,
+        seed,
+        suite: Suite::Daemons,
+        trace: None,
+        stop: &go_on,
+        goes_on: false,
+    };
     match measure::run(&run, |_| ()) {
         Ok(done) => done.record,
         Err(Unfinished::Broken(broken)) => panic!("{}", broken.violation),

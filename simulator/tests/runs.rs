@@ -27,8 +27,15 @@ fn run_with(source: &Source, set: &[&str], seed: u64) -> (Record, String) {
     let (scenario, cast) = (&scenario, &cast);
     let go_on = AtomicBool::new(false);
     let mut trace = tempfile::tempfile().unwrap();
-    let run =
-        Run { scenario, cast, seed, suite: Suite::Daemons, trace: Some(&trace), stop: &go_on };
+    let run = Run {
+        scenario,
+        cast,
+        seed,
+        suite: Suite::Daemons,
+        trace: Some(&trace),
+        stop: &go_on,
+        goes_on: false,
+    };
     match measure::run(&run, |_| ()) {
         Ok(done) => {
             done.trace.unwrap();
@@ -258,6 +265,47 @@ fn traffic_differs_from_seed_to_seed() {
     let variance = counts.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / 15.0;
     assert!((mean - 900.0).abs() < 3.0 * 30.0 / 4.0, "{counts:?}");
     assert!((900.0 * 0.25..900.0 * 2.5).contains(&variance), "{variance} {counts:?}");
+}
+
+/// A run that goes on has figures, and counts what a run that does not would have ended with.
+#[test]
+fn a_run_that_goes_on_counts_broken_rules() {
+    let source = example("platoon.toml");
+    let set = [
+        "settings.obu.policy.feasibility=false",
+        "settings.obu.policy.quiet_period=false",
+        "radio.access=instant",
+        "radio.loss=0.3",
+        "duration=20s",
+    ];
+    let set: Vec<Override> = set.iter().map(|set| set.parse().unwrap()).collect();
+    let scenario = &source.with(&set).unwrap();
+    let stop = &AtomicBool::new(false);
+    let mut broken = 0;
+    for seed in 1..=10 {
+        let cast = &Cast::of(&source, scenario, seed).unwrap();
+        let suite = Suite::Daemons;
+        let run = |goes_on| {
+            let run = Run { scenario, cast, seed, suite, trace: None, stop, goes_on };
+            measure::run(&run, |_| ())
+        };
+        let Ok(done) = run(true) else { panic!("seed {seed} ended early") };
+        assert!(done.record.routes.reachable > 0);
+        match run(false) {
+            Ok(whole) => {
+                assert!(done.breaches == 0 && done.violation.is_none(), "seed {seed}");
+                assert_eq!(done.record.trace_hash, whole.record.trace_hash);
+            }
+            Err(Unfinished::Broken(ended)) => {
+                assert!(done.breaches > 0);
+                let first = done.violation.unwrap();
+                assert_eq!(first.to_string(), ended.violation.to_string(), "seed {seed}");
+                broken += 1;
+            }
+            Err(Unfinished::Stopped) => panic!("nobody stopped it"),
+        }
+    }
+    assert!((1..10).contains(&broken), "{broken}");
 }
 
 #[test]

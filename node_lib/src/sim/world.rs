@@ -269,6 +269,8 @@ pub struct World {
     checker: Checker,
     next_turn: Timestamp,
     violation: Option<Box<Violation>>,
+    /// Rules broken so far, where that does not end the run.
+    breaches: Option<u64>,
     events: Vec<(Timestamp, NodeIndex, Event)>,
     taps: Option<Vec<TapDelivery>>,
     air: Option<Vec<RadioFrame>>,
@@ -332,6 +334,7 @@ impl World {
             checker: Checker::new(),
             next_turn: Timestamp::ZERO + PACKET_LIFE,
             violation: None,
+            breaches: None,
             events: Vec::new(),
             taps: None,
             air: None,
@@ -542,14 +545,21 @@ impl World {
         self.retries = retries;
     }
 
+    /// Goes on when a rule is broken, and counts: for measuring what is not in order. The first
+    /// violation is kept ([`World::violation`]). A node that spins ends the run all the same.
+    pub fn go_on_when_broken(&mut self) {
+        self.breaches.get_or_insert_default();
+    }
+
     // Running it.
 
     /// Runs until this time, everything at that time included.
     ///
     /// # Errors
-    /// A rule was broken; the world stands still from then on and gives the same answer again.
+    /// A rule was broken; the world stands still from then on and gives the same answer again. Not after
+    /// [`World::go_on_when_broken`].
     pub fn run_until(&mut self, until: Timestamp) -> Result<(), Box<Violation>> {
-        while self.violation.is_none()
+        while (self.violation.is_none() || self.breaches.is_some())
             && let Some(Reverse(next)) = self.queue.peek()
             && next.time <= until
             && let Some(Reverse(entry)) = self.queue.pop()
@@ -563,8 +573,8 @@ impl World {
             self.happen(entry.what);
         }
         match &self.violation {
-            Some(violation) => Err(violation.clone()),
-            None => {
+            Some(violation) if self.breaches.is_none() => Err(violation.clone()),
+            _ => {
                 self.now = self.now.max(until);
                 Ok(())
             }
@@ -584,6 +594,16 @@ impl World {
     /// Time.
     pub fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// The first rule that was broken, if one was.
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_deref()
+    }
+
+    /// How often rules were broken so far, after [`World::go_on_when_broken`].
+    pub fn breaches(&self) -> u64 {
+        self.breaches.unwrap_or_default()
     }
 
     /// The seed.

@@ -46,6 +46,8 @@ pub struct Run<'a> {
     pub trace: Option<&'a File>,
     /// Ends the run before its time when it becomes true.
     pub stop: &'a AtomicBool,
+    /// A broken rule does not end the run: it is counted.
+    pub goes_on: bool,
 }
 
 /// What a run leaves.
@@ -54,6 +56,10 @@ pub struct Done {
     pub record: Record,
     /// Whether the trace could be written, if that was asked for.
     pub trace: io::Result<()>,
+    /// The first rule that was broken, in a run that went on.
+    pub violation: Option<Box<Violation>>,
+    /// How often rules were broken.
+    pub breaches: u64,
 }
 
 /// A rule that was broken.
@@ -77,10 +83,14 @@ pub enum Unfinished {
 /// Runs a scenario with one seed. `progress` is told of simulated time as it passes.
 ///
 /// # Errors
-/// A rule was broken that is watched in every run ([`node_lib::sim::Rule`]), or it was told to stop.
+/// A rule was broken that is watched in every run ([`node_lib::sim::Rule`]) and ends this one, or it was
+/// told to stop.
 pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Unfinished> {
-    let Run { scenario, cast, seed, suite, trace, stop } = *run;
+    let Run { scenario, cast, seed, suite, trace, stop, goes_on } = *run;
     let mut stage = Stage::new(scenario, cast, seed, suite);
+    if goes_on {
+        stage.world.go_on_when_broken();
+    }
     let begun = trace.map_or(Ok(()), |file| {
         stage.world.write_trace(Box::new(BufWriter::new(file.try_clone()?)));
         Ok(())
@@ -104,7 +114,9 @@ pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Unfinishe
         observer.look(&mut stage);
     }
     let trace = begun.and_then(|()| stage.world.end_trace());
-    Ok(Done { record: observer.finish(&stage, seed), trace })
+    let violation = stage.world.violation().cloned().map(Box::new);
+    let breaches = stage.world.breaches();
+    Ok(Done { record: observer.finish(&stage, seed), trace, violation, breaches })
 }
 
 /// Simulated time after which it is looked whether to stop, however rare samples are.

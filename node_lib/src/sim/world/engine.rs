@@ -487,6 +487,13 @@ impl World {
     }
 
     pub(super) fn breach(&mut self, index: usize, breach: Breach) {
+        if breach.rule == Rule::Spin {
+            // Time would never pass again: this ends the run, whatever was broken before.
+            (self.breaches, self.violation) = (None, None);
+        }
+        if let Some(breaches) = &mut self.breaches {
+            *breaches += 1;
+        }
         if self.violation.is_none() {
             self.violation = Some(Box::new(Violation {
                 seed: self.seed,
