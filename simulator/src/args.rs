@@ -29,6 +29,10 @@ pub(crate) enum Command {
     Links(Links),
     /// Run a scenario with plain flooding beside it, and compare what routes cost
     Flood(Flood),
+    /// Run scenes of many places, towns, radios and loads, and hold them against goals
+    Sweep(Sweep),
+    /// Show two sweeps beside each other
+    Compare(Compare),
 }
 
 /// A scenario and what to change in it.
@@ -145,4 +149,59 @@ pub(crate) struct Flood {
 
     #[command(flatten)]
     pub(crate) runs: Runs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sweep {
+    /// Scenario with a file of movements: its vehicles and road-side units are one more town
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Take its vehicles from this file of movements, whatever the scenario names
+    #[arg(long, value_name = "FILE", requires = "file")]
+    pub(crate) mobility: Option<PathBuf>,
+
+    /// Results of all scenes, as JSON, kept up to date; beside it a table (.csv), and a directory with
+    /// all scenes (.scenes)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    /// Six scenes of each kind, 30 s each, instead of 48 with 60 s
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Scenes of each kind
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) scenes: Option<u32>,
+
+    /// Simulated time of each scene that is measured
+    #[arg(long, value_name = "TIME")]
+    pub(crate) measured: Option<Span>,
+
+    /// Only kinds with this in their name, such as steady-busy-300, idle or 500; may be repeated
+    #[arg(long, value_name = "PART")]
+    pub(crate) kind: Vec<String>,
+
+    /// Where everything random comes from
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..1_000_000))]
+    pub(crate) seed: u64,
+
+    /// Scenes at the same time [default: one per processor]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+
+    /// Change a field in every scene, such as settings.obu.policy.suppression=false; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<Override>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compare {
+    /// Results before
+    #[arg(value_name = "BEFORE")]
+    pub(crate) before: PathBuf,
+
+    /// Results after
+    #[arg(value_name = "AFTER")]
+    pub(crate) after: PathBuf,
 }

@@ -19,6 +19,7 @@
 //! | [`campaign`] | variants and seeds on several threads |
 //! | [`summary`] | many runs in a few numbers |
 //! | [`report`] | tables, JSON, CSV and pictures |
+//! | [`sweep`] | many scenes, held against goals |
 //! | [`links`] | who hears whom how well, for replaying elsewhere |
 //! | [`flooding`] | the baseline: plain flooding |
 //! | [`ships`] | what of a simulation the daemons do not run |
@@ -36,4 +37,5 @@ pub mod scenario;
 pub mod ships;
 mod stage;
 pub mod summary;
+pub mod sweep;
 mod watch;

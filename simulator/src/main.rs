@@ -16,6 +16,8 @@ fn main() -> ExitCode {
         Command::Map(map) => commands::map::map(map),
         Command::Links(links) => commands::links::links(links),
         Command::Flood(flood) => commands::flood::flood(flood),
+        Command::Sweep(sweep) => commands::sweep::sweep(sweep),
+        Command::Compare(compare) => commands::sweep::compare(compare),
     };
     match result {
         Ok(code) => code,

@@ -25,7 +25,7 @@ pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
             variants: Variant::all(&source, &set, &[])?,
             seed: args.runs.seed,
             seeds: args.runs.seeds,
-            jobs: jobs(&args.runs),
+            jobs: jobs(args.runs.jobs),
             suite,
             trace: None,
             stop: stop.flag(),

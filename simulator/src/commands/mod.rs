@@ -8,6 +8,7 @@ mod outcome;
 mod progress;
 pub(crate) mod run;
 mod stop;
+pub(crate) mod sweep;
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -16,7 +17,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use simulator::scenario::{Override, Source};
 
-use crate::args::{Chosen, Runs};
+use crate::args::Chosen;
 
 /// Exit code: a rule was broken.
 pub(crate) const BROKEN: u8 = 1;
@@ -28,16 +29,22 @@ fn open(chosen: &Chosen) -> Result<(Source, Vec<Override>)> {
     let source = Source::open(&chosen.file)?;
     let mut set = chosen.set.clone();
     if let Some(file) = &chosen.mobility {
-        // Other than in a scenario, a path on the command line is relative to where one is.
-        let file = std::path::absolute(file).with_context(|| file.display().to_string())?;
-        set.push(Override::text("mobility.file", &file.to_string_lossy()));
+        set.push(mobility(file)?);
     }
     Ok((source, set))
 }
 
-fn jobs(runs: &Runs) -> usize {
+/// The change that `--mobility` makes.
+fn mobility(file: &Path) -> Result<Override> {
+    // Other than in a scenario, a path on the command line is relative to where one is.
+    let file = std::path::absolute(file).with_context(|| file.display().to_string())?;
+    Ok(Override::text("mobility.file", &file.to_string_lossy()))
+}
+
+/// `--jobs`, or its default.
+fn jobs(jobs: Option<u16>) -> usize {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
-    runs.jobs.map_or_else(all, usize::from)
+    jobs.map_or_else(all, usize::from)
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

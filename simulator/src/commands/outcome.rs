@@ -36,10 +36,22 @@ pub(super) fn conclude(
         eprintln!("and {more} more runs broke a rule; --json FILE names them all");
     }
     let planned: usize = (0..campaign.variants.len()).map(|v| campaign.planned(v)).sum();
-    let missing = planned.saturating_sub(outcomes.len());
+    exit_code(stop, "run", planned, outcomes.len(), !broken.is_empty())
+}
+
+/// Says on standard error why some of what was planned is missing, and returns the exit code. `what` is one
+/// of them.
+pub(super) fn exit_code(
+    stop: &Stop,
+    what: &str,
+    planned: usize,
+    finished: usize,
+    is_broken: bool,
+) -> ExitCode {
+    let missing = planned.saturating_sub(finished);
     let are_missing = |one: &str, several: &str| {
-        let runs = if planned == 1 { "run" } else { "runs" };
-        format!("{missing} of {planned} {runs} {}", if missing == 1 { one } else { several })
+        let s = if planned == 1 { "" } else { "s" };
+        format!("{missing} of {planned} {what}{s} {}", if missing == 1 { one } else { several })
     };
     match stop.exit_code() {
         Some(code) => {
@@ -51,7 +63,7 @@ pub(super) fn conclude(
             eprintln!("{what}: the simulator panicked, see above");
             ExitCode::from(BROKEN)
         }
-        None if !broken.is_empty() => ExitCode::from(BROKEN),
+        None if is_broken => ExitCode::from(BROKEN),
         None => ExitCode::SUCCESS,
     }
 }
@@ -72,7 +84,7 @@ fn again(chosen: &Chosen, changes: &[Override], seed: u64) -> String {
 }
 
 /// As a shell takes it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()

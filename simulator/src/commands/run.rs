@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode> {
         variants,
         seed: args.runs.seed,
         seeds: args.runs.seeds,
-        jobs: jobs(&args.runs),
+        jobs: jobs(args.runs.jobs),
         suite: Suite::Daemons,
         trace: trace.transpose()?,
         stop: stop.flag(),

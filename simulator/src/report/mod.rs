@@ -3,4 +3,5 @@
 pub mod csv;
 pub mod json;
 pub mod plots;
+pub mod sweep;
 pub mod table;
