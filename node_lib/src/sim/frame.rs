@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use crate::buffer_pool::return_buffer;
 use crate::mac::{Mac, NodeId};
+use crate::sim::batman;
 use crate::sim::index::NodeIndex;
 
-/// Message type of a frame on the radio: low nibble of the first byte after the Ethernet header.
+/// Message type of a frame on the radio: low nibble of the first byte after the Ethernet header, or what a
+/// frame of batman-adv is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);
 
@@ -40,11 +42,21 @@ impl Kind {
     /// Several of the two for one neighbour.
     pub const BUNDLE: Self = Self(11);
 
-    /// Kinds there are, for tables indexed by kind, "unknown" among them.
-    pub const COUNT: usize = 12;
+    /// Originator messages of batman-adv.
+    pub const OGM: Self = Self(12);
+    /// A table of clients of batman-adv, or the question for it.
+    pub const CLIENT_TABLE: Self = Self(13);
+    /// A client's frame in one of batman-adv.
+    pub const MESH_DATA: Self = Self(14);
 
-    /// The kind of a whole Ethernet frame; 0 if it is none of ours.
+    /// Kinds there are, for tables indexed by kind, "unknown" among them.
+    pub const COUNT: usize = 15;
+
+    /// The kind of a whole Ethernet frame; 0 if it is none of these.
     pub fn of(frame: &[u8]) -> Self {
+        if let Some(kind) = batman::kind(frame) {
+            return kind;
+        }
         match frame.get(14).map(|first| first & 0x0f) {
             Some(kind @ 1..=9) => Self(kind),
             Some(10) => Self::BUNDLE,
@@ -57,7 +69,14 @@ impl Kind {
 
     /// Carries a client's frame.
     pub const fn is_data(self) -> bool {
-        matches!(self, Self::TO_UPSTREAM | Self::TO_DOWNSTREAM | Self::FRAGMENT | Self::BUNDLE)
+        matches!(
+            self,
+            Self::TO_UPSTREAM
+                | Self::TO_DOWNSTREAM
+                | Self::FRAGMENT
+                | Self::BUNDLE
+                | Self::MESH_DATA
+        )
     }
 
     /// One lower-case word.
@@ -74,6 +93,9 @@ impl Kind {
             9 => "to-downstream",
             10 => "fragment",
             11 => "bundle",
+            12 => "ogm",
+            13 => "client-table",
+            14 => "mesh-data",
             _ => "unknown",
         }
     }
@@ -151,8 +173,9 @@ fn data_messages(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The clients' frames in a whole Ethernet frame, or the first part of one.
-pub(super) fn inner(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
-    data_messages(frame).filter_map(|message| message.get(DATA_HEADER_LEN..))
+pub fn inner_frames(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ours = data_messages(frame).filter_map(|message| message.get(DATA_HEADER_LEN..));
+    ours.chain(batman::inner(frame))
 }
 
 impl Packet {

@@ -134,6 +134,7 @@
 //! | `V2X_SIM_RUNS` | how many runs, instead of the quick number |
 //! | `V2X_SIM_SHOW` | how many failures are listed, one line each |
 
+mod batman;
 mod check;
 mod dice;
 mod fault;
@@ -155,7 +156,7 @@ mod world;
 pub use check::{Rule, Violation};
 pub use dice::{Dice, subseed};
 pub use fault::Fault;
-pub use frame::{Flight, Kind, Packet};
+pub use frame::{Flight, Kind, Packet, inner_frames};
 pub use guest::Guest;
 pub use index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
 pub use lan::{Lan, Port};

@@ -247,6 +247,7 @@ pub struct World {
     radio_mtu: (usize, usize),
     tap_mtu: (TapMtu, TapMtu),
     bundles: bool,
+    holds_to_rules: bool,
     serial: u64,
     queue: BinaryHeap<Reverse<Entry>>,
     slots: Vec<Slot>,
@@ -317,6 +318,7 @@ impl World {
             radio_mtu: (RADIO_MTU, RADIO_MTU),
             tap_mtu: Default::default(),
             bundles: LoopSettings::DEFAULT.bundles,
+            holds_to_rules: true,
             serial: 0,
             queue: BinaryHeap::new(),
             slots: Vec::new(),
@@ -524,6 +526,12 @@ impl World {
     /// upstreams themselves never form a cycle is still watched.
     pub fn tolerate_revisits(&mut self, times: usize) {
         self.checker.revisits_max = times;
+    }
+
+    /// Whether nodes are held to the [rules](super::Rule) of ours. A model of another protocol is not: what it loses,
+    /// doubles or sends in a circle is measured, and does not end the run. It may not spin either.
+    pub fn hold_to_rules(&mut self, holds: bool) {
+        self.holds_to_rules = holds;
     }
 
     /// Lets nodes hear frames addressed to others too, as a radio without a filter would.

@@ -224,7 +224,10 @@ impl World {
         }
         let has_lan = slot.lan_up;
         self.note_wake(index);
-        if has_moved && let Some(detail) = self.cycle_through(index) {
+        if has_moved
+            && self.holds_to_rules
+            && let Some(detail) = self.cycle_through(index)
+        {
             self.breach(index, Breach { rule: Rule::Cycle, detail });
         }
         for reply in out.as_slice().iter().skip(before) {
@@ -241,7 +244,7 @@ impl World {
 
     /// Looks at a frame a node gives for the radio.
     fn judge(&mut self, index: usize, frame: &[u8], cause: Option<Cause<'_>>) {
-        let Some(subject) = self.subject(index) else { return };
+        let Some(subject) = self.subject(index).filter(|_| self.holds_to_rules) else { return };
         let judged = self.checker.sends(subject, frame, cause);
         if let Err(breach) = judged
             && self.slots.get(index).is_some_and(|slot| !slot.details.forges)
@@ -372,7 +375,9 @@ impl World {
         let Some(subject) = self.subject(index) else { return };
         let (len, crc) = (frame.len(), crc32fast::hash(frame));
         self.trace.add(self.now, What::OutOfTap { node: index, len, crc });
-        if let Err(breach) = self.checker.hands_over(subject, frame, cause) {
+        if self.holds_to_rules
+            && let Err(breach) = self.checker.hands_over(subject, frame, cause)
+        {
             return self.breach(index, breach);
         }
         if let Some(taps) = &mut self.taps {
@@ -437,7 +442,10 @@ impl World {
         }
         // Behind a TAP the node that handed it over was checked already; on a LAN it may be two.
         let receiver = Receiver::Client(index, self.rsu_starts);
-        if is_on_lan && let Err(breach) = self.checker.received(receiver, numbered) {
+        if is_on_lan
+            && self.holds_to_rules
+            && let Err(breach) = self.checker.received(receiver, numbered)
+        {
             self.breach(by, breach);
         }
     }

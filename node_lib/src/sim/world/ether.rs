@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::sim::frame::{Flight, inner};
+use crate::sim::frame::{Flight, inner_frames};
 use crate::sim::index::NodeIndex;
 use crate::sim::medium::{Medium, Step};
 use crate::sim::mobility::{Body, Position, Track};
@@ -345,7 +345,7 @@ impl World {
         }
         let to = self.macs.get(&flight.to).map(|&to| NodeIndex(to));
         let loss = AirLoss { time: self.now, from: NodeIndex(flight.from), to };
-        for numbered in inner(&flight.bytes).filter_map(Numbered::parse) {
+        for numbered in inner_frames(&flight.bytes).filter_map(Numbered::parse) {
             if let Some((_, log)) = self.flows.get_mut(numbered.flow.0 as usize) {
                 log.note_lost_on_air(numbered.number, loss);
             }
@@ -354,7 +354,7 @@ impl World {
 
     /// A frame for the radio of this node waited for too long, or found too many waiting.
     pub(super) fn note_unsent(&mut self, node: usize, frame: &[u8]) {
-        for numbered in inner(frame).filter_map(Numbered::parse) {
+        for numbered in inner_frames(frame).filter_map(Numbered::parse) {
             self.note_lost_in_queue(node, numbered);
         }
     }
