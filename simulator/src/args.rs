@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use simulator::measure::Suite;
 use simulator::scenario::{Override, Span, parse_variants};
 
 /// Runs scenarios of vehicles and road-side units in virtual time, on the nodes the daemons run
@@ -27,8 +28,8 @@ pub(crate) enum Command {
     Map(Map),
     /// Write loss and delay of every link over time, for replaying them elsewhere
     Links(Links),
-    /// Run a scenario with plain flooding beside it, and compare what routes cost
-    Flood(Flood),
+    /// Run a scenario with our protocol and with others: what each delivers, and what its routes cost
+    Protocols(Protocols),
     /// Run scenes of many places, towns, radios and loads, and hold them against goals
     Sweep(Sweep),
     /// Show two sweeps beside each other
@@ -143,12 +144,29 @@ pub(crate) struct Links {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Flood {
+pub(crate) struct Protocols {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
     #[command(flatten)]
     pub(crate) runs: Runs,
+
+    /// Whose nodes: daemons (what ships), flooding (plain, carries no traffic), batman-model (the published rules
+    /// of B.A.T.M.A.N. IV)
+    #[arg(
+        long,
+        value_name = "A,B,C",
+        value_delimiter = ',',
+        value_parser = suite,
+        default_value = "daemons,flooding,batman-model"
+    )]
+    pub(crate) nodes: Vec<Suite>,
+}
+
+fn suite(typed: &str) -> Result<Suite, String> {
+    let all = [Suite::Daemons, Suite::Flooding, Suite::BatmanModel];
+    let found = all.into_iter().find(|suite| suite.as_str() == typed);
+    found.ok_or_else(|| "expected daemons, flooding or batman-model".to_owned())
 }
 
 #[derive(Debug, clap::Args)]

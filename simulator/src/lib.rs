@@ -21,9 +21,10 @@
 //! | [`report`] | tables, JSON, CSV and pictures |
 //! | [`sweep`] | many scenes, held against goals |
 //! | [`links`] | who hears whom how well, for replaying elsewhere |
-//! | [`flooding`] | the baseline: plain flooding |
+//! | [`flooding`], [`batman`] | others to compare with: plain flooding, and a model of B.A.T.M.A.N. IV |
 //! | [`ships`] | what of a simulation the daemons do not run |
 
+pub mod batman;
 pub mod campaign;
 pub mod cast;
 pub mod casting;

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check::check(check),
         Command::Map(map) => commands::map::map(map),
         Command::Links(links) => commands::links::links(links),
-        Command::Flood(flood) => commands::flood::flood(flood),
+        Command::Protocols(protocols) => commands::protocols::protocols(protocols),
         Command::Sweep(sweep) => commands::sweep::sweep(sweep),
         Command::Compare(compare) => commands::sweep::compare(compare),
     };

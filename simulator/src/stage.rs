@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use node_lib::Timestamp;
 use node_lib::sim;
 use node_lib::sim::radio::fading::Shape;
 use node_lib::sim::radio::{
@@ -14,10 +13,12 @@ use node_lib::sim::{
 };
 use node_lib::start::{RADIO_MTU, boot};
 use node_lib::transport::mtu::TapMtu;
+use node_lib::{Mac, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use std::time::Duration;
 
+use crate::batman;
 use crate::cast::{self, Cast, Home, NOBODY, Place, To, radio_mac};
 use crate::flooding::Flooder;
 use crate::scenario::{self, Model, ObuSettings, Ranking, RsuSettings, Scenario, What};
@@ -31,8 +32,27 @@ pub enum Suite {
     Daemons,
     /// Plain flooding, for comparison: see [`crate::flooding`].
     Flooding,
+    /// A model of B.A.T.M.A.N. IV, for comparison: see [`crate::batman`].
+    BatmanModel,
     /// Nodes that say nothing, for looking at who could hear whom.
     Silence,
+}
+
+impl Suite {
+    /// Its name in tables, files and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Daemons => "daemons",
+            Self::Flooding => "flooding",
+            Self::BatmanModel => "batman-model",
+            Self::Silence => "silence",
+        }
+    }
+
+    /// Do its nodes carry clients' frames?
+    pub const fn carries_traffic(self) -> bool {
+        matches!(self, Self::Daemons | Self::BatmanModel)
+    }
 }
 
 /// A world with everybody in it, at the beginning.
@@ -55,6 +75,7 @@ impl Stage {
             world.try_again(scenario.radio.retries.unwrap_or(0).into());
         }
         world.tolerate_revisits(scenario.revisits() as usize);
+        world.hold_to_rules(suite != Suite::BatmanModel);
         let scenario::Settings { state_file, bundles, obu, rsu } = &scenario.settings;
         // Who could hear whom does not wait for anybody's start.
         if *state_file || suite == Suite::Silence {
@@ -69,9 +90,13 @@ impl Stage {
         if let Some(bundles) = bundles {
             world.bundle(*bundles);
         }
+        if suite == Suite::BatmanModel {
+            world.bundle(false);
+        }
+        let rsus: Arc<[Mac]> = cast.of_role(Role::Rsu).map(|rsu| radio_mac(rsu.0)).collect();
         let lans: Vec<_> = cast.lans.iter().map(|_| world.add_lan()).collect();
         for (index, member) in cast.nodes.iter().enumerate() {
-            let factory = factory(scenario, NodeIndex(index), member.role, suite, &journal);
+            let factory = factory(scenario, NodeIndex(index), member.role, suite, &journal, &rsus);
             let mac = radio_mac(index);
             let node = match &member.place {
                 Place::Nowhere => world.add_node(member.role, mac, factory),
@@ -151,8 +176,9 @@ fn factory(
     role: Role,
     suite: Suite,
     journal: &Shared,
+    rsus: &Arc<[Mac]>,
 ) -> Factory {
-    let journal = Arc::clone(journal);
+    let (journal, rsus) = (Arc::clone(journal), Arc::clone(rsus));
     let (obu, rsu) = (obu_settings(&scenario.settings.obu), rsu_settings(&scenario.settings.rsu));
     Box::new(move |start, now| {
         let journal = Arc::clone(&journal);
@@ -162,6 +188,10 @@ fn factory(
             }
             (Suite::Daemons, Role::Rsu) => {
                 Box::new(Watched::new(index, Rsu::new(rsu.config(start), now), journal))
+            }
+            (Suite::BatmanModel, _) => {
+                let model = batman::Model::new(start, role, Arc::clone(&rsus), now);
+                Box::new(Watched::new(index, model, journal))
             }
             (Suite::Silence, _) => Box::new(Flooder::new(start, None, now)),
             (Suite::Flooding, _) => {

@@ -8,8 +8,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
-use node_lib::messages::data::HEADER_LEN;
-use node_lib::sim::{FlowIndex, Kind, NodeIndex, Numbered};
+use node_lib::sim::{FlowIndex, NodeIndex, Numbered, inner_frames};
 use node_lib::{Mac, NodeId, Timestamp};
 
 /// How far one frame of a flow has come over the air.
@@ -152,15 +151,10 @@ impl<N: Node> Watched<N> {
 
 /// The neighbour a data frame goes to, and the numbered frame in it.
 fn hop(frame: &[u8]) -> Option<(Mac, Numbered)> {
-    if !Kind::of(frame).is_data() {
-        return None;
-    }
     let to = Mac(*frame.first_chunk()?);
-    let numbered = Numbered::parse(frame.get(ETHERNET_LEN + HEADER_LEN..)?)?;
+    let numbered = inner_frames(frame).find_map(Numbered::parse)?;
     (!to.is_group()).then_some((to, numbered))
 }
-
-const ETHERNET_LEN: usize = 14;
 
 impl<N: Node> Node for Watched<N> {
     fn id(&self) -> NodeId {

@@ -25,7 +25,7 @@ fn scenarios() -> PathBuf {
 fn help_names_every_subcommand_and_flag() {
     let (code, out, _) = v2xsim(&["--help"]);
     assert_eq!(code, 0);
-    for word in ["run", "check", "map", "links", "flood"] {
+    for word in ["run", "check", "map", "links", "protocols"] {
         assert!(out.contains(&format!("  {word}")), "{word} missing in {out}");
     }
     let (_, out, _) = v2xsim(&["run", "--help"]);
@@ -413,7 +413,7 @@ fn a_signal_ends_a_campaign_in_order() {
 }
 
 #[test]
-fn maps_links_and_flooding_have_their_results() {
+fn maps_links_and_comparisons_have_their_results() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     let (map, links) = (path("map.svg"), path("links.csv"));
@@ -432,7 +432,13 @@ fn maps_links_and_flooding_have_their_results() {
     // Isolated at second 5: from then on out of everyone's range.
     assert!(table.contains("\n5,rsu1,left,1,"), "{table}");
     let (code, out, error) =
-        v2xsim(&["flood", "diamond.toml", "--set", "duration=4s", "--set", "fault.at=4s"]);
+        v2xsim(&["protocols", "diamond.toml", "--set", "duration=4s", "--set", "fault.at=4s"]);
     assert_eq!((code, error.as_str()), (0, ""));
-    assert!(out.contains("these nodes") && out.contains("plain flooding"), "{out}");
+    for suite in ["daemons", "flooding", "batman-model"] {
+        assert_eq!(out.matches(&format!("\n│ {suite} ")).count(), 2, "{out}");
+    }
+    assert!(out.contains("batman-model: does not ship: a model of B.A.T.M.A.N. IV"), "{out}");
+    let (code, out, error) = v2xsim(&["protocols", "diamond.toml", "--nodes", "olsr"]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(error.contains("expected daemons, flooding or batman-model"), "{error}");
 }

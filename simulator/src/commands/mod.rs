@@ -1,11 +1,11 @@
 //! What each subcommand does.
 
 pub(crate) mod check;
-pub(crate) mod flood;
 pub(crate) mod links;
 pub(crate) mod map;
 mod outcome;
 mod progress;
+pub(crate) mod protocols;
 pub(crate) mod run;
 mod stop;
 pub(crate) mod sweep;

@@ -62,7 +62,9 @@ impl ControlCount {
 
         let sent = self.last - self.before.unwrap_or_default();
         let kinds = (1..Kind::COUNT).filter_map(|kind| u8::try_from(kind).ok()).map(Kind);
-        let kinds = kinds.filter(|kind| !kind.is_data()).map(|kind| {
+        // Those of another protocol where it runs.
+        let is_named = |kind: &Kind| *kind < Kind::OGM || sent.of(*kind).frames > 0;
+        let kinds = kinds.filter(|kind| !kind.is_data() && is_named(kind)).map(|kind| {
             let tally = sent.of(kind);
             KindCount { kind: kind.to_string(), frames: tally.frames, bytes: tally.bytes }
         });

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::campaign::{Campaign, Outcome, records};
 use crate::cost::{Cost, peak_memory};
-use crate::measure::{Broken, Record, Suite};
+use crate::measure::{Broken, Record};
 use crate::ships::does_not_ship;
 use crate::summary::Summary;
 
@@ -97,11 +97,7 @@ pub fn report(
     let report = Report {
         scenario: scenario.to_owned(),
         set: set.to_vec(),
-        nodes: match campaign.suite {
-            Suite::Daemons => "daemons",
-            Suite::Flooding => "flooding",
-            Suite::Silence => "silence",
-        },
+        nodes: campaign.suite.as_str(),
         interrupted: campaign.stop.load(Ordering::Relaxed),
         variants: variants.collect(),
         peak_memory_bytes: peak_memory().filter(|_| with_cost),

@@ -6,7 +6,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::cost::Cost;
-use crate::measure::{Airtime, Suite};
+use crate::measure::{Airtime, Record, Suite};
 use crate::scenario::{Override, Scenario};
 use crate::ships;
 use crate::summary::{FlowSum, HandOverSum, Spread, Summary, percent};
@@ -148,33 +148,65 @@ fn airtime(summary: &Summary) -> String {
     })
 }
 
-/// What routes cost with the rules of the daemons and with plain flooding.
-pub fn flood(summaries: &[(Suite, Summary)]) -> String {
-    let mut table = with_header(&[
+/// The same runs with the nodes of several suites: what they deliver, and what their routes cost.
+pub fn protocols(runs: &[(Suite, Vec<Record>)]) -> String {
+    let mut delivered = with_header(&[
+        "delivered",
+        HAVE_A_ROUTE,
+        EVERY_LINK,
+        "frames",
+        "lost",
+        "by routing",
+        "doubled",
+        "delay p50/p99/max ms",
+        "longest gap of a run p50/max s",
+    ]);
+    let mut cost = with_header(&[
         "control traffic",
         "frames",
         "bytes",
         "frames/node s",
         "bytes/node s",
         "airtime mean/worst %",
+        "channel busy mean/worst %",
     ]);
-    for (suite, summary) in summaries {
-        let name = match suite {
-            Suite::Daemons => "these nodes",
-            Suite::Flooding => "plain flooding",
-            Suite::Silence => "silence",
+    for (suite, records) in runs {
+        let summary = &Summary::of(records);
+        let (all, routes) = (summary.traffic(), summary.routes);
+        let of_run = |record: &Record| {
+            let gaps = record.flows.iter().filter_map(|flow| flow.longest_gap_ms);
+            gaps.max_by(f64::total_cmp)
         };
-        table.add_row(vec![
-            name.to_owned(),
+        let gaps = Spread::of(records.iter().filter_map(of_run).collect());
+        let mut cells = vec![
+            share(routes.routed, routes.reachable),
+            share(routes.working, routes.reachable),
+            count(all.due),
+            share(all.lost.total(), all.due),
+            share(all.lost.by_routing(), all.due),
+            count(all.doubled),
+            three(all.delay_ms.spread(), delay),
+            measured(gaps, |gaps| format!("{:.2} / {:.2}", gaps.p50 / 1e3, gaps.max / 1e3)),
+        ];
+        if !suite.carries_traffic() {
+            cells.fill(dash());
+        }
+        delivered.add_row([suite.as_str().to_owned()].into_iter().chain(cells));
+        cost.add_row(vec![
+            suite.as_str().to_owned(),
             count(summary.kinds.iter().map(|kind| kind.frames).sum()),
             count(summary.kinds.iter().map(|kind| kind.bytes).sum()),
             measured(summary.control_frames_per_node_s, |frames| format!("{frames:.1}")),
             measured(summary.control_bytes_per_node_s, |bytes| format!("{bytes:.0}")),
             airtime(summary),
+            measured(summary.airtime, |Airtime { mean, worst }| {
+                format!("{:.1} / {:.1}", 100.0 * mean.busy, 100.0 * worst.busy)
+            }),
         ]);
     }
-    align(&mut table, 1);
-    format!("{table}\n")
+    align(&mut delivered, 1);
+    align(&mut cost, 1);
+    format!("{delivered}\n\n{cost}\n")
 }
 
 /// What it cost to simulate so long.

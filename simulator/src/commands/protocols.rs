@@ -1,4 +1,4 @@
-//! `v2xsim flood`: what routes cost with our rules and with plain flooding.
+//! `v2xsim protocols`: the same worlds with our protocol and with others.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -7,20 +7,21 @@ use anyhow::{Context as _, Result};
 use simulator::campaign::{Campaign, Variant, records};
 use simulator::measure::{Record, Suite};
 use simulator::report::table;
-use simulator::summary::Summary;
+use simulator::ships::{does_not_ship, in_words};
 
 use super::outcome::conclude;
 use super::progress::Progress;
 use super::stop::Stop;
 use super::{jobs, open};
-use crate::args::Flood;
+use crate::args::Protocols;
 
-pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
+pub(crate) fn protocols(args: &Protocols) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let stop = Stop::on_signals().context("SIGINT and SIGTERM cannot be handled")?;
     let mut finished: Vec<(Suite, Vec<Record>)> = Vec::new();
+    let mut ships: Vec<String> = Vec::new();
     let mut code = ExitCode::SUCCESS;
-    for suite in [Suite::Daemons, Suite::Flooding] {
+    for &suite in &args.nodes {
         let mut campaign = Campaign {
             variants: Variant::all(&source, &set, &[])?,
             seed: args.runs.seed,
@@ -30,9 +31,12 @@ pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
             trace: None,
             stop: stop.flag(),
         };
-        // Flooding carries no data: without traffic both do the same work.
         for variant in &mut campaign.variants {
-            variant.scenario.flow.clear();
+            if !suite.carries_traffic() {
+                variant.scenario.flow.clear();
+            }
+            let parts = does_not_ship(&variant.scenario, suite);
+            ships.push(format!("{}: {}", suite.as_str(), in_words(&parts)));
         }
         let progress = Progress::new(campaign.simulated());
         let outcomes = campaign.run(|span| progress.pass(span));
@@ -43,18 +47,18 @@ pub(crate) fn flood(args: &Flood) -> Result<ExitCode> {
         }
         finished.push((suite, records(&outcomes, 0)));
     }
-    // Only what both have finished can be compared.
+    // Only what all have finished can be compared.
     let seeds = finished.iter().map(|(_, records)| records.iter().map(|record| record.seed));
-    let both: BTreeSet<u64> = seeds
+    let all: BTreeSet<u64> = seeds
         .map(Iterator::collect::<BTreeSet<u64>>)
         .reduce(|one, other| &one & &other)
         .unwrap_or_default();
-    let summaries = finished.into_iter().map(|(suite, mut records)| {
-        records.retain(|record| both.contains(&record.seed));
-        (suite, Summary::of(&records))
-    });
-    let summaries: Vec<(Suite, Summary)> = summaries.collect();
-    print!("{}", table::flood(&summaries));
-    println!("the second row does not ship");
+    for (_, records) in &mut finished {
+        records.retain(|record| all.contains(&record.seed));
+    }
+    print!("{}", table::protocols(&finished));
+    for line in ships {
+        println!("{line}");
+    }
     Ok(code)
 }
