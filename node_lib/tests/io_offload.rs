@@ -194,7 +194,7 @@ fn a_persistent_tap_has_offload_only_while_its_owner_wants_it() {
         ip("neigh add 10.8.0.2 lladdr 02:00:00:00:00:99 dev tap0");
         ip("link set tap0 up mtu 1460");
         for offload in [TapOffload::On, TapOffload::Off, TapOffload::Auto, TapOffload::Off] {
-            let mut tap = Tap::open("tap0", offload).unwrap();
+            let mut tap = open_again("tap0", offload).await;
             assert_eq!(tap.has_offload(), offload != TapOffload::Off);
             let mac = carrier("tap0").await;
             let socket = UdpSocket::bind("10.8.0.1:0").unwrap();
@@ -280,6 +280,20 @@ async fn host(name: &str, offload: TapOffload, addresses: &[&str]) -> Tap {
     }
     tap.link_changed(Some(&netlink.link(name).await.unwrap())).unwrap();
     tap
+}
+
+/// Opens a TAP that its former owner has just closed. A program that another test starts holds the TAP's descriptor
+/// as well, from its fork until its exec.
+async fn open_again(name: &str, offload: TapOffload) -> Tap {
+    for _ in 0..200 {
+        match Tap::open(name, offload) {
+            Err(error) if matches!(error.source, Problem::Busy) => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("{name} is busy for 2 s");
 }
 
 /// Waits until the TAP, which its former owner left without, has a carrier again. Returns its address.
