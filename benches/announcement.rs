@@ -20,15 +20,14 @@ use node_lib::control::node::{Node, ReplyType};
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::ready::{PartOf, Patch, ReadyAnnouncement};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
-use node_lib::messages::{ETHERTYPE_DEFAULT, Message};
-use node_lib::{Mac, NodeId, Order};
+use node_lib::messages::{ETHERTYPE_DEFAULT, Message, Way};
+use node_lib::{Mac, NodeId, Order, Seq};
 
 use pair::{HOST, OBU, Pair, frame};
 
 /// Clients, and how many times faster one frame must be; 0: no goal.
 const GOALS: [(usize, f64); 4] = [(10, 0.0), (50, 20.0), (100, 0.0), (230, 100.0)];
 
-const HOP_LIMIT: u8 = 16;
 const UPSTREAM: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const US: Mac = Mac([2, 0, 0, 0, 0, 2]);
 const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 3]);
@@ -88,7 +87,7 @@ impl Bench {
             PartOf {
                 ethertype: ETHERTYPE_DEFAULT,
                 origin: US.into(),
-                hop_limit: HOP_LIMIT,
+                mtu: 1500,
                 digest: client_digest(&clients),
                 part: 0,
                 parts: 1,
@@ -134,11 +133,13 @@ impl Bench {
                 origin: US.into(),
                 order: *order,
                 epoch: order.seq.0,
-                hop_limit: HOP_LIMIT,
-                hops: 0,
+                via: UPSTREAM.into(),
+                digest: 0,
                 part: 0,
                 parts: 1,
-                digest: 0,
+                within_ds: 15,
+                mtu: 1500,
+                hops: 0,
                 standby: false,
                 clients: Clients::parse(groups).expect("what was just encoded"),
             };
@@ -151,7 +152,16 @@ impl Bench {
 }
 
 fn patch(order: Order) -> Patch {
-    Patch { to: UPSTREAM, from: US, rsu: RSU, order, epoch: order.seq.0, standby: false }
+    Patch {
+        to: UPSTREAM,
+        from: US,
+        rsu: RSU,
+        order,
+        epoch: order.seq.0,
+        via: UPSTREAM.into(),
+        within_ds: 15,
+        standby: false,
+    }
 }
 
 /// One frame from socket to socket.
@@ -206,11 +216,12 @@ fn of_an_obu(clients: &[Client]) -> u64 {
         destination: OBU.into(),
         rsu: pair::RSU.into(),
         epoch: 0,
-        hop_limit: HOP_LIMIT,
+        seq: Seq(u32::MAX / 2),
+        digest: 0,
         part: 0,
         parts: 1,
         status: AckStatus::SendAll,
-        digest: 0,
+        way: Way::END,
     };
     let ethertype = ETHERTYPE_DEFAULT;
     let question: Vec<u8> =

@@ -89,7 +89,7 @@ fn silent_cell(obus: u16) -> Cost {
         rsu.handle_wire(now, &announcement(obu(n), &clients_of(n)), &mut out);
         out.recycle();
     }
-    assert_eq!(rsu.attached(now).len(), usize::from(obus));
+    assert_eq!(rsu.attached().len(), usize::from(obus));
     while rsu.poll_event().is_some() {}
     // All were heard for the last time at one moment, so one call gives up all of them.
     let took = loop {
@@ -103,7 +103,7 @@ fn silent_cell(obus: u16) -> Cost {
             break elapsed;
         }
     };
-    assert!(rsu.attached(now).is_empty(), "all are given up");
+    assert!(rsu.attached().is_empty(), "all are given up");
     [per(took, obus * CLIENTS), per(look_through_sets(obus), obus * CLIENTS)]
 }
 
@@ -176,10 +176,12 @@ fn announcement(obu: Mac, set: &[Client]) -> Vec<u8> {
         origin: obu.into(),
         order: Order::new(1, 1),
         epoch: 1,
-        hop_limit: 16,
-        hops: 0,
+        via: pair::RSU.into(),
         part: 0,
         parts: 1,
+        within_ds: 15,
+        mtu: 1500,
+        hops: 0,
         digest: client_digest(set),
         standby: false,
         clients: Clients::parse(&groups).expect("as just written"),

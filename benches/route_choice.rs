@@ -13,7 +13,7 @@ use node_lib::device::{Burst, HEADROOM};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::data::ToUpstream;
 use node_lib::messages::message::Message;
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, PathTag};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 
 #[path = "support/pair.rs"]
@@ -32,7 +32,7 @@ fn choose(c: &mut Criterion) {
             cost: Cost(64 + u16::from(n)),
             hop_limit: 15,
             via: NodeId::NONE,
-            path: PathTag::DIRECT,
+            mtu: 1500,
         };
         candidates.hear(now, mac, mac.into(), advert, None);
         neighbours.hear(now, mac, mac.into(), Boot(1), interval).1.note_proof(now);
@@ -106,7 +106,7 @@ fn forward_in_a_crowd(c: &mut Criterion) {
         down.push(Turn::with(&frame(HOST, client, 64)));
         out.recycle();
     }
-    assert_eq!(rsu.attached(now).len(), usize::from(OBUS) + 1);
+    assert_eq!(rsu.attached().len(), usize::from(OBUS) + 1);
     let mut group = c.benchmark_group("forward/100_obus");
     let mut seq = 1u32;
     let mut turns = (0..up.len()).cycle().flat_map(|turn| [turn; BURST]);
@@ -138,10 +138,12 @@ fn announcement(obu: Mac, client: Mac) -> Vec<u8> {
         origin: obu.into(),
         order: Order::new(1, 1),
         epoch: 1,
-        hop_limit: HOP_LIMIT,
-        hops: 0,
+        via: pair::RSU.into(),
         part: 0,
         parts: 1,
+        within_ds: 15,
+        mtu: 1500,
+        hops: 0,
         digest: client_digest(&set),
         standby: false,
         clients: Clients::parse(&groups).expect("as just written"),
@@ -190,7 +192,15 @@ fn upward(from: Mac, len: usize) -> Vec<u8> {
 
 fn to_upstream(obu: Mac, payload: &[u8]) -> ToUpstream<'_> {
     let (destination, source) = (pair::RSU.into(), obu.into());
-    ToUpstream { destination, source, hop_limit: HOP_LIMIT, boot: 0, seq: Seq(1), payload }
+    ToUpstream {
+        destination,
+        source,
+        hop_limit: HOP_LIMIT,
+        boot: 0,
+        seq: Seq(1),
+        priority: 0,
+        payload,
+    }
 }
 
 /// Where the sequence number of a data frame ends, Ethernet header included.

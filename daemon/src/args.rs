@@ -375,8 +375,8 @@ mod tests {
     #[test]
     fn out_of_range_values_are_refused_with_the_range() {
         for (flag, value, expected) in [
-            ("--mtu", "67", "68..=65495"),
-            ("--mtu", "65496", "68..=65495"),
+            ("--mtu", "67", "68..=65467"),
+            ("--mtu", "65468", "68..=65467"),
             ("--hello-history", "0", "1..=64"),
             ("--hello-history", "65", "1..=64"),
             ("--node-id", "ff:ff:ff:ff:ff:ff", "not a group address"),

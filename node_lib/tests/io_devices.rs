@@ -81,10 +81,10 @@ fn a_survey_names_the_ethertypes_of_others_and_nothing_else() {
             frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
             send(&mut a.radio, &frame);
         };
-        of(0x88b6, &[0x11; 60]);
+        of(0x88b6, &[0x21; 60]);
         b.radio.begin_survey();
         for (ethertype, first) in
-            [(0x88b6, 0x11), (0x88b6, 0x1b), (ETHERTYPE, 0x11), (0x0800, 0x45), (0x0806, 0)]
+            [(0x88b6, 0x21), (0x88b6, 0x2c), (ETHERTYPE, 0x21), (0x0800, 0x45), (0x0806, 0)]
         {
             of(ethertype, &[first; 60]);
         }
@@ -92,7 +92,7 @@ fn a_survey_names_the_ethertypes_of_others_and_nothing_else() {
         assert_eq!(b.radio.end_survey(), []);
         // Our own frames are nobody else's.
         b.radio.begin_survey();
-        let mut own = frame(Mac::BROADCAST, b.mac, &[0x11; 60]);
+        let mut own = frame(Mac::BROADCAST, b.mac, &[0x21; 60]);
         own[12..14].copy_from_slice(&[0x88, 0xb6]);
         send(&mut b.radio, &own);
         assert_eq!(b.radio.end_survey(), []);
@@ -107,9 +107,9 @@ fn control_frames_come_by_themselves_and_have_room_whatever_waits_of_data() {
         let of = |first: u8| frame(mac_b, mac_a, &[first; 100]);
         // More data than the buffer holds.
         for _ in 0..20_000 {
-            send(&mut a.radio, &of(0x18));
+            send(&mut a.radio, &of(0x28));
         }
-        let control = [0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x1b];
+        let control = [0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27];
         control.iter().for_each(|first| send(&mut a.radio, &of(*first)));
         assert!(b.radio.counters().rx_kernel_drops > 0, "a test with room for all tests nothing");
         let mut burst = Burst::new(64);
@@ -121,8 +121,8 @@ fn control_frames_come_by_themselves_and_have_room_whatever_waits_of_data() {
         while b.radio.recv(&mut burst) == Received::More || !burst.is_empty() {
             first_bytes.extend(burst.frames().map(|frame| frame[14]));
         }
-        assert_eq!(first_bytes.into_iter().collect::<Vec<_>>(), [0x18]);
-        let others = [0x19, 0x1a, 0x10, 0x1f, 0x21, 0xff];
+        assert_eq!(first_bytes.into_iter().collect::<Vec<_>>(), [0x28]);
+        let others = [0x29, 0x2a, 0x2c, 0x20, 0x2b, 0x2f, 0x11, 0xff];
         others.iter().for_each(|first| send(&mut a.radio, &of(*first)));
         let others = others.map(of);
         assert_eq!(receive(&mut b.radio, others.len()).await, others);

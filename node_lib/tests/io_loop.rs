@@ -416,7 +416,7 @@ fn a_loop_that_looks_for_an_answer_hears_it_keeps_deadlines_and_obeys() {
 /// A data frame to neighbour `to`: its message has `len` bytes, and `number` behind the prefix.
 fn data_frame(to: u8, len: u16, number: u8) -> Vec<u8> {
     let mut frame = vec![to; 14];
-    frame.extend_from_slice(&[0x18, 0]);
+    frame.extend_from_slice(&[0x28, 0]);
     frame.extend_from_slice(&len.to_be_bytes());
     frame.resize(14 + usize::from(len), number);
     frame
@@ -481,7 +481,7 @@ fn a_bundle_in_the_place_of_a_frame_that_was_lent_is_not_lent_itself() {
     let mut node = Script::new(|_, _| {});
     node.pass = Some(|frame, out| {
         // Of the TAP's frames there is no answer that would end the loan.
-        if frame[14] == 0x18 {
+        if frame[14] == 0x28 {
             out.tap_frame(&frame[18..]);
         }
     });

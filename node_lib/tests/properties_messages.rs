@@ -9,18 +9,18 @@
 
 use node_lib::control::counters::Counters;
 use node_lib::control::node::{Replies, ReplyType};
-use node_lib::control::radio::Radio;
+use node_lib::control::radio::{NextHop, Radio};
 use node_lib::control::reassembly::Reassembly;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
-use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::fragment::{Fragment, Place};
+use node_lib::messages::way::{LABELS_MAX, RELAYS_MAX};
 use node_lib::messages::{
-    Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PacketType, ParseError, PathTag, bundle,
+    Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PacketType, ParseError, Way, bundle,
 };
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use proptest::prelude::*;
@@ -42,10 +42,6 @@ impl Any {
         let packet = match self.head {
             PacketType::Control(Control::Withdrawal(head)) => {
                 Withdrawal { rsus: NodeIds::parse(&self.tail).unwrap(), ..head }.into()
-            }
-            PacketType::Control(Control::HeartbeatReplies(head)) => {
-                let replies = ManyReplies::parse(&self.tail).unwrap();
-                HeartbeatReplies { replies, ..head }.into()
             }
             PacketType::Control(Control::Announcement(head)) => {
                 Announcement { clients: Clients::parse(&self.tail).unwrap(), ..head }.into()
@@ -90,32 +86,36 @@ fn ends(rsu: NodeId, hops: u8, relay: NodeId, via: NodeId) -> (NodeId, NodeId) {
     if hops == 0 { (rsu, NodeId::NONE) } else { (relay, via) }
 }
 
+fn mtu() -> impl Strategy<Value = u16> {
+    120..=u16::MAX
+}
+
 fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
-        (node(), order(), 1..=INTERVAL_MS_MAX, any::<u8>(), 0..=MAX_HOPS, any::<u16>()),
-        (node(), any::<u32>(), any::<u32>(), node(), any::<u32>()),
-        any::<(u16, bool, bool)>(),
+        (node(), order(), 1..=INTERVAL_MS_MAX, any::<u16>()),
+        (node(), any::<u32>(), any::<u32>(), node(), any::<u16>(), mtu()),
+        (any::<u8>(), 0..=MAX_HOPS, any::<bool>(), any::<bool>()),
     )
         .prop_map(
             |(
-                (rsu, order, interval_ms, hop_limit, hops, cost),
-                (sender, boot, hello, via, path),
-                (obus, few_candidates, relays),
+                (rsu, order, interval_ms, obus),
+                (sender, boot, hello, via, cost, mtu),
+                (hop_limit, hops, few_candidates, relays),
             )| {
                 let (sender, via) = ends(rsu, hops, sender, via);
                 Heartbeat {
                     rsu,
                     order,
                     interval_ms,
-                    hop_limit,
-                    hops,
-                    cost: Cost(cost),
+                    obus,
                     sender,
                     sender_boot: Boot(boot),
                     hello,
                     via,
-                    path: PathTag(path),
-                    obus,
+                    cost: Cost(cost),
+                    mtu,
+                    hop_limit,
+                    hops,
                     few_candidates,
                     relays,
                 }
@@ -123,38 +123,40 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
         )
 }
 
+/// An OBU and its upstream, which is another node.
+fn edge() -> impl Strategy<Value = (NodeId, NodeId)> {
+    (node(), node()).prop_filter("two nodes", |(origin, via)| origin != via)
+}
+
 fn reply() -> impl Strategy<Value = HeartbeatReply> {
     (
-        (node(), node(), order(), any::<u32>(), any::<u8>(), 0..=MAX_HOPS),
-        any::<(u16, u32, u32, u16, bool, bool)>(),
+        (node(), edge(), order(), 1..=u16::MAX, mtu(), 0..=MAX_HOPS),
+        any::<(u32, u32, u16, u32, u16)>(),
+        any::<(bool, bool, bool)>(),
     )
         .prop_map(
             |(
-                (rsu, origin, order, answers, hop_limit, hops),
-                (held_100us, epoch, digest, clients, goodbye, standby),
+                (rsu, (origin, via), order, within_ds, mtu, hops),
+                (epoch, digest, clients, answers, held_100us),
+                (goodbye, standby, acknowledge),
             )| HeartbeatReply {
                 rsu,
                 origin,
                 order,
-                answers: Seq(answers),
-                hop_limit,
-                hops,
-                held_100us,
                 epoch,
+                via,
                 digest,
                 clients,
+                within_ds,
+                answers: Seq(answers),
+                held_100us,
+                mtu,
+                hops,
                 goodbye,
                 standby,
+                acknowledge,
             },
         )
-}
-
-fn replies() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
-    (node(), prop::collection::vec(reply(), 1..60)).prop_map(|(rsu, said)| {
-        let mut tail = Vec::new();
-        said.iter().for_each(|reply| ShortReply::of(reply).encode(&mut tail));
-        (HeartbeatReplies { rsu, replies: ManyReplies::EMPTY }.into(), tail)
-    })
 }
 
 fn probe() -> impl Strategy<Value = Probe> {
@@ -164,27 +166,26 @@ fn probe() -> impl Strategy<Value = Probe> {
 }
 
 fn answer() -> impl Strategy<Value = ProbeAnswer> {
-    let what = (any::<u8>(), any::<u16>(), node(), any::<u32>());
+    let what = (any::<u8>(), any::<u16>(), node());
     let route = (order(), 1..=INTERVAL_MS_MAX, 0..=MAX_HOPS, what).prop_map(
-        |(order, interval_ms, hops, (hop_limit, cost, via, path))| AnsweredRoute {
+        |(order, interval_ms, hops, (hop_limit, cost, via))| AnsweredRoute {
             order,
             interval_ms,
-            hops,
-            hop_limit,
-            cost: Cost(cost),
             via,
-            path: PathTag(path),
+            cost: Cost(cost),
+            hop_limit,
+            hops,
         },
     );
     let about =
         prop_oneof![maybe_node().prop_map(|rsu| (rsu, None)), (node(), route.prop_map(Some)),];
-    (node(), any::<u32>(), node(), any::<u32>(), about).prop_map(
-        |(relay, boot, asker, nonce, (rsu, mut route))| {
+    (node(), any::<u32>(), node(), any::<u32>(), mtu(), about).prop_map(
+        |(relay, boot, asker, nonce, mtu, (rsu, mut route))| {
             let mut sender = relay;
             if let Some(route) = &mut route {
                 (sender, route.via) = ends(rsu, route.hops, relay, route.via);
             }
-            ProbeAnswer { sender, sender_boot: Boot(boot), asker, nonce, rsu, route }
+            ProbeAnswer { sender, sender_boot: Boot(boot), asker, nonce, mtu, rsu, route }
         },
     )
 }
@@ -209,8 +210,15 @@ fn clients() -> impl Strategy<Value = Vec<Client>> {
 
 fn announcement() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
     let set = (clients(), any::<bool>());
-    (node(), node(), order(), any::<u32>(), any::<u8>(), 0..=MAX_HOPS, part(), set).prop_map(
-        |(rsu, origin, order, epoch, hop_limit, hops, (part, parts), (clients, standby))| {
+    let said = (any::<u32>(), 1..=u16::MAX, mtu(), 0..=MAX_HOPS, part());
+    (node(), edge(), order(), said, set).prop_map(
+        |(
+            rsu,
+            (origin, via),
+            order,
+            (epoch, within_ds, mtu, hops, (part, parts)),
+            (clients, standby),
+        )| {
             let mut tail = Vec::new();
             Clients::encode(&clients, &mut tail);
             let head = Announcement {
@@ -218,11 +226,13 @@ fn announcement() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
                 origin,
                 order,
                 epoch,
-                hop_limit,
-                hops,
+                via,
+                digest: client_digest(&clients),
                 part,
                 parts,
-                digest: client_digest(&clients),
+                within_ds,
+                mtu,
+                hops,
                 standby,
                 clients: Clients::EMPTY,
             };
@@ -231,42 +241,57 @@ fn announcement() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
     )
 }
 
-fn ack() -> impl Strategy<Value = AnnouncementAck> {
-    let status = prop_oneof![
-        Just(AckStatus::Accepted),
-        Just(AckStatus::StaleEpoch),
-        Just(AckStatus::SendAll)
-    ];
-    (node(), node(), any::<u32>(), any::<u8>(), part(), status, any::<u32>()).prop_map(
-        |(destination, rsu, epoch, hop_limit, (part, parts), status, digest)| AnnouncementAck {
+/// A way with labels of its own, which live as long as the test run.
+fn way() -> impl Strategy<Value = Way<'static>> {
+    (0..=RELAYS_MAX, any::<[[u8; 2]; LABELS_MAX]>()).prop_map(|(relays, labels)| {
+        let count = usize::from(relays.saturating_sub(1));
+        let labels = Vec::leak(labels[..count].to_vec());
+        Way::new(relays, labels).unwrap()
+    })
+}
+
+fn ack() -> impl Strategy<Value = AnnouncementAck<'static>> {
+    let status = prop::sample::select(vec![
+        AckStatus::Accepted,
+        AckStatus::StaleEpoch,
+        AckStatus::SendAll,
+        AckStatus::Known,
+    ]);
+    (node(), node(), any::<(u32, u32, u32)>(), part(), status, way()).prop_map(
+        |(destination, rsu, (epoch, seq, digest), (part, parts), status, way)| AnnouncementAck {
             destination,
             rsu,
             epoch,
-            hop_limit,
+            seq: Seq(seq),
+            digest,
             part,
             parts,
             status,
-            digest,
+            way,
         },
     )
 }
 
 fn data() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
-    let destination = prop_oneof![
-        node().prop_map(|node| (node, None)),
-        node().prop_map(|node| (node, Some(Destination::Node(node)))),
-        (node(), maybe_node()).prop_map(|(node, out)| (node, Some(Destination::AllExcept(out)))),
+    let all = (maybe_node(), any::<(u8, u32)>()).prop_map(|(except, (hop_limit, taken_at))| {
+        Destination::All { except, hop_limit, taken_at: Seq(taken_at) }
+    });
+    let down = prop_oneof![
+        Just(None),
+        (node(), way()).prop_map(|(id, way)| Some(Destination::Node { id, way })),
+        all.prop_map(Some),
     ];
     let payload = prop::collection::vec(any::<u8>(), 14..1600);
-    (destination, node(), any::<(u8, u8, u32)>(), payload).prop_map(
-        |((node, down), source, (hop_limit, boot, seq), payload)| {
+    (node(), down, node(), any::<(u8, u8, u32)>(), 0..=7u8, payload).prop_map(
+        |(node, down, source, (hop_limit, boot, seq), priority, payload)| {
             let seq = Seq(seq);
             let head = match down {
                 Some(destination) => {
-                    ToDownstream { destination, source, hop_limit, boot, seq, payload: &[] }.into()
+                    ToDownstream { destination, source, boot, seq, priority, payload: &[] }.into()
                 }
                 None => {
-                    ToUpstream { destination: node, source, hop_limit, boot, seq, payload: &[] }
+                    let (destination, payload) = (node, &[]);
+                    ToUpstream { destination, source, hop_limit, boot, seq, priority, payload }
                         .into()
                 }
             };
@@ -294,7 +319,6 @@ fn any_message() -> impl Strategy<Value = Any> {
     let packet = prop_oneof![
         heartbeat().prop_map(move |message| alone(message.into())),
         reply().prop_map(move |message| alone(message.into())),
-        replies(),
         probe().prop_map(move |message| alone(message.into())),
         answer().prop_map(move |message| alone(message.into())),
         ack().prop_map(move |message| alone(message.into())),
@@ -315,9 +339,9 @@ fn any_message() -> impl Strategy<Value = Any> {
 /// Bytes that get past the prefix, so that what comes after it is tried as well.
 fn plausible() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop::sample::select(Kind::ALL.to_vec());
-    (kind, any::<bool>(), prop::collection::vec(any::<u8>(), 0..200), 0..3_usize).prop_map(
-        |(kind, flag, rest, short)| {
-            let mut bytes = vec![0x10 | kind.code(), u8::from(flag) & kind.known_flags()];
+    (kind, any::<u8>(), prop::collection::vec(any::<u8>(), 0..200), 0..3_usize).prop_map(
+        |(kind, flags, rest, short)| {
+            let mut bytes = vec![0x20 | kind.code(), flags & kind.known_flags()];
             let length = if kind.is_fixed() {
                 kind.fixed_len()
             } else {
@@ -361,7 +385,7 @@ fn types_agree(bytes: &[u8]) -> Result<(), TestCaseError> {
     one::<ProbeAnswer>(bytes, Kind::ProbeAnswer)?;
     one::<Withdrawal<'_>>(bytes, Kind::Withdrawal)?;
     one::<Announcement<'_>>(bytes, Kind::Announcement)?;
-    one::<AnnouncementAck>(bytes, Kind::AnnouncementAck)?;
+    one::<AnnouncementAck<'_>>(bytes, Kind::AnnouncementAck)?;
     one::<ToUpstream<'_>>(bytes, Kind::ToUpstream)?;
     one::<ToDownstream<'_>>(bytes, Kind::ToDownstream)?;
     if Kind::peek(bytes) != Ok(Kind::Fragment) {
@@ -459,8 +483,9 @@ proptest! {
     ) {
         let upstream = |(to, payload): &(u8, Vec<u8>)| {
             let (destination, source) = (NodeId([2; 6]), NodeId([3; 6]));
-            let (hop_limit, boot, seq) = (1, 0, Seq(0));
-            let data = ToUpstream { destination, source, hop_limit, boot, seq, payload };
+            let (hop_limit, boot, seq, priority) = (1, 0, Seq(0), 0);
+            let data =
+                ToUpstream { destination, source, hop_limit, boot, seq, priority, payload };
             let (to, from) = (Mac([*to; 6]), Mac([9; 6]));
             Vec::from(&Message { to, from, ethertype: 0x88b5, packet: data.into() })
         };
@@ -492,7 +517,7 @@ proptest! {
     ) {
         if is_headed && let Some(rest) = frame.len().checked_sub(14) {
             let length = u16::try_from(rest).unwrap().to_be_bytes();
-            for (to, from) in frame.iter_mut().skip(14).zip([0x1a, 0, length[0], length[1], 0x18]) {
+            for (to, from) in frame.iter_mut().skip(14).zip([0x2a, 0, length[0], length[1], 0x28]) {
                 *to = from;
             }
         }
@@ -511,9 +536,15 @@ proptest! {
 /// What a radio with this MTU sends for a client's frame.
 fn sent(radio: &mut Radio, seq: u32, payload: &[u8]) -> Vec<Vec<u8>> {
     let (destination, source) = (NodeId([2; 6]), NodeId([3; 6]));
-    let data = ToUpstream { destination, source, hop_limit: 9, boot: 1, seq: Seq(seq), payload };
+    let (hop_limit, boot, seq, priority) = (9, 1, Seq(seq), 0);
+    let data = ToUpstream { destination, source, hop_limit, boot, seq, priority, payload };
     let mut out = Replies::new();
-    radio.data(Mac([2; 6]), data, &mut out, &mut Counters::default());
+    radio.data(
+        NextHop { mac: Mac([2; 6]), mtu: u16::MAX },
+        data,
+        &mut out,
+        &mut Counters::default(),
+    );
     let flat = |reply| match reply {
         ReplyType::WireFlat(flat) => flat,
         other => panic!("{other:?}"),

@@ -1,5 +1,5 @@
 //! An announcement that is lost, with all its repetitions, is healed by the digest in the next periodic
-//! reply: for an OBU that is attached, and for one on standby.
+//! reply.
 //!
 //! `V2X_SIM_RUNS` for more seeds than the 100 of every run.
 
@@ -10,7 +10,6 @@ mod sim_common;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use node_lib::control::downstream::reply_every;
 use node_lib::control::node::{Node, Replies, ReplyType};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::AckStatus;
@@ -20,37 +19,29 @@ use node_lib::sim::Dice;
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
-use sim_common::{HEARTBEAT, Wrong, at, ms, percentile, radio, run_all, seeds, spread};
+use sim_common::{Wrong, at, ms, percentile, radio, run_all, seeds, spread};
 
 #[test]
 fn a_lost_set_is_healed_by_the_next_reply() {
-    heal("a_lost_set_is_healed_by_the_next_reply", false);
-}
-
-#[test]
-fn a_lost_set_of_an_obu_on_standby_is_healed_by_the_next_reply() {
-    heal("a_lost_set_of_an_obu_on_standby_is_healed_by_the_next_reply", true);
-}
-
-/// The longest time between two replies: a quarter more than the mean.
-fn interval() -> Duration {
-    reply_every(HEARTBEAT, 1) * 5 / 4
-}
-
-fn heal(test: &str, standby: bool) {
-    let times = run_all("sim_announce", test, seeds(100), |seed| lose_and_heal(seed, standby));
+    let test = "a_lost_set_is_healed_by_the_next_reply";
+    let times = run_all("sim_announce", test, seeds(100), lose_and_heal);
     let (whole, after): (Vec<_>, Vec<_>) = times.into_iter().unzip();
-    println!("standby {standby}, from the end of silence: {}", spread(whole.clone()));
-    println!("standby {standby}, from the question: {}", spread(after));
+    println!("from the end of silence: {}", spread(whole.clone()));
+    println!("from the question: {}", spread(after));
     let mut whole = whole;
     whole.sort_unstable();
     assert!(percentile(&whole, 0.5) <= interval());
 }
 
+/// The longest time between two replies: a quarter more than the mean.
+fn interval() -> Duration {
+    ms(1250)
+}
+
 /// At a loss of 5 to 30 %, and with 1 to 500 clients: how long until the RSU has the set, from the end
 /// of a silence in which every announcement was lost, and from the first question the OBU heard.
-fn lose_and_heal(seed: u64, standby: bool) -> Result<(Duration, Duration), Wrong> {
-    let mut pair = Pair::new(seed, standby);
+fn lose_and_heal(seed: u64) -> Result<(Duration, Duration), Wrong> {
+    let mut pair = Pair::new(seed);
     let mut dice = Dice::new(seed, 2);
     pair.speak(0);
     pair.run_until(at(3000));
@@ -79,15 +70,6 @@ fn lose_and_heal(seed: u64, standby: bool) -> Result<(Duration, Duration), Wrong
     if healed.1 > interval() {
         return Err(format!("asked at {asked_at}, but {count} clients known at {now}").into());
     }
-    if !standby {
-        return pair.knows_all().map(|()| healed);
-    }
-    if !pair.known().is_empty() {
-        return Err("an OBU on standby has clients here".into());
-    }
-    // It comes, and no announcement does: the set is there, so a reply is enough.
-    (pair.loss, pair.standby, pair.drops_announcements) = (0.0, false, true);
-    pair.run_until(now + interval());
     pair.knows_all().map(|()| healed)
 }
 
@@ -99,11 +81,8 @@ struct Pair {
     out: Replies,
     dice: Dice,
     loss: f64,
-    /// What the OBU says to the RSU says standby.
-    standby: bool,
     /// Neither announcements nor replies get through.
     is_mute: bool,
-    drops_announcements: bool,
     /// When the OBU was first asked for its clients.
     asked_at: Option<Timestamp>,
     /// Parts of sets acknowledged by the RSU: digest, part, parts.
@@ -113,7 +92,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(seed: u64, standby: bool) -> Self {
+    fn new(seed: u64) -> Self {
         let now = Timestamp::ZERO;
         let start = |n, seed| Start { seed, ..Start::new(radio(n)) };
         let rsu = rsu_lib::Settings::default().config(&start(0, seed));
@@ -125,9 +104,7 @@ impl Pair {
             out: Replies::new(),
             dice: Dice::new(seed, 1),
             loss: 0.0,
-            standby,
             is_mute: false,
-            drops_announcements: false,
             asked_at: None,
             acknowledged: BTreeSet::new(),
             set: Vec::new(),
@@ -186,19 +163,15 @@ impl Pair {
         self.now = until;
     }
 
-    fn carry_up(&mut self, mut frame: Vec<u8>) -> Vec<Vec<u8>> {
+    fn carry_up(&mut self, frame: Vec<u8>) -> Vec<Vec<u8>> {
         let (is_announcement, is_reply) = match control(&frame) {
             Some(Control::Announcement(_)) => (true, false),
             Some(Control::HeartbeatReply(_)) => (false, true),
             _ => (false, false),
         };
         let is_mute = self.is_mute && (is_announcement || is_reply);
-        let is_dropped = self.drops_announcements && is_announcement;
-        if is_mute || is_dropped || self.dice.chance(self.loss) {
+        if is_mute || self.dice.chance(self.loss) {
             return Vec::new();
-        }
-        if self.standby && (is_announcement || is_reply) {
-            frame[15] |= 0x02;
         }
         self.rsu.handle_wire(self.now, &frame, &mut self.out);
         let answers = wire(self.out.take());

@@ -246,7 +246,7 @@ fn a_link_that_fades_is_left_although_the_radio_repeats_what_it_loses() {
         "with 7 repetitions a fading link is left at {median} % loss, at {worst} % at the latest"
     );
     let fading = left.iter().filter(|(cause, ..)| *cause == Cause::Fading).count();
-    assert!(fading * 10 >= left.len() * 9 && median <= 50, "{fading} of {}", left.len());
+    assert!(fading * 10 >= left.len() * 9 && median <= 55, "{fading} of {}", left.len());
     assert!(left.iter().all(|(.., gap)| *gap <= ms(300)));
 }
 

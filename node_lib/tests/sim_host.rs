@@ -146,7 +146,7 @@ fn the_mtu_of_a_tap_is_what_a_daemon_makes_it() {
     let fixed = |mtu| TapMtu { fixed: Some(mtu), ipv6: false };
     for (radio, tap, becomes) in [
         (1500, TapMtu::default(), Some(1500)),
-        (150, TapMtu::default(), Some(8 * (150 - 12) - 40)),
+        (150, TapMtu::default(), Some(8 * (150 - 12) - 68)),
         (1500, fixed(9000), Some(9000)),
         (1500, fixed(12_000), None),
         (100, TapMtu::default(), None),

@@ -12,8 +12,8 @@ use sim_common::{HOST_MAC, at, ms, radio, rider_mac};
 
 /// A frame of 1500 with a VLAN tag.
 const LONGEST: usize = 14 + 4 + 1500;
-/// What a radio of 1500 carries in one frame.
-const FITS: usize = 14 + 4 + 1460;
+/// What a radio of 1500 carries in one frame, on ways of up to eight hops.
+const FITS: usize = 14 + 4 + 1448;
 
 fn rsu(radio_mtu: usize) -> Factory {
     Box::new(move |start, now| {

@@ -258,7 +258,7 @@ fn what_a_client_calls_voice_goes_before_its_other_data() {
         cell.world.inject_tap(at(11), NodeIndex(0), &[&header[..], &[0; 84]].concat());
         cell.world.run_until(at(100)).unwrap();
         let text = cell.world.trace_text();
-        let (_, crc) = text.split_once(", 136 B ").unwrap();
+        let (_, crc) = text.split_once(", 140 B ").unwrap();
         let crc = crc.split_whitespace().next().unwrap();
         let mut heard = text.lines().filter(|line| line.contains("n1 hears"));
         heard.position(|line| line.contains(crc)).unwrap()

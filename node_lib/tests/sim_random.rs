@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use node_lib::Timestamp;
 use node_lib::sim::topology::Graph;
-use node_lib::sim::{Dice, Fault, Flow, Link, NodeIndex, Target};
+use node_lib::sim::{Dice, Fault, Flow, Link, NodeIndex, Role, Target};
 use sim_common::{HEARTBEAT, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 /// Everything is let run in before the first fault.
@@ -31,6 +31,10 @@ const PER_FAULT: Duration = ms(80);
 
 /// … and most are over after this.
 const OVER_WITHIN: Duration = ms(1500);
+
+/// Where two RSUs send the LAN's broadcasts a process stands still no longer than this. A relay that slept sends on
+/// old heartbeats and old floods as if they were of now; who is two hops away takes the second copy for a new frame.
+const STALL_MAX: Duration = ms(900);
 
 /// With faults up to the end, the reply that shows the way down to an OBU may be lost in one of the
 /// last; the next comes 12.5 intervals later at most.
@@ -201,6 +205,7 @@ fn plan_faults(
         *faults.entry(name).or_default() += 1;
         faults.values().sum::<u64>()
     };
+    let is_shared = town.world.nodes(Role::Rsu).count() > 1;
     let few = 1 + dice.index(8);
     let mut planned = 0;
     for turn in 0.. {
@@ -232,7 +237,8 @@ fn plan_faults(
             (5, _) => (("crash", Fault::Crash(node)), ("start", Fault::Start(node))),
             (6, _) => (("radio down", Fault::RadioDown(node)), ("radio up", Fault::RadioUp(node))),
             (7, _) => {
-                planned = plan(town, time, "stall", Fault::Stall(node, later - time));
+                let stall = if is_shared { STALL_MAX.min(later - time) } else { later - time };
+                planned = plan(town, time, "stall", Fault::Stall(node, stall));
                 continue;
             }
             _ => {

@@ -273,6 +273,7 @@ enum Habit {
 }
 
 /// Floods every frame from its TAP as type 9, relays every flood once and hands it to its TAP.
+/// What it does not flood it sends as type 8.
 struct Flooder {
     n: u8,
     habit: Habit,
@@ -282,7 +283,12 @@ struct Flooder {
     counters: Counters,
 }
 
-const FLOOD: u8 = 1;
+const FLOOD: u8 = 8;
+
+/// Bytes in front of the inner frame: Ethernet header and data header, with a flood's moment behind.
+const fn header_len(is_flood: bool) -> usize {
+    14 + 22 + 4 * is_flood as usize
+}
 
 impl Flooder {
     fn next(&self) -> Mac {
@@ -301,7 +307,7 @@ impl Node for Flooder {
         if !(is_new || matches!(self.habit, Habit::NoDedup | Habit::Loop)) {
             return;
         }
-        let inner = &frame[36..];
+        let inner = &frame[header_len(packet.is_flood)..];
         if is_new && (packet.is_flood || self.habit == Habit::HandsOverAll) {
             out.tap(|flat| flat.extend_from_slice(inner));
             if self.habit == Habit::HandsOverTwice {
@@ -332,12 +338,17 @@ impl Node for Flooder {
         out.wire(|flat| {
             flat.extend_from_slice(&to.0);
             flat.extend_from_slice(&mac(self.n).0);
-            flat.extend_from_slice(&[0x88, 0xb5, 0x19, u8::from(is_flood) * FLOOD]);
-            flat.extend_from_slice(&(22 + frame.len() as u16).to_be_bytes());
+            let (kind, flags) = if is_flood { (0x29, FLOOD) } else { (0x28, 0) };
+            flat.extend_from_slice(&[0x88, 0xb5, kind, flags]);
+            let length = header_len(is_flood) - 14 + frame.len();
+            flat.extend_from_slice(&(length as u16).to_be_bytes());
             flat.extend_from_slice(&[0xee; 6]);
             flat.extend_from_slice(&mac(self.n).0);
-            flat.extend_from_slice(&[16, self.boot.0 as u8]);
+            flat.extend_from_slice(&[15, self.boot.0 as u8]);
             flat.extend_from_slice(&self.seq.to_be_bytes());
+            if is_flood {
+                flat.extend_from_slice(&[0; 4]);
+            }
             flat.extend_from_slice(frame);
             if self.habit == Habit::Truncates {
                 flat.truncate(13);

@@ -24,15 +24,14 @@
 //! [`node_lib::control::neighbour`] say which. When an RSU's count goes *back*, the OBU forgets what it
 //! advertised and begins anew for that RSU, as after a restart.
 //!
-//! **Steady state.** Once a second a reply renews the way back and lets the RSU compare client sets
+//! **Steady state.** Once a second a reply names the upstream and lets the RSU compare client sets
 //! by digest. The upstream and the best candidates are probed about as often, so that a candidate is
 //! known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
 //! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
 //! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, replies and probes become rarer, and
 //! an OBU whose clients are still is watched less closely and has patience: it asks one neighbour
-//! after the other, believes for longer that one hears it, and tells its RSU of a new upstream by a
-//! reply, which relays pass on together with others; `route/crowd.rs`, `budget.rs`, `gathering.rs`
+//! after the other, and believes for longer that one hears it; `route/crowd.rs`, `budget.rs`
 //! and `timing.rs` say how.
 //!
 //! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will not
@@ -41,7 +40,7 @@
 //!
 //! **Doubt.** An upstream that left two questions unanswered is in doubt. For that moment frames of our own
 //! clients go through the best other candidate to the same RSU as well, which drops the second copy, and a
-//! reply makes the way back follow. 64 KiB or three intervals end it. Frames of others are not doubled.
+//! reply names it as upstream. 64 KiB or three intervals end it. Frames of others are not doubled.
 //!
 //! **Change.** Two doors. *Dead* (six questions and 2.25 intervals without an answer), *withdrawn*
 //! and *restarted* switch at once to the best usable candidate, of the same RSU or of another. The

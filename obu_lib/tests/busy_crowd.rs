@@ -23,7 +23,7 @@ fn behind_a(obus: u16) -> Talk {
 }
 
 /// 100 ms, in which these send a heartbeat, as those farther away do, and these answer when they are
-/// asked, and a client speaks. Returns how many announcements there were since the last one.
+/// asked, and a client speaks. Returns how many words were to be acknowledged since the last one.
 fn beat(t: &mut Talk, heard: &[Mac], answering: &[Mac]) -> usize {
     beat_among(t, 16, heard, answering)
 }
@@ -42,14 +42,12 @@ fn beat_among(t: &mut Talk, others: u8, heard: &[Mac], answering: &[Mac]) -> usi
             t.hear(t.now, *who, Heard::answer(nonce, t.seq, 1));
         }
     }
-    let announced = t.announcements();
-    if announced > 0 {
-        t.acknowledge(A);
-    }
+    let words = t.words().len();
+    t.acknowledge_all();
     t.clear();
     t.tap(CAMERA, SERVER);
     t.pass(t.now + 100);
-    announced
+    words
 }
 
 /// What all OBUs of a crowd together may say of one kind: 100 a second, which is 4 to 5 % of a radio of
@@ -115,38 +113,40 @@ fn who_has_left_the_jam_for_ten_seconds_is_not_in_the_thick_of_it_any_more() {
 }
 
 #[test]
-fn who_is_behind_a_relay_that_moved_shows_its_new_way_back_and_announces_nothing() {
-    let told = |obus| {
+fn who_is_behind_a_relay_that_moved_says_nothing_however_many_there_are() {
+    for obus in [1, 200] {
         let mut t = behind_a(obus);
-        t.clear();
-        let seq = t.seq + 1;
-        t.hear(t.now, A, Heard::Heartbeat { boot: 1, seq, hops: 1, via: None, path: 7 });
-        t.pass(t.now + 21);
-        (t.announcements() > 0, t.gathered())
-    };
-    assert_eq!(told(1), (true, vec![]), "alone until it is acknowledged");
-    assert_eq!(told(200), (false, vec![(A, vec![(US, 0)])]));
+        let said = |t: &mut Talk, via| {
+            t.clear();
+            t.seq += 1;
+            t.hear(t.now, A, Heard::heartbeat_via(t.seq, 1, via));
+            t.pass(t.now + 21);
+            (t.announcements(), t.replies_sent().iter().filter(|reply| reply.acknowledge).count())
+        };
+        assert_eq!(said(&mut t, D), (0, 0), "{obus}");
+        assert_eq!(said(&mut t, RSU), (0, 0), "{obus}");
+    }
 }
 
 #[test]
-fn who_changes_again_and_again_announces_within_the_budget() {
-    let announced_in_ten_seconds = |obus| {
+fn who_changes_again_and_again_asks_for_acknowledgements_within_the_budget() {
+    let words_in_ten_seconds = |obus| {
         let mut t = behind_a(obus);
-        let mut announced = 0;
+        let mut words = 0;
         for turn in 0..50 {
             let (from, to) = if turn % 2 == 0 { (A, B) } else { (B, A) };
             t.hear(t.now, from, Heard::Withdrawal { goodbye: false });
             for _ in 0..2 {
-                announced += beat(&mut t, &[to], &[to]);
+                words += beat(&mut t, &[to], &[to]);
             }
         }
-        announced
+        words
     };
-    assert!(announced_in_ten_seconds(1) >= 50, "alone, each change");
+    assert!(words_in_ten_seconds(1) >= 50, "alone, each change");
     for obus in CROWDS {
-        let (part, announced) = (part_of(obus, 10), announced_in_ten_seconds(obus));
+        let (part, words) = (part_of(obus, 10), words_in_ten_seconds(obus));
         // A burst of at most as many as two changes take.
-        assert!((3..=part + 4).contains(&announced), "{obus} OBUs: {announced}, part {part}");
+        assert!((3..=part + 4).contains(&words), "{obus} OBUs: {words}, part {part}");
     }
 }
 
@@ -189,23 +189,23 @@ fn a_neighbour_that_heard_it_eight_seconds_ago_is_taken_without_asking() {
 }
 
 #[test]
-fn the_way_back_is_shown_at_once_even_when_the_budget_is_empty() {
+fn a_new_upstream_is_said_at_once_even_when_the_budget_is_empty() {
     let mut t = behind_a(200);
     // Named by B, so heard by B.
     t.hear(t.now, B, Heard::heartbeat_via(t.seq, 1, US));
     beat(&mut t, &[A, B], &[A, B]);
-    let mut shown = [0, 0];
+    // Without and with wanting to be acknowledged.
+    let mut said_with = [0, 0];
     for turn in 0..10 {
         let (from, to) = if turn % 2 == 0 { (A, B) } else { (B, A) };
         t.clear();
         t.hear(t.now, from, Heard::Withdrawal { goodbye: false });
         t.pass(t.now + 1);
         assert_eq!(t.obu.attachment(), attached(RSU, to, 2));
-        let replied = t.replied().iter().any(|(upstream, ..)| *upstream == to);
-        let announced = t.announced().iter().any(|(upstream, ..)| *upstream == to);
-        assert!(replied || announced, "turn {turn}: {to} knows the way back");
-        shown = [shown[0] + usize::from(announced), shown[1] + usize::from(replied)];
+        let [said] = t.replies_sent()[..] else { panic!("turn {turn}: not one reply") };
+        assert_eq!(said.via, id(to), "turn {turn}");
+        said_with[usize::from(said.acknowledge)] += 1;
         beat(&mut t, &[A, B], &[A, B]);
     }
-    assert!(shown[0] >= 2 && shown[1] >= 6, "{shown:?}");
+    assert!(said_with[0] >= 6 && said_with[1] >= 2, "{said_with:?}");
 }

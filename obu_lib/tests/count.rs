@@ -23,7 +23,7 @@ fn settled() -> Talk {
 
 fn says(t: &mut Talk, ms: u64, boot: u32, seq: u32) -> bool {
     let before = t.obu.counters().drop_doubtful;
-    t.hear(ms, A, Heard::Heartbeat { boot, seq, hops: 1, via: None, path: 0 });
+    t.hear(ms, A, Heard::Heartbeat { boot, seq, hops: 1, via: None });
     t.obu.counters().drop_doubtful == before
 }
 
@@ -77,11 +77,7 @@ fn an_earlier_count_is_believed_when_the_later_is_silent_and_all_that_was_said_i
     for n in 1..=10 {
         says(&mut t, 800 + n * 100, 0, 903 + n as u32);
         if let Some(nonce) = t.last_probe(A) {
-            t.hear(
-                t.now,
-                A,
-                Heard::Heartbeat { boot: 0, seq: 903 + n as u32, hops: 1, via: None, path: 0 },
-            );
+            t.hear(t.now, A, Heard::Heartbeat { boot: 0, seq: 903 + n as u32, hops: 1, via: None });
             t.hear(t.now, A, Heard::AnswerOf { boot: 0, nonce, seq: 903 + n as u32 });
         }
         t.pass(800 + n * 100 + 30);

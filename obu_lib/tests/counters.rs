@@ -5,13 +5,19 @@
 mod talk;
 
 use node_lib::control::node::Node;
-use node_lib::messages::MAX_HOPS;
+use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Clients};
-use node_lib::messages::data::Destination;
-use node_lib::{Mac, Order};
+use node_lib::messages::control::heartbeat::HeartbeatReply;
+use node_lib::messages::{Label, Way};
+use node_lib::{Mac, Order, Seq};
 
-use talk::{A, B, C, Heard, RSU, Talk, US, id};
+use talk::{A, B, C, Heard, RSU, Talk, US, id, next};
+
+/// We are the last relay.
+fn one_relay() -> Way<'static> {
+    Way::new(1, &[]).unwrap()
+}
 
 /// Behind A; C is behind us.
 fn relay() -> Talk {
@@ -31,30 +37,34 @@ fn counts(t: &mut Talk, act: impl FnOnce(&mut Talk)) -> Vec<(&'static str, u64)>
     changed.map(|(now, then)| (now.0, now.1 - then.1)).filter(is_drop).collect()
 }
 
-fn ack(destination: Mac, hop_limit: u8) -> AnnouncementAck {
+/// With so many relays left on its way, the OBU asked among them.
+fn ack<'a>(destination: Mac, way: Way<'a>) -> AnnouncementAck<'a> {
     AnnouncementAck {
         destination: id(destination),
         rsu: id(RSU),
         epoch: 1,
-        hop_limit,
+        seq: Seq(1),
+        digest: 0,
         part: 0,
         parts: 1,
         status: AckStatus::Accepted,
-        digest: 0,
+        way,
     }
 }
 
-fn announcement(origin: Mac, hop_limit: u8, hops: u8) -> Announcement<'static> {
+fn announcement(origin: Mac, hops: u8) -> Announcement<'static> {
     Announcement {
         rsu: id(RSU),
         origin: id(origin),
         order: Order::new(1, 9),
         epoch: 1,
-        hop_limit,
-        hops,
+        via: id(if origin == US { A } else { US }),
+        digest: 0,
         part: 0,
         parts: 1,
-        digest: 0,
+        within_ds: 13,
+        mtu: 1500,
+        hops,
         standby: false,
         clients: Clients::EMPTY,
     }
@@ -64,7 +74,6 @@ fn announcement(origin: Mac, hop_limit: u8, hops: u8) -> Announcement<'static> {
 fn what_has_one_addressee_is_foreign_when_everybody_gets_it() {
     let said = [
         Heard::Reply { origin: B, seq: 1, hops: 0 },
-        Heard::Replies { origins: vec![B], seq: 1, hops: 0 },
         Heard::Ack { epoch: 1, status: AckStatus::SendAll, digest: 0 },
     ];
     let mut t = relay();
@@ -72,32 +81,32 @@ fn what_has_one_addressee_is_foreign_when_everybody_gets_it() {
         let counted = counts(&mut t, |t| t.hear_broadcast(t.now, C, heard));
         assert_eq!(counted, [("drop_foreign", 1)]);
     }
-    let all = announcement(B, 16, 0);
+    let all = announcement(B, 0);
     let counted = counts(&mut t, |t| t.hear_packet(C, Mac::BROADCAST, all.into()));
     assert_eq!(counted, [("drop_foreign", 1)]);
     assert_eq!(t.sent_to(), []);
-    let counted = counts(&mut t, |t| t.down(A, Destination::Node(id(B)), 1));
+    let counted = counts(&mut t, |t| t.down(A, next(B), 1));
     assert_eq!(counted, [("drop_no_route", 1)], "nor is a way to B learnt");
 }
 
 #[test]
 fn what_has_come_as_far_as_anything_may_is_not_passed_on() {
-    let mut t = relay();
-    let far = |hops| Heard::Reply { origin: C, seq: u32::from(hops), hops };
-    assert_eq!(counts(&mut t, |t| t.hear(t.now, C, far(MAX_HOPS - 1))), []);
-    assert_eq!(t.replied(), [(A, RSU, false)]);
-    t.clear();
-    assert_eq!(counts(&mut t, |t| t.hear(t.now, C, far(MAX_HOPS))), [("drop_hop_limit", 1)]);
-    for (hop_limit, counted) in [(1, vec![]), (0, vec![("drop_hop_limit", 1)])] {
-        let said = announcement(C, hop_limit, 0);
+    for (hops, counted) in [(HOP_LIMIT - 1, vec![]), (HOP_LIMIT, vec![("drop_hop_limit", 1)])] {
+        let mut t = relay();
+        let sent_to = if counted.is_empty() { vec![A] } else { vec![] };
+        let reply = Heard::Reply { origin: B, seq: 1, hops };
+        assert_eq!(counts(&mut t, |t| t.hear(t.now, C, reply)), counted);
+        assert_eq!(t.sent_to(), sent_to);
+        t.clear();
+        let said = announcement(B, hops);
         assert_eq!(counts(&mut t, |t| t.hear_packet(C, US, said.into())), counted);
-        assert_eq!(t.sent_to(), if hop_limit == 0 { vec![] } else { vec![A] });
-        t.clear();
-        let said = ack(C, hop_limit);
-        assert_eq!(counts(&mut t, |t| t.hear_packet(A, US, said.into())), counted);
-        assert_eq!(t.sent_to(), if hop_limit == 0 { vec![] } else { vec![C] });
-        t.clear();
+        assert_eq!(t.sent_to(), sent_to);
     }
+    // On its way down, what has no relay left is for us or for nobody.
+    let mut t = relay();
+    let said = ack(C, Way::END);
+    let counted = counts(&mut t, |t| t.hear_packet(A, US, said.into()));
+    assert_eq!((counted, t.sent_to()), (vec![("drop_hop_limit", 1)], vec![]));
 }
 
 #[test]
@@ -105,7 +114,7 @@ fn what_we_said_ourselves_coming_back_is_dropped() {
     let mut t = relay();
     let reply = Heard::Reply { origin: US, seq: 99, hops: 1 };
     assert_eq!(counts(&mut t, |t| t.hear(t.now, C, reply)), [("drop_reflected", 1)]);
-    let said = announcement(US, 16, 1);
+    let said = announcement(US, 1);
     let counted = counts(&mut t, |t| t.hear_packet(C, US, said.into()));
     assert_eq!((counted, t.sent_to()), (vec![("drop_reflected", 1)], vec![]));
 }
@@ -114,7 +123,8 @@ fn what_we_said_ourselves_coming_back_is_dropped() {
 fn an_acknowledgement_for_nobody_behind_us_has_no_route_and_never_goes_back() {
     let mut t = relay();
     for (from, destination) in [(A, B), (C, C)] {
-        let counted = counts(&mut t, |t| t.hear_packet(from, US, ack(destination, 16).into()));
+        let counted =
+            counts(&mut t, |t| t.hear_packet(from, US, ack(destination, one_relay()).into()));
         assert_eq!((counted, t.sent_to()), (vec![("drop_no_route", 1)], vec![]));
     }
 }
@@ -168,29 +178,13 @@ fn a_way_to_ourselves_as_rsu_is_nobodys() {
 }
 
 #[test]
-fn what_is_passed_on_has_one_hop_more_behind_it_and_one_less_to_go() {
+fn what_is_passed_on_has_one_hop_more_behind_it_and_one_relay_less_before_it() {
     let mut t = relay();
     t.hear(t.now, C, Heard::Reply { origin: C, seq: 2, hops: 3 });
     let [reply] = t.replies_sent()[..] else { panic!("not one reply") };
-    assert_eq!((reply.hops, reply.hop_limit), (4, 15));
-    t.hear_packet(A, US, ack(C, 7).into());
-    assert_eq!(t.acks_sent(), [(C, 6)]);
-    t.clear();
-    t.hear(t.now, C, Heard::Replies { origins: vec![C, B], seq: 3, hops: 3 });
-    t.pass(t.now + 1);
-    assert_eq!(t.gathered(), [(A, vec![(C, 4), (B, 4)])]);
-}
-
-#[test]
-fn replies_that_wait_for_others_when_the_way_is_lost_have_no_route() {
-    let mut t = Talk::new();
-    t.obus = 200;
-    t.settle(A, 1);
-    let counted = counts(&mut t, |t| {
-        t.hear(t.now + 1, C, Heard::Replies { origins: vec![C], seq: 1, hops: 0 });
-        t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
-        t.pass(t.now + 200);
-    });
-    assert_eq!(counted, [("drop_no_route", 1)]);
-    assert_eq!(t.gathered(), []);
+    assert_eq!(reply, HeartbeatReply { hops: 4, ..talk::reply(C, RSU, 2, 3, false) });
+    let labels = [Label::of(id(C)), Label::of(id(B))].map(|label| label.0);
+    t.hear_packet(A, US, ack(B, Way::new(3, &labels).unwrap()).into());
+    t.hear_packet(A, US, ack(C, one_relay()).into());
+    assert_eq!(t.acks_sent(), [(C, 2), (C, 0)]);
 }

@@ -7,14 +7,14 @@ mod talk;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Event, Limit, TooLong};
 use node_lib::control::node::{Node, Replies, ReplyType};
-use node_lib::control::radio::Radio;
+use node_lib::control::radio::{NextHop, Radio};
 use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
 use node_lib::{Boot, Mac, NodeId, Seq};
 use obu_lib::Settings;
 
-use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id, last, next};
 
 /// A frame of a client, 60 bytes long.
 fn frame(from: Mac, to: Mac) -> Vec<u8> {
@@ -26,12 +26,17 @@ fn frame(from: Mac, to: Mac) -> Vec<u8> {
 /// A frame of C's client on its way up.
 fn up(payload: &[u8], hop_limit: u8) -> ToUpstream<'_> {
     let (destination, source) = (id(RSU), id(C));
-    ToUpstream { destination, source, hop_limit, boot: 7, seq: Seq(99), payload }
+    ToUpstream { destination, source, hop_limit, boot: 7, seq: Seq(99), priority: 5, payload }
 }
 
 /// A frame of the RSU on its way down.
-fn down(destination: Destination, payload: &[u8], hop_limit: u8) -> ToDownstream<'_> {
-    ToDownstream { destination, source: id(RSU), hop_limit, boot: 7, seq: Seq(99), payload }
+fn down<'a>(destination: Destination<'a>, payload: &'a [u8]) -> ToDownstream<'a> {
+    ToDownstream { destination, source: id(RSU), boot: 7, seq: Seq(99), priority: 5, payload }
+}
+
+/// For every OBU but this one, with so many relays to go.
+fn flood(except: NodeId, hop_limit: u8) -> Destination<'static> {
+    Destination::All { except, hop_limit, taken_at: Seq(4) }
 }
 
 /// Behind A; C is behind us.
@@ -53,7 +58,7 @@ fn counts(t: &mut Talk, act: impl FnOnce(&mut Talk)) -> Vec<(&'static str, u64)>
 }
 
 #[test]
-fn a_clients_frames_are_numbered_and_may_pass_sixteen_relays() {
+fn a_clients_frames_are_numbered_and_may_pass_fifteen_relays() {
     let mut t = relay();
     let sent = frame(CAMERA, SERVER);
     for _ in 0..3 {
@@ -67,9 +72,11 @@ fn a_clients_frames_are_numbered_and_may_pass_sixteen_relays() {
             let expected = ToUpstream {
                 destination: id(RSU),
                 source: id(US),
-                hop_limit: 16,
+                hop_limit: 15,
                 boot: 1,
                 seq: data.seq,
+                // As the client's IPv4 header asks for.
+                priority: 3,
                 payload: &sent,
             };
             assert_eq!((to, data), (A, expected));
@@ -81,18 +88,18 @@ fn a_clients_frames_are_numbered_and_may_pass_sixteen_relays() {
 }
 
 #[test]
-fn a_relay_changes_nothing_of_a_frame_but_its_hop_limit() {
+fn a_relay_changes_nothing_of_a_frame_but_what_is_left_of_its_way() {
     let mut t = relay();
     let payload = frame(CAMERA, SERVER);
     let counted = counts(&mut t, |t| {
         t.hear_data(C, up(&payload, 5));
-        t.hear_data(A, down(Destination::Node(id(C)), &payload, 9));
-        t.hear_data(A, down(Destination::AllExcept(NodeId::NONE), &payload, 3));
+        t.hear_data(A, down(next(C), &payload));
+        t.hear_data(A, down(flood(NodeId::NONE, 3), &payload));
     });
     let expected = [
         (A, up(&payload, 4).into()),
-        (C, down(Destination::Node(id(C)), &payload, 8).into()),
-        (C, down(Destination::AllExcept(NodeId::NONE), &payload, 2).into()),
+        (C, down(last(C), &payload).into()),
+        (C, down(flood(NodeId::NONE, 2), &payload).into()),
     ];
     assert_eq!(t.data_sent(), expected);
     assert_eq!(counted, [("wire_to_tap", 1), ("relayed", 2), ("flood_relayed", 1)]);
@@ -101,23 +108,21 @@ fn a_relay_changes_nothing_of_a_frame_but_its_hop_limit() {
 #[test]
 fn a_frame_without_hops_left_is_not_relayed() {
     let payload = frame(SERVER, CAMERA);
-    for (from, data) in
-        [(C, Data::from(up(&payload, 0))), (A, down(Destination::Node(id(C)), &payload, 0).into())]
-    {
+    for (from, data) in [(C, Data::from(up(&payload, 0))), (A, down(last(C), &payload).into())] {
         let mut t = relay();
         assert_eq!(counts(&mut t, |t| t.hear_data(from, data)), [("drop_hop_limit", 1)]);
         assert_eq!(t.data_sent(), []);
     }
     // What is for everybody is for us as well.
     let mut t = relay();
-    let flood = down(Destination::AllExcept(NodeId::NONE), &payload, 0);
+    let flood = down(flood(NodeId::NONE, 0), &payload);
     let counted = counts(&mut t, |t| t.hear_data(A, flood));
     assert_eq!(counted, [("wire_to_tap", 1), ("drop_hop_limit", 1)]);
     assert_eq!((t.taps, t.data_sent()), (1, vec![]));
 }
 
 #[test]
-fn a_flood_goes_on_by_broadcast_to_several_and_not_to_the_one_it_is_not_for() {
+fn a_flood_goes_on_by_broadcast_to_several_and_by_unicast_to_one() {
     let payload = frame(SERVER, Mac::BROADCAST);
     let sent_to = |behind_us: &[Mac], except: NodeId| {
         let mut t = Talk::settled_behind(A);
@@ -125,16 +130,15 @@ fn a_flood_goes_on_by_broadcast_to_several_and_not_to_the_one_it_is_not_for() {
             t.hear(t.now, *obu, Heard::Reply { origin: *obu, seq: 1, hops: 0 });
         }
         t.clear();
-        t.hear_data(A, down(Destination::AllExcept(except), &payload, 5));
+        t.hear_data(A, down(flood(except, 5), &payload));
         t.sent_to()
     };
     assert_eq!(sent_to(&[], NodeId::NONE), []);
     assert_eq!(sent_to(&[C], NodeId::NONE), [C]);
-    assert_eq!(sent_to(&[C], id(C)), []);
+    // Others may be behind whoever it came from, which drops it.
+    assert_eq!(sent_to(&[C], id(C)), [C]);
     assert_eq!(sent_to(&[B, C], NodeId::NONE), [Mac::BROADCAST]);
-    assert_eq!(sent_to(&[B, C], id(B)), [C]);
-    // From A, so A has it.
-    assert_eq!(sent_to(&[A, C], NodeId::NONE), [C]);
+    assert_eq!(sent_to(&[B, C], id(B)), [Mac::BROADCAST]);
 }
 
 #[test]
@@ -152,9 +156,9 @@ fn our_own_frames_coming_back_are_dropped() {
 fn a_frame_for_somebody_unknown_below_has_no_route_and_never_goes_back() {
     let payload = frame(SERVER, CAMERA);
     let mut t = relay();
-    let for_b = down(Destination::Node(id(B)), &payload, 5);
+    let for_b = down(next(B), &payload);
     assert_eq!(counts(&mut t, |t| t.hear_data(A, for_b)), [("drop_no_route", 1)]);
-    let for_c = down(Destination::Node(id(C)), &payload, 5);
+    let for_c = down(next(C), &payload);
     assert_eq!(counts(&mut t, |t| t.hear_data(C, for_c)), [("drop_no_route", 1)]);
     assert_eq!(t.data_sent(), []);
 }
@@ -204,18 +208,18 @@ fn who_sends_what_eight_fragments_do_not_carry_is_told_and_the_operator_once() {
     t.set_mtu(600);
     t.clear();
     t.events();
-    let most = 8 * (600 - 12) - 40;
-    // With room for a VLAN tag.
+    let most = 8 * (600 - 12) - 68;
+    // With room for a VLAN tag, and for the longest way from the RSU.
     assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(most + 4)))[1], ("fragmented", 1));
     let told = [("too_big_told", 1)];
     assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(most + 5))), told);
     assert_eq!((t.taps, t.events()), (1, vec![]), "its sender knows what to do");
     // A relay has no way to tell, and who may have its packets fragmented would not listen.
-    let mut long = packet(most + 5);
+    let mut long = packet(most + 33);
     assert_eq!(counts(&mut t, |t| t.hear_data(C, up(&long, 5))), [("drop_oversize", 1)]);
     long[20] = 0;
     assert_eq!(counts(&mut t, |t| t.tap_frame(&long)), [("drop_oversize", 1)]);
-    let (len, most) = (long.len(), 14 + usize::from(most) + 4);
+    let (len, most) = (long.len(), 14 + usize::from(most) + 32);
     let limit = Limit::Fragments;
     assert_eq!(t.events(), [Event::TooLong(TooLong { from: CAMERA, len, most, limit })]);
     assert_eq!((t.taps, t.events()), (1, vec![]));
@@ -226,8 +230,8 @@ fn with_path_mtu_discovery_a_packet_takes_one_frame_or_its_sender_hears_of_it() 
     let mut t = Talk::with(Settings { pmtu_discovery: true, ..Settings::default() });
     t.settle(A, 1);
     t.clear();
-    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1464))), [("tap_to_wire", 1)]);
-    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1465))), [("too_big_told", 1)]);
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1452))), [("tap_to_wire", 1)]);
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1453))), [("too_big_told", 1)]);
     assert_eq!((t.taps, t.data_sent().len()), (1, 1));
     let mut may_be_fragmented = packet(1465);
     may_be_fragmented[20] = 0;
@@ -241,15 +245,27 @@ fn with_path_mtu_discovery_a_packet_takes_one_frame_or_its_sender_hears_of_it() 
 }
 
 #[test]
+fn a_sender_hears_what_the_smallest_radio_on_the_way_to_the_rsu_carries() {
+    let mut t = Talk::with(Settings { pmtu_discovery: true, ..Settings::default() });
+    t.settle(A, 1);
+    // The upstream says in its heartbeat that a radio on its way is smaller than ours.
+    t.mtu = 1000;
+    t.beat(A, 1);
+    t.clear();
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1000 - 52))), [("tap_to_wire", 1)]);
+    assert_eq!(counts(&mut t, |t| t.tap_frame(&packet(1000 - 52 + 5))), [("too_big_told", 1)]);
+    assert_eq!((t.taps, t.data_sent().len()), (1, 1));
+}
+
+#[test]
 fn what_comes_in_fragments_is_delivered_and_passed_on_whole() {
     let mut t = relay();
     let payload = [frame(SERVER, CAMERA), vec![0x5a; 1200]].concat();
     let (mut out, mut counters) = (Replies::new(), Counters::default());
     let mut radio = Radio::new(id(RSU), Boot(7), A, ETHERTYPE_DEFAULT, 600);
-    for (destination, seq) in [(US, 1), (C, 2)] {
-        let data =
-            ToDownstream { seq: Seq(seq), ..down(Destination::Node(id(destination)), &payload, 5) };
-        radio.data(US, data, &mut out, &mut counters);
+    for (destination, seq) in [(last(US), 1), (next(C), 2)] {
+        let data = ToDownstream { seq: Seq(seq), ..down(destination, &payload) };
+        radio.data(NextHop { mac: US, mtu: 1500 }, data, &mut out, &mut counters);
     }
     for fragment in out.take() {
         let ReplyType::WireFlat(flat) = fragment else { panic!("not for the radio") };
@@ -257,7 +273,7 @@ fn what_comes_in_fragments_is_delivered_and_passed_on_whole() {
     }
     assert_eq!((t.obu.counters().reassembled, t.taps, t.data_sent_to()), (2, 1, vec![C]));
     let (_, Data::Downstream(sent)) = t.data_sent()[0] else { panic!("not downwards") };
-    assert_eq!((sent.payload, sent.hop_limit), (&payload[..], 4));
+    assert_eq!((sent.payload, sent.destination), (&payload[..], last(C)));
 }
 
 #[test]
@@ -274,7 +290,7 @@ fn a_frame_no_bridge_forwards_is_dropped_on_either_side() {
     let pause = frame(CAMERA, Mac([0x01, 0x80, 0xc2, 0, 0, 1]));
     let mut t = relay();
     assert_eq!(counts(&mut t, |t| t.tap_frame(&pause)), [("drop_inner", 1)]);
-    let for_us = down(Destination::Node(id(US)), &pause, 5);
+    let for_us = down(last(US), &pause);
     assert_eq!(counts(&mut t, |t| t.hear_data(A, for_us)), [("drop_inner", 1)]);
     assert_eq!((t.data_sent(), t.taps), (vec![], 0));
 }
@@ -287,7 +303,7 @@ fn a_clients_own_frame_coming_back_is_dropped_and_one_from_elsewhere_means_that_
     assert_eq!(t.sent_announcement().2, [Client { vlan: 0, mac: CAMERA }]);
     t.acknowledge(A);
     let moved = frame(CAMERA, SERVER);
-    let back = down(Destination::Node(id(US)), &moved, 5);
+    let back = down(last(US), &moved);
     assert_eq!(counts(&mut t, |t| t.hear_data(A, back)), [("drop_reflected", 1)]);
     // More than a second later it is not an echo any more.
     for _ in 0..12 {

@@ -7,10 +7,12 @@ mod talk;
 use node_lib::control::event::{Cause, Event, HandOver};
 use node_lib::control::node::Node;
 use node_lib::messages::control::ack::AckStatus;
-use node_lib::messages::data::Destination;
+use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+use talk::{
+    A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, all_but, attached, id, last, next,
+};
 
 /// Attached to an RSU heard directly; another one is heard as well as it, and has proven itself.
 fn between_two_rsus() -> Talk {
@@ -41,20 +43,39 @@ fn beat_of_both(t: &mut Talk) {
     }
 }
 
+/// The other RSU has been there for longer: it sent so many heartbeats more.
+const AHEAD: u32 = 1000;
+
+/// The number of this RSU's last heartbeat.
+fn seq_of(t: &Talk, rsu: Mac) -> u32 {
+    t.seq + if rsu == OTHER_RSU { AHEAD } else { 0 }
+}
+
 fn speak_of(t: &mut Talk, rsu: Mac) {
     t.rsu = rsu;
-    t.hear(t.now, rsu, Heard::heartbeat(t.seq, 0));
+    let seq = seq_of(t, rsu);
+    t.hear(t.now, rsu, Heard::heartbeat(seq, 0));
     if let Some(nonce) = t.last_probe(rsu) {
-        t.hear(t.now, rsu, Heard::answer(nonce, t.seq, 0));
+        t.hear(t.now, rsu, Heard::answer(nonce, seq, 0));
     }
     t.rsu = RSU;
 }
 
+/// A broadcast of the LAN comes from this RSU, which took it so many heartbeats ago. Whether it is delivered.
+fn floods(t: &mut Talk, rsu: Mac, ago: u32, number: u32) -> bool {
+    let before = t.taps;
+    t.rsu = rsu;
+    let taken_at = seq_of(t, rsu) - ago;
+    t.down(rsu, all_but(NodeId::NONE, taken_at), number);
+    t.rsu = RSU;
+    t.taps > before
+}
+
 /// The other RSU acknowledges that we may come, or have come.
 fn acknowledge_there(t: &mut Talk) {
-    t.rsu = OTHER_RSU;
-    t.acknowledge(OTHER_RSU);
-    t.rsu = RSU;
+    let mut words = t.words().into_iter().filter(|word| word.rsu == OTHER_RSU);
+    let last = words.next_back().expect("a word to it");
+    t.answer(OTHER_RSU, last, AckStatus::Accepted);
 }
 
 fn records(t: &mut Talk) -> Vec<HandOver> {
@@ -229,22 +250,17 @@ fn what_still_comes_from_the_old_rsu_is_taken_and_it_is_told_last() {
     t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
     acknowledge_there(&mut t);
     t.clear();
-    t.down(RSU, Destination::Node(id(US)), 1);
+    t.down(RSU, last(US), 1);
     assert_eq!(t.taps, 1, "a frame for us, by whatever way");
-    t.down(RSU, Destination::AllExcept(NodeId::NONE), 2);
-    assert_eq!(t.taps, 2, "a flood that only the old one passed on");
-    t.rsu = OTHER_RSU;
-    t.down(OTHER_RSU, Destination::AllExcept(NodeId::NONE), 1);
-    assert_eq!(t.taps, 2, "and the new one's copy of it");
-    t.rsu = RSU;
+    assert!(floods(&mut t, RSU, 0, 2), "a flood that only the old one passed on");
+    assert!(!floods(&mut t, OTHER_RSU, 0, 1), "and the new one's copy of it");
     let told_at = t.now;
     (0..2).for_each(|_| beat_of_both(&mut t));
     t.pass(told_at + 299);
     assert_eq!(t.replied(), []);
     t.pass(told_at + 301);
     assert_eq!(t.replied(), [(RSU, RSU, true)]);
-    t.down(RSU, Destination::AllExcept(NodeId::NONE), 3);
-    assert_eq!(t.taps, 2, "now it is another RSU's");
+    assert!(!floods(&mut t, RSU, 0, 3), "now it is another RSU's");
     let [record] = records(&mut t)[..] else { panic!("not one record") };
     assert_eq!((record.cause, record.acknowledged), (Cause::Goodbye, true));
     assert_eq!((record.gap.as_millis(), record.lost, record.doubled), (0, 0, 1));
@@ -407,15 +423,9 @@ fn floods_of_an_rsu_that_we_were_never_attached_to_are_not_for_us() {
     acknowledge_there(&mut t);
     t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
     assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
-    let mut delivered = Vec::new();
-    for rsu in [RSU, OTHER_RSU, C] {
-        let before = t.taps;
-        t.rsu = rsu;
-        t.down(rsu, Destination::AllExcept(NodeId::NONE), 40);
-        delivered.push(t.taps - before);
-    }
+    let delivered = [RSU, OTHER_RSU, C].map(|rsu| floods(&mut t, rsu, 0, 40));
     // The second is the copy of the first.
-    assert_eq!(delivered, [1, 0, 0]);
+    assert_eq!(delivered, [true, false, false]);
     assert_eq!(t.obu.counters().drop_duplicate, 1);
 }
 
@@ -432,4 +442,129 @@ fn without_duplication_nothing_is_sent_twice() {
     }
     assert_eq!(t.obu.counters().sent_twice, 0);
     assert!(t.data_sent_to().iter().all(|to| *to == A));
+}
+
+/// Attached to the other RSU since a moment ago.
+fn just_moved() -> Talk {
+    let mut t = between_two_rsus();
+    acknowledge_there(&mut t);
+    t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+    acknowledge_there(&mut t);
+    t.clear();
+    t
+}
+
+#[test]
+fn a_broadcast_of_the_lan_is_one_however_late_the_second_rsu_brings_it() {
+    let mut t = just_moved();
+    assert!(floods(&mut t, RSU, 0, 1));
+    for beat in 1..=30 {
+        beat_of_both(&mut t);
+        t.acknowledge_all();
+        // The same bytes again on the LAN, once a second, as ARP asks.
+        if beat % 10 == 0 {
+            assert!(floods(&mut t, OTHER_RSU, 0, 100 + beat), "{beat}");
+        }
+    }
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+    assert!(!floods(&mut t, OTHER_RSU, 30, 1), "three seconds in queues");
+    assert!(floods(&mut t, OTHER_RSU, 30, 2), "a second equal one, which the old RSU never sent");
+    assert_eq!(t.obu.counters().drop_duplicate, 1);
+}
+
+#[test]
+fn an_rsu_that_is_left_and_that_others_go_to_through_us_hears_last_that_we_stand_by_and_no_goodbye()
+{
+    for (has_child, goodbyes) in [(false, 1), (true, 0)] {
+        let mut t = between_two_rsus();
+        acknowledge_there(&mut t);
+        // Until then it relays nothing, as it has just started.
+        (0..5).for_each(|_| beat_of_both(&mut t));
+        if has_child {
+            t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+        }
+        t.clear();
+        t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
+        acknowledge_there(&mut t);
+        let acknowledged = t.now;
+        t.pass(acknowledged + 30);
+        assert!(t.words().iter().all(|word| word.rsu == OTHER_RSU), "{:?}", t.words());
+        t.clear();
+        let mut words = Vec::new();
+        for n in 0..10 {
+            if has_child {
+                t.hear(t.now, C, Heard::Reply { origin: C, seq: n + 2, hops: 0 });
+            }
+            beat_of_both(&mut t);
+            words.extend(t.words().into_iter().filter(|word| word.rsu == RSU));
+            t.acknowledge_all();
+            // What is late comes from there until then.
+            assert!(t.now >= acknowledged + 300 || words.is_empty(), "{words:?}");
+        }
+        assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+        let ours: Vec<_> = t
+            .replies_sent()
+            .into_iter()
+            .filter(|reply| (reply.rsu, reply.origin) == (id(RSU), id(US)))
+            .collect();
+        assert_eq!(ours.iter().filter(|reply| reply.goodbye).count(), goodbyes, "{ours:?}");
+        if has_child {
+            assert!(!ours.is_empty() && ours.iter().all(|reply| reply.standby));
+            assert!(ours.iter().all(|reply| reply.via == id(RSU)));
+            t.clear();
+            t.down(RSU, next(C), 7);
+            assert_eq!(t.data_sent_to(), [C], "what comes down to it still passes us");
+        }
+    }
+}
+
+#[test]
+fn a_next_rsu_that_started_again_is_told_all_again_and_does_not_expect_us_meanwhile() {
+    let mut t = between_two_rsus();
+    acknowledge_there(&mut t);
+    t.pass(t.now + 80);
+    t.clear();
+    t.rsu = OTHER_RSU;
+    for (seq, words) in [(1, 0), (2, 1)] {
+        t.hear(t.now + 60, OTHER_RSU, Heard::Heartbeat { boot: 2, seq, hops: 0, via: None });
+        let there: Vec<_> = t.words().into_iter().filter(|word| word.rsu == OTHER_RSU).collect();
+        assert_eq!(there.len(), words);
+        assert!(there.iter().all(|word| word.standby && word.is_set));
+    }
+    t.rsu = RSU;
+    assert!(!is_expected(&mut t));
+}
+
+#[test]
+fn an_rsu_that_is_left_is_told_at_once_when_the_way_it_knows_to_those_behind_us_has_ended() {
+    let mut t = between_two_rsus();
+    acknowledge_there(&mut t);
+    t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+    // B is another way to it, and has proven itself.
+    for _ in 0..20 {
+        beat_of_both(&mut t);
+        t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
+        if let Some(nonce) = t.last_probe(B) {
+            t.hear(t.now, B, Heard::answer(nonce, t.seq, 1));
+        }
+        t.hear(t.now, C, Heard::Reply { origin: C, seq: t.seq, hops: 0 });
+        t.acknowledge_all();
+    }
+    t.hear(t.now, RSU, Heard::Withdrawal { goodbye: true });
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+    t.clear();
+    t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: false });
+    // It has not left for all who hear it.
+    for _ in 0..2 {
+        t.seq += 1;
+        t.hear(t.now + 60, B, Heard::heartbeat(t.seq, 1));
+        if let Some(nonce) = t.last_probe(B) {
+            t.hear(t.now, B, Heard::answer(nonce, t.seq, 1));
+        }
+    }
+    assert_eq!(t.obu.upstream_for(id(RSU)), Some(id(B)));
+    let is_ours = |reply: &HeartbeatReply| (reply.rsu, reply.origin) == (id(RSU), id(US));
+    let said = t.replies_sent().into_iter().find(is_ours).expect("a word to it");
+    assert_eq!((said.via, said.standby), (id(B), true));
 }

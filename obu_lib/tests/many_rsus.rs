@@ -142,20 +142,22 @@ fn in_a_crowd_no_rsu_stays_on_standby_when_the_clients_are_still() {
             for rsu in [RSU, OTHER_RSU] {
                 t.rsu = rsu;
                 t.hear(t.now, rsu, Heard::heartbeat(t.seq, 0));
-                if let Some(nonce) = t.last_probe(rsu) {
-                    t.hear(t.now, rsu, Heard::answer(nonce, t.seq, 0));
-                }
             }
             t.clear();
             if speaks {
                 t.tap(CAMERA, SERVER);
             }
-            t.pass(t.now + 100);
-            let announced = t.announced();
-            if let Some((_, rsu, ..)) = announced.last() {
-                t.rsu = *rsu;
-                t.acknowledge(*rsu);
+            for _ in 0..10 {
+                t.pass(t.now + 10);
+                for rsu in [RSU, OTHER_RSU] {
+                    t.rsu = rsu;
+                    if let Some(nonce) = t.last_probe(rsu) {
+                        t.hear(t.now, rsu, Heard::answer(nonce, t.seq, 0));
+                    }
+                }
             }
+            let announced = t.announced();
+            t.acknowledge_all();
             let announced = announced.into_iter().map(|(_, rsu, ..)| rsu);
             let replied = t.replied().into_iter().map(|(_, rsu, _)| rsu);
             said += announced.chain(replied).filter(|rsu| *rsu == OTHER_RSU).count();

@@ -1,17 +1,18 @@
-//! What an OBU tells its RSU of itself: announcements until they are acknowledged, replies that renew
-//! the way back and let the RSU compare sets.
+//! What an OBU tells its RSU of itself: its clients and its upstream until they are acknowledged, and replies that let
+//! the RSU compare.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod talk;
 
-use node_lib::Mac;
 use node_lib::control::event::Event;
 use node_lib::control::node::Node;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::{Client, client_digest};
+use node_lib::messages::control::heartbeat::HeartbeatReply;
+use node_lib::{Mac, Seq};
 
-use talk::{A, B, CAMERA, Heard, RSU, SERVER, Talk, attached, id};
+use talk::{A, B, CAMERA, Heard, RSU, SERVER, Talk, Word, attached, id};
 
 /// Attached through A, and acknowledged.
 fn known() -> Talk {
@@ -125,7 +126,7 @@ fn an_rsu_that_knows_a_lower_epoch_changes_nothing() {
 }
 
 #[test]
-fn each_new_way_has_a_higher_epoch() {
+fn a_new_upstream_before_the_rsu_knows_all_is_announced_with_a_higher_epoch() {
     let mut t = Talk::settled_behind(A);
     let (_, first, _) = t.sent_announcement();
     let seq = t.beat(A, 1);
@@ -203,4 +204,129 @@ fn replies_and_announcements_share_one_order_that_only_grows() {
     let orders = t.orders_sent();
     assert!(orders.len() >= 4, "{orders:?}");
     assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "{orders:?}");
+}
+
+/// Known behind A with this epoch; then A has no way any more, and B is upstream.
+fn moved_to_b() -> (Talk, u32) {
+    let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
+    // A client speaks: it matters how we are reached.
+    t.clear();
+    t.tap(CAMERA, SERVER);
+    t.pass(t.now + 55);
+    let (_, epoch, _) = t.sent_announcement();
+    t.acknowledge(A);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    t.clear();
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    t.events();
+    (t, epoch)
+}
+
+fn is_acknowledged(t: &mut Talk) -> bool {
+    t.events().iter().any(|event| matches!(event, Event::Acknowledged { .. }))
+}
+
+/// So long, in which these bring heartbeats and answer what they are asked.
+fn live_with(t: &mut Talk, others: &[Mac], ms: u64) {
+    let until = t.now + ms;
+    while t.now < until {
+        t.pass((t.now / 10 + 1) * 10);
+        t.seq += u32::from(t.now.is_multiple_of(100));
+        for who in others {
+            if t.now.is_multiple_of(100) {
+                t.hear(t.now, *who, Heard::heartbeat(t.seq, 1));
+            }
+            if let Some(nonce) = t.last_probe(*who) {
+                t.hear(t.now, *who, Heard::answer(nonce, t.seq, 1));
+            }
+        }
+        t.forget_probes();
+    }
+}
+
+#[test]
+fn a_new_upstream_at_the_same_rsu_is_said_in_one_short_word() {
+    let (t, epoch) = moved_to_b();
+    let [word] = t.words()[..] else { panic!("{:?}", t.words()) };
+    assert_eq!((word.to, word.rsu, word.via, word.epoch), (B, RSU, B, epoch));
+    assert!(!word.is_set && !word.standby, "no clients: the RSU knows them");
+}
+
+#[test]
+fn a_new_upstream_is_repeated_until_an_answer_to_that_word_says_that_it_is_known() {
+    for status in [AckStatus::Accepted, AckStatus::Known] {
+        let (mut t, epoch) = moved_to_b();
+        let first = t.words()[0];
+        let before = first.seq.0 - 1;
+        let others = [
+            Word { seq: Seq(before), ..first },
+            Word { epoch: epoch - 1, ..first },
+            Word { digest: first.digest ^ 1, ..first },
+        ];
+        for other in others {
+            t.answer(B, other, status);
+            assert!(!is_acknowledged(&mut t), "{other:?}");
+            t.clear();
+            live_with(&mut t, &[B], 400);
+            assert!(!t.words().is_empty(), "it goes on");
+            assert!(t.words().iter().all(|word| (word.via, word.is_set) == (B, false)));
+        }
+        // An answer to its first word is one, though it was repeated since.
+        t.answer(B, first, status);
+        assert!(is_acknowledged(&mut t), "{status:?}");
+        t.clear();
+        live_with(&mut t, &[B], 2000);
+        assert_eq!((t.words(), t.announcements()), (vec![], 0));
+    }
+}
+
+#[test]
+fn a_new_upstream_that_nobody_acknowledges_is_not_repeated_for_ever() {
+    let (mut t, epoch) = moved_to_b();
+    live_with(&mut t, &[B], 10_000);
+    assert_eq!((t.words().len(), t.announcements()), (12, 0));
+    assert!(t.words().windows(2).all(|pair| pair[0].seq < pair[1].seq));
+    // What comes about once a second says it as well.
+    t.clear();
+    live_with(&mut t, &[B], 1500);
+    let replies = t.replies_sent();
+    let is_right = |r: &HeartbeatReply| (r.via, r.epoch, r.acknowledge) == (id(B), epoch, false);
+    assert!(!replies.is_empty() && replies.iter().all(is_right), "{replies:?}");
+}
+
+#[test]
+fn an_answer_to_what_was_said_before_the_last_change_ends_nothing() {
+    let (mut t, epoch) = moved_to_b();
+    let of_b = t.words()[0];
+    // Back to A before the RSU has answered.
+    live_with(&mut t, &[A, B], 800);
+    t.clear();
+    t.hear(t.now, B, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+    let of_a = t.words()[0];
+    assert_eq!((of_a.via, of_a.epoch, of_a.is_set), (A, epoch, false));
+    t.events();
+    t.answer(A, of_b, AckStatus::Accepted);
+    assert!(!is_acknowledged(&mut t), "the RSU believes that B is our upstream");
+    t.answer(A, of_a, AckStatus::Accepted);
+    assert!(is_acknowledged(&mut t));
+}
+
+#[test]
+fn an_rsu_that_has_lost_our_clients_when_it_hears_of_a_new_upstream_gets_them_once() {
+    let (mut t, epoch) = moved_to_b();
+    let word = t.words()[0];
+    t.clear();
+    t.answer(B, word, AckStatus::SendAll);
+    t.answer(B, word, AckStatus::SendAll);
+    let [all] = t.words()[..] else { panic!("{:?}", t.words()) };
+    assert_eq!((all.via, all.epoch, all.is_set), (B, epoch, true));
+    t.answer(B, all, AckStatus::Known);
+    assert!(!is_acknowledged(&mut t), "that it knows our upstream says nothing of our clients");
+    t.answer(B, all, AckStatus::Accepted);
+    assert!(is_acknowledged(&mut t));
 }

@@ -6,10 +6,9 @@ mod talk;
 
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::Node;
-use node_lib::messages::data::Destination;
 use node_lib::{Mac, Timestamp};
 
-use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id, last};
 
 /// 100 ms, in which each of these, so many hops from the RSU, sends the next heartbeat and answers what it is asked.
 fn beat(t: &mut Talk, heard: &[(Mac, u8)]) {
@@ -25,9 +24,7 @@ fn beat_now(t: &mut Talk, heard: &[(Mac, u8)]) {
             t.hear(t.now, *who, Heard::answer(nonce, t.seq, *hops));
         }
     }
-    if t.announcements() > 0 {
-        t.acknowledge(A);
-    }
+    t.acknowledge_all();
     t.clear();
 }
 
@@ -161,7 +158,7 @@ fn what_others_send_through_us_is_reason_to_ask_as_soon_as_what_our_clients_send
     t.clear();
     t.pass(heard + 119);
     assert_eq!(t.asked(), []);
-    t.pass(heard + 30 + 121);
+    t.pass(heard + 125);
     assert_eq!(t.asked(), [A]);
 }
 
@@ -325,7 +322,7 @@ fn what_comes_down_is_reason_to_watch_the_upstream_closely() {
         let mut t = behind_a();
         t.pass(t.now + 90);
         if comes_down {
-            t.down(A, Destination::Node(id(US)), 1);
+            t.down(A, last(US), 1);
         }
         beat(&mut t, &[(A, 2)]);
         t.pass(t.now + 121);

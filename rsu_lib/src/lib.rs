@@ -27,7 +27,8 @@
 //! one for unknown destinations, one for what hosts need to find each other (ARP, neighbour discovery,
 //! DHCP and whatever goes to groups no router passes on), one for other groups.
 //!
-//! **The way down** is learnt from replies and announcements, each newer or shorter than the last.
+//! **The way down** is made from what OBUs say of their upstreams: a tree, whose root is the RSU. It stands in what is
+//! sent down; relays know nothing of it but their children. An edge that would close a circle is refused.
 //!
 //! **Detachment.** A goodbye, standby instead of attachment, or three replies that did not come, but
 //! five seconds at least: the OBU's clients are forgotten. A client whose frames (or whose reverse ARP
@@ -38,7 +39,7 @@
 //! **Forged frames** cannot be told from others, so what one frame may change is limited. A boot count,
 //! epoch or sequence that jumps is believed for an OBU that is here when it is repeated 50 ms later and
 //! the OBU itself says nothing meanwhile. An OBU that was spoken for falsely is told with its next word,
-//! answers with a higher epoch, and has its clients and its way back at once. Who is attached is never
+//! answers with a higher epoch, and has its clients and the way to it at once. Who is attached is never
 //! pushed out by newcomers. An OBU that has not announced itself fills half of a table at most.
 //!
 //! **Two RSUs with one id** both report it, and neither goes above the other. An RSU that was started
@@ -55,5 +56,5 @@ mod control;
 pub mod settings;
 
 pub use config::Config;
-pub use control::node::Rsu;
+pub use control::node::{AttachedObu, Rsu};
 pub use settings::Settings;

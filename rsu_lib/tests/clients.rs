@@ -7,10 +7,9 @@ mod talk;
 use node_lib::control::event::Event;
 use node_lib::control::node::Node;
 use node_lib::messages::control::announcement::Client;
-use node_lib::messages::data::Destination;
 use node_lib::{Mac, Order};
 
-use talk::{A, B, C, CAMERA, SERVER, SIGN, Said, Talk, arp, id, rarp};
+use talk::{A, B, C, CAMERA, SERVER, SIGN, Said, Talk, arp, id, rarp, to};
 
 /// A packet of `client` that passed no router, from 10.0.0.7.
 fn packet_of(client: Mac) -> Vec<u8> {
@@ -45,7 +44,7 @@ fn a_client_that_spoke_behind_one_vehicle_is_not_another_ones_by_a_word() {
     t.announce(B, B, 9, &[CAMERA]);
     t.clear();
     t.tap(SERVER, CAMERA);
-    assert_eq!(t.sent_down(), [(A, Destination::Node(id(A)))]);
+    assert_eq!(t.sent_down(), [(A, to(A, 0))]);
 }
 
 #[test]
@@ -109,7 +108,7 @@ fn the_smoothed_round_trip_moves_by_an_eighth_of_the_difference() {
         let (sent, beat) = t.heartbeats()[0];
         t.pass(sent + late);
         t.reply_to(A, beat.order.seq, 0);
-        measured.push(t.rsu.attached(t.at())[0].2.unwrap().as_millis());
+        measured.push(t.rsu.attached()[0].round_trip.unwrap().as_millis());
     }
     assert!(measured[0].abs_diff(80) <= 1 && measured[1].abs_diff(80) <= 1, "{measured:?}");
     assert!(measured[2].abs_diff(71) <= 1, "{measured:?}");

@@ -10,11 +10,11 @@ use node_lib::messages::PacketType;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::messages::control::probe::Probe;
-use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::data::{ToDownstream, ToUpstream};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Start, Timestamp};
 use rsu_lib::{Rsu, Settings};
 
-use talk::{A, B, CAMERA, SERVER, SIGN, STRANGER, Said, Talk, US, arp, id, inner, reply_of};
+use talk::{A, B, CAMERA, SERVER, SIGN, STRANGER, Said, Talk, US, arp, id, inner, to};
 
 /// What was counted since.
 fn counted(t: &Talk, before: &Counters) -> Vec<(&'static str, u64)> {
@@ -34,7 +34,8 @@ fn counts(act: impl FnOnce(&mut Talk)) -> Vec<(&'static str, u64)> {
 
 fn up(rsu: Mac, obu: Mac, payload: &[u8]) -> PacketType<'_> {
     let (destination, source) = (id(rsu), id(obu));
-    ToUpstream { destination, source, hop_limit: 16, boot: 1, seq: Seq(9), payload }.into()
+    ToUpstream { destination, source, hop_limit: 15, boot: 1, seq: Seq(9), priority: 0, payload }
+        .into()
 }
 
 fn probe(sender: Mac, rsu: NodeId) -> PacketType<'static> {
@@ -59,11 +60,11 @@ fn a_vehicles_frame_for_another_rsu_or_from_ourselves_is_foreign() {
 fn data_that_an_rsu_sends_or_that_goes_to_everybody_is_foreign() {
     let frame = inner(SERVER, CAMERA);
     let down = ToDownstream {
-        destination: Destination::Node(id(US)),
+        destination: to(US, 0),
         source: id(B),
-        hop_limit: 16,
         boot: 1,
         seq: Seq(1),
+        priority: 0,
         payload: &frame,
     };
     assert_eq!(counts(|t| t.hear(B, US, down.into())), [("drop_foreign", 1)]);
@@ -144,15 +145,13 @@ fn who_makes_room_in_a_full_table_is_counted() {
     }
     assert_eq!(t.rsu.counters().evicted, 0);
     t.announce(A, A, 1, &[]);
-    // One from those known by name; for the ways back there is room for as many more.
     assert_eq!(t.rsu.counters().evicted, 1);
-    assert_eq!(t.rsu.attached(t.at()).len(), 1);
+    assert_eq!(t.rsu.attached().len(), 1);
     for n in 1025..3000 {
         t.pass(t.now + 1);
         t.stand_by(obu(n), 1, &[]);
     }
-    // Of all 3,000 the RSU knows 1,024 by name, and ways back to 2,048.
-    assert_eq!(t.rsu.counters().evicted, (3000 - 1024) + (3000 - 2048));
+    assert_eq!(t.rsu.counters().evicted, 3000 - 1024, "of all 3,000 the RSU knows 1,024");
 }
 
 #[test]
@@ -167,7 +166,7 @@ fn an_obu_for_which_there_is_no_room_is_refused_without_an_answer_and_not_asked(
     t.reply(A, 1, &[CAMERA], false);
     t.up(A, CAMERA, SERVER);
     assert_eq!((t.acks(), t.rsu.counters().obus_refused), (vec![], 1));
-    assert_eq!(t.rsu.attached(t.at()).len(), 1024);
+    assert_eq!(t.rsu.attached().len(), 1024);
 }
 
 /// A table full of made-up OBUs closes the RSU to nobody for longer than it takes to ask them; who answers stays.
@@ -193,7 +192,7 @@ fn made_up_obus_that_fell_silent_make_room_and_those_that_answer_stay() {
             t.announce(B, B, 1, &[SIGN]);
         }
     }
-    let attached: Vec<_> = t.rsu.attached(t.at()).into_iter().map(|(obu, ..)| obu).collect();
+    let attached: Vec<_> = t.rsu.attached().into_iter().map(|known| known.obu).collect();
     assert!(attached.contains(&id(A)), "{} refused", t.rsu.counters().obus_refused);
     assert!(attached.contains(&id(B)), "it answered");
     assert_eq!(t.rsu.clients_of(id(B)).len(), 1);
@@ -260,7 +259,7 @@ fn a_reply_to_another_rsu_is_foreign_and_changes_nothing() {
     let clients = Vec::new();
     let order = Order::new(1, 1);
     let said = Said { obu: A, order, epoch: 1, standby: false, clients, goodbye: false };
-    let reply = HeartbeatReply { rsu: id(B), ..reply_of(&said) };
+    let reply = HeartbeatReply { rsu: id(B), ..t.reply_of(&said) };
     t.hear(A, US, reply.into());
     assert_eq!((t.rsu.counters().drop_foreign, t.acks()), (1, vec![]));
 }

@@ -6,7 +6,7 @@
 //! neighbour that brought them that heartbeat first. Nothing is suppressed, merged or paced. It
 //! carries no data: what is compared is what routes cost before anybody uses them.
 //!
-//! The formats differ by a few bytes (heartbeat 46 and reply 52 there, 64 and 56 here, each with its
+//! The formats differ by a few bytes (heartbeat 46 and reply 52 there, 62 and 66 here, each with its
 //! Ethernet header), so the comparison is one of rules, not of layouts.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::packet_type::PacketType;
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, PathTag};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT};
 use node_lib::sim::Dice;
 use node_lib::{Mac, NodeId, Order, Seq, Start, Timestamp};
 
@@ -75,6 +75,7 @@ impl Flooder {
                 sender_boot: self.radio.boot,
                 hello: self.hello,
                 via: from.into(),
+                mtu: self.radio.said_mtu(),
                 ..*heard
             };
             self.send(Mac::BROADCAST, Control::Heartbeat(relayed), out);
@@ -85,28 +86,30 @@ impl Flooder {
                 rsu: heard.rsu,
                 origin: self.radio.id,
                 order: Order { boot: self.radio.boot, seq: Seq(self.seq) },
-                answers: heard.order.seq,
-                hop_limit: HOP_LIMIT,
-                hops: 0,
-                held_100us: 0,
                 epoch: 1,
+                via: from.into(),
                 digest: 0,
                 clients: 0,
+                within_ds: 1,
+                answers: heard.order.seq,
+                held_100us: 0,
+                mtu: self.radio.said_mtu(),
+                hops: 0,
                 goodbye: false,
                 standby: false,
+                acknowledge: false,
             };
             self.send(from, Control::HeartbeatReply(reply), out);
         }
     }
 
     fn hear_reply(&mut self, heard: &HeartbeatReply, out: &mut Replies) {
-        let limit = heard.hop_limit.saturating_sub(1);
-        if heard.rsu == self.radio.id || limit == 0 {
+        let hops = heard.hops.saturating_add(1);
+        if heard.rsu == self.radio.id || hops > HOP_LIMIT {
             return;
         }
         if let Some(next) = self.heard.get(&heard.rsu).map(|heard| heard.from) {
-            let hops = heard.hops.saturating_add(1);
-            let passed_on = HeartbeatReply { hop_limit: limit, hops, ..*heard };
+            let passed_on = HeartbeatReply { hops, ..*heard };
             self.send(next, Control::HeartbeatReply(passed_on), out);
         }
     }
@@ -151,7 +154,7 @@ impl Node for Flooder {
             sender_boot: self.radio.boot,
             hello: self.hello,
             via: NodeId::NONE,
-            path: PathTag(0),
+            mtu: self.radio.said_mtu(),
             obus: 0,
             few_candidates: false,
             relays: false,

@@ -132,7 +132,7 @@ fn errors_name_line_field_and_what_was_expected() {
         ),
         (
             &format!("{HEAD}[settings.obu]\nmtu = 9000\nradio_mtu = 200\n"),
-            "a.toml:7: settings.obu.mtu: a TAP MTU of 9000 needs a radio MTU of at least 1142 and the radio has 200; use --mtu 1464 or less, or raise the MTU of the radio",
+            "a.toml:7: settings.obu.mtu: a TAP MTU of 9000 needs a radio MTU of at least 1146 and the radio has 200; use --mtu 1436 or less, or raise the MTU of the radio",
         ),
         (
             &format!("{HEAD}[[link]]\nfrom = \"r\"\nto = \"o\"\nloss = 1.5\n"),

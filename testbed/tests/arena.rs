@@ -109,7 +109,7 @@ fn a_cut_link_carries_nothing_and_heals() -> Result<()> {
 fn control_goes_before_data_that_waits() -> Result<()> {
     const DATA: u32 = 6000;
     /// The first byte of what is in the frame is that of a heartbeat.
-    const CONTROL: u32 = 0x1100_0000;
+    const CONTROL: u32 = 0x2100_0000;
     let (bed, a, b) = pair()?;
     let receiver = FrameReceiver::start(b.ns(), "radio0")?;
     bed.stall_medium(true)?;

@@ -8,7 +8,6 @@
 
 use std::time::Duration;
 
-use crate::control::downstream::Path;
 use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
 
@@ -26,19 +25,18 @@ pub struct Askers {
 }
 
 impl Askers {
-    /// `asker` asks us alone for our way to `rsu`: whom to answer, one of `obus` that share the radio. `way_back`: our
-    /// path to whoever asks.
+    /// `asker` asks us alone for our way to `rsu`: whom to answer, one of `obus` that share the radio. `is_child`: whoever
+    /// asks sends through us.
     pub fn addressee(
         &mut self,
         now: Timestamp,
         asker: Mac,
         rsu: NodeId,
         obus: usize,
-        way_back: Option<Path>,
+        is_child: bool,
     ) -> Mac {
-        let is_for_all = self.is_one_of_many(now, asker, rsu)
-            && obus >= usize::from(CROWD)
-            && way_back.is_some_and(|path| path.next == asker);
+        let is_for_all =
+            self.is_one_of_many(now, asker, rsu) && obus >= usize::from(CROWD) && is_child;
         if is_for_all { Mac::BROADCAST } else { asker }
     }
 

@@ -6,7 +6,7 @@ use crate::control::feasibility::{Distance, Feasibility};
 use crate::control::neighbour::Neighbours;
 use crate::control::table::Table;
 use crate::mac::{Mac, NodeId};
-use crate::messages::{Cost, PathTag};
+use crate::messages::Cost;
 use crate::order::Order;
 use crate::time::Timestamp;
 
@@ -28,8 +28,8 @@ pub struct Advert {
     pub hop_limit: u8,
     /// Its own upstream.
     pub via: NodeId,
-    /// The relays between it and the RSU.
-    pub path: PathTag,
+    /// The longest packet that passes all radios from it to the RSU, in bytes, its own among them.
+    pub mtu: u16,
 }
 
 /// A neighbour that advertised a way to the RSU: one line of 64 bytes of a processor's cache.
@@ -328,7 +328,7 @@ mod tests {
             cost: Cost(Cost::ONE.0 * u16::from(hops)),
             hop_limit: 15,
             via: NodeId::NONE,
-            path: PathTag::DIRECT,
+            mtu: 1500,
         }
     }
 

@@ -118,6 +118,8 @@ counters! {
     wired_limited,
     /// Events not reported, because there were too many of their kind.
     events_limited,
+    /// Words of OBUs that an RSU ignored: with them two OBUs would be behind each other.
+    edges_refused,
     /// Announcements of OBUs for which an RSU had no room.
     obus_refused,
 }

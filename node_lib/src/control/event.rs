@@ -77,8 +77,8 @@ pub struct HandOver {
     /// Why the old upstream was left, as it turned out: one that was left because it faded, and was not heard
     /// again, had died.
     pub cause: Cause,
-    /// Whether the RSU acknowledged the new way. If not, the next change came first, and its gap
-    /// begins where this one did.
+    /// Whether the RSU acknowledged the new way. If not, nothing goes over it, and the RSU was only told; or the next
+    /// change came first, and its gap begins where this one did.
     pub acknowledged: bool,
     /// Time without a way that was believed: zero when the new one was there before the old one was
     /// given up; otherwise from the last sign of life of the old upstream to the first frame over a way
@@ -193,6 +193,13 @@ pub enum Event {
         obu: NodeId,
         /// The MAC the last frame of it came from.
         mac: Mac,
+    },
+    /// An OBU cannot be reached by the RSU it is attached to: more relays lie between than a frame has room for.
+    TooFar {
+        /// The OBU.
+        obu: NodeId,
+        /// Hops that can be.
+        hops_max: usize,
     },
     /// A frame was dropped because of its length, the last one of perhaps many.
     TooLong(TooLong),

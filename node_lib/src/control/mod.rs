@@ -7,7 +7,6 @@
 //! | [`trend`] | where a link is going |
 //! | [`feasibility`] | which advertised routes cannot loop |
 //! | [`candidates`] | which neighbours could be upstream, best first |
-//! | [`downstream`] | the way back to an OBU |
 //! | [`reassembly`] | data messages that came in parts |
 //! | [`duplicates`] | whether a data frame was seen before |
 //! | [`client_cache`] | which MAC is behind which node |
@@ -26,7 +25,6 @@ pub mod askers;
 pub mod candidates;
 pub mod client_cache;
 pub mod counters;
-pub mod downstream;
 pub mod duplicates;
 pub mod event;
 pub mod feasibility;

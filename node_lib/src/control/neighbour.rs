@@ -61,8 +61,6 @@ pub struct Neighbour {
     /// Probes in a row without an answer.
     pub unanswered: u8,
     signal: SignalTrend,
-    /// When we last probed it.
-    pub probed: Option<Timestamp>,
     /// Most neighbours are never probed.
     probes: Option<Box<Probes>>,
 }
@@ -74,6 +72,8 @@ const _: () = assert!(size_of::<Neighbour>() == 128, "two lines");
 struct Probes {
     /// Under way, the oldest first.
     outstanding: Vec<Outstanding>,
+    /// When the last one went out.
+    last: Timestamp,
 }
 
 impl Neighbour {
@@ -92,7 +92,6 @@ impl Neighbour {
             history_len: 0,
             unanswered: 0,
             signal: SignalTrend::default(),
-            probed: None,
             probes: None,
         }
     }
@@ -130,7 +129,8 @@ impl Neighbour {
 
     /// A probe with this nonce goes out.
     pub fn note_probe(&mut self, now: Timestamp, nonce: u32) {
-        let Probes { outstanding } = &mut **self.probes.get_or_insert_default();
+        let Probes { outstanding, last } = &mut **self.probes.get_or_insert_default();
+        *last = now;
         if outstanding.len() >= OUTSTANDING_MAX {
             outstanding.remove(0);
             self.answered.add(false, SLOW_SHIFT);
@@ -142,13 +142,17 @@ impl Neighbour {
             }
         }
         outstanding.push(Outstanding { nonce, sent: now, overdue: false });
-        self.probed = Some(now);
         self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// When we last probed it.
+    pub fn probed(&self) -> Option<Timestamp> {
+        self.probes.as_ref().map(|probes| probes.last)
     }
 
     /// An answer came; `true` if it answers a probe of ours, and so proves both directions.
     pub fn note_answer(&mut self, now: Timestamp, nonce: u32) -> bool {
-        let Some(Probes { outstanding }) = self.probes.as_deref_mut() else { return false };
+        let Some(Probes { outstanding, .. }) = self.probes.as_deref_mut() else { return false };
         let Some(at) = outstanding.iter().position(|probe| probe.nonce == nonce) else {
             return false;
         };

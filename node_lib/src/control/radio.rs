@@ -5,21 +5,30 @@ use crate::control::event::{Limit, TooLong};
 use crate::control::mss::Clamp;
 use crate::control::node::Replies;
 use crate::control::path_mtu::PathMtu;
-use crate::control::traffic_class;
 use crate::mac::{Mac, NodeId};
 use crate::messages::ParseError;
 use crate::messages::control::Control;
-use crate::messages::data::{Data, HEADER_LEN, packet_max};
+use crate::messages::data::{Data, packet_max};
 use crate::messages::fragment::{Fragment, Place, message_max};
 use crate::messages::message::{Message, emit_ethernet, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
+use crate::messages::way::RELAYS_MAX;
 use crate::order::Boot;
 use crate::time::Timestamp;
 
-/// Relays a data frame or a reply may pass. Twice the longest chain worth having: at 90 % per hop,
-/// sixteen hops deliver 19 %.
-pub const HOP_LIMIT: u8 = 16;
+/// Relays a message may pass: as many as on the longest way down.
+pub const HOP_LIMIT: u8 = RELAYS_MAX;
+
+/// Who a data frame is sent to, and the longest packet that gets there, in bytes. Where the neighbour is on a way, and the
+/// smallest radio of that is known, it is what passes all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// The neighbour, or broadcast.
+    pub mac: Mac,
+    /// MTU of its radio, of the smallest one for a broadcast or on the way; ours may be smaller.
+    pub mtu: u16,
+}
 
 /// This node's end of the radio.
 #[derive(Clone, Debug)]
@@ -151,17 +160,20 @@ impl Radio {
         });
     }
 
-    /// Tells the sender of a client's frame that came from the TAP if it is too long ([`PathMtu`]). If so, the frame is
-    /// not to be sent; the sender makes a shorter one of it.
+    /// Tells the sender of a client's frame that came from the TAP if it is too long ([`PathMtu`]) for the way that begins
+    /// with this hop. If so, the frame is not to be sent; the sender makes a shorter one of it.
     #[inline]
     pub fn tell_too_big(
         &mut self,
         now: Timestamp,
+        to: NextHop,
         frame: &[u8],
         out: &mut Replies,
         counters: &mut Counters,
     ) -> bool {
-        let Some(answer) = self.path_mtu.answer(now, frame, self.mtu) else { return false };
+        let Some(answer) = self.path_mtu.answer(now, frame, self.mtu.min(to.mtu.into())) else {
+            return false;
+        };
         counters.too_big_told += 1;
         out.tap(|flat| answer.emit(frame, flat));
         true
@@ -172,21 +184,28 @@ impl Radio {
         self.too_long.take()
     }
 
-    /// Sends a data frame, in fragments if the radio does not carry it in one. `false`, and counted, when
-    /// it cannot carry it at all.
+    /// The longest packet, as it stands in messages.
+    #[inline]
+    pub fn said_mtu(&self) -> u16 {
+        u16::try_from(self.mtu).unwrap_or(u16::MAX)
+    }
+
+    /// Sends a data frame, in fragments if the radios do not carry it in one. `false`, and counted, when
+    /// they cannot carry it at all.
     #[inline]
     pub fn data<'a>(
         &mut self,
-        to: Mac,
+        to: NextHop,
         data: impl Into<Data<'a>>,
         out: &mut Replies,
         counters: &mut Counters,
     ) -> bool {
         let data = data.into();
-        if data.wire_len() > self.mtu {
-            return self.data_in_fragments(to, &data, out, counters);
+        let mtu = self.mtu.min(to.mtu.into());
+        if data.wire_len() > mtu {
+            return self.data_in_fragments(to.mac, mtu, &data, out, counters);
         }
-        let head = |flat: &mut Vec<u8>| emit_head(to, self.mac, self.ethertype, &data, flat);
+        let head = |flat: &mut Vec<u8>| emit_head(to.mac, self.mac, self.ethertype, &data, flat);
         match self.clamp(data.payload(), counters) {
             None => out.wire_around(data.payload(), head),
             Some(clamp) => out.wire(|flat| {
@@ -201,26 +220,27 @@ impl Radio {
     fn data_in_fragments(
         &mut self,
         to: Mac,
+        mtu: usize,
         data: &Data<'_>,
         out: &mut Replies,
         counters: &mut Counters,
     ) -> bool {
-        let Some(places) = Place::all(data.wire_len(), self.mtu) else {
+        let head_len = data.head_len();
+        let Some(places) = Place::all(data.wire_len(), mtu) else {
             counters.drop_oversize += 1;
-            let (inner, most) = (data.payload(), message_max(self.mtu).saturating_sub(HEADER_LEN));
+            let (inner, most) = (data.payload(), message_max(mtu).saturating_sub(head_len));
             self.too_long = Some(TooLong::new(inner, inner.len(), most, Limit::Fragments));
             return false;
         };
         let payload = data.payload();
-        let priority = traffic_class::of_inner(payload);
+        let priority = data.priority();
         let clamp = self.clamp(payload, counters);
         self.cut_up = self.cut_up.wrapping_add(1);
         counters.fragmented += 1;
         for place in places {
             counters.fragments_tx += 1;
             let range = place.range();
-            let inner =
-                range.start.saturating_sub(HEADER_LEN)..range.end.saturating_sub(HEADER_LEN);
+            let inner = range.start.saturating_sub(head_len)..range.end.saturating_sub(head_len);
             out.wire(|flat| {
                 emit_ethernet(to, self.mac, self.ethertype, flat);
                 Fragment { priority, id: self.cut_up, place, part: &[] }.emit_head(flat);
@@ -278,7 +298,7 @@ fn count_malformed(from: Mac, error: ParseError, counters: &mut Counters) {
 fn count(kind: Kind, len: usize, counters: &mut Counters) {
     let counter = match kind {
         Kind::Heartbeat => &mut counters.heartbeat_tx,
-        Kind::HeartbeatReply | Kind::HeartbeatReplies => &mut counters.reply_tx,
+        Kind::HeartbeatReply => &mut counters.reply_tx,
         Kind::Probe => &mut counters.probe_tx,
         Kind::ProbeAnswer => &mut counters.answer_tx,
         Kind::Withdrawal => &mut counters.withdrawal_tx,
@@ -304,6 +324,7 @@ mod tests {
 
     const US: Mac = Mac([2, 0, 0, 0, 0, 1]);
     const NEIGHBOUR: Mac = Mac([2, 0, 0, 0, 0, 2]);
+    const NEXT: NextHop = NextHop { mac: NEIGHBOUR, mtu: 1500 };
 
     fn radio() -> Radio {
         Radio::new(US.into(), Boot(1), US, ETHERTYPE_DEFAULT, 1500)
@@ -315,7 +336,7 @@ mod tests {
 
     fn data(payload: &[u8]) -> ToUpstream<'_> {
         let (destination, source) = (NodeId([9; 6]), NEIGHBOUR.into());
-        ToUpstream { destination, source, hop_limit: 1, boot: 1, seq: Seq(1), payload }
+        ToUpstream { destination, source, hop_limit: 1, boot: 1, seq: Seq(1), priority: 0, payload }
     }
 
     fn frame<'a>(to: Mac, packet: impl Into<PacketType<'a>>) -> Vec<u8> {
@@ -343,21 +364,78 @@ mod tests {
         use crate::control::node::ReplyType;
         let (syn, mss_at) = syn();
         let (mut out, mut counters) = (Replies::new(), Counters::default());
-        assert!(radio().data(NEIGHBOUR, data(&syn), &mut out, &mut counters));
+        assert!(radio().data(NEXT, data(&syn), &mut out, &mut counters));
         radio().deliver(&syn, &mut out, &mut counters);
         let replies = out.take();
         let [ReplyType::WireFlat(up), ReplyType::TapFlat(down)] = &replies[..] else {
             panic!("{replies:?}");
         };
         for frame in [&up[14 + 22..], down] {
-            assert_eq!(frame[mss_at..mss_at + 2], 1420_u16.to_be_bytes());
+            assert_eq!(frame[mss_at..mss_at + 2], 1408_u16.to_be_bytes());
             assert_eq!(frame.len(), syn.len());
         }
         assert_eq!((counters.mss_clamped, counters.wire_to_tap), (2, 1));
         // A larger radio has room for what the host asks for.
-        let radio = Radio { mtu: 1540, ..radio() };
+        let radio = Radio { mtu: 1552, ..radio() };
         radio.deliver(&syn, &mut out, &mut counters);
         assert_eq!(out.take(), [ReplyType::TapFlat(syn)]);
+    }
+
+    /// The frames with this message for a neighbour whose radio has this MTU.
+    fn sent<'a>(radio: &mut Radio, mtu: u16, data: impl Into<Data<'a>>) -> Vec<Vec<u8>> {
+        use crate::control::node::ReplyType;
+        let mut out = Replies::new();
+        let to = NextHop { mac: NEIGHBOUR, mtu };
+        assert!(radio.data(to, data, &mut out, &mut Counters::default()));
+        let flat = |reply| match reply {
+            ReplyType::WireFlat(flat) => flat,
+            other => panic!("{other:?}"),
+        };
+        out.take().into_iter().map(flat).collect()
+    }
+
+    #[test]
+    fn no_frame_is_longer_than_either_radio_carries() {
+        let payload = [7; 1400 - 22];
+        for (ours, theirs, count) in
+            [(1500, 1400, 1), (1500, 1399, 2), (1399, 1500, 2), (9000, 1400, 1), (1500, 300, 5)]
+        {
+            let mut radio = Radio { mtu: ours, ..radio() };
+            let frames = sent(&mut radio, theirs, data(&payload));
+            assert_eq!(frames.len(), count, "{ours} and {theirs}");
+            let most = 14 + ours.min(theirs.into());
+            assert!(frames.iter().all(|frame| frame.len() <= most), "{ours} and {theirs}");
+        }
+        assert_eq!(radio().said_mtu(), 1500);
+        assert_eq!(Radio { mtu: 65_536, ..radio() }.said_mtu(), u16::MAX);
+    }
+
+    #[test]
+    fn the_longest_way_goes_over_the_smallest_radio_in_fragments() {
+        use crate::control::reassembly::Reassembly;
+        use crate::messages::data::{Destination, ToDownstream};
+        use crate::messages::{Label, Way};
+        let labels = [2; 14].map(|last| Label::of(NodeId([last; 6])).0);
+        let destination =
+            Destination::Node { id: NodeId([9; 6]), way: Way::new(15, &labels).unwrap() };
+        let source = US.into();
+        // Headers of 50: from what one frame just does not carry to what eight just do.
+        for len in [71, 200, 8 * 108 - 50] {
+            let payload = &(0..len).map(|n| n as u8).collect::<Vec<_>>()[..];
+            let down =
+                ToDownstream { destination, source, boot: 1, seq: Seq(1), priority: 3, payload };
+            let [whole] = &sent(&mut radio(), 1500, down)[..] else { panic!("{len}: one frame") };
+            let mut reassembly = Reassembly::new();
+            let mut counters = Counters::default();
+            let mut heard = None;
+            for frame in sent(&mut radio(), 120, down) {
+                assert!(frame.len() <= 14 + 120, "{len}");
+                let fragment = Fragment::try_from(&frame[14..]).unwrap();
+                assert_eq!(fragment.priority, 3, "{len}");
+                heard = reassembly.add(Timestamp::ZERO, &frame, &fragment, &mut counters);
+            }
+            assert_eq!(heard.as_ref(), Some(whole), "{len}");
+        }
     }
 
     #[test]

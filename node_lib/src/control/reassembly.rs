@@ -227,7 +227,16 @@ mod tests {
     fn message(len: usize, fill: u8) -> Vec<u8> {
         let (destination, source) = (NodeId([9; 6]), NodeId([7; 6]));
         let payload = &vec![fill; len];
-        (&ToUpstream { destination, source, hop_limit: 1, boot: 1, seq: Seq(1), payload }).into()
+        (&ToUpstream {
+            destination,
+            source,
+            hop_limit: 1,
+            boot: 1,
+            seq: Seq(1),
+            priority: 0,
+            payload,
+        })
+            .into()
     }
 
     fn fragments(id: u32, message: &[u8], radio_mtu: usize) -> Vec<Fragment<'_>> {
@@ -347,7 +356,7 @@ mod tests {
     #[test]
     fn only_data_is_put_together() {
         let mut probe = vec![0; 40];
-        probe[..4].copy_from_slice(&[0x13, 0, 0, 24]);
+        probe[..4].copy_from_slice(&[0x23, 0, 0, 24]);
         let mut bench = Bench::new();
         let parts = fragments(1, &probe, 1500);
         assert_eq!(bench.add(0, 5, &parts[0]), None);

@@ -1,10 +1,9 @@
 //! Which class a frame is sent in: what the client asked for, and ours above it.
 //!
 //! A radio with queues per class (Wi-Fi: IEEE 802.11 §10.2.4.2) sends the higher user priorities first. A client
-//! says what it wants in the VLAN tag of its frame (PCP) or else in the IP header (DSCP), and every hop
-//! finds it there. The DSCPs are mapped as RFC 8325 §4.3 recommends.
+//! says what it wants in the VLAN tag of its frame (PCP) or else in the IP header (DSCP). The node that takes the
+//! frame out of its TAP writes that into the header, where every hop finds it. The DSCPs are mapped as RFC 8325 §4.3 recommends.
 
-use crate::messages::data::HEADER_LEN;
 use crate::messages::prefix::PRIORITY;
 use crate::messages::{ETHERNET_HEADER_LEN, Kind};
 
@@ -23,11 +22,7 @@ pub fn of(frame: &[u8]) -> u8 {
     let packet = frame.get(ETHERNET_HEADER_LEN..).unwrap_or_default();
     match Kind::peek(packet) {
         Ok(kind) if is_control(kind) => CONTROL,
-        // The client's header is in the first part only.
-        Ok(Kind::Fragment) => {
-            packet.get(1).map_or(BEST_EFFORT, |flags| flags & PRIORITY).min(DATA_MAX)
-        }
-        Ok(_) => packet.get(HEADER_LEN..).map_or(BEST_EFFORT, of_inner),
+        Ok(_) => packet.get(1).map_or(BEST_EFFORT, |flags| flags & PRIORITY).min(DATA_MAX),
         Err(_) => BEST_EFFORT,
     }
 }
@@ -81,11 +76,12 @@ fn of_dscp(dscp: u8) -> u8 {
 mod tests {
     use super::*;
     use crate::mac::{Mac, NodeId};
-    use crate::messages::ETHERTYPE_DEFAULT;
     use crate::messages::control::probe::Probe;
     use crate::messages::data::{Destination, ToDownstream, ToUpstream};
+    use crate::messages::fragment::{Fragment, Place};
     use crate::messages::message::Message;
     use crate::messages::packet_type::PacketType;
+    use crate::messages::{ETHERTYPE_DEFAULT, Way};
     use crate::order::{Boot, Seq};
 
     fn frame<'a>(packet: impl Into<PacketType<'a>>) -> Vec<u8> {
@@ -96,10 +92,10 @@ mod tests {
     fn up(inner: &[u8]) -> u8 {
         let (destination, source) = (NodeId([2; 6]), NodeId([4; 6]));
         let payload = &[&[2; 12][..], inner, &[0; 40]].concat();
-        let up = ToUpstream { destination, source, hop_limit: 1, boot: 0, seq: Seq(0), payload };
-        let destination = Destination::Node(destination);
-        let down =
-            ToDownstream { destination, source, hop_limit: 1, boot: 0, seq: Seq(0), payload };
+        let (boot, seq, priority) = (0, Seq(0), of_inner(payload));
+        let up = ToUpstream { destination, source, hop_limit: 1, boot, seq, priority, payload };
+        let destination = Destination::Node { id: destination, way: Way::END };
+        let down = ToDownstream { destination, source, boot, seq, priority, payload };
         let class = of(&frame(up));
         assert_eq!(of(&frame(down)), class);
         class
@@ -107,11 +103,25 @@ mod tests {
 
     #[test]
     fn control_is_above_all_data() {
-        let probe =
-            Probe { sender: NodeId([4; 6]), sender_boot: Boot(1), nonce: 7, rsu: NodeId::NONE };
+        let (sender, sender_boot) = (NodeId([4; 6]), Boot(1));
+        let probe = Probe { sender, sender_boot, nonce: 7, rsu: NodeId::NONE };
         assert_eq!(of(&frame(probe)), CONTROL);
         assert_eq!(up(&[0x81, 0, 7 << 5, 1, 8, 0]), DATA_MAX);
         assert_eq!(up(&[8, 0, 0x45, 56 << 2]), DATA_MAX);
+    }
+
+    #[test]
+    fn what_another_node_wrote_does_not_get_into_the_queue_of_control() {
+        for (priority, class) in [(0, 0), (3, 3), (5, DATA_MAX), (6, DATA_MAX), (7, DATA_MAX)] {
+            let place = Place { total: 101, index: 1, count: 2 };
+            let part = Fragment { priority, id: 1, place, part: &[7; 50] };
+            assert_eq!(of(&frame(PacketType::Fragment(part))), class);
+            let all = Destination::All { except: NodeId::NONE, hop_limit: 1, taken_at: Seq(0) };
+            let (boot, seq, payload) = (0, Seq(0), &[2; 60]);
+            let source = NodeId([2; 6]);
+            let flood = ToDownstream { destination: all, source, boot, seq, priority, payload };
+            assert_eq!(of(&frame(flood)), class, "the flag of a flood is no priority");
+        }
     }
 
     /// IEEE 802.11 table 10-1: which user priorities a radio sends from one queue.

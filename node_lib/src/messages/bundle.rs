@@ -2,7 +2,7 @@
 //!
 //! | offset | bytes | field    | meaning                                                              |
 //! |-------:|------:|----------|----------------------------------------------------------------------|
-//! |      0 |     1 | type     | `0x1a`                                                               |
+//! |      0 |     1 | type     | `0x2a`                                                               |
 //! |      1 |     1 | flags    | none                                                                 |
 //! |      2 |     2 | length   | 4 + the messages                                                     |
 //! |      4 |       | messages | data messages, each from its prefix on, one right behind the other   |
@@ -162,7 +162,7 @@ mod tests {
     /// A data frame to neighbour `to` whose message has `len` bytes, all but its prefix `fill`.
     fn data_frame(to: u8, len: u16, fill: u8) -> Vec<u8> {
         let mut frame = vec![to; ETHERNET_HEADER_LEN];
-        frame.push(0x18);
+        frame.push(0x28);
         frame.push(0);
         frame.extend_from_slice(&len.to_be_bytes());
         frame.resize(ETHERNET_HEADER_LEN + usize::from(len), fill);
@@ -204,7 +204,7 @@ mod tests {
         let bundle = bundle(&frames);
         assert!(is_bundle(&bundle) && !is_bundle(&frames[0]));
         assert_eq!(bundle.len(), 14 + 4 + 162);
-        assert_eq!(bundle[..18], [[1; 14].as_slice(), &[0x1a, 0, 0, 166]].concat());
+        assert_eq!(bundle[..18], [[1; 14].as_slice(), &[0x2a, 0, 0, 166]].concat());
         let messages = frames.iter().map(|frame| frame[14..].to_vec()).collect();
         assert_eq!(opened(&bundle), (messages, None));
     }
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(with(small.clone()), 3);
         assert_eq!(with(data_frame(2, 40, 0)), 1, "another neighbour");
         let mut control = small.clone();
-        control[14] = 0x12;
+        control[14] = 0x22;
         assert_eq!(with(control.clone()), 1, "control");
         assert_eq!(fitting(1514, slices(&[control, small.clone()])), 1);
         assert_eq!(with(vec![1; 10]), 1, "no frame at all");
@@ -247,12 +247,12 @@ mod tests {
             (found.len(), error.expect("it is malformed").to_string())
         };
         for (at, value, before, need) in [
-            (14, 0x18, 0, "type"),
+            (14, 0x28, 0, "type"),
             (15, 0x40, 0, "key slot"),
             (15, 0x01, 0, "flags"),
             (17, 3, 0, "length"),
             (17, 200, 0, "200"),
-            (second, 0x12, 1, "type"),
+            (second, 0x22, 1, "type"),
             (second + 3, 21, 1, "22"),
             (second + 3, 31, 1, "31"),
         ] {

@@ -2,7 +2,7 @@
 //!
 //! | offset | bytes | field    | meaning                                                              |
 //! |-------:|------:|----------|----------------------------------------------------------------------|
-//! |      0 |     1 | type     | `0x1c`                                                               |
+//! |      0 |     1 | type     | `0x2c`                                                               |
 //! |      1 |     1 | flags    | bits 2–0 user priority of the frame inside                           |
 //! |      2 |     2 | length   | 12 + the part                                                        |
 //! |      4 |     4 | id       | of the message among those the sender has cut up                     |
@@ -27,7 +27,7 @@ use super::{ETHERNET_HEADER_LEN, Kind, ParseError, data};
 /// Length before the part.
 pub const HEADER_LEN: usize = 12;
 
-/// Parts of a message, at most. Eight carry a frame of 1500 over a radio of 205, and one of 9000 over a
+/// Parts of a message, at most. Eight carry a packet of 1500 over a radio of 208, and one of 9000 over a
 /// radio of 1500; with more the loss of one frame in a hundred would cost more than every twelfth message.
 pub const COUNT_MAX: u8 = 8;
 
@@ -226,7 +226,7 @@ mod tests {
     fn reads_as_it_was_written() {
         let part = [7; 50];
         let flat: Vec<u8> = (&fragment(&part)).into();
-        assert_eq!(flat[..12], [0x1c, 5, 0, 62, 1, 2, 3, 4, 0, 101, 1, 2]);
+        assert_eq!(flat[..12], [0x2c, 5, 0, 62, 1, 2, 3, 4, 0, 101, 1, 2]);
         assert_eq!(Fragment::try_from(&flat[..]), Ok(fragment(&part)));
         let mut head = Vec::new();
         Fragment { part: &[], ..fragment(&part) }.emit_head(&mut head);

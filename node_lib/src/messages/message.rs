@@ -134,8 +134,8 @@ impl From<&Message<'_>> for Vec<u8> {
 /// The nested form: the three rows above, then one part per row of the message's table.
 impl From<&Message<'_>> for Vec<Vec<u8>> {
     fn from(message: &Message<'_>) -> Self {
-        /// Room for the longest table without growing: 3 rows here, 15 there.
-        const ROWS: usize = Wire::FIELDS + 15;
+        /// Room for the longest table without growing: 3 rows here, 17 there (`HeartbeatReply`).
+        const ROWS: usize = Wire::FIELDS + 17;
         let mut parts = Vec::with_capacity(ROWS);
         message.wire().push_parts(&mut parts);
         message.packet.push_parts(&mut parts);
@@ -147,10 +147,11 @@ impl From<&Message<'_>> for Vec<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::mac::NodeId;
-    use crate::messages::ETHERTYPE_DEFAULT;
+    use crate::messages::control::heartbeat::HeartbeatReply;
     use crate::messages::control::probe::Probe;
-    use crate::messages::data::ToUpstream;
-    use crate::order::{Boot, Seq};
+    use crate::messages::data::{Destination, ToDownstream, ToUpstream};
+    use crate::messages::{ETHERTYPE_DEFAULT, Way};
+    use crate::order::{Boot, Order, Seq};
 
     fn message() -> Message<'static> {
         Message {
@@ -187,13 +188,55 @@ mod tests {
             hop_limit: 3,
             boot: 1,
             seq: Seq(5),
+            priority: 4,
             payload: &payload,
         };
-        let message = Message { packet: data.into(), ..message() };
-        let mut flat = Vec::new();
-        emit_head(message.to, message.from, message.ethertype, &data.into(), &mut flat);
-        flat.extend_from_slice(&payload);
-        assert_eq!(flat, Vec::from(&message));
+        let labels = [[1, 2], [3, 4], [5, 6]];
+        let to = |destination| ToDownstream {
+            destination,
+            source: NodeId([2, 0, 0, 0, 0, 9]),
+            boot: 1,
+            seq: Seq(5),
+            priority: 4,
+            payload: &payload,
+        };
+        let id = NodeId([2, 0, 0, 0, 0, 1]);
+        let way = Way::new(4, &labels).unwrap();
+        let except = NodeId::NONE;
+        let to_one = to(Destination::Node { id, way });
+        let to_all = to(Destination::All { except, hop_limit: 9, taken_at: Seq(7) });
+        for (data, head_len) in [(data.into(), 22), (to_one.into(), 30), (to_all.into(), 26)] {
+            let message = Message { packet: PacketType::Data(data), ..message() };
+            let mut flat = Vec::new();
+            emit_head(message.to, message.from, message.ethertype, &data, &mut flat);
+            assert_eq!((flat.len(), data.head_len()), (14 + head_len, head_len));
+            flat.extend_from_slice(&payload);
+            assert_eq!(flat, Vec::from(&message));
+        }
+    }
+
+    #[test]
+    fn the_nested_form_of_the_longest_table_does_not_grow() {
+        let node = |last| NodeId([2, 0, 0, 0, 0, last]);
+        let reply = HeartbeatReply {
+            rsu: node(1),
+            origin: node(2),
+            order: Order::new(1, 2),
+            epoch: 1,
+            via: node(1),
+            digest: 0,
+            clients: 0,
+            within_ds: 10,
+            answers: Seq(3),
+            held_100us: 4,
+            mtu: 1500,
+            hops: 0,
+            goodbye: false,
+            standby: false,
+            acknowledge: false,
+        };
+        let nested: Vec<Vec<u8>> = (&Message { packet: reply.into(), ..message() }).into();
+        assert_eq!((nested.len(), nested.capacity()), (20, 20));
     }
 
     #[test]

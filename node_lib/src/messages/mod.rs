@@ -12,7 +12,6 @@
 //! | 8 | [`data::ToUpstream`] | `data.rs` | OBU, relayed to the RSU |
 //! | 9 | [`data::ToDownstream`] | `data.rs` | RSU, relayed to the OBU |
 //! | 10 | [`bundle`] of data messages | `bundle.rs` | anyone, to a neighbour |
-//! | 11 | [`control::replies::HeartbeatReplies`] | `control/replies.rs` | OBUs of a crowd, to the RSU |
 //! | 12 | [`fragment::Fragment`] | `fragment.rs` | anyone, to a neighbour |
 //!
 //! All numbers are big-endian. Offsets count from the byte after the 14-byte Ethernet header. Every
@@ -35,15 +34,15 @@ pub mod error;
 pub mod fragment;
 pub mod message;
 pub mod packet_type;
-pub mod path_tag;
 pub mod prefix;
+pub mod way;
 
 pub use cost::Cost;
 pub use error::ParseError;
 pub use message::Message;
 pub use packet_type::PacketType;
-pub use path_tag::PathTag;
 pub use prefix::Kind;
+pub use way::{Label, Way};
 
 /// EtherType of our frames unless the operator chooses another: IEEE 802 local experimental 1
 /// (IEEE 802-2014 §9.2.4).

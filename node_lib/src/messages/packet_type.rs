@@ -5,7 +5,6 @@ use super::control::ack::AnnouncementAck;
 use super::control::announcement::Announcement;
 use super::control::heartbeat::{Heartbeat, HeartbeatReply};
 use super::control::probe::{Probe, ProbeAnswer};
-use super::control::replies::HeartbeatReplies;
 use super::control::withdrawal::Withdrawal;
 use super::data::{Data, ToDownstream, ToUpstream};
 use super::fragment::Fragment;
@@ -74,7 +73,6 @@ impl<'a> TryFrom<&'a [u8]> for PacketType<'a> {
             Kind::Withdrawal => Withdrawal::try_from(bytes)?.into(),
             Kind::Announcement => Announcement::try_from(bytes)?.into(),
             Kind::AnnouncementAck => AnnouncementAck::try_from(bytes)?.into(),
-            Kind::HeartbeatReplies => HeartbeatReplies::try_from(bytes)?.into(),
             Kind::ToUpstream => ToUpstream::try_from(bytes)?.into(),
             Kind::ToDownstream => ToDownstream::try_from(bytes)?.into(),
             Kind::Fragment => Self::Fragment(Fragment::try_from(bytes)?),
@@ -114,8 +112,7 @@ from_message! {
     ProbeAnswer => Control::ProbeAnswer,
     Withdrawal<'a> => Control::Withdrawal,
     Announcement<'a> => Control::Announcement,
-    AnnouncementAck => Control::AnnouncementAck,
-    HeartbeatReplies<'a> => Control::HeartbeatReplies,
+    AnnouncementAck<'a> => Control::AnnouncementAck,
     ToUpstream<'a> => Data::Upstream,
     ToDownstream<'a> => Data::Downstream,
 }

@@ -2,7 +2,7 @@
 //!
 //! | offset | bytes | field   | meaning                                                              |
 //! |-------:|------:|---------|----------------------------------------------------------------------|
-//! |      0 |     1 | type    | version (1) in bits 7–4, type code in bits 3–0                       |
+//! |      0 |     1 | type    | version (2) in bits 7–4, type code in bits 3–0                       |
 //! |      1 |     1 | flags   | bits 7–6 key slot, must be 0; bits 5–0 per message, unused ones 0    |
 //! |      2 |     2 | length  | bytes of the message, from offset 0                                  |
 //!
@@ -12,15 +12,15 @@
 //! A key slot other than 0 is reserved for the security envelope: boot index (8 bytes) and counter
 //! (8 bytes) right after the prefix, a tag (16 bytes) last. This version refuses it rather than guess.
 
-use super::control::{ack, announcement, heartbeat, probe, replies, withdrawal};
-use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError, data, fragment};
+use super::control::{ack, announcement, heartbeat, probe, withdrawal};
+use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError, data, fragment, way};
 use crate::mac::NodeId;
 
 /// Length of the prefix.
 pub const LEN: usize = 4;
 
 /// The format version in every first byte.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// A message and its padding are no longer than this: the smallest frame without its header.
 pub const MIN_BODY_LEN: usize = MIN_FRAME_LEN - ETHERNET_HEADER_LEN;
@@ -28,9 +28,11 @@ pub const MIN_BODY_LEN: usize = MIN_FRAME_LEN - ETHERNET_HEADER_LEN;
 /// Flag of [`Kind::HeartbeatReply`] and [`Kind::Withdrawal`]: the sender leaves the network.
 pub const GOODBYE: u8 = 0x01;
 
-/// Flag of [`Kind::HeartbeatReply`] and [`Kind::Announcement`]: the OBU is attached elsewhere, and may
-/// come.
+/// Flag of [`Kind::HeartbeatReply`] and [`Kind::Announcement`]: the OBU is attached elsewhere.
 pub const STANDBY: u8 = 0x02;
+
+/// Flag of [`Kind::HeartbeatReply`]: the OBU waits for an acknowledgement.
+pub const ACKNOWLEDGE: u8 = 0x04;
 
 /// Flag of [`Kind::Heartbeat`]: the sender knows fewer candidates than it would like.
 pub const FEW_CANDIDATES: u8 = 0x01;
@@ -39,9 +41,9 @@ pub const FEW_CANDIDATES: u8 = 0x01;
 pub const RELAYS: u8 = 0x02;
 
 /// Flag of [`Kind::ToDownstream`]: for every OBU attached to the source.
-pub const FLOOD: u8 = 0x01;
+pub const FLOOD: u8 = 0x08;
 
-/// Flags of [`Kind::Fragment`]: user priority of the frame inside.
+/// Flags of [`Kind::ToUpstream`], [`Kind::ToDownstream`] and [`Kind::Fragment`]: user priority of the frame inside.
 pub const PRIORITY: u8 = 0x07;
 
 /// Which message, with its type code.
@@ -58,13 +60,13 @@ pub enum Kind {
     AnnouncementAck = 7,
     ToUpstream = 8,
     ToDownstream = 9,
-    HeartbeatReplies = 11,
     Fragment = 12,
 }
 
 impl Kind {
-    /// Every kind, in the order of the codes; 10 is that of the [bundle](super::bundle).
-    pub const ALL: [Self; 11] = [
+    /// Every kind, in the order of the codes; 10 is that of the [bundle](super::bundle), and 15 is kept for kinds whose
+    /// code stands in the byte after the prefix.
+    pub const ALL: [Self; 10] = [
         Self::Heartbeat,
         Self::HeartbeatReply,
         Self::Probe,
@@ -74,7 +76,6 @@ impl Kind {
         Self::AnnouncementAck,
         Self::ToUpstream,
         Self::ToDownstream,
-        Self::HeartbeatReplies,
         Self::Fragment,
     ];
 
@@ -95,7 +96,6 @@ impl Kind {
             Self::AnnouncementAck => "AnnouncementAck",
             Self::ToUpstream => "ToUpstream",
             Self::ToDownstream => "ToDownstream",
-            Self::HeartbeatReplies => "HeartbeatReplies",
             Self::Fragment => "Fragment",
         }
     }
@@ -109,9 +109,8 @@ impl Kind {
             Self::ProbeAnswer => probe::ANSWER_LEN,
             Self::Withdrawal => withdrawal::HEADER_LEN,
             Self::Announcement => announcement::HEADER_LEN,
-            Self::AnnouncementAck => ack::LEN,
+            Self::AnnouncementAck => ack::HEADER_LEN,
             Self::ToUpstream | Self::ToDownstream => data::HEADER_LEN,
-            Self::HeartbeatReplies => replies::HEADER_LEN,
             Self::Fragment => fragment::HEADER_LEN,
         }
     }
@@ -119,16 +118,12 @@ impl Kind {
     /// All messages of this kind have one length.
     pub const fn is_fixed(self) -> bool {
         match self {
-            Self::Heartbeat
-            | Self::HeartbeatReply
-            | Self::Probe
-            | Self::ProbeAnswer
-            | Self::AnnouncementAck => true,
+            Self::Heartbeat | Self::HeartbeatReply | Self::Probe | Self::ProbeAnswer => true,
             Self::Withdrawal
             | Self::Announcement
+            | Self::AnnouncementAck
             | Self::ToUpstream
             | Self::ToDownstream
-            | Self::HeartbeatReplies
             | Self::Fragment => false,
         }
     }
@@ -137,11 +132,11 @@ impl Kind {
     pub const fn known_flags(self) -> u8 {
         match self {
             Self::Heartbeat => FEW_CANDIDATES | RELAYS,
-            Self::HeartbeatReply => GOODBYE | STANDBY,
+            Self::HeartbeatReply => GOODBYE | STANDBY | ACKNOWLEDGE,
             Self::Withdrawal => GOODBYE,
             Self::Announcement => STANDBY,
-            Self::ToDownstream => FLOOD,
-            Self::Fragment => PRIORITY,
+            Self::ToDownstream => FLOOD | PRIORITY,
+            Self::ToUpstream | Self::Fragment => PRIORITY,
             _ => 0,
         }
     }
@@ -240,6 +235,33 @@ impl Kind {
         }
     }
 
+    /// The MTU of a radio, in bytes, at least [`data::RADIO_MTU_MIN`].
+    #[inline]
+    pub(super) fn mtu(self, bytes: [u8; 2]) -> Result<u16, ParseError> {
+        match u16::from_be_bytes(bytes) {
+            mtu if usize::from(mtu) >= data::RADIO_MTU_MIN => Ok(mtu),
+            have => Err(self.value("mtu", "at least 120", have.into())),
+        }
+    }
+
+    /// The upstream of `origin`, which is not itself.
+    #[inline]
+    pub(super) fn upstream(self, via: [u8; 6], origin: [u8; 6]) -> Result<NodeId, ParseError> {
+        if via == origin {
+            return Err(ParseError::Via { message: self.name(), have: NodeId(via) });
+        }
+        self.node("via", via)
+    }
+
+    /// When the next word comes, in 0.1 s: at least 1.
+    #[inline]
+    pub(super) fn within(self, bytes: [u8; 2]) -> Result<u16, ParseError> {
+        match u16::from_be_bytes(bytes) {
+            0 => Err(self.value("within_ds", "at least 1", 0)),
+            within => Ok(within),
+        }
+    }
+
     /// Hops of `sender` from `rsu`: none exactly at the RSU itself, and nobody else is without an
     /// upstream of its own.
     #[inline]
@@ -258,6 +280,16 @@ impl Kind {
         self.hops(hops)
     }
 
+    /// Relays yet to pass, at most [`way::RELAYS_MAX`].
+    #[inline]
+    pub(super) fn relays(self, relays: u8) -> Result<u8, ParseError> {
+        const { assert!(way::RELAYS_MAX == 15, "as the error says") };
+        if relays > way::RELAYS_MAX {
+            return Err(self.value("relays", "at most 15", relays.into()));
+        }
+        Ok(relays)
+    }
+
     /// `part` of `parts`, counted from zero.
     #[inline]
     pub(super) fn part(self, part: u8, parts: u8) -> Result<(), ParseError> {
@@ -266,6 +298,12 @@ impl Kind {
         }
         Ok(())
     }
+}
+
+/// This flag if it `is_set`.
+#[inline]
+pub(super) const fn flag(is_set: bool, flag: u8) -> u8 {
+    if is_set { flag } else { 0 }
 }
 
 /// The length field of a message of `len` bytes.
@@ -284,7 +322,7 @@ mod tests {
     use crate::messages::control::probe::Probe;
 
     const PROBE: [u8; 24] =
-        [0x13, 0, 0, 24, 2, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0];
+        [0x23, 0, 0, 24, 2, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0];
 
     fn with(offset: usize, value: u8) -> Vec<u8> {
         let mut bytes = PROBE.to_vec();
@@ -306,18 +344,22 @@ mod tests {
 
     #[test]
     fn refuses_another_version() {
-        assert_eq!(error(&with(0, 0x23)), ParseError::Version { need: 1, have: 2 });
+        for have in [0, 1, 3, 15] {
+            assert_eq!(error(&with(0, have << 4 | 3)), ParseError::Version { need: 2, have });
+        }
     }
 
     #[test]
     fn refuses_an_unknown_type() {
-        assert_eq!(error(&with(0, 0x1a)), ParseError::UnknownType { have: 10 });
-        assert_eq!(Kind::peek(&[0x10]), Err(ParseError::UnknownType { have: 0 }));
+        for have in [0, 10, 11, 13, 14, 15] {
+            assert_eq!(error(&with(0, 0x20 | have)), ParseError::UnknownType { have });
+            assert_eq!(Kind::peek(&[0x20 | have]), Err(ParseError::UnknownType { have }));
+        }
     }
 
     #[test]
     fn refuses_another_type_than_asked_for() {
-        assert_eq!(error(&with(0, 0x11)), ParseError::Type { message: "Probe", need: 3, have: 1 });
+        assert_eq!(error(&with(0, 0x21)), ParseError::Type { message: "Probe", need: 3, have: 1 });
     }
 
     #[test]
@@ -360,10 +402,27 @@ mod tests {
     #[test]
     fn each_code_has_one_kind() {
         // 10 is the bundle's, which no node is given.
-        for (code, kind) in (1..=9).chain([11, 12]).zip(Kind::ALL) {
-            assert_eq!(kind.code(), code);
+        let codes: Vec<u8> = (1..=9).chain([12]).collect();
+        assert_eq!(Kind::ALL.map(Kind::code), codes[..]);
+        for kind in Kind::ALL {
             assert_eq!(Kind::peek(&kind.first_byte()), Ok(kind));
         }
+    }
+
+    #[test]
+    fn the_smallest_radio_carries_each_message_and_has_room_for_the_envelope() {
+        const ENVELOPE: usize = 8 + 8 + 16;
+        let one_client = announcement::HEADER_LEN + 4 + 6;
+        let one_rsu = withdrawal::HEADER_LEN + 6;
+        let longest_way = ack::HEADER_LEN + 14 * 2;
+        let fixed = Kind::ALL.into_iter().filter(|kind| kind.is_fixed()).map(Kind::fixed_len);
+        for len in fixed.chain([one_client, one_rsu, longest_way]) {
+            assert!(len + ENVELOPE <= data::RADIO_MTU_MIN, "{len}");
+        }
+        // The longest that a radio of 1500 is given: all clients there may be, on one VLAN.
+        let most_clients = announcement::HEADER_LEN + 4 + 6 * announcement::MAX_CLIENTS;
+        assert_eq!(most_clients, 1430);
+        assert!(most_clients + ENVELOPE <= 1500);
     }
 
     #[test]
@@ -375,5 +434,7 @@ mod tests {
             error(&bytes).to_string(),
             "Probe: 50 bytes where the message has 24 and padding ends at 46"
         );
+        let unknown = error(&with(0, 0x2b)).to_string();
+        assert_eq!(unknown, "type 11 where types are 1 to 9 and 12");
     }
 }

@@ -117,6 +117,7 @@ fn kind_of(event: &Event) -> &'static str {
         Event::ClientHeld { .. } => "client moves too often",
         Event::ObuIdConflict { .. } => "two OBUs use one node id",
         Event::IdConflict { .. } => "another node uses our node id",
+        Event::TooFar { .. } => "OBU too far away",
         Event::TooLong(_) => TOO_LONG,
     }
 }
@@ -162,6 +163,10 @@ fn write(event: &Event) {
         Event::IdConflict { mac } => warn!(
             %mac,
             "another node uses our node id: give one of the two another with --node-id"
+        ),
+        Event::TooFar { obu, hops_max } => warn!(
+            %obu, hops_max,
+            "OBU too far away: what is for it cannot be sent over so many hops"
         ),
         Event::TooLong(frame) => {
             let TooLong { from, len, most, limit } = *frame;

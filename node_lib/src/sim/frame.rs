@@ -60,8 +60,6 @@ impl Kind {
         match frame.get(14).map(|first| first & 0x0f) {
             Some(kind @ 1..=9) => Self(kind),
             Some(10) => Self::BUNDLE,
-            // Several replies in one frame.
-            Some(11) => Self::HEARTBEAT_REPLY,
             Some(12) => Self::FRAGMENT,
             _ => Self(0),
         }
@@ -112,13 +110,15 @@ impl fmt::Display for Kind {
 /// | offset | bytes | field, counted after the Ethernet header |
 /// |-------:|------:|------------------------------------------|
 /// |      0 |     1 | version, message type 8 or 9             |
-/// |      1 |     1 | flags; bit 0 of type 9: flood            |
+/// |      1 |     1 | flags; bit 3 of type 9: flood            |
 /// |      4 |     6 | destination id                           |
 /// |     10 |     6 | source id                                |
-/// |     16 |     1 | hop limit                                |
+/// |     16 |     1 | hop limit; relays of a way down          |
 /// |     17 |     1 | boot count, low byte                     |
 /// |     18 |     4 | sequence                                 |
-/// |     22 |       | the client's frame                       |
+/// |     22 |       | type 8: the client's frame               |
+/// |     22 |     4 | flood: a heartbeat's number, then it     |
+/// |     22 | 2 × … | way down: a label per relay beyond the next, in multiples of 4 bytes, then it |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packet {
     /// To an RSU or to an OBU.
@@ -174,9 +174,26 @@ fn data_messages(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The clients' frames in a whole Ethernet frame, or the first part of one.
 pub fn inner_frames(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let ours = data_messages(frame).filter_map(|message| message.get(DATA_HEADER_LEN..));
+    let ours = data_messages(frame).filter_map(|message| message.get(header_len(message)?..));
     ours.chain(batman::inner(frame))
 }
+
+/// Bytes in front of the client's frame.
+fn header_len(message: &[u8]) -> Option<usize> {
+    let &[first, flags, ..] = message else { return None };
+    let relays = usize::from(*message.get(16)?);
+    Some(
+        DATA_HEADER_LEN
+            + match Kind(first & 0x0f) {
+                Kind::TO_DOWNSTREAM if flags & FLOOD != 0 => 4,
+                Kind::TO_DOWNSTREAM => relays.saturating_sub(1).div_ceil(2) * 4,
+                _ => 0,
+            },
+    )
+}
+
+/// Flag of type 9.
+const FLOOD: u8 = 8;
 
 impl Packet {
     /// The packet in a whole Ethernet frame that is no bundle, and how many hops it may still go.
@@ -196,7 +213,7 @@ impl Packet {
             *header;
         let packet = Self {
             kind,
-            is_flood: kind == Kind::TO_DOWNSTREAM && flags & 1 == 1,
+            is_flood: kind == Kind::TO_DOWNSTREAM && flags & FLOOD != 0,
             destination: NodeId([d0, d1, d2, d3, d4, d5]),
             source: NodeId([s0, s1, s2, s3, s4, s5]),
             boot,
@@ -303,7 +320,7 @@ mod tests {
     #[test]
     fn reads_kind_and_packet_at_the_offsets_of_the_table() {
         let mut frame = vec![0; 14];
-        frame.extend([0x19, 0x01, 0, 50]);
+        frame.extend([0x29, 0x08, 0, 50]);
         frame.extend([1; 6]);
         frame.extend([2; 6]);
         frame.extend([7, 3, 0, 0, 1, 0]);
@@ -321,7 +338,7 @@ mod tests {
                 seq: 256,
             }
         );
-        let both = [&frame[..14], &[0x1a, 0, 0, 48], &frame[14..], &frame[14..]].concat();
+        let both = [&frame[..14], &[0x2a, 0, 0, 48], &frame[14..], &frame[14..]].concat();
         let mut bundle = both.clone();
         for at in [14 + 4 + 3, 14 + 4 + 22 + 3] {
             bundle[at] = 22;

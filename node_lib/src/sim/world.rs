@@ -666,8 +666,7 @@ impl World {
     /// world.link_all(&Graph::chain(2), Link::CLEAN);
     /// world.run_until(Timestamp::from_millis(3000))?;
     ///
-    /// let clock = world.clock(rsu).unwrap();
-    /// let attached = world.node_as::<Rsu>(rsu).unwrap().attached(clock);
+    /// let attached = world.node_as::<Rsu>(rsu).unwrap().attached();
     /// assert_eq!(attached.len(), 1, "the RSU knows its OBU");
     /// assert!(world.node_as::<Obu>(obu).unwrap().attachment().is_some());
     /// assert!(world.node_as::<Obu>(rsu).is_none(), "it is no OBU");

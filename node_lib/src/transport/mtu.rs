@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn is_that_of_ethernet_unless_fixed_or_the_radio_is_tiny() {
-        for radio in [205, 1458, 1500, 1540, 9000] {
+        for radio in [208, 1458, 1500, 1540, 9000] {
             assert_eq!(DEFAULT.over(radio), Ok(1500), "{radio}");
         }
-        assert_eq!(DEFAULT.over(204), Ok(8 * (204 - 12) - 40));
+        assert_eq!(DEFAULT.over(207), Ok(8 * (207 - 12) - 68));
         assert_eq!(TapMtu { fixed: Some(1400), ..DEFAULT }.over(1500), Ok(1400));
         assert_eq!(TapMtu { fixed: Some(9000), ..DEFAULT }.over(1500), Ok(9000));
     }
@@ -97,19 +97,20 @@ mod tests {
     fn an_impossible_pair_is_refused_with_both_numbers() {
         let error = TapMtu { fixed: Some(12_000), ..DEFAULT }.over(1500).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("TAP MTU of 12000") && text.contains("at least 1517"), "{text}");
-        assert!(text.contains("radio has 1500") && text.contains("--mtu 11864"), "{text}");
+        assert!(text.contains("TAP MTU of 12000") && text.contains("at least 1521"), "{text}");
+        assert!(text.contains("radio has 1500") && text.contains("--mtu 11836"), "{text}");
         let error = DEFAULT.over(100).unwrap_err().to_string();
         assert!(error.contains("radio MTU of 100 leaves 0") && error.contains("68"), "{error}");
-        assert!(error.contains("108 or more"), "{error}");
+        assert!(error.contains("120 or more"), "{error}");
     }
 
     #[test]
     fn ipv6_needs_more() {
         let ipv6 = TapMtu { ipv6: true, ..DEFAULT };
-        assert_eq!(ipv6.over(177), Ok(1280));
-        let error = ipv6.over(176).unwrap_err().to_string();
-        assert!(error.contains("1280") && error.contains("177 or more"), "{error}");
+        // 1284 = 8 × (181 − 12) − 68; a byte less of radio leaves 1276.
+        assert_eq!(ipv6.over(181), Ok(1284));
+        let error = ipv6.over(180).unwrap_err().to_string();
+        assert!(error.contains("1280") && error.contains("181 or more"), "{error}");
         let error = TapMtu { fixed: Some(1000), ipv6: true }.over(1500).unwrap_err().to_string();
         assert!(error.contains("1000") && error.contains("1280"), "{error}");
     }

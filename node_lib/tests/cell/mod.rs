@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use node_lib::control::node::Replies;
+use node_lib::control::traffic_class;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::message::Message;
 use node_lib::messages::packet_type::PacketType;
@@ -37,7 +38,9 @@ impl Puppet for Station {
     fn hear(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
         if Kind::of(frame).is_data() {
             out.tap(|flat| {
-                flat.extend_from_slice(&frame[36..]);
+                // Behind a flood's header stands when it was taken.
+                let header = if frame[15] & FLOOD != 0 { 40 } else { 36 };
+                flat.extend_from_slice(&frame[header..]);
                 flat[59] = self.dbm as u8;
             });
         }
@@ -54,16 +57,24 @@ impl Puppet for Station {
         out.wire(|flat| {
             flat.extend_from_slice(&to.0);
             flat.extend_from_slice(&mac(self.n).0);
-            flat.extend_from_slice(&[0x88, 0xb5, 0x19, u8::from(is_flood)]);
-            flat.extend_from_slice(&(22 + frame.len() as u16).to_be_bytes());
+            let flags = (u8::from(is_flood) * FLOOD) | traffic_class::of_inner(frame);
+            flat.extend_from_slice(&[0x88, 0xb5, 0x29, flags]);
+            let header = if is_flood { 26 } else { 22 };
+            flat.extend_from_slice(&(header + frame.len() as u16).to_be_bytes());
             flat.extend_from_slice(&to.0);
             flat.extend_from_slice(&mac(self.n).0);
-            flat.extend_from_slice(&[16, 1]);
+            flat.extend_from_slice(&[0, 1]);
             flat.extend_from_slice(&self.seq.to_be_bytes());
+            if is_flood {
+                flat.extend_from_slice(&[0; 4]);
+            }
             flat.extend_from_slice(frame);
         });
     }
 }
+
+/// Flag of data messages on their way down: for all.
+const FLOOD: u8 = 8;
 
 /// A station sends a probe.
 pub(crate) fn send_probe(from: Mac, to: Mac, out: &mut Replies) {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::{AnsweredRoute, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
-use node_lib::messages::{Cost, PathTag};
 use node_lib::sim::topology::Graph;
 use node_lib::sim::{Dice, Link, NodeIndex, Role};
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
@@ -88,13 +88,12 @@ fn relayed_by_a(ears: &mut Ears) -> Vec<Forged> {
     let heartbeat = Heartbeat {
         order,
         hops: 1,
-        hop_limit: 15,
+        hop_limit: 14,
         cost: Cost::ONE,
         sender: a,
         sender_boot: Boot(1),
         hello: next(ears).hello,
         via: r().into(),
-        path: PathTag::DIRECT.behind(a),
         ..next(ears)
     };
     vec![(radio(1), Mac::BROADCAST, heartbeat.into())]
@@ -104,7 +103,7 @@ fn a_restarted(ears: &mut Ears) -> Vec<Forged> {
     let a: NodeId = radio(1).into();
     let heartbeat = Heartbeat {
         hops: 1,
-        hop_limit: 15,
+        hop_limit: 14,
         cost: Cost::ONE,
         sender: a,
         sender_boot: Boot(u32::MAX),
@@ -121,15 +120,15 @@ fn last_answer(ears: &mut Ears) -> Vec<Forged> {
         sender_boot: heard.sender_boot,
         asker: radio(1).into(),
         nonce: 1,
+        mtu: 1500,
         rsu: r().into(),
         route: Some(AnsweredRoute {
             order: Order::new(u32::MAX, u32::MAX - 1000 + ears.forged),
             interval_ms: 10_000,
-            hops: 0,
-            hop_limit: 16,
-            cost: Cost::ZERO,
             via: NodeId::NONE,
-            path: PathTag::DIRECT,
+            cost: Cost::ZERO,
+            hop_limit: 15,
+            hops: 0,
         }),
     };
     vec![(r(), Mac::BROADCAST, answer.into())]
@@ -256,17 +255,17 @@ fn false_rsu(ears: &mut Ears) -> Vec<Forged> {
         let route = AnsweredRoute {
             order,
             interval_ms: 100,
-            hops: 0,
-            hop_limit: 16,
-            cost: Cost::ZERO,
             via: NodeId::NONE,
-            path: PathTag::DIRECT,
+            cost: Cost::ZERO,
+            hop_limit: 15,
+            hops: 0,
         };
         let answer = ProbeAnswer {
             sender: LOWEST.into(),
             sender_boot: order.boot,
             asker: probe.sender,
             nonce: probe.nonce,
+            mtu: 1500,
             rsu: LOWEST.into(),
             route: Some(route),
         };
@@ -287,7 +286,7 @@ const FIRST: Heartbeat = Heartbeat {
     sender_boot: Boot(7),
     hello: 0,
     via: NodeId::NONE,
-    path: PathTag::DIRECT,
+    mtu: 1500,
     obus: 0,
     few_candidates: false,
     relays: true,

@@ -6,9 +6,8 @@ use node_lib::control::event::Event;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
-use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::data::ToUpstream;
-use node_lib::messages::{Cost, Message, PacketType, PathTag};
+use node_lib::messages::{Cost, Message, PacketType};
 use node_lib::sim::topology::Graph;
 use node_lib::sim::{Guest, Link, NodeIndex, Role};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Start};
@@ -46,7 +45,7 @@ fn town(seed: u64, script: Script) -> Town {
 
 /// A frame to the RSU every so often while the forger sends.
 fn repeated(every: Duration, mut make: impl FnMut(u32) -> Vec<u8>) -> Script {
-    let steps = (TO - FROM) as u128 / every.as_millis();
+    let steps = u128::from(TO - FROM) * 1000 / every.as_micros();
     (0..steps as u32).map(|n| (at(FROM) + every * n, make(n))).collect()
 }
 
@@ -55,15 +54,18 @@ fn reply(obu: NodeId, order: Order, epoch: u32) -> HeartbeatReply {
         rsu: id(RSU),
         origin: obu,
         order,
-        answers: Seq(0),
-        hop_limit: 16,
-        hops: 0,
-        held_100us: 0,
         epoch,
+        via: id(RSU),
         digest: 0,
         clients: 0,
+        within_ds: 13,
+        answers: Seq(0),
+        held_100us: 0,
+        mtu: 1500,
+        hops: 0,
         goodbye: false,
         standby: false,
+        acknowledge: false,
     }
 }
 
@@ -75,11 +77,13 @@ fn announced(obu: NodeId, order: Order, epoch: u32, set: &[Client], standby: boo
         origin: obu,
         order,
         epoch,
-        hop_limit: 16,
-        hops: 0,
+        via: id(RSU),
+        digest: client_digest(set),
         part: 0,
         parts: 1,
-        digest: client_digest(set),
+        within_ds: 13,
+        mtu: 1500,
+        hops: 0,
         standby,
         clients: Clients::parse(&groups).unwrap(),
     };
@@ -137,20 +141,27 @@ fn replies_for_a_vehicle_take_its_frames_only_while_they_come() {
                 frame(FORGER, radio(RSU), reply(id(1 + n as usize % 2), order, 1))
             })
         };
-        holds(test, script, ms(1500), None);
+        // A reply's time, and the longest time between two announcements.
+        holds(test, script, ms(1800), None);
     }
 }
 
-/// A relay knows no more of a vehicle than its last word. So the vehicle's next one, after those of the forger have
-/// stopped barring it for 2 s, is what brings the way back.
+/// A relay sends to whoever says that it is the vehicle, and to the vehicle. What the forger says of its upstream, the
+/// vehicle's next word corrects.
 #[test]
-fn replies_forged_to_a_relay_take_a_vehicles_frames_little_longer_than_they_come() {
-    let test = "replies_forged_to_a_relay_take_a_vehicles_frames_little_longer_than_they_come";
+fn replies_forged_to_a_relay_take_a_vehicles_frames_only_while_they_come() {
+    let test = "replies_forged_to_a_relay_take_a_vehicles_frames_only_while_they_come";
     for ahead in [900, 500_000] {
-        let script = || {
-            repeated(ms(50), |n| frame(FORGER, radio(1), reply(id(2), Order::new(1, ahead + n), 1)))
-        };
-        holds(test, script, ms(3300), None);
+        for via in [id(1), FORGER.into()] {
+            let script = || {
+                repeated(ms(50), |n| {
+                    let forged = reply(id(2), Order::new(1, ahead + n), 1);
+                    frame(FORGER, radio(1), HeartbeatReply { via, ..forged })
+                })
+            };
+            let at_once = (via == id(1)).then_some(ms(40));
+            holds(test, script, if at_once.is_some() { Duration::ZERO } else { ms(1500) }, at_once);
+        }
     }
 }
 
@@ -206,14 +217,11 @@ fn a_goodbye_that_a_vehicle_did_not_say_costs_no_more_than_a_reply_interval() {
 fn made_up_obus_do_not_push_out_those_that_are_attached() {
     let test = "made_up_obus_do_not_push_out_those_that_are_attached";
     let replies = || {
-        repeated(ms(5), |n| {
-            let mut flat = Vec::new();
-            for k in 0..60 {
-                let origin = stranger(n * 60 + k);
-                ShortReply::of(&reply(origin, Order::new(1, 1), 1)).encode(&mut flat);
-            }
-            let replies = ManyReplies::parse(&flat).unwrap();
-            frame(FORGER, radio(RSU), HeartbeatReplies { rsu: id(RSU), replies })
+        repeated(Duration::from_micros(500), |n| {
+            // Every other says that it is a relay.
+            let standby = n % 2 == 1;
+            let reply = HeartbeatReply { standby, ..reply(stranger(n), Order::new(1, 1), 1) };
+            frame(FORGER, radio(RSU), reply)
         })
     };
     holds(test, replies, Duration::ZERO, Some(ms(40)));
@@ -233,9 +241,10 @@ fn made_up_obus_do_not_push_out_those_that_are_attached() {
             let data = ToUpstream {
                 destination: id(RSU),
                 source: stranger(n),
-                hop_limit: 16,
+                hop_limit: 15,
                 boot: 1,
                 seq: Seq(1),
+                priority: 0,
                 payload: &payload,
             };
             frame(FORGER, radio(RSU), data)
@@ -251,15 +260,15 @@ fn heartbeats_of_the_rsus_own_id_do_not_take_its_boot_count_to_the_end() {
         rsu: id(RSU),
         order: Order::new(boot, seq),
         interval_ms: 100,
-        hop_limit: 16,
-        hops,
-        cost: Cost::ONE,
+        obus: 0,
         sender: if hops == 0 { id(RSU) } else { FORGER.into() },
         sender_boot: Boot(boot),
         hello: seq,
         via: if hops == 0 { NodeId::NONE } else { id(RSU) },
-        path: PathTag::DIRECT,
-        obus: 0,
+        cost: Cost::ONE,
+        mtu: 1500,
+        hop_limit: 15,
+        hops,
         few_candidates: false,
         relays: true,
     };

@@ -58,7 +58,7 @@ const LEFT_OUT: &[&str] = &[
     "Neighbours.oldest",
     "Candidates.oldest",
     // Paces questions; it moves one by a sixth of an interval at most.
-    "Neighbour.probed",
+    "Probes.last",
     "Route.ask_at",
     "Solicitation.nonces",
     // Matter after 3 s or more, longer than a run.
@@ -86,8 +86,8 @@ const LEFT_OUT: &[&str] = &[
     "Rsu.repeats",
     "Rsu.seq",
     "Rsu.wired",
-    "Path.order",
-    "Path.seen",
+    "Child.since",
+    "Towards.heard",
     // Of all the above; being called early is harmless.
     "Obu.deadline",
     "Rsu.deadline",

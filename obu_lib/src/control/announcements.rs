@@ -1,14 +1,15 @@
 //! Our client set as frames that are ready to be sent: built when the set changes, patched when needed.
 //! Announcing, repeating and noting what is acknowledged allocate nothing.
 
+use node_lib::Order;
 use node_lib::control::node::Replies;
-use node_lib::control::radio::{HOP_LIMIT, Radio};
+use node_lib::control::radio::Radio;
 use node_lib::messages::Kind;
 use node_lib::messages::control::announcement::ready::{PartOf, Patch, ReadyAnnouncement};
 use node_lib::messages::control::announcement::{self, Client, Clients, client_digest};
-use node_lib::{Mac, NodeId, Order};
 
 use super::core::Core;
+use super::registration::{Standing, Towards};
 
 /// Parts a set can have: a set for a radio too small for it is announced as far as this goes.
 const PARTS_MAX: usize = u8::MAX as usize;
@@ -21,15 +22,15 @@ pub(crate) struct Announcements {
     parts: u8,
     digest: u32,
     clients: usize,
+    mtu: u16,
 }
 
 /// To whom an announcement goes, and what it says beside the set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heading {
-    pub(crate) upstream: Mac,
-    pub(crate) rsu: NodeId,
+    pub(crate) towards: Towards,
     pub(crate) epoch: u32,
-    pub(crate) standby: bool,
+    pub(crate) within_ds: u16,
 }
 
 /// Which parts of an announcement have been acknowledged.
@@ -39,18 +40,19 @@ pub(crate) struct Acked {
 }
 
 impl Announcements {
-    /// The set is now this.
-    pub(crate) fn rebuild(&mut self, radio: &Radio, sorted: &[Client]) {
+    /// The set is now this. `mtu`: the longest packet that passes all radios on the way to those who are told, in bytes.
+    pub(crate) fn rebuild(&mut self, radio: &Radio, mtu: u16, sorted: &[Client]) {
+        self.mtu = mtu;
         self.digest = client_digest(sorted);
         self.clients = sorted.len();
-        let room = radio.mtu.saturating_sub(announcement::HEADER_LEN);
+        let room = usize::from(mtu).saturating_sub(announcement::HEADER_LEN);
         let parts = split(sorted, room).take(PARTS_MAX);
         self.parts = u8::try_from(parts.clone().count()).unwrap_or(u8::MAX);
         self.frames.resize_with(self.frames.len().max(usize::from(self.parts)), Default::default);
         let of = PartOf {
             ethertype: radio.ethertype,
             origin: radio.id,
-            hop_limit: HOP_LIMIT,
+            mtu: radio.said_mtu(),
             digest: self.digest,
             part: 0,
             parts: self.parts,
@@ -58,6 +60,11 @@ impl Announcements {
         for (part, (clients, frame)) in (0..).zip(parts.zip(&mut self.frames)) {
             frame.rebuild(PartOf { part, ..of }, clients);
         }
+    }
+
+    /// What it was last [rebuilt](Self::rebuild) for.
+    pub(crate) fn mtu(&self) -> u16 {
+        self.mtu
     }
 
     /// Of the set; see [`client_digest`].
@@ -79,14 +86,17 @@ impl Announcements {
         last: &mut Order,
         out: &mut Replies,
     ) {
-        let Heading { upstream, rsu, epoch, standby } = heading;
+        let Heading { towards, epoch, within_ds } = heading;
+        let Towards { rsu, upstream, via, standing, .. } = towards;
+        let standby = standing != Standing::Attached;
         for (part, frame) in (0..self.parts).zip(&mut self.frames) {
             if acked.has(part) {
                 continue;
             }
             *last = last.next();
             let from = core.radio.mac;
-            let patch = Patch { to: upstream, from, rsu, order: *last, epoch, standby };
+            let patch =
+                Patch { to: upstream, from, rsu, order: *last, epoch, via, within_ds, standby };
             let copy = |flat: &mut Vec<u8>| flat.extend_from_slice(frame.patch(&patch));
             core.radio.ready(Kind::Announcement, out, &mut core.counters, copy);
         }
@@ -125,8 +135,8 @@ fn split(sorted: &[Client], room: usize) -> impl Iterator<Item = &[Client]> + Cl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use node_lib::Boot;
     use node_lib::messages::ETHERTYPE_DEFAULT;
+    use node_lib::{Boot, Mac};
 
     fn clients(count: u16, vlan: impl Fn(u16) -> u16) -> Vec<Client> {
         let mut clients: Vec<_> = (0..count)
@@ -144,7 +154,7 @@ mod tests {
         let ethertype = ETHERTYPE_DEFAULT;
         let radio = Radio::new(mac.into(), Boot(1), mac, ethertype, mtu);
         let mut announcements = Announcements::default();
-        announcements.rebuild(&radio, set);
+        announcements.rebuild(&radio, radio.said_mtu(), set);
         assert_eq!(announcements.frames.len(), usize::from(announcements.parts));
         announcements.parts
     }

@@ -9,7 +9,6 @@ use node_lib::control::node::Replies;
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
 use node_lib::messages::control::probe::Probe;
-use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::budget::Budget;
@@ -141,30 +140,6 @@ impl Core {
         self.is_in_crowd() && self.is_idle(now)
     }
 
-    /// A reply must do to show a new way back, though nobody acknowledges it, and may wait for those of others: in a
-    /// crowd while our clients are still, and in the thick of it in any case. When the relay that a hundred route
-    /// through changes its upstream, all of them have a new way back.
-    pub(crate) fn is_brief(&self, now: Timestamp) -> bool {
-        self.has_time(now) || self.is_in_the_thick()
-    }
-
-    /// Says what OBUs reply to an RSU, in one frame.
-    pub(crate) fn reply_together(
-        &mut self,
-        to: Mac,
-        rsu: NodeId,
-        said: impl Iterator<Item = ShortReply>,
-        out: &mut Replies,
-    ) {
-        let mut bytes = Vec::new();
-        said.for_each(|reply| reply.encode(&mut bytes));
-        if let Ok(replies) = ManyReplies::parse(&bytes)
-            && !replies.is_empty()
-        {
-            self.radio.control(to, HeartbeatReplies { rsu, replies }, out, &mut self.counters);
-        }
-    }
-
     /// In a crowd, a random time to wait before something many others may have to say as well.
     pub(crate) fn crowd_wait(&mut self) -> Duration {
         self.random.up_to(timing::crowd_wait_max(self.obus))
@@ -185,7 +160,8 @@ impl Core {
         if let Some(neighbour) = self.neighbours.get_mut(to) {
             neighbour.note_probe(now, nonce);
         }
-        let probe = Probe { sender: self.radio.id, sender_boot: self.radio.boot, nonce, rsu };
+        let (sender, sender_boot) = (self.radio.id, self.radio.boot);
+        let probe = Probe { sender, sender_boot, nonce, rsu };
         self.radio.control(to, probe, out, &mut self.counters);
     }
 }

@@ -2,11 +2,15 @@
 
 use node_lib::control::inner::Inner;
 use node_lib::control::node::{Node, Replies};
-use node_lib::control::radio::HOP_LIMIT;
+use node_lib::control::radio::{HOP_LIMIT, NextHop};
+use node_lib::control::traffic_class;
+use node_lib::messages::Way;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::fragment::Fragment;
-use node_lib::{Mac, NodeId, Timestamp};
+use node_lib::messages::way::Next;
+use node_lib::{Mac, NodeId, Seq, Timestamp};
 
+use super::children::NextHops;
 use super::clients::FromRadio;
 use super::node::Obu;
 
@@ -41,7 +45,8 @@ impl Obu {
             self.note_lost();
             return;
         };
-        if self.core.radio.tell_too_big(now, frame, out, &mut self.core.counters) {
+        let hop = self.hop(attached.rsu, attached.upstream);
+        if self.core.radio.tell_too_big(now, hop, frame, out, &mut self.core.counters) {
             return;
         }
         self.seq.0 = self.seq.0.wrapping_add(1);
@@ -51,9 +56,10 @@ impl Obu {
             hop_limit: HOP_LIMIT,
             boot: self.core.radio.boot.low_byte(),
             seq: self.seq,
+            priority: traffic_class::of_inner(frame),
             payload: frame,
         };
-        if self.send_up(now, attached.upstream, None, data, out) {
+        if self.send_up(now, hop, None, data, out) {
             self.core.counters.tap_to_wire += 1;
         }
     }
@@ -64,12 +70,12 @@ impl Obu {
     fn send_up(
         &mut self,
         now: Timestamp,
-        upstream: Mac,
+        hop: NextHop,
         from: Option<Mac>,
         data: ToUpstream<'_>,
         out: &mut Replies,
     ) -> bool {
-        if !self.core.radio.data(upstream, data, out, &mut self.core.counters) {
+        if !self.core.radio.data(hop, data, out, &mut self.core.counters) {
             return false;
         }
         let Some(route) = self.routes.get_mut(&data.destination) else { return true };
@@ -77,12 +83,14 @@ impl Obu {
             None => route.second_way(&self.core, now, data.payload.len()),
             Some(_) => None,
         };
+        let is_first = route.is_idle(now);
         let late_after = route.note_sent(&self.core, now, second.is_some());
         if let Some(second) = second {
             self.send_second(second, data, out);
         }
         if let Some(late_after) = late_after {
-            self.wake_at(now + late_after);
+            // The RSU may only have been told in passing who our upstream is. Now it matters.
+            self.wake_at(if is_first { now } else { now + late_after });
         }
         true
     }
@@ -90,7 +98,8 @@ impl Obu {
     #[cold]
     fn send_second(&mut self, to: Mac, data: ToUpstream<'_>, out: &mut Replies) {
         self.core.counters.sent_twice += 1;
-        self.core.radio.data(to, data, out, &mut self.core.counters);
+        let hop = self.hop(data.destination, to);
+        self.core.radio.data(hop, data, out, &mut self.core.counters);
     }
 
     /// A part of a neighbour's message. With the last one it is handled as if it had come in one frame.
@@ -128,7 +137,7 @@ impl Obu {
         };
         let Some(to) = self.upstream_for_others(now, data.destination, from, out) else { return };
         let relayed = ToUpstream { hop_limit, ..*data };
-        if self.send_up(now, to, Some(from), relayed, out) {
+        if self.send_up(now, self.hop(data.destination, to), Some(from), relayed, out) {
             self.core.counters.relayed += 1;
         }
     }
@@ -152,6 +161,7 @@ impl Obu {
         match route.parent() {
             Some(parent) if parent != from => {
                 route.note_child(now);
+                self.children.renew(now, from, rsu);
                 Some(parent)
             }
             _ => {
@@ -178,17 +188,28 @@ impl Obu {
         out: &mut Replies,
     ) {
         match data.destination {
-            Destination::Node(obu) if obu == self.core.id() => {
+            Destination::Node { id, .. } if id == self.core.id() => {
                 self.core.active_at = Some(now);
-                if let Some(route) = self.routes.get_mut(&data.source) {
-                    route.note_received(now);
-                }
+                self.note_received(now, data.source);
                 if self.is_new(now, data) {
                     self.deliver(now, data.payload, out);
                 }
             }
-            Destination::Node(obu) => self.relay_down(now, from, obu, data, out),
-            Destination::AllExcept(except) => self.flood(now, from, except, data, out),
+            Destination::Node { id, way } => self.relay_down(now, from, id, way, data, out),
+            Destination::All { except, hop_limit, taken_at } => {
+                self.flood(now, from, (except, hop_limit, taken_at), data, out);
+            }
+        }
+    }
+
+    /// A frame of this RSU came down to us, or to somebody behind us.
+    fn note_received(&mut self, now: Timestamp, rsu: NodeId) {
+        let Some(route) = self.routes.get_mut(&rsu) else { return };
+        let is_first = route.is_idle(now);
+        route.note_received(now);
+        if is_first {
+            // As when the first goes up.
+            self.wake_at(now);
         }
     }
 
@@ -201,29 +222,47 @@ impl Obu {
         is_new
     }
 
+    /// Where a message of this RSU that came from a neighbour goes on to on its way down, and the way from there.
+    /// Counted, when it must go no further.
+    #[inline]
+    pub(super) fn next_hops<'a>(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        (rsu, obu): (NodeId, NodeId),
+        way: Way<'a>,
+    ) -> (NextHops, Way<'a>) {
+        let Some((next, way)) = way.next() else {
+            // We are not whom it is for, and nobody else may be behind us.
+            self.core.counters.drop_hop_limit += 1;
+            return (NextHops::new(), way);
+        };
+        let mut hops = match next {
+            Next::Labelled(label) => self.children.labelled(now, rsu, label),
+            Next::Destination => self.children.named(now, rsu, obu),
+        };
+        hops.retain(|hop| hop.mac != from);
+        self.core.counters.drop_no_route += u64::from(hops.is_empty());
+        (hops, way)
+    }
+
     fn relay_down(
         &mut self,
         now: Timestamp,
         from: Mac,
         obu: NodeId,
+        way: Way<'_>,
         data: &ToDownstream<'_>,
         out: &mut Replies,
     ) {
-        let Some(hop_limit) = data.hop_limit.checked_sub(1) else {
-            self.core.counters.drop_hop_limit += 1;
-            return;
-        };
-        if let Some(route) = self.routes.get_mut(&data.source) {
-            route.note_received(now);
-        }
-        match self.downstream.path(now, obu) {
-            Some(path) if path.next != from => {
-                let relayed = ToDownstream { hop_limit, ..*data };
-                if self.core.radio.data(path.next, relayed, out, &mut self.core.counters) {
-                    self.core.counters.relayed += 1;
-                }
+        self.note_received(now, data.source);
+        let (hops, way) = self.next_hops(now, from, (data.source, obu), way);
+        let destination = Destination::Node { id: obu, way };
+        for hop in hops {
+            let relayed = ToDownstream { destination, ..*data };
+            if self.core.radio.data(hop, relayed, out, &mut self.core.counters) {
+                self.core.counters.relayed += 1;
             }
-            _ => self.core.counters.drop_no_route += 1,
         }
     }
 
@@ -233,7 +272,7 @@ impl Obu {
         &mut self,
         now: Timestamp,
         from: Mac,
-        except: NodeId,
+        (except, hop_limit, taken_at): (NodeId, u8, Seq),
         data: &ToDownstream<'_>,
         out: &mut Replies,
     ) {
@@ -241,28 +280,23 @@ impl Obu {
             return;
         }
         if self.listens_to(now, data.source) && except != self.core.id() {
-            if self.floods.is_new(now, data.source, data.payload) {
+            let taken = self.routes.get(&data.source).map(|route| route.when(now, taken_at));
+            if self.floods.is_new(now, data.source, taken, data.payload) {
                 self.deliver(now, data.payload, out);
             } else {
                 self.core.counters.drop_duplicate += 1;
                 self.note_doubled();
             }
         }
-        let mut next_hops = self
-            .downstream
-            .attached_to(now, data.source)
-            .filter(|(obu, path)| *obu != except && path.next != from)
-            .map(|(_, path)| path.next);
-        let Some(first) = next_hops.next() else { return };
         // One frame over the radio, however many are behind us; to one alone it goes by unicast,
         // which a radio repeats when it is not acknowledged.
-        let to = if next_hops.any(|next| next != first) { Mac::BROADCAST } else { first };
-        drop(next_hops);
-        let Some(hop_limit) = data.hop_limit.checked_sub(1) else {
+        let Some(to) = self.children.all(now, data.source, from) else { return };
+        let Some(hop_limit) = hop_limit.checked_sub(1) else {
             self.core.counters.drop_hop_limit += 1;
             return;
         };
-        let relayed = ToDownstream { hop_limit, ..*data };
+        let destination = Destination::All { except, hop_limit, taken_at };
+        let relayed = ToDownstream { destination, ..*data };
         if self.core.radio.data(to, relayed, out, &mut self.core.counters) {
             self.core.counters.flood_relayed += 1;
         }

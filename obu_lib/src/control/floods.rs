@@ -2,73 +2,87 @@
 //!
 //! Within one RSU the sequence number tells a copy. Two RSUs number their floods independently, and
 //! an OBU that changes from one to the other may have had a broadcast from the first when the
-//! second's copy arrives. For that short time it compares contents.
+//! second's copy arrives. Both took it from the LAN at the same moment, and each says after which of its heartbeats that
+//! was. So a flood is known by what is in it and by that moment, as our clock has it: however late a copy comes, and by
+//! whichever RSU.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use node_lib::control::table::Table;
+use arrayvec::ArrayVec;
 use node_lib::{NodeId, Timestamp};
 
-/// Two copies of one broadcast are hardly ever further apart: each hop's radio may keep a frame for half a second
-/// when there is a queue. It must be less than the second after which ARP and neighbour discovery ask again with an
-/// equal frame (arp(7) `retrans_time_ms`; RFC 4861 §10, RETRANS_TIMER), which may be the first that comes by the other RSU.
+/// Two RSUs took equal frames from the LAN within this: they are one. It must be less than the second after which ARP
+/// and neighbour discovery ask again with an equal frame (arp(7) `retrans_time_ms`; RFC 4861 §10, RETRANS_TIMER). It
+/// must be more than what the moments are wrong by: an interval, by which the moment is known, the time by which one
+/// RSU's heartbeats come later than those of the other, and the time an RSU that is busy leaves a frame in its TAP. With
+/// intervals of a second and more a late copy may be delivered; that is better than a question that is not.
 const SAME_WITHIN: Duration = Duration::from_millis(900);
 
-/// Floods remembered: 256 in that time is more broadcast than a LAN bears for long. Beyond, the
-/// oldest goes, and a copy of it would be delivered twice.
-const REMEMBERED_MAX: usize = 256;
+/// Floods are remembered for so long: no frame is under way for longer …
+const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 
-/// What a frame is known by: digest and length.
-type Content = (u32, usize);
+/// … and so many. Beyond, the oldest goes, and a copy of it would be delivered twice.
+const REMEMBERED_MAX: usize = 1024;
 
-/// Floods heard lately.
+/// RSUs whose copies of one flood are told apart. A vehicle that changes RSU more often than that within
+/// [`REMEMBERED_FOR`] takes every further copy for one.
+const RSUS_MAX: usize = 4;
+
+/// One flood that was delivered.
+#[derive(Clone, Debug)]
+struct Heard {
+    /// Digest and length.
+    content: (u32, usize),
+    /// When the RSU took it from the LAN, by our clock; `None` where we do not hear the RSU's heartbeats (any more).
+    taken: Option<Timestamp>,
+    /// The RSUs that have brought it.
+    rsus: ArrayVec<NodeId, RSUS_MAX>,
+    at: Timestamp,
+}
+
+/// Floods delivered lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floods {
-    heard: VecDeque<(Timestamp, Content, NodeId)>,
-    /// How many of `heard` have this content and came by this RSU. Its size is that of `heard` at most.
-    counts: Table<(Content, NodeId), u32>,
-    /// How many of `heard` came by each RSU: two, but for the moment of a change.
-    rsus: Table<NodeId, u32>,
+    heard: VecDeque<Heard>,
 }
 
 impl Floods {
-    /// Notes a flood of `rsu`; whether it must be delivered, or another RSU's copy just was.
+    /// Notes a flood that `rsu` took from the LAN at `taken`; whether it must be delivered, or another RSU's copy was.
     ///
-    /// A client may well send equal frames, and only one RSU may have passed on the first of them. So
-    /// the *n*-th of one RSU is a copy if another has brought *n* already.
-    pub(crate) fn is_new(&mut self, now: Timestamp, rsu: NodeId, payload: &[u8]) -> bool {
-        while self.heard.front().is_some_and(|(at, ..)| now.since(*at) > SAME_WITHIN) {
-            self.forget_oldest();
+    /// Where the moment of one of the two is not known, the times at which they came are compared.
+    ///
+    /// A client may well send equal frames, and only one RSU may have passed on the first of them. So each RSU brings
+    /// one copy at most of what was delivered, and of equal frames it is the nearest in time.
+    pub(crate) fn is_new(
+        &mut self,
+        now: Timestamp,
+        rsu: NodeId,
+        taken: Option<Timestamp>,
+        payload: &[u8],
+    ) -> bool {
+        while self.heard.front().is_some_and(|heard| now.since(heard.at) > REMEMBERED_FOR) {
+            self.heard.pop_front();
         }
         let content = (crc32fast::hash(payload), payload.len());
-        let brought = |rsu| self.counts.get(&(content, rsu)).copied().unwrap_or(0);
-        let others = self.rsus.iter().map(|(other, _)| *other).filter(|other| *other != rsu);
-        let is_new = others.map(brought).max().is_none_or(|most| brought(rsu) >= most);
-        if self.heard.len() >= REMEMBERED_MAX {
-            self.forget_oldest();
+        let apart = |heard: &Heard| match heard.taken.zip(taken) {
+            Some((one, other)) => one.since(other).max(other.since(one)),
+            None => now.since(heard.at),
+        };
+        let copies = self.heard.iter_mut().filter(|heard| {
+            heard.content == content && !heard.rsus.contains(&rsu) && apart(heard) <= SAME_WITHIN
+        });
+        if let Some(first) = copies.min_by_key(|heard| apart(heard)) {
+            if !first.rsus.is_full() {
+                first.rsus.push(rsu);
+            }
+            return false;
         }
-        self.heard.push_back((now, content, rsu));
-        *self.counts.get_or_insert_with((content, rsu), || 0) += 1;
-        *self.rsus.get_or_insert_with(rsu, || 0) += 1;
-        is_new
-    }
-
-    fn forget_oldest(&mut self) {
-        let Some((_, content, rsu)) = self.heard.pop_front() else { return };
-        take_one(&mut self.counts, (content, rsu));
-        take_one(&mut self.rsus, rsu);
-    }
-}
-
-/// Counts one less of this key.
-fn take_one<K: Ord>(counts: &mut Table<K, u32>, key: K) {
-    let left = counts.get_mut(&key).map(|count| {
-        *count = count.saturating_sub(1);
-        *count
-    });
-    if left == Some(0) {
-        counts.remove(&key);
+        if self.heard.len() >= REMEMBERED_MAX {
+            self.heard.pop_front();
+        }
+        self.heard.push_back(Heard { content, taken, rsus: [rsu].into_iter().collect(), at: now });
+        true
     }
 }
 
@@ -78,61 +92,109 @@ mod tests {
 
     const ONE: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
     const OTHER: NodeId = NodeId([2, 0, 0, 0, 0, 2]);
+    const THIRD: NodeId = NodeId([2, 0, 0, 0, 0, 3]);
 
     fn at(ms: u64) -> Timestamp {
         Timestamp::from_millis(ms)
     }
 
-    #[test]
-    fn a_copy_by_another_rsu_is_known_and_a_repetition_by_the_same_is_not_one() {
-        let mut floods = Floods::default();
-        assert!(floods.is_new(at(0), ONE, b"who has"));
-        assert!(floods.is_new(at(1), ONE, b"who has"));
-        assert!(!floods.is_new(at(2), OTHER, b"who has"));
-        assert!(!floods.is_new(at(2), OTHER, b"who has"));
-        assert!(floods.is_new(at(3), OTHER, b"something else"));
+    /// This flood comes at `now`; its RSU took it from the LAN at `taken`. Whether it is delivered.
+    fn hears(floods: &mut Floods, now: u64, (rsu, taken): (NodeId, u64), payload: &[u8]) -> bool {
+        floods.is_new(at(now), rsu, Some(at(taken)), payload)
     }
 
     #[test]
-    fn of_equal_frames_as_many_are_delivered_as_the_rsu_that_brought_most() {
-        let mut floods = Floods::default();
-        assert!(floods.is_new(at(0), ONE, b"who has"));
-        assert!(!floods.is_new(at(1), OTHER, b"who has"));
-        assert!(floods.is_new(at(2), OTHER, b"who has"), "its second, and nobody else's");
-        assert!(!floods.is_new(at(3), ONE, b"who has"));
-    }
-
-    #[test]
-    fn what_is_long_ago_is_not_a_copy_and_memory_is_bounded() {
-        let mut floods = Floods::default();
-        assert!(floods.is_new(at(0), ONE, b"who has"));
-        assert!(!floods.is_new(at(900), OTHER, b"who has"), "it waited in a queue");
-        assert!(floods.is_new(at(1000), ONE, b"who else has"));
-        assert!(floods.is_new(at(2000), OTHER, b"who else has"), "asked again a second later");
-        for n in 0..1000u32 {
-            floods.is_new(at(2100), ONE, &n.to_be_bytes());
+    fn what_an_unheard_rsu_brings_is_known_by_when_it_comes() {
+        for (apart, is_new) in [(0, false), (900, false), (901, true)] {
+            for taken in [[Some(at(1000)), None], [None, Some(at(1000))], [None, None]] {
+                let mut floods = Floods::default();
+                assert!(floods.is_new(at(5000), ONE, taken[0], b"who has"));
+                let heard = floods.is_new(at(5000 + apart), OTHER, taken[1], b"who has");
+                assert_eq!(heard, is_new, "{apart} ms apart, {taken:?}");
+            }
         }
-        assert_eq!(floods.heard.len(), REMEMBERED_MAX);
-        assert_eq!((floods.counts.len(), floods.rsus.len()), (REMEMBERED_MAX, 1));
-        assert!(floods.is_new(at(9000), ONE, b"who has"));
-        assert_eq!((floods.counts.len(), floods.rsus.len()), (1, 1), "what was looked through");
     }
 
     #[test]
-    fn equal_floods_are_counted_as_if_all_were_looked_through() {
-        let mut floods = Floods::default();
-        let mut heard: Vec<(u64, u32, NodeId)> = Vec::new();
-        let mut dice = 1_u64;
-        for n in 0..5000_u64 {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let (ms, word) = (n * 7, (dice >> 33) as u32 % 5);
-            let rsu = NodeId([2, 0, 0, 0, 0, (dice >> 40) as u8 % 3]);
-            heard.retain(|(at, ..)| ms - at <= 900);
-            let by = |who| heard.iter().filter(|(_, w, r)| (*w, *r) == (word, who)).count();
-            let others = heard.iter().map(|(.., r)| *r).filter(|r| *r != rsu);
-            let expected = by(rsu) >= others.map(by).max().unwrap_or(0);
-            assert_eq!(floods.is_new(at(ms), rsu, &word.to_be_bytes()), expected, "{n}");
-            heard.push((ms, word, rsu));
+    fn another_rsus_copy_is_known_however_late_it_comes() {
+        for late in [0, 100, 3000, 10_000] {
+            let mut floods = Floods::default();
+            assert!(hears(&mut floods, 1000, (ONE, 1000), b"who has"));
+            let copy = hears(&mut floods, 1000 + late, (OTHER, 1100), b"who has");
+            assert!(!copy, "{late} ms late");
         }
+    }
+
+    #[test]
+    fn what_was_asked_again_on_the_lan_a_second_later_is_no_copy() {
+        for (apart, is_new) in [(0, false), (900, false), (901, true), (1000, true)] {
+            for (first, second) in [(5000, 5000 + apart), (5000 + apart, 5000)] {
+                let mut floods = Floods::default();
+                assert!(hears(&mut floods, 6000, (ONE, first), b"who has"));
+                let heard = hears(&mut floods, 6000, (OTHER, second), b"who has");
+                assert_eq!(heard, is_new, "{first} {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_bytes_and_another_length_are_other_frames() {
+        let mut floods = Floods::default();
+        assert!(hears(&mut floods, 0, (ONE, 0), b"who has"));
+        assert!(hears(&mut floods, 0, (OTHER, 0), b"who had"));
+        assert!(hears(&mut floods, 0, (OTHER, 0), b"who has it"));
+        assert!(!hears(&mut floods, 0, (OTHER, 0), b"who has"));
+    }
+
+    #[test]
+    fn a_frame_that_a_client_sent_twice_is_delivered_twice_whoever_brings_them() {
+        let mut floods = Floods::default();
+        // Both by one RSU, which numbers them itself; then both copies.
+        assert!(hears(&mut floods, 0, (ONE, 0), b"who has"));
+        assert!(hears(&mut floods, 1, (ONE, 0), b"who has"));
+        assert!(!hears(&mut floods, 2, (OTHER, 0), b"who has"));
+        assert!(!hears(&mut floods, 3, (OTHER, 0), b"who has"));
+        assert!(hears(&mut floods, 4, (OTHER, 0), b"who has"), "a third, of which it is the first");
+        assert!(!hears(&mut floods, 5, (ONE, 0), b"who has"));
+        // In turns.
+        let mut floods = Floods::default();
+        assert!(hears(&mut floods, 0, (ONE, 0), b"who has"));
+        assert!(!hears(&mut floods, 1, (OTHER, 0), b"who has"));
+        assert!(hears(&mut floods, 2, (OTHER, 0), b"who has"));
+        assert!(!hears(&mut floods, 3, (ONE, 0), b"who has"));
+    }
+
+    #[test]
+    fn a_copy_belongs_to_the_frame_nearest_in_time() {
+        let mut floods = Floods::default();
+        assert!(hears(&mut floods, 2000, (ONE, 1000), b"who has"));
+        assert!(hears(&mut floods, 2000, (ONE, 1400), b"who has"));
+        // Of the second. Were it taken for the first's, the first's own copy would be delivered again.
+        assert!(!hears(&mut floods, 2000, (OTHER, 1450), b"who has"));
+        assert!(!hears(&mut floods, 2000, (OTHER, 850), b"who has"));
+    }
+
+    #[test]
+    fn of_three_rsus_copies_one_is_delivered() {
+        let mut floods = Floods::default();
+        assert!(hears(&mut floods, 0, (ONE, 0), b"who has"));
+        assert!(!hears(&mut floods, 1, (OTHER, 0), b"who has"));
+        assert!(!hears(&mut floods, 2, (THIRD, 0), b"who has"));
+    }
+
+    #[test]
+    fn memory_is_bounded_in_number_and_in_time() {
+        let mut floods = Floods::default();
+        for n in 0..5000_u32 {
+            hears(&mut floods, 0, (ONE, 0), &n.to_be_bytes());
+        }
+        assert_eq!(floods.heard.len(), 1024);
+        let oldest = 5000 - 1024_u32;
+        assert!(!hears(&mut floods, 0, (OTHER, 0), &oldest.to_be_bytes()));
+        // The oldest goes for each that comes.
+        assert!(hears(&mut floods, 0, (OTHER, 0), &(oldest - 1).to_be_bytes()));
+        assert!(hears(&mut floods, 0, (THIRD, 0), &oldest.to_be_bytes()));
+        assert!(hears(&mut floods, 10_001, (OTHER, 0), &4999_u32.to_be_bytes()));
+        assert_eq!(floods.heard.len(), 1, "it is too old to be under way");
     }
 }

@@ -6,20 +6,21 @@
 //! | `route` | through whom to one RSU, when that changes, where links are going, the second way in doubt |
 //! | `budget` | how often neighbours may be asked |
 //! | `solicitation` | asking and answering for a way between heartbeats |
-//! | `registration` | telling the RSU where we are and who is behind us |
+//! | `registration` | telling RSUs who our upstream is and who is behind our TAP |
 //! | `announcements` | our client set as frames that are ready |
 //! | `clients` | who is behind our TAP |
+//! | `children` | who sends through us |
 //! | `data` | where clients' frames go |
 //! | `floods` | one broadcast of a LAN with two RSUs, delivered once |
 //! | `timing` | every time these depend on |
 
 mod announcements;
 mod budget;
+mod children;
 mod clients;
 mod core;
 mod data;
 mod floods;
-mod gathering;
 pub(crate) mod node;
 mod registration;
 mod route;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
 use node_lib::control::askers::Askers;
 use node_lib::control::counters::Counters;
-use node_lib::control::downstream::Downstream;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::event::{Attachment, Event, Events};
 use node_lib::control::feasibility::Distance;
@@ -22,11 +22,11 @@ use node_lib::messages::data::Data;
 use node_lib::{Mac, NodeId, Seq, Start, Timestamp};
 
 use super::budget::Budget;
+use super::children::Children;
 use super::clients::LocalClients;
 use super::core::Core;
 use super::floods::Floods;
-use super::gathering::Gathering;
-use super::registration::{Registration, Towards};
+use super::registration::{Flags, Registration, Standing, Towards};
 use super::route::Route;
 use super::solicitation::Solicitation;
 use super::timing;
@@ -59,6 +59,10 @@ const NEIGHBOUR_AGE_MAX: Duration = Duration::from_secs(60);
 /// the radio would be full of them otherwise. Whoever has an RSU among its nearest hears of it all the same: so has
 /// everybody on the shortest way to it, or those that are nearer there would be nearer to whoever is behind as well.
 const RSUS_RELAYED: usize = 2;
+
+/// RSUs known at once. Beyond, the one with the oldest news goes of those nobody may count on us for; a new one is
+/// refused if there is none.
+const ROUTES_MAX: usize = 64;
 
 /// Being called so much later than asked means that we were late ourselves.
 const LATE_OURSELVES: Duration = Duration::from_millis(50);
@@ -99,12 +103,10 @@ pub struct Obu {
     askers: Askers,
     conflicts: TokenBucket,
     pub(super) complaints: TokenBucket,
-    pub(super) downstream: Downstream,
+    pub(super) children: Children,
     pub(super) duplicates: Duplicates,
     pub(super) floods: Floods,
     pub(super) reassembly: Reassembly,
-    /// Replies of OBUs behind us that wait to be passed on together.
-    pub(super) gathering: Gathering,
     pub(super) clients: LocalClients,
     pub(super) seq: Seq,
 }
@@ -149,7 +151,7 @@ impl Obu {
         solicitation.begin(&mut core, now);
         let clients = LocalClients::new(tap_mac, seed);
         let mut registration = Registration::new(&core, now);
-        registration.set_clients(&clients.announced(), &core.radio);
+        registration.set_clients(&clients.announced(), &core.radio, core.radio.said_mtu());
         Self {
             core,
             routes: Table::new(),
@@ -160,11 +162,10 @@ impl Obu {
             unsettled: None,
             registration,
             solicitation,
-            downstream: Downstream::new(),
+            children: Children::default(),
             duplicates: Duplicates::new(),
             reassembly: Reassembly::new(),
             floods: Floods::default(),
-            gathering: Gathering::default(),
             clients,
             seq: Seq(0),
             complaints: COMPLAINTS,
@@ -227,7 +228,6 @@ impl Obu {
         self.choose_attachment(now);
         self.probe_candidates(now, out);
         self.register(now, out);
-        self.pass_on_gathered(now, out);
         self.show_the_way_back(now, out);
         self.settle(now, out);
         self.ask_and_answer(now, out);
@@ -270,7 +270,7 @@ impl Obu {
         self.tidy_at = now + TIDY_EVERY;
         self.core.neighbours.expire(now, NEIGHBOUR_AGE_MAX.max(self.core.interval * 30));
         self.core.count_neighbours(now);
-        self.downstream.expire(now);
+        self.children.expire(now);
         if self.clients.expire(now) {
             self.registration.note_clients_changed(now);
         }
@@ -279,28 +279,67 @@ impl Obu {
     }
 
     fn register(&mut self, now: Timestamp, out: &mut Replies) {
-        if self.registration.wants_clients(now) {
-            self.registration.set_clients(&self.clients.announced(), &self.core.radio);
+        let told = self.attached.map(|attached| attached.rsu).into_iter();
+        let mtus = told.chain(self.registration.standby_at()).map(|rsu| self.mtu_to(rsu));
+        let mtu = mtus.fold(self.core.radio.said_mtu(), u16::min);
+        if self.registration.wants_clients(now, mtu) {
+            self.registration.set_clients(&self.clients.announced(), &self.core.radio, mtu);
             if self.attached.is_some() {
                 self.registration.announce_to_all(now);
             }
         }
-        let Some(attached) = self.attached else { return };
         if self.core.is_leaving {
             return;
         }
-        let Some(route) = self.routes.get(&attached.rsu) else { return };
-        let every = route.reply_every();
-        let Attached { rsu, upstream } = attached;
-        let towards = Towards { rsu, upstream, standby: false };
-        self.registration.drive(&mut self.core, now, towards, every, out);
+        if let Some(attached) = self.attached {
+            self.register_at(now, attached.rsu, Standing::Attached, out);
+        }
         // The next one, if it can be reached just now.
-        if let Some(rsu) = self.registration.standby_at()
-            && let Some(upstream) = self.upstream_of(rsu)
-        {
-            let every = timing::standby_every(every);
-            let towards = Towards { rsu, upstream, standby: true };
-            self.registration.drive(&mut self.core, now, towards, every, out);
+        if let Some(rsu) = self.registration.standby_at() {
+            self.register_at(now, rsu, Standing::Standby, out);
+        }
+        let children = &self.children;
+        self.registration.retain_relayed(|rsu| children.are_reached(now, rsu));
+        let relayed: ArrayVec<_, ROUTES_MAX> = self
+            .routes
+            .iter()
+            .map(|(rsu, _)| *rsu)
+            .filter(|rsu| children.are_reached(now, *rsu))
+            .collect();
+        for rsu in relayed {
+            self.register_for_others(now, rsu, out);
+        }
+    }
+
+    /// Others go to this RSU through us, and it may not know our upstream yet. One that we are just leaving does; that we
+    /// are attached elsewhere it hears last.
+    pub(super) fn register_for_others(&mut self, now: Timestamp, rsu: NodeId, out: &mut Replies) {
+        if self.is_parting_from(rsu) {
+            return;
+        }
+        let standing = if self.attached.is_some_and(|attached| attached.rsu == rsu) {
+            Standing::Attached
+        } else if self.registration.standby_at() == Some(rsu) {
+            Standing::Standby
+        } else {
+            Standing::Relay
+        };
+        self.register_at(now, rsu, standing, out);
+    }
+
+    /// Tells an RSU what is due, if there is a way to it.
+    fn register_at(&mut self, now: Timestamp, rsu: NodeId, standing: Standing, out: &mut Replies) {
+        let Some(route) = self.routes.get(&rsu) else { return };
+        let Some(upstream) = route.parent_candidate() else { return };
+        let every = match standing {
+            Standing::Attached => route.reply_every(),
+            Standing::Standby | Standing::Relay => timing::standby_every(route.reply_every()),
+        };
+        let is_ours = standing == Standing::Attached;
+        let is_used = !route.is_idle(now) || is_ours && !self.core.is_idle(now);
+        let towards = Towards { rsu, upstream: upstream.mac, via: upstream.id, standing, is_used };
+        if self.registration.drive(&mut self.core, now, towards, every, out) {
+            self.note_mentioned(now);
         }
     }
 
@@ -313,7 +352,7 @@ impl Obu {
             && self.core.questions.take(now)
             && let Some(nonce) = self.solicitation.question(&mut self.core, now)
         {
-            let (sender, sender_boot) = (self.core.id(), self.core.radio.boot);
+            let Radio { id: sender, boot: sender_boot, .. } = self.core.radio;
             let probe = Probe { sender, sender_boot, nonce, rsu: NodeId::NONE };
             self.core.radio.control(Mac::BROADCAST, probe, out, &mut self.core.counters);
         }
@@ -342,8 +381,7 @@ impl Obu {
         };
         self.core.radio.control(Mac::BROADCAST, goodbye, out, &mut self.core.counters);
         if let Some(Attached { rsu, upstream }) = self.attached {
-            let towards = Towards { rsu, upstream, standby: false };
-            self.registration.reply(&mut self.core, now, towards, true, out);
+            self.say(now, rsu, upstream, Flags { goodbye: true, ..Flags::default() }, out);
         }
     }
 
@@ -357,9 +395,6 @@ impl Obu {
         if self.core.link_is_up
             && let Some(at) = self.solicitation.deadline(may_ask)
         {
-            next = next.min(at);
-        }
-        if let Some(at) = self.gathering.deadline() {
             next = next.min(at);
         }
         if self.goodbyes_left > 0 {
@@ -382,9 +417,8 @@ impl Obu {
     }
 
     pub(super) fn registration_deadline(&self) -> Timestamp {
-        let standby = self.registration.standby_at();
-        let reaches_standby = standby.is_some_and(|rsu| self.upstream_of(rsu).is_some());
-        self.registration.deadline(reaches_standby)
+        let is_told = |rsu| self.upstream_of(rsu).is_some() && !self.is_parting_from(rsu);
+        self.registration.deadline(is_told)
     }
 
     /// Something on the data path needs attention earlier than planned.
@@ -431,7 +465,6 @@ impl Node for Obu {
             // The rest has one addressee and is forwarded by nobody else.
             _ if was_for_all => self.core.counters.drop_foreign += 1,
             Control::HeartbeatReply(reply) => self.relay_reply(now, from, reply, out),
-            Control::HeartbeatReplies(said) => self.gather_replies(now, from, said, out),
             Control::Announcement(a) => self.relay_announcement(now, from, frame, a, out),
             Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
         }

@@ -1,27 +1,40 @@
-//! Telling the RSU where we are and who is behind our TAP: announcements until acknowledged after
-//! every change, a reply with a digest about once a second.
+//! Telling RSUs who our upstream is and who is behind our TAP: a word until it is acknowledged after every change, and
+//! one about once a second.
+//!
+//! Three kinds of RSUs must know something of us:
+//!
+//! | the RSU | what it is told |
+//! |---|---|
+//! | we are attached to | our upstream, and all clients |
+//! | we may go to next (*standby*) | the same, so that it is ready |
+//! | others are attached to through us | our upstream: without it the RSU does not find the way down to them |
+//!
+//! A new upstream takes one word, however many are behind us: they have the same upstreams as before. As long as no frame
+//! goes this way it is only mentioned, in a reply that nobody acknowledges.
 
 use std::time::Duration;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
-use node_lib::control::radio::{HOP_LIMIT, Radio};
+use node_lib::control::radio::Radio;
+use node_lib::control::table::Table;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::messages::control::replies::ShortReply;
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::announcements::{Acked, Announcements, Heading};
 use super::core::Core;
+use super::timing;
 
-/// First repetition of an unacknowledged announcement; each further one waits twice as long …
+/// First repetition of a word that is not acknowledged; each further one waits twice as long …
 const REPEAT_FIRST: Duration = Duration::from_millis(20);
 
 /// … up to this …
 const REPEAT_MAX: Duration = Duration::from_millis(320);
 
-/// … and after so many the digest in the periodic reply has to heal it.
+/// … and after so many the periodic reply has to heal it. An RSU asks nobody who stands by for clients: that one goes on,
+/// as rarely as it replies.
 const ATTEMPTS_MAX: u32 = 12;
 
 /// After so many, about 0.9 s, the RSU, or the way to it, does not work for us, whatever its heartbeats say:
@@ -29,48 +42,68 @@ const ATTEMPTS_MAX: u32 = 12;
 /// six attempts to be heard once in 99 cases.
 const ATTEMPTS_IN_VAIN: u32 = 6;
 
-/// A reply that shows a new way back goes out within this.
-const REPLY_WITHIN: Duration = Duration::from_millis(20);
-
-/// In a crowd, replies of idle OBUs that show a new way back are spread over six times
-/// [`Core::crowd_wait`], 1.5 s at most, or all behind one relay would speak when its way changes. Those whose upstream
-/// itself changed, of whom there are fewer, show it within once that; what is later is lost to their clients …
-const SHOW_SLOWER: u32 = 6;
-
-/// … and announcements of idle OBUs that went to another RSU, or whose RSU started again, are spread over four times
-/// that.
+/// In a crowd, announcements of idle OBUs that went to another RSU, or whose RSU started again, are spread over so many
+/// times [`Core::crowd_wait`].
 const ANNOUNCE_SLOWER: u32 = 4;
 
 /// A new client is announced after this, so that a burst of new ones needs one announcement.
 const GATHER_FOR: Duration = Duration::from_millis(50);
 
-/// An announcement not yet acknowledged in all its parts.
+/// What is to be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// Who our upstream is.
+    Upstream,
+    /// That, and all clients. These parts are known.
+    Set(Acked),
+}
+
+/// A word not acknowledged yet.
 #[derive(Clone, Debug)]
 struct Pending {
-    acked: Acked,
+    word: Word,
+    /// An answer to an older word of ours says nothing.
+    since: Seq,
     attempts: u32,
-    /// A reply has shown the way back, while the budget of announcements was empty.
-    is_shown: bool,
     next: Timestamp,
     wait: Duration,
+    /// The RSU knows where we were before: as long as nothing goes this way, the word may be mentioned only.
+    is_change: bool,
+    /// It was mentioned, and waits until it matters.
+    is_mentioned: bool,
+}
+
+/// How we stand to an RSU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Our clients are behind it.
+    Attached,
+    /// We may go there next.
+    Standby,
+    /// Others are on their way there through us.
+    Relay,
 }
 
 /// Whom we tell, and how to get there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Towards {
     pub(crate) rsu: NodeId,
+    /// Our upstream: where to send …
     pub(crate) upstream: Mac,
-    /// We are attached elsewhere and may come.
-    pub(crate) standby: bool,
+    /// … and who it is.
+    pub(crate) via: NodeId,
+    pub(crate) standing: Standing,
+    /// Frames go this way: what is sent down must find us at once.
+    pub(crate) is_used: bool,
 }
 
 /// What one RSU has been told.
 #[derive(Clone, Debug)]
 struct Telling {
+    /// Our upstream, as it was last told.
+    via: NodeId,
     pending: Option<Pending>,
     reply_at: Timestamp,
-    /// The heartbeat to answer, and when it came.
-    heard: Option<(Seq, Timestamp)>,
 }
 
 /// The RSU that we may go to next.
@@ -81,48 +114,81 @@ struct Standby {
     acknowledged: bool,
 }
 
-/// What the RSUs must know of us: the one we are attached to, and the one we may go to next.
+/// What the RSUs must know of us.
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     epoch: u32,
-    /// Order of our replies and announcements; relays learn the way back from it.
+    /// Order of our words.
     order: Order,
     /// The client set.
     announcements: Announcements,
     clients_changed: Option<Timestamp>,
     attached: Telling,
-    /// The next reply shows a new way back.
-    is_to_show: bool,
+    /// The heartbeat to answer, and when it came.
+    heard: Option<(Seq, Timestamp)>,
     /// The RSU that has acknowledged the present set with the present epoch.
     known_at: Option<NodeId>,
-    /// The RSU has not answered [`ATTEMPTS_IN_VAIN`] announcements in a row.
+    /// The RSU has not answered [`ATTEMPTS_IN_VAIN`] words in a row.
     is_unanswered: bool,
-    /// The way back has moved since then, and a reply alone has said so, or will.
-    is_unconfirmed: bool,
     standby: Option<Standby>,
+    /// RSUs that others go to through us.
+    relayed: Table<NodeId, Telling>,
 }
 
 impl Telling {
     fn new(now: Timestamp) -> Self {
-        Self { pending: None, reply_at: now, heard: None }
+        Self { via: NodeId::NONE, pending: None, reply_at: now }
     }
 
-    fn announce(&mut self, now: Timestamp) {
+    fn tell(&mut self, word: Word, last: Order, at: Timestamp) {
         self.pending = Some(Pending {
-            acked: Acked::default(),
+            word,
+            since: last.next().seq,
             attempts: 0,
-            is_shown: false,
-            next: now,
+            next: at,
             wait: REPEAT_FIRST,
+            is_change: false,
+            is_mentioned: false,
         });
     }
 
-    /// A part is acknowledged; the attempts it took once all are.
-    fn note_ack(&mut self, of: &Announcements, part: u8) -> Option<u32> {
-        let pending = self.pending.as_mut()?;
-        pending.acked.note(part);
+    /// The RSU knows another upstream of ours.
+    fn tell_change(&mut self, last: Order, at: Timestamp) {
+        self.tell(Word::Upstream, last, at);
+        if let Some(pending) = &mut self.pending {
+            pending.is_change = true;
+        }
+    }
+
+    /// Our upstream is another one now: whatever is under way says the old one.
+    fn note_upstream(&mut self, via: NodeId, last: Order, at: Timestamp) {
+        let before = std::mem::replace(&mut self.via, via);
+        if before == via {
+            return;
+        }
+        let is_known = before != NodeId::NONE;
+        match &self.pending {
+            Some(Pending { word: Word::Set(_), .. }) => {
+                self.tell(Word::Set(Acked::default()), last, at);
+            }
+            None | Some(Pending { is_change: true, .. }) if is_known => self.tell_change(last, at),
+            _ => self.tell(Word::Upstream, last, at),
+        }
+    }
+
+    /// The RSU answers: the attempts it took, once all is known that it was to know.
+    fn note_ack(&mut self, of: &Announcements, ack: &AnnouncementAck<'_>) -> Option<u32> {
+        let pending = self.pending.as_mut().filter(|pending| ack.seq >= pending.since)?;
+        let is_done = match (&mut pending.word, ack.status) {
+            (Word::Upstream, AckStatus::Accepted | AckStatus::Known) => true,
+            (Word::Set(acked), AckStatus::Accepted) => {
+                acked.note(ack.part);
+                of.is_complete(acked)
+            }
+            _ => false,
+        };
         let attempts = pending.attempts;
-        of.is_complete(&pending.acked).then(|| {
+        is_done.then(|| {
             self.pending = None;
             attempts
         })
@@ -141,19 +207,19 @@ impl Registration {
             announcements: Announcements::default(),
             clients_changed: None,
             attached: Telling::new(now),
-            is_to_show: false,
+            heard: None,
             known_at: None,
             is_unanswered: false,
-            is_unconfirmed: false,
             standby: None,
+            relayed: Table::new(),
         };
-        registration.set_clients(&[], &core.radio);
+        registration.set_clients(&[], &core.radio, core.radio.said_mtu());
         registration
     }
 
     /// The set behind our TAP is now this. It is announced shortly.
-    pub(crate) fn set_clients(&mut self, sorted: &[Client], radio: &Radio) {
-        self.announcements.rebuild(radio, sorted);
+    pub(crate) fn set_clients(&mut self, sorted: &[Client], radio: &Radio, mtu: u16) {
+        self.announcements.rebuild(radio, mtu, sorted);
     }
 
     /// A client came or went.
@@ -161,112 +227,118 @@ impl Registration {
         self.clients_changed.get_or_insert(now);
     }
 
-    /// The client set must be read again now.
-    pub(crate) fn wants_clients(&mut self, now: Timestamp) -> bool {
+    /// The client set must be read again now. `mtu`: the longest packet on the ways to those who are told.
+    pub(crate) fn wants_clients(&mut self, now: Timestamp, mtu: u16) -> bool {
         let due = self.clients_changed.is_some_and(|at| now.since(at) >= GATHER_FOR);
         if due {
             self.clients_changed = None;
         }
-        due
+        due || self.announcements.mtu() != mtu
     }
 
+    /// The upstream brought a heartbeat of the RSU we are attached to.
     pub(crate) fn note_heartbeat(&mut self, now: Timestamp, seq: Seq) {
-        self.attached.heard = Some((seq, now));
-    }
-
-    /// The way back to us has moved somewhere: a reply shows the new one. Many behind the same relay have
-    /// to, and must not all speak at once.
-    pub(crate) fn reply_soon(&mut self, core: &mut Core, now: Timestamp) {
-        // Nobody talks to those whose clients are still: they have time.
-        let wait = if core.is_idle(now) { core.crowd_wait() * SHOW_SLOWER } else { Duration::ZERO };
-        let soon = now + core.random.up_to(REPLY_WITHIN) + wait;
-        self.attached.reply_at = self.attached.reply_at.min(soon);
-        self.is_to_show = true;
+        self.heard = Some((seq, now));
     }
 
     /// Our clients speak again: what could wait while they were still goes out now, or answers to them
     /// would take the old way.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
-        if self.is_unconfirmed {
-            self.is_to_show = false;
-            return self.announce(now);
-        }
-        if std::mem::take(&mut self.is_to_show) {
-            self.attached.reply_at = self.attached.reply_at.min(now);
-        }
         if let Some(first) = self.attached.pending.as_mut().filter(|p| p.attempts == 0) {
             first.next = first.next.min(now);
         }
     }
 
-    /// We are attached anew: whoever has the highest epoch owns our clients. Where they are known already only
-    /// the way to them is new, and in a crowd a reply says that, while they are still. Returns whether this
-    /// will be acknowledged.
+    /// We are attached anew. The RSU that knows our clients is told who our upstream is, another one all: whoever has
+    /// the highest epoch owns our clients. In a crowd those whose clients are still take their time.
     pub(crate) fn begin(
         &mut self,
         core: &mut Core,
         now: Timestamp,
-        rsu: NodeId,
+        (rsu, via): (NodeId, NodeId),
         reply_every: Duration,
-    ) -> bool {
-        if self.known_at == Some(rsu) && core.has_time(now) {
-            let soon = now + core.crowd_wait();
-            let planned = self.attached.reply_at;
-            self.attached.reply_at = if self.is_to_show { planned.min(soon) } else { soon };
-            (self.is_to_show, self.is_unconfirmed) = (true, true);
-            return false;
-        }
+    ) {
+        let wait = if core.is_idle(now) { core.crowd_wait() } else { Duration::ZERO };
         self.is_unanswered = false;
+        self.relayed.remove(&rsu);
+        self.attached.via = via;
+        if self.known_at == Some(rsu) {
+            return self.attached.tell_change(self.order, now + wait);
+        }
+        self.known_at = None;
         self.epoch = self.epoch.saturating_add(1);
         if self.standby_at() == Some(rsu) {
             self.standby = None;
         }
-        self.announce(now);
-        if let Some(pending) = &mut self.attached.pending
-            && core.is_idle(now)
-        {
-            pending.next = now + core.crowd_wait() * ANNOUNCE_SLOWER;
-        }
+        let at = now + wait * ANNOUNCE_SLOWER;
+        self.attached.tell(Word::Set(Acked::default()), self.order, at);
         self.attached.reply_at = now + core.random.jitter(reply_every, 25);
-        self.is_to_show = false;
-        true
     }
 
     /// No longer attached.
     pub(crate) fn end(&mut self) {
         self.attached.pending = None;
-        self.attached.heard = None;
+        self.heard = None;
         self.standby = None;
     }
 
     /// Announces the present set until it is acknowledged.
     pub(crate) fn announce(&mut self, now: Timestamp) {
         self.known_at = None;
-        self.is_unconfirmed = false;
-        self.attached.announce(now);
+        self.attached.tell(Word::Set(Acked::default()), self.order, now);
     }
 
-    /// The same when many others have to at this moment: their RSU started again. In a crowd they spread it.
-    pub(crate) fn announce_with_others(&mut self, core: &mut Core, now: Timestamp) {
-        self.announce(now);
+    /// An RSU started again: it has forgotten all it was told. Many others have to tell it in this moment as well. In a
+    /// crowd they spread it.
+    pub(crate) fn tell_again(&mut self, core: &mut Core, now: Timestamp, rsu: NodeId, ours: bool) {
         let slower = if core.is_idle(now) { ANNOUNCE_SLOWER } else { 1 };
-        if let Some(pending) = &mut self.attached.pending {
-            pending.next = now + core.crowd_wait() * slower;
+        let at = now + core.crowd_wait() * slower;
+        let all = Word::Set(Acked::default());
+        if ours {
+            self.known_at = None;
+            self.attached.tell(all, self.order, at);
+        }
+        if let Some(standby) = self.standby.as_mut().filter(|standby| standby.rsu == rsu) {
+            standby.acknowledged = false;
+            standby.telling.tell(all, self.order, at);
+        }
+        if let Some(telling) = self.relayed.get_mut(&rsu) {
+            telling.tell(Word::Upstream, self.order, at);
+            telling.reply_at = at;
         }
     }
 
-    /// The set changed: everybody who knows us must know.
+    /// The set changed: everybody who knows it must know.
     pub(crate) fn announce_to_all(&mut self, now: Timestamp) {
         self.announce(now);
         if let Some(standby) = &mut self.standby {
             standby.acknowledged = false;
-            standby.telling.announce(now);
+            standby.telling.tell(Word::Set(Acked::default()), self.order, now);
         }
     }
 
-    /// The RSU we are attached to does not answer what we announce.
+    /// The RSU we are attached to does not answer what we say.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.is_unanswered
+    }
+
+    /// Clients of somebody behind us are announced to this RSU: it can answer only if it knows our upstream. What was
+    /// only mentioned is mentioned again.
+    pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
+        let telling = if is_ours { Some(&mut self.attached) } else { self.relayed.get_mut(&rsu) };
+        if let Some(telling) = telling
+            && telling.pending.as_ref().is_some_and(|pending| pending.is_mentioned)
+        {
+            telling.reply_at = now;
+        }
+    }
+
+    /// This RSU's answer to somebody behind us came: it knows our upstream.
+    pub(crate) fn note_passing_ack(&mut self, rsu: NodeId, is_ours: bool) {
+        let telling = if is_ours { Some(&mut self.attached) } else { self.relayed.get_mut(&rsu) };
+        if let Some(telling) = telling {
+            telling.pending.take_if(|pending| pending.is_mentioned);
+        }
     }
 
     /// From now on this RSU is told that we may come; `None`: none is.
@@ -276,7 +348,8 @@ impl Registration {
         }
         self.standby = rsu.map(|rsu| {
             let mut telling = Telling::new(now);
-            telling.announce(now);
+            telling.tell(Word::Set(Acked::default()), self.order, now);
+            self.relayed.remove(&rsu);
             Standby { rsu, telling, acknowledged: false }
         });
     }
@@ -291,7 +364,20 @@ impl Registration {
         self.standby.as_ref().is_some_and(|standby| standby.rsu == rsu && standby.acknowledged)
     }
 
-    /// Sends what is due to the RSU we are attached to.
+    /// Others do not go to any but these RSUs through us any more.
+    pub(crate) fn retain_relayed(&mut self, is_relayed: impl Fn(NodeId) -> bool) {
+        self.relayed.retain(|rsu, _| is_relayed(*rsu));
+    }
+
+    fn telling(&mut self, now: Timestamp, towards: &Towards) -> &mut Telling {
+        match (towards.standing, &mut self.standby) {
+            (Standing::Attached, _) => &mut self.attached,
+            (Standing::Standby, Some(standby)) => &mut standby.telling,
+            _ => self.relayed.get_or_insert_with(towards.rsu, || Telling::new(now)),
+        }
+    }
+
+    /// Sends what is due to this RSU. Whether the RSU we are attached to is told of a new upstream and need not answer.
     pub(crate) fn drive(
         &mut self,
         core: &mut Core,
@@ -299,140 +385,149 @@ impl Registration {
         towards: Towards,
         reply_every: Duration,
         out: &mut Replies,
-    ) {
-        self.announce_if_due(core, now, towards, out);
-        let telling = match &mut self.standby {
-            Some(standby) if towards.standby => &mut standby.telling,
-            _ => &mut self.attached,
-        };
+    ) -> bool {
+        let last = self.order;
+        self.telling(now, &towards).note_upstream(towards.via, last, now);
+        let is_mentioned = self.tell_if_due(core, now, towards, reply_every, out);
+        let next = core.random.jitter(reply_every, 25);
+        let telling = self.telling(now, &towards);
         // Planned when the crowd was larger, or said to be.
-        telling.reply_at = telling.reply_at.min(now + reply_every * 5 / 4);
+        telling.reply_at = telling.reply_at.min(now + timing::longest(reply_every));
         if now >= telling.reply_at {
-            // A reply straight after the first announcement would say nothing new.
-            let is_first = towards.standby && telling.pending.is_some();
-            telling.reply_at = now + core.random.jitter(reply_every, 25);
-            self.is_to_show &= towards.standby;
+            telling.reply_at = now + next;
+            // A reply straight after the first word would say nothing new.
+            let is_first = towards.standing != Standing::Attached
+                && telling.pending.as_ref().is_some_and(|pending| !pending.is_mentioned);
             if !is_first {
-                self.reply_in_turn(core, now, towards, out);
+                self.reply(core, now, towards, reply_every, Flags::default(), out);
             }
         }
+        is_mentioned && towards.standing == Standing::Attached
     }
 
-    fn announce_if_due(
+    /// Sends the word that is due, if there is one. Whether it is only mentioned, in the next reply.
+    fn tell_if_due(
         &mut self,
         core: &mut Core,
         now: Timestamp,
         towards: Towards,
+        reply_every: Duration,
         out: &mut Replies,
-    ) {
-        let telling = match &mut self.standby {
-            Some(standby) if towards.standby => &mut standby.telling,
-            _ => &mut self.attached,
+    ) -> bool {
+        let is_attached = towards.standing == Standing::Attached;
+        let is_standby = towards.standing == Standing::Standby;
+        let telling = self.telling(now, &towards);
+        let is_due =
+            |pending: &&mut Pending| now >= pending.next || pending.is_mentioned && towards.is_used;
+        let Some(pending) = telling.pending.as_mut().filter(is_due) else {
+            return false;
         };
-        let Some(pending) = telling.pending.as_mut().filter(|pending| now >= pending.next) else {
-            return;
-        };
-        if pending.attempts >= ATTEMPTS_IN_VAIN && !towards.standby {
-            self.is_unanswered = true;
+        let may_mention = pending.is_change || towards.standing == Standing::Relay;
+        if may_mention && pending.attempts == 0 && !towards.is_used {
+            // On a radio that fades an idle vehicle may change its upstream every other second. It mentions it in a
+            // reply: now at its own RSU, and in the next at others.
+            if is_attached && !pending.is_mentioned {
+                telling.reply_at = now;
+            }
+            pending.next = now + reply_every;
+            return !std::mem::replace(&mut pending.is_mentioned, true);
         }
-        if pending.attempts >= ATTEMPTS_MAX {
+        let is_in_vain = is_attached && pending.attempts >= ATTEMPTS_IN_VAIN;
+        if pending.attempts >= ATTEMPTS_MAX && !is_standby {
             telling.pending = None;
-            return;
-        }
-        if !core.announcing.take(now) {
-            pending.next = core.announcing.next_at().max(now + REPEAT_FIRST);
-            if pending.attempts == 0 && !std::mem::replace(&mut pending.is_shown, true) {
-                // Nobody acknowledges a reply, but it shows the new way back at once.
-                self.reply(core, now, towards, false, out);
+        } else if core.announcing.take(now) {
+            pending.attempts += 1;
+            // In a crowd the answer takes longer, and another word would make it take longer still.
+            pending.next = now + core.random.jitter(pending.wait, 25) + core.crowd_wait();
+            let most = if pending.attempts < ATTEMPTS_MAX { REPEAT_MAX } else { reply_every };
+            pending.wait = (pending.wait * 2).min(most);
+            let word = pending.word;
+            match word {
+                Word::Upstream => {
+                    let flags = Flags { acknowledge: true, ..Flags::default() };
+                    self.reply(core, now, towards, reply_every, flags, out);
+                    let next = core.random.jitter(reply_every, 25);
+                    self.telling(now, &towards).reply_at = now + next;
+                }
+                Word::Set(acked) => {
+                    let heading =
+                        Heading { towards, epoch: self.epoch, within_ds: within_ds(reply_every) };
+                    self.announcements.send(core, heading, &acked, &mut self.order, out);
+                }
             }
-            return;
+        } else {
+            let is_unsaid = pending.attempts == 0;
+            pending.attempts += u32::from(is_unsaid);
+            pending.next = core.announcing.next_at().max(now + REPEAT_FIRST);
+            if is_unsaid {
+                // Nobody acknowledges this, but the RSU finds the new way down at once.
+                self.reply(core, now, towards, reply_every, Flags::default(), out);
+            }
         }
-        pending.attempts += 1;
-        // In a crowd the answer takes longer, and another announcement would make it take longer still.
-        pending.next = now + core.random.jitter(pending.wait, 25) + core.crowd_wait();
-        pending.wait = (pending.wait * 2).min(REPEAT_MAX);
-        let Towards { rsu, upstream, standby } = towards;
-        let heading = Heading { upstream, rsu, epoch: self.epoch, standby };
-        self.announcements.send(core, heading, &pending.acked, &mut self.order, out);
+        self.is_unanswered |= is_in_vain;
+        false
     }
 
-    /// Renews the way back when its time has come. In a crowd relays may keep what we say until others behind
-    /// them have spoken as well.
-    fn reply_in_turn(
-        &mut self,
-        core: &mut Core,
-        now: Timestamp,
-        towards: Towards,
-        out: &mut Replies,
-    ) {
-        if towards.standby || !core.is_brief(now) {
-            return self.reply(core, now, towards, false, out);
-        }
-        let reply = ShortReply::of(&self.next_reply(core, now, towards, false));
-        core.reply_together(towards.upstream, towards.rsu, std::iter::once(reply), out);
-    }
-
-    /// Answers the last heartbeat: renews the way back, and lets the RSU compare client sets.
+    /// Says who our upstream is, answers the last heartbeat, and lets the RSU compare client sets.
     pub(crate) fn reply(
         &mut self,
         core: &mut Core,
         now: Timestamp,
         towards: Towards,
-        goodbye: bool,
+        reply_every: Duration,
+        Flags { goodbye, acknowledge }: Flags,
         out: &mut Replies,
     ) {
-        let reply = self.next_reply(core, now, towards, goodbye);
-        core.radio.control(towards.upstream, reply, out, &mut core.counters);
-    }
-
-    fn next_reply(
-        &mut self,
-        core: &Core,
-        now: Timestamp,
-        towards: Towards,
-        goodbye: bool,
-    ) -> HeartbeatReply {
         self.order = self.order.next();
-        let heard = if towards.standby { None } else { self.attached.heard };
+        let standby = towards.standing != Standing::Attached;
+        let heard = self.heard.filter(|_| !standby);
         let (answers, held) = heard.map_or((Seq(0), Duration::ZERO), |(seq, at)| (seq, now - at));
-        HeartbeatReply {
+        let reply = HeartbeatReply {
             rsu: towards.rsu,
             origin: core.radio.id,
             order: self.order,
-            answers,
-            hop_limit: HOP_LIMIT,
-            hops: 0,
-            held_100us: u16::try_from(held.as_micros() / 100).unwrap_or(u16::MAX),
             epoch: self.epoch,
+            via: towards.via,
             digest: self.announcements.digest(),
             clients: u16::try_from(self.announcements.clients()).unwrap_or(u16::MAX),
+            within_ds: within_ds(reply_every),
+            answers,
+            held_100us: u16::try_from(held.as_micros() / 100).unwrap_or(u16::MAX),
+            mtu: core.radio.said_mtu(),
+            hops: 0,
             goodbye,
-            standby: towards.standby,
-        }
+            standby,
+            acknowledge,
+        };
+        core.radio.control(towards.upstream, reply, out, &mut core.counters);
     }
 
-    /// The RSU we are attached to answered an announcement, or asks for one. Whether it now knows all.
+    /// The RSU we are attached to answered, or asks for our clients. Whether it now knows all.
     pub(crate) fn handle_ack(
         &mut self,
         core: &mut Core,
         now: Timestamp,
-        ack: &AnnouncementAck,
+        ack: &AnnouncementAck<'_>,
     ) -> bool {
         match ack.status {
-            AckStatus::Accepted if self.is_answered_by(ack) => {
-                let attempts = self.attached.note_ack(&self.announcements, ack.part);
+            AckStatus::Accepted | AckStatus::Known if self.is_answered_by(ack) => {
+                let is_set =
+                    matches!(self.attached.pending, Some(Pending { word: Word::Set(_), .. }));
+                let attempts = self.attached.note_ack(&self.announcements, ack);
                 let Some(attempts) = attempts else { return false };
                 self.is_unanswered = false;
-                self.known_at = Some(ack.rsu);
-                self.is_unconfirmed = false;
+                if is_set {
+                    self.known_at = Some(ack.rsu);
+                }
                 core.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
                 return true;
             }
-            // An answer to an older announcement of ours.
-            AckStatus::Accepted => {}
+            // An answer to an older word of ours.
+            AckStatus::Accepted | AckStatus::Known => {}
             AckStatus::StaleEpoch => self.raise_epoch(now, ack.epoch),
             AckStatus::SendAll => {
-                if self.attached.pending.is_none() {
+                let word = self.attached.pending.as_ref().map(|pending| pending.word);
+                if !matches!(word, Some(Word::Set(_))) {
                     self.announce(now);
                 }
             }
@@ -440,31 +535,43 @@ impl Registration {
         false
     }
 
-    /// The RSU we may go to answered.
-    pub(crate) fn handle_standby_ack(&mut self, now: Timestamp, ack: &AnnouncementAck) {
+    /// An RSU that we are not attached to answered.
+    pub(crate) fn handle_other_ack(&mut self, now: Timestamp, ack: &AnnouncementAck<'_>) {
+        if ack.status == AckStatus::StaleEpoch {
+            return self.raise_epoch(now, ack.epoch);
+        }
         let is_present = self.is_answered_by(ack);
+        if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
+            if ack.status == AckStatus::SendAll {
+                // It wants to know whether we are still there.
+                telling.tell(Word::Upstream, self.order, now);
+            } else if is_present {
+                telling.note_ack(&self.announcements, ack);
+            }
+        }
         let Some(standby) = self.standby.as_mut().filter(|standby| standby.rsu == ack.rsu) else {
             return;
         };
         match ack.status {
             AckStatus::Accepted if is_present => {
-                if standby.telling.note_ack(&self.announcements, ack.part).is_some() {
-                    standby.acknowledged = true;
-                }
+                let was_set =
+                    matches!(standby.telling.pending, Some(Pending { word: Word::Set(_), .. }));
+                let is_done = standby.telling.note_ack(&self.announcements, ack).is_some();
+                standby.acknowledged |= was_set && is_done;
             }
-            AckStatus::Accepted => {}
-            AckStatus::StaleEpoch => self.raise_epoch(now, ack.epoch),
+            AckStatus::Known if is_present => {
+                standby.telling.note_ack(&self.announcements, ack);
+            }
             AckStatus::SendAll => {
                 standby.acknowledged = false;
-                if standby.telling.pending.is_none() {
-                    standby.telling.announce(now);
-                }
+                standby.telling.tell(Word::Set(Acked::default()), self.order, now);
             }
+            _ => {}
         }
     }
 
     /// The acknowledgement is of the present set, and of the present attachment.
-    fn is_answered_by(&self, ack: &AnnouncementAck) -> bool {
+    fn is_answered_by(&self, ack: &AnnouncementAck<'_>) -> bool {
         ack.epoch == self.epoch && ack.digest == self.announcements.digest()
     }
 
@@ -476,16 +583,33 @@ impl Registration {
         }
     }
 
-    /// When [`Registration::drive`] next has something to do, for the RSU on standby only while there
-    /// is a way to it.
-    pub(crate) fn deadline(&self, reaches_standby: bool) -> Timestamp {
+    /// When [`Registration::drive`] next has something to do. `is_reached`: there is a way to this RSU, and it is told.
+    pub(crate) fn deadline(&self, is_reached: impl Fn(NodeId) -> bool) -> Timestamp {
         let mut next = self.attached.deadline();
-        if let Some(standby) = self.standby.as_ref().filter(|_| reaches_standby) {
+        if let Some(standby) = self.standby.as_ref().filter(|standby| is_reached(standby.rsu)) {
             next = next.min(standby.telling.deadline());
         }
         if let Some(at) = self.clients_changed {
             next = next.min(at + GATHER_FOR);
         }
-        next
+        self.relayed_deadline(is_reached).map_or(next, |at| next.min(at))
     }
+
+    /// The same, for RSUs that others go to through us.
+    fn relayed_deadline(&self, is_reached: impl Fn(NodeId) -> bool) -> Option<Timestamp> {
+        let relayed = self.relayed.iter().filter(|(rsu, _)| is_reached(**rsu));
+        relayed.map(|(_, telling)| telling.deadline()).min()
+    }
+}
+
+/// What a reply says beside how things are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flags {
+    pub(crate) goodbye: bool,
+    pub(crate) acknowledge: bool,
+}
+
+/// The same in 0.1 s, as it is said: at least that.
+fn within_ds(reply_every: Duration) -> u16 {
+    u16::try_from(timing::longest(reply_every).as_millis().div_ceil(100)).unwrap_or(u16::MAX).max(1)
 }

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, Rank, Ranker};
-use node_lib::control::downstream::{path_lifetime, reply_every};
 use node_lib::control::event::Cause;
 use node_lib::control::feasibility::{Distance, Feasibility};
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
-use node_lib::{Mac, NodeId, Order, Timestamp};
+use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use crate::Ranking;
 
@@ -73,8 +72,6 @@ pub(crate) struct Route {
     /// A better candidate that becomes feasible with the next heartbeat, if its copy comes before
     /// we relay the parent's.
     preferred: Option<(Mac, Cause)>,
-    /// The parent's own way to the RSU is another one than before.
-    path_changed: bool,
     /// When the parent last brought news or confirmed its route.
     evidence: Timestamp,
     /// When the parent last brought a newer heartbeat.
@@ -148,7 +145,6 @@ impl Route {
             parent: None,
             evidence: now,
             progress: now,
-            path_changed: false,
             unproven_since: None,
             active_at: None,
             at_risk: 0,
@@ -202,14 +198,20 @@ impl Route {
         self.candidates.get(self.parent?)
     }
 
+    /// The longest packet that passes all radios between the RSU and us, in bytes, ours among them.
+    pub(crate) fn mtu(&self, core: &Core) -> u16 {
+        self.parent.map_or(u16::MAX, |parent| self.mtu_beyond(parent)).min(core.radio.said_mtu())
+    }
+
+    /// The longest packet that passes all radios between the RSU and this neighbour, in bytes, its own among them.
+    #[inline]
+    pub(crate) fn mtu_beyond(&self, mac: Mac) -> u16 {
+        self.candidates.get(mac).map_or(u16::MAX, |candidate| candidate.advert.mtu)
+    }
+
     /// Why the last parent was lost; asked once.
     pub(crate) fn take_loss(&mut self) -> Option<Loss> {
         self.loss.take()
-    }
-
-    /// Whether the way beyond the parent changed; asked once.
-    pub(crate) fn take_path_changed(&mut self) -> bool {
-        std::mem::take(&mut self.path_changed)
     }
 
     /// How good the route is, for choosing between RSUs.
@@ -280,7 +282,6 @@ impl Route {
             if known.is_none_or(|known| order > known.distance.order) {
                 self.progress = now;
             }
-            self.path_changed |= known.is_some_and(|known| known.path != advert.path);
         }
         learned
     }
@@ -356,7 +357,7 @@ impl Route {
 
     /// Time between two of our replies to this RSU.
     pub(crate) fn reply_every(&self) -> Duration {
-        reply_every(self.interval, self.obus())
+        timing::reply_every(self.interval, self.obus())
     }
 
     /// Time between two probes, one to each of so many targets in turn.
@@ -364,9 +365,18 @@ impl Route {
         timing::probe_every(self.interval, self.crowd_size(core), targets)
     }
 
-    /// How long the way back to an OBU behind us is believed.
-    pub(crate) fn path_lifetime(&self) -> Duration {
-        path_lifetime(self.interval, self.obus())
+    /// When the RSU sent its heartbeat of this number, by our clock and about: as many intervals before or after the
+    /// newest we have heard, and not later than now.
+    pub(crate) fn when(&self, now: Timestamp, seq: Seq) -> Timestamp {
+        let before = self.newest.seq.0.saturating_sub(seq.0);
+        let after = seq.0.saturating_sub(self.newest.seq.0);
+        let sent = self.newest_at.before(self.interval.saturating_mul(before));
+        now.min(sent + self.interval.saturating_mul(after))
+    }
+
+    /// Who this candidate is.
+    pub(crate) fn id_of(&self, mac: Mac) -> Option<NodeId> {
+        self.candidates.get(mac).map(|candidate| candidate.id)
     }
 
     /// A neighbour named us as its upstream, or sent something for this RSU through us.

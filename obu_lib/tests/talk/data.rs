@@ -6,8 +6,8 @@ use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::messages::data::Data;
-use node_lib::messages::{Message, PacketType};
-use node_lib::{Mac, Order};
+use node_lib::messages::{Message, PacketType, Way};
+use node_lib::{Mac, Order, Seq};
 
 use super::{A, Heard, Talk, US, id};
 
@@ -17,6 +17,9 @@ pub(crate) struct Part {
     pub(crate) part: (u8, u8),
     pub(crate) rsu: Mac,
     pub(crate) epoch: u32,
+    pub(crate) seq: Seq,
+    pub(crate) standby: bool,
+    pub(crate) via: Mac,
     pub(crate) digest: u32,
     pub(crate) clients: Vec<Client>,
 }
@@ -63,7 +66,7 @@ impl Talk {
         self.link(LinkEvent::MtuChanged(mtu));
     }
 
-    /// Replies of ours, in the order in which they were sent.
+    /// Replies of ours and of those behind us, in the order in which they were sent.
     pub(crate) fn replies_sent(&self) -> Vec<HeartbeatReply> {
         self.each(|_, control| match control {
             Control::HeartbeatReply(reply) => Some(*reply),
@@ -71,10 +74,10 @@ impl Talk {
         })
     }
 
-    /// Acknowledgements passed on: to whom, and how many relays more they may pass.
+    /// Acknowledgements passed on: to whom, and how many relays they pass yet.
     pub(crate) fn acks_sent(&self) -> Vec<(Mac, u8)> {
         self.each(|to, control| match control {
-            Control::AnnouncementAck(ack) => Some((to, ack.hop_limit)),
+            Control::AnnouncementAck(ack) => Some((to, ack.way.relays())),
             _ => None,
         })
     }
@@ -86,6 +89,9 @@ impl Talk {
                 part: (a.part, a.parts),
                 rsu: Mac(a.rsu.0),
                 epoch: a.epoch,
+                seq: a.order.seq,
+                standby: a.standby,
+                via: Mac(a.via.0),
                 digest: a.digest,
                 clients: a.clients.iter().collect(),
             }),
@@ -100,11 +106,12 @@ impl Talk {
             destination: id(US),
             rsu: id(to.rsu),
             epoch: to.epoch,
-            hop_limit: 16,
+            seq: to.seq,
+            digest: to.digest,
             part,
             parts,
             status,
-            digest: to.digest,
+            way: Way::END,
         };
         self.wire(via, US, ack.into());
     }
@@ -125,7 +132,7 @@ impl Talk {
         }
     }
 
-    /// Boot count and sequence of everything by which relays learn the way back to us.
+    /// Boot count and sequence of all that we say of ourselves.
     pub(crate) fn orders_sent(&self) -> Vec<Order> {
         self.each(|_, control| match control {
             Control::HeartbeatReply(reply) => Some(reply.order),

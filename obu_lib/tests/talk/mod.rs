@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use node_lib::control::event::{Attachment, Event};
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
-use node_lib::messages::control::replies::{HeartbeatReplies, ManyReplies, ShortReply};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, PathTag};
+use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType, Way};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Start, Timestamp};
 use obu_lib::{Obu, Policy, Settings};
 
@@ -28,6 +28,9 @@ pub(crate) const B: Mac = Mac([2, 0, 0, 0, 0, 0x0b]);
 pub(crate) const C: Mac = Mac([2, 0, 0, 0, 0, 0x0c]);
 pub(crate) const CAMERA: Mac = Mac([2, 0, 0, 0, 1, 1]);
 pub(crate) const SERVER: Mac = Mac([2, 0, 0, 0, 1, 2]);
+
+/// Of radios here, in bytes.
+const MTU: u16 = 1500;
 
 pub(crate) fn id(mac: Mac) -> NodeId {
     mac.into()
@@ -44,7 +47,6 @@ pub(crate) enum Heard {
         seq: u32,
         hops: u8,
         via: Option<Mac>,
-        path: u32,
     },
     Answer {
         nonce: u32,
@@ -80,11 +82,6 @@ pub(crate) enum Heard {
         seq: u32,
         hops: u8,
     },
-    Replies {
-        origins: Vec<Mac>,
-        seq: u32,
-        hops: u8,
-    },
     Standby {
         origin: Mac,
         rsu: Mac,
@@ -93,13 +90,28 @@ pub(crate) enum Heard {
     Impostor,
 }
 
+/// What we said of ourselves, and want to be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) to: Mac,
+    pub(crate) rsu: Mac,
+    pub(crate) via: Mac,
+    pub(crate) epoch: u32,
+    pub(crate) seq: Seq,
+    pub(crate) digest: u32,
+    pub(crate) part: (u8, u8),
+    pub(crate) standby: bool,
+    /// With all clients; otherwise only who our upstream is.
+    pub(crate) is_set: bool,
+}
+
 impl Heard {
     pub(crate) fn heartbeat(seq: u32, hops: u8) -> Self {
-        Self::Heartbeat { boot: 1, seq, hops, via: None, path: 0 }
+        Self::Heartbeat { boot: 1, seq, hops, via: None }
     }
 
     pub(crate) fn heartbeat_via(seq: u32, hops: u8, via: Mac) -> Self {
-        Self::Heartbeat { boot: 1, seq, hops, via: Some(via), path: 0 }
+        Self::Heartbeat { boot: 1, seq, hops, via: Some(via) }
     }
 
     pub(crate) fn answer(nonce: u32, seq: u32, hops: u8) -> Self {
@@ -117,8 +129,12 @@ pub(crate) struct Talk {
     pub(crate) obus: u16,
     /// Between two heartbeats, as they say.
     pub(crate) interval_ms: u16,
+    /// MTU of the neighbours' radios, as they say.
+    pub(crate) mtu: u16,
     /// Whom the OBU asked last, and that question.
     asked_last: Option<(Mac, u32)>,
+    /// The last word the OBU said of itself.
+    pub(crate) said: Seq,
     /// The upstream hears nothing.
     pub(crate) is_deaf: bool,
     pub(crate) sent: Vec<(Mac, Vec<u8>)>,
@@ -144,7 +160,9 @@ impl Talk {
             rsu: RSU,
             obus: 1,
             interval_ms: 100,
+            mtu: MTU,
             asked_last: None,
+            said: Seq(0),
             is_deaf: false,
             sent: Vec::new(),
             taps: 0,
@@ -210,24 +228,26 @@ impl Talk {
         let sender_boot = Boot(1);
         let (rsu, obus, interval_ms) = (id(self.rsu), self.obus, self.interval_ms);
         let packet: PacketType<'_> = match heard.clone() {
-            Heard::Heartbeat { boot, seq, hops, via, path } => Heartbeat {
+            Heard::Heartbeat { boot, seq, hops, via } => Heartbeat {
                 rsu,
                 order: Order::new(boot, seq),
                 interval_ms,
-                hop_limit: 16 - hops,
+                hop_limit: HOP_LIMIT - hops,
                 hops,
                 cost: Cost(64 * u16::from(hops)),
                 sender,
                 sender_boot,
                 hello: seq,
                 via: via.map_or(if hops == 0 { NodeId::NONE } else { rsu }, id),
-                path: PathTag(path),
                 obus,
+                mtu: self.mtu,
                 few_candidates: false,
                 relays: false,
             }
             .into(),
-            Heard::Answer { nonce, seq, hops } => answer(rsu, from, US, nonce, seq, hops).into(),
+            Heard::Answer { nonce, seq, hops } => {
+                ProbeAnswer { mtu: self.mtu, ..answer(rsu, from, US, nonce, seq, hops) }.into()
+            }
             Heard::AnswerTo { asker, seq } => answer(rsu, from, asker, ASKED, seq, 1).into(),
             Heard::AnswerOf { boot, nonce, seq } => {
                 let mut answer = answer(rsu, from, US, nonce, seq, 1);
@@ -253,27 +273,20 @@ impl Talk {
                 destination: id(US),
                 rsu,
                 epoch,
-                hop_limit: 16,
+                seq: self.said,
+                digest,
                 part: 0,
                 parts: 1,
                 status,
-                digest,
+                way: Way::END,
             }
             .into(),
             Heard::Reply { origin, seq, hops } => reply(origin, RSU, seq, hops, false).into(),
-            Heard::Replies { origins, seq, hops } => {
-                let mut bytes = Vec::new();
-                for origin in origins {
-                    ShortReply::of(&reply(origin, RSU, seq, hops, false)).encode(&mut bytes);
-                }
-                let replies = ManyReplies::parse(&bytes).unwrap();
-                return self.wire(from, to, HeartbeatReplies { rsu: id(RSU), replies }.into());
-            }
             Heard::Standby { origin, rsu, seq } => reply(origin, rsu, seq, 0, true).into(),
         };
         self.wire(from, to, packet);
-        if let Heard::Heartbeat { boot, seq, hops, via, path } = heard {
-            self.answer_as_upstream(from, (boot, seq, hops), via, path);
+        if let Heard::Heartbeat { boot, seq, hops, via } = heard {
+            self.answer_as_upstream(from, (boot, seq, hops), via);
         }
     }
 
@@ -284,7 +297,6 @@ impl Talk {
         from: Mac,
         (boot, seq, hops): (u32, u32, u8),
         via: Option<Mac>,
-        path: u32,
     ) {
         let is_upstream = self.obu.attachment().is_some_and(|to| to.upstream == id(from));
         let asked = self.asked_last.take_if(|(whom, _)| is_upstream && *whom == from);
@@ -293,10 +305,9 @@ impl Talk {
         let route = answer.route.map(|route| AnsweredRoute {
             order: Order::new(boot, seq),
             via: via.map_or(route.via, id),
-            path: PathTag(path),
             ..route
         });
-        self.wire(from, US, ProbeAnswer { route, ..answer }.into());
+        self.wire(from, US, ProbeAnswer { route, mtu: self.mtu, ..answer }.into());
     }
 
     fn wire(&mut self, from: Mac, to: Mac, packet: PacketType<'_>) {
@@ -314,20 +325,21 @@ impl Talk {
             hop_limit,
             boot: 1,
             seq: Seq(1),
+            priority: 0,
             payload: &payload,
         };
         self.wire(from, US, data.into());
     }
 
     /// A data frame of the RSU comes from `from`.
-    pub(crate) fn down(&mut self, from: Mac, destination: Destination, seq: u32) {
+    pub(crate) fn down(&mut self, from: Mac, destination: Destination<'_>, seq: u32) {
         let payload = inner(SERVER, CAMERA);
         let data = ToDownstream {
             destination,
             source: id(self.rsu),
-            hop_limit: 16,
             boot: 1,
             seq: Seq(seq),
+            priority: 0,
             payload: &payload,
         };
         self.wire(from, US, data.into());
@@ -388,10 +400,19 @@ impl Talk {
                 ReplyType::WireFlat(flat) => {
                     let message = Message::try_from(&flat[..]).unwrap();
                     let to = message.to;
-                    if let PacketType::Control(Control::Probe(probe)) = message.packet
-                        && to.is_unicast()
-                    {
-                        self.asked_last = Some((to, probe.nonce));
+                    match message.packet {
+                        PacketType::Control(Control::Probe(probe)) if to.is_unicast() => {
+                            self.asked_last = Some((to, probe.nonce));
+                        }
+                        PacketType::Control(Control::HeartbeatReply(reply))
+                            if reply.origin == id(US) =>
+                        {
+                            self.said = reply.order.seq;
+                        }
+                        PacketType::Control(Control::Announcement(a)) if a.origin == id(US) => {
+                            self.said = a.order.seq;
+                        }
+                        _ => {}
                     }
                     self.sent.push((to, flat));
                 }
@@ -434,6 +455,26 @@ impl Talk {
         self.each(|_, control| matches!(control, Control::Withdrawal(_)).then_some(())).len()
     }
 
+    /// What was said of the MTU of our radio, and in which message.
+    pub(crate) fn mtus_said(&self) -> Vec<(&'static str, u16)> {
+        self.each(|_, control| match control {
+            Control::Heartbeat(heartbeat) => Some(("Heartbeat", heartbeat.mtu)),
+            Control::HeartbeatReply(reply) => Some(("HeartbeatReply", reply.mtu)),
+            Control::ProbeAnswer(answer) => Some(("ProbeAnswer", answer.mtu)),
+            Control::Announcement(announcement) => Some(("Announcement", announcement.mtu)),
+            _ => None,
+        })
+    }
+
+    /// Questions that were sent are forgotten.
+    pub(crate) fn forget_probes(&mut self) {
+        let is_probe = |flat: &[u8]| {
+            let packet = Message::try_from(flat).unwrap().packet;
+            matches!(packet, PacketType::Control(Control::Probe(_)))
+        };
+        self.sent.retain(|(_, flat)| !is_probe(flat));
+    }
+
     pub(crate) fn solicitations(&self) -> usize {
         self.each(|to, c| (to.is_group() && matches!(c, Control::Probe(_))).then_some(())).len()
     }
@@ -443,21 +484,7 @@ impl Talk {
     }
 
     pub(crate) fn replies(&self) -> usize {
-        let is_reply = |control: &Control<'_>| {
-            matches!(control, Control::HeartbeatReply(_) | Control::HeartbeatReplies(_))
-        };
-        self.each(|_, control| is_reply(control).then_some(())).len()
-    }
-
-    /// To whom replies went together, who said them, and over how many hops so far.
-    pub(crate) fn gathered(&self) -> Vec<(Mac, Vec<(Mac, u8)>)> {
-        self.each(|to, control| match control {
-            Control::HeartbeatReplies(said) => {
-                let each = said.replies.iter().map(|reply| (Mac(reply.origin.0), reply.hops));
-                Some((to, each.collect()))
-            }
-            _ => None,
-        })
+        self.each(|_, control| matches!(control, Control::HeartbeatReply(_)).then_some(())).len()
     }
 
     /// Whom questions went to.
@@ -531,9 +558,69 @@ impl Talk {
         (rsu, epoch, clients)
     }
 
+    /// The RSU it was for acknowledges the last word that wants it.
     pub(crate) fn acknowledge(&mut self, via: Mac) {
-        let (_, epoch, _, digest) = self.last_announcement();
-        self.hear(self.now, via, Heard::Ack { epoch, status: AckStatus::Accepted, digest });
+        let word = *self.words().last().expect("a word that is to be acknowledged");
+        self.answer(via, word, AckStatus::Accepted);
+    }
+
+    /// Each RSU acknowledges what it was told.
+    pub(crate) fn acknowledge_all(&mut self) {
+        for word in self.words() {
+            self.answer(word.to, word, AckStatus::Accepted);
+        }
+    }
+
+    /// The same, but those of our own RSU.
+    pub(crate) fn acknowledge_all_there(&mut self) {
+        for word in self.words().into_iter().filter(|word| word.rsu != RSU) {
+            self.answer(word.to, word, AckStatus::Accepted);
+        }
+    }
+
+    /// The answer of an RSU to a word of ours.
+    pub(crate) fn answer(&mut self, via: Mac, to: Word, status: AckStatus) {
+        let ack = AnnouncementAck {
+            destination: id(US),
+            rsu: id(to.rsu),
+            epoch: to.epoch,
+            seq: to.seq,
+            digest: to.digest,
+            part: to.part.0,
+            parts: to.part.1,
+            status,
+            way: Way::END,
+        };
+        self.wire(via, US, ack.into());
+    }
+
+    /// What we said of ourselves that is to be acknowledged, in the order in which it was sent.
+    pub(crate) fn words(&self) -> Vec<Word> {
+        self.each(|to, control| match control {
+            Control::Announcement(a) if a.origin == id(US) => Some(Word {
+                to,
+                rsu: Mac(a.rsu.0),
+                via: Mac(a.via.0),
+                epoch: a.epoch,
+                seq: a.order.seq,
+                digest: a.digest,
+                part: (a.part, a.parts),
+                standby: a.standby,
+                is_set: true,
+            }),
+            Control::HeartbeatReply(r) if r.origin == id(US) && r.acknowledge => Some(Word {
+                to,
+                rsu: Mac(r.rsu.0),
+                via: Mac(r.via.0),
+                epoch: r.epoch,
+                seq: r.order.seq,
+                digest: r.digest,
+                part: (0, 1),
+                standby: r.standby,
+                is_set: false,
+            }),
+            _ => None,
+        })
     }
 
     /// Lets time pass until `who` is asked, and answers; A answers as well meanwhile.
@@ -549,6 +636,25 @@ impl Talk {
             if self.now.is_multiple_of(90) {
                 self.beat(A, 1);
                 self.hear(self.now, who, Heard::heartbeat(self.seq, hops));
+            }
+        }
+        panic!("{who} was never asked");
+    }
+
+    /// `who`, so many hops from this RSU that is not ours, answers what it is asked; A stays our upstream.
+    pub(crate) fn prove_towards(&mut self, rsu: Mac, who: Mac, hops: u8) {
+        for seq in 2..100 {
+            self.pass(self.now + 50);
+            self.rsu = RSU;
+            self.beat(A, 1);
+            self.rsu = rsu;
+            self.hear(self.now, who, Heard::heartbeat(seq, hops));
+            if let Some(nonce) = self.last_probe(who) {
+                self.hear(self.now, who, Heard::answer(nonce, seq, hops));
+            }
+            if self.obu.upstream_for(id(rsu)) == Some(id(who)) {
+                self.rsu = RSU;
+                return;
             }
         }
         panic!("{who} was never asked");
@@ -572,34 +678,53 @@ fn answer(rsu: NodeId, from: Mac, asker: Mac, nonce: u32, seq: u32, hops: u8) ->
         sender_boot: Boot(1),
         asker: id(asker),
         nonce,
+        mtu: MTU,
         rsu,
         route: Some(AnsweredRoute {
             order: Order::new(1, seq),
             interval_ms: 100,
             hops,
-            hop_limit: 16 - hops,
+            hop_limit: HOP_LIMIT - hops,
             cost: Cost(64 * u16::from(hops)),
             via: if hops == 0 { NodeId::NONE } else { rsu },
-            path: PathTag::DIRECT,
         }),
     }
 }
 
-fn reply(origin: Mac, rsu: Mac, seq: u32, hops: u8, standby: bool) -> HeartbeatReply {
+/// What an OBU says whose upstream we are; or what we said, when it is ours.
+pub(crate) fn reply(origin: Mac, rsu: Mac, seq: u32, hops: u8, standby: bool) -> HeartbeatReply {
     HeartbeatReply {
         rsu: id(rsu),
         origin: id(origin),
         order: Order::new(1, seq),
-        answers: Seq(0),
-        hop_limit: 16,
-        hops,
-        held_100us: 0,
         epoch: 1,
+        via: id(if origin == US { A } else { US }),
         digest: 0,
         clients: 0,
+        within_ds: 13,
+        answers: Seq(0),
+        held_100us: 0,
+        mtu: MTU,
+        hops,
         goodbye: false,
         standby,
+        acknowledge: false,
     }
+}
+
+/// The OBU itself: no relay is left on the way.
+pub(crate) fn last(obu: Mac) -> Destination<'static> {
+    Destination::Node { id: id(obu), way: Way::END }
+}
+
+/// An OBU that is a child of the relay that hears this.
+pub(crate) fn next(obu: Mac) -> Destination<'static> {
+    Destination::Node { id: id(obu), way: Way::new(1, &[]).unwrap() }
+}
+
+/// Every OBU but this one, as far as anything goes; the RSU took it after this heartbeat of it.
+pub(crate) fn all_but(except: NodeId, taken_at: u32) -> Destination<'static> {
+    Destination::All { except, hop_limit: HOP_LIMIT, taken_at: Seq(taken_at) }
 }
 
 /// A client's frame, as short as frames are.

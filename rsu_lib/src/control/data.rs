@@ -1,10 +1,10 @@
 //! Where clients' frames go: between the LAN, the OBUs, and from OBU to OBU.
 
 use node_lib::control::client_cache::client;
-use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::inner::Inner;
 use node_lib::control::node::{Node, Replies};
-use node_lib::control::radio::HOP_LIMIT;
+use node_lib::control::radio::{HOP_LIMIT, NextHop};
+use node_lib::control::traffic_class;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
@@ -13,7 +13,9 @@ use node_lib::{Mac, NodeId, Timestamp};
 
 use super::addresses::said::{ARP, IPV4, IPV6, payload, said};
 use super::clients::{CLIENTS_MAX, Port};
-use super::node::Rsu;
+use super::late::LATE_FOR;
+use super::node::{About, Rsu};
+use super::obus::tree::{Edge, Way};
 use super::wired::{arp, nd, rarp};
 
 impl Rsu {
@@ -39,10 +41,18 @@ impl Rsu {
             self.counters.drop_strangers += 1;
             return;
         }
-        self.downstream.renew(now, obu, from);
-        if self.obus.must_ask_sender(now, obu, LATE_FOR) && self.may_question(now, obu) {
-            // We restarted, its announcement is still on the way, or somebody else said goodbye for it.
-            self.send_ack(now, obu, Some(from), AckStatus::SendAll, 0, (0, 1), 0, out);
+        self.obus.renew(now, obu);
+        if self.obus.must_ask_sender(now, obu, LATE_FOR) {
+            // We restarted, its announcement is still on the way, or somebody else said goodbye for it. A stranger behind
+            // a relay cannot be asked: its frame does not say which way it came. Its next reply does.
+            let is_beside_us = data.hop_limit == HOP_LIMIT;
+            let edge = Edge { via: self.radio.id, mac: Some(from), mtu: u16::MAX };
+            let way = if is_beside_us { self.obus.way_by(edge) } else { self.obus.way(obu) };
+            if let Ok(way) = way
+                && self.may_question(now, obu)
+            {
+                self.send_ack(obu, way, AckStatus::SendAll, About::default(), out);
+            }
         }
         let Some(inner) = Inner::parse(data.payload) else {
             self.counters.drop_inner += 1;
@@ -69,7 +79,7 @@ impl Rsu {
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
             Some(Port::Tap) => self.send_to_tap(data.payload, out),
             Some(Port::Obu(other)) if other == obu => self.counters.drop_reflected += 1,
-            Some(Port::Obu(other)) => self.send_to_obu(now, other, data.payload, out),
+            Some(Port::Obu(other)) => self.send_to_obu(other, data.payload, out),
             None => {
                 self.send_to_tap(data.payload, out);
                 self.flood(now, obu, Budget::Unknown, data.payload, out);
@@ -83,9 +93,7 @@ impl Rsu {
     fn may_teach(&self, now: Timestamp, is_known: bool, source: Client) -> bool {
         is_known
             || match self.clients.owner(now, source) {
-                Some(Port::Obu(other)) => {
-                    !self.obus.is_here(other) || self.downstream.path(now, other).is_none()
-                }
+                Some(Port::Obu(other)) => !self.obus.is_here(other) || !self.obus.is_reached(other),
                 Some(Port::Tap) => true,
                 None => self.clients.len() < CLIENTS_MAX / 2,
             }
@@ -119,15 +127,16 @@ impl Rsu {
         }
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
             Some(Port::Obu(obu)) => {
-                if !self.radio.tell_too_big(now, frame, out, &mut self.counters) {
-                    self.send_to_obu(now, obu, frame, out);
+                let Some(way) = self.way_to(obu) else { return };
+                if !self.radio.tell_too_big(now, way.first, frame, out, &mut self.counters) {
+                    self.send_along(obu, &way, frame, out);
                 }
             }
             elsewhere => match self.late.obu(now, client(inner.vlan, inner.destination)) {
                 // Down the old way, never back to the LAN it came from.
                 Some(obu) => {
                     self.counters.forwarded_late += 1;
-                    self.send_to_obu(now, obu, frame, out);
+                    self.send_to_obu(obu, frame, out);
                 }
                 None if elsewhere.is_some() => self.counters.drop_reflected += 1,
                 None => self.flood(now, NodeId::NONE, Budget::Unknown, frame, out),
@@ -161,12 +170,22 @@ impl Rsu {
     }
 
     #[inline]
-    fn send_to_obu(&mut self, now: Timestamp, obu: NodeId, frame: &[u8], out: &mut Replies) {
-        let Some(path) = self.downstream.path(now, obu) else {
-            self.counters.drop_no_route += 1;
-            return;
-        };
-        self.send_down(path.next, Destination::Node(obu), frame, out);
+    fn send_to_obu(&mut self, obu: NodeId, frame: &[u8], out: &mut Replies) {
+        if let Some(way) = self.way_to(obu) {
+            self.send_along(obu, &way, frame, out);
+        }
+    }
+
+    #[inline]
+    fn way_to(&mut self, obu: NodeId) -> Option<Way> {
+        let way = self.obus.way(obu);
+        self.expect_way(obu, way)
+    }
+
+    #[inline]
+    fn send_along(&mut self, obu: NodeId, way: &Way, frame: &[u8], out: &mut Replies) {
+        let destination = Destination::Node { id: obu, way: way.as_sent() };
+        self.send_down(way.first, destination, frame, out);
     }
 
     /// To every attached OBU but one, within a budget, because every such frame costs airtime on the
@@ -180,14 +199,14 @@ impl Rsu {
         frame: &[u8],
         out: &mut Replies,
     ) {
-        let mut next_hops = self
-            .downstream
-            .attached_to(now, self.radio.id)
-            .filter(|(obu, _)| *obu != except)
-            .map(|(_, path)| path.next);
-        let Some(first) = next_hops.next() else { return };
-        let to = if next_hops.any(|next| next != first) { Mac::BROADCAST } else { first };
-        drop(next_hops);
+        let others = self.obus.attached() - usize::from(self.obus.is_attached(except));
+        if others == 0 {
+            return;
+        }
+        let Some(to) = self.obus.all() else {
+            self.counters.drop_no_route += 1;
+            return;
+        };
         let units = u32::try_from(frame.len() / GROUP_UNIT + 2).unwrap_or(u32::MAX);
         let may_go = match (budget, &mut self.groups) {
             (Budget::Unknown, _) => self.floods.take(now),
@@ -199,17 +218,26 @@ impl Rsu {
             self.counters.drop_flood_limit += 1;
             return;
         }
-        self.send_down(to, Destination::AllExcept(except), frame, out);
+        let taken_at = self.order.seq;
+        let destination = Destination::All { except, hop_limit: HOP_LIMIT, taken_at };
+        self.send_down(to, destination, frame, out);
     }
 
-    fn send_down(&mut self, to: Mac, destination: Destination, frame: &[u8], out: &mut Replies) {
+    #[inline]
+    fn send_down(
+        &mut self,
+        to: NextHop,
+        destination: Destination<'_>,
+        frame: &[u8],
+        out: &mut Replies,
+    ) {
         self.seq.0 = self.seq.0.wrapping_add(1);
         let data = ToDownstream {
             destination,
             source: self.radio.id,
-            hop_limit: HOP_LIMIT,
             boot: self.radio.boot.low_byte(),
             seq: self.seq,
+            priority: traffic_class::of_inner(frame),
             payload: frame,
         };
         if self.radio.data(to, data, out, &mut self.counters) {

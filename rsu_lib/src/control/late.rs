@@ -5,12 +5,15 @@
 //! taking them for news: the client is where the other RSU says it is.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
-use node_lib::control::downstream::LATE_FOR;
 use node_lib::messages::control::announcement::Client;
 use node_lib::{NodeId, Timestamp};
 
 use super::clients::CLIENTS_MAX;
+
+/// What is still under way to an OBU that has left is sent after it for so long.
+pub(crate) const LATE_FOR: Duration = Duration::from_millis(300);
 
 /// Clients that left a moment ago.
 #[derive(Clone, Debug, Default)]

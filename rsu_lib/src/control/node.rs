@@ -6,7 +6,6 @@ use std::time::Duration;
 use node_lib::control::askers::Askers;
 use node_lib::control::client_cache::ClientCache;
 use node_lib::control::counters::Counters;
-use node_lib::control::downstream::{Downstream, Path, path_lifetime};
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::event::{Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
@@ -14,12 +13,12 @@ use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
 use node_lib::control::token_bucket::TokenBucket;
+use node_lib::messages::Cost;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::Data;
-use node_lib::messages::{Cost, PathTag};
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::addresses::AddressBook;
@@ -27,12 +26,15 @@ use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
 use super::data::GROUP_UNIT;
 use super::late::Late;
 use super::obus::Obus;
+use super::obus::tree::HOPS_MAX;
 use super::repeats::Repeats;
 use super::wired::WiredAnnouncements;
 use crate::Config;
 
 mod attachment;
 mod hearing;
+
+pub(super) use attachment::About;
 
 /// Frames for unknown clients that may go over the radio: 100 a second, 200 at once.
 const FLOODS: TokenBucket = TokenBucket::new(200, Duration::from_millis(10));
@@ -68,6 +70,9 @@ const ARRIVALS: TokenBucket = TokenBucket::new(64, Duration::from_millis(100));
 /// A client that is held is reported at most every ten seconds.
 const HELD_REPORTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
 
+/// An OBU that is too far away is reported at most every ten seconds.
+const FAR_REPORTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
+
 /// Tables are looked through for old entries this often.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
@@ -86,6 +91,17 @@ const LINGER: Duration = Duration::from_millis(200);
 /// Heartbeats whose sending time is remembered, to measure round trips.
 const SENT_MAX: usize = 64;
 
+/// An OBU that is attached to an RSU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttachedObu {
+    /// Who.
+    pub obu: NodeId,
+    /// Radio hops to it; `None` while a relay on the way has not said who its upstream is, or is gone.
+    pub hops: Option<u8>,
+    /// Smoothed time from a heartbeat to the OBU's reply, without the time the OBU held it.
+    pub round_trip: Option<Duration>,
+}
+
 /// Control plane of one RSU. See the crate's documentation for its life.
 #[derive(Clone, Debug)]
 pub struct Rsu {
@@ -93,7 +109,7 @@ pub struct Rsu {
     pub(super) tap_mac: Option<Mac>,
     period: Duration,
     history: usize,
-    order: Order,
+    pub(super) order: Order,
     /// When a heartbeat of our id was first heard above our boot count.
     heard_above: Option<Timestamp>,
     /// We have gone above what was heard, which is done once.
@@ -101,10 +117,10 @@ pub struct Rsu {
     hello: u32,
     heartbeat_at: Timestamp,
     sent: VecDeque<(Seq, Timestamp)>,
-    pub(super) downstream: Downstream,
-    /// How long the way back to an OBU is believed, as of the last heartbeat.
-    believed_for: Duration,
     pub(super) obus: Obus,
+    /// An OBU that is too far away to be reached, until it is reported.
+    far: Option<NodeId>,
+    far_reports: TokenBucket,
     pub(super) clients: ClientCache<Port>,
     pub(super) late: Late,
     /// OBUs whose clients have all gone to the LAN, and when that is taken as farewell.
@@ -165,9 +181,9 @@ impl Rsu {
             hello: 0,
             heartbeat_at,
             sent: VecDeque::new(),
-            downstream: Downstream::new(),
-            believed_for: Duration::ZERO,
             obus: Obus::default(),
+            far: None,
+            far_reports: FAR_REPORTS,
             clients: ClientCache::new(CLIENTS_MAX, AGE_MAX, start.seed),
             late: Late::default(),
             leaving: BTreeMap::new(),
@@ -201,10 +217,14 @@ impl Rsu {
         }
     }
 
-    /// OBUs attached, with the way to each and the smoothed round trip of heartbeat and reply.
-    pub fn attached(&self, now: Timestamp) -> Vec<(NodeId, Path, Option<Duration>)> {
-        let paths = self.downstream.attached_to(now, self.radio.id);
-        paths.map(|(obu, path)| (obu, path, self.obus.round_trip(obu))).collect()
+    /// OBUs attached, by id.
+    pub fn attached(&self) -> Vec<AttachedObu> {
+        let attached = self.obus.each_attached();
+        let with_way = |(obu, round_trip)| {
+            let hops = self.obus.way(obu).ok().map(|way| way.hops());
+            AttachedObu { obu, hops, round_trip }
+        };
+        attached.map(with_way).collect()
     }
 
     /// Clients known behind `obu`.
@@ -245,7 +265,9 @@ impl Rsu {
         self.addresses.retain(|client| self.clients.owner(now, client).is_some());
         self.late.expire(now);
         self.drop_silent(now);
-        self.downstream.expire(now);
+        if let Some(obu) = self.far.take_if(|_| self.far_reports.take(now)) {
+            self.event(Event::TooFar { obu, hops_max: HOPS_MAX });
+        }
     }
 
     fn send_heartbeat(&mut self, now: Timestamp, out: &mut Replies) {
@@ -265,12 +287,6 @@ impl Rsu {
         }
         self.sent.push_back((self.order.seq, now));
         let obus = u16::try_from(self.obus.attached()).unwrap_or(u16::MAX);
-        // After a restart the first to announce themselves are thought to be alone, and next speak when a crowd
-        // has its turn.
-        let before = std::mem::replace(&mut self.believed_for, path_lifetime(self.period, obus));
-        if self.believed_for > before {
-            self.downstream.believe_for(self.believed_for);
-        }
         let heartbeat = Heartbeat {
             rsu: self.radio.id,
             order: self.order,
@@ -282,7 +298,7 @@ impl Rsu {
             sender_boot: self.radio.boot,
             hello: self.hello,
             via: NodeId::NONE,
-            path: PathTag::DIRECT,
+            mtu: self.radio.said_mtu(),
             obus,
             few_candidates: false,
             relays: true,
@@ -362,11 +378,6 @@ impl Node for Rsu {
             _ if was_for_all => self.counters.drop_foreign += 1,
             Control::HeartbeatReply(reply) => self.hear_reply(now, from, reply, out),
             Control::Announcement(a) => self.hear_announcement(now, from, a, out),
-            Control::HeartbeatReplies(said) => {
-                for reply in said.replies.iter() {
-                    self.hear_reply(now, from, &reply.to(said.rsu), out);
-                }
-            }
             Control::AnnouncementAck(_) => self.counters.drop_foreign += 1,
         }
         self.drive(now, out);

@@ -11,18 +11,22 @@
 //! * **Who is attached and alive is never pushed out** by newcomers. When all places are taken, those unheard
 //!   for longest are asked whether they are still there. Who does not answer makes room; until then newcomers
 //!   are refused. Else a thousand announcements of made-up OBUs would shut out real ones for as long as OBUs of
-//!   so large a crowd may be silent, two minutes.
+//!   so large a crowd may be silent, four minutes.
 
-use std::collections::BTreeMap;
+pub(crate) mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::table::Table;
+use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::{Announcement, Client, client_digest};
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::{Boot, NodeId, Seq, Timestamp};
+use node_lib::{Boot, NodeId, Order, Seq, Timestamp};
 
 use super::clients::CLIENTS_MAX;
+use super::late::LATE_FOR;
+use tree::Edge;
 
 /// OBUs remembered, attached or not: twice the vehicles of the densest traffic jam in radio range.
 const OBUS_MAX: usize = 1024;
@@ -81,12 +85,16 @@ const DUEL_WITHIN: Duration = Duration::from_secs(10);
 /// this often, however often it says so.
 const VOUCH_EVERY: Duration = Duration::from_millis(500);
 
+/// Words of an OBU that may be missed before it is taken to be gone, and the shortest time that takes.
+const WORDS: u32 = 3;
+const SILENCE_MIN: Duration = Duration::from_secs(5);
+
 /// How an OBU stands to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
     /// It was here.
     Gone,
-    /// It is attached elsewhere and may come.
+    /// It is attached elsewhere: it may come, or others come through it.
     Standby,
     /// Its clients are behind us.
     Attached,
@@ -107,8 +115,14 @@ struct Registered {
     standing: Standing,
     /// The last word that decided the standing.
     word: Word,
-    /// When it was last heard.
+    /// Who its upstream is.
+    edge: Edge,
+    /// What goes through it arrives, for all we know.
+    passes_on: bool,
+    /// When it was last heard, …
     heard: Timestamp,
+    /// … and within which time it has its next word.
+    within: Duration,
     /// Digest of the set its announcement names; the set is complete when all parts are there.
     digest: u32,
     parts: Vec<Option<Vec<Client>>>,
@@ -146,6 +160,22 @@ struct Duel {
     is_news: bool,
 }
 
+/// What each word of an OBU says, whatever else it does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Says {
+    pub(crate) order: Order,
+    pub(crate) epoch: u32,
+    pub(crate) edge: Edge,
+    /// The next one comes within this.
+    pub(crate) within: Duration,
+}
+
+impl Says {
+    fn word(&self) -> Word {
+        Word { boot: self.order.boot, epoch: self.epoch, seq: self.order.seq }
+    }
+}
+
 /// What a word of an OBU is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -157,6 +187,8 @@ pub(crate) enum Verdict {
     Old,
     /// Far from all that was said: nothing is concluded from it yet.
     Unproven,
+    /// Newer than all before, but with it two OBUs would be behind each other: nothing is concluded from it.
+    Circular,
 }
 
 /// What an announcement means to us.
@@ -237,25 +269,31 @@ impl Obus {
         &mut self,
         now: Timestamp,
         announcement: &Announcement<'_>,
+        says: Says,
     ) -> (Verdict, Claim) {
-        let Announcement { origin: obu, order, epoch, part, parts, digest, .. } = *announcement;
-        let word = Word { boot: order.boot, epoch, seq: order.seq };
+        let Announcement { origin: obu, part, parts, digest, .. } = *announcement;
+        let word = says.word();
+        let is_circular = self.closes_circle(obu, says.edge);
         let standing = if announcement.standby { Standing::Standby } else { Standing::Attached };
         let is_unknown = !self.by_id.contains_key(&obu);
+        if is_unknown && is_circular {
+            return (Verdict::Circular, Claim::Unproven);
+        }
         if is_unknown {
             if !self.make_room() {
                 return (Verdict::Unknown, Claim::Refused);
             }
-            self.by_id.insert(obu, Registered::new(now, word, digest, parts));
+            self.by_id.insert(obu, Registered::new(now, says, digest, parts));
         }
         let Some(known) = self.by_id.get_mut(&obu) else {
             return (Verdict::Unknown, Claim::Refused);
         };
         let verdict = if is_unknown { Verdict::Newest } else { known.judge(now, word) };
+        let verdict = verdict.unless(is_circular);
         let is_last = verdict == Verdict::Newest;
         let is_other_set = digest != known.digest || known.parts.len() != usize::from(parts);
         match verdict {
-            Verdict::Unproven => return (verdict, Claim::Unproven),
+            Verdict::Unproven | Verdict::Circular => return (verdict, Claim::Unproven),
             Verdict::Old
                 if word.epoch != known.word.epoch
                     || standing != known.standing
@@ -277,7 +315,7 @@ impl Obus {
             known.index(&mut self.claims, obu, part, now);
         }
         if is_last {
-            self.attached = known.follow(now, standing, word, self.attached);
+            self.attached = known.follow(now, standing, says, self.attached);
         }
         let is_new = is_new_part || is_raised || was != known.standing;
         let set = if is_new { known.complete_set() } else { None };
@@ -296,30 +334,45 @@ impl Obus {
         (verdict, Claim::Accepted(accepted))
     }
 
-    /// An OBU answers a heartbeat, and says by the way how it stands to us. `None`: nothing changes.
+    /// An OBU answers a heartbeat, and says by the way how it stands to us. `None`: nothing changes but its upstream.
     pub(crate) fn hear_reply(
         &mut self,
         now: Timestamp,
         reply: &HeartbeatReply,
+        says: Says,
     ) -> (Verdict, Option<Accepted>) {
-        let Some(known) = self.by_id.get_mut(&reply.origin) else {
+        let obu = reply.origin;
+        let is_circular = self.closes_circle(obu, says.edge);
+        if reply.standby && !self.by_id.contains_key(&obu) {
+            if is_circular {
+                return (Verdict::Circular, None);
+            }
+            if !self.make_room() {
+                return (Verdict::Unknown, None);
+            }
+            // Others come through it. That it may be made up makes it no worse than an announcement.
+            let mut relay = Registered::new(now, says, reply.digest, 1);
+            relay.standing = Standing::Standby;
+            self.by_id.insert(obu, relay);
+            return (Verdict::Newest, None);
+        }
+        let Some(known) = self.by_id.get_mut(&obu) else {
             return (Verdict::Unknown, None);
         };
-        let word = Word { boot: reply.order.boot, epoch: reply.epoch, seq: reply.order.seq };
-        let verdict = known.judge(now, word);
+        let verdict = known.judge(now, says.word()).unless(is_circular);
         if verdict != Verdict::Newest {
             return (verdict, None);
         }
-        known.heard = now;
-        known.knocks = 0;
         let was = known.standing;
         let has_set = known.digest == reply.digest && known.is_complete();
-        if reply.standby {
+        let standing = match (reply.standby, has_set) {
             // It may be that we hold no set of it yet; that it is not here any more is certain.
-            self.attached = known.follow(now, Standing::Standby, word, self.attached);
-        } else if has_set {
-            self.attached = known.follow(now, Standing::Attached, word, self.attached);
-        }
+            (true, _) => Standing::Standby,
+            (false, true) => Standing::Attached,
+            // Its upstream is news in any case.
+            (false, false) => was,
+        };
+        self.attached = known.follow(now, standing, says, self.attached);
         if known.standing == was {
             return (verdict, None);
         }
@@ -336,23 +389,37 @@ impl Obus {
         (verdict, Some(accepted))
     }
 
-    /// The OBU said goodbye. Returns whether that is news, and whether it was attached until now.
-    pub(crate) fn hear_goodbye(&mut self, now: Timestamp, reply: &HeartbeatReply) -> (bool, bool) {
-        let word = Word { boot: reply.order.boot, epoch: reply.epoch, seq: reply.order.seq };
+    /// The OBU said goodbye. Returns whether it was attached until now.
+    pub(crate) fn hear_goodbye(
+        &mut self,
+        now: Timestamp,
+        reply: &HeartbeatReply,
+        says: Says,
+    ) -> bool {
         let Some(known) = self.by_id.get_mut(&reply.origin) else {
             // What it said before may still come.
             if self.by_id.len() < OBUS_MAX {
-                let gone = Registered::new(now, word, reply.digest, 1);
+                let gone = Registered::new(now, says, reply.digest, 1);
                 self.by_id.insert(reply.origin, gone);
             }
-            return (true, false);
+            return false;
         };
-        if known.judge(now, word) != Verdict::Newest {
-            return (false, false);
+        if known.judge(now, says.word()) != Verdict::Newest {
+            return false;
         }
         let was_attached = known.is_attached();
-        self.attached = known.follow(now, Standing::Gone, word, self.attached);
-        (true, was_attached)
+        // What is under way to it goes the way it was.
+        let says = Says { edge: known.edge, ..says };
+        self.attached = known.follow(now, Standing::Gone, says, self.attached);
+        was_attached
+    }
+
+    /// The OBU fell silent: nothing gets past it either. Returns whether it was attached until now.
+    pub(crate) fn give_up(&mut self, now: Timestamp, obu: NodeId) -> bool {
+        if let Some(known) = self.by_id.get_mut(&obu) {
+            known.passes_on = false;
+        }
+        self.lose(now, obu)
     }
 
     /// The OBU fell silent, or all its clients appeared elsewhere. Returns whether it was attached
@@ -360,38 +427,61 @@ impl Obus {
     pub(crate) fn lose(&mut self, now: Timestamp, obu: NodeId) -> bool {
         let Some(known) = self.by_id.get_mut(&obu) else { return false };
         let was_attached = known.is_attached();
-        self.attached = known.follow(now, Standing::Gone, known.word, self.attached);
+        self.attached -= usize::from(was_attached);
+        known.stand(Standing::Gone);
+        known.heard = now;
         was_attached
     }
 
-    /// Whether the set we hold of `obu` is not the one its reply names, or somebody else speaks for
-    /// it, so that it must be asked for now.
-    pub(crate) fn must_ask(&mut self, now: Timestamp, reply: &HeartbeatReply) -> bool {
-        let Some(known) = self.by_id.get_mut(&reply.origin) else {
+    /// What this reply is answered, and with which epoch: that its upstream is known, if it wants to know; that its
+    /// clients are to be announced, if the set we hold is not the one it names; or that somebody else speaks for it.
+    pub(crate) fn answer(
+        &self,
+        reply: &HeartbeatReply,
+        verdict: Verdict,
+    ) -> Option<(AckStatus, u32)> {
+        if verdict == Verdict::Circular {
+            return None;
+        }
+        let ask = (AckStatus::SendAll, reply.epoch);
+        let Some(known) = self.by_id.get(&reply.origin) else {
             // Nothing is kept for an OBU that has not announced itself: it may be a forgery.
-            return self.has_room();
+            return (!reply.standby && self.has_room()).then_some(ask);
         };
-        let standing = if reply.standby { Standing::Standby } else { Standing::Attached };
-        let matches = known.standing == standing
-            && known.word.boot == reply.order.boot
-            && known.word.epoch == reply.epoch
-            && known.word.seq.0.saturating_sub(reply.order.seq.0) < CONTESTED_FROM
+        let is_contested = known.word.boot != reply.order.boot
+            || known.word.epoch != reply.epoch
+            || known.word.seq.0.saturating_sub(reply.order.seq.0) >= CONTESTED_FROM;
+        let wants = (reply.acknowledge && verdict == Verdict::Newest).then_some(reply.epoch);
+        if reply.standby {
+            // Those that may come announce themselves; of the others nothing more need be known.
+            let is_old = verdict == Verdict::Old && is_contested;
+            return match wants {
+                _ if is_old => Some((AckStatus::StaleEpoch, known.word.epoch)),
+                wants => wants.map(|epoch| (AckStatus::Known, epoch)),
+            };
+        }
+        let matches = known.standing == Standing::Attached
+            && !is_contested
             && known.digest == reply.digest
             && known.is_complete();
-        !matches && known.may_ask(now)
+        if matches {
+            return wants.map(|epoch| (AckStatus::Accepted, epoch));
+        }
+        Some(ask)
     }
 
     /// Whether an OBU whose frame came is to be asked for its clients now: it has not announced
     /// itself, or has left `long_ago`.
-    pub(crate) fn must_ask_sender(&mut self, now: Timestamp, obu: NodeId, gone: Duration) -> bool {
-        match self.by_id.get_mut(&obu) {
+    pub(crate) fn must_ask_sender(&self, now: Timestamp, obu: NodeId, gone: Duration) -> bool {
+        match self.by_id.get(&obu) {
             None => self.has_room(),
-            Some(known) => {
-                known.standing == Standing::Gone
-                    && now.since(known.heard) >= gone
-                    && known.may_ask(now)
-            }
+            Some(known) => known.standing == Standing::Gone && now.since(known.heard) >= gone,
         }
+    }
+
+    /// The OBU was not asked just now; then it is.
+    pub(crate) fn may_ask(&mut self, now: Timestamp, obu: NodeId) -> bool {
+        self.by_id.get_mut(&obu).is_none_or(|known| known.may_ask(now))
     }
 
     /// The OBU is attached, the set we hold is the one its reply names, and that has not been noted
@@ -454,10 +544,29 @@ impl Obus {
         self.attached
     }
 
-    /// All, in whatever standing, and whether what they said may be forgotten once they are silent.
-    pub(crate) fn all(&self, now: Timestamp) -> impl Iterator<Item = (NodeId, Standing, bool)> {
-        let is_old = move |known: &Registered| now.since(known.heard) > REMEMBERED_FOR;
-        self.by_id.iter().map(move |(obu, known)| (*obu, known.standing, is_old(known)))
+    /// Those that have not said for too long that they are there, and how they stood.
+    pub(crate) fn silent(&self, now: Timestamp) -> impl Iterator<Item = (NodeId, Standing)> {
+        let is_silent = move |known: &Registered| {
+            let silence = now.since(known.heard);
+            silence
+                >= if known.standing == Standing::Gone { REMEMBERED_FOR } else { known.lifetime() }
+        };
+        let silent = self.by_id.iter().filter(move |(_, known)| is_silent(known));
+        silent.map(|(obu, known)| (*obu, known.standing))
+    }
+
+    /// A frame of an attached OBU came: it is there, though its replies may have been lost.
+    #[inline]
+    pub(crate) fn renew(&mut self, now: Timestamp, obu: NodeId) {
+        if let Some(known) = self.by_id.get_mut(&obu).filter(|known| known.is_attached()) {
+            known.heard = now;
+        }
+    }
+
+    /// OBUs attached, and the smoothed round trip of heartbeat and reply.
+    pub(crate) fn each_attached(&self) -> impl Iterator<Item = (NodeId, Option<Duration>)> {
+        let attached = self.by_id.iter().filter(|(_, known)| known.is_attached());
+        attached.map(|(obu, _)| (*obu, self.round_trip(*obu)))
     }
 
     /// That the OBU has come is reported to the operator.
@@ -510,7 +619,8 @@ impl Obus {
         self.by_id.len() < OBUS_MAX || self.attached < self.by_id.len()
     }
 
-    /// Makes room for one more. Attached OBUs are not pushed out by new ones, see [`Obus::knock`]. First go those that left, then those on standby, the longest unheard before others.
+    /// Makes room for one more. Attached OBUs are not pushed out by new ones, see [`Obus::knock`], nor are those
+    /// on whom others' ways lead. First go those that left, then those on standby, the longest unheard before others.
     fn make_room(&mut self) -> bool {
         if self.by_id.len() < OBUS_MAX {
             return true;
@@ -518,9 +628,13 @@ impl Obus {
         if !self.has_room() {
             return false;
         }
-        let least = self.by_id.iter().min_by_key(|(_, known)| (known.standing, known.heard));
-        let Some((obu, _)) = least.filter(|(_, known)| !known.is_attached()) else { return false };
-        self.forget(*obu);
+        let relays: BTreeSet<_> = self.by_id.values().map(|known| known.edge.via).collect();
+        let goes = |(obu, known): &(&NodeId, &Registered)| {
+            !known.is_attached() && (known.standing == Standing::Gone || !relays.contains(*obu))
+        };
+        let least = self.by_id.iter().filter(goes).min_by_key(|(_, k)| (k.standing, k.heard));
+        let Some(obu) = least.map(|(obu, _)| *obu) else { return false };
+        self.forget(obu);
         self.evicted += 1;
         true
     }
@@ -528,11 +642,14 @@ impl Obus {
 
 impl Registered {
     /// An OBU that has said this, and is not taken for attached yet.
-    fn new(now: Timestamp, word: Word, digest: u32, parts: u8) -> Self {
+    fn new(now: Timestamp, says: Says, digest: u32, parts: u8) -> Self {
         Self {
             standing: Standing::Gone,
-            word,
+            word: says.word(),
+            edge: says.edge,
+            passes_on: true,
             heard: now,
+            within: says.within,
             digest,
             parts: vec![None; usize::from(parts)],
             before: Vec::new(),
@@ -597,14 +714,31 @@ impl Registered {
     }
 
     /// Takes the word for the OBU's last. Returns how many are attached then.
-    fn follow(&mut self, now: Timestamp, standing: Standing, word: Word, attached: usize) -> usize {
+    fn follow(&mut self, now: Timestamp, standing: Standing, says: Says, attached: usize) -> usize {
         let others = attached - usize::from(self.is_attached());
-        self.has_come &= standing == Standing::Attached && self.is_attached();
-        self.standing = standing;
-        self.word = word;
+        self.stand(standing);
+        self.word = says.word();
+        self.edge = says.edge;
+        self.passes_on = true;
+        self.within = says.within;
         self.heard = now;
         self.knocks = 0;
         others + usize::from(self.is_attached())
+    }
+
+    fn stand(&mut self, standing: Standing) {
+        self.has_come &= standing == Standing::Attached && self.is_attached();
+        self.standing = standing;
+    }
+
+    /// Without a word for so long it is taken to be gone.
+    fn lifetime(&self) -> Duration {
+        (self.within * WORDS).max(SILENCE_MIN)
+    }
+
+    /// What it says of its upstream still holds.
+    fn leads_on(&self) -> bool {
+        self.standing != Standing::Gone
     }
 
     /// Another set is announced. The one before counts until this is complete.
@@ -684,6 +818,13 @@ impl Registered {
     }
 }
 
+impl Verdict {
+    /// What is newest is no more than a word that waits for another while the tree would have a circle with it.
+    fn unless(self, is_circular: bool) -> Self {
+        if self == Self::Newest && is_circular { Self::Circular } else { self }
+    }
+}
+
 impl Word {
     /// Of one count with `other`: no further from it than an OBU gets while we miss what it says.
     fn follows(self, other: Self) -> bool {
@@ -715,6 +856,7 @@ mod tests {
     use node_lib::{Mac, Order};
 
     const OBU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
+    const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 9]);
     const NOW: Timestamp = Timestamp::from_millis(1000);
 
     fn client(n: u8) -> Client {
@@ -723,72 +865,106 @@ mod tests {
 
     /// What an OBU says: boot count, epoch and sequence, and whether it is on standby.
     #[derive(Clone, Copy, Debug)]
-    struct Says(u32, u32, u32, bool);
+    struct Said(u32, u32, u32, bool);
+
+    impl Said {
+        /// By an OBU whose upstream is the RSU.
+        fn says(self) -> Says {
+            let Self(boot, epoch, seq, _) = self;
+            let edge = Edge { via: RSU, mac: Some(Mac([2, 0, 0, 0, 0, 1])), mtu: 1500 };
+            let within = Duration::from_millis(1300);
+            Says { order: Order::new(boot, seq), epoch, edge, within }
+        }
+    }
 
     fn claim_part(
         obus: &mut Obus,
-        says: (NodeId, Says),
+        said: (NodeId, Said),
         part: (u8, u8),
         digest: u32,
         clients: &[Client],
     ) -> Claim {
-        claim_part_at(NOW, obus, says, part, digest, clients)
+        claim_part_at(NOW, obus, said, part, digest, clients)
     }
 
     fn claim_part_at(
         at: Timestamp,
         obus: &mut Obus,
-        (obu, Says(boot, epoch, seq, standby)): (NodeId, Says),
+        (obu, said): (NodeId, Said),
         (part, parts): (u8, u8),
         digest: u32,
         clients: &[Client],
     ) -> Claim {
         let mut groups = Vec::new();
         Clients::encode(clients, &mut groups);
+        let Said(boot, epoch, seq, standby) = said;
         let announcement = Announcement {
-            rsu: NodeId([2, 0, 0, 0, 0, 9]),
+            rsu: RSU,
             origin: obu,
             order: Order::new(boot, seq),
             epoch,
-            hop_limit: 16,
-            hops: 0,
+            via: RSU,
+            digest,
             part,
             parts,
-            digest,
+            within_ds: 13,
+            mtu: 1500,
+            hops: 0,
             standby,
             clients: Clients::parse(&groups).unwrap(),
         };
-        obus.claim(at, &announcement).1
+        obus.claim(at, &announcement, said.says()).1
     }
 
-    fn claim(obus: &mut Obus, says: Says, set: &[Client]) -> Claim {
-        claim_at(0, obus, says, set)
+    fn claim(obus: &mut Obus, said: Said, set: &[Client]) -> Claim {
+        claim_at(0, obus, said, set)
     }
 
     /// So many milliseconds later.
-    fn claim_at(ms: u64, obus: &mut Obus, says: Says, set: &[Client]) -> Claim {
+    fn claim_at(ms: u64, obus: &mut Obus, said: Said, set: &[Client]) -> Claim {
         let at = NOW + Duration::from_millis(ms);
-        claim_part_at(at, obus, (OBU, says), (0, 1), client_digest(set), set)
+        claim_part_at(at, obus, (OBU, said), (0, 1), client_digest(set), set)
     }
 
     fn hear_reply(obus: &mut Obus, reply: &HeartbeatReply) -> Option<Accepted> {
-        obus.hear_reply(NOW, reply).1
+        hear_reply_at(NOW, obus, reply)
     }
 
-    fn reply(Says(boot, epoch, seq, standby): Says, digest: u32) -> HeartbeatReply {
+    fn hear_reply_at(at: Timestamp, obus: &mut Obus, reply: &HeartbeatReply) -> Option<Accepted> {
+        obus.hear_reply(at, reply, says_of(reply)).1
+    }
+
+    /// The answer to this word is a question for the OBU's clients.
+    fn must_ask(at: Timestamp, obus: &mut Obus, reply: &HeartbeatReply) -> bool {
+        let answer = obus.answer(reply, Verdict::Newest);
+        answer.is_some_and(|(status, _)| status == AckStatus::SendAll) && obus.may_ask(at, OBU)
+    }
+
+    fn hear_goodbye(obus: &mut Obus, reply: &HeartbeatReply) -> bool {
+        obus.hear_goodbye(NOW, reply, says_of(reply))
+    }
+
+    fn says_of(reply: &HeartbeatReply) -> Says {
+        Said(reply.order.boot.0, reply.epoch, reply.order.seq.0, reply.standby).says()
+    }
+
+    fn reply(Said(boot, epoch, seq, standby): Said, digest: u32) -> HeartbeatReply {
         HeartbeatReply {
-            rsu: NodeId([2, 0, 0, 0, 0, 9]),
+            rsu: RSU,
             origin: OBU,
             order: Order::new(boot, seq),
-            answers: Seq(0),
-            hop_limit: 16,
-            hops: 0,
-            held_100us: 0,
             epoch,
+            via: RSU,
             digest,
             clients: 0,
+            within_ds: 13,
+            answers: Seq(0),
+            held_100us: 0,
+            mtu: 1500,
+            hops: 0,
             goodbye: false,
             standby,
+            acknowledge: false,
         }
     }
 
@@ -817,26 +993,26 @@ mod tests {
     #[test]
     fn what_was_said_with_a_lower_epoch_is_told_the_higher() {
         let mut obus = Obus::default();
-        assert_eq!(claim(&mut obus, Says(1, 5, 1, false), &[client(1)]), come(&[client(1)]));
-        assert_eq!(claim(&mut obus, Says(1, 4, 2, false), &[client(2)]), Claim::Stale(5));
-        let now = accepted(claim(&mut obus, Says(1, 6, 3, false), &[client(2)]));
+        assert_eq!(claim(&mut obus, Said(1, 5, 1, false), &[client(1)]), come(&[client(1)]));
+        assert_eq!(claim(&mut obus, Said(1, 4, 2, false), &[client(2)]), Claim::Stale(5));
+        let now = accepted(claim(&mut obus, Said(1, 6, 3, false), &[client(2)]));
         assert_eq!((now.is_new, now.set), (true, Some(vec![client(2)])));
     }
 
     #[test]
     fn a_restarted_obu_is_accepted_when_it_repeats_itself_and_what_it_said_before_no_more() {
         let mut obus = Obus::default();
-        claim(&mut obus, Says(9, 500, 1, false), &[client(1)]);
+        claim(&mut obus, Said(9, 500, 1, false), &[client(1)]);
         for boot in [10, 3] {
             let again = |obus: &mut Obus, ms, seq| {
-                claim_at(ms, obus, Says(boot, 1, seq, false), &[client(1)])
+                claim_at(ms, obus, Said(boot, 1, seq, false), &[client(1)])
             };
             assert_eq!(again(&mut obus, 1000, 1), Claim::Unproven, "{boot}");
             assert_eq!(again(&mut obus, 1049, 2), Claim::Unproven, "{boot}");
             assert_eq!(again(&mut obus, 1050, 2), Claim::Unproven, "{boot}: a copy");
             assert!(accepted(again(&mut obus, 1050, 3)).is_new, "{boot}");
             assert_eq!(again(&mut obus, 1051, 2), accepted_copy(), "{boot}");
-            let late = claim_at(1051, &mut obus, Says(9, 500, 2, false), &[client(1)]);
+            let late = claim_at(1051, &mut obus, Said(9, 500, 2, false), &[client(1)]);
             assert_eq!(late, Claim::Unproven, "{boot}");
         }
     }
@@ -847,16 +1023,16 @@ mod tests {
 
     #[test]
     fn a_jump_is_not_believed_while_the_count_that_is_known_goes_on() {
-        for jump in [Says(u32::MAX, 9, 9, false), Says(1, u32::MAX, 9, false)] {
+        for jump in [Said(u32::MAX, 9, 9, false), Said(1, u32::MAX, 9, false)] {
             let mut obus = Obus::default();
-            claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
+            claim(&mut obus, Said(1, 5, 1, false), &[client(1)]);
             for n in 0..50 {
-                let Says(boot, epoch, seq, standby) = jump;
-                let forged = Says(boot, epoch, seq + n, standby);
+                let Said(boot, epoch, seq, standby) = jump;
+                let forged = Said(boot, epoch, seq + n, standby);
                 let heard = claim_at(u64::from(n) * 100, &mut obus, forged, &[client(2)]);
                 assert_eq!(heard, Claim::Unproven, "{n}");
-                let ours = reply(Says(1, 5, 2 + n, false), client_digest(&[client(1)]));
-                obus.hear_reply(NOW + Duration::from_millis(u64::from(n) * 100), &ours);
+                let ours = reply(Said(1, 5, 2 + n, false), client_digest(&[client(1)]));
+                hear_reply_at(NOW + Duration::from_millis(u64::from(n) * 100), &mut obus, &ours);
             }
             assert_eq!(obus.claimant(client(1)), Some(OBU));
             assert_eq!(obus.claimant(client(2)), None);
@@ -867,21 +1043,21 @@ mod tests {
     #[test]
     fn the_obu_itself_is_told_when_others_spoke_for_it_and_wins_with_its_next_word() {
         let forged = [
-            Says(1, 5, 1000, false), // a step of the sequence, and another set
-            Says(1, 40, 3, false),   // a step of the epoch
-            Says(1, 5, 900, true),   // on standby
+            Said(1, 5, 1000, false), // a step of the sequence, and another set
+            Said(1, 40, 3, false),   // a step of the epoch
+            Said(1, 5, 900, true),   // on standby
         ];
         for forged in forged {
             let mut obus = Obus::default();
-            claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
+            claim(&mut obus, Said(1, 5, 1, false), &[client(1)]);
             claim(&mut obus, forged, &[client(2)]);
-            let ours = reply(Says(1, 5, 2, false), client_digest(&[client(1)]));
+            let ours = reply(Said(1, 5, 2, false), client_digest(&[client(1)]));
             assert_eq!(hear_reply(&mut obus, &ours), None);
-            assert!(obus.must_ask(NOW, &ours), "{forged:?}");
-            let Claim::Stale(epoch) = claim(&mut obus, Says(1, 5, 3, false), &[client(1)]) else {
+            assert!(must_ask(NOW, &mut obus, &ours), "{forged:?}");
+            let Claim::Stale(epoch) = claim(&mut obus, Said(1, 5, 3, false), &[client(1)]) else {
                 panic!("{forged:?}");
             };
-            let last = claim(&mut obus, Says(1, epoch + 1, 4, false), &[client(1)]);
+            let last = claim(&mut obus, Said(1, epoch + 1, 4, false), &[client(1)]);
             assert_eq!(accepted(last).set, Some(vec![client(1)]), "{forged:?}");
         }
     }
@@ -889,27 +1065,31 @@ mod tests {
     #[test]
     fn once_a_false_count_was_believed_the_true_one_wins_when_the_false_one_stops() {
         let mut obus = Obus::default();
-        claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
+        claim(&mut obus, Said(1, 5, 1, false), &[client(1)]);
         for (ms, seq) in [(0, u32::MAX - 1), (300, u32::MAX)] {
-            claim_at(ms, &mut obus, Says(u32::MAX, u32::MAX, seq, false), &[client(2)]);
+            claim_at(ms, &mut obus, Said(u32::MAX, u32::MAX, seq, false), &[client(2)]);
         }
         assert_eq!(obus.claimant(client(2)), Some(OBU));
-        assert!(obus.must_ask(NOW, &reply(Says(1, 5, 2, false), client_digest(&[client(1)]))));
+        assert!(must_ask(
+            NOW,
+            &mut obus,
+            &reply(Said(1, 5, 2, false), client_digest(&[client(1)]))
+        ));
         for (ms, seq) in [(400, 3), (420, 4), (449, 5)] {
-            let heard = claim_at(ms, &mut obus, Says(1, 5, seq, false), &[client(1)]);
+            let heard = claim_at(ms, &mut obus, Said(1, 5, seq, false), &[client(1)]);
             assert_eq!(heard, Claim::Unproven);
         }
-        assert!(accepted(claim_at(450, &mut obus, Says(1, 5, 6, false), &[client(1)])).is_new);
+        assert!(accepted(claim_at(450, &mut obus, Said(1, 5, 6, false), &[client(1)])).is_new);
         assert_eq!((obus.claimant(client(1)), obus.claimant(client(2))), (Some(OBU), None));
     }
 
     #[test]
     fn a_restart_is_no_duel() {
         let mut obus = Obus::default();
-        claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
+        claim(&mut obus, Said(1, 5, 1, false), &[client(1)]);
         let mut is_believed = false;
         for n in 0..20 {
-            let again = Says(100, 1, n, false);
+            let again = Said(100, 1, n, false);
             let heard = claim_at(u64::from(n) * 100, &mut obus, again, &[client(1)]);
             is_believed |= matches!(heard, Claim::Accepted(_));
             assert!(!obus.take_duel(OBU), "{n}");
@@ -922,7 +1102,7 @@ mod tests {
         let mut obus = Obus::default();
         for n in 0..20 {
             let boot = 7 + 100 * (n / 4 % 2);
-            claim_at(u64::from(n) * 100, &mut obus, Says(boot, 1, n, false), &[client(boot as u8)]);
+            claim_at(u64::from(n) * 100, &mut obus, Said(boot, 1, n, false), &[client(boot as u8)]);
         }
         assert!(obus.take_duel(OBU));
     }
@@ -933,36 +1113,37 @@ mod tests {
         let (a, b) = (vec![client(1)], vec![client(2)]);
         let digest = client_digest(&[client(1), client(2)]);
         let part = |obus: &mut Obus, seq, n, clients: &[Client]| {
-            accepted(claim_part(obus, (OBU, Says(1, 1, seq, false)), (n, 2), digest, clients))
+            accepted(claim_part(obus, (OBU, Said(1, 1, seq, false)), (n, 2), digest, clients))
         };
         assert_eq!(part(&mut obus, 2, 1, &b).set, None);
         assert_eq!(part(&mut obus, 2, 1, &b).set, None);
-        assert!(obus.must_ask(NOW, &reply(Says(1, 1, 3, false), digest)));
+        assert!(must_ask(NOW, &mut obus, &reply(Said(1, 1, 3, false), digest)));
         let whole = part(&mut obus, 1, 0, &a);
         assert_eq!((whole.has_come, whole.set), (true, Some(vec![client(1), client(2)])));
-        assert!(!obus.must_ask(NOW, &reply(Says(1, 1, 3, false), digest)));
+        assert!(!must_ask(NOW, &mut obus, &reply(Said(1, 1, 3, false), digest)));
     }
 
     #[test]
     fn a_set_that_differs_is_asked_for_but_not_all_the_time() {
         let mut obus = Obus::default();
-        claim(&mut obus, Says(1, 1, 1, false), &[client(1)]);
-        let other = reply(Says(1, 1, 2, false), client_digest(&[client(2)]));
-        assert!(obus.must_ask(Timestamp::from_millis(1), &other));
-        assert!(!obus.must_ask(Timestamp::from_millis(50), &other));
-        assert!(obus.must_ask(Timestamp::from_millis(101), &other));
+        claim(&mut obus, Said(1, 1, 1, false), &[client(1)]);
+        let other = reply(Said(1, 1, 2, false), client_digest(&[client(2)]));
+        assert!(must_ask(Timestamp::from_millis(1), &mut obus, &other));
+        assert!(!must_ask(Timestamp::from_millis(50), &mut obus, &other));
+        assert!(must_ask(Timestamp::from_millis(101), &mut obus, &other));
     }
 
     #[test]
     fn on_standby_the_set_is_kept_and_the_obu_is_not_attached() {
         let mut obus = Obus::default();
         let set = [client(1), client(2)];
-        assert_eq!(claim(&mut obus, Says(1, 5, 1, true), &set), waiting(&set));
+        assert_eq!(claim(&mut obus, Said(1, 5, 1, true), &set), waiting(&set));
         assert_eq!((obus.attached(), obus.is_here(OBU)), (0, true));
-        let same = reply(Says(1, 5, 2, true), client_digest(&set));
-        assert!(!obus.must_ask(NOW, &same));
+        let same = reply(Said(1, 5, 2, true), client_digest(&set));
+        assert!(!must_ask(NOW, &mut obus, &same));
         assert!(!obus.vouches(NOW, OBU, client_digest(&set)));
-        assert!(obus.must_ask(NOW, &HeartbeatReply { digest: 7, ..same }), "heals a lost set");
+        let other = HeartbeatReply { digest: 7, ..same };
+        assert!(!must_ask(NOW, &mut obus, &other), "it announces itself, if it is to be known");
     }
 
     #[test]
@@ -971,10 +1152,10 @@ mod tests {
         let set = [client(1), client(2)];
         let digest = client_digest(&set);
         for (part, clients) in (0..).zip([&set[..1], &set[1..]]) {
-            claim_part(&mut obus, (OBU, Says(1, 5, 1, true)), (part, 2), digest, clients);
+            claim_part(&mut obus, (OBU, Said(1, 5, 1, true)), (part, 2), digest, clients);
         }
         // Of the two parts one arrives.
-        let says = (OBU, Says(1, 6, 3, false));
+        let says = (OBU, Said(1, 6, 3, false));
         assert_eq!(claim_part(&mut obus, says, (1, 2), digest, &set[1..]), come(&set));
         assert_eq!(obus.attached(), 1);
     }
@@ -983,35 +1164,35 @@ mod tests {
     fn a_reply_alone_makes_an_obu_on_standby_attached_when_its_set_is_the_one_we_hold() {
         let mut obus = Obus::default();
         let set = [client(1)];
-        claim(&mut obus, Says(1, 5, 1, true), &set);
-        assert_eq!(hear_reply(&mut obus, &reply(Says(1, 6, 3, false), 7)), None);
-        let now = hear_reply(&mut obus, &reply(Says(1, 6, 3, false), client_digest(&set)));
+        claim(&mut obus, Said(1, 5, 1, true), &set);
+        assert_eq!(hear_reply(&mut obus, &reply(Said(1, 6, 3, false), 7)), None);
+        let now = hear_reply(&mut obus, &reply(Said(1, 6, 4, false), client_digest(&set)));
         assert_eq!(now.map(Claim::Accepted), Some(come(&set)));
         // The standby it sent before comes late.
-        let late = hear_reply(&mut obus, &reply(Says(1, 5, 2, true), client_digest(&set)));
+        let late = hear_reply(&mut obus, &reply(Said(1, 5, 2, true), client_digest(&set)));
         assert_eq!((late, obus.attached()), (None, 1));
     }
 
     #[test]
     fn standby_with_a_higher_epoch_means_that_the_obu_has_left() {
         let mut obus = Obus::default();
-        claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
-        let left = accepted(claim(&mut obus, Says(1, 6, 2, true), &[client(1)]));
+        claim(&mut obus, Said(1, 5, 1, false), &[client(1)]);
+        let left = accepted(claim(&mut obus, Said(1, 6, 2, true), &[client(1)]));
         assert!(left.has_left && !left.is_attached);
-        let late = accepted(claim(&mut obus, Says(1, 6, 1, true), &[client(1)]));
+        let late = accepted(claim(&mut obus, Said(1, 6, 1, true), &[client(1)]));
         assert_eq!((late.has_left, late.is_new), (false, false));
     }
 
     #[test]
     fn a_claim_from_before_the_goodbye_is_not_new() {
         let mut obus = Obus::default();
-        claim(&mut obus, Says(1, 5, 1, false), &[client(1)]);
-        let goodbye = HeartbeatReply { goodbye: true, ..reply(Says(1, 5, 9, false), 0) };
-        assert_eq!(obus.hear_goodbye(NOW, &goodbye), (true, true));
-        assert_eq!(obus.hear_goodbye(NOW, &goodbye), (false, false), "said three times");
+        claim(&mut obus, Said(1, 5, 1, false), &[client(1)]);
+        let goodbye = HeartbeatReply { goodbye: true, ..reply(Said(1, 5, 9, false), 0) };
+        assert!(hear_goodbye(&mut obus, &goodbye));
+        assert!(!hear_goodbye(&mut obus, &goodbye), "said three times");
         // Late, or somebody else said the goodbye: then the OBU answers with a higher epoch.
-        assert_eq!(claim(&mut obus, Says(1, 5, 8, false), &[client(1)]), Claim::Stale(5));
-        let back = accepted(claim(&mut obus, Says(1, 5, 10, false), &[client(1)]));
+        assert_eq!(claim(&mut obus, Said(1, 5, 8, false), &[client(1)]), Claim::Stale(5));
+        let back = accepted(claim(&mut obus, Said(1, 5, 10, false), &[client(1)]));
         assert!(back.is_attached && back.is_new && back.has_come);
     }
 
@@ -1020,7 +1201,7 @@ mod tests {
         let mut obus = Obus::default();
         let id = |n: usize| NodeId([2, 0, 0, 1, (n >> 8) as u8, n as u8]);
         let say = |obus: &mut Obus, n: usize, standby| {
-            claim_part(obus, (id(n), Says(1, 1, 1, standby)), (0, 1), 0, &[])
+            claim_part(obus, (id(n), Said(1, 1, 1, standby)), (0, 1), 0, &[])
         };
         for n in 0..OBUS_MAX {
             say(&mut obus, n, n % 2 == 0);
@@ -1033,10 +1214,10 @@ mod tests {
         assert!((1..OBUS_MAX).step_by(2).all(|n| obus.knows(id(n))));
         assert_eq!(say(&mut obus, 9999, true), Claim::Refused);
         assert!(!obus.knows(id(9999)));
-        let stranger = HeartbeatReply { origin: id(9999), ..reply(Says(1, 1, 2, false), 0) };
-        assert!(!obus.must_ask(NOW, &stranger), "or it would be asked for ever");
+        let stranger = HeartbeatReply { origin: id(9999), ..reply(Said(1, 1, 2, false), 0) };
+        assert!(!must_ask(NOW, &mut obus, &stranger), "or it would be asked for ever");
         obus.lose(NOW, id(1));
-        assert!(obus.must_ask(NOW, &stranger), "now there is room");
+        assert!(must_ask(NOW, &mut obus, &stranger), "now there is room");
     }
 
     #[test]
@@ -1045,7 +1226,7 @@ mod tests {
         let id = |n| NodeId([2, 0, 0, 0, 2, n]);
         let say = |obus: &mut Obus, ms, n, seq, set: &[Client]| {
             let at = NOW + Duration::from_millis(ms);
-            let (says, digest) = ((id(n), Says(1, seq, seq, false)), client_digest(set));
+            let (says, digest) = ((id(n), Said(1, seq, seq, false)), client_digest(set));
             claim_part_at(at, obus, says, (0, 1), digest, set)
         };
         let (one, two) = (client(1), client(2));
@@ -1069,7 +1250,7 @@ mod tests {
             let [high, low] = n.to_be_bytes();
             let id = NodeId([2, 0, 0, 1, high, low]);
             let set = [Client { vlan: n, mac: Mac([2, 0, 0, 0, 0, 1]) }];
-            claim_part(&mut obus, (id, Says(1, 1, 1, false)), (0, 1), client_digest(&set), &set);
+            claim_part(&mut obus, (id, Said(1, 1, 1, false)), (0, 1), client_digest(&set), &set);
         }
         let asked = Client { vlan: 500, mac: Mac([2, 0, 0, 0, 0, 1]) };
         assert!(obus.claimant(asked).is_some());
@@ -1083,14 +1264,14 @@ mod tests {
         for n in 0..200 {
             let id = NodeId([2, 0, 0, 0, 2, n]);
             for part in 0..8 {
-                let says = (id, Says(1, 1, u32::from(part), false));
+                let says = (id, Said(1, 1, u32::from(part), false));
                 claim_part(&mut obus, says, (part, 8), 7, &set);
             }
         }
         assert!(obus.claims.len() <= CLAIMS_MAX, "{}", obus.claims.len());
         let last = NodeId([2, 0, 0, 0, 2, 199]);
-        let reply = HeartbeatReply { origin: last, ..reply(Says(1, 1, 9, false), 7) };
-        assert!(!obus.must_ask(NOW, &reply));
+        let reply = HeartbeatReply { origin: last, ..reply(Said(1, 1, 9, false), 7) };
+        assert!(!must_ask(NOW, &mut obus, &reply));
     }
 
     #[test]
@@ -1098,7 +1279,7 @@ mod tests {
         let mut obus = Obus::default();
         let set: Vec<_> = (0..230).map(client).collect();
         for part in 0..255 {
-            claim_part(&mut obus, (OBU, Says(1, 1, 1, true)), (part, 255), 7, &set);
+            claim_part(&mut obus, (OBU, Said(1, 1, 1, true)), (part, 255), 7, &set);
         }
         let kept: usize = obus.by_id.get(&OBU).unwrap().parts.iter().flatten().map(Vec::len).sum();
         assert!(kept <= SET_MAX, "{kept}");
@@ -1110,7 +1291,7 @@ mod tests {
         for n in 0..OBUS_MAX as u32 + 9 {
             let [_, b, c, d] = n.to_be_bytes();
             let origin = NodeId([2, 0, 1, b, c, d]);
-            obus.hear_goodbye(NOW, &HeartbeatReply { origin, ..reply(Says(1, 1, 1, false), 0) });
+            hear_goodbye(&mut obus, &HeartbeatReply { origin, ..reply(Said(1, 1, 1, false), 0) });
         }
         assert_eq!(obus.by_id.len(), OBUS_MAX);
     }
@@ -1119,14 +1300,14 @@ mod tests {
     fn who_left_begins_a_higher_count_at_once_and_a_lower_one_when_the_old_is_forgotten() {
         let left = |boot| {
             let mut obus = Obus::default();
-            claim(&mut obus, Says(boot, 5, 1, false), &[client(1)]);
-            let goodbye = HeartbeatReply { goodbye: true, ..reply(Says(boot, 5, 2, false), 0) };
-            assert_eq!(obus.hear_goodbye(NOW, &goodbye), (true, true));
+            claim(&mut obus, Said(boot, 5, 1, false), &[client(1)]);
+            let goodbye = HeartbeatReply { goodbye: true, ..reply(Said(boot, 5, 2, false), 0) };
+            assert!(hear_goodbye(&mut obus, &goodbye));
             obus
         };
         let comes = |obus: &mut Obus, at, boot| {
             let set = [client(1)];
-            let says = (OBU, Says(boot, 1, 1, false));
+            let says = (OBU, Said(boot, 1, 1, false));
             let claim = claim_part_at(at, obus, says, (0, 1), client_digest(&set), &set);
             matches!(claim, Claim::Accepted(Accepted { is_attached: true, .. }))
         };

@@ -43,7 +43,7 @@ const SAID_AT_MOST: u32 = 60;
 /// Reverse ARP, by which the LAN is told (RFC 903).
 const RARP: [u8; 2] = [0x80, 0x35];
 const FRAME_MAX: usize = 2048;
-const HOP_LIMIT: u8 = 16;
+const WITHIN_DS: u16 = 20;
 
 /// Fills a road-side unit and weighs it.
 pub(super) fn measure(
@@ -159,11 +159,13 @@ impl Vehicle {
             origin: self.id,
             order: Order::new(1, 2 * seq),
             epoch: 1,
-            hop_limit: HOP_LIMIT,
-            hops: 0,
+            via: RSU.into(),
+            digest: client_digest(&self.clients),
             part: 0,
             parts: 1,
-            digest: client_digest(&self.clients),
+            within_ds: WITHIN_DS,
+            mtu: 1500,
+            hops: 0,
             standby: false,
             clients: Clients::parse(&groups).unwrap_or_default(),
         };
@@ -175,15 +177,18 @@ impl Vehicle {
             rsu: RSU.into(),
             origin: self.id,
             order: Order::new(1, 2 * seq + 1),
-            answers: Seq(0),
-            hop_limit: HOP_LIMIT,
-            hops: 0,
-            held_100us: 0,
             epoch: 1,
+            via: RSU.into(),
             digest: client_digest(&self.clients),
             clients: u16::try_from(self.clients.len()).unwrap_or(u16::MAX),
+            within_ds: WITHIN_DS,
+            answers: Seq(0),
+            held_100us: 0,
+            mtu: 1500,
+            hops: 0,
             goodbye: false,
             standby: false,
+            acknowledge: false,
         };
         self.say(reply.into())
     }

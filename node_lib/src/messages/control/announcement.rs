@@ -2,20 +2,23 @@
 //!
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
-//! |      0 |     1 | type        | `0x16`                                                              |
+//! |      0 |     1 | type        | `0x26`                                                              |
 //! |      1 |     1 | flags       | bit 1 standby: the OBU is attached elsewhere and may come           |
-//! |      2 |     2 | length      | 36 + the groups                                                     |
+//! |      2 |     2 | length      | 46 + the groups                                                     |
 //! |      4 |     6 | rsu         | for whom                                                            |
 //! |     10 |     6 | origin      | the OBU                                                             |
 //! |     16 |     4 | boot        | starts of the OBU                                                   |
 //! |     20 |     4 | seq         | replies and announcements of the OBU since that start               |
 //! |     24 |     4 | epoch       | of the OBU's attachment: the highest owns the clients               |
-//! |     28 |     1 | hop_limit   | relays still allowed                                                |
-//! |     29 |     1 | hops        | from the OBU to the sender, 0 at the OBU, at most 32                |
-//! |     30 |     1 | part        | of the set, counted from 0                                          |
-//! |     31 |     1 | parts       | how many make the set, at least 1                                   |
-//! |     32 |     4 | digest      | of the whole set, see [`client_digest`]                             |
-//! |     36 |       | groups      | to the end of the message                                           |
+//! |     28 |     6 | via         | the OBU's upstream for this RSU; the RSU itself at one hop          |
+//! |     34 |     4 | digest      | of the whole set, see [`client_digest`]                             |
+//! |     38 |     1 | part        | of the set, counted from 0                                          |
+//! |     39 |     1 | parts       | how many make the set, at least 1                                   |
+//! |     40 |     2 | within_ds   | the OBU's next word comes within this, in 0.1 s, at least 1         |
+//! |     42 |     2 | mtu         | the longest packet of the OBU's own radio, in bytes; saturates      |
+//! |     44 |     1 | reserved    | zero                                                                |
+//! |     45 |     1 | hops        | from the OBU to the sender, 0 at the OBU, at most 32                |
+//! |     46 |       | groups      | to the end of the message                                           |
 //!
 //! Each group is the clients of one VLAN:
 //!
@@ -25,42 +28,29 @@
 //! |      2 |     2 | count       | addresses that follow, at least 1                                   |
 //! |      4 |   6 × | macs        | unicast addresses                                                   |
 //!
-//! A message has at most 230 addresses, in all groups together: with one group that is 36 + 4 + 1380
-//! bytes, and 14 for Ethernet, in a radio MTU of 1500. A set without clients is one part without groups.
+//! A message has at most 230 addresses, in all groups together: with one group that is 46 + 4 + 1380 = 1430 bytes,
+//! which a radio of 1500 carries. A set without clients is one part without groups.
 //!
-//! An OBU keeps its announcement ready as a frame and patches it when it needs it ([`RSU_OFFSET`],
-//! [`SEQ_OFFSET`], [`EPOCH_OFFSET`]); a relay patches the copy it forwards ([`HOP_LIMIT_OFFSET`],
-//! [`HOPS_OFFSET`]). Both are in [`ready`].
+//! An OBU keeps its announcement ready as a frame and patches it when it needs it; a relay patches `hops` in the copy
+//! it forwards. Both are in [`ready`].
 
 pub mod ready;
 
 use std::hash::{Hash, Hasher};
-use std::mem::offset_of;
 
 use crate::mac::{Mac, NodeId};
-use crate::messages::prefix::{STANDBY, length};
+use crate::messages::prefix::{STANDBY, flag, length};
 use crate::messages::{Kind, ParseError};
 use crate::order::Order;
 
 /// Length without the groups.
-pub const HEADER_LEN: usize = 36;
+pub const HEADER_LEN: usize = 46;
 
 /// Addresses in one message, in all groups together.
 pub const MAX_CLIENTS: usize = 230;
 
 /// Highest VLAN id (IEEE 802.1Q-2018 table 9-2: 4095 is reserved).
 pub const MAX_VLAN: u16 = 4094;
-
-/// Where `rsu` (6 bytes) stands, from the prefix on.
-pub const RSU_OFFSET: usize = offset_of!(Wire, rsu);
-/// Where `seq` (4 bytes) stands, from the prefix on.
-pub const SEQ_OFFSET: usize = offset_of!(Wire, seq);
-/// Where `epoch` (4 bytes) stands, from the prefix on.
-pub const EPOCH_OFFSET: usize = offset_of!(Wire, epoch);
-/// Where `hop_limit` (1 byte) stands, from the prefix on.
-pub const HOP_LIMIT_OFFSET: usize = offset_of!(Wire, hop_limit);
-/// Where `hops` (1 byte) stands, from the prefix on.
-pub const HOPS_OFFSET: usize = offset_of!(Wire, hops);
 
 const GROUP_HEADER_LEN: usize = 4;
 
@@ -74,11 +64,14 @@ layout! {
         16 boot: 4,
         20 seq: 4,
         24 epoch: 4,
-        28 hop_limit: 1,
-        29 hops: 1,
-        30 part: 1,
-        31 parts: 1,
-        32 digest: 4,
+        28 via: 6,
+        34 digest: 4,
+        38 part: 1,
+        39 parts: 1,
+        40 within_ds: 2,
+        42 mtu: 2,
+        44 reserved: 1,
+        45 hops: 1,
     }
 }
 
@@ -93,16 +86,20 @@ pub struct Announcement<'a> {
     pub order: Order,
     /// Of the OBU's attachment.
     pub epoch: u32,
-    /// Relays still allowed.
-    pub hop_limit: u8,
-    /// From the OBU to the sender.
-    pub hops: u8,
+    /// The OBU's upstream for this RSU; the RSU itself at one hop.
+    pub via: NodeId,
+    /// Of the whole set.
+    pub digest: u32,
     /// Of the set, counted from 0.
     pub part: u8,
     /// How many make the set.
     pub parts: u8,
-    /// Of the whole set.
-    pub digest: u32,
+    /// The OBU's next word comes within this, in 0.1 s.
+    pub within_ds: u16,
+    /// The longest packet of the OBU's own radio, in bytes. From those of all on the way the RSU makes that of the way.
+    pub mtu: u16,
+    /// From the OBU to the sender.
+    pub hops: u8,
     /// The OBU is attached elsewhere and may come: know its clients, but leave them where they are.
     pub standby: bool,
     /// The clients of this part.
@@ -321,18 +318,21 @@ impl Announcement<'_> {
     fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::Announcement.first_byte(),
-            flags: [if self.standby { STANDBY } else { 0 }],
+            flags: [flag(self.standby, STANDBY)],
             length: length(self.wire_len()),
             rsu: self.rsu.0,
             origin: self.origin.0,
             boot: self.order.boot.0.to_be_bytes(),
             seq: self.order.seq.0.to_be_bytes(),
             epoch: self.epoch.to_be_bytes(),
-            hop_limit: [self.hop_limit],
-            hops: [self.hops],
+            via: self.via.0,
+            digest: self.digest.to_be_bytes(),
             part: [self.part],
             parts: [self.parts],
-            digest: self.digest.to_be_bytes(),
+            within_ds: self.within_ds.to_be_bytes(),
+            mtu: self.mtu.to_be_bytes(),
+            reserved: [0],
+            hops: [self.hops],
         }
     }
 }
@@ -355,23 +355,31 @@ impl<'a> TryFrom<&'a [u8]> for Announcement<'a> {
             boot,
             seq,
             epoch,
-            hop_limit: [hop_limit],
-            hops: [hops],
+            via,
+            digest,
             part: [part],
             parts: [parts],
-            digest,
+            within_ds,
+            mtu,
+            reserved: [reserved],
+            hops: [hops],
         } = wire;
         kind.part(part, parts)?;
+        if reserved != 0 {
+            return Err(kind.value("reserved", "zero", reserved.into()));
+        }
         Ok(Self {
             rsu: kind.node("rsu", rsu)?,
             origin: kind.node("origin", origin)?,
             order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
             epoch: u32::from_be_bytes(epoch),
-            hop_limit,
-            hops: kind.hops(hops)?,
+            via: kind.upstream(via, origin)?,
+            digest: u32::from_be_bytes(digest),
             part,
             parts,
-            digest: u32::from_be_bytes(digest),
+            within_ds: kind.within(within_ds)?,
+            mtu: kind.mtu(mtu)?,
+            hops: kind.hops(hops)?,
             standby: flags & STANDBY != 0,
             clients: Clients::parse(groups)?,
         })
@@ -383,6 +391,8 @@ conversions!(Announcement<'_>);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const OBU: NodeId = NodeId([2, 0, 0, 0, 0, 2]);
 
     fn client(vlan: u16, last: u8) -> Client {
         Client { vlan, mac: Mac([2, 0, 0, 0, 0xc, last]) }
@@ -401,14 +411,16 @@ mod tests {
     fn announcement(groups: &[u8]) -> Announcement<'_> {
         Announcement {
             rsu: NodeId([2, 0, 0, 0, 0, 1]),
-            origin: NodeId([2, 0, 0, 0, 0, 2]),
+            origin: OBU,
             order: Order::new(9, 78),
             epoch: 5,
-            hop_limit: 8,
-            hops: 2,
+            via: NodeId([2, 0, 0, 0, 0, 3]),
+            digest: client_digest(&clients()),
             part: 0,
             parts: 1,
-            digest: client_digest(&clients()),
+            within_ds: 12,
+            mtu: 1400,
+            hops: 2,
             standby: false,
             clients: Clients::parse(groups).unwrap(),
         }
@@ -422,7 +434,7 @@ mod tests {
     fn reads_as_it_was_written() {
         let groups = encoded(&clients());
         let flat: Vec<u8> = (&announcement(&groups)).into();
-        assert_eq!(flat.len(), 36 + 4 + 12 + 4 + 6);
+        assert_eq!(flat.len(), 46 + 4 + 12 + 4 + 6);
         let read = Announcement::try_from(&flat[..]).unwrap();
         assert_eq!(read, announcement(&groups));
         assert_eq!(read.clients.len(), 3);
@@ -436,23 +448,42 @@ mod tests {
     }
 
     #[test]
-    fn offsets_point_at_what_a_relay_patches() {
-        let groups = encoded(&clients());
-        let mut flat: Vec<u8> = (&announcement(&groups)).into();
-        flat[HOP_LIMIT_OFFSET] -= 1;
-        flat[HOPS_OFFSET] += 1;
-        flat[EPOCH_OFFSET..EPOCH_OFFSET + 4].copy_from_slice(&6_u32.to_be_bytes());
-        flat[SEQ_OFFSET..SEQ_OFFSET + 4].copy_from_slice(&79_u32.to_be_bytes());
-        flat[RSU_OFFSET..RSU_OFFSET + 6].copy_from_slice(&[4; 6]);
-        let patched = Announcement {
-            rsu: NodeId([4; 6]),
-            order: Order::new(9, 79),
-            epoch: 6,
-            hop_limit: 7,
-            hops: 3,
-            ..announcement(&groups)
+    fn each_field_stands_where_the_table_says() {
+        let one = encoded(&[client(100, 7)]);
+        let announcement = Announcement {
+            digest: 0xdead_beef,
+            part: 1,
+            parts: 3,
+            standby: true,
+            ..announcement(&one)
         };
-        assert_eq!(Announcement::try_from(&flat[..]), Ok(patched));
+        let flat: Vec<u8> = (&announcement).into();
+        assert_eq!(flat[..4], [0x26, 2, 0, 56]);
+        assert_eq!(flat[4..16], [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
+        assert_eq!(flat[16..28], [0, 0, 0, 9, 0, 0, 0, 78, 0, 0, 0, 5]);
+        assert_eq!(flat[28..38], [2, 0, 0, 0, 0, 3, 0xde, 0xad, 0xbe, 0xef]);
+        assert_eq!(flat[38..46], [1, 3, 0, 12, 5, 120, 0, 2]);
+        assert_eq!(flat[46..], [0, 100, 0, 1, 2, 0, 0, 0, 0xc, 7]);
+    }
+
+    #[test]
+    fn refuses_what_no_obu_can_say_of_itself() {
+        let patched = |at: usize, bytes: &[u8]| {
+            let mut flat: Vec<u8> = (&announcement(&[])).into();
+            flat[at..at + bytes.len()].copy_from_slice(bytes);
+            Announcement::try_from(&flat[..]).map(|announcement| announcement.mtu)
+        };
+        let itself = ParseError::Via { message: "Announcement", have: OBU };
+        assert_eq!(patched(28, &OBU.0), Err(itself));
+        let nobody = ParseError::NoNode { message: "Announcement", field: "via" };
+        assert_eq!(patched(28, &[0; 6]), Err(nobody));
+        assert_eq!(patched(40, &[0, 0]), Err(value("within_ds", "at least 1", 0)));
+        assert_eq!(patched(42, &[0, 119]), Err(value("mtu", "at least 120", 119)));
+        assert_eq!(patched(42, &[0, 120]), Ok(120));
+        assert_eq!(patched(44, &[9]), Err(value("reserved", "zero", 9)));
+        assert_eq!(patched(45, &[33]), Err(value("hops", "at most 32", 33)));
+        let flags = ParseError::Flags { message: "Announcement", need: 2, have: 1 };
+        assert_eq!(patched(1, &[1]), Err(flags));
     }
 
     #[test]
@@ -487,7 +518,7 @@ mod tests {
         let groups = encoded(&many);
         assert_eq!(Clients::parse(&groups).unwrap().len(), MAX_CLIENTS);
         let full: Vec<u8> = (&announcement(&groups)).into();
-        assert!(full.len() + 14 <= 1500);
+        assert_eq!(full.len(), 46 + 4 + 1380);
         assert_eq!(Clients::fitting(&many, usize::MAX), 230);
         many.push(client(1, 0));
         let need = value("count", "at most 230 in all groups", 231);

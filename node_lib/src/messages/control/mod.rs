@@ -4,7 +4,6 @@ pub mod ack;
 pub mod announcement;
 pub mod heartbeat;
 pub mod probe;
-pub mod replies;
 pub mod withdrawal;
 
 use super::Kind;
@@ -12,7 +11,6 @@ use ack::AnnouncementAck;
 use announcement::Announcement;
 use heartbeat::{Heartbeat, HeartbeatReply};
 use probe::{Probe, ProbeAnswer};
-use replies::HeartbeatReplies;
 use withdrawal::Withdrawal;
 
 /// Any message of the control plane.
@@ -25,8 +23,7 @@ pub enum Control<'a> {
     ProbeAnswer(ProbeAnswer),
     Withdrawal(Withdrawal<'a>),
     Announcement(Announcement<'a>),
-    AnnouncementAck(AnnouncementAck),
-    HeartbeatReplies(HeartbeatReplies<'a>),
+    AnnouncementAck(AnnouncementAck<'a>),
 }
 
 macro_rules! each {
@@ -39,7 +36,6 @@ macro_rules! each {
             Control::Withdrawal($message) => $what,
             Control::Announcement($message) => $what,
             Control::AnnouncementAck($message) => $what,
-            Control::HeartbeatReplies($message) => $what,
         }
     };
 }
@@ -55,7 +51,6 @@ impl Control<'_> {
             Self::Withdrawal(_) => Kind::Withdrawal,
             Self::Announcement(_) => Kind::Announcement,
             Self::AnnouncementAck(_) => Kind::AnnouncementAck,
-            Self::HeartbeatReplies(_) => Kind::HeartbeatReplies,
         }
     }
 

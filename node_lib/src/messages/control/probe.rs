@@ -7,7 +7,7 @@
 //!
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
-//! |      0 |     1 | type        | `0x13`                                                              |
+//! |      0 |     1 | type        | `0x23`                                                              |
 //! |      1 |     1 | flags       | none                                                                |
 //! |      2 |     2 | length      | 24                                                                  |
 //! |      4 |     6 | sender      | who asks                                                            |
@@ -19,35 +19,35 @@
 //!
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
-//! |      0 |     1 | type        | `0x14`                                                              |
+//! |      0 |     1 | type        | `0x24`                                                              |
 //! |      1 |     1 | flags       | none                                                                |
-//! |      2 |     2 | length      | 54                                                                  |
+//! |      2 |     2 | length      | 52                                                                  |
 //! |      4 |     6 | sender      | who answers                                                         |
 //! |     10 |     4 | sender_boot | starts of the sender                                                |
 //! |     14 |     6 | asker       | who asked                                                           |
 //! |     20 |     4 | nonce       | of the question                                                     |
-//! |     24 |     6 | rsu         | whose route this is; zero only without a route                      |
-//! |     30 |     4 | boot        | starts of the RSU                                                   |
-//! |     34 |     4 | seq         | of the last heartbeat the sender heard from it                      |
-//! |     38 |     2 | interval_ms | of that heartbeat, 1 to 10000                                       |
-//! |     40 |     1 | hops        | from the RSU, 0 there and only there, at most 32; 255: no route     |
-//! |     41 |     1 | hop_limit   | relays still allowed                                                |
-//! |     42 |     2 | cost        | of the path from sender to RSU                                      |
-//! |     44 |     6 | via         | the sender's upstream for this RSU; zero at the RSU and only there  |
-//! |     50 |     4 | path        | the relays between, see [`PathTag`]                                 |
+//! |     24 |     2 | mtu         | the longest packet that passes all radios from the sender to the RSU, as in a heartbeat; without a way that of its own radio |
+//! |     26 |     6 | rsu         | whose route this is; zero only without a route                      |
+//! |     32 |     4 | boot        | starts of the RSU                                                   |
+//! |     36 |     4 | seq         | of the last heartbeat the sender heard from it                      |
+//! |     40 |     2 | interval_ms | of that heartbeat, 1 to 10000                                       |
+//! |     42 |     6 | via         | the sender's upstream for this RSU; zero at the RSU and only there  |
+//! |     48 |     2 | cost        | of the path from sender to RSU                                      |
+//! |     50 |     1 | hop_limit   | relays still allowed                                                |
+//! |     51 |     1 | hops        | from the RSU, 0 there and only there, at most 32; 255: no route     |
 //!
-//! Without a route, `boot` to `path` are zero except `hops`.
+//! Without a route, `boot` to `hop_limit` are zero.
 
 use crate::mac::NodeId;
 use crate::messages::prefix::length;
-use crate::messages::{Cost, Kind, ParseError, PathTag};
+use crate::messages::{Cost, Kind, ParseError};
 use crate::order::{Boot, Order};
 
 /// Length of a probe.
 pub const LEN: usize = 24;
 
 /// Length of an answer.
-pub const ANSWER_LEN: usize = 54;
+pub const ANSWER_LEN: usize = 52;
 
 /// In `hops`: the sender has no route.
 pub const NO_ROUTE: u8 = 255;
@@ -73,15 +73,15 @@ layout! {
         10 sender_boot: 4,
         14 asker: 6,
         20 nonce: 4,
-        24 rsu: 6,
-        30 boot: 4,
-        34 seq: 4,
-        38 interval_ms: 2,
-        40 hops: 1,
-        41 hop_limit: 1,
-        42 cost: 2,
-        44 via: 6,
-        50 path: 4,
+        24 mtu: 2,
+        26 rsu: 6,
+        32 boot: 4,
+        36 seq: 4,
+        40 interval_ms: 2,
+        42 via: 6,
+        48 cost: 2,
+        50 hop_limit: 1,
+        51 hops: 1,
     }
 }
 
@@ -143,6 +143,8 @@ pub struct ProbeAnswer {
     pub asker: NodeId,
     /// Of the question.
     pub nonce: u32,
+    /// The longest packet that passes all radios from the sender to the RSU, in bytes; without a way, that of its own.
+    pub mtu: u16,
     /// Whose route this is; may be [`NodeId::NONE`] only without a route.
     pub rsu: NodeId,
     /// The route, if the sender has one.
@@ -156,16 +158,14 @@ pub struct AnsweredRoute {
     pub order: Order,
     /// Of that heartbeat.
     pub interval_ms: u16,
-    /// From the RSU to the sender.
-    pub hops: u8,
-    /// Relays still allowed.
-    pub hop_limit: u8,
-    /// Of the path from sender to RSU.
-    pub cost: Cost,
     /// The sender's upstream for this RSU; [`NodeId::NONE`] at the RSU.
     pub via: NodeId,
-    /// The relays between the RSU and the sender.
-    pub path: PathTag,
+    /// Of the path from sender to RSU.
+    pub cost: Cost,
+    /// Relays still allowed.
+    pub hop_limit: u8,
+    /// From the RSU to the sender.
+    pub hops: u8,
 }
 
 impl ProbeAnswer {
@@ -175,11 +175,10 @@ impl ProbeAnswer {
         let route = self.route.unwrap_or(AnsweredRoute {
             order: Order::new(0, 0),
             interval_ms: 0,
-            hops: NO_ROUTE,
-            hop_limit: 0,
-            cost: Cost::ZERO,
             via: NodeId::NONE,
-            path: PathTag::DIRECT,
+            cost: Cost::ZERO,
+            hop_limit: 0,
+            hops: NO_ROUTE,
         });
         AnswerWire {
             version_type: Kind::ProbeAnswer.first_byte(),
@@ -189,15 +188,15 @@ impl ProbeAnswer {
             sender_boot: self.sender_boot.0.to_be_bytes(),
             asker: self.asker.0,
             nonce: self.nonce.to_be_bytes(),
+            mtu: self.mtu.to_be_bytes(),
             rsu: self.rsu.0,
             boot: route.order.boot.0.to_be_bytes(),
             seq: route.order.seq.0.to_be_bytes(),
             interval_ms: route.interval_ms.to_be_bytes(),
-            hops: [route.hops],
-            hop_limit: [route.hop_limit],
-            cost: route.cost.0.to_be_bytes(),
             via: route.via.0,
-            path: route.path.0.to_be_bytes(),
+            cost: route.cost.0.to_be_bytes(),
+            hop_limit: [route.hop_limit],
+            hops: [route.hops],
         }
     }
 }
@@ -219,15 +218,15 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             sender_boot,
             asker,
             nonce,
+            mtu,
             rsu,
             boot,
             seq,
             interval_ms,
-            hops: [hops],
-            hop_limit: [hop_limit],
-            cost,
             via,
-            path,
+            cost,
+            hop_limit: [hop_limit],
+            hops: [hops],
         } = wire;
         let route = if hops == NO_ROUTE {
             let [v0, v1, low @ ..] = via;
@@ -235,11 +234,10 @@ impl TryFrom<&[u8]> for ProbeAnswer {
                 ("boot", u32::from_be_bytes(boot)),
                 ("seq", u32::from_be_bytes(seq)),
                 ("interval_ms", u16::from_be_bytes(interval_ms).into()),
-                ("hop_limit", hop_limit.into()),
-                ("cost", u16::from_be_bytes(cost).into()),
                 ("via", u32::from_be_bytes(low)),
                 ("via", u16::from_be_bytes([v0, v1]).into()),
-                ("path", u32::from_be_bytes(path)),
+                ("cost", u16::from_be_bytes(cost).into()),
+                ("hop_limit", hop_limit.into()),
             ];
             if let Some((field, have)) = fields.into_iter().find(|&(_, value)| value != 0) {
                 return Err(kind.value(field, "zero without a route", have));
@@ -250,11 +248,10 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             Some(AnsweredRoute {
                 order: Order::new(u32::from_be_bytes(boot), u32::from_be_bytes(seq)),
                 interval_ms: kind.interval(interval_ms)?,
-                hops: kind.hops_from(hops, ends)?,
-                hop_limit,
-                cost: Cost(u16::from_be_bytes(cost)),
                 via: NodeId(via),
-                path: PathTag(u32::from_be_bytes(path)),
+                cost: Cost(u16::from_be_bytes(cost)),
+                hop_limit,
+                hops: kind.hops_from(hops, ends)?,
             })
         };
         Ok(Self {
@@ -262,6 +259,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
             sender_boot: Boot(u32::from_be_bytes(sender_boot)),
             asker: kind.node("asker", asker)?,
             nonce: u32::from_be_bytes(nonce),
+            mtu: kind.mtu(mtu)?,
             rsu: NodeId(rsu),
             route,
         })
@@ -280,38 +278,69 @@ mod tests {
     const RELAY: NodeId = NodeId([2, 0, 0, 0, 0, 3]);
 
     fn answer(route: Option<AnsweredRoute>) -> ProbeAnswer {
-        ProbeAnswer { sender: RELAY, sender_boot: Boot(4), asker: OBU, nonce: 17, rsu: RSU, route }
+        ProbeAnswer {
+            sender: RELAY,
+            sender_boot: Boot(4),
+            asker: OBU,
+            nonce: 17,
+            mtu: 1400,
+            rsu: RSU,
+            route,
+        }
     }
 
     fn route() -> AnsweredRoute {
         AnsweredRoute {
             order: Order::new(3, 1000),
             interval_ms: 100,
-            hops: 1,
-            hop_limit: 7,
-            cost: Cost(64),
             via: RSU,
-            path: PathTag(7),
+            cost: Cost(64),
+            hop_limit: 7,
+            hops: 1,
         }
+    }
+
+    fn probe() -> Probe {
+        Probe { sender: OBU, sender_boot: Boot(9), nonce: 17, rsu: NodeId::NONE }
     }
 
     #[test]
     fn a_solicitation_asks_for_any_rsu() {
-        let probe = Probe { sender: OBU, sender_boot: Boot(9), nonce: 17, rsu: NodeId::NONE };
-        let flat: Vec<u8> = (&probe).into();
-        assert_eq!(flat.len(), LEN);
-        assert_eq!(flat[..4], [0x13, 0, 0, 24]);
-        assert_eq!(Probe::try_from(&flat[..]), Ok(probe));
+        let flat: Vec<u8> = (&probe()).into();
+        let expected = [&[0x23, 0, 0, 24][..], &OBU.0, &[0, 0, 0, 9], &[0, 0, 0, 17], &[0; 6]];
+        assert_eq!(flat, expected.concat());
+        assert_eq!(Probe::try_from(&flat[..]), Ok(probe()));
     }
 
     #[test]
     fn an_answer_reads_as_it_was_written() {
-        for route in [None, Some(route())] {
+        let head = [
+            &[0x24, 0, 0, 52][..],
+            &RELAY.0,
+            &[0, 0, 0, 4],
+            &OBU.0,
+            &[0, 0, 0, 17],
+            &[0x05, 0x78],
+            &RSU.0,
+        ];
+        let known = [&[0, 0, 0, 3][..], &[0, 0, 0x03, 0xe8], &[0, 100], &RSU.0, &[0, 64], &[7, 1]];
+        let none = [&[0; 19][..], &[255]];
+        for (route, tail) in [(None, none.concat()), (Some(route()), known.concat())] {
             let flat: Vec<u8> = (&answer(route)).into();
-            assert_eq!(flat.len(), ANSWER_LEN);
-            assert_eq!(flat[..4], [0x14, 0, 0, 54]);
+            assert_eq!(flat, [head.concat(), tail].concat());
             assert_eq!(ProbeAnswer::try_from(&flat[..]), Ok(answer(route)));
         }
+    }
+
+    #[test]
+    fn a_radio_carries_the_smallest_packet() {
+        let need =
+            |message| ParseError::Value { message, field: "mtu", need: "at least 120", have: 119 };
+        let flat: Vec<u8> = (&ProbeAnswer { mtu: 119, ..answer(None) }).into();
+        assert_eq!(ProbeAnswer::try_from(&flat[..]), Err(need("ProbeAnswer")));
+        let least = ProbeAnswer { mtu: 120, ..answer(None) };
+        let flat: Vec<u8> = (&least).into();
+        assert_eq!(ProbeAnswer::try_from(&flat[..]), Ok(least));
     }
 
     #[test]
@@ -325,7 +354,7 @@ mod tests {
 
     #[test]
     fn no_route_has_no_fields() {
-        for at in (30..ANSWER_LEN).filter(|&at| at != 40) {
+        for at in 32..ANSWER_LEN - 1 {
             let mut flat: Vec<u8> = (&answer(None)).into();
             flat[at] = 1;
             let error = ProbeAnswer::try_from(&flat[..]).unwrap_err();

@@ -2,7 +2,7 @@
 //!
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
-//! |      0 |     1 | type        | `0x15`                                                              |
+//! |      0 |     1 | type        | `0x25`                                                              |
 //! |      1 |     1 | flags       | bit 0 goodbye: the sender leaves altogether                         |
 //! |      2 |     2 | length      | 16 + 6 × count                                                      |
 //! |      4 |     6 | sender      | who lost its routes                                                 |
@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(flat.len(), 16 + 6 * usize::from(count));
             let read = Withdrawal::try_from(&flat[..]).unwrap();
             assert_eq!(read, withdrawal(&ids));
-            assert_eq!(read.rsus.iter().len(), count.into());
+            assert_eq!(read.rsus.iter().len(), usize::from(count));
             assert!(read.rsus.iter().all(|id| id.0[4] == 1));
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use node_lib::control::candidates::Rank;
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::Replies;
+use node_lib::control::radio::NextHop;
 use node_lib::messages::Cost;
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -106,6 +107,18 @@ impl Obu {
 
     pub(super) fn upstream_of(&self, rsu: NodeId) -> Option<Mac> {
         self.routes.get(&rsu).and_then(Route::parent)
+    }
+
+    /// The longest packet that passes all radios we know of between this RSU and us, in bytes.
+    pub(super) fn mtu_to(&self, rsu: NodeId) -> u16 {
+        self.routes.get(&rsu).map_or(self.core.radio.said_mtu(), |route| route.mtu(&self.core))
+    }
+
+    /// Where to send data for this RSU if this neighbour is the next on the way.
+    #[inline]
+    pub(in crate::control) fn hop(&self, rsu: NodeId, mac: Mac) -> NextHop {
+        let route = self.routes.get(&rsu);
+        NextHop { mac, mtu: route.map_or(u16::MAX, |route| route.mtu_beyond(mac)) }
     }
 
     fn rank_of(&self, now: Timestamp, rsu: NodeId) -> Option<Rank> {
@@ -257,14 +270,12 @@ impl Obu {
         self.note_change(now, from, attachment, left, loss, cause);
         match to {
             Some(to) => {
-                if let Some(route) = self.routes.get_mut(&to.rsu) {
+                if let Some(route) = self.routes.get(&to.rsu) {
                     let seq = route.newest().seq;
                     let every = route.reply_every();
-                    let is_awaited = self.registration.begin(&mut self.core, now, to.rsu, every);
+                    let via = route.id_of(to.upstream).unwrap_or(NodeId::NONE);
+                    self.registration.begin(&mut self.core, now, (to.rsu, via), every);
                     self.registration.note_heartbeat(now, seq);
-                    if !is_awaited {
-                        self.settle_unacknowledged(now);
-                    }
                 }
             }
             None => {
@@ -299,7 +310,7 @@ impl Obu {
         self.probe_candidates_at = now + self.core.random.jitter(every, 25);
         // Whoever was asked longest ago; the upstream twice as often as the others.
         let age = |(mac, _): &(Mac, NodeId)| {
-            let probed = self.core.neighbours.get(*mac).and_then(|neighbour| neighbour.probed);
+            let probed = self.core.neighbours.get(*mac).and_then(|neighbour| neighbour.probed());
             let age = probed.map_or(Duration::MAX, |probed| now.since(probed));
             if *mac == attached.upstream { age.saturating_mul(2) } else { age }
         };

@@ -7,7 +7,7 @@ use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::node::Replies;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use super::super::registration::Towards;
+use super::super::registration::{Flags, Standing, Towards};
 use super::super::route::{Loss, Turn};
 use super::super::timing;
 use super::{Attached, Obu};
@@ -16,6 +16,8 @@ use super::{Attached, Obu};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parting {
     pub(super) rsu: NodeId,
+    /// As it was told.
+    upstream: NodeId,
     until: Timestamp,
     /// The new RSU has acknowledged: the old one may be told that we left.
     is_over: bool,
@@ -47,7 +49,8 @@ impl Obu {
     ) {
         if let Some(from) = from.filter(|from| to.is_some_and(|to| to.rsu != from.rsu)) {
             let until = now + timing::PART_FOR;
-            self.parting = Some(Parting { rsu: from.rsu, until, is_over: false });
+            let Attachment { rsu, upstream, .. } = from;
+            self.parting = Some(Parting { rsu, upstream, until, is_over: false });
         } else if let (Some(parting), Some(to)) = (self.parting, to)
             && parting.rsu == to.rsu
         {
@@ -69,7 +72,7 @@ impl Obu {
             if before.acknowledged_at.is_none() {
                 lost_at = lost_at.min(before.lost_at);
             }
-            self.close_record(now, before);
+            self.close_record(now, before, false);
         }
         let Some(from) = from else { return };
         self.unsettled = Some(Unsettled {
@@ -124,35 +127,50 @@ impl Obu {
             || self.parting.is_some_and(|parting| parting.rsu == rsu && now < parting.until)
     }
 
+    /// This RSU was left a moment ago, and still finds the way to us: what is late comes from there.
+    pub(super) fn is_parting_from(&self, rsu: NodeId) -> bool {
+        let upstream = self.upstream_for(rsu);
+        self.parting.is_some_and(|from| from.rsu == rsu && Some(from.upstream) == upstream)
+    }
+
     /// Tells the old RSU that we left when nothing can be on its way from there any more, and closes
     /// the record of a change that is settled.
     pub(super) fn settle(&mut self, now: Timestamp, out: &mut Replies) {
         if let Some(parting) = self.parting.filter(|parting| now >= parting.until) {
             self.parting = None;
+            // Others may still go there through us: then it must know our upstream.
             let is_next = self.registration.standby_at() == Some(parting.rsu);
-            if let Some(upstream) = self.upstream_of(parting.rsu).filter(|_| !is_next)
+            let stays = is_next || self.children.are_reached(now, parting.rsu);
+            if let Some(upstream) = self.upstream_of(parting.rsu).filter(|_| !stays)
                 && parting.is_over
             {
-                let towards = Towards { rsu: parting.rsu, upstream, standby: false };
-                self.registration.reply(&mut self.core, now, towards, true, out);
+                self.say(
+                    now,
+                    parting.rsu,
+                    upstream,
+                    Flags { goodbye: true, ..Flags::default() },
+                    out,
+                );
+            } else if stays && !is_next {
+                self.register_for_others(now, parting.rsu, out);
             }
         }
         if self.parting.is_none()
             && let Some(unsettled) = self.unsettled.filter(|u| u.acknowledged_at.is_some())
         {
             self.unsettled = None;
-            self.close_record(now, unsettled);
+            self.close_record(now, unsettled, false);
         }
     }
 
-    /// Nobody will acknowledge the change: its record is closed at once.
-    pub(super) fn settle_unacknowledged(&mut self, now: Timestamp) {
-        if let Some(unsettled) = self.unsettled.take() {
-            self.close_record(now, unsettled);
+    /// Nothing goes over the new way. The RSU was told of it, and need not answer.
+    pub(super) fn note_mentioned(&mut self, now: Timestamp) {
+        if let Some(unsettled) = self.unsettled.take_if(|unsettled| unsettled.found_at.is_some()) {
+            self.close_record(now, unsettled, true);
         }
     }
 
-    fn close_record(&mut self, now: Timestamp, unsettled: Unsettled) {
+    fn close_record(&mut self, now: Timestamp, unsettled: Unsettled, is_mentioned: bool) {
         let Unsettled { mut record, mut lost_at, found_at, acknowledged_at, left } = unsettled;
         let lives = left.is_some_and(|(mac, at)| {
             self.core.neighbours.get(mac).is_some_and(|neighbour| neighbour.heard > at)
@@ -166,9 +184,10 @@ impl Obu {
             record.cause = Cause::Dead;
         }
         record.acknowledged = acknowledged_at.is_some();
-        let until = found_at.filter(|_| record.acknowledged).unwrap_or(now);
+        let is_settled = record.acknowledged || is_mentioned;
+        let until = found_at.filter(|_| is_settled).unwrap_or(now);
         record.gap = until.since(lost_at);
-        if record.acknowledged {
+        if is_settled {
             let gap_us = u64::try_from(record.gap.as_micros()).unwrap_or(u64::MAX);
             let counters = &mut self.core.counters;
             counters.hand_overs += 1;
@@ -188,8 +207,23 @@ impl Obu {
             Turn::Doubted(via) => via,
             Turn::Cleared => upstream,
         };
-        let towards = Towards { rsu, upstream: through, standby: false };
-        self.registration.reply(&mut self.core, now, towards, false, out);
+        self.say(now, rsu, through, Flags::default(), out);
+    }
+
+    /// Says to the RSU, through this neighbour, how things are.
+    pub(super) fn say(
+        &mut self,
+        now: Timestamp,
+        rsu: NodeId,
+        upstream: Mac,
+        flags: Flags,
+        out: &mut Replies,
+    ) {
+        let Some(route) = self.routes.get(&rsu) else { return };
+        let Some(via) = route.id_of(upstream) else { return };
+        let towards = Towards { rsu, upstream, via, standing: Standing::Attached, is_used: false };
+        let every = route.reply_every();
+        self.registration.reply(&mut self.core, now, towards, every, flags, out);
     }
 
     /// When [`Obu::settle`] next has something to do.

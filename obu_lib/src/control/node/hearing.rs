@@ -3,32 +3,24 @@
 use std::time::Duration;
 
 use node_lib::control::candidates::Advert;
-use node_lib::control::downstream::Path;
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::feasibility::Distance;
 use node_lib::control::neighbour::Heard;
 use node_lib::control::node::Replies;
+use node_lib::control::radio::{HOP_LIMIT, NextHop};
 use node_lib::messages::control::ack::AnnouncementAck;
 use node_lib::messages::control::announcement::Announcement;
 use node_lib::messages::control::announcement::ready::relay;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{Probe, ProbeAnswer};
-use node_lib::messages::control::replies::{self, HeartbeatReplies, ShortReply};
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
-use super::super::gathering::Gathered;
+use super::super::children::Said;
 use super::super::route::{Learned, Route};
 use super::super::timing;
-use super::Obu;
-
-/// Of a path that leads from an RSU we know nothing of.
-const LIFETIME_UNKNOWN: Duration = Duration::from_secs(5);
-
-/// RSUs known at once. Beyond, the one with the oldest news goes of those nobody may count on us for; a new one is
-/// refused if there is none.
-const ROUTES_MAX: usize = 64;
+use super::{Obu, ROUTES_MAX};
 
 impl Obu {
     /// Returns whether something must be done about it now.
@@ -62,7 +54,7 @@ impl Obu {
                 cost: heartbeat.cost,
                 hop_limit: heartbeat.hop_limit,
                 via: heartbeat.via,
-                path: heartbeat.path,
+                mtu: heartbeat.mtu,
             },
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
@@ -150,22 +142,14 @@ impl Obu {
         }
         if let Learned::Anew(before) = learned {
             self.duplicates.note_restart(rsu, before, route.newest().boot);
+            let is_ours = self.attached.is_some_and(|attached| attached.rsu == rsu);
+            self.registration.tell_again(&mut self.core, now, rsu, is_ours);
         }
         let Some(attached) = self.attached.filter(|attached| attached.rsu == rsu) else {
             return true;
         };
         if attached.upstream == from {
             self.registration.note_heartbeat(now, advert.distance.order.seq);
-        }
-        // An RSU that restarted forgot us; when a relay between us and it was replaced, the way back to
-        // us leads to the old one until we reply.
-        let is_new_way = route.take_path_changed();
-        if learned != Learned::Present {
-            self.registration.announce_with_others(&mut self.core, now);
-        } else if is_new_way && !self.core.is_brief(now) {
-            self.registration.announce(now);
-        } else if is_new_way {
-            self.registration.reply_soon(&mut self.core, now);
         }
         true
     }
@@ -213,9 +197,9 @@ impl Obu {
             self.core.counters.drop_rate_limit += 1;
             return;
         }
-        let way_back = self.downstream.path(now, probe.sender);
+        let is_child = self.children.contains(now, from);
         let obus = usize::from(self.core.obus);
-        let to = self.askers.addressee(now, from, probe.rsu, obus, way_back);
+        let to = self.askers.addressee(now, from, probe.rsu, obus, is_child);
         self.answer(now, to, probe.sender, probe.nonce, probe.rsu, out);
     }
 
@@ -237,7 +221,8 @@ impl Obu {
             return;
         }
         let (sender, sender_boot) = (self.core.id(), self.core.radio.boot);
-        let answer = ProbeAnswer { sender, sender_boot, asker, nonce, rsu, route };
+        let mtu = self.mtu_to(rsu);
+        let answer = ProbeAnswer { sender, sender_boot, asker, nonce, mtu, rsu, route };
         self.core.radio.control(to, answer, out, &mut self.core.counters);
     }
 
@@ -256,7 +241,7 @@ impl Obu {
                         cost: route.cost,
                         hop_limit: route.hop_limit,
                         via: route.via,
-                        path: route.path,
+                        mtu: answer.mtu,
                     },
                     Duration::from_millis(u64::from(route.interval_ms)),
                 );
@@ -305,7 +290,7 @@ impl Obu {
         }
     }
 
-    /// Somebody behind us answers an RSU: we learn the way back and pass it on.
+    /// Somebody behind us talks to an RSU: passed on.
     pub(super) fn relay_reply(
         &mut self,
         now: Timestamp,
@@ -313,68 +298,12 @@ impl Obu {
         reply: &HeartbeatReply,
         out: &mut Replies,
     ) {
-        let Some((hop_limit, hops)) = self.next_hop(reply.origin, reply.hop_limit, reply.hops)
-        else {
-            return;
-        };
-        let HeartbeatReply { rsu, origin, order, standby, .. } = *reply;
-        if reply.goodbye {
-            self.downstream.retire(now, origin, rsu, order);
-        } else {
-            let lifetime = self.path_lifetime(rsu);
-            let path = Path { order, hops, next: from, rsu, standby, seen: now, lifetime };
-            self.learn_path(origin, path);
-        }
-        let Some(to) = self.upstream_for_others(now, reply.rsu, from, out) else { return };
-        let relayed = HeartbeatReply { hop_limit, hops, ..*reply };
+        let HeartbeatReply { rsu, origin, within_ds, mtu, hops, standby, .. } = *reply;
+        let within = deciseconds(within_ds);
+        let said = Said { id: origin, mtu, rsu, within, is_reached: !standby };
+        let Some((hops, to)) = self.pass_on(now, from, hops, said, out) else { return };
+        let relayed = HeartbeatReply { hops, ..*reply };
         self.core.radio.control(to, relayed, out, &mut self.core.counters);
-    }
-
-    /// OBUs behind us reply to an RSU in a crowd: we learn the way back to each, and pass on what they say together
-    /// with what else comes soon.
-    pub(super) fn gather_replies(
-        &mut self,
-        now: Timestamp,
-        from: Mac,
-        said: &HeartbeatReplies<'_>,
-        out: &mut Replies,
-    ) {
-        let rsu = said.rsu;
-        let lifetime = self.path_lifetime(rsu);
-        let route = self.routes.get(&rsu);
-        let wait = route
-            .map_or(Duration::ZERO, |route| timing::gather_for(route.obus(), route.is_idle(now)));
-        let has_way = self.upstream_for_others(now, rsu, from, out).is_some();
-        for reply in said.replies.iter() {
-            let next = self.next_hop(reply.origin, reply.hop_limit, reply.hops);
-            let Some((hop_limit, hops)) = next else { continue };
-            let (origin, order) = (reply.origin, reply.order);
-            let path = Path { order, hops, next: from, rsu, standby: false, seen: now, lifetime };
-            self.learn_path(origin, path);
-            if has_way {
-                let reply = ShortReply { hop_limit, hops, ..reply };
-                self.gathering.add(now + wait, Gathered { rsu, from, reply });
-            }
-        }
-        if self.gathering.is_full() {
-            self.pass_on_gathered(now, out);
-        }
-    }
-
-    /// Passes on what has been gathered, when its time has come.
-    pub(super) fn pass_on_gathered(&mut self, now: Timestamp, out: &mut Replies) {
-        let room = self.core.radio.mtu.saturating_sub(replies::HEADER_LEN) / replies::REPLY_LEN;
-        for (rsu, said) in self.gathering.take(now, room.max(1)) {
-            let route = self.routes.get(&rsu).filter(|route| !route.is_quiet(&self.core, now));
-            let Some(upstream) = route.and_then(Route::parent) else {
-                self.core.counters.drop_no_route += 1;
-                continue;
-            };
-            // Not back to where it came from, should that be our upstream by now.
-            let others = said.iter().filter(|gathered| gathered.from != upstream);
-            let others = others.map(|gathered| gathered.reply);
-            self.core.reply_together(upstream, rsu, others, out);
-        }
     }
 
     pub(super) fn relay_announcement(
@@ -385,48 +314,56 @@ impl Obu {
         announcement: &Announcement<'_>,
         out: &mut Replies,
     ) {
-        let next = self.next_hop(announcement.origin, announcement.hop_limit, announcement.hops);
-        let Some((hop_limit, hops)) = next else { return };
-        let Announcement { rsu, origin, order, standby, .. } = *announcement;
-        let lifetime = self.path_lifetime(rsu);
-        let path = Path { order, hops, next: from, rsu, standby, seen: now, lifetime };
-        self.learn_path(origin, path);
-        let Some(to) = self.upstream_for_others(now, rsu, from, out) else { return };
+        let Announcement { rsu, origin, within_ds, mtu, hops, standby, .. } = *announcement;
+        let within = deciseconds(within_ds);
+        let said = Said { id: origin, mtu, rsu, within, is_reached: !standby };
+        let is_ours = self.attached.is_some_and(|attached| attached.rsu == rsu);
+        self.registration.remind(now, rsu, is_ours);
+        let Some((hops, to)) = self.pass_on(now, from, hops, said, out) else { return };
         let between = (to, self.core.radio.mac);
         self.core.radio.ready(Kind::Announcement, out, &mut self.core.counters, |flat| {
-            relay(frame, announcement, between, (hop_limit, hops), flat);
+            relay(frame, announcement, between, hops, flat);
         });
     }
 
-    /// Hop limit and hops after us; `None`, and counted, when it must go no further.
-    fn next_hop(&mut self, origin: NodeId, hop_limit: u8, hops: u8) -> Option<(u8, u8)> {
-        if origin == self.core.id() {
+    /// Where a word for an RSU goes on to, and hops from its origin then. `None`, and counted, when it must go no
+    /// further. Who says it without a hop on its way is our child.
+    fn pass_on(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        hops: u8,
+        said: Said,
+        out: &mut Replies,
+    ) -> Option<(u8, Mac)> {
+        if said.id == self.core.id() {
             self.core.counters.drop_reflected += 1;
             return None;
         }
-        // The format carries no more hops than that: whoever heard it would drop it as malformed.
-        let hops = hops.checked_add(1).filter(|hops| *hops <= MAX_HOPS);
-        let next = hop_limit.checked_sub(1).zip(hops);
-        if next.is_none() {
+        if hops >= HOP_LIMIT {
             self.core.counters.drop_hop_limit += 1;
+            return None;
         }
-        next
-    }
-
-    fn path_lifetime(&self, rsu: NodeId) -> Duration {
-        self.routes.get(&rsu).map_or(LIFETIME_UNKNOWN, Route::path_lifetime)
-    }
-
-    fn learn_path(&mut self, obu: NodeId, path: Path) {
-        let (_, evicted) = self.downstream.learn(obu, path);
-        self.core.counters.evicted += evicted;
+        let to = self.upstream_for_others(now, said.rsu, from, out)?;
+        let interval = self.routes.get(&said.rsu).map_or(Duration::ZERO, Route::interval);
+        let said = Said { within: said.within.min(timing::within_max(interval)), ..said };
+        if hops == 0 {
+            self.core.counters.evicted += self.children.hear(now, from, said);
+        } else {
+            self.children.hear_behind(now, from, said);
+        }
+        if said.is_reached {
+            // The RSU needs our upstream before it can answer.
+            self.register_for_others(now, said.rsu, out);
+        }
+        Some((hops + 1, to))
     }
 
     pub(super) fn hear_ack(
         &mut self,
         now: Timestamp,
         from: Mac,
-        ack: &AnnouncementAck,
+        ack: &AnnouncementAck<'_>,
         out: &mut Replies,
     ) {
         if ack.destination == self.core.id() {
@@ -435,20 +372,21 @@ impl Obu {
                     self.note_acknowledged(now);
                 }
             } else {
-                self.registration.handle_standby_ack(now, ack);
+                self.registration.handle_other_ack(now, ack);
             }
             return;
         }
-        let Some(hop_limit) = ack.hop_limit.checked_sub(1) else {
-            self.core.counters.drop_hop_limit += 1;
-            return;
-        };
-        match self.downstream.path(now, ack.destination) {
-            Some(path) if path.next != from => {
-                let relayed = AnnouncementAck { hop_limit, ..*ack };
-                self.core.radio.control(path.next, relayed, out, &mut self.core.counters);
-            }
-            _ => self.core.counters.drop_no_route += 1,
+        let is_ours = self.attached.is_some_and(|attached| attached.rsu == ack.rsu);
+        self.registration.note_passing_ack(ack.rsu, is_ours);
+        let (hops, way) = self.next_hops(now, from, (ack.rsu, ack.destination), ack.way);
+        for NextHop { mac, .. } in hops {
+            let relayed = AnnouncementAck { way, ..*ack };
+            self.core.radio.control(mac, relayed, out, &mut self.core.counters);
         }
     }
+}
+
+/// What a message says in units of 0.1 s.
+fn deciseconds(ds: u16) -> Duration {
+    Duration::from_millis(100) * u32::from(ds)
 }

@@ -129,8 +129,8 @@ impl Route {
             sender_boot: core.radio.boot,
             hello: core.hello,
             via: route.via,
-            path: route.path,
             obus: self.obus(),
+            mtu: self.mtu(core),
             few_candidates: self.is_ours && self.has_few_candidates(core, now),
             relays: self.has_children(now),
         };
@@ -157,7 +157,6 @@ impl Route {
             hop_limit,
             cost: candidate.advert.cost.saturating_add(link),
             via: candidate.id,
-            path: candidate.advert.path.behind(core.id()),
         })
     }
 

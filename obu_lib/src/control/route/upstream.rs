@@ -154,7 +154,7 @@ impl Route {
     }
 
     /// Others send through us.
-    pub(super) fn has_children(&self, now: Timestamp) -> bool {
+    pub(crate) fn has_children(&self, now: Timestamp) -> bool {
         let lately = timing::child_for(self.interval, self.obus());
         self.child_at.is_some_and(|at| now.since(at) < lately)
     }
@@ -220,7 +220,6 @@ impl Route {
         self.last_hops = candidate.advert.distance.hops.saturating_add(1);
         self.evidence = candidate.heard;
         self.progress = now;
-        self.path_changed = false;
         if self.parent.is_none() {
             self.attached_at = now;
             self.crowd.speak_up();
@@ -318,7 +317,7 @@ impl Route {
         let neighbour = core.neighbours.get(mac)?;
         let longest = if core.hops.is_some() { self.interval * 10 } else { self.interval };
         let wait = timing::ask_every(self.interval) * (1 << neighbour.unanswered.min(8));
-        Some(neighbour.probed? + wait.min(longest))
+        Some(neighbour.probed()? + wait.min(longest))
     }
 
     /// When the next question for proof is due, without an upstream.

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use node_lib::control::client_cache::{Learnt, client};
-use node_lib::control::downstream::LATE_FOR;
 use node_lib::control::event::Event;
 use node_lib::control::inner::Inner;
 use node_lib::control::node::Replies;
-use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Client, Clients};
-use node_lib::{Mac, NodeId, Timestamp};
+use node_lib::{NodeId, Seq, Timestamp};
 
 use super::super::addresses::said::{may_state, payload, said};
 use super::super::clients::{HEARD_LATELY, Port};
+use super::super::late::LATE_FOR;
+use super::super::obus::tree::{NoWay, Way};
 use super::super::obus::{Accepted, Standing};
 use super::super::wired::rarp;
 use super::Rsu;
@@ -78,7 +78,7 @@ impl Rsu {
     fn keeps(&self, now: Timestamp, owner: NodeId, other: NodeId, client: Client) -> bool {
         let since = |obu| self.obus.claimed(client, obu).map_or((1, now), |at| (0, at));
         self.obus.is_here(owner)
-            && self.downstream.path(now, owner).is_some()
+            && self.obus.is_reached(owner)
             && (self.clients.last_heard(client).is_some() || since(owner) <= since(other))
     }
 
@@ -183,7 +183,7 @@ impl Rsu {
     /// told.
     fn hold(&mut self, now: Timestamp, client: Client, port: Port) -> bool {
         match self.clients.owner(now, client) {
-            Some(Port::Obu(obu)) if self.downstream.path(now, obu).is_none() => {
+            Some(Port::Obu(obu)) if !(self.obus.is_here(obu) && self.obus.is_reached(obu)) => {
                 // Nobody is there any more.
                 self.clients.claim(now, client, port);
                 port != Port::Tap
@@ -216,7 +216,6 @@ impl Rsu {
 
     /// `obu` is not attached to us any more.
     pub(super) fn let_go(&mut self, now: Timestamp, obu: NodeId) {
-        self.downstream.detach(obu, self.radio.id);
         for client in self.clients.clients_of(Port::Obu(obu)) {
             if !self.yield_to_claimant(now, obu, client) {
                 self.clients.forget(client);
@@ -228,51 +227,65 @@ impl Rsu {
         }
     }
 
-    /// Sends an acknowledgement down to `obu`: to `next_hop`, or along the known path.
-    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    /// Answers a word of `obu`.
     pub(in crate::control) fn send_ack(
         &mut self,
-        now: Timestamp,
         obu: NodeId,
-        next_hop: Option<Mac>,
+        way: Way,
         status: AckStatus,
-        epoch: u32,
-        (part, parts): (u8, u8),
-        digest: u32,
+        About { seq, epoch, digest, part, parts }: About,
         out: &mut Replies,
     ) {
-        let known = || self.downstream.path(now, obu).map(|path| path.next);
-        let Some(to) = next_hop.or_else(known) else {
-            self.counters.drop_no_route += 1;
-            return;
-        };
-        let ack = AnnouncementAck {
-            destination: obu,
-            rsu: self.radio.id,
-            epoch,
-            hop_limit: HOP_LIMIT,
-            part,
-            parts,
-            status,
-            digest,
-        };
-        self.radio.control(to, ack, out, &mut self.counters);
+        let (destination, rsu, first) = (obu, self.radio.id, way.first.mac);
+        let way = way.as_sent();
+        let ack =
+            AnnouncementAck { destination, rsu, epoch, seq, digest, part, parts, status, way };
+        self.radio.control(first, ack, out, &mut self.counters);
+    }
+
+    /// The way there is; or it is counted, and where it is too long reported, that there is none.
+    pub(in crate::control) fn expect_way(
+        &mut self,
+        obu: NodeId,
+        way: Result<Way, NoWay>,
+    ) -> Option<Way> {
+        match way {
+            Ok(way) => return Some(way),
+            Err(NoWay::Unknown) => self.counters.drop_no_route += 1,
+            Err(NoWay::TooLong) => {
+                self.counters.drop_hop_limit += 1;
+                self.far = Some(obu);
+            }
+        }
+        None
     }
 
     /// Forgets OBUs that fell silent.
     pub(super) fn drop_silent(&mut self, now: Timestamp) {
-        let silent =
-            self.obus.all(now).filter(|(obu, ..)| self.downstream.path(now, *obu).is_none());
-        for (obu, standing, is_old) in silent.collect::<Vec<_>>() {
-            match standing {
-                Standing::Attached => {
-                    self.obus.lose(now, obu);
-                    self.let_go(now, obu);
-                }
-                Standing::Standby => self.obus.forget(obu),
-                Standing::Gone if is_old => self.obus.forget(obu),
-                Standing::Gone => {}
+        for (obu, standing) in self.obus.silent(now).collect::<Vec<_>>() {
+            if standing == Standing::Attached {
+                self.obus.give_up(now, obu);
+                self.let_go(now, obu);
+            } else {
+                self.obus.forget(obu);
             }
         }
+    }
+}
+
+/// Which word of an OBU is answered.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::control) struct About {
+    pub(in crate::control) seq: Seq,
+    pub(in crate::control) epoch: u32,
+    pub(in crate::control) digest: u32,
+    pub(in crate::control) part: u8,
+    pub(in crate::control) parts: u8,
+}
+
+impl Default for About {
+    /// None: what is said is no answer.
+    fn default() -> Self {
+        Self { seq: Seq(0), epoch: 0, digest: 0, part: 0, parts: 1 }
     }
 }

@@ -2,26 +2,31 @@
 
 use std::time::Duration;
 
-use node_lib::control::downstream::{PATHS_MAX, Path, path_lifetime};
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::HOP_LIMIT;
+use node_lib::messages::Cost;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::{Announcement, Clients};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
-use node_lib::messages::{Cost, PathTag};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 
 use super::super::clients::Port;
-use super::super::obus::{Claim, Verdict};
+use super::super::obus::tree::Edge;
+use super::super::obus::{Claim, Says, Verdict};
 use super::Rsu;
+use super::attachment::About;
 
 /// What we hear of our own id above our boot count must be heard again within this …
 const WITNESS_WITHIN: Duration = Duration::from_secs(5);
 
 /// … and be no further ahead: two years of a boot count that the clock makes, in quarters of a second.
 const BOOT_JUMP_MAX: u32 = 1 << 28;
+
+/// Heartbeat intervals from one word of an OBU to its next, at most: 1,024 OBUs share 24 replies in ten intervals, are half
+/// as rare again on standby, and up to a quarter late. Who says more may be made up, and would stay for hours.
+const WITHIN_MAX: u32 = 800;
 
 /// Questions kept for OBUs that have announced themselves.
 const QUESTIONS_KEPT: u32 = 10;
@@ -92,11 +97,10 @@ impl Rsu {
         let route = (is_for_us && self.lan_is_up).then(|| AnsweredRoute {
             order: self.order,
             interval_ms: self.interval_ms(),
-            hops: 0,
-            hop_limit: HOP_LIMIT,
-            cost: Cost::ZERO,
             via: NodeId::NONE,
-            path: PathTag::DIRECT,
+            cost: Cost::ZERO,
+            hop_limit: HOP_LIMIT,
+            hops: 0,
         });
         let rsu = if is_for_us { self.radio.id } else { probe.rsu };
         let answer = ProbeAnswer {
@@ -104,6 +108,7 @@ impl Rsu {
             sender_boot: self.radio.boot,
             asker: probe.sender,
             nonce: probe.nonce,
+            mtu: self.radio.said_mtu(),
             rsu,
             route,
         };
@@ -111,8 +116,8 @@ impl Rsu {
         let to = if was_for_all {
             Mac::BROADCAST
         } else {
-            let way_back = self.downstream.path(now, probe.sender);
-            self.askers.addressee(now, from, rsu, self.obus.attached(), way_back)
+            let is_child = self.obus.is_child(probe.sender, from);
+            self.askers.addressee(now, from, rsu, self.obus.attached(), is_child)
         };
         self.radio.control(to, answer, out, &mut self.counters);
     }
@@ -132,11 +137,11 @@ impl Rsu {
             self.counters.drop_foreign += 1;
             return;
         }
+        let HeartbeatReply { order, epoch, via, mtu, hops, within_ds, .. } = *reply;
+        let edge = self.edge(from, via, mtu, hops);
+        let says = Says { order, epoch, edge, within: self.within(within_ds) };
         if reply.goodbye {
-            let (is_news, was_attached) = self.obus.hear_goodbye(now, reply);
-            if is_news {
-                self.downstream.retire(now, obu, self.radio.id, reply.order);
-            }
+            let was_attached = self.obus.hear_goodbye(now, reply, says);
             if was_attached {
                 self.let_go(now, obu);
             } else if !self.obus.knows(obu) {
@@ -145,9 +150,13 @@ impl Rsu {
             return;
         }
         let before = self.obus.boot(obu);
-        let (verdict, accepted) = self.obus.hear_reply(now, reply);
-        let HeartbeatReply { order, standby, .. } = *reply;
-        self.learn_path(now, verdict, (obu, from), order, reply.hops, standby);
+        let (verdict, accepted) = self.obus.hear_reply(now, reply, says);
+        self.counters.evicted += self.obus.take_evicted();
+        self.note_verdict(verdict, obu);
+        if verdict == Verdict::Unknown && reply.standby {
+            self.counters.obus_refused += 1;
+            return self.make_room(now, out);
+        }
         if let Some((_, sent)) = self.sent.iter().find(|(seq, _)| *seq == reply.answers) {
             let held = Duration::from_micros(u64::from(reply.held_100us) * 100);
             self.obus.note_round_trip(obu, now.since(*sent).saturating_sub(held));
@@ -160,9 +169,27 @@ impl Rsu {
             self.clients.touch_owner(now, Port::Obu(obu));
         }
         self.note_duel(now, obu, from);
-        if self.obus.must_ask(now, reply) && self.may_question(now, obu) {
-            self.send_ack(now, obu, Some(from), AckStatus::SendAll, 0, (0, 1), reply.digest, out);
+        let Some((status, epoch)) = self.obus.answer(reply, verdict) else { return };
+        let way = self.obus.way_by(edge);
+        // A question that finds no way takes none from those that do.
+        let Some(way) = self.expect_way(obu, way) else { return };
+        let is_question = matches!(status, AckStatus::SendAll | AckStatus::StaleEpoch);
+        if is_question && !self.may_question(now, obu) {
+            return;
         }
+        let about = About { seq: order.seq, epoch, digest: reply.digest, part: 0, parts: 1 };
+        self.send_ack(obu, way, status, about, out);
+    }
+
+    /// Who says that its upstream is this one. What came without a hop on its way came from the OBU itself.
+    fn edge(&self, from: Mac, via: NodeId, mtu: u16, hops: u8) -> Edge {
+        let is_ours = via == self.radio.id && hops == 0;
+        Edge { via, mac: is_ours.then_some(from), mtu }
+    }
+
+    /// Within which time an OBU has its next word, from what it says in units of 0.1 s.
+    fn within(&self, ds: u16) -> Duration {
+        (Duration::from_millis(100) * u32::from(ds)).min(self.period * WITHIN_MAX)
     }
 
     /// Two nodes say that they are this OBU.
@@ -172,11 +199,20 @@ impl Rsu {
         }
     }
 
-    /// Whether there is a question left. Some are kept for OBUs that are known: those that are not
-    /// may be made up, and many.
+    /// Whether this OBU was not asked just now, and there is a question left. Some are kept for OBUs that are known:
+    /// those that are not may be made up, and many.
     pub(in crate::control) fn may_question(&mut self, now: Timestamp, obu: NodeId) -> bool {
         let left = if self.obus.knows(obu) { 0 } else { QUESTIONS_KEPT };
-        self.questions.take_above(now, left)
+        self.obus.may_ask(now, obu) && self.questions.take_above(now, left)
+    }
+
+    /// An OBU says that it is here, or that others come through it: that its clients were seen on the LAN is no farewell.
+    fn note_verdict(&mut self, verdict: Verdict, obu: NodeId) {
+        match verdict {
+            Verdict::Newest => self.note_stays(obu),
+            Verdict::Circular => self.counters.edges_refused += 1,
+            _ => {}
+        }
     }
 
     /// The boot count of an OBU was another one before its last word.
@@ -186,45 +222,19 @@ impl Rsu {
         }
     }
 
-    /// Learns the way back to an OBU from what it said, as far as that is believed.
-    fn learn_path(
-        &mut self,
-        now: Timestamp,
-        verdict: Verdict,
-        (obu, next): (NodeId, Mac),
-        order: Order,
-        hops: u8,
-        standby: bool,
-    ) {
-        // An OBU that has not announced itself may be made up, as many more may be.
-        let has_room = self.downstream.len() < PATHS_MAX / 2;
-        if verdict == Verdict::Unproven || (verdict == Verdict::Unknown && !has_room) {
-            return;
-        }
-        let hops = hops.saturating_add(1);
-        let obus = u16::try_from(self.obus.attached()).unwrap_or(u16::MAX);
-        let lifetime = path_lifetime(self.period, obus);
-        let path = Path { order, hops, next, rsu: self.radio.id, standby, seen: now, lifetime };
-        let (is_news, evicted) = if verdict == Verdict::Newest {
-            self.downstream.correct(obu, path)
-        } else {
-            self.downstream.learn(obu, path)
-        };
-        self.counters.evicted += evicted;
-        if is_news && !standby {
-            self.note_stays(obu);
-        }
-    }
-
     /// A newcomer was refused, and will knock again.
     fn make_room(&mut self, now: Timestamp, out: &mut Replies) {
         let knocked = self.obus.knock(now);
         for obu in knocked.gone {
-            self.obus.lose(now, obu);
+            self.obus.give_up(now, obu);
             self.let_go(now, obu);
         }
         for (obu, digest) in knocked.asked {
-            self.send_ack(now, obu, None, AckStatus::SendAll, 0, (0, 1), digest, out);
+            let about = About { digest, ..About::default() };
+            let way = self.obus.way(obu);
+            if let Some(way) = self.expect_way(obu, way) {
+                self.send_ack(obu, way, AckStatus::SendAll, about, out);
+            }
         }
     }
 
@@ -236,6 +246,7 @@ impl Rsu {
         out: &mut Replies,
     ) {
         let Announcement { origin: obu, order, epoch, part, parts, digest, .. } = *announcement;
+        let Announcement { via, mtu, hops, within_ds, .. } = *announcement;
         if self.is_of_our_id(now, from, obu) {
             return;
         }
@@ -244,7 +255,9 @@ impl Rsu {
             return;
         }
         let before = self.obus.boot(obu);
-        let (verdict, claim) = self.obus.claim(now, announcement);
+        let edge = self.edge(from, via, mtu, hops);
+        let says = Says { order, epoch, edge, within: self.within(within_ds) };
+        let (verdict, claim) = self.obus.claim(now, announcement, says);
         self.note_restart(obu, before);
         self.counters.evicted += self.obus.take_evicted();
         self.note_duel(now, obu, from);
@@ -253,18 +266,24 @@ impl Rsu {
             self.counters.obus_refused += 1;
             return self.make_room(now, out);
         }
-        self.learn_path(now, verdict, (obu, from), order, announcement.hops, announcement.standby);
+        self.note_verdict(verdict, obu);
+        let about = About { seq: order.seq, epoch, digest, part, parts };
         // Acknowledged first: the OBU waits, the LAN does not.
         match claim {
             Claim::Refused | Claim::Unproven => {}
-            // The way back that is known may be somebody else's.
+            // The way down that is known may be somebody else's.
             Claim::Stale(higher) => {
-                let status = AckStatus::StaleEpoch;
-                self.send_ack(now, obu, Some(from), status, higher, (part, parts), digest, out);
+                let about = About { epoch: higher, ..about };
+                let way = self.obus.way_by(edge);
+                if let Some(way) = self.expect_way(obu, way) {
+                    self.send_ack(obu, way, AckStatus::StaleEpoch, about, out);
+                }
             }
             Claim::Accepted(accepted) => {
-                let status = AckStatus::Accepted;
-                self.send_ack(now, obu, None, status, epoch, (part, parts), digest, out);
+                let way = self.obus.way(obu);
+                if let Some(way) = self.expect_way(obu, way) {
+                    self.send_ack(obu, way, AckStatus::Accepted, about, out);
+                }
                 self.settle(now, obu, epoch, accepted, announcement.clients);
             }
         }

@@ -2,13 +2,11 @@
 //!
 //! When the upstream is lost every client is cut off, and the announcement is what ends that. So it is
 //! built when the client set changes, which is rare and not urgent, and when it is needed only what
-//! differs is written: the two addresses, RSU, order, epoch and flags, 31 bytes for 230 clients.
+//! differs is written: the two addresses, RSU, order, epoch, upstream, next word and flags, 39 bytes for 230 clients.
 
-use super::{
-    Announcement, Client, Clients, EPOCH_OFFSET, HOP_LIMIT_OFFSET, HOPS_OFFSET, RSU_OFFSET, Wire,
-};
+use super::{Announcement, Client, Clients, Wire};
 use crate::mac::{Mac, NodeId};
-use crate::messages::prefix::{STANDBY, length};
+use crate::messages::prefix::{STANDBY, flag, length};
 use crate::messages::{ETHERNET_HEADER_LEN, Message};
 use crate::order::Order;
 use std::mem::offset_of;
@@ -26,8 +24,8 @@ pub struct PartOf {
     pub ethertype: u16,
     /// The OBU.
     pub origin: NodeId,
-    /// Relays allowed.
-    pub hop_limit: u8,
+    /// The longest packet of its own radio, in bytes.
+    pub mtu: u16,
     /// Of the whole set.
     pub digest: u32,
     /// Which part, counted from 0.
@@ -49,6 +47,10 @@ pub struct Patch {
     pub order: Order,
     /// Of its attachment.
     pub epoch: u32,
+    /// Its upstream.
+    pub via: NodeId,
+    /// Its next word comes within this, in 0.1 s.
+    pub within_ds: u16,
     /// The OBU is attached elsewhere and may come.
     pub standby: bool,
 }
@@ -61,17 +63,19 @@ const fn at(offset: usize) -> usize {
 impl ReadyAnnouncement {
     /// Builds the frame anew, in the memory it has. `sorted` fits one message.
     pub fn rebuild(&mut self, of: PartOf, sorted: &[Client]) {
-        let PartOf { ethertype, origin, hop_limit, digest, part, parts } = of;
+        let PartOf { ethertype, origin, mtu, digest, part, parts } = of;
         let empty = Announcement {
             rsu: NodeId::NONE,
             origin,
             order: Order::default(),
             epoch: 0,
-            hop_limit,
-            hops: 0,
+            via: NodeId::NONE,
+            digest,
             part,
             parts,
-            digest,
+            within_ds: 1,
+            mtu,
+            hops: 0,
             standby: false,
             clients: Clients::EMPTY,
         };
@@ -85,15 +89,17 @@ impl ReadyAnnouncement {
 
     /// The frame, ready to be sent.
     pub fn patch(&mut self, patch: &Patch) -> &[u8] {
-        let Patch { to, from, rsu, order, epoch, standby } = *patch;
+        let Patch { to, from, rsu, order, epoch, via, within_ds, standby } = *patch;
         let frame = &mut self.frame;
         put(frame, 0, to.0);
         put(frame, Mac::LEN, from.0);
-        put(frame, at(offset_of!(Wire, flags)), [if standby { STANDBY } else { 0 }]);
-        put(frame, at(RSU_OFFSET), rsu.0);
+        put(frame, at(offset_of!(Wire, flags)), [flag(standby, STANDBY)]);
+        put(frame, at(offset_of!(Wire, rsu)), rsu.0);
         put(frame, at(offset_of!(Wire, boot)), order.boot.0.to_be_bytes());
         put(frame, at(offset_of!(Wire, seq)), order.seq.0.to_be_bytes());
-        put(frame, at(EPOCH_OFFSET), epoch.to_be_bytes());
+        put(frame, at(offset_of!(Wire, epoch)), epoch.to_be_bytes());
+        put(frame, at(offset_of!(Wire, via)), via.0);
+        put(frame, at(offset_of!(Wire, within_ds)), within_ds.to_be_bytes());
         frame
     }
 }
@@ -104,7 +110,7 @@ pub fn relay(
     heard: &[u8],
     announcement: &Announcement<'_>,
     (to, from): (Mac, Mac),
-    (hop_limit, hops): (u8, u8),
+    hops: u8,
     out: &mut Vec<u8>,
 ) {
     let len = ETHERNET_HEADER_LEN + announcement.wire_len();
@@ -113,8 +119,7 @@ pub fn relay(
     let frame = out.get_mut(start..).unwrap_or_default();
     put(frame, 0, to.0);
     put(frame, Mac::LEN, from.0);
-    put(frame, at(HOP_LIMIT_OFFSET), [hop_limit]);
-    put(frame, at(HOPS_OFFSET), [hops]);
+    put(frame, at(offset_of!(Wire, hops)), [hops]);
 }
 
 fn put<const N: usize>(frame: &mut [u8], at: usize, bytes: [u8; N]) {
@@ -137,6 +142,8 @@ mod tests {
         rsu: NodeId([2, 0, 0, 0, 0, 7]),
         order: Order::new(3, 700),
         epoch: 9,
+        via: NodeId([2, 0, 0, 0, 0, 8]),
+        within_ds: 12,
         standby: true,
     };
 
@@ -152,7 +159,7 @@ mod tests {
         PartOf {
             ethertype: ETHERTYPE_DEFAULT,
             origin: US.into(),
-            hop_limit: 16,
+            mtu: 1400,
             digest: client_digest(set),
             part: 1,
             parts: 3,
@@ -160,7 +167,7 @@ mod tests {
     }
 
     /// The same message as it is serialized from scratch.
-    fn serialized(set: &[Client], patch: &Patch, hop_limit: u8, hops: u8) -> Vec<u8> {
+    fn serialized(set: &[Client], patch: &Patch, hops: u8) -> Vec<u8> {
         let mut groups = Vec::new();
         Clients::encode(set, &mut groups);
         let announcement = Announcement {
@@ -168,11 +175,13 @@ mod tests {
             origin: US.into(),
             order: patch.order,
             epoch: patch.epoch,
-            hop_limit,
-            hops,
+            via: patch.via,
+            digest: client_digest(set),
             part: 1,
             parts: 3,
-            digest: client_digest(set),
+            within_ds: patch.within_ds,
+            mtu: 1400,
+            hops,
             standby: patch.standby,
             clients: Clients::parse(&groups).unwrap(),
         };
@@ -189,15 +198,15 @@ mod tests {
             ready.rebuild(part_of(&set), &set);
             for standby in [true, false, true] {
                 let patch = Patch { standby, ..PATCH };
-                assert_eq!(ready.patch(&patch), serialized(&set, &patch, 16, 0), "{count}");
+                assert_eq!(ready.patch(&patch), serialized(&set, &patch, 0), "{count}");
             }
         }
     }
 
     #[test]
-    fn a_relay_changes_addresses_hop_limit_and_hops_and_leaves_padding_behind() {
+    fn a_relay_changes_addresses_and_hops_and_leaves_padding_behind() {
         let set = clients(1);
-        let mut heard = serialized(&set, &PATCH, 16, 0);
+        let mut heard = serialized(&set, &PATCH, 0);
         heard.resize(heard.len().max(MIN_FRAME_LEN) + 2, 0xee);
         let message = Message::try_from(&heard[..heard.len() - 2]).unwrap();
         let PacketType::Control(Control::Announcement(announcement)) = message.packet else {
@@ -205,7 +214,7 @@ mod tests {
         };
         let mut out = vec![1, 2];
         let to = Mac([2, 0, 0, 0, 0, 8]);
-        relay(&heard, &announcement, (to, UPSTREAM), (15, 1), &mut out);
-        assert_eq!(out[2..], serialized(&set, &Patch { to, from: UPSTREAM, ..PATCH }, 15, 1));
+        relay(&heard, &announcement, (to, UPSTREAM), 1, &mut out);
+        assert_eq!(out[2..], serialized(&set, &Patch { to, from: UPSTREAM, ..PATCH }, 1));
     }
 }
