@@ -33,6 +33,7 @@ fn choose(c: &mut Criterion) {
             hop_limit: 15,
             via: NodeId::NONE,
             mtu: 1500,
+            stride: 0,
         };
         candidates.hear(now, mac, mac.into(), advert, None);
         neighbours.hear(now, mac, mac.into(), Boot(1), interval).1.note_proof(now);

@@ -18,6 +18,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::fragment::{Fragment, Place};
+use node_lib::messages::prefix::STRIDE_MAX;
 use node_lib::messages::way::{LABELS_MAX, RELAYS_MAX};
 use node_lib::messages::{
     Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PacketType, ParseError, Way, bundle,
@@ -94,13 +95,13 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
         (node(), order(), 1..=INTERVAL_MS_MAX, any::<u16>()),
         (node(), any::<u32>(), any::<u32>(), node(), any::<u16>(), mtu()),
-        (any::<u8>(), 0..=MAX_HOPS, any::<bool>(), any::<bool>()),
+        (any::<u8>(), 0..=MAX_HOPS, any::<bool>(), any::<bool>(), 0..=STRIDE_MAX),
     )
         .prop_map(
             |(
                 (rsu, order, interval_ms, obus),
                 (sender, boot, hello, via, cost, mtu),
-                (hop_limit, hops, few_candidates, relays),
+                (hop_limit, hops, few_candidates, relays, stride),
             )| {
                 let (sender, via) = ends(rsu, hops, sender, via);
                 Heartbeat {
@@ -118,6 +119,7 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
                     hops,
                     few_candidates,
                     relays,
+                    stride,
                 }
             },
         )
@@ -166,15 +168,16 @@ fn probe() -> impl Strategy<Value = Probe> {
 }
 
 fn answer() -> impl Strategy<Value = ProbeAnswer> {
-    let what = (any::<u8>(), any::<u16>(), node());
+    let what = (any::<u8>(), any::<u16>(), node(), 0..=STRIDE_MAX);
     let route = (order(), 1..=INTERVAL_MS_MAX, 0..=MAX_HOPS, what).prop_map(
-        |(order, interval_ms, hops, (hop_limit, cost, via))| AnsweredRoute {
+        |(order, interval_ms, hops, (hop_limit, cost, via, stride))| AnsweredRoute {
             order,
             interval_ms,
             via,
             cost: Cost(cost),
             hop_limit,
             hops,
+            stride,
         },
     );
     let about =

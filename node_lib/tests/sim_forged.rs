@@ -372,6 +372,7 @@ impl Victim {
                     cost: if whom == RSU { Cost::ZERO } else { Cost::ONE },
                     hop_limit: 15,
                     hops: u8::from(whom != RSU),
+                    stride: 0,
                 }),
             }
             .into(),
@@ -502,6 +503,7 @@ impl HonestRsu {
             hops: 0,
             few_candidates: false,
             relays: true,
+            stride: 0,
         })
     }
 

@@ -50,6 +50,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         hops: 0,
         few_candidates: false,
         relays: false,
+        stride: 0,
     };
     let reply = HeartbeatReply {
         rsu: RSU,
@@ -85,6 +86,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         cost: Cost(80),
         hop_limit: 14,
         hops: 1,
+        stride: 1,
     };
     let withdrawal =
         Withdrawal { sender: RELAY, sender_boot: Boot(9), goodbye: true, rsus: NodeIds::EMPTY };
@@ -129,6 +131,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 hops: 2,
                 few_candidates: true,
                 relays: true,
+                stride: 2,
                 ..heartbeat
             };
             (to_all, NodeId([0x0a, 0x11, 0x22, 0x33, 0x44, 0x55]), relayed.into())

@@ -142,7 +142,9 @@ fn who_changes_again_and_again_asks_for_acknowledgements_within_the_budget() {
         }
         words
     };
-    assert!(words_in_ten_seconds(1) >= 50, "alone, each change");
+    // All but the first, if it was through B already.
+    let alone = words_in_ten_seconds(1);
+    assert!((49..=50).contains(&alone), "{alone}");
     for obus in CROWDS {
         let (part, words) = (part_of(obus, 10), words_in_ten_seconds(obus));
         // A burst of at most as many as two changes take.

@@ -177,7 +177,7 @@ fn another_interval_is_believed_when_two_heartbeats_in_a_row_say_so() {
     assert_eq!(relayed, [100, 100, 100, 100, 100, 200, 200]);
 }
 
-/// How many of 200 heartbeats of an RSU with 200 OBUs we relay, nothing going through us, when ten neighbours so many
+/// How many of 200 heartbeats of an RSU with 200 OBUs we relay, nothing going through us, when twenty neighbours so many
 /// hops from it relay them as well.
 fn relayed_beside(hops: u8) -> usize {
     let mut t = Talk::new();
@@ -193,7 +193,7 @@ fn relayed_beside(hops: u8) -> usize {
         }
         t.clear();
         t.pass(t.now + 50);
-        for n in 0..10 {
+        for n in 0..20 {
             t.hear(t.now, Mac([2, 0, 0, 0, 4, n]), Heard::heartbeat(t.seq, hops));
         }
         relayed += t.heartbeats().len();
@@ -205,9 +205,10 @@ fn relayed_beside(hops: u8) -> usize {
 
 #[test]
 fn in_a_crowd_only_relays_no_more_than_one_hop_farther_speak_for_us() {
-    assert_eq!(relayed_beside(3), 100, "every second, as nothing goes through us");
-    assert!(relayed_beside(2) < 60, "{}", relayed_beside(2));
-    assert!(relayed_beside(1) < 60, "{}", relayed_beside(1));
+    let far = relayed_beside(3);
+    assert!((50..55).contains(&far), "{far}: every fourth, as nothing goes through us");
+    assert!(relayed_beside(2) < 30, "{}", relayed_beside(2));
+    assert!(relayed_beside(1) < 30, "{}", relayed_beside(1));
 }
 
 #[test]

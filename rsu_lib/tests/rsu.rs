@@ -634,6 +634,7 @@ fn of_our_id(boot: u32, hops: u8) -> Heartbeat {
         obus: 0,
         few_candidates: false,
         relays: true,
+        stride: 0,
     }
 }
 

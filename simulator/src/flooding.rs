@@ -158,6 +158,7 @@ impl Node for Flooder {
             obus: 0,
             few_candidates: false,
             relays: false,
+            stride: 0,
         };
         self.send(Mac::BROADCAST, Control::Heartbeat(heartbeat), out);
         // Up to 10 % later, as there.

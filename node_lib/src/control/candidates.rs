@@ -7,15 +7,24 @@ use crate::control::neighbour::Neighbours;
 use crate::control::table::Table;
 use crate::mac::{Mac, NodeId};
 use crate::messages::Cost;
+use crate::messages::prefix::STRIDE_MAX;
 use crate::order::Order;
 use crate::time::Timestamp;
 
 /// Neighbours remembered per RSU; more would never be tried. Beyond, the worst goes.
 const CANDIDATES_MAX: usize = 16;
 
-/// Intervals after which what a neighbour advertised no longer counts. The quiet period of a
-/// restarted node is longer, so by its end nobody sends through it on the strength of old news.
-pub const FRESH_INTERVALS: u32 = 3;
+/// Time between two heartbeats of a neighbour of this stride.
+pub fn period(interval: Duration, stride: u8) -> Duration {
+    interval * (1 << stride.min(STRIDE_MAX))
+}
+
+/// After so long without another what a neighbour of this stride advertised no longer counts: two of its heartbeats may be
+/// lost, and the third may be half an interval late. The quiet period of a restarted node is longer, so by its end
+/// nobody sends through it on the strength of old news.
+pub fn fresh_for(interval: Duration, stride: u8) -> Duration {
+    period(interval, stride) * 5 / 2 + interval / 2
+}
 
 /// What a neighbour last said about its way to one RSU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +39,8 @@ pub struct Advert {
     pub via: NodeId,
     /// The longest packet that passes all radios from it to the RSU, in bytes, its own among them.
     pub mtu: u16,
+    /// It brings the heartbeats whose number is a multiple of two to this power.
+    pub stride: u8,
 }
 
 /// A neighbour that advertised a way to the RSU: one line of 64 bytes of a processor's cache.
@@ -58,6 +69,11 @@ const _: () = assert!(size_of::<Candidate>() == 64, "one line");
 const STAYS_AFTER: u8 = 2;
 
 impl Candidate {
+    /// What it said counts for so long; `interval`: between two heartbeats of the RSU.
+    pub fn fresh_for(&self, interval: Duration) -> Duration {
+        fresh_for(interval, self.advert.stride)
+    }
+
     /// It said goodbye: it still carries what is under way, and must not be chosen.
     pub fn is_leaving(&self) -> bool {
         self.leaving > 0
@@ -73,7 +89,7 @@ impl Candidate {
 /// Smaller is better. Field order is priority, because `derive(Ord)` compares top to bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// Nothing heard for more than two intervals: maybe gone already.
+    /// Its next heartbeat is overdue by more than an interval: maybe gone already.
     pub is_late: bool,
     /// Expected transmissions to the RSU, the link to the candidate included.
     pub cost: Cost,
@@ -124,9 +140,10 @@ pub struct Judge<'a> {
 const NEW_RELAY: Cost = Cost(16);
 
 impl Ranker<'_> {
-    /// Nothing heard of it for more than two intervals: maybe gone already.
+    /// Its next heartbeat is overdue by more than an interval: maybe gone already.
     pub fn is_late(&self, candidate: &Candidate) -> bool {
-        self.now.since(candidate.heard) > self.interval * 9 / 4
+        let due = period(self.interval, candidate.advert.stride);
+        self.now.since(candidate.heard) > due + self.interval * 5 / 4
     }
 
     /// How good it is.
@@ -161,7 +178,7 @@ impl Judge<'_> {
         !candidate.is_leaving()
             && candidate.advert.via != self.us
             && (!self.is_quiet || candidate.advert.distance.hops == 0)
-            && self.ranker.now.since(candidate.heard) < self.ranker.interval * FRESH_INTERVALS
+            && self.ranker.now.since(candidate.heard) < candidate.fresh_for(self.ranker.interval)
             && self.feasibility.allows(candidate.advert.distance)
     }
 
@@ -261,6 +278,11 @@ impl Candidates {
         }
     }
 
+    /// The rarest any of them brings heartbeats.
+    pub fn stride_max(&self) -> u8 {
+        self.iter().map(|c| c.advert.stride).max().unwrap_or(0)
+    }
+
     /// The best that is usable now.
     pub fn best(&self, judge: &Judge<'_>) -> Option<&Candidate> {
         self.iter().filter(|c| judge.is_usable(c)).min_by_key(|c| judge.ranker.rank(c))
@@ -329,6 +351,7 @@ mod tests {
             hop_limit: 15,
             via: NodeId::NONE,
             mtu: 1500,
+            stride: 0,
         }
     }
 

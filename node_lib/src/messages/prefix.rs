@@ -40,6 +40,12 @@ pub const FEW_CANDIDATES: u8 = 0x01;
 /// Flag of [`Kind::Heartbeat`]: others route through the sender to this RSU.
 pub const RELAYS: u8 = 0x02;
 
+/// Flags of [`Kind::Heartbeat`] and [`Kind::ProbeAnswer`]: the stride of the sender.
+pub const STRIDE: u8 = 0x0c;
+
+/// The largest: every fourth heartbeat.
+pub const STRIDE_MAX: u8 = 2;
+
 /// Flag of [`Kind::ToDownstream`]: for every OBU attached to the source.
 pub const FLOOD: u8 = 0x08;
 
@@ -131,7 +137,8 @@ impl Kind {
     /// The flags this kind has; all others must be zero.
     pub const fn known_flags(self) -> u8 {
         match self {
-            Self::Heartbeat => FEW_CANDIDATES | RELAYS,
+            Self::Heartbeat => FEW_CANDIDATES | RELAYS | STRIDE,
+            Self::ProbeAnswer => STRIDE,
             Self::HeartbeatReply => GOODBYE | STANDBY | ACKNOWLEDGE,
             Self::Withdrawal => GOODBYE,
             Self::Announcement => STANDBY,
@@ -226,6 +233,17 @@ impl Kind {
         Ok(hops)
     }
 
+    /// A stride, from the flags.
+    #[inline]
+    pub(super) fn stride(self, flags: u8) -> Result<u8, ParseError> {
+        const { assert!(STRIDE_MAX == 2, "as the error says") };
+        let stride = (flags & STRIDE) >> STRIDE.trailing_zeros();
+        if stride > STRIDE_MAX {
+            return Err(self.value("stride", "at most 2", stride.into()));
+        }
+        Ok(stride)
+    }
+
     /// A heartbeat interval in milliseconds, at most [`super::INTERVAL_MS_MAX`].
     #[inline]
     pub(super) fn interval(self, bytes: [u8; 2]) -> Result<u16, ParseError> {
@@ -304,6 +322,12 @@ impl Kind {
 #[inline]
 pub(super) const fn flag(is_set: bool, flag: u8) -> u8 {
     if is_set { flag } else { 0 }
+}
+
+/// A stride as it stands in the flags.
+pub(super) const fn stride_flags(stride: u8) -> u8 {
+    debug_assert!(stride <= STRIDE_MAX);
+    (stride << STRIDE.trailing_zeros()) & STRIDE
 }
 
 /// The length field of a message of `len` bytes.

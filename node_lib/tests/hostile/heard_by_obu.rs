@@ -129,6 +129,7 @@ fn last_answer(ears: &mut Ears) -> Vec<Forged> {
             cost: Cost::ZERO,
             hop_limit: 15,
             hops: 0,
+            stride: 0,
         }),
     };
     vec![(r(), Mac::BROADCAST, answer.into())]
@@ -259,6 +260,7 @@ fn false_rsu(ears: &mut Ears) -> Vec<Forged> {
             cost: Cost::ZERO,
             hop_limit: 15,
             hops: 0,
+            stride: 0,
         };
         let answer = ProbeAnswer {
             sender: LOWEST.into(),
@@ -290,6 +292,7 @@ const FIRST: Heartbeat = Heartbeat {
     obus: 0,
     few_candidates: false,
     relays: true,
+    stride: 0,
 };
 
 /// For 15 s it is nearer to all but one of the vehicles than their own RSU, and of lower id; it may be there before

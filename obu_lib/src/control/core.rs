@@ -12,6 +12,7 @@ use node_lib::messages::control::probe::Probe;
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::budget::Budget;
+use super::load::Load;
 use super::timing;
 use crate::{Policy, Thresholds};
 
@@ -26,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) heard_lately: usize,
     /// How often neighbours may be asked.
     pub(crate) questions: Budget,
+    /// How full the air is.
+    pub(crate) load: Load,
     /// How often clients may be announced.
     pub(crate) announcing: Budget,
     /// OBUs that share the radio with us: those attached to our RSU, or the last one, and to others about as near.
@@ -90,9 +93,14 @@ impl Core {
         }
     }
 
+    /// As many OBUs as fill the air around us, as long as our clients are still: then we can wait.
+    pub(crate) fn obus_heard(&self, now: Timestamp) -> u16 {
+        if self.is_idle(now) { self.load.obus() } else { 1 }
+    }
+
     /// What is said of so many is shared with them.
     pub(crate) fn share_with(&mut self, now: Timestamp, obus: u16) {
-        self.obus = obus.max(self.obus_at_least(now));
+        self.obus = obus.max(self.obus_at_least(now)).max(self.obus_heard(now));
         self.questions.share(self.obus);
         self.announcing.share(if self.is_in_the_thick() { self.obus } else { 1 });
     }

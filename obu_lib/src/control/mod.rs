@@ -21,6 +21,7 @@ mod clients;
 mod core;
 mod data;
 mod floods;
+mod load;
 pub(crate) mod node;
 mod registration;
 mod route;

@@ -26,6 +26,7 @@ use super::children::Children;
 use super::clients::LocalClients;
 use super::core::Core;
 use super::floods::Floods;
+use super::load::Load;
 use super::registration::{Flags, Registration, Standing, Towards};
 use super::route::Route;
 use super::solicitation::Solicitation;
@@ -139,6 +140,7 @@ impl Obu {
             last: None,
             active_at: None,
             questions: Budget::of_questions(),
+            load: Load::new(now),
             announcing: Budget::of_announcements(),
             obus: 1,
             obus_at: now,
@@ -275,6 +277,7 @@ impl Obu {
             self.registration.note_clients_changed(now);
         }
         self.routes.retain(|_, route| !route.is_forgettable(now));
+        self.core.load.turn_to(now);
         self.core.age_obus(now);
     }
 
@@ -455,6 +458,7 @@ impl Node for Obu {
         let Some(control) = heard.control(&mut self.core.counters) else { return };
         match &control {
             Control::Heartbeat(heartbeat) => {
+                self.core.load.note(now, heartbeat.stride);
                 if !self.hear_heartbeat(now, from, heartbeat) && now < self.deadline {
                     return;
                 }

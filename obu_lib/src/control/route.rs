@@ -13,7 +13,7 @@ use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 use crate::Ranking;
 
 use super::core::Core;
-use super::timing::{self, Watch};
+use super::timing;
 
 mod count;
 mod crowd;
@@ -34,7 +34,7 @@ pub(crate) use outlook::Predicted;
 pub(crate) use upstream::is_better;
 
 /// Intervals for which a neighbour is remembered as candidate after it last advertised its way.
-const CANDIDATE_INTERVALS: u32 = 10;
+const CANDIDATE_INTERVALS: u32 = 12;
 
 /// Why an upstream was lost, and how long it had been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,10 @@ pub(crate) struct Route {
     /// The order we last relayed, or left to others to relay.
     relayed: Option<Order>,
     relay_at: Option<Timestamp>,
+    /// The stride we said last.
+    stride_said: u8,
+    /// As many OBUs as the air was full of when we last looked.
+    obus_heard: u16,
     /// When we last relayed.
     spoke_at: Option<Timestamp>,
     /// When we last said that we have a way; `None` also after a withdrawal.
@@ -103,6 +107,8 @@ pub(crate) struct Route {
     said_at: Option<Timestamp>,
     /// Until then nobody but the RSU is routed through, and nobody is routed for.
     quiet_until: Timestamp,
+    /// While we were quiet somebody held back.
+    holds_back_around: bool,
     /// A heartbeat said another interval, which one, and what it said.
     other_interval: Option<(Order, Duration)>,
     /// Our place among those who relay a heartbeat, and until which heartbeat we keep it.
@@ -139,6 +145,7 @@ impl Route {
             claim: None,
             other_interval: None,
             quiet_until: Timestamp::ZERO,
+            holds_back_around: false,
             said_at: None,
             feasibility: Feasibility::default(),
             candidates: Candidates::default(),
@@ -163,6 +170,8 @@ impl Route {
             relayed: None,
             relay_at: None,
             spoke_at: None,
+            stride_said: 0,
+            obus_heard: 1,
             crowd: Crowd::new(),
             place: None,
             is_ours: false,
@@ -241,7 +250,8 @@ impl Route {
 
     /// Somebody may still send through us on the strength of what we said.
     pub(crate) fn is_counted_on(&self, now: Timestamp) -> bool {
-        self.said_at.is_some_and(|said| now.since(said) < timing::quiet_for(self.interval))
+        let believed_for = timing::quiet_for(self.interval, self.stride_said);
+        self.said_at.is_some_and(|said| now.since(said) < believed_for)
     }
 
     pub(crate) fn newest_at(&self) -> Timestamp {
@@ -254,7 +264,7 @@ impl Route {
     }
 
     fn quiet_until(&self, core: &Core) -> Timestamp {
-        self.quiet_until.max(core.started + timing::quiet_for(self.interval))
+        self.quiet_until.max(core.started + timing::quiet_for(self.interval, 0))
     }
 
     /// A neighbour advertised its way: by heartbeat, or by answering a probe.
@@ -271,6 +281,12 @@ impl Route {
         let learned = self.believe(core, now, order, interval);
         if learned == Learned::Doubtful {
             return learned;
+        }
+        if advert.stride > 0 && !self.holds_back_around && self.is_quiet(core, now) {
+            // Before a restart we may have held back as well, and somebody count on us for longer than we are quiet.
+            self.holds_back_around = true;
+            self.withdrawals_left = timing::SAID_TIMES;
+            self.withdraw_at = now;
         }
         let known = self.candidates.get(from).map(|c| c.advert);
         if !self.candidates.hear(now, from, id, advert, self.parent) {
@@ -357,7 +373,7 @@ impl Route {
 
     /// Time between two of our replies to this RSU.
     pub(crate) fn reply_every(&self) -> Duration {
-        timing::reply_every(self.interval, self.obus())
+        timing::reply_every(self.interval, self.obus().max(self.obus_heard))
     }
 
     /// Time between two probes, one to each of so many targets in turn.
@@ -538,6 +554,7 @@ impl Route {
         out: &mut Replies,
     ) {
         self.is_ours = is_ours;
+        self.obus_heard = core.obus_heard(now);
         if now >= core.grace_until {
             self.candidates.expire(now, self.interval * CANDIDATE_INTERVALS);
         }
@@ -616,17 +633,14 @@ impl Route {
         let stuck = self.progress + timing::stuck_after(self.interval);
         next = next.min(stuck.max(core.grace_until));
         if !self.is_watched(now, is_ours) {
-            let lapsed = self.evidence + timing::lapsed_after(self.interval);
+            let lapsed = self.evidence + self.lapsed_after();
             return next.min(lapsed.max(core.grace_until));
         }
         let believed = self.believed_since();
         let watch = self.watch(core, now);
         let late = believed + watch.late_after;
         if now < late {
-            // Others may stop hearing the RSU as well, and then it is watched more closely.
-            let loose = Watch::loose(self.interval).late_after;
-            let closer = if watch.late_after > loose { self.newest_at + loose } else { late };
-            return next.min(late).min(closer.max(believed + loose));
+            return next.min(late);
         }
         let dead = if self.asked >= watch.asked_min { watch.dead_after } else { watch.silence_max };
         next = next.min((believed + dead).max(core.grace_until));

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::candidates::{fresh_for, period};
 use node_lib::control::event::Cause;
 
 /// Between two heartbeats, as long as no RSU has said anything else: the programs' default.
@@ -58,38 +59,23 @@ impl Watch {
         }
     }
 
-    /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy
-    /// radio would do little else. A relay may bring only every second one. Asked after 2.4 I,
-    /// or up to a quarter later, every I/10, three times; dead after 3 I.
-    pub(crate) fn loose(interval: Duration) -> Self {
+    /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy radio would do little
+    /// else. It brings one each *P*, of this stride. Asked after P + 0.2 I and 2.4 I at the earliest, three times, one each
+    /// I/10; dead P + 1.25 I after its last sign of life, and 3 I at the earliest. The first question waits a random part
+    /// of what is left of that: many may have missed the same, and are spared theirs by the first answer. Who asks only
+    /// once gives it up when what it said of itself counts no more ([`fresh_for`]).
+    pub(crate) fn idle(interval: Duration, stride: u8) -> Self {
+        let period = period(interval, stride);
+        let late_after = (period + interval / 5).max(interval * 12 / 5);
+        let dead_after = (period + interval * 5 / 4).max(interval * 3);
+        let (asked_min, ask_every) = (3, interval / 10);
         Self {
-            late_after: interval * 12 / 5,
-            ask_every: interval / 10,
-            ask_within: interval / 4,
-            asked_min: 3,
-            dead_after: interval * 3,
-            silence_max: lapsed_after(interval),
-        }
-    }
-
-    /// The same in a crowd: sixty may route through the upstream. Hidden from each other, its heartbeat and another
-    /// collide at half of them, and as idle relays bring every second one, those are late at once. Their
-    /// first questions are spread over what is left until it is dead, so that the first of them is answered,
-    /// for all, before the others ask.
-    pub(crate) fn loose_in_a_crowd(interval: Duration) -> Self {
-        Self { ask_within: interval / 2, ..Self::loose(interval) }
-    }
-
-    /// While nothing goes to an RSU that others of a crowd hear: it is there, and a hundred OBUs that all
-    /// missed the same two heartbeats must not all ask. Asked after 4.4 I, dead after 6 I. Nothing can
-    /// loop through an RSU, so the quiet period does not depend on this one.
-    pub(crate) fn of_an_rsu_others_hear(interval: Duration) -> Self {
-        Self {
-            late_after: interval * 22 / 5,
-            ask_within: interval,
-            dead_after: interval * 6,
-            silence_max: interval * 6,
-            ..Self::loose(interval)
+            late_after,
+            ask_every,
+            ask_within: dead_after - late_after - ask_every * asked_min,
+            asked_min,
+            dead_after,
+            silence_max: fresh_for(interval, stride),
         }
     }
 }
@@ -118,10 +104,10 @@ pub(crate) fn ask_every(interval: Duration) -> Duration {
 /// Without a frame for this long a route is idle, and watched less closely.
 pub(crate) const IDLE_AFTER: Duration = Duration::from_secs(5);
 
-/// Nobody is upstream after 3 I of silence, however late it was chosen and however little it was asked
-/// since; [`quiet_for`] counts on it. A route nobody uses is not worth questions: it lapses then too.
+/// Nobody that brings every heartbeat is upstream after 3 I of silence, however late it was chosen and however little it was
+/// asked since. A route nobody uses is not worth questions: it lapses then too.
 pub(crate) fn lapsed_after(interval: Duration) -> Duration {
-    interval * 3
+    fresh_for(interval, 0)
 }
 
 /// An upstream that answers, but brings no newer heartbeat for 20 I, leads nowhere.
@@ -129,10 +115,11 @@ pub(crate) fn stuck_after(interval: Duration) -> Duration {
     interval * 20
 }
 
-/// After a restart: 3.5 I. Longer than [`lapsed_after`], so by its end every neighbour has either
-/// noticed our silence or heard our new boot count, and nobody sends through us on old news.
-pub(crate) fn quiet_for(interval: Duration) -> Duration {
-    interval * 7 / 2
+/// After a restart: half an interval longer than anybody believes what one of this stride said; 3.5 I of one that brought every
+/// heartbeat. So by its end every neighbour has either noticed our silence or heard our new boot count, and
+/// nobody sends through us on old news.
+pub(crate) fn quiet_for(interval: Duration, stride: u8) -> Duration {
+    fresh_for(interval, stride) + interval / 2
 }
 
 /// Time between two probes that keep candidates proven and links measured: each of `targets` every
@@ -191,7 +178,7 @@ pub(crate) fn within_max(interval: Duration) -> Duration {
 /// interval of 100 ms take it for 2.6 % of the time.
 pub(crate) const LOTTERY: u16 = 16;
 
-/// OBUs of an RSU from which on they are a crowd: idle relays then bring every second heartbeat only.
+/// OBUs of an RSU from which on they are a crowd.
 pub(crate) const CROWD: u16 = node_lib::control::askers::CROWD;
 
 /// An RSU counts the OBUs that have registered, and when a whole town is switched on none has. So for this long
@@ -212,15 +199,14 @@ pub(crate) const CROWD_LEAVES_BY: u16 = 16;
 /// No RSU knows of more OBUs at once, whatever a heartbeat says.
 pub(crate) const OBUS_MAX: u16 = 1024;
 
-/// A relay in a crowd that has brought no news for so long says again what it said last, or all behind it
-/// would ask whether it is still there, at the same moment: just before [`Watch::late_after`]. It may itself
-/// wait longer for its RSU; those behind it wait for a relay, and so not longer than [`Watch::loose`] says.
-pub(crate) fn calm_after(watch: Watch, interval: Duration) -> Duration {
-    watch.late_after.min(Watch::loose(interval).late_after) * 19 / 20
+/// A relay in a crowd of this stride that has brought no news for so long says again what it said last, or all behind it
+/// would ask whether it is still there, at the same moment: just before any [`Watch::late_after`].
+pub(crate) fn calm_after(interval: Duration, stride: u8) -> Duration {
+    period(interval, stride) + interval / 7
 }
 
-/// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has
-/// heard what idle relays say.
+/// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has heard two heartbeats of
+/// each relay that brings all.
 pub(crate) fn patience(interval: Duration) -> Duration {
     interval * 11 / 5
 }
@@ -267,12 +253,12 @@ pub(crate) const STANDBY_FOR: Duration = Duration::from_secs(2);
 /// left only then: longer than frames wait in any queue here.
 pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 
-/// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it: 30 I, and
+/// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it: 32 I, and
 /// 10 s at least. By then nobody counts on what we advertised: an upstream that brings no news is left
 /// after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising, and whoever heard us leaves
-/// us 3 I later ([`lapsed_after`]).
+/// us 10.5 I later at most ([`fresh_for`]).
 pub(crate) fn forget_after(interval: Duration) -> Duration {
-    (interval * 30).max(Duration::from_secs(10))
+    (interval * 32).max(Duration::from_secs(10))
 }
 
 /// A relay that lost its upstream looks for another for so long before it withdraws its route: time for
@@ -293,6 +279,8 @@ pub(crate) const LINGER: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
+    use node_lib::messages::prefix::STRIDE_MAX;
+
     use super::*;
 
     /// What RSUs may advertise, from the shortest to the longest.
@@ -308,9 +296,9 @@ mod tests {
         [
             ("close", Watch::close(interval)),
             ("close in the thick", Watch::close_in_the_thick(interval)),
-            ("loose", Watch::loose(interval)),
-            ("loose in a crowd", Watch::loose_in_a_crowd(interval)),
-            ("of an RSU others hear", Watch::of_an_rsu_others_hear(interval)),
+            ("idle", Watch::idle(interval, 0)),
+            ("idle, of every second", Watch::idle(interval, 1)),
+            ("idle, of every fourth", Watch::idle(interval, 2)),
         ]
     }
 
@@ -338,11 +326,6 @@ mod tests {
     fn all_questions_are_asked_before_the_upstream_is_given_up() {
         for interval in INTERVALS {
             for (name, watch) in watches(interval) {
-                if name == "loose in a crowd" {
-                    // There the first answer is to spare the others their questions.
-                    assert!(watch.late_after + watch.ask_within < watch.dead_after, "{interval:?}");
-                    continue;
-                }
                 let pauses = watch.ask_every * (watch.asked_min - 1);
                 let last = watch.late_after + watch.ask_within + pauses;
                 assert!(last < watch.dead_after, "{name} at {interval:?}: the last after {last:?}");
@@ -360,19 +343,22 @@ mod tests {
                 assert!(watch.ask_every > interval / 20, "{name}: an answer takes a while");
             }
             // Those who judge by questions sooner than the rest ask more of them.
-            assert!(Watch::close(interval).asked_min > Watch::loose(interval).asked_min);
+            assert!(Watch::close(interval).asked_min > Watch::idle(interval, 0).asked_min);
         }
     }
 
     #[test]
-    fn nobody_is_believed_alive_after_three_intervals_but_an_rsu_that_others_hear() {
+    fn two_lost_heartbeats_end_nobody_and_three_do_who_answers_no_question() {
         for interval in INTERVALS {
             assert_eq!(lapsed_after(interval), interval * 3);
+            for stride in 0..=STRIDE_MAX {
+                let (period, silence) = (period(interval, stride), fresh_for(interval, stride));
+                assert!(silence > period * 2 && silence <= period * 3, "{stride}, {interval:?}");
+                assert_eq!(Watch::idle(interval, stride).silence_max, silence);
+            }
             for (name, watch) in watches(interval) {
-                let most = if name == "of an RSU others hear" { 6 } else { 3 };
                 assert!(watch.dead_after > interval * 2, "{name} at {interval:?}");
                 assert!(watch.dead_after <= watch.silence_max, "{name} at {interval:?}");
-                assert_eq!(watch.silence_max, interval * most, "{name} at {interval:?}");
             }
         }
     }
@@ -387,8 +373,11 @@ mod tests {
     #[test]
     fn a_restarted_node_is_quiet_until_nobody_can_count_on_what_it_said() {
         for interval in INTERVALS {
-            assert!(quiet_for(interval) > lapsed_after(interval), "{interval:?}");
-            assert!(quiet_for(interval) <= interval * 4, "no longer than it must be");
+            for stride in 0..=STRIDE_MAX {
+                let (quiet, believed) = (quiet_for(interval, stride), fresh_for(interval, stride));
+                assert!(quiet > believed, "{stride}, {interval:?}");
+                assert!(quiet <= believed + interval, "no longer than it must be");
+            }
         }
     }
 
@@ -457,11 +446,13 @@ mod tests {
     fn a_relay_says_again_what_it_said_before_those_behind_it_ask_but_not_before_they_could_hear_news()
      {
         for interval in INTERVALS {
-            let loose = Watch::loose(interval).late_after;
+            for stride in 0..=STRIDE_MAX {
+                let calm = calm_after(interval, stride);
+                assert!(calm < Watch::idle(interval, stride).late_after, "{stride}, {interval:?}");
+                assert!(calm > period(interval, stride) + interval / 10, "{stride}, {interval:?}");
+            }
             for (name, watch) in watches(interval) {
-                let calm = calm_after(watch, interval);
-                assert!(calm < loose && calm < watch.late_after, "{name} at {interval:?}");
-                assert!(calm > interval * 11 / 10, "{name} at {interval:?}");
+                assert!(calm_after(interval, 0) < watch.late_after, "{name} at {interval:?}");
             }
         }
     }

@@ -127,6 +127,8 @@ pub(crate) struct Talk {
     pub(crate) rsu: Mac,
     /// OBUs the RSU has, as heartbeats say.
     pub(crate) obus: u16,
+    /// How rarely those who send them do, as heartbeats say.
+    pub(crate) stride: u8,
     /// Between two heartbeats, as they say.
     pub(crate) interval_ms: u16,
     /// MTU of the neighbours' radios, as they say.
@@ -159,6 +161,7 @@ impl Talk {
             seq: 0,
             rsu: RSU,
             obus: 1,
+            stride: 0,
             interval_ms: 100,
             mtu: MTU,
             asked_last: None,
@@ -205,7 +208,8 @@ impl Talk {
     }
 
     pub(crate) fn hear(&mut self, ms: u64, from: Mac, heard: Heard) {
-        self.hear_at(ms, from, US, heard);
+        let is_for_all = matches!(heard, Heard::Heartbeat { .. });
+        self.hear_at(ms, from, if is_for_all { Mac::BROADCAST } else { US }, heard);
     }
 
     pub(crate) fn hear_broadcast(&mut self, ms: u64, from: Mac, heard: Heard) {
@@ -243,10 +247,14 @@ impl Talk {
                 mtu: self.mtu,
                 few_candidates: false,
                 relays: false,
+                stride: self.stride,
             }
             .into(),
             Heard::Answer { nonce, seq, hops } => {
-                ProbeAnswer { mtu: self.mtu, ..answer(rsu, from, US, nonce, seq, hops) }.into()
+                let answer = answer(rsu, from, US, nonce, seq, hops);
+                let stride = self.stride;
+                let route = answer.route.map(|route| AnsweredRoute { stride, ..route });
+                ProbeAnswer { mtu: self.mtu, route, ..answer }.into()
             }
             Heard::AnswerTo { asker, seq } => answer(rsu, from, asker, ASKED, seq, 1).into(),
             Heard::AnswerOf { boot, nonce, seq } => {
@@ -687,6 +695,7 @@ fn answer(rsu: NodeId, from: Mac, asker: Mac, nonce: u32, seq: u32, hops: u8) ->
             hop_limit: HOP_LIMIT - hops,
             cost: Cost(64 * u16::from(hops)),
             via: if hops == 0 { NodeId::NONE } else { rsu },
+            stride: 0,
         }),
     }
 }

@@ -302,6 +302,7 @@ impl Rsu {
             obus,
             few_candidates: false,
             relays: true,
+            stride: 0,
         };
         self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);
     }

@@ -6,7 +6,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x21`                                                              |
-//! |      1 |     1 | flags       | bit 0 few candidates; bit 1 relays: others route through the sender |
+//! |      1 |     1 | flags       | bit 0 few candidates; bit 1 relays: others route through the sender; bits 3–2 stride, at most 2 |
 //! |      2 |     2 | length      | 48                                                                  |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
@@ -65,7 +65,7 @@
 
 use crate::mac::NodeId;
 use crate::messages::prefix::{
-    ACKNOWLEDGE, FEW_CANDIDATES, GOODBYE, RELAYS, STANDBY, flag, length,
+    ACKNOWLEDGE, FEW_CANDIDATES, GOODBYE, RELAYS, STANDBY, flag, length, stride_flags,
 };
 use crate::messages::{Cost, Kind, ParseError};
 use crate::order::{Boot, Order, Seq};
@@ -150,6 +150,8 @@ pub struct Heartbeat {
     pub few_candidates: bool,
     /// Others route through the sender to this RSU.
     pub relays: bool,
+    /// The sender brings the heartbeats whose number is a multiple of two to this power.
+    pub stride: u8,
 }
 
 impl Heartbeat {
@@ -157,7 +159,9 @@ impl Heartbeat {
     fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::Heartbeat.first_byte(),
-            flags: [flag(self.few_candidates, FEW_CANDIDATES) | flag(self.relays, RELAYS)],
+            flags: [flag(self.few_candidates, FEW_CANDIDATES)
+                | flag(self.relays, RELAYS)
+                | stride_flags(self.stride)],
             length: length(LEN),
             rsu: self.rsu.0,
             boot: self.order.boot.0.to_be_bytes(),
@@ -219,6 +223,7 @@ impl TryFrom<&[u8]> for Heartbeat {
             hops: kind.hops_from(hops, (rsu, sender, NodeId(via)))?,
             few_candidates: flags & FEW_CANDIDATES != 0,
             relays: flags & RELAYS != 0,
+            stride: kind.stride(flags)?,
         })
     }
 }
@@ -364,6 +369,7 @@ mod tests {
             hops: 1,
             few_candidates: true,
             relays: false,
+            stride: 0,
         }
     }
 

@@ -20,7 +20,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x24`                                                              |
-//! |      1 |     1 | flags       | none                                                                |
+//! |      1 |     1 | flags       | bits 3–2 stride, as in a heartbeat; 0 without a route               |
 //! |      2 |     2 | length      | 52                                                                  |
 //! |      4 |     6 | sender      | who answers                                                         |
 //! |     10 |     4 | sender_boot | starts of the sender                                                |
@@ -39,7 +39,7 @@
 //! Without a route, `boot` to `hop_limit` are zero.
 
 use crate::mac::NodeId;
-use crate::messages::prefix::length;
+use crate::messages::prefix::{length, stride_flags};
 use crate::messages::{Cost, Kind, ParseError};
 use crate::order::{Boot, Order};
 
@@ -166,6 +166,8 @@ pub struct AnsweredRoute {
     pub hop_limit: u8,
     /// From the RSU to the sender.
     pub hops: u8,
+    /// The sender brings the heartbeats whose number is a multiple of two to this power.
+    pub stride: u8,
 }
 
 impl ProbeAnswer {
@@ -179,10 +181,11 @@ impl ProbeAnswer {
             cost: Cost::ZERO,
             hop_limit: 0,
             hops: NO_ROUTE,
+            stride: 0,
         });
         AnswerWire {
             version_type: Kind::ProbeAnswer.first_byte(),
-            flags: [0],
+            flags: [stride_flags(route.stride)],
             length: length(ANSWER_LEN),
             sender: self.sender.0,
             sender_boot: self.sender_boot.0.to_be_bytes(),
@@ -206,7 +209,8 @@ impl TryFrom<&[u8]> for ProbeAnswer {
 
     fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
         let kind = Kind::ProbeAnswer;
-        let (_, body) = kind.open(bytes)?;
+        let (flags, body) = kind.open(bytes)?;
+        let stride = kind.stride(flags)?;
         let Some((wire, [])) = AnswerWire::read(body) else {
             return Err(kind.truncated(body.len()));
         };
@@ -238,6 +242,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
                 ("via", u16::from_be_bytes([v0, v1]).into()),
                 ("cost", u16::from_be_bytes(cost).into()),
                 ("hop_limit", hop_limit.into()),
+                ("stride", stride.into()),
             ];
             if let Some((field, have)) = fields.into_iter().find(|&(_, value)| value != 0) {
                 return Err(kind.value(field, "zero without a route", have));
@@ -252,6 +257,7 @@ impl TryFrom<&[u8]> for ProbeAnswer {
                 cost: Cost(u16::from_be_bytes(cost)),
                 hop_limit,
                 hops: kind.hops_from(hops, ends)?,
+                stride,
             })
         };
         Ok(Self {
@@ -297,6 +303,7 @@ mod tests {
             cost: Cost(64),
             hop_limit: 7,
             hops: 1,
+            stride: 0,
         }
     }
 

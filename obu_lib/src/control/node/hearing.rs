@@ -55,6 +55,7 @@ impl Obu {
                 hop_limit: heartbeat.hop_limit,
                 via: heartbeat.via,
                 mtu: heartbeat.mtu,
+                stride: heartbeat.stride,
             },
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
@@ -242,6 +243,7 @@ impl Obu {
                         hop_limit: route.hop_limit,
                         via: route.via,
                         mtu: answer.mtu,
+                        stride: route.stride,
                     },
                     Duration::from_millis(u64::from(route.interval_ms)),
                 );

@@ -21,6 +21,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::candidates::fresh_for;
 use node_lib::control::event::Cause;
 use node_lib::control::feasibility::Feasibility;
 use node_lib::{Boot, Order, Timestamp};
@@ -104,10 +105,11 @@ impl Route {
         let silence = now.since(self.newest_at);
         let is_believed = if order > self.newest {
             let late = self.watch(core, now).late_after;
-            let late = late.min(Watch::loose(self.interval).late_after);
+            let late = late.min(Watch::idle(self.interval, 0).late_after);
             silence >= late || (is_second && silence >= Watch::close(self.interval).late_after)
         } else {
-            is_second && silence >= timing::lapsed_after(self.interval)
+            // Who brings every fourth heartbeat may bring old ones meanwhile.
+            is_second && silence >= fresh_for(self.interval, self.candidates.stride_max())
         };
         if !is_believed {
             if advances {
@@ -166,7 +168,7 @@ impl Route {
         self.candidates.clear();
         self.feasibility = Feasibility::default();
         if let Some(said) = self.said_at {
-            self.quiet_until = said + timing::quiet_for(self.interval);
+            self.quiet_until = said + timing::quiet_for(self.interval, self.stride_said);
         }
         if self.advertised_at.take().is_some() {
             self.withdrawals_left = timing::SAID_TIMES;

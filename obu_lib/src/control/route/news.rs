@@ -8,6 +8,7 @@ use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::AnsweredRoute;
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
+use node_lib::messages::prefix::STRIDE_MAX;
 use node_lib::{Mac, Order, Seq, Timestamp};
 
 use super::super::core::Core;
@@ -29,7 +30,7 @@ impl Route {
             return;
         }
         let order = advert.distance.order;
-        if core.policy.suppression && self.leaves_out(core, now, order) {
+        if self.leaves_out(core, now, order) {
             self.relayed = Some(order);
             core.counters.heartbeat_left += 1;
             return;
@@ -83,7 +84,7 @@ impl Route {
             && !core.is_leaving
             && self.has_children(now);
         let spoke = self.spoke_at.filter(|_| is_due)?;
-        Some(spoke + timing::calm_after(self.watch(core, now), self.interval))
+        Some(spoke + timing::calm_after(self.interval, self.stride_said))
     }
 
     /// Our place among those who relay this heartbeat.
@@ -103,10 +104,19 @@ impl Route {
         self.place.map_or(Duration::ZERO, |(_, wait)| wait)
     }
 
-    /// In a crowd a relay through which nothing goes brings every second heartbeat: the same ones as all
-    /// others, or none would get far.
+    /// A relay brings the heartbeats whose number is a multiple of two to the power of its stride: the same ones as all
+    /// others of that stride, or none would get far. More often than it said it may speak at once.
     fn leaves_out(&self, core: &Core, now: Timestamp, order: Order) -> bool {
-        self.is_in_crowd(core) && order.seq.0 % 2 == 1 && self.is_idle(now)
+        let stride = self.stride(core, now).min(self.stride_said);
+        !order.seq.0.is_multiple_of(1 << stride)
+    }
+
+    /// How rarely we bring heartbeats from now on: where the air is full a relay through which nothing goes brings every
+    /// fourth. Nobody brings them more often than its upstream does.
+    fn stride(&self, core: &Core, now: Timestamp) -> u8 {
+        let said = self.parent_candidate().map_or(0, |parent| parent.advert.stride);
+        let holds_back = core.policy.suppression && core.load.is_full() && self.is_idle(now);
+        if holds_back { STRIDE_MAX } else { said.min(STRIDE_MAX) }
     }
 
     pub(super) fn relay_if_due(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {
@@ -118,6 +128,8 @@ impl Route {
         self.relayed = Some(route.order);
         self.spoke_at = Some(now);
         core.hello = core.hello.wrapping_add(1);
+        self.stride_said = route.stride;
+        core.load.note(now, route.stride);
         let heartbeat = Heartbeat {
             rsu: self.rsu,
             order: route.order,
@@ -133,6 +145,7 @@ impl Route {
             mtu: self.mtu(core),
             few_candidates: self.is_ours && self.has_few_candidates(core, now),
             relays: self.has_children(now),
+            stride: route.stride,
         };
         core.radio.control(Mac::BROADCAST, heartbeat, out, &mut core.counters);
     }
@@ -157,6 +170,7 @@ impl Route {
             hop_limit,
             cost: candidate.advert.cost.saturating_add(link),
             via: candidate.id,
+            stride: self.stride(core, now),
         })
     }
 

@@ -1,9 +1,12 @@
 //! Through whom to the RSU: watching the upstream, leaving it, choosing the next.
 
-use node_lib::control::candidates::{Candidate, Rank};
+use std::time::Duration;
+
+use node_lib::control::candidates::{Candidate, Rank, fresh_for};
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
+use node_lib::messages::prefix::STRIDE_MAX;
 use node_lib::{Mac, Timestamp};
 
 use super::super::core::Core;
@@ -34,7 +37,7 @@ impl Route {
             return self.drop_candidate(now, parent, Cause::Dead);
         }
         if !self.is_watched(now, is_ours) {
-            if may_judge && now.since(self.evidence) >= timing::lapsed_after(self.interval) {
+            if may_judge && now.since(self.evidence) >= self.lapsed_after() {
                 self.drop_candidate(now, parent, Cause::Dead);
             }
             return;
@@ -77,8 +80,10 @@ impl Route {
             return self.do_without_asking(core, now, parent, watch);
         }
         if self.asked == 1 && !has_time {
-            // No answer to the first question: if it is dead we want to know at once who else is alive.
-            for mac in self.ready(core, now) {
+            // No answer to the first question: if it is dead we want to know at once who else is alive. In full air the best
+            // of them must do, or nobody hears the answers for the questions.
+            let most = if core.load.is_full() { 1 } else { usize::MAX };
+            for mac in self.ready(core, now).into_iter().take(most) {
                 if !self.is_in_the_thick(core) || core.questions.take(now) {
                     core.probe(now, mac, self.rsu, out);
                 }
@@ -135,13 +140,19 @@ impl Route {
                 Watch::close(self.interval)
             };
         }
-        if !self.is_in_crowd(core) {
-            return Watch::loose(self.interval);
-        }
-        let loose = Watch::loose_in_a_crowd(self.interval);
-        let is_rsu = self.parent_candidate().is_some_and(|c| c.advert.distance.hops == 0);
-        let others_hear_it = now.since(self.newest_at) < loose.late_after;
-        if is_rsu && others_hear_it { Watch::of_an_rsu_others_hear(self.interval) } else { loose }
+        let parent = self.parent_candidate();
+        let is_rsu = parent.is_some_and(|parent| parent.advert.distance.hops == 0);
+        let said = parent.map_or(0, |parent| parent.advert.stride);
+        // An RSU is there, and nothing can loop through it: where the air is full, a hundred OBUs that all missed the
+        // same two heartbeats must not all ask.
+        let stride = if is_rsu && core.load.is_full() { STRIDE_MAX } else { said };
+        Watch::idle(self.interval, stride)
+    }
+
+    /// The parent has not said for so long what it would have said by now that nothing it said counts.
+    pub(super) fn lapsed_after(&self) -> Duration {
+        let stride = self.parent_candidate().map_or(0, |parent| parent.advert.stride);
+        fresh_for(self.interval, stride)
     }
 
     /// The last moment we had no reason to doubt the parent.
@@ -155,7 +166,7 @@ impl Route {
 
     /// Others send through us.
     pub(crate) fn has_children(&self, now: Timestamp) -> bool {
-        let lately = timing::child_for(self.interval, self.obus());
+        let lately = timing::child_for(self.interval, self.obus().max(self.obus_heard));
         self.child_at.is_some_and(|at| now.since(at) < lately)
     }
 
@@ -183,7 +194,7 @@ impl Route {
             !c.is_leaving()
                 && Some(c.mac) != self.parent
                 && c.advert.via != core.id()
-                && now.since(c.heard) < timing::lapsed_after(self.interval)
+                && now.since(c.heard) < c.fresh_for(self.interval)
         };
         let mut ranked: Vec<_> = self
             .candidates

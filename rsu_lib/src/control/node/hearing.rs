@@ -101,6 +101,7 @@ impl Rsu {
             cost: Cost::ZERO,
             hop_limit: HOP_LIMIT,
             hops: 0,
+            stride: 0,
         });
         let rsu = if is_for_us { self.radio.id } else { probe.rsu };
         let answer = ProbeAnswer {
