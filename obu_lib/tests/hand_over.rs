@@ -137,9 +137,9 @@ fn an_rsu_that_does_not_answer_is_not_waited_for_longer_than_the_old_one_forward
 
 /// The other RSU answers what it was told last: this epoch, less so many, and this digest, or another.
 fn answer_there(t: &mut Talk, status: AckStatus, older: u32, is_other_digest: bool) {
-    let part = t.parts_sent().last().expect("an announcement").clone();
-    let epoch = part.epoch - older;
-    let digest = part.digest ^ u32::from(is_other_digest);
+    let (word, _) = t.parts_sent().pop().expect("an announcement");
+    let epoch = word.epoch - older;
+    let digest = word.digest ^ u32::from(is_other_digest);
     t.rsu = OTHER_RSU;
     t.hear(t.now, OTHER_RSU, Heard::Ack { epoch, status, digest });
     t.rsu = RSU;

@@ -129,12 +129,7 @@ fn an_rsu_that_knows_a_lower_epoch_changes_nothing() {
 fn a_new_upstream_before_the_rsu_knows_all_is_announced_with_a_higher_epoch() {
     let mut t = Talk::settled_behind(A);
     let (_, first, _) = t.sent_announcement();
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
-    t.clear();
-    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
-    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    b_takes_over(&mut t);
     assert_eq!(t.announced(), [(B, RSU, first + 1, false)]);
 }
 
@@ -147,16 +142,16 @@ fn of_a_set_in_several_parts_only_those_not_acknowledged_are_repeated() {
     t.clear();
     t.live_until(t.now + 60);
     let parts = t.parts_sent();
-    assert_eq!(parts.iter().map(|part| part.part).collect::<Vec<_>>()[..2], [(0, 2), (1, 2)]);
-    let named: Vec<_> = parts[..2].iter().flat_map(|part| part.clients.clone()).collect();
+    assert_eq!(parts.iter().map(|(word, _)| word.part).collect::<Vec<_>>()[..2], [(0, 2), (1, 2)]);
+    let named: Vec<_> = parts[..2].iter().flat_map(|(_, clients)| clients.clone()).collect();
     assert_eq!(named, clients);
-    assert!(parts.iter().all(|part| part.digest == client_digest(&clients)));
-    t.answer_part(A, &parts[0], AckStatus::Accepted);
+    assert!(parts.iter().all(|(word, _)| word.digest == client_digest(&clients)));
+    t.answer(A, parts[0].0, AckStatus::Accepted);
     assert_eq!(t.events(), [], "half of it is not known");
     t.clear();
     t.live_until(t.now + 200);
-    assert!(!t.parts_sent().is_empty() && t.parts_sent().iter().all(|part| part.part == (1, 2)));
-    t.answer_part(A, &parts[1], AckStatus::Accepted);
+    assert!(!t.words().is_empty() && t.words().iter().all(|word| word.part == (1, 2)));
+    t.answer(A, parts[1].0, AckStatus::Accepted);
     assert!(matches!(t.events()[..], [Event::Acknowledged { .. }]));
     t.clear();
     t.live_until(t.now + 500);
@@ -206,6 +201,16 @@ fn replies_and_announcements_share_one_order_that_only_grows() {
     assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "{orders:?}");
 }
 
+/// A has no way any more, and B is upstream.
+fn b_takes_over(t: &mut Talk) {
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    t.clear();
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+}
+
 /// Known behind A with this epoch; then A has no way any more, and B is upstream.
 fn moved_to_b() -> (Talk, u32) {
     let mut t = Talk::settled_behind(A);
@@ -216,12 +221,7 @@ fn moved_to_b() -> (Talk, u32) {
     t.pass(t.now + 55);
     let (_, epoch, _) = t.sent_announcement();
     t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
-    t.clear();
-    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
-    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    b_takes_over(&mut t);
     t.events();
     (t, epoch)
 }

@@ -2,27 +2,13 @@
 
 use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::Control;
-use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::messages::data::Data;
-use node_lib::messages::{Message, PacketType, Way};
-use node_lib::{Mac, Order, Seq};
+use node_lib::messages::{Message, PacketType};
+use node_lib::{Mac, Order};
 
-use super::{A, Heard, Talk, US, id};
-
-/// A part of an announcement, as it was sent.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub(crate) part: (u8, u8),
-    pub(crate) rsu: Mac,
-    pub(crate) epoch: u32,
-    pub(crate) seq: Seq,
-    pub(crate) standby: bool,
-    pub(crate) via: Mac,
-    pub(crate) digest: u32,
-    pub(crate) clients: Vec<Client>,
-}
+use super::{A, Heard, Talk, US, Word};
 
 impl Talk {
     /// A data frame comes from `from`.
@@ -82,38 +68,12 @@ impl Talk {
         })
     }
 
-    /// Announcements, part by part.
-    pub(crate) fn parts_sent(&self) -> Vec<Part> {
-        self.each(|_, control| match control {
-            Control::Announcement(a) => Some(Part {
-                part: (a.part, a.parts),
-                rsu: Mac(a.rsu.0),
-                epoch: a.epoch,
-                seq: a.order.seq,
-                standby: a.standby,
-                via: Mac(a.via.0),
-                digest: a.digest,
-                clients: a.clients.iter().collect(),
-            }),
+    /// Announcements, part by part, and the clients each names.
+    pub(crate) fn parts_sent(&self) -> Vec<(Word, Vec<Client>)> {
+        self.each(|to, control| match control {
+            Control::Announcement(a) => Some((Word::of_set(to, a), a.clients.iter().collect())),
             _ => None,
         })
-    }
-
-    /// The RSU answers this part.
-    pub(crate) fn answer_part(&mut self, via: Mac, to: &Part, status: AckStatus) {
-        let (part, parts) = to.part;
-        let ack = AnnouncementAck {
-            destination: id(US),
-            rsu: id(to.rsu),
-            epoch: to.epoch,
-            seq: to.seq,
-            digest: to.digest,
-            part,
-            parts,
-            status,
-            way: Way::END,
-        };
-        self.wire(via, US, ack.into());
     }
 
     /// Until then A, one hop from the RSU, brings each heartbeat and answers what it is asked.

@@ -105,6 +105,23 @@ pub(crate) struct Word {
     pub(crate) is_set: bool,
 }
 
+impl Word {
+    /// All our clients, or a part of them, announced to this neighbour.
+    pub(crate) fn of_set(to: Mac, a: &Announcement<'_>) -> Self {
+        Word {
+            to,
+            rsu: Mac(a.rsu.0),
+            via: Mac(a.via.0),
+            epoch: a.epoch,
+            seq: a.order.seq,
+            digest: a.digest,
+            part: (a.part, a.parts),
+            standby: a.standby,
+            is_set: true,
+        }
+    }
+}
+
 impl Heard {
     pub(crate) fn heartbeat(seq: u32, hops: u8) -> Self {
         Self::Heartbeat { boot: 1, seq, hops, via: None }
@@ -605,17 +622,7 @@ impl Talk {
     /// What we said of ourselves that is to be acknowledged, in the order in which it was sent.
     pub(crate) fn words(&self) -> Vec<Word> {
         self.each(|to, control| match control {
-            Control::Announcement(a) if a.origin == id(US) => Some(Word {
-                to,
-                rsu: Mac(a.rsu.0),
-                via: Mac(a.via.0),
-                epoch: a.epoch,
-                seq: a.order.seq,
-                digest: a.digest,
-                part: (a.part, a.parts),
-                standby: a.standby,
-                is_set: true,
-            }),
+            Control::Announcement(a) if a.origin == id(US) => Some(Word::of_set(to, a)),
             Control::HeartbeatReply(r) if r.origin == id(US) && r.acknowledge => Some(Word {
                 to,
                 rsu: Mac(r.rsu.0),
