@@ -227,7 +227,21 @@ impl Rsu {
         }
     }
 
-    /// Answers a word of `obu`.
+    /// Answers a word of `obu`, if there is a way to it.
+    pub(super) fn answer(
+        &mut self,
+        obu: NodeId,
+        way: Result<Way, NoWay>,
+        status: AckStatus,
+        about: About,
+        out: &mut Replies,
+    ) {
+        if let Some(way) = self.expect_way(obu, way) {
+            self.send_ack(obu, way, status, about, out);
+        }
+    }
+
+    /// Answers a word of `obu`, which is found this way.
     pub(in crate::control) fn send_ack(
         &mut self,
         obu: NodeId,

@@ -233,9 +233,7 @@ impl Rsu {
         for (obu, digest) in knocked.asked {
             let about = About { digest, ..About::default() };
             let way = self.obus.way(obu);
-            if let Some(way) = self.expect_way(obu, way) {
-                self.send_ack(obu, way, AckStatus::SendAll, about, out);
-            }
+            self.answer(obu, way, AckStatus::SendAll, about, out);
         }
     }
 
@@ -276,15 +274,11 @@ impl Rsu {
             Claim::Stale(higher) => {
                 let about = About { epoch: higher, ..about };
                 let way = self.obus.way_by(edge);
-                if let Some(way) = self.expect_way(obu, way) {
-                    self.send_ack(obu, way, AckStatus::StaleEpoch, about, out);
-                }
+                self.answer(obu, way, AckStatus::StaleEpoch, about, out);
             }
             Claim::Accepted(accepted) => {
                 let way = self.obus.way(obu);
-                if let Some(way) = self.expect_way(obu, way) {
-                    self.send_ack(obu, way, AckStatus::Accepted, about, out);
-                }
+                self.answer(obu, way, AckStatus::Accepted, about, out);
                 self.settle(now, obu, epoch, accepted, announcement.clients);
             }
         }
