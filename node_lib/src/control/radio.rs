@@ -30,6 +30,16 @@ pub struct NextHop {
     pub mtu: u16,
 }
 
+impl NextHop {
+    /// The next hop that reaches all of `neighbours`: nobody, the only one, or a broadcast with the smallest MTU of them.
+    pub fn for_all(neighbours: impl Iterator<Item = NextHop>) -> Option<NextHop> {
+        neighbours.reduce(|to, one| NextHop {
+            mac: if to.mac == one.mac { to.mac } else { Mac::BROADCAST },
+            mtu: to.mtu.min(one.mtu),
+        })
+    }
+}
+
 /// This node's end of the radio.
 #[derive(Clone, Debug)]
 pub struct Radio {

@@ -199,13 +199,8 @@ impl Children {
     /// the neighbour `from` whom it came.
     pub(crate) fn all(&self, now: Timestamp, rsu: NodeId, from: Mac) -> Option<NextHop> {
         let is_meant = |(mac, child): &(&Mac, &Child)| **mac != from && child.is_reached(now, rsu);
-        let mut meant = self.by_mac.iter().filter(is_meant);
-        let (first, child) = meant.next()?;
-        let only = NextHop { mac: *first, mtu: child.mtu };
-        Some(meant.fold(only, |to, (_, child)| NextHop {
-            mac: Mac::BROADCAST,
-            mtu: to.mtu.min(child.mtu),
-        }))
+        let meant = self.by_mac.iter().filter(is_meant);
+        NextHop::for_all(meant.map(|(mac, child)| NextHop { mac: *mac, mtu: child.mtu }))
     }
 
     /// Forgets who has gone.

@@ -127,14 +127,10 @@ impl Obus {
 
     /// Where to send what is for all: to nobody, to the only neighbour, or to all in earshot.
     pub(crate) fn all(&self) -> Option<NextHop> {
-        let mut children = self.by_id.values().filter(|known| known.standing != Standing::Gone);
-        let mut hops = children
-            .by_ref()
-            .filter_map(|known| known.edge.mac.map(|mac| NextHop { mac, mtu: known.edge.mtu }));
-        let first = hops.next()?;
-        Some(hops.fold(first, |to, hop| NextHop {
-            mac: if to.mac == hop.mac { to.mac } else { Mac::BROADCAST },
-            mtu: to.mtu.min(hop.mtu),
-        }))
+        let children = self.by_id.values().filter(|known| known.standing != Standing::Gone);
+        NextHop::for_all(
+            children
+                .filter_map(|known| known.edge.mac.map(|mac| NextHop { mac, mtu: known.edge.mtu })),
+        )
     }
 }
