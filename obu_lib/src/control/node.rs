@@ -194,6 +194,10 @@ impl Obu {
         })
     }
 
+    pub(super) fn is_attached_to(&self, rsu: NodeId) -> bool {
+        self.attached.is_some_and(|attached| attached.rsu == rsu)
+    }
+
     /// The neighbour frames for this RSU go to: our own while we are attached to it, those of others
     /// in any case.
     pub fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
@@ -320,7 +324,7 @@ impl Obu {
         if self.is_parting_from(rsu) {
             return;
         }
-        let standing = if self.attached.is_some_and(|attached| attached.rsu == rsu) {
+        let standing = if self.is_attached_to(rsu) {
             Standing::Attached
         } else if self.registration.standby_at() == Some(rsu) {
             Standing::Standby

@@ -322,11 +322,15 @@ impl Registration {
         self.is_unanswered
     }
 
+    /// What the RSU has been told that we are attached to, or that others go to through us.
+    fn told(&mut self, rsu: NodeId, is_ours: bool) -> Option<&mut Telling> {
+        if is_ours { Some(&mut self.attached) } else { self.relayed.get_mut(&rsu) }
+    }
+
     /// Clients of somebody behind us are announced to this RSU: it can answer only if it knows our upstream. What was
     /// only mentioned is mentioned again.
     pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
-        let telling = if is_ours { Some(&mut self.attached) } else { self.relayed.get_mut(&rsu) };
-        if let Some(telling) = telling
+        if let Some(telling) = self.told(rsu, is_ours)
             && telling.pending.as_ref().is_some_and(|pending| pending.is_mentioned)
         {
             telling.reply_at = now;
@@ -335,8 +339,7 @@ impl Registration {
 
     /// This RSU's answer to somebody behind us came: it knows our upstream.
     pub(crate) fn note_passing_ack(&mut self, rsu: NodeId, is_ours: bool) {
-        let telling = if is_ours { Some(&mut self.attached) } else { self.relayed.get_mut(&rsu) };
-        if let Some(telling) = telling {
+        if let Some(telling) = self.told(rsu, is_ours) {
             telling.pending.take_if(|pending| pending.is_mentioned);
         }
     }

@@ -346,6 +346,11 @@ impl Route {
         self.parent.map(|_| self.last_hops)
     }
 
+    /// OBUs that want something of this RSU: as many as it says, or as fill the air around us.
+    fn obus_known(&self) -> u16 {
+        self.obus().max(self.obus_heard)
+    }
+
     /// OBUs that share the radio with what we say about this RSU: its own, and those around us.
     fn crowd_size(&self, core: &Core) -> u16 {
         self.obus().max(core.obus)
@@ -373,7 +378,7 @@ impl Route {
 
     /// Time between two of our replies to this RSU.
     pub(crate) fn reply_every(&self) -> Duration {
-        timing::reply_every(self.interval, self.obus().max(self.obus_heard))
+        timing::reply_every(self.interval, self.obus_known())
     }
 
     /// Time between two probes, one to each of so many targets in turn.

@@ -123,7 +123,7 @@ impl Obu {
 
     /// Floods of this RSU are for us: we are attached to it, or were a moment ago.
     pub(in crate::control) fn listens_to(&self, now: Timestamp, rsu: NodeId) -> bool {
-        self.attached.is_some_and(|attached| attached.rsu == rsu)
+        self.is_attached_to(rsu)
             || self.parting.is_some_and(|parting| parting.rsu == rsu && now < parting.until)
     }
 

@@ -143,7 +143,7 @@ impl Obu {
         }
         if let Learned::Anew(before) = learned {
             self.duplicates.note_restart(rsu, before, route.newest().boot);
-            let is_ours = self.attached.is_some_and(|attached| attached.rsu == rsu);
+            let is_ours = self.is_attached_to(rsu);
             self.registration.tell_again(&mut self.core, now, rsu, is_ours);
         }
         let Some(attached) = self.attached.filter(|attached| attached.rsu == rsu) else {
@@ -319,7 +319,7 @@ impl Obu {
         let Announcement { rsu, origin, within_ds, mtu, hops, standby, .. } = *announcement;
         let within = deciseconds(within_ds);
         let said = Said { id: origin, mtu, rsu, within, is_reached: !standby };
-        let is_ours = self.attached.is_some_and(|attached| attached.rsu == rsu);
+        let is_ours = self.is_attached_to(rsu);
         self.registration.remind(now, rsu, is_ours);
         let Some((hops, to)) = self.pass_on(now, from, hops, said, out) else { return };
         let between = (to, self.core.radio.mac);
@@ -369,7 +369,7 @@ impl Obu {
         out: &mut Replies,
     ) {
         if ack.destination == self.core.id() {
-            if self.attached.is_some_and(|attached| attached.rsu == ack.rsu) {
+            if self.is_attached_to(ack.rsu) {
                 if self.registration.handle_ack(&mut self.core, now, ack) {
                     self.note_acknowledged(now);
                 }
@@ -378,7 +378,7 @@ impl Obu {
             }
             return;
         }
-        let is_ours = self.attached.is_some_and(|attached| attached.rsu == ack.rsu);
+        let is_ours = self.is_attached_to(ack.rsu);
         self.registration.note_passing_ack(ack.rsu, is_ours);
         let (hops, way) = self.next_hops(now, from, (ack.rsu, ack.destination), ack.way);
         for NextHop { mac, .. } in hops {

@@ -114,9 +114,8 @@ impl Route {
     /// How rarely we bring heartbeats from now on: where the air is full a relay through which nothing goes brings every
     /// fourth. Nobody brings them more often than its upstream does.
     fn stride(&self, core: &Core, now: Timestamp) -> u8 {
-        let said = self.parent_candidate().map_or(0, |parent| parent.advert.stride);
         let holds_back = core.policy.suppression && core.load.is_full() && self.is_idle(now);
-        if holds_back { STRIDE_MAX } else { said.min(STRIDE_MAX) }
+        if holds_back { STRIDE_MAX } else { self.upstream_stride().min(STRIDE_MAX) }
     }
 
     pub(super) fn relay_if_due(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {

@@ -140,19 +140,22 @@ impl Route {
                 Watch::close(self.interval)
             };
         }
-        let parent = self.parent_candidate();
-        let is_rsu = parent.is_some_and(|parent| parent.advert.distance.hops == 0);
-        let said = parent.map_or(0, |parent| parent.advert.stride);
+        let is_rsu = self.parent_candidate().is_some_and(|parent| parent.advert.distance.hops == 0);
         // An RSU is there, and nothing can loop through it: where the air is full, a hundred OBUs that all missed the
         // same two heartbeats must not all ask.
-        let stride = if is_rsu && core.load.is_full() { STRIDE_MAX } else { said };
+        let stride =
+            if is_rsu && core.load.is_full() { STRIDE_MAX } else { self.upstream_stride() };
         Watch::idle(self.interval, stride)
     }
 
     /// The parent has not said for so long what it would have said by now that nothing it said counts.
     pub(super) fn lapsed_after(&self) -> Duration {
-        let stride = self.parent_candidate().map_or(0, |parent| parent.advert.stride);
-        fresh_for(self.interval, stride)
+        fresh_for(self.interval, self.upstream_stride())
+    }
+
+    /// How rarely the parent brings heartbeats.
+    pub(super) fn upstream_stride(&self) -> u8 {
+        self.parent_candidate().map_or(0, |parent| parent.advert.stride)
     }
 
     /// The last moment we had no reason to doubt the parent.
@@ -166,7 +169,7 @@ impl Route {
 
     /// Others send through us.
     pub(crate) fn has_children(&self, now: Timestamp) -> bool {
-        let lately = timing::child_for(self.interval, self.obus().max(self.obus_heard));
+        let lately = timing::child_for(self.interval, self.obus_known());
         self.child_at.is_some_and(|at| now.since(at) < lately)
     }
 
