@@ -3,12 +3,13 @@
 CARGO ?= cargo
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo corridor bench soak restarts days test long mutants e2e check setup
+.PHONY: help demo corridor bench figures soak restarts days test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
 	@echo "make corridor  drive past five road-side units at three speeds, compare with the simulator"
 	@echo "make bench     the data path against the kernel and a naive relay: a table in eight minutes"
+	@echo "make figures   the simulated figures of the documentation again, into docs/figures/; half an hour; V2X_BOLOGNA=FILE"
 	@echo "make soak      load the data path in every way there is, 1 GiB checked in each; up to half an hour"
 	@echo "make restarts  end living daemons, kill -9 after 5 s, 45 s and 10 min, in 20 towns at once; a quarter of an hour"
 	@echo "make days      a long life in ten minutes: everything that goes wrong, drawn from a seed; what must hold is watched"
@@ -35,6 +36,10 @@ corridor:
 # Leave the machine alone meanwhile. ROUNDS=5 for fewer; results go to target/bench/.
 bench:
 	$(call testbed,bench,bench $(if $(ROUNDS),--rounds $(ROUNDS)))
+
+# V2X_BOLOGNA names the movements of the town, which are not part of the repository. FIGURES="town crowd" for some.
+figures:
+	@docs/figures.sh $(FIGURES)
 
 # MIB=100 for less of it.
 soak:
