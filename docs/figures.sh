@@ -59,6 +59,8 @@ town v2xsim run $town --seed 1 --seeds 4
 town-contention v2xsim run $town --seed 1 --seeds 4 --set radio.access=csma
 busy-town v2xsim run $town --seed 1 --seeds 4 --set duration=120s $talk
 busy-town-contention v2xsim run $town --seed 1 --seeds 4 --set duration=120s $talk --set radio.access=csma
+given-up v2xsim run $town --seed 1 --seeds 4 --set duration=60s $talk --set radio.access=csma --vary radio.reports_unacknowledged=false,true
+given-up-fading v2xsim run $town --seed 1 --seeds 4 --set duration=60s $talk --set 'radio={model="dual-slope",shadowing=true,fading="nakagami-suburb"}' --set mobility.pick=first --vary mobility.count=50,100,150 --vary radio.reports_unacknowledged=false,true
 full-town v2xsim run $town --seed 1 --seeds 3 $talk --set radio.access=csma
 protocols-corridor v2xsim protocols $scenarios/corridor.toml --seeds 20 --set radio.access=csma $tenth
 protocols-town v2xsim protocols $town --seeds 4 --set duration=60s --set radio.access=csma $talk

@@ -9,7 +9,7 @@ use node_lib::Timestamp;
 use node_lib::sim::radio::{
     Access, Csma, DataRate, Fading, Occupancy, PathLoss, Radio, Shadowing, fading::Shape,
 };
-use node_lib::sim::{Fault, LinkStep, LinkTrace, NodeIndex, Position, Track};
+use node_lib::sim::{Fault, Kind, LinkStep, LinkTrace, NodeIndex, Position, Track};
 
 use cell::{Cell, PROBE, PROBE_OF_1, at, client_mac, ms, us};
 
@@ -208,6 +208,42 @@ fn a_frame_nobody_acknowledges_is_sent_seven_times() {
     assert!(cell.log(flow).lost_on_air(0).is_some());
     let data = cell.world.airtime().worst().data;
     assert!((data - 7.0 * 208e-6).abs() < 1e-9, "{data}");
+}
+
+/// A node is told once of each frame given up, when its radio has tried for the last time.
+#[test]
+fn a_node_hears_of_what_its_radio_gave_up_where_radios_tell() {
+    // From a frame of 0 to 1: how many were given up, and how many arrived.
+    let run = |channel: Radio, reports, faults: &[Fault], is_broadcast| {
+        let mut cell = Cell::new(19, channel, &[0.0, 50.0]);
+        cell.world.report_unacknowledged(reports);
+        faults.iter().for_each(|fault| cell.world.apply(*fault));
+        let flow = if is_broadcast {
+            cell.broadcast(0, at(10), ms(100), 3)
+        } else {
+            cell.unicast(0, 1, at(10), ms(100), 3)
+        };
+        cell.world.run_until(at(1000)).unwrap();
+        let given_up = cell.world.stats().of(Kind::PROBE).frames;
+        (given_up, cell.log(flow).received(cell.clients[1]))
+    };
+    let (there, back) = (NodeIndex(0), NodeIndex(1));
+    let (lost, unheard) = ([Fault::CutOneWay(there, back)], [Fault::CutOneWay(back, there)]);
+    let silent = Csma { retries: 0, ..Csma::DEFAULT };
+    let silent = Radio { access: Access::Csma(silent), ..Radio::disk(300.0, 0.0) };
+    let instant = Radio { access: Access::INSTANT, ..Radio::disk(300.0, 0.0) };
+    for (name, found, asked) in [
+        ("arrives", run(csma(300.0, 0.0), true, &[], false), (0, 3)),
+        ("lost", run(csma(300.0, 0.0), true, &lost, false), (3, 0)),
+        ("only the acknowledgement is lost", run(csma(300.0, 0.0), true, &unheard, false), (3, 3)),
+        ("to all", run(csma(300.0, 0.0), true, &lost, true), (0, 0)),
+        ("the radio does not tell", run(csma(300.0, 0.0), false, &lost, false), (0, 0)),
+        ("nothing is acknowledged", run(silent, true, &lost, false), (0, 0)),
+        ("takes no air, arrives", run(instant.clone(), true, &[], false), (0, 3)),
+        ("takes no air, lost", run(instant, true, &lost, false), (3, 0)),
+    ] {
+        assert_eq!(found, asked, "{name}");
+    }
 }
 
 #[test]

@@ -178,6 +178,9 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
         }
         Suite::Silence => parts.push("silence in place of both daemons".to_owned()),
     }
+    if scenario.radio.reports_unacknowledged == Some(true) {
+        parts.push("radio.reports_unacknowledged = true".to_owned());
+    }
     let set = obu_settings(&scenario.settings.obu);
     let ships = obu_lib::Settings::default();
     let Policy {

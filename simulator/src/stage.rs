@@ -71,6 +71,7 @@ impl Stage {
             world.set_radio(radio);
             world.report_signal(scenario.radio.reports_signal.unwrap_or(true));
         }
+        world.report_unacknowledged(scenario.radio.reports_unacknowledged.unwrap_or(false));
         if scenario.radio.model == Model::Links {
             world.try_again(scenario.radio.retries.unwrap_or(0).into());
         }

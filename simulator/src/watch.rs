@@ -176,6 +176,12 @@ impl<N: Node> Node for Watched<N> {
         self.node.handle_signal(now, from, dbm);
     }
 
+    fn handle_unacknowledged(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        let before = out.as_slice().len();
+        self.node.handle_unacknowledged(now, frame, out);
+        self.note(out.as_slice().get(before..).unwrap_or_default(), false);
+    }
+
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         let before = out.as_slice().len();
         self.node.handle_tap(now, frame, out);

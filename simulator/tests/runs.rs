@@ -223,6 +223,27 @@ fn a_vehicle_predicts_only_where_radios_report_signal() {
     assert!(!unreported.is_empty() && !unreported.contains(&"predicted"), "{unreported:?}");
 }
 
+/// Two ways to the RSU, of which the one in use loses a third of all tries; each frame is tried three times.
+#[test]
+fn what_a_radio_gives_up_goes_once_more_where_radios_tell() {
+    let text = "duration = \"60s\"\n[radio]\nmodel = \"links\"\nretries = 2\n[[lan]]\nid = \"road\"\n\
+        [[rsu]]\nid = \"r\"\nlan = \"road\"\n[[obu]]\nid = \"a\"\n[[obu]]\nid = \"o\"\n\
+        [[link]]\nfrom = \"r\"\nto = \"a\"\nloss = 0.3\n[[link]]\nfrom = \"a\"\nto = \"o\"\nloss = 0.3\n\
+        [[client]]\nid = \"server\"\nlan = \"road\"\n[[client]]\nid = \"car\"\nbehind = \"o\"\n\
+        [[flow]]\nfrom = \"server\"\nto = \"car\"\nframes_per_s = 50\n\
+        [[flow]]\nfrom = \"car\"\nto = \"server\"\nframes_per_s = 50\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
+    let source = Source::from_text(&path, text.to_owned()).unwrap();
+    let run = |set: &[&str]| {
+        let (record, _) = run_with(&source, set, 1);
+        record.flows.iter().map(|flow| flow.due - flow.received).collect::<Vec<_>>()
+    };
+    let (silent, told) = (run(&[]), run(&["radio.reports_unacknowledged=true"]));
+    println!("lost {silent:?}, where radios tell {told:?}");
+    // Up both hops send once more, down only the relay: the RSU does not.
+    assert!(told[1] * 4 < silent[1] && told[0] * 3 < silent[0] * 2, "{silent:?}, {told:?}");
+}
+
 /// A thousand broadcasts of 200 bytes a second, each counted as 264, in whole units of 64: the RSU's setting says how many of them it sends.
 #[test]
 fn an_rsu_sends_as_much_broadcast_as_its_group_rate_lets_it() {

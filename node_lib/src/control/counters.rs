@@ -82,6 +82,8 @@ counters! {
     upstream_doubted,
     /// Data frames sent another way as well.
     sent_twice,
+    /// Data frames sent once more, because the radio gave them up.
+    sent_again,
     /// Upstreams given up because they fell silent.
     upstream_dead,
     /// Frames dropped: not one of ours, malformed, or of another version.

@@ -65,6 +65,13 @@ pub trait Node {
     /// address, and never where it does not. Addresses the node does not know are ignored.
     fn handle_signal(&mut self, _now: Timestamp, _from: Mac, _dbm: i8) {}
 
+    /// The radio gave this frame of ours up: it was for one neighbour, and however often it was sent, no
+    /// acknowledgement came. The neighbour may have received it all the same.
+    ///
+    /// `frame` is the whole Ethernet frame as it was sent; one of those in it, if it was a bundle. A driver calls
+    /// it where the radio tells, as those of 802.11 can, and never where it does not.
+    fn handle_unacknowledged(&mut self, _now: Timestamp, _frame: &[u8], _out: &mut Replies) {}
+
     /// A whole Ethernet frame came out of the TAP.
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 

@@ -197,6 +197,7 @@ enum Happening {
     Wake { node: usize, life: u32 },
     Room { node: usize },
     Resume { node: usize, life: u32 },
+    Unacknowledged { node: usize, life: u32, flight: Arc<Flight> },
     IntoTap { node: usize, frame: Arc<[u8]> },
     Reach { client: usize, by: usize, frame: Arc<[u8]> },
     Emit { flow: usize },
@@ -279,6 +280,8 @@ pub struct World {
     /// Media there were: tells what one planned from what the next plans.
     mediums: u32,
     reports_signal: bool,
+    /// … and which frames nobody acknowledged.
+    reports_unacknowledged: bool,
     retries: u32,
     happenings: u64,
     replies: Replies,
@@ -343,6 +346,7 @@ impl World {
             hears_all: false,
             mediums: 0,
             reports_signal: true,
+            reports_unacknowledged: false,
             retries: 0,
             happenings: 0,
             replies: Replies::new(),
@@ -544,6 +548,12 @@ impl World {
     /// do unless told otherwise; drivers without nl80211 statistics and without a monitor do not.
     pub fn report_signal(&mut self, reports: bool) {
         self.reports_signal = reports;
+    }
+
+    /// Whether radios tell nodes which unicast frames they gave up, because no acknowledgement came. They do not
+    /// unless told to: the daemons do not ask theirs yet.
+    pub fn report_unacknowledged(&mut self, reports: bool) {
+        self.reports_unacknowledged = reports;
     }
 
     /// Lets a radio try a unicast frame again that its addressee lost, so often, as one of 802.11 does.

@@ -19,7 +19,8 @@ use node_lib::{Boot, Mac, NodeId, Timestamp};
 use crate::puppet::{self, Puppet};
 
 /// Sends what comes out of its TAP in a data frame to the node the client's address names, or as it
-/// is if it is a frame of ours already; hands what it hears to its TAP.
+/// is if it is a frame of ours already; hands what it hears to its TAP. What its radio gave up it answers with a
+/// probe for all.
 pub(crate) struct Station {
     n: u8,
     seq: u32,
@@ -44,6 +45,11 @@ impl Puppet for Station {
                 flat[59] = self.dbm as u8;
             });
         }
+    }
+
+    fn miss(&mut self, frame: &[u8], out: &mut Replies) {
+        assert_eq!((&frame[6..12], Kind::of(frame).is_data()), (&mac(self.n).0[..], true));
+        send_probe(mac(self.n), Mac::BROADCAST, out);
     }
 
     fn read(&mut self, frame: &[u8], out: &mut Replies) {

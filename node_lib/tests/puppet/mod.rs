@@ -19,6 +19,9 @@ pub(crate) trait Puppet {
     /// What it hears comes in this strong, in dBm.
     fn feel(&mut self, _dbm: i8) {}
 
+    /// The radio gave this frame up.
+    fn miss(&mut self, _frame: &[u8], _out: &mut Replies) {}
+
     /// A frame came out of the TAP.
     fn read(&mut self, _frame: &[u8], _out: &mut Replies) {}
 
@@ -52,6 +55,10 @@ impl<P: Puppet> Node for OnStrings<P> {
 
     fn handle_signal(&mut self, _: Timestamp, _: Mac, dbm: i8) {
         self.puppet.feel(dbm);
+    }
+
+    fn handle_unacknowledged(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.puppet.miss(frame, out);
     }
 
     fn handle_tap(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {

@@ -14,6 +14,7 @@
 //! | `floods` | one broadcast of a LAN with two RSUs, delivered once |
 //! | `timing` | every time these depend on |
 
+mod again;
 mod announcements;
 mod budget;
 mod children;

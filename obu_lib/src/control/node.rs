@@ -106,6 +106,8 @@ pub struct Obu {
     pub(super) complaints: TokenBucket,
     pub(super) children: Children,
     pub(super) duplicates: Duplicates,
+    /// Which frames the radio gave up were sent once more.
+    pub(super) sent_again: Duplicates,
     pub(super) floods: Floods,
     pub(super) reassembly: Reassembly,
     pub(super) clients: LocalClients,
@@ -166,6 +168,7 @@ impl Obu {
             solicitation,
             children: Children::default(),
             duplicates: Duplicates::new(),
+            sent_again: Duplicates::new(),
             reassembly: Reassembly::new(),
             floods: Floods::default(),
             clients,
@@ -477,6 +480,10 @@ impl Node for Obu {
             Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
         }
         self.drive(now, out);
+    }
+
+    fn handle_unacknowledged(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.send_again(now, frame, out);
     }
 
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {

@@ -31,6 +31,12 @@ impl Talk {
         self.collect();
     }
 
+    /// The radio gave these bytes up, which were sent before.
+    pub(crate) fn give_up(&mut self, frame: &[u8]) {
+        self.obu.handle_unacknowledged(self.at(), frame, &mut self.out);
+        self.collect();
+    }
+
     /// This frame comes out of the TAP.
     pub(crate) fn tap_frame(&mut self, frame: &[u8]) {
         self.obu.handle_tap(self.at(), frame, &mut self.out);

@@ -128,6 +128,8 @@ pub struct Radio {
     pub floor_dbm: Option<f64>,
     /// Whether a radio tells how strong frames come in; it does unless this is `false`.
     pub reports_signal: Option<bool>,
+    /// Whether a radio tells which unicast frames it gave up; it does not unless this is `true`.
+    pub reports_unacknowledged: Option<bool>,
     /// How a frame gets on the air.
     pub access: Access,
     /// Data rate (csma).
@@ -192,6 +194,8 @@ impl Radio {
         add("energy_detect_dbm", self.energy_detect_dbm, SLOPES, -120.0, 0.0);
         add("floor_dbm", self.floor_dbm, SLOPES, -130.0, 0.0);
         add("reports_signal", self.reports_signal.map(f64::from), ANY, 0.0, 1.0);
+        let reports = self.reports_unacknowledged.map(f64::from);
+        add("reports_unacknowledged", reports, ALL, 0.0, 1.0);
         add("access", (self.access != Access::Csma).then_some(1.0), ANY, 0.0, 1.0);
         add("rate_mbps", self.rate_mbps, ANY, 3.0, 27.0);
         add("retries", self.retries.map(f64::from), ALL, 0.0, 255.0);
@@ -233,18 +237,20 @@ impl Radio {
 impl fmt::Display for Radio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.model.as_str())?;
-        if self.model == Model::Links {
-            return Ok(());
+        if self.model != Model::Links {
+            if self.shadowing {
+                f.write_str(" with shadowing")?;
+            }
+            if self.fading != Fading::None {
+                write!(f, ", {}", self.fading.as_str())?;
+            }
+            write!(f, ", {}", self.access.as_str())?;
+            if self.reports_signal == Some(false) {
+                f.write_str(", no signal reported")?;
+            }
         }
-        if self.shadowing {
-            f.write_str(" with shadowing")?;
-        }
-        if self.fading != Fading::None {
-            write!(f, ", {}", self.fading.as_str())?;
-        }
-        write!(f, ", {}", self.access.as_str())?;
-        if self.reports_signal == Some(false) {
-            f.write_str(", no signal reported")?;
+        if self.reports_unacknowledged == Some(true) {
+            f.write_str(", tells what it gave up")?;
         }
         Ok(())
     }

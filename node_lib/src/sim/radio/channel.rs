@@ -11,7 +11,7 @@ use crate::sim::mobility::Position;
 use crate::sim::radio::earshot::{Ear, Earshot};
 use crate::sim::radio::occupancy::{AirtimeSecond, Use};
 use crate::sim::radio::path_loss::PathLoss;
-use crate::sim::radio::stations::{Event, Landing, Scene, Stations, use_of};
+use crate::sim::radio::stations::{Event, GivenUp, Landing, Scene, Stations, use_of};
 use crate::sim::radio::{Access, Radio, Strength, dbm};
 use crate::sim::world::Air;
 use crate::time::Timestamp;
@@ -91,6 +91,7 @@ impl Channel {
         }
         if !has_arrived {
             air.undelivered(&frame);
+            air.unacknowledged(&frame);
         }
     }
 
@@ -219,8 +220,11 @@ impl Medium for Channel {
                 }
             }
             Some(Event::GiveUp { node, turn }) => {
-                if let Some(frame) = stations.give_up(now, node, turn) {
-                    air.undelivered(&frame);
+                if let Some(GivenUp { flight, was_heard }) = stations.give_up(now, node, turn) {
+                    if !was_heard {
+                        air.undelivered(&flight);
+                    }
+                    air.unacknowledged(&flight);
                 }
             }
             Some(Event::Land { place }) => self.land(place, air),

@@ -102,6 +102,14 @@ pub(in crate::sim) struct Landing {
     pub(in crate::sim) is_repeat: bool,
 }
 
+/// A frame that no acknowledgement came for.
+#[derive(Debug)]
+pub(in crate::sim) struct GivenUp {
+    pub(in crate::sim) flight: Arc<Flight>,
+    /// Its addressee has it.
+    pub(in crate::sim) was_heard: bool,
+}
+
 /// The channel and everyone at it.
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct Stations {
@@ -581,13 +589,13 @@ impl Stations {
         }
     }
 
-    /// No acknowledgement came: once more, or the frame is returned if nobody has it.
+    /// No acknowledgement came: once more, or the frame is returned.
     pub(in crate::sim) fn give_up(
         &mut self,
         now: Timestamp,
         node: usize,
         turn: u32,
-    ) -> Option<Arc<Flight>> {
+    ) -> Option<GivenUp> {
         let retries = self.csma.retries;
         let station = self.stations.get_mut(node)?;
         if station.turn != turn || station.phase != Phase::Awaiting {
@@ -596,10 +604,10 @@ impl Stations {
         let category = self.csma.category(station.active);
         let head = station.active_head()?;
         if head.tries >= retries {
-            let lost = (!head.was_heard).then(|| Arc::clone(&head.flight));
+            let given_up = GivenUp { flight: Arc::clone(&head.flight), was_heard: head.was_heard };
             self.done(now, node);
             self.consider(now, node);
-            return lost;
+            return Some(given_up);
         }
         head.tries += 1;
         head.window = head.window.saturating_mul(2).saturating_add(1).min(category.cw_max);

@@ -40,6 +40,7 @@ enum Deed {
     Hear { frame: u32, node: u32, dbm: Option<i8> },
     Lost { frame: u32, node: u32 },
     Undelivered { frame: u32 },
+    Unacknowledged { frame: u32 },
     Unsent { frame: u32 },
     Room { node: u32 },
 }
@@ -98,6 +99,15 @@ impl Air<'_> {
     pub fn undelivered(&mut self, frame: &Arc<Flight>) {
         let frame = self.deeds.name(frame);
         self.deeds.list.push(Deed::Undelivered { frame });
+    }
+
+    /// No acknowledgement came for a unicast frame, and it is not sent again: where radios tell
+    /// ([`World::report_unacknowledged`]), its sender hears of it when whoever acts now is done.
+    pub fn unacknowledged(&mut self, frame: &Arc<Flight>) {
+        if !frame.to.is_group() {
+            let frame = self.deeds.name(frame);
+            self.deeds.list.push(Deed::Unacknowledged { frame });
+        }
     }
 
     /// A frame was never sent, because it waited for too long.
@@ -208,6 +218,11 @@ impl World {
                 Deed::Undelivered { frame: number } => {
                     if let Some(flight) = frame(number) {
                         self.note_lost(flight);
+                    }
+                }
+                Deed::Unacknowledged { frame: number } => {
+                    if let Some(flight) = frame(number) {
+                        self.note_unacknowledged(self.now, flight);
                     }
                 }
                 Deed::Unsent { frame: number } => {

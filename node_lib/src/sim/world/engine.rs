@@ -46,6 +46,9 @@ impl World {
             Happening::Wake { node, life } => self.wake(node, life),
             Happening::Room { node } => self.retry(node),
             Happening::Resume { node, life } => self.resume(node, life),
+            Happening::Unacknowledged { node, life, flight } => {
+                self.tell_unacknowledged(node, life, &flight);
+            }
             Happening::IntoTap { node, frame } => self.enter_tap(node, &frame),
             Happening::Reach { client, by, frame } => self.reach(client, by, &frame),
             Happening::Emit { flow } => self.emit(flow),
@@ -338,6 +341,10 @@ impl World {
         }
         if !has_left {
             self.note_lost(&flight);
+            if self.retries > 0 && !to.is_group() {
+                let given_up = self.now + RETRY_AFTER * (self.retries + 1);
+                self.note_unacknowledged(given_up, &flight);
+            }
         }
     }
 

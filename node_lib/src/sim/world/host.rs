@@ -341,6 +341,38 @@ impl World {
         }
     }
 
+    /// The radio of a node gives a frame up at this time: the node is told, if radios tell.
+    pub(super) fn note_unacknowledged(&mut self, at: Timestamp, flight: &Arc<Flight>) {
+        let node = flight.from;
+        if self.reports_unacknowledged
+            && let Some(slot) = self.slots.get(node)
+        {
+            let (life, flight) = (slot.life, Arc::clone(flight));
+            self.plan(at, Happening::Unacknowledged { node, life, flight });
+        }
+    }
+
+    /// Tells a node what its radio gave up. One that stands still or has started again never hears of it.
+    pub(super) fn tell_unacknowledged(&mut self, index: usize, life: u32, flight: &Flight) {
+        let Some(slot) = self.slots.get(index) else { return };
+        if slot.life != life || slot.node.is_none() || slot.is_stalled {
+            return;
+        }
+        if let Some(mut bundle) = Opened::open(&flight.bytes) {
+            let mut bytes = flight.bytes.to_vec();
+            while let Some(frame) = bundle.next_in(&mut bytes) {
+                self.have(index, None, |node, now, out| {
+                    node.handle_unacknowledged(now, frame, out);
+                });
+            }
+        } else {
+            self.have(index, None, |node, now, out| {
+                node.handle_unacknowledged(now, &flight.bytes, out);
+            });
+        }
+        self.send(index);
+    }
+
     /// A frame reaches the TAP of a node from its LAN.
     pub(super) fn enter_tap(&mut self, index: usize, frame: &[u8]) {
         if self.slots.get(index).is_none_or(|slot| slot.node.is_none() || !slot.lan_up) {

@@ -210,6 +210,15 @@ impl Route {
         ranked.into_iter().map(|(_, mac)| mac).collect()
     }
 
+    /// Where to send what the radio did not get through to this neighbour: to the best other one, or to the parent after
+    /// all.
+    pub(crate) fn way_beside(&self, core: &Core, now: Timestamp, mac: Mac) -> Option<Mac> {
+        let judge = self.judge(core, now);
+        let others = self.candidates.iter().filter(|c| c.mac != mac && judge.is_usable(c));
+        let best = others.map(|c| (judge.ranker.rank(c), c.mac)).min();
+        best.map(|(_, other)| other).or(self.parent)
+    }
+
     pub(super) fn leave_a_leaving_parent(&mut self, core: &Core, now: Timestamp) {
         let Some(parent) = self.parent_candidate().filter(|c| c.is_leaving()).map(|c| c.mac) else {
             return;

@@ -1,0 +1,49 @@
+//! What the radio gave up is sent once more.
+//!
+//! A radio of 802.11 sends a unicast frame up to some eight times within milliseconds. Over a link that was there a moment
+//! ago and is not now, or to a neighbour that somebody else drowns, all of them are lost; the next best way, or a few
+//! milliseconds later the same one, is mostly there. So each clients' frame that the radio gives up, ours or one we relay,
+//! goes once more, and then no more: on a channel that is full every frame costs another its place.
+//!
+//! That no acknowledgement came says little of the neighbour. On a full channel it is there, and to leave it would cost all
+//! behind us their way: a silent neighbour is found by its [watch](super::timing::Watch).
+
+use node_lib::control::node::Replies;
+use node_lib::messages::Message;
+use node_lib::messages::data::{Data, Destination};
+use node_lib::{Mac, Timestamp};
+
+use super::node::Obu;
+
+impl Obu {
+    /// No acknowledgement came for this frame of ours.
+    pub(super) fn send_again(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        let Ok(packet) = Message::packet(frame, self.core.radio.ethertype) else { return };
+        let Some(to) = frame.first_chunk().map(|to| Mac(*to)) else { return };
+        match Data::read(packet) {
+            Some(Data::Upstream(data)) => {
+                let route = self.routes.get(&data.destination);
+                let other = route.and_then(|route| route.way_beside(&self.core, now, to));
+                if let Some(other) = other
+                    && self.sent_again.accept(now, data.source, data.boot, data.seq)
+                {
+                    let hop = self.hop(data.destination, other);
+                    self.core.counters.sent_again += 1;
+                    self.core.radio.data(hop, data, out, &mut self.core.counters);
+                }
+            }
+            Some(Data::Downstream(data)) => {
+                // What is for all has reached most, and is not worth it.
+                let is_for_one = matches!(data.destination, Destination::Node { .. });
+                if is_for_one
+                    && self.children.contains(now, to)
+                    && self.sent_again.accept(now, data.source, data.boot, data.seq)
+                {
+                    self.core.counters.sent_again += 1;
+                    out.wire(|again| again.extend_from_slice(frame));
+                }
+            }
+            None => {}
+        }
+    }
+}
