@@ -3,7 +3,7 @@
 CARGO ?= cargo
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo corridor bench figures soak restarts days test long mutants e2e check setup
+.PHONY: count help demo corridor bench figures soak restarts days test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
@@ -15,6 +15,7 @@ help:
 	@echo "make days      a long life in ten minutes: everything that goes wrong, drawn from a seed; what must hold is watched"
 	@echo "make test      all tests, also end to end with real daemons"
 	@echo "make mutants   plant faults into the control planes, count those a test notices; SAMPLE=8 for every eighth"
+	@echo "make count     lines of code and constants of the control planes, without tests and comments"
 	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; ten minutes"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
@@ -80,6 +81,9 @@ long:
 # AREAS="rsu control" for some; docs/testing.md says more.
 mutants:
 	@SAMPLE=$(or $(SAMPLE),1) SHARD=$(or $(SHARD),0) .ci/mutants $(AREAS)
+
+count:
+	@.ci/count
 
 e2e:
 	@.ci/setup test
