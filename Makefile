@@ -3,7 +3,7 @@
 CARGO ?= cargo
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: count help demo corridor bench figures soak restarts days test long mutants e2e check setup
+.PHONY: help demo corridor bench figures count soak restarts days test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"

@@ -8,7 +8,7 @@ use node_lib::control::node::Node;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::{Mac, NodeId, Seq};
 
-use talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, attached, id, last, next};
+use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, attached, id, last, next};
 
 const PAYLOAD: [u8; 60] = [0x5a; 60];
 
@@ -161,8 +161,15 @@ fn control_frames_are_repeated_by_their_own_rules() {
 }
 
 #[test]
-fn what_came_down_for_us_is_not_ours_to_send() {
+fn what_is_for_an_rsu_nobody_leads_to_is_lost() {
     let mut t = between();
     t.hear_data(A, down(last(C)));
     assert_eq!(t.sent.len(), 0);
+    t.hear_data(C, up(99));
+    let mut sent = t.sent[0].1.clone();
+    t.clear();
+    // Its destination stands behind the Ethernet header and four bytes of prefix.
+    sent[18..24].copy_from_slice(&OTHER_RSU.0);
+    t.give_up(&sent);
+    assert_eq!((t.sent.len(), t.obu.counters().sent_again), (0, 0));
 }

@@ -321,22 +321,15 @@ impl World {
             }
         };
         let cause = |n: usize| Some(Cause { parcel: parcels.get(n)?, from });
-        let Some(mut bundle) = Opened::open(&flight.bytes) else {
-            return self.have(index, cause(0), |node, now, out| {
-                tell_signal(node, now);
-                node.handle_wire(now, &flight.bytes, out);
-            });
-        };
-        let mut bytes = flight.bytes.to_vec();
         let mut n = 0;
-        while let Some(frame) = bundle.next_in(&mut bytes) {
+        let bundle = each_frame(&flight.bytes, |frame| {
             self.have(index, cause(n), |node, now, out| {
                 tell_signal(node, now);
                 node.handle_wire(now, frame, out);
             });
             n += 1;
-        }
-        if let Some(host) = self.host_mut(index) {
+        });
+        if let Some((bundle, host)) = bundle.zip(self.host_mut(index)) {
             host.way_out.count(&bundle);
         }
     }
@@ -358,18 +351,9 @@ impl World {
         if slot.life != life || slot.node.is_none() || slot.is_stalled {
             return;
         }
-        if let Some(mut bundle) = Opened::open(&flight.bytes) {
-            let mut bytes = flight.bytes.to_vec();
-            while let Some(frame) = bundle.next_in(&mut bytes) {
-                self.have(index, None, |node, now, out| {
-                    node.handle_unacknowledged(now, frame, out);
-                });
-            }
-        } else {
-            self.have(index, None, |node, now, out| {
-                node.handle_unacknowledged(now, &flight.bytes, out);
-            });
-        }
+        each_frame(&flight.bytes, |frame| {
+            self.have(index, None, |node, now, out| node.handle_unacknowledged(now, frame, out));
+        });
         self.send(index);
     }
 
@@ -509,6 +493,19 @@ impl World {
             self.host_mut(index).map(|host| if is_control { &host.control } else { &host.data });
         left.is_none_or(|socket| socket.frames.is_empty())
     }
+}
+
+/// Hands over a frame off the radio, or each of those in it if it is a bundle, which is returned.
+fn each_frame(bytes: &[u8], mut take: impl FnMut(&[u8])) -> Option<Opened> {
+    let Some(mut bundle) = Opened::open(bytes) else {
+        take(bytes);
+        return None;
+    };
+    let mut bytes = bytes.to_vec();
+    while let Some(frame) = bundle.next_in(&mut bytes) {
+        take(frame);
+    }
+    Some(bundle)
 }
 
 #[cfg(test)]

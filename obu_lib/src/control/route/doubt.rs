@@ -46,10 +46,7 @@ impl Route {
         if self.doubt.is_some() || !core.policy.duplication {
             return;
         }
-        let judge = self.judge(core, now);
-        let others = self.candidates.iter().filter(|c| Some(c.mac) != self.parent);
-        let usable = others.filter(|c| judge.is_usable(c));
-        let best = usable.map(|c| (judge.ranker.rank(c), c.mac)).min();
+        let best = self.parent.and_then(|parent| self.best_beside(core, now, parent));
         let Some((_, via)) = best.filter(|(rank, _)| !rank.is_late) else { return };
         let (asked, silence) = (self.asked, now.since(self.believed_since()));
         tracing::debug!(rsu = %self.rsu, parent = ?self.parent, asked, ?silence, %via, "upstream in doubt");

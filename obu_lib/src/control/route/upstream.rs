@@ -71,7 +71,7 @@ impl Route {
         }
         let has_time = self.has_time(core, now);
         if has_time && self.asked > 0 {
-            // Every further question would be asked by all that route through it, eight times each while the
+            // Every further question would be asked by all that route through it, up to seven times each while the
             // radio waits for its acknowledgement, and its silence alone ends it soon.
             self.ask_at = (self.believed_since() + watch.silence_max).max(core.grace_until);
             return;
@@ -213,10 +213,14 @@ impl Route {
     /// Where to send what the radio did not get through to this neighbour: to the best other one, or to the parent after
     /// all.
     pub(crate) fn way_beside(&self, core: &Core, now: Timestamp, mac: Mac) -> Option<Mac> {
+        self.best_beside(core, now, mac).map(|(_, other)| other).or(self.parent)
+    }
+
+    /// The best that is usable now, but for this neighbour.
+    pub(super) fn best_beside(&self, core: &Core, now: Timestamp, mac: Mac) -> Option<(Rank, Mac)> {
         let judge = self.judge(core, now);
         let others = self.candidates.iter().filter(|c| c.mac != mac && judge.is_usable(c));
-        let best = others.map(|c| (judge.ranker.rank(c), c.mac)).min();
-        best.map(|(_, other)| other).or(self.parent)
+        others.map(|c| (judge.ranker.rank(c), c.mac)).min()
     }
 
     pub(super) fn leave_a_leaving_parent(&mut self, core: &Core, now: Timestamp) {
