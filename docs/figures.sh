@@ -54,7 +54,6 @@ rules-corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,13
 rules-diamond for n in 3 1 0; do v2xsim run $scenarios/diamond.toml --seeds 200 --set settings.obu.cached_candidates=\$n; done
 rules-platoon v2xsim run $scenarios/platoon.toml --seeds 20 --vary radio.loss=0,0.05,0.1,0.2 --vary 'settings.obu.policy.ranking="cost","hops"'
 rules-suppression v2xsim run $town --set duration=60s --set mobility.pick=first --vary mobility.count=50,100,200,400 --vary settings.obu.policy.suppression=true,false
-rules-proof v2xsim run $town --seed 1 --seeds 4 --set settings.obu.policy.lasting_proof=false
 town v2xsim run $town --seed 1 --seeds 4
 town-contention v2xsim run $town --seed 1 --seeds 4 --set radio.access=csma
 busy-town v2xsim run $town --seed 1 --seeds 4 --set duration=120s $talk

@@ -24,8 +24,6 @@ pub struct Policy {
     pub duplication: bool,
     /// The next RSU is told of us and our clients before we go there.
     pub standby: bool,
-    /// In a crowd, idle OBUs believe for ten seconds instead of three that a neighbour hears them.
-    pub lasting_proof: bool,
     /// Only neighbours that cannot lead back to us are used (RFC 8966 §2.4). Without it routes loop.
     pub feasibility: bool,
     /// After a restart the OBU listens before it routes. Without it routes loop.
@@ -40,7 +38,6 @@ impl Default for Policy {
             suppression: true,
             duplication: true,
             standby: true,
-            lasting_proof: true,
             feasibility: true,
             quiet_period: true,
         }

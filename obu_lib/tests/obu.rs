@@ -13,7 +13,6 @@ use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::Data;
 use node_lib::messages::{Message, PacketType};
 use node_lib::{Mac, NodeId, Seq};
-use obu_lib::Policy;
 
 use talk::{
     A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, all_but, attached, id, last, next,
@@ -660,11 +659,7 @@ fn a_reply_that_comes_from_our_upstream_is_not_sent_back() {
 
 /// One of 200 OBUs behind A, idle, whose clients its RSU knows; B is another way. Hears up to heartbeat `last`.
 fn known_of_a_crowd(last: u64) -> Talk {
-    known_of_a_crowd_with(last, Policy::default())
-}
-
-fn known_of_a_crowd_with(last: u64, policy: Policy) -> Talk {
-    let mut t = Talk::with_policy(policy);
+    let mut t = Talk::new();
     t.obus = 200;
     t.settle(A, 1);
     hear_a_and_b(&mut t, 5..=last);
@@ -749,8 +744,8 @@ fn a_new_upstream_that_was_only_mentioned_is_acknowledged_once_frames_go_that_wa
 #[test]
 fn in_a_crowd_who_lost_its_way_takes_a_neighbour_that_heard_it_lately_without_asking() {
     // B names us as its upstream with heartbeat 51, so it hears us, and has another upstream from 52 on.
-    let asked_after = |beats: u64, policy, is_idle: bool| {
-        let mut t = known_of_a_crowd_with(50, policy);
+    let asked_after = |beats: u64, is_idle: bool| {
+        let mut t = known_of_a_crowd(50);
         t.hear(5101, B, Heard::heartbeat_via(51, 1, US));
         hear_a_and_b(&mut t, 52..=51 + beats);
         if !is_idle {
@@ -762,14 +757,11 @@ fn in_a_crowd_who_lost_its_way_takes_a_neighbour_that_heard_it_lately_without_as
         let is_attached = t.obu.attachment() == attached(RSU, B, 2);
         (is_attached, t.asked().first().copied())
     };
-    let rule = Policy::default();
-    assert_eq!(asked_after(20, rule, true), (true, None));
-    assert_eq!(asked_after(90, rule, true), (true, None));
-    assert_eq!(asked_after(110, rule, true), (false, Some(B)), "too long ago");
-    assert_eq!(asked_after(90, rule, false), (false, Some(B)), "our clients speak");
-    let without = Policy { lasting_proof: false, ..rule };
-    assert_eq!(asked_after(20, without, true), (true, None));
-    assert_eq!(asked_after(90, without, true), (false, Some(B)));
+    for is_idle in [true, false] {
+        assert_eq!(asked_after(20, is_idle), (true, None), "idle: {is_idle}");
+        assert_eq!(asked_after(90, is_idle), (true, None), "idle: {is_idle}");
+        assert_eq!(asked_after(110, is_idle), (false, Some(B)), "too long ago, idle: {is_idle}");
+    }
 }
 
 #[test]

@@ -91,7 +91,6 @@ classify! {
         suppression: Fixed,
         duplication: Fixed,
         standby: Fixed,
-        lasting_proof: Fixed,
         feasibility: Fixed,
         quiet_period: Fixed,
     }
@@ -189,7 +188,6 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
         suppression,
         duplication,
         standby,
-        lasting_proof,
         feasibility,
         quiet_period,
     } = set.policy;
@@ -206,7 +204,6 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
         ("suppression", suppression, p.suppression),
         ("duplication", duplication, p.duplication),
         ("standby", standby, p.standby),
-        ("lasting_proof", lasting_proof, p.lasting_proof),
         ("feasibility", feasibility, p.feasibility),
         ("quiet_period", quiet_period, p.quiet_period),
     ] {

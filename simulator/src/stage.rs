@@ -226,7 +226,6 @@ pub(crate) fn obu_settings(chosen: &ObuSettings) -> obu_lib::Settings {
     set(&mut policy.suppression, chosen.suppression);
     set(&mut policy.duplication, chosen.duplication);
     set(&mut policy.standby, chosen.standby);
-    set(&mut policy.lasting_proof, chosen.lasting_proof);
     set(&mut policy.feasibility, chosen.feasibility);
     set(&mut policy.quiet_period, chosen.quiet_period);
     settings

@@ -542,11 +542,7 @@ impl Route {
                 Feasibility::default()
             },
             is_quiet: self.is_quiet(core, now),
-            proven_for: timing::proven_for(
-                self.interval,
-                core.policy.lasting_proof
-                    && (self.has_time(core, now) || self.is_in_the_thick(core)),
-            ),
+            proven_for: timing::proven_for(self.interval),
         }
     }
 

@@ -136,8 +136,6 @@ pub struct Policy {
     pub duplication: Option<bool>,
     /// The next RSU is told of us before we go there.
     pub standby: Option<bool>,
-    /// In a crowd, idle OBUs believe for longer that a neighbour hears them.
-    pub lasting_proof: Option<bool>,
     /// Only neighbours that cannot lead back to us are used.
     pub feasibility: Option<bool>,
     /// After a restart the OBU listens before it routes.
