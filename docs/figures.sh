@@ -49,8 +49,8 @@ search $node search $printed
 search-deep V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_SLOTS=2 V2X_SEARCH_EVERY=200 $node search no_run $printed
 thresholds-loss V2X_SIM_THRESHOLDS='6000 80 1000,8000 80 1000,9000 80 1000,10000 80 1000,12000 80 1000,9000 70 1000,9000 90 1000' $node sim_handover thresholds_tried $printed --ignored
 thresholds-signal V2X_SIM_THRESHOLDS='9000 80 60000 500 100 1000,9000 80 600 500 100 1000,9000 80 600 1000 300 2000,9000 80 900 500 100 1000,9000 80 1200 500 100 1000,9000 80 1200 500 500 1000,9000 80 1200 500 100 3000,9000 80 1800 500 100 1000' $node sim_corridor signal_thresholds_tried $printed --ignored
-corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --vary radio.reports_signal=true,false --seeds 20
-rules-corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --vary 'settings.obu.policy={},{prediction=false},{standby=false},{ranking="hops"}' --seeds 10
+corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --vary radio.reports_signal=true,false --seeds 100
+rules-corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --vary 'settings.obu.policy={},{prediction=false},{standby=false},{ranking="hops"}' --seeds 50
 rules-diamond for n in 3 1 0; do v2xsim run $scenarios/diamond.toml --seeds 200 --set settings.obu.cached_candidates=\$n; done
 rules-platoon v2xsim run $scenarios/platoon.toml --seeds 20 --vary radio.loss=0,0.05,0.1,0.2 --vary 'settings.obu.policy.ranking="cost","hops"'
 rules-suppression v2xsim run $town --set duration=60s --set mobility.pick=first --vary mobility.count=50,100,200,400 --vary settings.obu.policy.suppression=true,false
