@@ -469,6 +469,21 @@ mod tests {
     }
 
     #[test]
+    fn forgotten_owners_make_room_for_as_many_protected_clients_as_they_had() {
+        let mut cache = ClientCache::<u32>::new(100, MINUTE, 1);
+        for n in 0..100 {
+            cache.learn(at(0), mac(n), n / 20);
+        }
+        // Owners 0 and 1 and half of 2 came first.
+        let kept_without = [(4, 50), (2, 40), (1, 20), (0, 0), (3, 0)];
+        for (owner, kept) in kept_without {
+            cache.forget_owner(owner);
+            assert_eq!(cache.kept, kept, "without {owner}");
+        }
+        assert!(cache.is_empty() && cache.by_others.is_empty());
+    }
+
+    #[test]
     fn a_flood_from_many_owners_does_not_push_out_those_known_before() {
         let mut cache = ClientCache::<u32>::new(1000, MINUTE, 1);
         for n in 0..100 {

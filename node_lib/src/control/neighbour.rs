@@ -460,6 +460,22 @@ mod tests {
     }
 
     #[test]
+    fn only_the_known_ones_own_word_voids_the_claim_that_it_started_again() {
+        let other = Mac([2, 0, 0, 0, 0, 2]);
+        for (between, expected) in [(other, Heard::Restarted), (MAC, Heard::Doubtful)] {
+            let mut all = Neighbours::new();
+            heard(&mut all, 0, 1);
+            all.hear(at(0), other, other.into(), Boot(1), INTERVAL);
+            assert_eq!(heard(&mut all, 20, 2), Heard::Doubtful);
+            assert_eq!(
+                all.hear(at(30), between, between.into(), Boot(1), INTERVAL).0,
+                Heard::Known
+            );
+            assert_eq!(heard(&mut all, 40, 2), expected);
+        }
+    }
+
+    #[test]
     fn after_some_silence_a_restart_is_believed_at_once() {
         let mut all = Neighbours::new();
         heard(&mut all, 0, 1);
