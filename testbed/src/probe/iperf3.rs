@@ -70,7 +70,7 @@ impl Iperf3 {
             let output = from.run(|| Ok(client.output()?))?;
             let report: Value = serde_json::from_slice(&output.stdout)?;
             match report.get("error").and_then(Value::as_str) {
-                Some(error) if RETRIED.iter().any(|known| error.contains(known)) => Ok(None),
+                Some(error) if is_still_busy(&report, error) => Ok(None),
                 Some(error) => bail!("iperf3: {error}"),
                 None => Ok(Some(parse(&report).context("what iperf3 says")?)),
             }
@@ -78,8 +78,17 @@ impl Iperf3 {
     }
 }
 
-/// What a client says when the server is still busy with the one before.
-const RETRIED: [&str; 3] = ["unable to connect", "server is busy", "Connection refused"];
+/// Whether the server was still busy with the run before. It says so, or it opens its listening socket anew after that
+/// run, and the kernel resets who has connected to the old one. A run that had begun is never tried again.
+fn is_still_busy(report: &Value, error: &str) -> bool {
+    const BUSY: [&str; 4] =
+        ["unable to connect", "server is busy", "Connection refused", "Connection reset"];
+    let has_begun = report
+        .pointer("/start/connected")
+        .and_then(Value::as_array)
+        .is_some_and(|flows| !flows.is_empty());
+    !has_begun && BUSY.iter().any(|known| error.contains(known))
+}
 
 /// Whether somebody listens at iperf3's port in this namespace.
 fn is_listening(ns: &Netns) -> Result<bool> {
@@ -131,6 +140,18 @@ mod tests {
         assert!(is_listener(&line("0A")));
         assert!(!is_listener(&line("01")));
         assert!(!is_listener("  sl  local_address rem_address   st tx_queue"));
+    }
+
+    #[test]
+    fn only_a_run_that_has_not_begun_is_tried_again() {
+        let reset = "unable to receive control message: Connection reset by peer";
+        let report = |flows| json!({ "start": { "connected": flows }, "error": reset });
+        assert!(is_still_busy(&report(json!([])), reset));
+        assert!(!is_still_busy(&report(json!([{ "socket": 5 }])), reset));
+        assert!(!is_still_busy(
+            &report(json!([])),
+            "some option you are trying to set is server only"
+        ));
     }
 
     #[test]
