@@ -20,7 +20,7 @@ const BATCH: usize = 10;
 fn main() {
     // `cargo bench -- --test` compiles and runs each bench once.
     let is_test = std::env::args().any(|arg| arg == "--test");
-    let (rounds, windows) = if is_test { (20, 3) } else { (500, 21) };
+    let (rounds, windows) = if is_test { (20, 7) } else { (500, 21) };
     println!(
         "{windows} windows of {} frames on each path: median time, fewest allocations\n",
         rounds * BATCH
@@ -58,9 +58,9 @@ fn measure(ends: &mut Ends<'_>, path: &Path, len: usize, rounds: usize, windows:
         }
     }
     times.sort_unstable();
-    allocations.sort_unstable();
-    let (Some(time), Some(allocations)) = (times.get(windows / 2), allocations.get(windows / 2))
-    else {
+    // What frames ask of the allocator, they ask in each window: so the fewest. In some a memory still grows towards
+    // its limit, or more buffers are out at a time than ever before.
+    let (Some(time), Some(allocations)) = (times.get(windows / 2), allocations.iter().min()) else {
         return;
     };
     println!(
