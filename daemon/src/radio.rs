@@ -44,6 +44,14 @@ impl Device for Radio {
         either!(self, device => device.recv_control(burst))
     }
 
+    fn want_unacknowledged(&mut self) {
+        either!(self, device => device.want_unacknowledged());
+    }
+
+    fn recv_unacknowledged(&mut self, burst: &mut Burst) -> Received {
+        either!(self, device => device.recv_unacknowledged(burst))
+    }
+
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
         either!(self, device => device.send(frames))
     }

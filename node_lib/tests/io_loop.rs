@@ -5,11 +5,14 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
+use std::io::IoSliceMut;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{MsgFlags, recvmsg, setsockopt, sockopt};
 use node_lib::control::counters::Counters as NodeCounters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
@@ -128,6 +131,56 @@ fn control_does_not_wait_for_a_burst_of_full_bundles() {
     let at = calls.iter().filter(|call| matches!(call, Call::Wire(_)));
     let at = at.take_while(|call| **call != Call::Wire(vec![2; 60])).count();
     assert!(at < 1200 + 3 * 64, "{} messages were heard before control", at - 1200);
+}
+
+#[test]
+fn what_the_radio_gave_up_is_told_frame_by_frame_and_answered() {
+    let mut node = Script::new(|call, out| {
+        if let Call::Unacknowledged(frame) = call {
+            out.wire(|flat| flat.extend_from_slice(&frame[90..110]));
+        }
+    });
+    node.wants_unacknowledged = true;
+    let (one, two) = (data_frame(1, 100, 1), data_frame(1, 100, 2));
+    let mut radio = Telling::new();
+    radio.give_up(&data_frame(1, 100, 3));
+    radio.give_up(&bundle_of(&[one.clone(), two.clone()]));
+    let mut bench = Bench::new();
+    bench.run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(50));
+    let told = [data_frame(1, 100, 3), one, two];
+    let unacknowledged =
+        node.calls.borrow().iter().filter_map(Call::as_unacknowledged).collect::<Vec<_>>();
+    assert_eq!(unacknowledged, told);
+    assert_eq!(radio.sent, told.map(|frame| frame[90..110].to_vec()));
+    assert!(node.polled.get() < 30, "{} turns for nothing", node.polled.get());
+}
+
+#[test]
+fn a_radio_that_gives_up_much_holds_back_no_deadline() {
+    let mut node = Script::new(|_, _| {});
+    node.wants_unacknowledged = true;
+    // One is always due.
+    node.deadline = Some(Timestamp::ZERO);
+    node.again_after = Some(Duration::ZERO);
+    let mut radio = Telling::new();
+    (0..200).for_each(|n| radio.give_up(&data_frame(1, 60, n)));
+    let mut bench = Bench::new();
+    bench.run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(100));
+    let calls = node.calls.borrow();
+    let told = calls.split(|call| *call == Call::Timeout).map(<[Call]>::len);
+    assert_eq!(told.clone().sum::<usize>(), 200);
+    assert!(told.max() <= Some(64), "so many frames before a deadline");
+}
+
+#[test]
+fn a_radio_is_not_asked_for_what_the_node_does_not_want() {
+    let mut node = Script::new(|_, _| {});
+    let mut radio = Telling::new();
+    Bench::new().run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(5));
+    assert!(!radio.is_wanted);
+    node.wants_unacknowledged = true;
+    Bench::new().run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(5));
+    assert!(radio.is_wanted);
 }
 
 #[test]
@@ -608,6 +661,13 @@ enum Call {
     Timeout,
     Shutdown,
     Signal(Mac, i8),
+    Unacknowledged(Vec<u8>),
+}
+
+impl Call {
+    fn as_unacknowledged(&self) -> Option<Vec<u8>> {
+        if let Self::Unacknowledged(frame) = self { Some(frame.clone()) } else { None }
+    }
 }
 
 /// A node that writes down what it is asked and answers by a closure.
@@ -622,6 +682,7 @@ struct Script<F> {
     polled: Cell<u32>,
     counters: NodeCounters,
     record: bool,
+    wants_unacknowledged: bool,
     scratch: Call,
     /// Done first, with the frame itself and not a copy of it.
     pass: Option<fn(&[u8], &mut Replies)>,
@@ -638,6 +699,7 @@ impl<F: FnMut(&Call, &mut Replies)> Script<F> {
             polled: Cell::new(0),
             counters: NodeCounters::default(),
             record: true,
+            wants_unacknowledged: false,
             scratch: Call::Timeout,
             pass: None,
         }
@@ -684,6 +746,12 @@ impl<F: FnMut(&Call, &mut Replies)> Node for Script<F> {
     }
     fn handle_signal(&mut self, _: Timestamp, from: Mac, dbm: i8) {
         self.calls.borrow_mut().push(Call::Signal(from, dbm));
+    }
+    fn handle_unacknowledged(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.call_frame(Call::Unacknowledged, frame, out);
+    }
+    fn wants_unacknowledged(&self) -> bool {
+        self.wants_unacknowledged
     }
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
         self.deadline = self.again_after.map(|span| now + span);
@@ -867,6 +935,70 @@ impl Device for Apart {
     }
     fn counters(&mut self) -> &Counters {
         self.data.counters()
+    }
+}
+
+/// A radio that hears nothing, and tells what it gave up as a packet socket does: on the error queue of its descriptor,
+/// until that is read. It is a UDP socket, whose datagrams come back from where nobody listens.
+struct Telling {
+    socket: UdpSocket,
+    is_wanted: bool,
+    sent: Vec<Vec<u8>>,
+    counters: Counters,
+}
+
+impl Telling {
+    fn new() -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        setsockopt(&socket, sockopt::Ipv4RecvErr, &true).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        Self { socket, is_wanted: false, sent: Vec::new(), counters: Counters::default() }
+    }
+
+    fn give_up(&self, frame: &[u8]) {
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // The error of the datagram before may be told in place of sending this one.
+        while self.socket.send_to(frame, nobody).is_err() {}
+    }
+}
+
+impl Device for Telling {
+    fn name(&self) -> &str {
+        "telling"
+    }
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(0);
+        // As a packet socket does: the error that waits is taken by whoever reads.
+        let _ = self.socket.recv(&mut [0]);
+        Received::Drained
+    }
+    fn want_unacknowledged(&mut self) {
+        self.is_wanted = true;
+    }
+    fn recv_unacknowledged(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(1500);
+        while !burst.is_enough() {
+            let mut parts = [IoSliceMut::new(burst.vacant().unwrap())];
+            let fd = self.socket.as_raw_fd();
+            match recvmsg::<()>(fd, &mut parts, None, MsgFlags::MSG_ERRQUEUE) {
+                Ok(message) => {
+                    let len = message.bytes;
+                    burst.commit(len);
+                }
+                Err(_) => return Received::Drained,
+            }
+        }
+        Received::More
+    }
+    fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
+        self.sent.extend(frames.iter().map(|frame| frame.bytes.to_vec()));
+        Sent::All
+    }
+    fn counters(&mut self) -> &Counters {
+        &self.counters
     }
 }
 

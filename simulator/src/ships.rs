@@ -159,6 +159,12 @@ pub const DIFFERENCES: &[Difference] = &[
         why: "a simulated radio knows it; drivers are as different as their reports",
     },
     Difference {
+        title: "what the radio gave up",
+        daemons: "an OBU asks its radio (`SO_WIFI_STATUS`); drivers of 802.11 tell, others do not",
+        simulation: "nobody is told; with `radio.reports_unacknowledged = true` every OBU is, at once",
+        why: "whether a driver tells is the radio's matter; without it more is lost",
+    },
+    Difference {
         title: "interfaces that change",
         daemons: "netlink tells of new addresses, MTUs and numbers; a TAP that is deleted is made again",
         simulation: "radios go up and down; nothing else of an interface changes",
@@ -176,9 +182,6 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
             parts.push("a model of B.A.T.M.A.N. IV in place of both daemons".to_owned());
         }
         Suite::Silence => parts.push("silence in place of both daemons".to_owned()),
-    }
-    if scenario.radio.reports_unacknowledged == Some(true) {
-        parts.push("radio.reports_unacknowledged = true".to_owned());
     }
     let set = obu_settings(&scenario.settings.obu);
     let ships = obu_lib::Settings::default();

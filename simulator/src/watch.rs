@@ -182,6 +182,10 @@ impl<N: Node> Node for Watched<N> {
         self.note(out.as_slice().get(before..).unwrap_or_default(), false);
     }
 
+    fn wants_unacknowledged(&self) -> bool {
+        self.node.wants_unacknowledged()
+    }
+
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         let before = out.as_slice().len();
         self.node.handle_tap(now, frame, out);

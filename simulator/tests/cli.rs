@@ -65,7 +65,8 @@ fn a_run_says_what_of_it_no_daemon_does() {
         (&[][..], &[][..]),
         // Flags of the daemons do all of this.
         (&["--set", "settings.obu.cached_candidates=1", "--set", "settings.state_file=true"], &[]),
-        (&["--set", "radio.reports_unacknowledged=true"], &["radio.reports_unacknowledged = true"]),
+        // So do radios that tell.
+        (&["--set", "radio.reports_unacknowledged=true"], &[]),
         (
             &["--set", "settings.obu.policy.prediction=false"],
             &["settings.obu.policy.prediction = false"],

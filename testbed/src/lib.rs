@@ -29,6 +29,6 @@ mod world;
 pub use medium::Quality;
 pub use netns::Netns;
 pub use programs::Programs;
-pub use sys::PacketSocket;
+pub use sys::{PacketSocket, asks_for_acknowledgements};
 pub use wait::wait_until;
 pub use world::{ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, MONITOR, Node, Role, Testbed};

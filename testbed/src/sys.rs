@@ -198,6 +198,51 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
     switch_off(interface, &[SET_TCP_SEGMENTATION, SET_TX_CHECKSUM])
 }
 
+/// Whether the process asks a radio, by one of its sockets, which of its frames were acknowledged (`SO_WIFI_STATUS`).
+pub fn asks_for_acknowledgements(pid: u32) -> io::Result<bool> {
+    for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let entry = entry?;
+        let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let is_socket = std::fs::read_link(entry.path())?
+            .as_os_str()
+            .as_encoded_bytes()
+            .starts_with(b"socket:");
+        if let Some(number) = number.filter(|_| is_socket) {
+            let mut value: c_int = 0;
+            let mut len = size_of::<c_int>() as libc::socklen_t;
+            let socket = descriptor_of(pid, number)?;
+            // SAFETY: pointer and length describe `value`, and `len` is ours as well.
+            check(unsafe {
+                libc::getsockopt(
+                    socket.as_raw_fd(),
+                    libc::SOL_SOCKET,
+                    libc::SO_WIFI_STATUS,
+                    (&raw mut value).cast(),
+                    &raw mut len,
+                )
+            })?;
+            if value != 0 {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// A copy of a descriptor of another process (pidfd_getfd(2), Linux 5.6).
+fn descriptor_of(pid: u32, number: c_int) -> io::Result<OwnedFd> {
+    let own = |raw: libc::c_long| {
+        let raw = c_int::try_from(raw).map_err(io::Error::other)?;
+        check(raw)?;
+        // SAFETY: `raw` was just returned by the kernel and belongs to nobody else.
+        Ok::<_, io::Error>(unsafe { OwnedFd::from_raw_fd(raw) })
+    };
+    // SAFETY: no pointers.
+    let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: no pointers.
+    own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
+}
+
 /// Takes every offload from an interface (`ethtool -K … rx off tx off tso off gso off gro off`): the
 /// stack makes and checks each frame as it would be on a wire. In the namespace of the calling thread.
 pub(crate) fn disable_all_offloads(interface: &str) -> io::Result<()> {

@@ -27,7 +27,10 @@ use testbed::probe::{
     FrameReceiver, Iperf3, NumberedFrame, Ping, Report, UdpStream, send_frames, transfer,
 };
 use testbed::soak::StackErrors;
-use testbed::{ATTACHMENT_CHANGED, Host, Netns, Node, Programs, Quality, Testbed, wait_until};
+use testbed::{
+    ATTACHMENT_CHANGED, Host, Netns, Node, Programs, Quality, Testbed, asks_for_acknowledgements,
+    wait_until,
+};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         ("a_tap_stays_in_its_bridge", a_tap_stays_in_its_bridge),
         ("a_road_side_unit_without_a_lan_is_left", a_road_side_unit_without_a_lan_is_left),
         ("the_last_path_dies_and_comes_back", the_last_path_dies_and_comes_back),
+        ("a_vehicle_asks_its_radio_what_was_acknowledged", a_vehicle_asks_its_radio),
         ("radio_goes_down_and_up", radio_goes_down_and_up),
         ("radio_is_deleted_and_made_again", radio_is_deleted_and_made_again),
         ("start_on_a_radio_that_is_down", start_on_a_radio_that_is_down),
@@ -564,6 +568,19 @@ fn every_signal_ends_in_order_or_not_at_all() -> Result<()> {
         ensure!(status.success(), "after SIGHUP it ended with {status}");
         let said = obu.log_tail(5);
         ensure!(said.contains("\"stopped\""), "no goodbye: {said}");
+        Ok(())
+    })
+}
+
+/// Nothing here has a radio that could tell; but it is asked, by whoever makes something of the answer.
+fn a_vehicle_asks_its_radio() -> Result<()> {
+    chain(1, |bed, _, obu| {
+        let rsu = bed.nodes().first().context("a road-side unit")?;
+        ensure!(asks_for_acknowledgements(obu.daemon()?.pid())?, "the vehicle does not ask");
+        ensure!(
+            !asks_for_acknowledgements(rsu.daemon()?.pid())?,
+            "nobody needs what the road-side unit asks"
+        );
         Ok(())
     })
 }

@@ -72,6 +72,12 @@ pub trait Node {
     /// it where the radio tells, as those of 802.11 can, and never where it does not.
     fn handle_unacknowledged(&mut self, _now: Timestamp, _frame: &[u8], _out: &mut Replies) {}
 
+    /// Whether this node makes use of [`Node::handle_unacknowledged`]. If not, a driver need not ask the radio, which
+    /// costs processor time for each unicast frame.
+    fn wants_unacknowledged(&self) -> bool {
+        false
+    }
+
     /// A whole Ethernet frame came out of the TAP.
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 

@@ -83,6 +83,17 @@ pub trait Device {
     /// no readiness was signalled, so a late process sees what is queued before it acts on a timer.
     fn recv(&mut self, burst: &mut Burst) -> Received;
 
+    /// From now on [`Device::recv_unacknowledged`] is asked, where the device can tell.
+    fn want_unacknowledged(&mut self) {}
+
+    /// Moves unicast frames of ours that the radio gave up, because nobody acknowledged them, into `burst`, as they were
+    /// sent, until it is full or none is left. For devices that tell; they say so by an error on
+    /// [`Device::descriptor`], which lasts until all of it is read.
+    fn recv_unacknowledged(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(0);
+        Received::Drained
+    }
+
     /// Sends frames in this order, each as exactly one. After [`Sent::Full`], [`Device::descriptor`] will tell
     /// when there is room; after [`Sent::Gone`], see [`Device::reopen`].
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent;

@@ -244,6 +244,18 @@ impl Packet {
         }
     }
 
+    /// Keeps what came back unacknowledged. All else that comes back must be taken off the queue as well.
+    fn take_returned(&self, burst: &mut Burst) -> io::Result<()> {
+        let Some(slot) = burst.vacant() else { return Ok(()) };
+        let returned = sys::recv_returned(self.data.socket.as_fd(), slot)?;
+        if returned.acknowledged == Some(false) && returned.len < self.buffer_len {
+            burst.commit(returned.len);
+        } else {
+            burst.skip();
+        }
+        Ok(())
+    }
+
     /// Takes the error waiting on the sockets, which otherwise the next call would return instead of
     /// doing its work.
     fn clear_error(&self) {
@@ -318,6 +330,32 @@ impl Device for Packet {
 
     fn recv(&mut self, burst: &mut Burst) -> Received {
         self.recv_from(false, burst)
+    }
+
+    fn want_unacknowledged(&mut self) {
+        if let Err(cause) = sys::want_wifi_status(self.data.socket.as_fd()) {
+            tracing::warn!(
+                radio = self.name,
+                %cause,
+                "the kernel does not tell which frames nobody acknowledged; expected Linux 3.3 or later"
+            );
+        }
+    }
+
+    fn recv_unacknowledged(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(self.buffer_len);
+        for _ in 0..burst.slots() {
+            if burst.is_enough() {
+                break;
+            }
+            match self.take_returned(burst) {
+                Err(error) if error.raw_os_error() != Some(libc::EINTR) => {
+                    return Received::Drained;
+                }
+                _ => {}
+            }
+        }
+        Received::More
     }
 
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {

@@ -240,6 +240,65 @@ pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::R
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
+/// Asks for what becomes of each frame sent on the socket: a radio of 802.11 whose driver tells gives it back on the error
+/// queue, with whether it was acknowledged (`SO_WIFI_STATUS`, Linux 3.3; mac80211, `ieee80211_report_ack_skb`).
+pub(super) fn want_wifi_status(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_int(fd, libc::SO_WIFI_STATUS, 1)
+}
+
+/// A frame that came back on the error queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Returned {
+    /// Bytes of it, Ethernet header included.
+    pub(super) len: usize,
+    /// Whether it was acknowledged; `None` if something else is said of it.
+    pub(super) acknowledged: Option<bool>,
+}
+
+/// Room for the control messages of one returned frame, aligned as they must be: several times what the kernel adds.
+const CONTROL_WORDS: usize = 32;
+
+/// Takes the next frame off the error queue.
+pub(super) fn recv_returned(fd: BorrowedFd<'_>, slot: &mut [u8]) -> io::Result<Returned> {
+    let mut control = [0_u64; CONTROL_WORDS];
+    let mut part = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
+    let mut header = header_of(&mut part).msg_hdr;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: the header points to the slot and to the room for control messages, both exclusively ours and alive for
+    // the call, with their own lengths. MSG_TRUNC only changes the length returned.
+    let len = unsafe {
+        libc::recvmsg(fd.as_raw_fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_TRUNC)
+    };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel has written whole control messages into `control`, and their length into `header`.
+    Ok(Returned { len, acknowledged: unsafe { wifi_status(&header) } })
+}
+
+/// What a message says of an acknowledgement, if anything.
+///
+/// # Safety
+///
+/// `msg_control` points to `msg_controllen` bytes of whole control messages, aligned as they must be.
+unsafe fn wifi_status(header: &libc::msghdr) -> Option<bool> {
+    let mut status = None;
+    // SAFETY: the macros walk no further than the caller promises, and what they point to is a whole message.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(header);
+        while let Some(message) = at.as_ref() {
+            let (level, kind) = (message.cmsg_level, message.cmsg_type);
+            let len = libc::CMSG_LEN(size_of::<libc::c_int>() as libc::c_uint) as usize;
+            if (level, kind) == (libc::SOL_SOCKET, libc::SO_WIFI_STATUS)
+                && message.cmsg_len >= len as _
+            {
+                status = Some(libc::CMSG_DATA(at).cast::<libc::c_int>().read_unaligned() != 0);
+            }
+            at = libc::CMSG_NXTHDR(header, at);
+        }
+    }
+    status
+}
+
 /// Frames the kernel dropped for lack of room in the socket buffer since the last call.
 pub(super) fn packet_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     // SAFETY: both fields are integers, for which zero bytes are a value.
@@ -323,4 +382,77 @@ pub(super) fn is_would_block(error: &io::Error) -> bool {
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// Control messages of one integer each, as the kernel writes them.
+    fn status_in(messages: &[(libc::c_int, libc::c_int, libc::c_int)]) -> Option<bool> {
+        let mut control = [0_u64; CONTROL_WORDS];
+        let mut part = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let mut header = header_of(&mut part).msg_hdr;
+        header.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: the room is large enough for the few messages here, and aligned.
+        unsafe {
+            let space = libc::CMSG_SPACE(4) as usize;
+            header.msg_controllen = (messages.len() * space) as _;
+            for (n, (level, kind, value)) in messages.iter().enumerate() {
+                let at = header.msg_control.cast::<u8>().add(n * space).cast::<libc::cmsghdr>();
+                (*at).cmsg_level = *level;
+                (*at).cmsg_type = *kind;
+                (*at).cmsg_len = libc::CMSG_LEN(4) as _;
+                libc::CMSG_DATA(at).cast::<libc::c_int>().write_unaligned(*value);
+            }
+            wifi_status(&header)
+        }
+    }
+
+    #[test]
+    fn a_returned_frame_says_whether_it_was_acknowledged_wherever_that_stands() {
+        let other = (libc::SOL_SOCKET, libc::SO_TIMESTAMP, 1);
+        let status = |value| (libc::SOL_SOCKET, libc::SO_WIFI_STATUS, value);
+        assert_eq!(status_in(&[]), None);
+        assert_eq!(status_in(&[other]), None);
+        assert_eq!(status_in(&[(libc::SOL_PACKET, libc::SO_WIFI_STATUS, 1)]), None);
+        assert_eq!(status_in(&[status(0)]), Some(false));
+        assert_eq!(status_in(&[other, status(1)]), Some(true));
+        assert_eq!(status_in(&[status(0), other]), Some(false));
+    }
+
+    /// A datagram to a port where nobody listens comes back, with the reason and without a status.
+    #[test]
+    fn what_came_back_for_another_reason_is_taken_off_the_queue() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (one, len) = (1_i32, size_of::<i32>() as libc::socklen_t);
+        // SAFETY: `one` is an `i32`, alive for the call, and `len` is its size.
+        check(unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_IP,
+                libc::IP_RECVERR,
+                (&raw const one).cast(),
+                len,
+            )
+        })
+        .unwrap();
+        want_wifi_status(socket.as_fd()).unwrap();
+        socket.send_to(b"anybody there?", nobody).unwrap();
+        let mut slot = [0; 64];
+        // The kernel answers when it finds time.
+        let returned = (0..5000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            recv_returned(socket.as_fd(), &mut slot).ok()
+        });
+        let returned = returned.unwrap();
+        assert_eq!(returned, Returned { len: 14, acknowledged: None });
+        assert_eq!(&slot[..14], b"anybody there?");
+        let error = recv_returned(socket.as_fd(), &mut slot).unwrap_err();
+        assert!(is_would_block(&error), "{error}");
+    }
 }

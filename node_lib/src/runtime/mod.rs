@@ -134,6 +134,9 @@ impl Runtime {
         if !self.coalesce.is_zero() {
             device::sleep_precisely();
         }
+        if node.wants_unacknowledged() {
+            radio.want_unacknowledged();
+        }
         let mut waiter = Waiter::new(self.clock)?;
         waiter.watch(Side::Radio, radio.descriptor())?;
         waiter.watch_control(radio.control_descriptor())?;
@@ -165,6 +168,7 @@ impl Runtime {
             control_at: Timestamp::ZERO,
             tap_more: true,
             radio_up: self.radio.up,
+            radio_tells: false,
             lan_up: true,
             radio: self.radio,
             tap_mtu: self.tap_mtu,
@@ -274,6 +278,9 @@ fn in_order<'a>(replies: &'a Replies, burst: &'a Burst) -> impl Iterator<Item = 
     })
 }
 
+/// How a node is told of a frame of the radio.
+type Tell<N> = fn(&mut N, Timestamp, &[u8], &mut Replies);
+
 /// A TAP that is gone and will be tried again.
 #[derive(Clone, Copy)]
 struct Reopen {
@@ -310,6 +317,8 @@ pub struct Running<'a, N, R, T, L, C> {
     /// The last known state of the radio, which the node works with while there is none.
     radio: Link,
     radio_up: bool,
+    /// The radio has had something to tell of frames sent.
+    radio_tells: bool,
     /// What is written to the TAP arrives.
     lan_up: bool,
     tap_mtu: TapMtu,
@@ -339,6 +348,10 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         }
         if ready.radio || self.radio_more || due {
             self.radio_more = self.turn_radio(now);
+        }
+        self.radio_tells |= ready.radio_error;
+        if self.radio_tells && (is_blind || ready.radio_error) {
+            self.turn_unacknowledged(now);
         }
         let is_stale = self.ports.way_out.expires().is_some_and(|at| at <= now);
         if self.ports.way_out.is_waiting() && ready.radio_room || is_stale {
@@ -489,7 +502,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         }
         self.burst.limit(BURST);
         let received = self.ports.radio.recv_control(&mut self.burst);
-        self.hear_burst(now);
+        self.tell_burst(now, N::handle_wire);
         received == Received::More
     }
 
@@ -515,7 +528,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         self.burst.limit(enough.div_ceil(self.per_frame));
         let received = self.ports.radio.recv(&mut self.burst);
         let frames = self.burst.len();
-        let heard = self.hear_burst(now);
+        let heard = self.tell_burst(now, N::handle_wire);
         if frames > 0 {
             self.per_frame = heard.div_ceil(frames).max(1);
         }
@@ -523,20 +536,28 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         received == Received::More
     }
 
-    /// Has the node hear a burst of the radio, and sends what it answers. Returns how many frames it was,
+    /// What the radio gave up, one burst of it. What is left is told of again: a radio that is full of frames it gives up
+    /// must not keep us from what comes.
+    fn turn_unacknowledged(&mut self, now: Timestamp) {
+        self.burst.limit(BURST);
+        self.ports.radio.recv_unacknowledged(&mut self.burst);
+        self.tell_burst(now, N::handle_unacknowledged);
+    }
+
+    /// Tells the node of a burst of the radio, and sends what it answers. Returns how many frames it was,
     /// those in bundles each by itself.
-    fn hear_burst(&mut self, now: Timestamp) -> usize {
+    fn tell_burst(&mut self, now: Timestamp, tell: Tell<N>) -> usize {
         let mut taken = 0;
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from radio");
             if let Some(bundle) = Opened::open(frame) {
-                taken += self.take_apart(now, index, bundle);
+                taken += self.take_apart(now, index, bundle, tell);
                 continue;
             }
             taken += 1;
             self.replies.lend(index, frame, HEADROOM);
-            self.node.handle_wire(now, frame, &mut self.replies);
+            tell(self.node, now, frame, &mut self.replies);
         }
         self.transmit(now);
         taken
@@ -544,9 +565,15 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     /// Has each frame in a bundle handled, and says how many these are. None of them is lent: the next is written over
     /// its end.
-    fn take_apart(&mut self, now: Timestamp, index: usize, mut bundle: Opened) -> usize {
+    fn take_apart(
+        &mut self,
+        now: Timestamp,
+        index: usize,
+        mut bundle: Opened,
+        tell: Tell<N>,
+    ) -> usize {
         while let Some(frame) = bundle.next_in(self.burst.frame_mut(index)) {
-            self.node.handle_wire(now, frame, &mut self.replies);
+            tell(self.node, now, frame, &mut self.replies);
             if self.replies.as_slice().len() >= BURST {
                 self.transmit(now);
             }

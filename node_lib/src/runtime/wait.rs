@@ -37,6 +37,8 @@ pub(super) struct Ready {
     pub(super) radio: bool,
     /// The radio was full and has room again.
     pub(super) radio_room: bool,
+    /// The radio has an error to tell, or what became of frames.
+    pub(super) radio_error: bool,
     pub(super) tap: bool,
     /// The radio has control frames that it keeps apart.
     pub(super) control: bool,
@@ -46,8 +48,15 @@ pub(super) struct Ready {
 
 impl Ready {
     /// Nobody was asked, so everything may be.
-    pub(super) const UNKNOWN: Self =
-        Self { radio: true, radio_room: true, tap: true, control: true, other: true };
+    pub(super) const UNKNOWN: Self = Self {
+        radio: true,
+        radio_room: true,
+        // What is told can wait until somebody is asked who has something.
+        radio_error: false,
+        tap: true,
+        control: true,
+        other: true,
+    };
 }
 
 /// Who an event is about.
@@ -142,6 +151,7 @@ impl Waiter {
                     // An error is said to whoever reads.
                     ready.radio |= flags.intersects(EventFlags::OUT.complement());
                     ready.radio_room |= flags.contains(EventFlags::OUT);
+                    ready.radio_error |= flags.contains(EventFlags::ERR);
                 }
                 Some(Source::Control) => ready.control = true,
                 Some(Source::Tap) => ready.tap = true,
@@ -166,8 +176,14 @@ mod tests {
     use crate::time::Timestamp;
 
     const AT_ONCE: Option<Duration> = Some(Duration::ZERO);
-    const NOTHING: Ready =
-        Ready { radio: false, radio_room: false, tap: false, control: false, other: false };
+    const NOTHING: Ready = Ready {
+        radio: false,
+        radio_room: false,
+        radio_error: false,
+        tap: false,
+        control: false,
+        other: false,
+    };
     const OTHER: Ready = Ready { other: true, ..NOTHING };
 
     #[test]

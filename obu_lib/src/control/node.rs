@@ -486,6 +486,10 @@ impl Node for Obu {
         self.send_again(now, frame, out);
     }
 
+    fn wants_unacknowledged(&self) -> bool {
+        true
+    }
+
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         self.take_from_tap(now, frame, out);
     }
