@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use node_lib::control::candidates::{Advert, Candidates, Judge, Ranker};
+use node_lib::control::candidates::{Advert, Candidates, Judge, RELAY, Ranker};
 use node_lib::control::feasibility::{Distance, Feasibility};
 use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::{Node, Replies};
@@ -39,7 +39,14 @@ fn choose(c: &mut Criterion) {
         neighbours.hear(now, mac, mac.into(), Boot(1), interval).1.note_proof(now);
     }
     let judge = Judge {
-        ranker: Ranker { now, interval, neighbours: &neighbours, by_hops: false },
+        ranker: Ranker {
+            now,
+            interval,
+            neighbours: &neighbours,
+            upstream: None,
+            relay: RELAY,
+            by_hops: false,
+        },
         us: NodeId([2, 0, 0, 0, 0, 0xff]),
         feasibility: Feasibility::default(),
         is_quiet: false,

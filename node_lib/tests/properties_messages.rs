@@ -18,7 +18,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::fragment::{Fragment, Place};
-use node_lib::messages::prefix::STRIDE_MAX;
+use node_lib::messages::prefix::{CHILDREN_MAX, STRIDE_MAX};
 use node_lib::messages::way::{LABELS_MAX, RELAYS_MAX};
 use node_lib::messages::{
     Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PacketType, ParseError, Way, bundle,
@@ -95,13 +95,13 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
     (
         (node(), order(), 1..=INTERVAL_MS_MAX, any::<u16>()),
         (node(), any::<u32>(), any::<u32>(), node(), any::<u16>(), mtu()),
-        (any::<u8>(), 0..=MAX_HOPS, any::<bool>(), any::<bool>(), 0..=STRIDE_MAX),
+        (any::<u8>(), 0..=MAX_HOPS, any::<bool>(), 0..=CHILDREN_MAX, 0..=STRIDE_MAX),
     )
         .prop_map(
             |(
                 (rsu, order, interval_ms, obus),
                 (sender, boot, hello, via, cost, mtu),
-                (hop_limit, hops, few_candidates, relays, stride),
+                (hop_limit, hops, few_candidates, children, stride),
             )| {
                 let (sender, via) = ends(rsu, hops, sender, via);
                 Heartbeat {
@@ -118,7 +118,7 @@ fn heartbeat() -> impl Strategy<Value = Heartbeat> {
                     hop_limit,
                     hops,
                     few_candidates,
-                    relays,
+                    children,
                     stride,
                 }
             },

@@ -502,7 +502,7 @@ impl HonestRsu {
             hop_limit: 15,
             hops: 0,
             few_candidates: false,
-            relays: true,
+            children: 0,
             stride: 0,
         })
     }

@@ -49,7 +49,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         hop_limit: 15,
         hops: 0,
         few_candidates: false,
-        relays: false,
+        children: 0,
         stride: 0,
     };
     let reply = HeartbeatReply {
@@ -130,7 +130,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 hop_limit: 13,
                 hops: 2,
                 few_candidates: true,
-                relays: true,
+                children: 5,
                 stride: 2,
                 ..heartbeat
             };
@@ -317,6 +317,23 @@ fn every_vector_is_what_we_would_write() {
         let packet: Vec<Vec<u8>> = (&message.packet).into();
         assert_eq!(packet.concat(), frame[14..], "{name}");
     }
+}
+
+/// The bytes of the example in `docs/wire-format.md`: four digits of offset, up to sixteen bytes, then what they mean.
+fn documented_example() -> Vec<u8> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/wire-format.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, example) = page.split_once("## An example").unwrap();
+    let lines = example.lines().filter(|line| line.starts_with("00"));
+    let bytes = lines.flat_map(|line| line[6..].split(' ').take_while(|word| word.len() == 2));
+    bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+#[test]
+fn the_documented_example_is_its_vector() {
+    let vectors = read::all();
+    let vector = vectors.iter().find(|vector| vector.name == "heartbeat_relayed").unwrap();
+    assert_eq!(documented_example(), vector.frame);
 }
 
 #[test]

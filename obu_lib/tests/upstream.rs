@@ -87,6 +87,59 @@ fn a_neighbour_that_is_hardly_better_or_only_now_and_then_is_not_taken() {
     assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, A, 3), vec![]));
 }
 
+/// Ten seconds in which A, the upstream, and B are relays one hop from the RSU, with so many children each. Returns who is
+/// upstream then.
+fn chosen_of(children: [u8; 2]) -> Mac {
+    let mut t = Talk::new();
+    t.settle(A, 1);
+    for _ in 0..100 {
+        t.pass(t.now + 100);
+        t.seq += 1;
+        for (who, children) in [A, B].into_iter().zip(children) {
+            t.children = children;
+            t.hear(t.now, who, Heard::heartbeat(t.seq, 1));
+            if let Some(nonce) = t.last_probe(who) {
+                t.hear(t.now, who, Heard::answer(nonce, t.seq, 1));
+            }
+        }
+        t.acknowledge_all();
+        t.clear();
+    }
+    let chosen = [A, B].into_iter().find(|who| t.obu.attachment() == attached(RSU, *who, 2));
+    chosen.unwrap()
+}
+
+#[test]
+fn of_two_relays_alike_the_one_that_many_share_is_taken_in_place_of_one_that_nobody_shares() {
+    assert_eq!([[1, 1], [1, 7]].map(chosen_of), [A, B]);
+    // A heartbeat says what was counted a second ago: it may not count us yet.
+    assert_eq!(chosen_of([0, 7]), B);
+}
+
+#[test]
+fn what_some_share_is_not_left_for_what_some_more_share() {
+    assert_eq!([[0, 1], [2, 7], [4, 7]].map(chosen_of), [A, A, A]);
+}
+
+#[test]
+fn a_relay_says_how_many_are_reached_through_it() {
+    let mut t = behind_a();
+    let mut said = |children: &[Mac]| {
+        for seq in 0..20 {
+            for child in children {
+                t.hear(t.now, *child, Heard::Reply { origin: *child, seq, hops: 0 });
+            }
+            beat(&mut t, &[(A, 2)]);
+        }
+        t.seq += 1;
+        t.hear(t.now, A, Heard::heartbeat(t.seq, 2));
+        t.pass(t.now + 5);
+        t.heartbeats().last().unwrap().children
+    };
+    let many: Vec<_> = (0..9).map(|n| Mac([2, 0, 0, 0, 2, n])).collect();
+    assert_eq!([&many[..0], &[C], &many].map(&mut said), [0, 1, 7]);
+}
+
 #[test]
 fn a_better_neighbour_that_does_not_hear_us_is_not_taken() {
     let mut t = behind_a();

@@ -633,7 +633,7 @@ fn of_our_id(boot: u32, hops: u8) -> Heartbeat {
         mtu: 1500,
         obus: 0,
         few_candidates: false,
-        relays: true,
+        children: 0,
         stride: 0,
     }
 }

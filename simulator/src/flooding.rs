@@ -157,7 +157,7 @@ impl Node for Flooder {
             mtu: self.radio.said_mtu(),
             obus: 0,
             few_candidates: false,
-            relays: false,
+            children: 0,
             stride: 0,
         };
         self.send(Mac::BROADCAST, Control::Heartbeat(heartbeat), out);

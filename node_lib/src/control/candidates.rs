@@ -57,8 +57,8 @@ pub struct Candidate {
     pub heard: Timestamp,
     /// Newer heartbeats it has to bring until its goodbye no longer counts; 0: it said none.
     leaving: u8,
-    /// Others route through it.
-    pub relays: bool,
+    /// Neighbours that the RSU reaches through it, as it says.
+    pub children: u8,
     /// Since when it has been better than the upstream by the margin.
     pub better_since: Option<Timestamp>,
 }
@@ -116,6 +116,10 @@ pub struct Ranker<'a> {
     pub interval: Duration,
     /// The links.
     pub neighbours: &'a Neighbours,
+    /// The upstream: of the children it counts we are one.
+    pub upstream: Option<Mac>,
+    /// What a relay costs, shared by all that send through it: [`RELAY`], or nothing.
+    pub relay: Cost,
     /// Every link counts as perfect, so that hops alone rank.
     pub by_hops: bool,
 }
@@ -139,9 +143,10 @@ pub struct Judge<'a> {
 /// 0.19⁴ ≈ 10⁻³.
 const UNANSWERED_MAX: u8 = 3;
 
-/// What it costs to make a relay of a neighbour that is none yet: a quarter of a transmission. In a
-/// crowd those behind an RSU's range then share few relays, and the others may stay silent.
-const NEW_RELAY: Cost = Cost(16);
+/// What a relay costs all that send through it together: a transmission. It sends every heartbeat, and must tell the
+/// RSU of its own upstream. Each of them bears its share, so those behind an RSU's range gather at few relays, and
+/// the others may stay silent. Who has a relay for itself alone leaves it for one that seven share and that is no further.
+pub const RELAY: Cost = Cost::ONE;
 
 impl Ranker<'_> {
     /// Its next heartbeat is overdue by more than an interval: maybe gone already.
@@ -172,7 +177,17 @@ impl Ranker<'_> {
         } else {
             candidate.advert.cost.saturating_add(link)
         };
-        if candidate.relays { cost } else { cost.saturating_add(NEW_RELAY) }
+        cost.saturating_add(self.share(candidate))
+    }
+
+    /// Our share of what it costs that the candidate is a relay. An RSU sends its heartbeats in any case.
+    fn share(&self, candidate: &Candidate) -> Cost {
+        if candidate.advert.distance.hops == 0 {
+            return Cost::ZERO;
+        }
+        let is_ours = self.upstream == Some(candidate.mac);
+        let others = candidate.children.saturating_sub(u8::from(is_ours));
+        Cost(self.relay.0 / (u16::from(others) + 1))
     }
 }
 
@@ -240,15 +255,8 @@ impl Candidates {
         if self.table.len() >= CANDIDATES_MAX && !self.make_room(advert, upstream) {
             return false;
         }
-        let new = Candidate {
-            mac,
-            id,
-            advert,
-            heard: now,
-            leaving: 0,
-            relays: false,
-            better_since: None,
-        };
+        let new =
+            Candidate { mac, id, advert, heard: now, leaving: 0, children: 0, better_since: None };
         self.table.insert(mac, new);
         true
     }
@@ -382,6 +390,8 @@ mod tests {
                 now: Timestamp::from_millis(ms),
                 interval: INTERVAL,
                 neighbours: &self.neighbours,
+                upstream: None,
+                relay: RELAY,
                 by_hops: false,
             };
             let feasibility = self.feasibility;
@@ -394,6 +404,34 @@ mod tests {
     fn the_cheapest_is_best_and_ties_fall_to_the_lowest_id() {
         let s = setup(&[(3, advert(1, 2)), (2, advert(1, 1)), (1, advert(1, 1))]);
         assert_eq!(s.best(0, false), Some(mac(1)));
+    }
+
+    #[test]
+    fn those_behind_a_relay_share_what_it_costs() {
+        let mut s = setup(&[(1, advert(1, 1)), (2, advert(1, 0))]);
+        let cost = |s: &Setup, of: u8, upstream| {
+            let (now, neighbours) = (Timestamp::ZERO, &s.neighbours);
+            let ranker = Ranker {
+                now,
+                interval: INTERVAL,
+                neighbours,
+                upstream,
+                relay: RELAY,
+                by_hops: false,
+            };
+            ranker.rank(s.candidates.get(mac(of)).unwrap()).cost
+        };
+        assert_eq!(cost(&s, 2, None), Cost::ONE, "an RSU sends in any case");
+        let way = Cost(2 * Cost::ONE.0);
+        for (children, alone, among_them) in [(0, 64, 64), (1, 32, 64), (3, 16, 21), (7, 8, 9)] {
+            s.candidates.get_mut(mac(1)).unwrap().children = children;
+            assert_eq!(cost(&s, 1, None), way.saturating_add(Cost(alone)), "{children}");
+            assert_eq!(
+                cost(&s, 1, Some(mac(1))),
+                way.saturating_add(Cost(among_them)),
+                "{children}"
+            );
+        }
     }
 
     #[test]

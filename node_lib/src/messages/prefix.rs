@@ -37,11 +37,14 @@ pub const ACKNOWLEDGE: u8 = 0x04;
 /// Flag of [`Kind::Heartbeat`]: the sender knows fewer candidates than it would like.
 pub const FEW_CANDIDATES: u8 = 0x01;
 
-/// Flag of [`Kind::Heartbeat`]: others route through the sender to this RSU.
-pub const RELAYS: u8 = 0x02;
+/// Flags of [`Kind::Heartbeat`]: how many neighbours are reached from this RSU through the sender.
+pub const CHILDREN: u8 = 0x0e;
+
+/// The most it can say: so many, or more.
+pub const CHILDREN_MAX: u8 = CHILDREN >> CHILDREN.trailing_zeros();
 
 /// Flags of [`Kind::Heartbeat`] and [`Kind::ProbeAnswer`]: the stride of the sender.
-pub const STRIDE: u8 = 0x0c;
+pub const STRIDE: u8 = 0x30;
 
 /// The largest: every fourth heartbeat.
 pub const STRIDE_MAX: u8 = 2;
@@ -137,7 +140,7 @@ impl Kind {
     /// The flags this kind has; all others must be zero.
     pub const fn known_flags(self) -> u8 {
         match self {
-            Self::Heartbeat => FEW_CANDIDATES | RELAYS | STRIDE,
+            Self::Heartbeat => FEW_CANDIDATES | CHILDREN | STRIDE,
             Self::ProbeAnswer => STRIDE,
             Self::HeartbeatReply => GOODBYE | STANDBY | ACKNOWLEDGE,
             Self::Withdrawal => GOODBYE,
@@ -322,6 +325,17 @@ impl Kind {
 #[inline]
 pub(super) const fn flag(is_set: bool, flag: u8) -> u8 {
     if is_set { flag } else { 0 }
+}
+
+/// The number of children as it stands in the flags.
+pub(super) const fn children_flags(children: u8) -> u8 {
+    debug_assert!(children <= CHILDREN_MAX);
+    (children << CHILDREN.trailing_zeros()) & CHILDREN
+}
+
+/// The number of children, from the flags.
+pub(super) const fn children(flags: u8) -> u8 {
+    (flags & CHILDREN) >> CHILDREN.trailing_zeros()
 }
 
 /// A stride as it stands in the flags.

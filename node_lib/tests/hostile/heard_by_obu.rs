@@ -291,7 +291,7 @@ const FIRST: Heartbeat = Heartbeat {
     mtu: 1500,
     obus: 0,
     few_candidates: false,
-    relays: true,
+    children: 0,
     stride: 0,
 };
 

@@ -270,7 +270,7 @@ fn heartbeats_of_the_rsus_own_id_do_not_take_its_boot_count_to_the_end() {
         hop_limit: 15,
         hops,
         few_candidates: false,
-        relays: true,
+        children: 0,
         stride: 0,
     };
     for (boot, hops) in [(u32::MAX, 0), (u32::MAX, 1), (1_000_000, 0), (1_000_000, 1)] {

@@ -165,6 +165,11 @@ impl Children {
         self.by_mac.values().any(|child| child.is_reached(now, rsu))
     }
 
+    /// How many this RSU reaches through us: those it sends to, and those through whom it does.
+    pub(crate) fn count_towards(&self, now: Timestamp, rsu: NodeId) -> usize {
+        self.by_mac.values().filter(|child| child.is_reached(now, rsu)).count()
+    }
+
     /// Where to send what comes from this RSU for the child with this label.
     #[inline]
     pub(crate) fn labelled(&self, now: Timestamp, rsu: NodeId, label: Label) -> NextHops {
@@ -260,6 +265,20 @@ mod tests {
         children.hear(at(0), mac(2), said(2, RSU));
         let all = NextHop { mac: Mac::BROADCAST, mtu: 1400 };
         assert_eq!(children.all(at(0), RSU, mac(9)), Some(all));
+    }
+
+    #[test]
+    fn those_are_counted_that_an_rsu_reaches_through_us() {
+        let mut children = Children::default();
+        let counted = |children: &Children, ms| children.count_towards(at(ms), RSU);
+        assert_eq!(counted(&children, 0), 0);
+        children.hear(at(0), mac(1), said(1, RSU));
+        children.hear(at(0), mac(2), said(2, node(9)));
+        children.hear(at(0), mac(3), Said { is_reached: false, ..said(3, RSU) });
+        assert_eq!(counted(&children, 0), 1, "neither to another RSU nor on standby");
+        children.hear_behind(at(10), mac(3), said(4, RSU));
+        assert_eq!(counted(&children, 10), 2, "somebody is reached through it");
+        assert_eq!(counted(&children, 3_000), 0);
     }
 
     #[test]

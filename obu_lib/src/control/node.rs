@@ -284,6 +284,9 @@ impl Obu {
             self.registration.note_clients_changed(now);
         }
         self.routes.retain(|_, route| !route.is_forgettable(now));
+        for (rsu, route) in &mut self.routes {
+            route.count_children(self.children.count_towards(now, *rsu));
+        }
         self.core.load.turn_to(now);
         self.core.age_obus(now);
     }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, Rank, Ranker};
+use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, RELAY, Rank, Ranker};
 use node_lib::control::event::Cause;
 use node_lib::control::feasibility::{Distance, Feasibility};
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
+use node_lib::messages::prefix::CHILDREN_MAX;
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use crate::Ranking;
@@ -85,6 +86,8 @@ pub(crate) struct Route {
     active_at: Option<Timestamp>,
     /// When somebody last sent, or said it sends, through us.
     child_at: Option<Timestamp>,
+    /// Neighbours that the RSU reached through us when they were last counted; saturates.
+    children: u8,
     asked: u32,
     /// The wait before the first question has begun.
     is_to_ask: bool,
@@ -179,6 +182,7 @@ impl Route {
             consider_at: now,
             preferred: None,
             child_at: None,
+            children: 0,
             withdrawals_left: 0,
             withdraw_at: now,
         }
@@ -225,8 +229,12 @@ impl Route {
 
     /// How good the route is, for choosing between RSUs.
     pub(crate) fn rank(&self, core: &Core, now: Timestamp) -> Option<Rank> {
-        let candidate = self.parent_candidate()?;
-        Some(self.ranker(core, now).rank(candidate))
+        self.parent_candidate().map(|parent| self.rank_of(core, now, parent))
+    }
+
+    /// How good the way through this candidate is, for choosing between RSUs: how many share it says nothing about that.
+    fn rank_of(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> Rank {
+        Ranker { relay: Cost::ZERO, ..self.ranker(core, now) }.rank(candidate)
     }
 
     /// The parent, or else the neighbour most likely to become it.
@@ -237,7 +245,7 @@ impl Route {
     /// Of the way through [`Route::best_known`].
     pub(crate) fn likely_cost(&self, core: &Core, now: Timestamp) -> Cost {
         let best = self.best_known(core, now).and_then(|mac| self.candidates.get(mac));
-        best.map_or(Cost(u16::MAX), |best| self.ranker(core, now).rank(best).cost)
+        best.map_or(Cost::MAX, |best| self.rank_of(core, now, best).cost)
     }
 
     pub(crate) fn changed_at(&self) -> Timestamp {
@@ -325,7 +333,7 @@ impl Route {
     ) {
         self.obus.hear(heard.order, heard.obus, core.obus_at_least(now));
         if let Some(candidate) = self.candidates.get_mut(from) {
-            candidate.relays = heard.relays;
+            candidate.children = heard.children;
         }
         let Some(hops) = self.hops() else { return };
         if heard.hops > 0 && heard.hops <= hops.saturating_add(1) {
@@ -403,6 +411,11 @@ impl Route {
     /// A neighbour named us as its upstream, or sent something for this RSU through us.
     pub(crate) fn note_child(&mut self, now: Timestamp) {
         self.child_at = Some(now);
+    }
+
+    /// So many neighbours are reached from the RSU through us. Counted once a second.
+    pub(crate) fn count_children(&mut self, children: usize) {
+        self.children = u8::try_from(children).unwrap_or(u8::MAX).min(CHILDREN_MAX);
     }
 
     /// Data goes to the parent, and to nobody else or by a second way as well. Returns the time after which the
@@ -523,11 +536,13 @@ impl Route {
     }
 
     /// How good a candidate is.
-    pub(crate) fn ranker<'a>(&self, core: &'a Core, now: Timestamp) -> Ranker<'a> {
+    fn ranker<'a>(&self, core: &'a Core, now: Timestamp) -> Ranker<'a> {
         Ranker {
             now,
             interval: self.interval,
             neighbours: &core.neighbours,
+            upstream: self.parent,
+            relay: RELAY,
             by_hops: core.policy.ranking == Ranking::Hops,
         }
     }

@@ -146,6 +146,8 @@ pub(crate) struct Talk {
     pub(crate) obus: u16,
     /// How rarely those who send them do, as heartbeats say.
     pub(crate) stride: u8,
+    /// What neighbours say of those behind them.
+    pub(crate) children: u8,
     /// Between two heartbeats, as they say.
     pub(crate) interval_ms: u16,
     /// MTU of the neighbours' radios, as they say.
@@ -179,6 +181,7 @@ impl Talk {
             rsu: RSU,
             obus: 1,
             stride: 0,
+            children: 0,
             interval_ms: 100,
             mtu: MTU,
             asked_last: None,
@@ -263,7 +266,7 @@ impl Talk {
                 obus,
                 mtu: self.mtu,
                 few_candidates: false,
-                relays: false,
+                children: self.children,
                 stride: self.stride,
             }
             .into(),

@@ -301,7 +301,7 @@ impl Rsu {
             mtu: self.radio.said_mtu(),
             obus,
             few_candidates: false,
-            relays: true,
+            children: 0,
             stride: 0,
         };
         self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);

@@ -6,7 +6,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x21`                                                              |
-//! |      1 |     1 | flags       | bit 0 few candidates; bit 1 relays: others route through the sender; bits 3–2 stride, at most 2 |
+//! |      1 |     1 | flags       | bit 0 few candidates; bits 3–1 children, saturates; bits 5–4 stride, at most 2 |
 //! |      2 |     2 | length      | 48                                                                  |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
@@ -65,7 +65,8 @@
 
 use crate::mac::NodeId;
 use crate::messages::prefix::{
-    ACKNOWLEDGE, FEW_CANDIDATES, GOODBYE, RELAYS, STANDBY, flag, length, stride_flags,
+    ACKNOWLEDGE, FEW_CANDIDATES, GOODBYE, STANDBY, children, children_flags, flag, length,
+    stride_flags,
 };
 use crate::messages::{Cost, Kind, ParseError};
 use crate::order::{Boot, Order, Seq};
@@ -148,8 +149,9 @@ pub struct Heartbeat {
     pub hops: u8,
     /// The sender knows fewer candidates than it would like.
     pub few_candidates: bool,
-    /// Others route through the sender to this RSU.
-    pub relays: bool,
+    /// Neighbours that this RSU reaches through the sender, at most [`CHILDREN_MAX`](crate::messages::prefix::CHILDREN_MAX):
+    /// so many, or more.
+    pub children: u8,
     /// The sender brings the heartbeats whose number is a multiple of two to this power.
     pub stride: u8,
 }
@@ -160,7 +162,7 @@ impl Heartbeat {
         Wire {
             version_type: Kind::Heartbeat.first_byte(),
             flags: [flag(self.few_candidates, FEW_CANDIDATES)
-                | flag(self.relays, RELAYS)
+                | children_flags(self.children)
                 | stride_flags(self.stride)],
             length: length(LEN),
             rsu: self.rsu.0,
@@ -222,7 +224,7 @@ impl TryFrom<&[u8]> for Heartbeat {
             hop_limit,
             hops: kind.hops_from(hops, (rsu, sender, NodeId(via)))?,
             few_candidates: flags & FEW_CANDIDATES != 0,
-            relays: flags & RELAYS != 0,
+            children: children(flags),
             stride: kind.stride(flags)?,
         })
     }
@@ -368,7 +370,7 @@ mod tests {
             hop_limit: 7,
             hops: 1,
             few_candidates: true,
-            relays: false,
+            children: 0,
             stride: 0,
         }
     }

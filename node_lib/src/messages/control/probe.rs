@@ -20,7 +20,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x24`                                                              |
-//! |      1 |     1 | flags       | bits 3–2 stride, as in a heartbeat; 0 without a route               |
+//! |      1 |     1 | flags       | bits 5–4 stride, as in a heartbeat; 0 without a route               |
 //! |      2 |     2 | length      | 52                                                                  |
 //! |      4 |     6 | sender      | who answers                                                         |
 //! |     10 |     4 | sender_boot | starts of the sender                                                |

@@ -130,8 +130,8 @@ impl Obu {
     fn next_rsu(&self, now: Timestamp, current: Option<NodeId>) -> Option<Way> {
         let others = self.routes.iter().filter(|(rsu, _)| Some(**rsu) != current);
         let stays = |(rsu, route): (&NodeId, &Route)| {
-            let upstream = route.parent_candidate().filter(|upstream| !upstream.is_leaving())?;
-            Some(Way { rank: route.ranker(&self.core, now).rank(upstream), rsu: *rsu })
+            route.parent_candidate().filter(|upstream| !upstream.is_leaving())?;
+            Some(Way { rank: route.rank(&self.core, now)?, rsu: *rsu })
         };
         // One that does not answer is for those that hear no other.
         let is_shunned = |way: &Way| self.is_shunned(now, way.rsu) && current != Some(way.rsu);

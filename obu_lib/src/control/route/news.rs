@@ -143,7 +143,7 @@ impl Route {
             obus: self.obus(),
             mtu: self.mtu(core),
             few_candidates: self.is_ours && self.has_few_candidates(core, now),
-            relays: self.has_children(now),
+            children: self.children,
             stride: route.stride,
         };
         core.radio.control(Mac::BROADCAST, heartbeat, out, &mut core.counters);
