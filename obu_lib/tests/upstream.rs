@@ -150,6 +150,64 @@ fn a_better_neighbour_that_does_not_hear_us_is_not_taken() {
     assert_eq!(t.obu.attachment(), attached(RSU, A, 3));
 }
 
+/// For so many ms these answer within 5 ms what they are asked.
+fn pass_answering(t: &mut Talk, ms: u64, heard: &[(Mac, u8)]) {
+    for _ in 0..ms / 5 {
+        t.pass(t.now + 5);
+        for (who, hops) in heard {
+            if let Some(nonce) = t.last_probe(*who) {
+                t.hear(t.now, *who, Heard::answer(nonce, t.seq, *hops));
+                t.clear();
+            }
+        }
+    }
+}
+
+#[test]
+fn who_has_something_to_send_asks_a_better_neighbour_and_who_has_not_waits_for_its_turn() {
+    // Of a hundred OBUs each may ask once in five seconds to keep its candidates proven.
+    let takes_b_within_six_seconds = |speaks: bool| {
+        let mut t = Talk::new();
+        t.obus = 100;
+        t.settle(A, 2);
+        for n in 0..120 {
+            if speaks {
+                t.tap(CAMERA, SERVER);
+            }
+            let heard = [(A, 2), (B, 1)];
+            let heard = if n < 60 { &heard[..1] } else { &heard };
+            t.seq += 1;
+            for (who, hops) in heard {
+                t.hear(t.now, *who, Heard::heartbeat(t.seq, *hops));
+            }
+            pass_answering(&mut t, 100, heard);
+        }
+        t.obu.attachment() == attached(RSU, B, 2)
+    };
+    assert!(takes_b_within_six_seconds(true));
+    assert!(!takes_b_within_six_seconds(false));
+}
+
+#[test]
+fn a_better_neighbour_that_does_not_answer_is_asked_twice_and_then_only_in_its_turn() {
+    let mut t = behind_a();
+    t.obus = 100;
+    let mut asked = 0;
+    for _ in 0..100 {
+        t.tap(CAMERA, SERVER);
+        t.seq += 1;
+        t.hear(t.now, A, Heard::heartbeat(t.seq, 2));
+        t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
+        t.clear();
+        for _ in 0..20 {
+            pass_answering(&mut t, 5, &[(A, 2)]);
+            asked += t.asked().iter().filter(|whom| **whom == B).count();
+            t.clear();
+        }
+    }
+    assert!((2..=4).contains(&asked), "{asked}: its turn comes once in five seconds");
+}
+
 #[test]
 fn the_one_whose_signal_rises_is_taken_before_the_one_whose_signal_falls_is_lost() {
     for (reported, cause) in [(true, vec![Cause::Predicted]), (false, vec![])] {

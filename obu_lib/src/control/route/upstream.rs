@@ -375,7 +375,7 @@ impl Route {
             !judge.ranker.is_late(c)
                 && may_be_chosen(c)
                 && judge.is_eligible_next(c, self.newest)
-                && judge.is_proven(c.mac)
+                && (judge.is_proven(c.mac) || self.is_worth_asking(core, now, c.mac))
         };
         let better_for = timing::better_for(now.since(self.attached_at));
         let mut verdicts = Vec::new();
@@ -425,6 +425,13 @@ impl Route {
             self.loss = Some(self.leave(now, cause));
             self.adopt(mac, now);
         }
+    }
+
+    /// A neighbour that has not proven that it hears us is asked, instead of waiting for its turn, where frames go through us
+    /// and it does not leave questions unanswered.
+    fn is_worth_asking(&self, core: &Core, now: Timestamp, mac: Mac) -> bool {
+        let unanswered = core.neighbours.get(mac).map(|neighbour| neighbour.unanswered);
+        !self.is_idle(now) && unanswered.is_some_and(|n| u32::from(n) < DOUBTED_AFTER)
     }
 
     /// The trend has spoken for this candidate long enough, and the last change is long enough ago.
