@@ -83,6 +83,33 @@ fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstr
 }
 
 #[test]
+fn in_the_thick_a_proof_spares_the_questions_about_what_is_sent_within_three_seconds() {
+    let asked_at = |obus| {
+        let mut t = behind_a(obus);
+        let mut at = Vec::new();
+        for _ in 0..1000 {
+            // One frame, and an answer 5 ms after each question.
+            beat(&mut t, &[A, B], &[A, B]);
+            for _ in 0..20 {
+                at.extend(t.asked().contains(&A).then_some(t.now));
+                for who in [A, B] {
+                    if let Some(nonce) = t.last_probe(who) {
+                        t.hear(t.now, who, Heard::answer(nonce, t.seq, 1));
+                    }
+                }
+                t.clear();
+                t.pass(t.now + 5);
+            }
+        }
+        at
+    };
+    assert_eq!(asked_at(1).len(), 1000, "alone each frame is a reason to ask");
+    let asked = asked_at(200);
+    let gaps: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| (3000..5000).contains(gap)), "{gaps:?}");
+}
+
+#[test]
 fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
     let mut t = behind_a(200);
     beat(&mut t, &[A, B], &[A, B]);

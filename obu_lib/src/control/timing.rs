@@ -88,6 +88,12 @@ pub(crate) fn proven_for(interval: Duration) -> Duration {
     interval * 100
 }
 
+/// In the thick of a crowd, how long the upstream's proof that it hears us spares us the question whether frames sent since
+/// have arrived: 30 I. The radio repeats what is not acknowledged, and the upstream itself is asked in its turn.
+pub(crate) fn trusted_for(interval: Duration) -> Duration {
+    interval * 30
+}
+
 /// Who was heard within 100 I is around us, and lies in the way of what we say. In a crowd few speak, and the others only
 /// when it is their turn: within 3 I hardly more than the relays are heard. Neighbours are remembered for longer, but a
 /// vehicle that has left a jam is not in the thick of it any more.
