@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         ("silent_client_stays_reachable", silent_client_stays_reachable),
         ("corridor_hands_over_eight_clients", corridor_hands_over_eight_clients),
         ("a_fading_link_is_left_in_time", a_fading_link_is_left_in_time),
+        ("data_does_not_starve_control", data_does_not_starve_control),
         ("goodbye_of_a_road_side_unit", goodbye_of_a_road_side_unit),
         ("goodbye_of_a_relay", goodbye_of_a_relay),
         ("road_side_unit_restarts", road_side_unit_restarts),
@@ -718,6 +719,47 @@ fn fading_drive(trace: &LinkTrace) -> Result<FadingDrive> {
             causes: changes.map(|event| event.text("cause")).collect(),
             lost: report.lost,
         })
+    })
+}
+
+/// Radios of 500 kbit/s, and clients that offer each way ten times as much in small datagrams, for six seconds. The radio
+/// drops nearly all of it, and everybody stays with its upstream.
+fn data_does_not_starve_control() -> Result<()> {
+    const OFFERED_EVERY: Duration = Duration::from_micros(200);
+    let slow = Quality { rate_bps: Some(500_000), ..Quality::default() };
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let relays = [bed.add_obu("left")?, bed.add_obu("right")?];
+    let obu = bed.add_obu("obu1")?;
+    for relay in &relays {
+        bed.connect_with(&rsu, relay, slow)?;
+        bed.connect_with(relay, &obu, slow)?;
+    }
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        reaches(&obu.host, &server, PATIENCE)?;
+        std::thread::sleep(ms(2000));
+        let nodes = [&obu, &relays[0], &relays[1]];
+        let changes = || -> Result<usize> {
+            let mut changes = 0;
+            for node in nodes {
+                let events = node.events()?;
+                changes += events.iter().filter(|e| e.message() == ATTACHMENT_CHANGED).count();
+            }
+            Ok(changes)
+        };
+        let before = changes()?;
+        let stream =
+            |from: &Host, to: &Host| UdpStream::start(&from.ns, &to.ns, to.v4, OFFERED_EVERY, 64);
+        let streams = [stream(&obu.host, &server)?, stream(&server, &obu.host)?];
+        std::thread::sleep(ms(6000));
+        for stream in streams {
+            let report = stream.stop()?;
+            ensure!(report.received > 0, "nothing arrived: {report:?}");
+            ensure!(report.lost * 2 > report.sent, "the radio was not full: {report:?}");
+        }
+        ensure!(changes()? == before, "{} changes of upstream", changes()? - before);
+        Ok(())
     })
 }
 

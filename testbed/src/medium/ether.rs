@@ -50,10 +50,19 @@ struct Link {
     random: Pcg32,
     /// For the strength of frames, so that telling it changes no frame's fate.
     fading: Pcg32,
-    /// When a rate-limited link has sent what waits.
-    busy_until: Option<Instant>,
-    /// When the last frame in order is due: the next is not due earlier.
-    last_due: Option<Instant>,
+    /// When a rate-limited link has sent what waits, by class: for data that is control as well.
+    busy_until: [Option<Instant>; 2],
+    /// When the last frame in order is due, by class: the next is not due earlier.
+    last_due: [Option<Instant>; 2],
+}
+
+/// The queue in which a radio keeps a frame: of two that wait control goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// What nodes say to each other.
+    Control,
+    /// Everything else.
+    Data,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,8 +117,8 @@ impl Ether {
             counters: Counters::default(),
             random: Pcg32::seed_from_u64(seed),
             fading: Pcg32::seed_from_u64(!seed),
-            busy_until: None,
-            last_due: None,
+            busy_until: [None; 2],
+            last_due: [None; 2],
         });
         link.quality = quality;
     }
@@ -127,6 +136,7 @@ impl Ether {
         &mut self,
         now: Instant,
         from: &str,
+        class: Class,
         frame: &[u8],
         deliver: &mut impl FnMut(&str, &[u8], Option<i8>),
     ) {
@@ -136,7 +146,7 @@ impl Ether {
         let mut shared: Option<Rc<[u8]>> = None;
         for (to, link) in receivers {
             let is_for_it = addressee.is_some() && self.radios.get(to) == addressee.as_ref();
-            let Some(fate) = link.decide(now, frame.len(), is_for_it) else { continue };
+            let Some(fate) = link.decide(now, class, frame.len(), is_for_it) else { continue };
             let mut harmed = None;
             if let Some(bit) = fate.flipped_bit {
                 harmed = Some(flip(frame, bit));
@@ -200,7 +210,7 @@ struct Fate {
 
 impl Link {
     /// `None`: it does not arrive.
-    fn decide(&mut self, now: Instant, len: usize, is_for_it: bool) -> Option<Fate> {
+    fn decide(&mut self, now: Instant, class: Class, len: usize, is_for_it: bool) -> Option<Fate> {
         let quality = self.quality;
         let retries = if is_for_it { quality.retries } else { 0 };
         let mut tries_lost = 0;
@@ -212,18 +222,18 @@ impl Link {
             tries_lost += 1;
             self.counters.retried += 1;
         }
-        let Some(sent) = self.transmit(now, len as u64) else {
+        let Some(sent) = self.transmit(now, class, len as u64) else {
             self.counters.overflow += 1;
             return None;
         };
         let arrives =
             sent + RETRY_AFTER * tries_lost + quality.delay + self.part_of(quality.jitter);
-        let in_order = self.last_due.map_or(arrives, |last| arrives.max(last));
+        let in_order = self.last_due(class).map_or(arrives, |last| arrives.max(last));
         let due = if self.chance(quality.reorder) {
             self.counters.reordered += 1;
             in_order + HELD_BACK
         } else {
-            self.last_due = Some(in_order);
+            *self.last_due(class) = Some(in_order);
             in_order
         };
         let copy_due = self.chance(quality.duplicate).then_some(due);
@@ -234,18 +244,28 @@ impl Link {
         Some(Fate { due, copy_due, flipped_bit, dbm })
     }
 
-    /// When the frame has left the sender; `None` when the queue is full.
-    fn transmit(&mut self, now: Instant, len: u64) -> Option<Instant> {
+    fn last_due(&mut self, class: Class) -> &mut Option<Instant> {
+        let [control, data] = &mut self.last_due;
+        if class == Class::Control { control } else { data }
+    }
+
+    /// When the frame has left the sender; `None` when the queue is full. Control is sent before data that waits, which is
+    /// sent that much later, but for what waits already.
+    fn transmit(&mut self, now: Instant, class: Class, len: u64) -> Option<Instant> {
         let Some(rate) = self.quality.rate_bps.filter(|rate| *rate > 0) else { return Some(now) };
         let takes = |bytes: u64| {
             Duration::from_nanos(bytes.saturating_mul(8_000_000_000).checked_div(rate).unwrap_or(0))
         };
-        let free_at = self.busy_until.map_or(now, |busy| busy.max(now));
+        let [control, data] = self.busy_until.map(|busy| busy.map_or(now, |busy| busy.max(now)));
+        let free_at = if class == Class::Control { control } else { data };
         if free_at.saturating_duration_since(now) > takes(QUEUE_BYTES) {
             return None;
         }
         let sent = free_at + takes(len);
-        self.busy_until = Some(sent);
+        self.busy_until = match class {
+            Class::Control => [Some(sent), Some(data + takes(len))],
+            Class::Data => [Some(control), Some(sent)],
+        };
         Some(sent)
     }
 
@@ -325,7 +345,9 @@ mod tests {
         ether.link("a", "b", Quality { delay: ms(5), jitter: ms(20), ..Quality::default() });
         let start = Instant::now();
         for n in 0..50 {
-            ether.send(start + ms(n), "a", &[n as u8], &mut |_, _, _| panic!("not yet"));
+            ether.send(start + ms(n), "a", Class::Data, &[n as u8], &mut |_, _, _| {
+                panic!("not yet")
+            });
         }
         let mut order = Vec::new();
         ether.handle_timeout(start + ms(100), &mut |_, frame, _| order.push(frame[0]));
@@ -339,7 +361,7 @@ mod tests {
         let mut order = Vec::new();
         let now = Instant::now();
         for n in 0..20 {
-            ether.send(now, "a", &[n], &mut |_, frame, _| order.push(frame[0]));
+            ether.send(now, "a", Class::Data, &[n], &mut |_, frame, _| order.push(frame[0]));
         }
         ether.handle_timeout(now + HELD_BACK, &mut |_, frame, _| order.push(frame[0]));
         assert_eq!(order.len(), 20);
@@ -351,7 +373,7 @@ mod tests {
         let mut ether = Ether::new(1);
         ether.link("a", "b", Quality { duplicate: 1.0, corrupt: 1.0, ..Quality::default() });
         let mut seen = Vec::new();
-        ether.send(Instant::now(), "a", &[0; 8], &mut |_, f, _| seen.push(f.to_vec()));
+        ether.send(Instant::now(), "a", Class::Data, &[0; 8], &mut |_, f, _| seen.push(f.to_vec()));
         assert_eq!(seen.len(), 2);
         for frame in seen {
             assert_eq!(frame.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
@@ -364,13 +386,37 @@ mod tests {
         ether.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
         let now = Instant::now();
         for _ in 0..100 {
-            ether.send(now, "a", &[0; 1000], &mut |_, _, _| panic!("takes a millisecond"));
+            ether.send(now, "a", Class::Data, &[0; 1000], &mut |_, _, _| {
+                panic!("takes a millisecond")
+            });
         }
         let mut got = 0;
         ether.handle_timeout(now + Duration::from_millis(10), &mut |_, _, _| got += 1);
         assert_eq!(got, 10);
         // 64 KiB wait, one more was admitted while the queue was just not full.
         assert_eq!(counters(&ether).overflow, 100 - 66);
+    }
+
+    #[test]
+    fn control_is_sent_before_data_that_waits() {
+        let mut ether = Ether::new(1);
+        ether.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
+        let now = Instant::now();
+        let mut send = |class, n| {
+            ether.send(now, "a", class, &[n; 1000], &mut |_, _, _| panic!("takes a millisecond"));
+        };
+        (1..=10).for_each(|n| send(Class::Data, n));
+        (11..=12).for_each(|n| send(Class::Control, n));
+        send(Class::Data, 13);
+        let mut order = Vec::new();
+        let mut at = |ether: &mut Ether, ms| {
+            let then = now + Duration::from_millis(ms);
+            ether.handle_timeout(then, &mut |_, frame, _| order.push(frame[0]));
+            order.clone()
+        };
+        assert_eq!(at(&mut ether, 2), [1, 11, 2, 12]);
+        assert_eq!(at(&mut ether, 12).len(), 12, "what control took the data behind it lacks");
+        assert_eq!(at(&mut ether, 13).last(), Some(&13));
     }
 
     #[test]
@@ -384,7 +430,7 @@ mod tests {
             }
             let now = Instant::now();
             for _ in 0..1000 {
-                ether.send(now, "a", &to.0, &mut |_, _, _| ());
+                ether.send(now, "a", Class::Data, &to.0, &mut |_, _, _| ());
             }
             ether.handle_timeout(now + RETRY_AFTER * 7, &mut |_, _, _| ());
             let lost: Vec<_> = ether.counters().map(|(_, _, c)| (c.lost, c.retried)).collect();
@@ -409,7 +455,7 @@ mod tests {
         let mut sent_at_once = 0;
         for n in 0..100 {
             let frame = [&mac.0[..], &[n]].concat();
-            ether.send(start, "a", &frame, &mut |_, _, _| sent_at_once += 1);
+            ether.send(start, "a", Class::Data, &frame, &mut |_, _, _| sent_at_once += 1);
         }
         assert!(sent_at_once < 5, "{sent_at_once} frames did not wait for the one before");
         assert!(ether.poll_timeout().unwrap() >= start + RETRY_AFTER);
@@ -433,7 +479,7 @@ mod tests {
         for time in (0..400).step_by(50) {
             let now = start + ms(time);
             ether.handle_timeout(now, &mut |_, _, _| ());
-            ether.send(now, "a", &[0], &mut |_, _, _| heard.push(time));
+            ether.send(now, "a", Class::Data, &[0], &mut |_, _, _| heard.push(time));
         }
         assert_eq!(heard, [100, 150]);
         assert_eq!(ether.poll_timeout(), None);
@@ -455,7 +501,7 @@ mod tests {
         let doubled = Quality { duplicate: 1.0, ..Quality::default() };
         ether.play(start, doubled, &[step(0, "b")]);
         ether.handle_timeout(start, &mut |_, _, _| ());
-        ether.send(start, "a", &[0], &mut |_, _, _| panic!("5 ms under way"));
+        ether.send(start, "a", Class::Data, &[0], &mut |_, _, _| panic!("5 ms under way"));
         let mut heard = Vec::new();
         ether.handle_timeout(start + Duration::from_secs(9), &mut |to, _, _| {
             heard.push(to.to_owned())
@@ -475,7 +521,9 @@ mod tests {
     fn sent(ether: &mut Ether, now: Instant, from: &str, times: usize) -> Vec<String> {
         let mut heard = Vec::new();
         for _ in 0..times {
-            ether.send(now, from, &[1, 2, 3], &mut |to, _, _| heard.push(to.to_owned()));
+            ether.send(now, from, Class::Data, &[1, 2, 3], &mut |to, _, _| {
+                heard.push(to.to_owned())
+            });
         }
         heard
     }

@@ -17,6 +17,7 @@ use nix::sys::time::TimeSpec;
 use node_lib::Mac;
 use node_lib::device::packet;
 
+use super::ether::Class;
 use super::monitor::Monitor;
 use super::{Answer, Ether, LinkStatistics, Request};
 use crate::sys::PacketSocket;
@@ -40,16 +41,18 @@ pub fn serve(seed: u64) -> Result<()> {
         ether.handle_timeout(now, &mut |to, frame, dbm| {
             deliver(radios, monitors, to, frame, dbm);
         });
-        let mut carry_from = |name: &str, queue: &PacketSocket| {
-            carry(now, name, queue, &mut buf, &mut ether, radios, monitors);
+        let mut carry_from = |name: &str, class, queue: &PacketSocket| {
+            carry(now, (name, class), queue, &mut buf, &mut ether, radios, monitors);
         };
         let mut with_data = ready.radios.iter();
         loop {
             // Before each burst of data, not only once: another radio may have had something to say.
-            radios.iter().for_each(|(name, radio)| carry_from(name, &radio.control));
+            radios
+                .iter()
+                .for_each(|(name, radio)| carry_from(name, Class::Control, &radio.control));
             let Some(name) = with_data.next() else { break };
             if let Some(radio) = radios.get(name) {
-                carry_from(name, &radio.data);
+                carry_from(name, Class::Data, &radio.data);
             }
         }
         if ready.input && !obey(&mut typed, &mut ether, &mut ends)? {
@@ -61,7 +64,7 @@ pub fn serve(seed: u64) -> Result<()> {
 /// What one radio has sent and is not yet on its way, up to [`BURST_MAX`] frames.
 fn carry(
     now: Instant,
-    from: &str,
+    (from, class): (&str, Class),
     queue: &PacketSocket,
     buf: &mut [u8],
     ether: &mut Ether,
@@ -72,7 +75,7 @@ fn carry(
         // An error: the radio is down, and comes back by itself; or it was deleted, and this socket stays
         // silent until the radio is attached again.
         let Ok(Some(frame)) = queue.recv(buf) else { return };
-        ether.send(now, from, frame, &mut |to, frame, dbm| {
+        ether.send(now, from, class, frame, &mut |to, frame, dbm| {
             deliver(radios, monitors, to, frame, dbm);
         });
     }
