@@ -17,6 +17,7 @@ use nix::sys::socket::{MsgFlags, recvmsg, setsockopt, sockopt};
 use node_lib::control::counters::Counters as NodeCounters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::radio::NextHop;
 use node_lib::device::memory::{self, Memory};
 use node_lib::device::signal::{Reports, Sample};
 use node_lib::device::{
@@ -491,9 +492,11 @@ fn small_frames_that_wait_together_leave_in_one_as_far_as_the_radio_takes_it() {
         [(1, 400), (1, 400), (2, 100), (1, 700), (1, 700), (1, 700), (1, 1400)];
     let frames: Vec<_> = (0..).zip(heads).map(|(n, (to, len))| data_frame(to, len, n)).collect();
     let all = frames.clone();
-    let sent = move |bundles: bool| {
-        let mut node = Script::new(|call, out| {
+    let sent = |bundles: bool, narrow: Option<NextHop>| {
+        let all = all.clone();
+        let mut node = Script::new(move |call, out| {
             let Call::Tap(frame) = call else { return };
+            narrow.iter().for_each(|hop| out.keep_short(*hop));
             out.wire(|flat| flat.extend_from_slice(&all[usize::from(frame[0])]));
         });
         let mut bench = Bench { bundles, ..Bench::new() };
@@ -501,12 +504,18 @@ fn small_frames_that_wait_together_leave_in_one_as_far_as_the_radio_takes_it() {
         bench.run(&mut node, &mut StaticLinks, Duration::from_millis(50));
         take(&mut bench.air)
     };
-    assert_eq!(sent(false), frames);
+    assert_eq!(sent(false, None), frames);
     // The first is gone before the loop has seen that it is not alone.
     let together = bundle_of(&frames[3..5]);
     let expected = [&frames[0], &frames[1], &frames[2], &together, &frames[5], &frames[6]];
     assert!(expected.iter().all(|frame| frame.len() <= 1514));
-    assert_eq!(sent(true), expected.map(Vec::clone));
+    let expected = expected.map(Vec::clone);
+    assert_eq!(sent(true, None), expected);
+    // Those two together are a packet of 1,404 bytes.
+    let hop = |mac, mtu| NextHop { mac: Mac([mac; 6]), mtu };
+    assert_eq!(sent(true, Some(hop(1, 1404))), expected);
+    assert_eq!(sent(true, Some(hop(1, 1403))), frames);
+    assert_eq!(sent(true, Some(hop(2, 200))), expected, "somebody else");
 }
 
 #[test]

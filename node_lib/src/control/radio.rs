@@ -215,6 +215,9 @@ impl Radio {
         if data.wire_len() > mtu {
             return self.data_in_fragments(to.mac, mtu, &data, out, counters);
         }
+        if usize::from(to.mtu) < self.mtu {
+            out.keep_short(to);
+        }
         let head = |flat: &mut Vec<u8>| emit_head(to.mac, self.mac, self.ethertype, &data, flat);
         match self.clamp(data.payload(), counters) {
             None => out.wire_around(data.payload(), head),
@@ -402,6 +405,22 @@ mod tests {
             other => panic!("{other:?}"),
         };
         out.take().into_iter().map(flat).collect()
+    }
+
+    #[test]
+    fn who_takes_less_than_our_radio_is_told_to_whoever_bundles() {
+        let mut out = Replies::new();
+        let mut send = |mtu| {
+            let to = NextHop { mac: NEIGHBOUR, mtu };
+            radio().data(to, data(&[7; 100]), &mut out, &mut Counters::default());
+            out.narrow().to_vec()
+        };
+        assert_eq!(send(1500), []);
+        for (mtu, least) in [(1400, 1400), (1200, 1200), (1300, 1200)] {
+            assert_eq!(send(mtu), [NextHop { mac: NEIGHBOUR, mtu: least }]);
+        }
+        out.recycle();
+        assert_eq!(out.narrow(), []);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::control::node::ReplyType;
+use crate::control::radio::NextHop;
 
 /// Replies in the order they are to be sent, and the spare buffers they are built in.
 ///
@@ -20,6 +21,8 @@ pub struct Replies {
     loans: Vec<Loan>,
     /// Headers of the loans, one behind the other.
     heads: Vec<u8>,
+    /// For whom nothing may be put together that is longer than this.
+    narrow: Vec<NextHop>,
 }
 
 /// Spare buffers kept: one burst of 64 frames, each answered by at most two.
@@ -107,6 +110,20 @@ impl Replies {
         }
     }
 
+    /// What is for this neighbour, or for all, passes radios on its way that take no longer packets: whoever puts several
+    /// frames into one has to know.
+    pub fn keep_short(&mut self, to: NextHop) {
+        match self.narrow.iter_mut().find(|known| known.mac == to.mac) {
+            Some(known) => known.mtu = known.mtu.min(to.mtu),
+            None => self.narrow.push(to),
+        }
+    }
+
+    /// For whom frames must be kept shorter than our own radio takes them.
+    pub fn narrow(&self) -> &[NextHop] {
+        &self.narrow
+    }
+
     /// Appends a reply built elsewhere.
     pub fn push(&mut self, reply: ReplyType) {
         self.items.push(reply);
@@ -126,6 +143,7 @@ impl Replies {
     /// Takes the replies out, for a driver that keeps them (a simulator, a test) and lends nothing.
     pub fn take(&mut self) -> Vec<ReplyType> {
         debug_assert!(self.loans.is_empty(), "whoever lends looks at the loans");
+        self.narrow.clear();
         std::mem::take(&mut self.items)
     }
 
@@ -135,6 +153,7 @@ impl Replies {
         self.lent = None;
         self.loans.clear();
         self.heads.clear();
+        self.narrow.clear();
         if !self.items.is_empty() {
             self.take_back();
         }

@@ -44,6 +44,7 @@ use tracing::{debug, info, trace, warn};
 
 use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
+use crate::control::radio::NextHop;
 use crate::control::replies::Loan;
 use crate::device::signal::{self, Sample};
 use crate::device::{
@@ -227,17 +228,23 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
                 Side::Tap => tap.push(Outgoing::new(bytes)),
             }
             if wire.is_full() || tap.is_full() {
-                self.send(now, &wire, &tap);
+                self.send(now, &wire, &tap, replies.narrow());
                 wire.clear();
                 tap.clear();
             }
         }
-        self.send(now, &wire, &tap);
+        self.send(now, &wire, &tap, replies.narrow());
     }
 
-    fn send(&mut self, now: Timestamp, wire: &[Outgoing<'_>], tap: &[Outgoing<'_>]) {
+    fn send(
+        &mut self,
+        now: Timestamp,
+        wire: &[Outgoing<'_>],
+        tap: &[Outgoing<'_>],
+        narrow: &[NextHop],
+    ) {
         if !wire.is_empty() {
-            self.way_out.send(now, self.radio, wire);
+            self.way_out.send(now, self.radio, wire, narrow);
         }
         if !tap.is_empty() {
             self.tap_written = true;

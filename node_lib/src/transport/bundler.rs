@@ -4,6 +4,7 @@ use arrayvec::ArrayVec;
 use tracing::trace;
 
 use super::{CHUNK, Outgoing};
+use crate::control::radio::NextHop;
 use crate::messages::ETHERNET_HEADER_LEN;
 use crate::messages::bundle::{self, Messages};
 
@@ -62,11 +63,12 @@ impl Bundler {
         }
     }
 
-    /// The same frames in the same order, those next to each other in bundles where they fit. `room` is where they are
-    /// put if any do.
+    /// The same frames in the same order, those next to each other in bundles where they fit: the radio, and what is
+    /// `narrow` on the way of those for it. `room` is where they are put if any do.
     pub(super) fn gather<'a, 'r>(
         &'a mut self,
         frames: &'r [Outgoing<'a>],
+        narrow: &[NextHop],
         room: &'r mut ArrayVec<Outgoing<'a>, CHUNK>,
     ) -> &'r [Outgoing<'a>] {
         let Self { frame_max, storage, counters } = self;
@@ -75,7 +77,7 @@ impl Bundler {
         }
         storage.clear();
         let mut sizes: ArrayVec<(usize, usize), CHUNK> = ArrayVec::new();
-        for run in runs(*frame_max, frames) {
+        for run in runs(*frame_max, narrow, frames) {
             let begin = storage.len();
             if run.len() > 1 {
                 bundle::emit(run.iter().map(|frame| frame.bytes), storage);
@@ -154,10 +156,14 @@ impl Opened {
 /// Frames that go together, first to last.
 fn runs<'a>(
     frame_max: usize,
+    narrow: &[NextHop],
     mut frames: &'a [Outgoing<'a>],
 ) -> impl Iterator<Item = &'a [Outgoing<'a>]> {
     std::iter::from_fn(move || {
         let first = frames.first()?;
+        let on_the_way = narrow.iter().find(|hop| first.bytes.starts_with(&hop.mac.0));
+        let frame_max = on_the_way
+            .map_or(frame_max, |hop| frame_max.min(usize::from(hop.mtu) + ETHERNET_HEADER_LEN));
         let alike = frames.iter().take_while(|frame| frame.priority == first.priority);
         let count = bundle::fitting(frame_max, alike.map(|frame| frame.bytes));
         let run;

@@ -17,6 +17,7 @@ pub mod socket;
 
 use arrayvec::ArrayVec;
 
+use crate::control::radio::NextHop;
 use crate::control::traffic_class;
 use crate::time::Timestamp;
 use bundler::{BundleCounters, Bundler, Opened};
@@ -101,11 +102,19 @@ impl WayOut {
     }
 
     /// Sends frames that were there together, up to [`CHUNK`] of them bundled at a time; what the radio has no room
-    /// for waits.
-    pub fn send(&mut self, now: Timestamp, radio: &mut impl Sink, frames: &[Outgoing<'_>]) {
+    /// for waits. `narrow` is who takes shorter frames than our radio, as [`Replies::narrow`] says.
+    ///
+    /// [`Replies::narrow`]: crate::control::node::Replies::narrow
+    pub fn send(
+        &mut self,
+        now: Timestamp,
+        radio: &mut impl Sink,
+        frames: &[Outgoing<'_>],
+        narrow: &[NextHop],
+    ) {
         for frames in frames.chunks(CHUNK) {
             let mut room = ArrayVec::new();
-            self.outbox.send(now, radio, self.bundler.gather(frames, &mut room));
+            self.outbox.send(now, radio, self.bundler.gather(frames, narrow, &mut room));
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::buffer_pool::get_buffer;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
+use crate::control::radio::NextHop;
 use crate::messages::ETHERNET_HEADER_LEN;
 use crate::sim::frame::{Cause, Flight, Kind, Packet, Parcel};
 use crate::sim::index::NodeIndex;
@@ -193,7 +194,7 @@ impl World {
         }
         let mut replies = std::mem::take(&mut self.replies);
         if let [ReplyType::WireFlat(only)] = replies.as_slice() {
-            self.send_frames(index, &[Outgoing::classed(only)]);
+            self.send_frames(index, &[Outgoing::classed(only)], &[]);
         } else {
             replies.flatten();
             let frames = replies.as_slice().iter().filter_map(|reply| match reply {
@@ -201,15 +202,15 @@ impl World {
                 _ => None,
             });
             let frames: Vec<_> = frames.collect();
-            self.send_frames(index, &frames);
+            self.send_frames(index, &frames, replies.narrow());
         }
         replies.recycle();
         self.replies = replies;
     }
 
-    fn send_frames(&mut self, index: usize, frames: &[Outgoing<'_>]) {
+    fn send_frames(&mut self, index: usize, frames: &[Outgoing<'_>], narrow: &[NextHop]) {
         let now = self.now;
-        self.with_way_out(index, |way_out, radio| way_out.send(now, radio, frames));
+        self.with_way_out(index, |way_out, radio| way_out.send(now, radio, frames, narrow));
     }
 
     fn with_way_out(&mut self, index: usize, act: impl FnOnce(&mut WayOut, &mut Antenna<'_>)) {
