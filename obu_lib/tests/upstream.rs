@@ -122,6 +122,21 @@ fn what_some_share_is_not_left_for_what_some_more_share() {
 }
 
 #[test]
+fn who_hears_that_a_way_leads_through_it_stands_by_it() {
+    // How far B is, through us; what that says of our way is better than A's only at 2 hops.
+    for (hops, stays) in [(1, true), (2, false), (4, false), (5, true)] {
+        let mut t = Talk::new();
+        t.settle(A, 3);
+        let ours = t.obu.attachment();
+        beat(&mut t, &[(A, 3)]);
+        t.hear(t.now, B, Heard::heartbeat_via(t.seq, hops, US));
+        assert_eq!(t.obu.attachment() == ours, stays, "{hops} hops");
+        beat(&mut t, &[(A, 3)]);
+        assert_eq!(t.obu.attachment(), ours, "{hops} hops: the next heartbeat is newer");
+    }
+}
+
+#[test]
 fn a_relay_says_how_many_are_reached_through_it() {
     let mut t = behind_a();
     let mut said = |children: &[Mac]| {

@@ -15,7 +15,7 @@ use crate::sim_common::{
     HEARTBEAT, Town, Wrong, at, broken, ms, radio, run_all, seeds, spread, wrong,
 };
 
-/// R – A – X – Y, and whoever forges is heard by the vehicles.
+/// R – A – X – Y, on a ring also A – Y, and whoever forges is heard by the vehicles.
 const A: NodeIndex = NodeIndex(1);
 const X: NodeIndex = NodeIndex(2);
 const Y: NodeIndex = NodeIndex(3);
@@ -167,10 +167,17 @@ const SCRIPTS: [(&str, Script); 13] = [
 
 /// Forges with every script, and returns for how long after the last forged frame any client was without
 /// frames.
-fn attack(test: &str, count: u32, every: Duration, link: Link, healed_within: Duration) {
+fn attack(
+    test: &str,
+    graph: &Graph,
+    count: u32,
+    every: Duration,
+    link: Link,
+    healed_within: Duration,
+) {
     for (name, script) in SCRIPTS {
         let spans = run_all("hostile", test, seeds(8), |seed| {
-            run(seed, count, every, link, script, healed_within)
+            run(seed, graph, count, every, link, script, healed_within)
                 .map_err(|wrong| format!("{wrong} ({name})").into())
         });
         println!("{name}, {count} times: {}", spread(spans));
@@ -179,6 +186,7 @@ fn attack(test: &str, count: u32, every: Duration, link: Link, healed_within: Du
 
 fn run(
     seed: u64,
+    graph: &Graph,
     count: u32,
     every: Duration,
     link: Link,
@@ -186,7 +194,7 @@ fn run(
     healed_within: Duration,
 ) -> Result<Duration, Wrong> {
     let world = Town::world_of_first_starts(seed);
-    let mut town = Town::in_world(world, &Graph::chain(4), &[0], link);
+    let mut town = Town::in_world(world, graph, &[0], link);
     let from = at(3000) + Dice::new(seed, 1).up_to(HEARTBEAT);
     let times = Times { from, count, every };
     let bad = town.world.add_node(Role::Obu, radio(FORGER), forger(FORGER, times, script));
@@ -225,13 +233,23 @@ const SOON: Duration = ms(700);
 
 #[test]
 fn one_forged_frame_is_forgotten_within_seven_intervals() {
-    attack("one_forged_frame_is_forgotten_within_seven_intervals", 1, HEARTBEAT, Link::CLEAN, SOON);
+    let test = "one_forged_frame_is_forgotten_within_seven_intervals";
+    attack(test, &Graph::chain(4), 1, HEARTBEAT, Link::CLEAN, SOON);
 }
 
 #[test]
 fn what_is_forged_for_seconds_is_forgotten_within_seven_intervals_after_the_last() {
     let test = "what_is_forged_for_seconds_is_forgotten_within_seven_intervals_after_the_last";
-    attack(test, 30, ms(100), Link::CLEAN, SOON);
+    attack(test, &Graph::chain(4), 30, ms(100), Link::CLEAN, SOON);
+}
+
+/// Where A believes what is behind it, and that believes what was said in A's name, frames would go round. The world ends
+/// at the first that comes to a node again.
+#[test]
+fn on_a_ring_no_frame_goes_round_whatever_is_forged_a_hundred_times_a_second() {
+    let test = "on_a_ring_no_frame_goes_round_whatever_is_forged_a_hundred_times_a_second";
+    let ring = Graph::new(4, [(0, 1), (1, 2), (2, 3), (3, 1)]);
+    attack(test, &ring, 300, ms(10), Link::CLEAN, SOON);
 }
 
 /// Lower than any other id here.

@@ -300,6 +300,9 @@ impl Route {
         if !self.candidates.hear(now, from, id, advert, self.parent) {
             return learned;
         }
+        if advert.via == core.id() && core.policy.feasibility {
+            self.stand_by_what_is_believed(now, advert.distance);
+        }
         if self.parent == Some(from) {
             self.last_hops = advert.distance.hops.saturating_add(1);
             self.evidence = now;
@@ -308,6 +311,18 @@ impl Route {
             }
         }
         learned
+    }
+
+    /// A neighbour says that its way leads through us, this far. So it believes that we advertised one hop less: we did, or
+    /// did before we restarted, or somebody did in our name. Whichever it was, it binds us, or we might send through whoever
+    /// is behind that neighbour.
+    fn stand_by_what_is_believed(&mut self, now: Timestamp, theirs: Distance) {
+        let Some(hops) = theirs.hops.checked_sub(1).filter(|hops| *hops > 0) else { return };
+        self.feasibility.advertised(Distance { hops, ..theirs });
+        let parent = self.parent_candidate().map(|parent| parent.advert.distance);
+        if parent.is_some_and(|distance| !self.feasibility.allows(distance)) {
+            self.lose_parent(now, Cause::Withdrawn);
+        }
     }
 
     /// Whether what this neighbour just said can change anything before the next deadline. In a crowd
