@@ -1,6 +1,7 @@
 //! A node that starts again is heard again, however much its boot count has grown meanwhile: by one, as with a
 //! state file, or by as many quarters of a second as it was alive, and whatever the low byte of that. And so it is
-//! with the boot counts simulated nodes have by themselves, which are those of the programs.
+//! with the boot counts simulated nodes have by themselves, which are those of the programs; and where a clock was set
+//! back in between, and nothing else counts, with fewer.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
@@ -22,19 +23,20 @@ const RELAY: NodeIndex = NodeIndex(1);
 const BEHIND: NodeIndex = NodeIndex(2);
 
 /// The first start of a node, as the programs count: quarters of a second since 2024.
-const FIRST: u32 = 365_000_000;
+const FIRST: i32 = 365_000_000;
 
 /// A day has so many quarters of a second, which is 0 in the low byte.
-const DAY: u32 = 4 * 60 * 60 * 24;
+const DAY: i32 = 4 * 60 * 60 * 24;
 
 /// RSU – relay – vehicle, every node with boot counts `FIRST`, `FIRST + delta`, …
-fn town(seed: u64, delta: u32) -> Town {
+fn town(seed: u64, delta: i32) -> Town {
     let counted = move |make: fn(usize) -> Factory, n: usize| -> Factory {
         let starts = AtomicU32::new(0);
         let make = make(n);
         Box::new(move |start, now| {
-            let before = starts.fetch_add(1, Ordering::Relaxed);
-            make(&Start { boot: Boot(FIRST + n as u32 + before * delta), ..*start }, now)
+            let before = starts.fetch_add(1, Ordering::Relaxed) as i32;
+            let boot = Boot((FIRST + n as i32 + before * delta) as u32);
+            make(&Start { boot, ..*start }, now)
         })
     };
     let mut world = World::new(seed);
@@ -56,7 +58,11 @@ fn town(seed: u64, delta: u32) -> Town {
 /// Restarts `node`, with traffic both ways, over one hop and over two. From `silent_for` after that nothing may be
 /// lost.
 fn restart(test: &str, node: NodeIndex, silent_for: Duration) {
-    let deltas: Vec<u32> = (1..=256).chain([DAY, DAY + 128, 365 * DAY]).collect();
+    let deltas: Vec<i32> = (1..=256).chain([DAY, DAY + 128, 365 * DAY]).collect();
+    restart_with(test, node, silent_for, &deltas);
+}
+
+fn restart_with(test: &str, node: NodeIndex, silent_for: Duration, deltas: &[i32]) {
     run_all("sim_restart", test, seeds(deltas.len() as u64), |seed| {
         let delta = deltas[seed as usize % deltas.len()];
         let mut town = town(seed, delta);
@@ -71,7 +77,7 @@ fn restart(test: &str, node: NodeIndex, silent_for: Duration) {
         let gaps = gaps.chain(downs.iter().map(|(down, n)| town.gap_down(*down, *n, from, to)));
         match gaps.max() {
             Some(gap) if gap <= every * 2 => Ok(()),
-            gap => Err(wrong(&town, format!("{gap:?} without a frame after boot count +{delta}"))),
+            gap => Err(wrong(&town, format!("{gap:?} without a frame after boot count {delta:+}"))),
         }
     });
 }
@@ -91,6 +97,28 @@ fn a_relay_that_starts_again_is_heard_whatever_its_boot_count() {
 fn a_vehicle_behind_a_relay_that_starts_again_is_heard_whatever_its_boot_count() {
     let test = "a_vehicle_behind_a_relay_that_starts_again_is_heard_whatever_its_boot_count";
     restart(test, BEHIND, ms(1000));
+}
+
+/// By a moment, an hour and a year, as many as were before, and one by one.
+fn set_back() -> Vec<i32> {
+    (1..=16).chain([128, 255, 256, DAY / 24, 365 * DAY]).map(|delta| -delta).collect()
+}
+
+/// What was said before has to be silent for three intervals, and then two heartbeats to come.
+#[test]
+fn an_rsu_whose_clock_was_set_back_is_heard_again() {
+    restart_with("an_rsu_whose_clock_was_set_back_is_heard_again", RSU, ms(700), &set_back());
+}
+
+#[test]
+fn a_relay_whose_clock_was_set_back_is_heard_again() {
+    restart_with("a_relay_whose_clock_was_set_back_is_heard_again", RELAY, ms(1000), &set_back());
+}
+
+#[test]
+fn a_vehicle_behind_a_relay_whose_clock_was_set_back_is_heard_again() {
+    let test = "a_vehicle_behind_a_relay_whose_clock_was_set_back_is_heard_again";
+    restart_with(test, BEHIND, ms(1000), &set_back());
 }
 
 /// Restarts `node` after such lives, with the boot counts and the wait of a program.
