@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         ("a_monitor_is_deleted_and_made_again", a_monitor_is_deleted_and_made_again),
         ("check_finds_what_the_start_finds", check_finds_what_the_start_finds),
         ("first_contact_names_what_is_wrong", first_contact_names_what_is_wrong),
+        ("different_ethertypes_are_named", different_ethertypes_are_named),
         ("tcp_crosses_with_offload_at_either_end", tcp_crosses_with_offload_at_either_end),
         ("tcp_is_intact_over_a_bad_link", tcp_is_intact_over_a_bad_link),
         ("every_signal_ends_in_order", every_signal_ends_in_order_or_not_at_all),
@@ -1215,7 +1216,7 @@ fn check_finds_what_the_start_finds() -> Result<()> {
     })
 }
 
-/// Two daemons on one radio, one id for two nodes, a TAP that leads nowhere, frames too long for the other side.
+/// Two daemons on one radio, one id for two nodes, a TAP that leads nowhere.
 fn first_contact_names_what_is_wrong() -> Result<()> {
     const SHARED: &str = "another program of this host has this radio with the same EtherType: \
                           programs on one radio do not hear each other";
@@ -1248,6 +1249,32 @@ fn first_contact_names_what_is_wrong() -> Result<()> {
         for other in [obu.daemon()?.events()?, second.events()?] {
             ensure!(!other.iter().any(unused), "a TAP with an address is used");
         }
+        all_run(bed)
+    })
+}
+
+/// Each of two nodes that do not understand each other says what the other one uses, and a third that hears nobody does not.
+fn different_ethertypes_are_named() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    let alone = bed.add_obu("obu2")?;
+    bed.connect(&rsu, &obu)?;
+    let other = ["--ethertype", "0x88b6"].map(str::to_owned);
+    obu.extra_args.borrow_mut().extend(other);
+    with_logs(bed, |bed| {
+        bed.nodes().iter().try_for_each(|node| node.launch())?;
+        let likely = |node: &Node| -> Result<String> {
+            let warning = "no other node has been heard";
+            let event =
+                node.daemon()?.wait_for_event(warning, Duration::from_secs(20), |_| true)?;
+            Ok(event.text("likely"))
+        };
+        for (node, cause) in [(&rsu, "EtherType 0x88b6"), (&obu, "EtherType 0x88b5")] {
+            let said = likely(node)?;
+            ensure!(said.contains(cause), "{}: {said}", node.name());
+        }
+        let said = likely(&alone)?;
+        ensure!(said.contains("nobody is in range"), "obu2: {said}");
         all_run(bed)
     })
 }
