@@ -142,7 +142,7 @@ fn replies_for_a_vehicle_take_its_frames_only_while_they_come() {
             })
         };
         // A reply's time, and the longest time between two announcements.
-        holds(test, script, ms(1800), None);
+        holds(test, script, ms(2000), None);
     }
 }
 
@@ -182,9 +182,9 @@ fn an_announcement_with_a_forged_count_cuts_a_vehicle_only_while_it_comes() {
                 announced(id(1 + n as usize % 2), order, epoch, &set, standby)
             })
         };
-        holds(test, script, ms(1800), None);
+        holds(test, script, ms(2000), None);
         let once = || script()[..2].to_vec();
-        holds(test, once, ms(1500), None);
+        holds(test, once, ms(2000), None);
     }
 }
 
