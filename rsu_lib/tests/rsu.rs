@@ -455,6 +455,19 @@ fn a_goodbye_or_five_seconds_of_silence_detach_an_obu() {
 }
 
 #[test]
+fn who_said_goodbye_is_asked_once_where_it_was_whether_it_did() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    t.clear();
+    for _ in 0..3 {
+        t.reply(A, 1, &[CAMERA], true);
+        t.reply(B, 1, &[], true);
+    }
+    let asked: Vec<_> = t.acks().into_iter().map(|(to, status, _)| (to, status)).collect();
+    assert_eq!(asked, [(A, AckStatus::SendAll)]);
+}
+
+#[test]
 fn an_obu_on_standby_is_known_and_acknowledged_but_nothing_else_changes() {
     let mut t = Talk::new();
     t.tap(CAMERA, Mac::BROADCAST);

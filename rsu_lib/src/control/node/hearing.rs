@@ -142,9 +142,14 @@ impl Rsu {
         let edge = self.edge(from, via, mtu, hops);
         let says = Says { order, epoch, edge, within: self.within(within_ds) };
         if reply.goodbye {
+            let way = self.obus.way(obu);
             let was_attached = self.obus.hear_goodbye(now, reply, says);
             if was_attached {
                 self.let_go(now, obu);
+                // Somebody else may have said it: who is still here says so where it was.
+                if self.may_question(now, obu) {
+                    self.answer(obu, way, AckStatus::SendAll, About::default(), out);
+                }
             } else if !self.obus.knows(obu) {
                 self.clients.forget_owner(Port::Obu(obu));
             }
