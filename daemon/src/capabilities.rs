@@ -7,6 +7,8 @@
 use std::fs;
 
 use anyhow::anyhow;
+use node_lib::device::netlink::TapOwner;
+use node_lib::device::{DeviceError, Problem};
 use tracing::debug;
 
 use crate::args::{Bind, Common};
@@ -19,11 +21,8 @@ const NET_RAW: (u32, &str) = (13, "CAP_NET_RAW");
 /// Fails with the names of the capabilities that are needed and missing. A TAP the administrator has
 /// prepared is not changed, and takes none.
 pub fn check(args: &Common, changes_tap: bool) -> Result<(), Failure> {
-    let Some(effective) = effective() else {
-        debug!("/proc/self/status does not tell our capabilities, going on without");
-        return Ok(());
-    };
-    let missing = missing(effective, &args.bind, changes_tap);
+    let Some(process) = process() else { return Ok(()) };
+    let missing = missing(process.capabilities, &args.bind, changes_tap);
     if missing.is_empty() {
         return Ok(());
     }
@@ -40,6 +39,20 @@ pub fn check(args: &Common, changes_tap: bool) -> Result<(), Failure> {
     ))
 }
 
+/// Fails if the TAP of this name, which is there, is for somebody else and the kernel makes no exception for this
+/// process.
+pub fn check_owner(tap_name: &str, owner: TapOwner) -> Result<(), DeviceError> {
+    let Some(process) = process() else { return Ok(()) };
+    if process.may_open(owner) {
+        return Ok(());
+    }
+    Err(DeviceError {
+        interface: tap_name.to_owned(),
+        operation: "create the TAP",
+        source: Problem::NotOurs(owner),
+    })
+}
+
 fn missing(effective: u64, bind: &Bind, changes_tap: bool) -> Vec<&'static str> {
     // An ordinary UDP socket needs nothing.
     let has_radio = matches!(bind, Bind::Interface(_));
@@ -49,25 +62,64 @@ fn missing(effective: u64, bind: &Bind, changes_tap: bool) -> Vec<&'static str> 
     missing.map(|((_, name), _)| *name).collect()
 }
 
-fn effective() -> Option<u64> {
-    parse(&fs::read_to_string("/proc/self/status").ok()?)
+/// Who this process is, as the kernel asks when it tries something.
+#[derive(Debug, PartialEq, Eq)]
+struct Process {
+    /// Its effective capabilities.
+    capabilities: u64,
+    /// Its effective user.
+    user: u32,
+    /// Its effective group, and those beside.
+    groups: Vec<u32>,
 }
 
-fn parse(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
-    u64::from_str_radix(line.trim(), 16).ok()
+impl Process {
+    fn may_open(&self, owner: TapOwner) -> bool {
+        let (bit, _) = NET_ADMIN;
+        self.capabilities & (1 << bit) != 0 || owner.admits(self.user, &self.groups)
+    }
+}
+
+fn process() -> Option<Process> {
+    let status = fs::read_to_string("/proc/self/status").ok();
+    let process = status.as_deref().and_then(parse);
+    if process.is_none() {
+        debug!("/proc/self/status does not tell who we are and what we may, going on without");
+    }
+    process
+}
+
+fn parse(status: &str) -> Option<Process> {
+    let line = |begin| status.lines().find_map(|line| line.strip_prefix(begin));
+    // Real, effective, saved and that of file systems (proc_pid_status(5)).
+    let effective = |line: &str| line.split_whitespace().nth(1)?.parse().ok();
+    let beside = line("Groups:")?.split_whitespace().map(str::parse);
+    let mut groups: Vec<u32> = beside.collect::<Result<_, _>>().ok()?;
+    groups.push(effective(line("Gid:")?)?);
+    Some(Process {
+        capabilities: u64::from_str_radix(line("CapEff:")?.trim(), 16).ok()?,
+        user: effective(line("Uid:")?)?,
+        groups,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn status(capabilities: &str) -> String {
+        format!(
+            "Name:\tobu\nUid:\t10\t11\t12\t13\nGid:\t20\t21\t22\t23\nGroups:\t4 27 \n\
+             CapEff:\t{capabilities}\n"
+        )
+    }
+
     #[test]
     fn names_what_is_missing_and_only_what_is_needed() {
         let radio = Bind::Interface("wlan0".into());
         let udp: Bind = "udp:".parse().unwrap();
-        let both = parse("Name:\tobu\nCapEff:\t0000000000003000\n").unwrap();
-        assert!(missing(both, &radio, true).is_empty());
+        let both = parse(&status("0000000000003000")).unwrap();
+        assert!(missing(both.capabilities, &radio, true).is_empty());
         assert_eq!(missing(0, &radio, true), ["CAP_NET_ADMIN", "CAP_NET_RAW"]);
         assert_eq!(missing(1 << 12, &radio, true), ["CAP_NET_RAW"]);
         assert_eq!(missing(1 << 13, &udp, true), ["CAP_NET_ADMIN"]);
@@ -79,7 +131,26 @@ mod tests {
     #[test]
     fn an_unknown_status_is_not_an_answer() {
         assert_eq!(parse("Name:\tobu\n"), None);
-        assert_eq!(parse("CapEff:\tnone\n"), None);
-        assert!(effective().is_some());
+        assert_eq!(parse(&status("none")), None);
+        assert_eq!(parse(&status("0").replace("Uid", "Who")), None);
+        assert!(process().is_some());
+    }
+
+    #[test]
+    fn who_it_is_or_the_capability_opens_a_tap() {
+        let plain = parse(&status("0000000000002000")).unwrap();
+        assert_eq!((plain.user, &plain.groups[..]), (11, &[4, 27, 21][..]));
+        let admin = Process { capabilities: 1 << 12, ..parse(&status("0")).unwrap() };
+        for (user, group, is_ours) in [
+            (None, None, true),
+            (Some(11), Some(27), true),
+            (None, Some(21), true),
+            (Some(10), None, false),
+            (None, Some(20), false),
+        ] {
+            let owner = TapOwner { user, group };
+            assert_eq!(plain.may_open(owner), is_ours, "{owner}");
+            assert!(admin.may_open(owner), "{owner}");
+        }
     }
 }

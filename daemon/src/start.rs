@@ -73,8 +73,9 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     }
     let netlink = Netlink::open()?;
     let tap = netlink.find_tap(&args.tap_name).await?;
-    if tap.is_none() {
-        capabilities::check(args, true)?;
+    match tap {
+        None => capabilities::check(args, true)?,
+        Some(owner) => capabilities::check_owner(&args.tap_name, owner)?,
     }
     if let Some(bridge) = &args.bridge {
         netlink.find_bridge(bridge).await?;

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use harness::ms;
 use nix::sys::signal::Signal;
 use node_lib::Mac;
-use plain_user::run_as_plain_user;
+use plain_user::{is_real_root, run_as_plain_user};
 use testbed::corridor::report::Comparison;
 use testbed::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::daemon::{Daemon, LogEvent};
@@ -1166,7 +1166,13 @@ fn check_finds_what_the_start_finds() -> Result<()> {
         let ended = |line: &str, is_check: bool| -> Result<(Option<i32>, String)> {
             let output = rsu.ns().run(|| {
                 let mut command = Command::new("timeout");
-                command.arg("5").arg(&programs.obu).args(line.split(' '));
+                command.arg("5");
+                let unprivileged = line.strip_prefix("UNPRIVILEGED ");
+                if unprivileged.is_some() {
+                    let sets = ["bounding-set", "inh-caps", "ambient-caps"];
+                    command.arg("setpriv").args(sets.map(|set| format!("--{set}=-net_admin")));
+                }
+                command.arg(&programs.obu).args(unprivileged.unwrap_or(line).split(' '));
                 if is_check {
                     command.arg("--check");
                 }
@@ -1178,11 +1184,18 @@ fn check_finds_what_the_start_finds() -> Result<()> {
         rsu.ns()
             .run(|| Ok(std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")?))?;
         let radio = rsu.radio;
-        for (line, code, reason) in [
+        for (tap, what) in
+            [("queues0", "tap multi_queue"), ("tun0", "tun"), ("own0", "tap user 0 group 0")]
+        {
+            make_tap(rsu.ns(), tap, what)?;
+        }
+        let mut lines = vec![
             ("-b none0".to_owned(), 4, "no such interface"),
             ("-b radio0 -t eth0".to_owned(), 4, "is not a TAP"),
             ("-b radio0 -t br0".to_owned(), 4, "is not a TAP"),
             ("-b radio0 -t tap0".to_owned(), 4, "another process has it open"),
+            ("-b radio0 -t tun0".to_owned(), 4, "is not a TAP"),
+            ("-b radio0 -t queues0".to_owned(), 4, "several queues"),
             ("-b radio0 -t radio0".to_owned(), 2, "two interfaces"),
             ("-b radio0 --bridge eth0".to_owned(), 4, "not a bridge"),
             ("-b radio0 --bridge none0".to_owned(), 4, "no such interface"),
@@ -1194,11 +1207,24 @@ fn check_finds_what_the_start_finds() -> Result<()> {
             ("-b radio0 --state-file /".to_owned(), 2, "state file /"),
             ("-b udp:@10.99.9.9".to_owned(), 4, "no interface to reach the group"),
             ("-b radio0 --signal radiotap:none0".to_owned(), 4, "no such interface"),
-        ] {
+        ];
+        // A user namespace of a plain user knows only that one, so there every TAP is its own.
+        if is_real_root()? {
+            for (tap, who) in [("user0", "user 1000"), ("group0", "group 1000")] {
+                make_tap(rsu.ns(), tap, &format!("tap {who}"))?;
+                lines.push((format!("UNPRIVILEGED -b radio0 -t {tap}"), 3, who));
+            }
+        }
+        for (line, code, reason) in lines {
             let (checked, started) = (ended(&line, true)?, ended(&line, false)?);
             ensure!(checked == started, "{line}: {checked:?} and {started:?}");
             ensure!(checked.0 == Some(code) && checked.1.contains(reason), "{line}: {checked:?}");
         }
+        // What is ours takes no privilege: it runs until its time is up.
+        const TIME_IS_UP: Option<i32> = Some(124);
+        let line = "UNPRIVILEGED -b radio0 -t own0";
+        let (checked, started) = (ended(line, true)?, ended(line, false)?);
+        ensure!(checked.0 == Some(0) && started.0 == TIME_IS_UP, "{checked:?}, {started:?}");
         // Nothing is wrong here, but for the daemon that has the radio already.
         let checked = rsu.ns().run(|| {
             let line = ["-b", "radio0", "--check"];
@@ -1324,6 +1350,17 @@ fn with_logs<T>(mut bed: Testbed, test: impl FnOnce(&mut Testbed) -> Result<T>) 
     Programs::find()?.require_daemons()?;
     let result = test(&mut bed);
     result.map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+}
+
+/// A TAP made beforehand, as `ip tuntap` has it, which lacks nothing.
+fn make_tap(ns: &Netns, name: &str, what: &str) -> Result<()> {
+    for line in
+        [format!("tuntap add dev {name} mode {what}"), format!("link set {name} mtu 1500 up")]
+    {
+        let done = ns.run(|| Ok(Command::new("ip").args(line.split(' ')).status()?))?;
+        ensure!(done.success(), "ip {line}: {done}");
+    }
+    Ok(())
 }
 
 // ---- looking ----

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::netlink::TapOwner;
+
 /// An interface could not be opened, read or configured.
 #[derive(Debug, thiserror::Error)]
 #[error("{interface}: cannot {operation}")]
@@ -43,8 +45,23 @@ pub enum Problem {
     #[error("{0}; expected an interface of an 802.11 driver with station statistics (nl80211)")]
     NoStationStatistics(String),
     /// A name of ours is taken by an interface that is not a TAP.
-    #[error("an interface of this name exists and is not a TAP, or has other TAP flags")]
+    #[error(
+        "an interface of this name exists and is not a TAP, or one with several queues; choose another name with \
+         --tap-name"
+    )]
     NotTap,
+    /// The TAP was made for programs that open it several times.
+    #[error(
+        "it was made with several queues; expected one: delete it and make it again without \
+         `multi_queue`, or choose another name with --tap-name"
+    )]
+    SeveralQueues,
+    /// The TAP is for somebody else.
+    #[error(
+        "it is for {0} only, and CAP_NET_ADMIN is missing; start it as such, grant the capability, or \
+         make the TAP again for who starts it (`ip tuntap add dev NAME mode tap user USER`)"
+    )]
+    NotOurs(TapOwner),
     /// What is to be the bridge is something else.
     #[error("it is not a bridge; `ip link add NAME type bridge` makes one")]
     NotBridge,
@@ -92,7 +109,7 @@ impl DeviceError {
     /// Lack of a permission, rather than of an interface, was the reason.
     pub fn is_permission(&self) -> bool {
         match &self.source {
-            Problem::MissingCapability(_) | Problem::TunNotOpenable => true,
+            Problem::MissingCapability(_) | Problem::TunNotOpenable | Problem::NotOurs(_) => true,
             Problem::Io(error) => error.kind() == io::ErrorKind::PermissionDenied,
             _ => false,
         }
@@ -114,6 +131,7 @@ mod tests {
         let error = |source: Problem| DeviceError::new("tap0", "be created", source);
         assert!(error(denied.into()).is_permission());
         assert!(error(Problem::TunNotOpenable).is_permission());
+        assert!(error(Problem::NotOurs(TapOwner::default())).is_permission());
         assert!(error(Problem::NameLength(16)).is_usage());
         let busy = error(Problem::Busy);
         assert!(!busy.is_permission() && !busy.is_usage());

@@ -8,6 +8,7 @@ mod address;
 mod configure;
 mod connection;
 mod interface;
+mod tun;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -35,6 +36,8 @@ pub use configure::TapSettings;
 use configure::{Wanted, configure};
 use connection::{Messages, Server, connect};
 use interface::{Seen, find_bridge, is_unused, kind_of, name_of, parse, read};
+pub use tun::TapOwner;
+use tun::tun_info;
 
 /// Wait before a broken connection to the kernel is opened anew.
 const RECOVERY_DELAY: Duration = Duration::from_secs(1);
@@ -127,20 +130,25 @@ impl Netlink {
     }
 
     /// What would keep the TAP of this name from being made, or taken over, as far as that can be
-    /// seen without opening it; and the one that is there, if there is one.
-    pub async fn find_tap(&self, name: &str) -> Result<Option<Link>, DeviceError> {
+    /// seen without opening it and without knowing who asks; and who may open the one that is there,
+    /// if there is one.
+    pub async fn find_tap(&self, name: &str) -> Result<Option<TapOwner>, DeviceError> {
         name::check(name)?;
         let Some(message) = read(&self.handle, name).await? else { return Ok(None) };
+        let error = |problem| Err(DeviceError::new(name, "create the TAP", problem));
         let is_tun = kind_of(&message) == Some(&InfoKind::Tun);
-        let is_ethernet = message.header.link_layer_type == LinkLayerType::Ether;
-        // A TAP has a carrier while a process holds its other end, also while it is down.
-        let is_held = message.attributes.contains(&LinkAttribute::Carrier(1));
-        let error = |problem| DeviceError::new(name, "create the TAP", problem);
-        match parse(&message) {
-            Some(_) if is_tun && is_ethernet && is_held => Err(error(Problem::Busy)),
-            Some(seen) if is_tun && is_ethernet => Ok(Some(seen.link)),
-            _ => Err(error(Problem::NotTap)),
+        if !is_tun || message.header.link_layer_type != LinkLayerType::Ether {
+            return error(Problem::NotTap);
         }
+        let tun = tun_info(&message);
+        if tun.is_multi_queue {
+            return error(Problem::SeveralQueues);
+        }
+        // A TAP has a carrier while a process holds its other end, also while it is down.
+        if message.attributes.contains(&LinkAttribute::Carrier(1)) {
+            return error(Problem::Busy);
+        }
+        Ok(Some(tun.owner))
     }
 
     /// The bridge of this name, which must exist.

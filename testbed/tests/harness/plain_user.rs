@@ -71,7 +71,7 @@ fn stage(this: &Path, programs: &Programs, run: &mut Command) -> Result<()> {
 }
 
 /// Whether root here is root outside, too: a user namespace maps only some ids.
-fn is_real_root() -> Result<bool> {
+pub(crate) fn is_real_root() -> Result<bool> {
     let map = fs::read_to_string("/proc/self/uid_map")?;
     let columns: Vec<&str> = map.split_whitespace().collect();
     Ok(columns == ["0", "0", "4294967295"])
