@@ -527,6 +527,34 @@ fn joining_and_leaving_a_bridge_is_not_a_deletion() {
 }
 
 #[test]
+fn a_tap_made_again_is_down_until_it_is_back_where_somebody_put_it() {
+    in_namespace(async || {
+        let mut tap = Tap::open("tap0", TapOffload::Off).unwrap();
+        let mut netlink = Netlink::open().unwrap();
+        ip("link add br0 type bridge");
+        ip("link set tap0 master br0");
+        netlink.set_up_tap("tap0", TapSettings::default(), 1460).await.unwrap();
+        let link = netlink.link("tap0").await.unwrap();
+        netlink.watch(Side::Tap, "tap0", &link);
+        ip("link del tap0");
+        assert_eq!(settled(&mut netlink).await, None);
+        tap.reopen().unwrap();
+        ip("link set tap0 up");
+        assert!(!settled(&mut netlink).await.unwrap().up);
+        // It lacks nothing but its place.
+        assert!(settled(&mut netlink).await.unwrap().up);
+        assert!(ip("link show tap0").contains("master br0"));
+        // There is no way back into a bridge that is gone.
+        ip("link del tap0");
+        assert_eq!(settled(&mut netlink).await, None);
+        ip("link del br0");
+        tap.reopen().unwrap();
+        ip("link set tap0 up");
+        assert!(settled(&mut netlink).await.unwrap().up);
+    });
+}
+
+#[test]
 fn members_of_a_udp_link_hear_each_other_and_not_themselves() {
     in_namespace(async || {
         ip("link set lo up");

@@ -869,7 +869,8 @@ fn a_restarted_vehicle_is_reached_at_once() -> Result<()> {
 }
 
 /// `--bridge` puts it there at the start, again when it was deleted, and again when it was taken out;
-/// and a daemon that ends in order has nothing to warn of.
+/// and a daemon that ends in order has nothing to warn of. Without the flag somebody else puts it there and takes
+/// it out, and only a TAP that was deleted is put there again.
 fn a_tap_stays_in_its_bridge() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
@@ -892,6 +893,27 @@ fn a_tap_stays_in_its_bridge() -> Result<()> {
         rsu.ns().release("tap0")?;
         rsu.daemon()?.wait_for_event(LAN_DOWN, PATIENCE, |_| true)?;
         reaches(&obu.host, &server, PATIENCE).context("after it was taken out of the bridge")?;
+        rsu.stop()?;
+        rsu.extra_args.borrow_mut().clear();
+        rsu.start()?;
+        reaches(&obu.host, &server, PATIENCE).context("put there by hand")?;
+        for round in 1..=2 {
+            rsu.ns().delete("tap0")?;
+            std::thread::sleep(ms(500));
+            reaches(&obu.host, &server, PATIENCE)
+                .with_context(|| format!("put there by hand, and deleted {round} times"))?;
+        }
+        let is_out = |when: &str| -> Result<()> {
+            // Longer than until it would be put back.
+            std::thread::sleep(ms(2500));
+            let tap = rsu.ns().state("tap0")?;
+            ensure!(tap.is_up && tap.bridge.is_none(), "{when}: {tap:?}");
+            Ok(())
+        };
+        rsu.ns().release("tap0")?;
+        is_out("taken out by hand")?;
+        rsu.ns().delete("tap0")?;
+        is_out("taken out by hand, and deleted")?;
         rsu.stop()
     })
 }

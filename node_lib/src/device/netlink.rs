@@ -7,6 +7,7 @@
 mod address;
 mod configure;
 mod connection;
+mod home;
 mod interface;
 mod tun;
 
@@ -35,7 +36,8 @@ pub use address::{ParseTapAddressError, TapAddress};
 pub use configure::TapSettings;
 use configure::{Wanted, configure};
 use connection::{Messages, Server, connect};
-use interface::{Seen, find_bridge, is_unused, kind_of, name_of, parse, read};
+use home::Home;
+use interface::{Seen, find_bridge, has_index, is_unused, kind_of, name_of, parse, read};
 pub use tun::TapOwner;
 use tun::tun_info;
 
@@ -45,7 +47,7 @@ const RECOVERY_DELAY: Duration = Duration::from_secs(1);
 /// Wait before a TAP that left its bridge is put there again.
 const PUT_BACK_AFTER: Duration = Duration::from_secs(1);
 
-/// The bridge the TAP is to be in.
+/// The bridge the TAP is to be in, as a flag says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bridge {
     name: String,
@@ -54,8 +56,15 @@ struct Bridge {
 }
 
 type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages, Server)>> + Send>>;
-type Reading =
-    Pin<Box<dyn Future<Output = Result<Vec<(String, Option<Seen>)>, DeviceError>> + Send>>;
+type Reading = Pin<Box<dyn Future<Output = Result<ReadAgain, DeviceError>> + Send>>;
+
+/// What is so now of what may have changed unnoticed.
+#[derive(Debug)]
+struct ReadAgain {
+    /// Of the bridge the TAP was put into, if there is none of this index any more.
+    gone: Option<u32>,
+    states: Vec<(String, Option<Seen>)>,
+}
 
 /// One interface under watch.
 #[derive(Debug)]
@@ -81,6 +90,8 @@ pub struct Netlink {
     /// The TAP itself, whatever becomes of its bridge.
     tap: Option<Seen>,
     bridge: Option<Bridge>,
+    /// Where somebody put the TAP, if no flag says where it is to be.
+    home: Home,
     configuring: Option<JoinHandle<()>>,
     looking: Option<JoinHandle<()>>,
     signal: Option<Watch>,
@@ -109,6 +120,7 @@ impl Netlink {
             tap_mtu: 0,
             tap: None,
             bridge: None,
+            home: Home::default(),
             configuring: None,
             looking: None,
             signal: None,
@@ -165,7 +177,8 @@ impl Netlink {
         mtu: usize,
     ) -> Result<bool, DeviceError> {
         let Some(message) = read(&self.handle, name).await? else { return Ok(true) };
-        let wanted = Wanted::of(&self.handle, name, &message, settings, mtu).await?;
+        let home = Home::default();
+        let wanted = Wanted::of(&self.handle, name, &message, settings, mtu, home).await?;
         Ok(!wanted.is_nothing())
     }
 
@@ -190,7 +203,7 @@ impl Netlink {
         settings: TapSettings,
         mtu: usize,
     ) -> Result<(), DeviceError> {
-        let result = configure(&self.handle, name, &settings, mtu).await;
+        let result = configure(&self.handle, name, &settings, mtu, self.home).await;
         let bridge = match &settings.bridge {
             None => None,
             Some(bridge) => {
@@ -204,7 +217,8 @@ impl Netlink {
         while let Some(Some(message)) = self.messages.next().now_or_never() {
             self.note(message);
         }
-        (self.tap, self.bridge) = (tap, bridge);
+        self.bridge = bridge;
+        self.note_tap(tap);
         self.settings = settings;
         self.tap_mtu = mtu;
         result
@@ -254,10 +268,12 @@ impl Netlink {
     /// The TAP as others can reach it: up only while it is where it is to be.
     fn report_tap(&mut self) {
         let link = self.tap.clone().map(|tap| {
-            let bridge = self.bridge.as_ref();
-            let is_in_place = bridge.is_none_or(|bridge| {
-                bridge.seen.as_ref().is_some_and(|b| b.up && tap.controller == Some(b.index))
-            });
+            let is_in_place = match &self.bridge {
+                None => self.home.way_back(&tap).is_none(),
+                Some(bridge) => {
+                    bridge.seen.as_ref().is_some_and(|b| b.up && tap.controller == Some(b.index))
+                }
+            };
             Link { up: tap.link.up && is_in_place, ..tap.link }
         });
         self.report(Side::Tap, link);
@@ -267,10 +283,13 @@ impl Netlink {
     /// A TAP that is out of its bridge is put there again; not at once, so that two who disagree do
     /// not keep a processor busy.
     fn put_back(&mut self) {
-        let bridge = self.bridge.as_ref().and_then(|bridge| bridge.seen.as_ref());
-        let Some((tap, bridge)) = self.tap.as_ref().zip(bridge) else { return };
+        let Some(tap) = &self.tap else { return };
+        let is_out = match &self.bridge {
+            None => self.home.way_back(tap).is_some(),
+            Some(bridge) => bridge.seen.as_ref().is_some_and(|b| tap.controller != Some(b.index)),
+        };
         let is_under_way = self.configuring.as_ref().is_some_and(|task| !task.is_finished());
-        if tap.controller != Some(bridge.index) && !is_under_way {
+        if is_out && !is_under_way {
             self.configure_after(PUT_BACK_AFTER);
         }
     }
@@ -283,13 +302,28 @@ impl Netlink {
         if let Some(running) = self.configuring.take() {
             running.abort();
         }
-        let (handle, settings, mtu) = (self.handle.clone(), self.settings.clone(), self.tap_mtu);
+        let (handle, settings) = (self.handle.clone(), self.settings.clone());
+        let (mtu, home) = (self.tap_mtu, self.home);
         self.configuring = Some(tokio::spawn(async move {
             tokio::time::sleep(wait).await;
-            if let Err(error) = configure(&handle, &name, &settings, mtu).await {
+            if let Err(error) = configure(&handle, &name, &settings, mtu, home).await {
                 warn!(tap = %name, mtu, cause = %error.source, "{error}");
             }
         }));
+    }
+
+    fn note_tap(&mut self, tap: Option<Seen>) {
+        if let (Some(tap), None) = (&tap, &self.bridge) {
+            self.home.note_tap(tap);
+        }
+        self.tap = tap;
+    }
+
+    /// There is no interface of this index any more.
+    fn note_gone(&mut self, index: u32) {
+        if self.home.note_gone(index) {
+            self.report_tap();
+        }
     }
 
     /// The interface of this name is in this state now, or is no more.
@@ -304,7 +338,7 @@ impl Netlink {
             match side {
                 Side::Radio => self.report(side, seen.clone().map(|seen| seen.link)),
                 Side::Tap => {
-                    self.tap.clone_from(&seen);
+                    self.note_tap(seen.clone());
                     self.report_tap();
                 }
             }
@@ -334,6 +368,9 @@ impl Netlink {
         }
         let name = name_of(message);
         let index = message.header.index;
+        if !exists {
+            self.note_gone(index);
+        }
         let bridge = self.bridge.iter();
         let known = self
             .watched
@@ -361,7 +398,7 @@ impl Netlink {
     }
 
     fn read_again(&mut self) {
-        let handle = self.handle.clone();
+        let (handle, home) = (self.handle.clone(), self.home.bridge());
         let bridge = self.bridge.iter().map(|bridge| bridge.name.clone());
         let names: Vec<_> =
             self.watched.iter().map(|watched| watched.name.clone()).chain(bridge).collect();
@@ -371,7 +408,11 @@ impl Netlink {
                 let seen = read(&handle, &name).await?.as_ref().and_then(parse);
                 states.push((name, seen));
             }
-            Ok(states)
+            let gone = match home {
+                Some(index) if !has_index(&handle, index).await? => home,
+                _ => None,
+            };
+            Ok(ReadAgain { gone, states })
         }));
     }
 
@@ -392,7 +433,8 @@ impl Netlink {
             let result = ready!(reading.as_mut().poll(cx));
             self.reading = None;
             match result {
-                Ok(states) => {
+                Ok(ReadAgain { gone, states }) => {
+                    gone.into_iter().for_each(|index| self.note_gone(index));
                     states.into_iter().for_each(|(name, seen)| self.note_state(&name, seen));
                 }
                 Err(error) => {

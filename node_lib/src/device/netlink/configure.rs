@@ -6,6 +6,7 @@ use rtnetlink::packet_route::link::{LinkFlags, LinkMessage};
 use rtnetlink::{Handle, LinkUnspec};
 
 use super::address::TapAddress;
+use super::home::Home;
 use super::interface::{find_bridge, parse, read, to_io};
 use crate::device::error::{DeviceError, Problem};
 use crate::mac::Mac;
@@ -17,8 +18,8 @@ pub struct TapSettings {
     pub addresses: Vec<TapAddress>,
     /// Its MAC, so that a TAP that had to be re-created is the same for its neighbours.
     pub mac: Option<Mac>,
-    /// The bridge it is to be in. Without it the TAP is up when it is up itself; with it only while
-    /// it is a port of a bridge that is up.
+    /// The bridge it is to be in: the TAP is up only while it is a port of it and it is up. Without one
+    /// the TAP is up when it is up itself, once it is where somebody had put the one before it.
     pub bridge: Option<String>,
 }
 
@@ -40,6 +41,7 @@ impl Wanted {
         message: &LinkMessage,
         settings: &TapSettings,
         mtu: usize,
+        home: Home,
     ) -> Result<Self, DeviceError> {
         let error = |problem| DeviceError::new(name, "configure the TAP", problem);
         let tap = parse(message).ok_or_else(|| error(Problem::NotTap))?;
@@ -47,6 +49,7 @@ impl Wanted {
             mtu: (tap.link.mtu != mtu).then_some(mtu),
             mac: settings.mac.filter(|mac| tap.link.mac != *mac),
             up: !message.header.flags.contains(LinkFlags::Up),
+            controller: home.way_back(&tap),
             ..Self::default()
         };
         if let Some(bridge) = &settings.bridge {
@@ -83,6 +86,7 @@ pub(super) async fn configure(
     name: &str,
     settings: &TapSettings,
     mtu: usize,
+    home: Home,
 ) -> Result<(), DeviceError> {
     let failed = |operation| {
         move |error: rtnetlink::Error| {
@@ -98,7 +102,7 @@ pub(super) async fn configure(
         return Err(DeviceError::new(name, "configure the TAP", Problem::NoSuchInterface));
     };
     let index = message.header.index;
-    let wanted = Wanted::of(handle, name, &message, settings, mtu).await?;
+    let wanted = Wanted::of(handle, name, &message, settings, mtu, home).await?;
     if wanted.mtu.is_some() || wanted.mac.is_some() || wanted.up {
         let mut change = LinkUnspec::new_with_index(index).up();
         if let Some(mtu) = wanted.mtu {

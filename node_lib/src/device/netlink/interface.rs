@@ -4,9 +4,11 @@ use std::io;
 use std::net::IpAddr;
 
 use futures_util::stream::TryStreamExt;
-use rtnetlink::Handle;
 use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use rtnetlink::packet_route::link::{
+    InfoKind, InfoPortKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use rtnetlink::{Handle, LinkGetRequest};
 
 use crate::device::error::{DeviceError, Problem};
 use crate::device::{Link, name};
@@ -16,12 +18,24 @@ use crate::mac::Mac;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) link: Link,
-    /// Index of the bridge it is a port of.
+    /// Index of the interface it is a port of.
     pub(super) controller: Option<u32>,
+    /// That one is a bridge.
+    pub(super) is_bridge_port: bool,
 }
 
 pub(super) async fn read(handle: &Handle, name: &str) -> Result<Option<LinkMessage>, DeviceError> {
-    match handle.link().get().match_name(name).execute().try_next().await {
+    first(name, handle.link().get().match_name(name)).await
+}
+
+/// Whether there is an interface of this index.
+pub(super) async fn has_index(handle: &Handle, index: u32) -> Result<bool, DeviceError> {
+    let found = first(&index.to_string(), handle.link().get().match_index(index)).await?;
+    Ok(found.is_some())
+}
+
+async fn first(name: &str, request: LinkGetRequest) -> Result<Option<LinkMessage>, DeviceError> {
+    match request.execute().try_next().await {
         Ok(message) => Ok(message),
         Err(error) => match to_io(error) {
             error if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
@@ -82,14 +96,19 @@ pub(super) fn name_of(message: &LinkMessage) -> Option<&String> {
 }
 
 pub(super) fn kind_of(message: &LinkMessage) -> Option<&InfoKind> {
+    infos_of(message).find_map(|info| match info {
+        LinkInfo::Kind(kind) => Some(kind),
+        _ => None,
+    })
+}
+
+/// What is said of the kind of the interface, and of what it is a port of.
+pub(super) fn infos_of(message: &LinkMessage) -> impl Iterator<Item = &LinkInfo> {
     let infos = message.attributes.iter().filter_map(|attribute| match attribute {
         LinkAttribute::LinkInfo(infos) => Some(infos),
         _ => None,
     });
-    infos.flatten().find_map(|info| match info {
-        LinkInfo::Kind(kind) => Some(kind),
-        _ => None,
-    })
+    infos.flatten()
 }
 
 /// The state in a message; `None` if it is not complete.
@@ -106,7 +125,9 @@ pub(super) fn parse(message: &LinkMessage) -> Option<Seen> {
     // Running: the operational state is up or unknown, so there is a carrier (RFC 2863).
     let up = message.header.flags.contains(LinkFlags::Up | LinkFlags::Running);
     let link = Link { index: message.header.index, mac: Mac(mac?), mtu: mtu?, up };
-    Some(Seen { link, controller: controller.filter(|index| *index != 0) })
+    let port_of_bridge = LinkInfo::PortKind(InfoPortKind::Bridge);
+    let is_bridge_port = infos_of(message).any(|info| *info == port_of_bridge);
+    Some(Seen { link, controller: controller.filter(|index| *index != 0), is_bridge_port })
 }
 
 #[cfg(test)]
@@ -124,6 +145,7 @@ mod tests {
         assert!(!parse(&message).unwrap().link.up);
         message.header.flags |= LinkFlags::Running;
         let expected = Link { index: 7, mac: Mac([2, 0, 0, 0, 0, 1]), mtu: 1500, up: true };
-        assert_eq!(parse(&message), Some(Seen { link: expected, controller: None }));
+        let seen = Seen { link: expected, controller: None, is_bridge_port: false };
+        assert_eq!(parse(&message), Some(seen));
     }
 }

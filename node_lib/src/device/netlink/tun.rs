@@ -3,7 +3,9 @@
 use std::fmt;
 
 use rtnetlink::packet_core::Nla;
-use rtnetlink::packet_route::link::{InfoData, InfoTun, LinkAttribute, LinkInfo, LinkMessage};
+use rtnetlink::packet_route::link::{InfoData, InfoTun, LinkInfo, LinkMessage};
+
+use super::interface::infos_of;
 
 /// Who may open a TAP without `CAP_NET_ADMIN`, by numbers as this user namespace has them. Where both are
 /// set both must be met; where neither is, everybody may.
@@ -47,11 +49,7 @@ pub(super) fn tun_info(message: &LinkMessage) -> TunInfo {
     const OWNER: u16 = 1;
     const GROUP: u16 = 2;
     const MULTI_QUEUE: u16 = 7;
-    let infos = message.attributes.iter().filter_map(|attribute| match attribute {
-        LinkAttribute::LinkInfo(infos) => Some(infos),
-        _ => None,
-    });
-    let attributes = infos.flatten().filter_map(|info| match info {
+    let attributes = infos_of(message).filter_map(|info| match info {
         LinkInfo::Data(InfoData::Tun(attributes)) => Some(attributes),
         _ => None,
     });
@@ -77,6 +75,7 @@ fn number(attribute: &InfoTun) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use rtnetlink::packet_core::DefaultNla;
+    use rtnetlink::packet_route::link::LinkAttribute;
 
     use super::*;
 
