@@ -10,6 +10,7 @@ mod harness;
 mod plain_user;
 
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         ("vehicle_restarts", vehicle_restarts),
         ("a_restarted_vehicle_is_reached_at_once", a_restarted_vehicle_is_reached_at_once),
         ("a_tap_stays_in_its_bridge", a_tap_stays_in_its_bridge),
+        ("a_prepared_tap_takes_no_right_to_change_it", a_prepared_tap_takes_no_right_to_change_it),
         ("a_road_side_unit_without_a_lan_is_left", a_road_side_unit_without_a_lan_is_left),
         ("the_last_path_dies_and_comes_back", the_last_path_dies_and_comes_back),
         ("a_vehicle_asks_its_radio_what_was_acknowledged", a_vehicle_asks_its_radio),
@@ -919,6 +921,35 @@ fn a_tap_stays_in_its_bridge() -> Result<()> {
 }
 
 /// A healthy one is beside it.
+/// With a TAP as the flags say a vehicle needs `CAP_NET_RAW` and nothing else; without one it says what it lacks.
+fn a_prepared_tap_takes_no_right_to_change_it() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let obu = bed.add_obu("obu1")?;
+    bed.connect(&rsu, &obu)?;
+    let scratch = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+    let program = scratch.path().join("obu");
+    let without =
+        ["bounding-set", "inh-caps", "ambient-caps"].map(|set| format!("--{set}=-net_admin"));
+    let daemon = Programs::find()?.obu;
+    let script =
+        format!("#!/bin/sh\nexec setpriv {} {} \"$@\"\n", without.join(" "), daemon.display());
+    std::fs::write(&program, script)?;
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+    obu.program.replace(program);
+    with_logs(bed, |_| {
+        rsu.start()?;
+        obu.launch()?;
+        let status = obu.wait(PATIENCE)?;
+        ended_with_reason(&obu, status, "CAP_NET_ADMIN")?;
+        make_tap(obu.ns(), "tap0", "tap user 0")?;
+        obu.ns().add_address("tap0", obu.host.v4, 24)?;
+        obu.start()?;
+        reaches(&obu.host, &server, PATIENCE)?;
+        answers_all(&obu.host, &server)
+    })
+}
+
 fn a_road_side_unit_without_a_lan_is_left() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let server = bed.add_host("server")?;
