@@ -443,8 +443,8 @@ impl Route {
         sent_twice: bool,
     ) -> Option<Duration> {
         let is_planned = self.unproven_since.is_some() && !self.is_idle(now);
-        if !self.is_trusted(core, now) {
-            self.unproven_since.get_or_insert(now);
+        if self.unproven_since.is_none() && !self.is_trusted(core, now) {
+            self.unproven_since = Some(now);
         }
         self.active_at = Some(now);
         self.at_risk += u64::from(!sent_twice);
@@ -453,9 +453,11 @@ impl Route {
 
     /// In the thick of a crowd, what the parent has proven lately need not be asked again for each frame.
     fn is_trusted(&self, core: &Core, now: Timestamp) -> bool {
-        let proven = self.parent.and_then(|parent| core.neighbours.get(parent)?.proven);
-        self.is_in_the_thick(core)
-            && proven.is_some_and(|at| now.since(at) < timing::trusted_for(self.interval))
+        // Asked for each frame: who the parent is lies elsewhere in memory.
+        self.is_in_the_thick(core) && {
+            let proven = self.parent.and_then(|parent| core.neighbours.get(parent)?.proven);
+            proven.is_some_and(|at| now.since(at) < timing::trusted_for(self.interval))
+        }
     }
 
     /// The parent was asked in its turn. Should it not answer it is watched as if it were silent, for all its heartbeats:
