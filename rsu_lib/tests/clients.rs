@@ -229,17 +229,17 @@ fn frames_of_a_vehicle_that_started_again_pass_though_they_count_from_the_beginn
 }
 
 #[test]
-fn a_word_some_way_behind_the_last_shows_that_somebody_else_speaks_for_the_vehicle() {
-    let mut t = Talk::new();
-    let clients = vec![Client { vlan: 0, mac: CAMERA }];
-    let order = Order::new(1, 10);
-    t.say(&Said { obu: A, order, epoch: 1, standby: false, clients, goodbye: false });
-    for (seq, asked) in [(7, 0), (6, 1)] {
-        t.pass(t.now + 1000);
+fn a_word_long_after_the_last_or_some_way_behind_shows_that_somebody_else_speaks_for_the_vehicle() {
+    for (seq, after_ms, asked) in [(7, 299, 0), (7, 300, 1), (9, 1000, 1), (6, 200, 1)] {
+        let mut t = Talk::new();
+        let clients = vec![Client { vlan: 0, mac: CAMERA }];
+        let order = Order::new(1, 10);
+        t.say(&Said { obu: A, order, epoch: 1, standby: false, clients, goodbye: false });
+        t.pass(t.now + after_ms);
         t.clear();
         t.seq = seq - 1;
         t.reply(A, 1, &[CAMERA], false);
-        assert_eq!(t.acks().len(), asked, "word {seq} after word 10");
+        assert_eq!(t.acks().len(), asked, "word {seq} {after_ms} ms after word 10");
     }
 }
 

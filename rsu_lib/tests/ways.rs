@@ -405,11 +405,28 @@ fn a_copy_of_a_word_and_one_that_was_overtaken_change_no_way() {
     t.clear();
     t.hear(RELAY, US, overtaken.into());
     assert_eq!((answers(&t), sent_to(&mut t, CAMERA)), (vec![], vec![past(&[OTHER], A)]));
-    // The last one once more, and as somebody else says it.
+    // The last one once more.
     t.hear(OTHER, US, last.into());
-    t.hear(RELAY, US, HeartbeatReply { via: id(RELAY), ..last }.into());
-    t.hear(C, US, HeartbeatReply { via: id(US), hops: 0, ..last }.into());
     assert_eq!((answers(&t), sent_to(&mut t, CAMERA)), (vec![], vec![past(&[OTHER], A)]));
+}
+
+#[test]
+fn of_two_words_with_one_number_the_second_changes_no_way_and_who_said_it_is_asked() {
+    for (by, via, hops) in [(RELAY, RELAY, 1), (C, US, 0)] {
+        let mut t = Talk::new();
+        t.relay(RELAY, US);
+        t.relay(OTHER, US);
+        t.announce(A, US, 1, &[CAMERA]);
+        let last = word(&mut t, A, OTHER, &[CAMERA]);
+        t.hear(OTHER, US, last.into());
+        t.clear();
+        t.hear(by, US, HeartbeatReply { via: id(via), hops, ..last }.into());
+        assert_eq!(
+            answers(&t).iter().map(|(status, _)| *status).collect::<Vec<_>>(),
+            [AckStatus::SendAll]
+        );
+        assert_eq!(sent_to(&mut t, CAMERA), [past(&[OTHER], A)]);
+    }
 }
 
 #[test]

@@ -188,6 +188,59 @@ fn an_announcement_with_a_forged_count_cuts_a_vehicle_only_while_it_comes() {
     }
 }
 
+/// The last word of each vehicle before the forger sends.
+fn last_words(seed: u64) -> [HeartbeatReply; 2] {
+    let mut town = town(seed, Script::new());
+    for node in [NEAR, FAR] {
+        town.up(node, at(1000), ms(10), 1);
+    }
+    town.world.keep_air();
+    town.world.run_until(at(FROM)).unwrap();
+    [NEAR, FAR].map(|node| {
+        let words = town.world.air().iter().filter_map(|sent| {
+            let PacketType::Control(Control::HeartbeatReply(reply)) =
+                Message::try_from(&sent.frame[..]).ok()?.packet
+            else {
+                return None;
+            };
+            (reply.origin == radio(node.0).into()).then_some(reply)
+        });
+        words.last().unwrap()
+    })
+}
+
+/// A word that seems to be the next one leaves no room for doubt until the vehicle itself says its next.
+#[test]
+fn a_word_that_is_forged_to_be_the_next_is_outlived_by_the_vehicles_own() {
+    let test = "a_word_that_is_forged_to_be_the_next_is_outlived_by_the_vehicles_own";
+    for ahead in 1..=5 {
+        let healed = run_all("hostile", test, seeds(8), |seed| {
+            let last = last_words(seed)[seed as usize % 2];
+            let order = Order { seq: Seq(last.order.seq.0 + ahead), ..last.order };
+            let forged = HeartbeatReply { order, via: id(RSU), hops: 0, ..last };
+            let mut town = town(seed, vec![(at(FROM), frame(FORGER, radio(RSU), forged))]);
+            for node in [NEAR, FAR] {
+                town.up(node, at(1000), ms(10), 1);
+            }
+            let flows = [NEAR, FAR].map(|node| (town.down(node, at(3000), ms(20), 450), node));
+            town.world.run_until(at(12_500)).map_err(broken)?;
+            let lost = flows.map(|(flow, node)| {
+                let flow = town.world.flow(flow).unwrap();
+                flow.last_lost(town.riders[&node], at(3000), at(11_900))
+            });
+            let healed = lost.into_iter().flatten().max().map(|last| last.since(at(FROM)));
+            match healed {
+                Some(healed) if healed > ms(1700) => {
+                    Err(wrong(&town, format!("{ahead} ahead: cut off for {healed:?}")))
+                }
+                _ => Ok(healed.unwrap_or_default()),
+            }
+        });
+        assert!(healed.iter().any(|healed| *healed > ms(100)), "nothing was taken");
+        println!("{ahead} ahead: {healed:?}");
+    }
+}
+
 #[test]
 fn who_announces_the_clients_of_others_gets_nothing() {
     let test = "who_announces_the_clients_of_others_gets_nothing";

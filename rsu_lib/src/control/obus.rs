@@ -59,8 +59,8 @@ const SEQ_STEP_MAX: u32 = 1024;
 /// again is believed with its third word, and soon enough if one of them is lost.
 const WITNESS_AFTER: Duration = Duration::from_millis(50);
 
-/// A word so many numbers behind the last is no copy that was overtaken, but most likely the OBU
-/// itself, of whom somebody else has spoken.
+/// A word so many numbers behind the last, or [`LATE_FOR`] after it, is no copy that was overtaken, but most likely the
+/// OBU itself, of whom somebody else has spoken.
 const CONTESTED_FROM: u32 = 4;
 
 /// For a newcomer's place, OBUs unheard for so long are asked …
@@ -113,8 +113,10 @@ struct Word {
 #[derive(Clone, Debug)]
 struct Registered {
     standing: Standing,
-    /// The last word that decided the standing.
+    /// The last word that decided the standing, …
     word: Word,
+    /// … and when it came.
+    said: Timestamp,
     /// Who its upstream is.
     edge: Edge,
     /// What goes through it arrives, for all we know.
@@ -298,7 +300,7 @@ impl Obus {
                 if word.epoch != known.word.epoch
                     || standing != known.standing
                     || is_other_set
-                    || known.word.seq.0.saturating_sub(word.seq.0) >= CONTESTED_FROM =>
+                    || known.is_contested(now, word.seq, says.edge) =>
             {
                 return (verdict, Claim::Stale(known.word.epoch));
             }
@@ -437,7 +439,9 @@ impl Obus {
     /// clients are to be announced, if the set we hold is not the one it names; or that somebody else speaks for it.
     pub(crate) fn answer(
         &self,
+        now: Timestamp,
         reply: &HeartbeatReply,
+        edge: Edge,
         verdict: Verdict,
     ) -> Option<(AckStatus, u32)> {
         if verdict == Verdict::Circular {
@@ -450,7 +454,7 @@ impl Obus {
         };
         let is_contested = known.word.boot != reply.order.boot
             || known.word.epoch != reply.epoch
-            || known.word.seq.0.saturating_sub(reply.order.seq.0) >= CONTESTED_FROM;
+            || known.is_contested(now, reply.order.seq, edge);
         let wants = (reply.acknowledge && verdict == Verdict::Newest).then_some(reply.epoch);
         if reply.standby {
             // Those that may come announce themselves; of the others nothing more need be known.
@@ -646,6 +650,7 @@ impl Registered {
         Self {
             standing: Standing::Gone,
             word: says.word(),
+            said: now,
             edge: says.edge,
             passes_on: true,
             heard: now,
@@ -674,6 +679,15 @@ impl Registered {
             self.asked_at = Some(now);
         }
         is_due
+    }
+
+    /// This word is not the newest, and says that the newest is not the OBU's own.
+    fn is_contested(&self, now: Timestamp, seq: Seq, edge: Edge) -> bool {
+        match self.word.seq.0.checked_sub(seq.0) {
+            None => false,
+            Some(0) => edge != self.edge,
+            Some(behind) => behind >= CONTESTED_FROM || now.since(self.said) >= LATE_FOR,
+        }
     }
 
     /// What this word is worth, after all that was said before.
@@ -718,6 +732,7 @@ impl Registered {
         let others = attached - usize::from(self.is_attached());
         self.stand(standing);
         self.word = says.word();
+        self.said = now;
         self.edge = says.edge;
         self.passes_on = true;
         self.within = says.within;
@@ -936,7 +951,7 @@ mod tests {
 
     /// The answer to this word is a question for the OBU's clients.
     fn must_ask(at: Timestamp, obus: &mut Obus, reply: &HeartbeatReply) -> bool {
-        let answer = obus.answer(reply, Verdict::Newest);
+        let answer = obus.answer(at, reply, says_of(reply).edge, Verdict::Newest);
         answer.is_some_and(|(status, _)| status == AckStatus::SendAll) && obus.may_ask(at, OBU)
     }
 

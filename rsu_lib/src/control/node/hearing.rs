@@ -175,7 +175,7 @@ impl Rsu {
             self.clients.touch_owner(now, Port::Obu(obu));
         }
         self.note_duel(now, obu, from);
-        let Some((status, epoch)) = self.obus.answer(reply, verdict) else { return };
+        let Some((status, epoch)) = self.obus.answer(now, reply, edge, verdict) else { return };
         let way = self.obus.way_by(edge);
         // A question that finds no way takes none from those that do.
         let Some(way) = self.expect_way(obu, way) else { return };
