@@ -197,7 +197,7 @@ fn last_words(seed: u64) -> [HeartbeatReply; 2] {
     town.world.keep_air();
     town.world.run_until(at(FROM)).unwrap();
     [NEAR, FAR].map(|node| {
-        let words = town.world.air().iter().filter_map(|sent| {
+        let mut words = town.world.air().iter().filter_map(|sent| {
             let PacketType::Control(Control::HeartbeatReply(reply)) =
                 Message::try_from(&sent.frame[..]).ok()?.packet
             else {
@@ -205,7 +205,7 @@ fn last_words(seed: u64) -> [HeartbeatReply; 2] {
             };
             (reply.origin == radio(node.0).into()).then_some(reply)
         });
-        words.last().unwrap()
+        words.next_back().unwrap()
     })
 }
 
