@@ -74,8 +74,8 @@ test:
 
 # The simulations of `make test` at full size. Each prints what it did, and fails like a test.
 long:
-	V2X_SIM_RUNS=100000 V2X_SIM_FAULTS=100 $(CARGO) test --profile sim --locked -p node_lib --test sim_random whoever -- --nocapture
-	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p node_lib --test search no_run -- --nocapture
+	V2X_SIM_RUNS=100000 V2X_SIM_FAULTS=100 $(CARGO) test --profile sim --locked -p sim --test sim_random whoever -- --nocapture
+	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p sim --test search no_run -- --nocapture
 	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
 
 # AREAS="rsu control" for some; docs/testing.md says more.

@@ -15,10 +15,10 @@ use std::f64::consts::TAU;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use node_lib::sim::{Dice, Guest, NodeIndex, Position, Radio, Role, Track, World};
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
+use sim::{Dice, Guest, NodeIndex, Position, Radio, Role, Track, World};
 
 const SIZES: [usize; 4] = [SMALLEST, 100, 200, LARGEST];
 const SMALLEST: usize = 50;

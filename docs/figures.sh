@@ -31,7 +31,7 @@ END
 town="$scenarios/bologna.toml --mobility \"\$V2X_BOLOGNA\""
 # One test at a time, so that what they print stands in one order.
 printed="-- --nocapture --test-threads 1"
-node="cargo test --locked --profile sim -p node_lib --test"
+node="cargo test --locked --profile sim -p sim --test"
 simulator="cargo test --locked --profile sim -p simulator --test"
 
 # A line each: name, blank, command.

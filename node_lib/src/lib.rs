@@ -9,7 +9,6 @@
 //! | [`settings`] | what the operator decides: defaults and ranges for both roles |
 //! | [`start`] | what a node finds at its start, and how it counts its starts |
 //! | [`transport`] | between a node and its interfaces: bundles, what a full radio does, MTUs |
-//! | [`sim`] | a deterministic world that runs nodes unchanged |
 //! | `device`, `runtime` | TAP, packet socket and the loop that drives a node over them (feature `io`) |
 //!
 //! A node is a state machine: time, randomness and frames go in, replies come out in order. It never
@@ -26,7 +25,6 @@ pub mod order;
 #[cfg(feature = "io")]
 pub mod runtime;
 pub mod settings;
-pub mod sim;
 pub mod start;
 pub mod time;
 pub mod transport;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use node_lib::sim::{NodeIndex, Position, Role, Track};
 use node_lib::{Mac, Timestamp};
+use sim::{NodeIndex, Position, Role, Track};
 
 use crate::casting::Casting;
 use crate::mobility::line::{AtEnd, Line};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use node_lib::sim::Dice;
+use sim::Dice;
 
 use crate::cast::Cast;
 use crate::mobility::{self, MobilityError, Movement, Point, Vehicle};

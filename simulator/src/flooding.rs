@@ -20,8 +20,8 @@ use node_lib::messages::control::Control;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::packet_type::PacketType;
 use node_lib::messages::{Cost, ETHERTYPE_DEFAULT};
-use node_lib::sim::Dice;
 use node_lib::{Mac, NodeId, Order, Seq, Start, Timestamp};
+use sim::Dice;
 
 /// The newest heartbeat of an RSU, and who brought it first.
 struct Heard {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use csv::Writer;
 use node_lib::Timestamp;
-use node_lib::sim::{Delivery, NodeIndex, Strength, World};
+use sim::{Delivery, NodeIndex, Strength, World};
 
 use crate::cast::Cast;
 use crate::scenario::{Scenario, Span};

@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use node_lib::sim;
-use node_lib::sim::radio::fading::Shape;
-use node_lib::sim::radio::{
-    Access, Csma, DataRate, ErrorModel, Fading, PathLoss, Radio, Shadowing,
-};
-use node_lib::sim::{
-    Arrivals, ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role,
-    Target, World,
-};
 use node_lib::start::{RADIO_MTU, boot};
 use node_lib::transport::mtu::TapMtu;
 use node_lib::{Mac, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
+use sim::radio::fading::Shape;
+use sim::radio::{Access, Csma, DataRate, ErrorModel, Fading, PathLoss, Radio, Shadowing};
+use sim::{
+    Arrivals, ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role,
+    Target, World,
+};
 use std::time::Duration;
 
 use crate::batman;

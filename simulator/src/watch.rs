@@ -8,8 +8,8 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
-use node_lib::sim::{FlowIndex, NodeIndex, Numbered, inner_frames};
 use node_lib::{Mac, NodeId, Timestamp};
+use sim::{FlowIndex, NodeIndex, Numbered, inner_frames};
 
 /// How far one frame of a flow has come over the air.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 use std::sync::atomic::AtomicBool;
 
 use node_lib::control::node::{Node, Replies, ReplyType};
-use node_lib::sim::{Dice, Role};
 use node_lib::{Mac, Start, Timestamp};
+use sim::{Dice, Role};
 use simulator::batman::{INTERVAL, MEAN_OF, Model};
 use simulator::cast::Cast;
 use simulator::measure::{self, HandOver, Record, Run, Suite, Unfinished};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use node_lib::Timestamp;
-use node_lib::sim::{NodeIndex, Position, Role};
+use sim::{NodeIndex, Position, Role};
 use simulator::cast::{Cast, Home, Member, Place, To};
 use simulator::scenario::{Arrivals, Override, Scenario, Source};
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use node_lib::Timestamp;
-use node_lib::sim::Role;
 use serde_json::Value;
+use sim::Role;
 use simulator::cast::{Cast, Place};
 use simulator::scenario::{Override, Source};
 use simulator::sweep::results::{Results, SceneResult};

@@ -49,8 +49,8 @@ use foldhash::fast::FixedState;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Attachment, Cause, Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
-use node_lib::sim::{Dice, Role};
 use node_lib::{Mac, NodeId, Start, Timestamp};
+use sim::{Dice, Role};
 
 use backbone::Backbone;
 use queue::Queue;

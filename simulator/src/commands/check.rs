@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use node_lib::sim::Role;
+use sim::Role;
 use simulator::cast::Cast;
 
 use super::open;

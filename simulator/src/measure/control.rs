@@ -1,8 +1,8 @@
 //! What routes cost: [`ControlCount`].
 
 use node_lib::Timestamp;
-use node_lib::sim::radio::Occupancy;
-use node_lib::sim::{Kind, NodeIndex, Stats, World};
+use sim::radio::Occupancy;
+use sim::{Kind, NodeIndex, Stats, World};
 
 use super::record::{Airtime, Control, KindCount, Second, Share};
 use crate::scenario::Scenario;
@@ -56,7 +56,7 @@ impl ControlCount {
         }
         let from = scenario.warm_up.0.as_micros().div_ceil(1_000_000);
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let channel = node_lib::sim::radio::Airtime {
+        let channel = sim::radio::Airtime {
             seconds: world.airtime().seconds.iter().skip(from).copied().collect(),
         };
 
@@ -91,7 +91,7 @@ fn rounded(share: f64) -> f64 {
 }
 
 fn running(world: &World) -> u64 {
-    let nodes = [node_lib::sim::Role::Rsu, node_lib::sim::Role::Obu];
+    let nodes = [sim::Role::Rsu, sim::Role::Obu];
     let all = nodes.into_iter().flat_map(|role| world.nodes(role).collect::<Vec<NodeIndex>>());
     all.filter(|&node| world.node(node).is_some()).count() as u64
 }

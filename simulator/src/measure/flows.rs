@@ -1,7 +1,7 @@
 //! What became of the frames of each flow: [`Frames`].
 
 use node_lib::Timestamp;
-use node_lib::sim::{ClientIndex, FlowIndex, FlowLog, NodeIndex, World};
+use sim::{ClientIndex, FlowIndex, FlowLog, NodeIndex, World};
 use std::time::Duration;
 
 use super::delay::{Delays, Direction};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::control::event::{self, Attachment, Cause, Event};
-use node_lib::sim::{ClientIndex, NodeIndex};
 use node_lib::{NodeId, Timestamp};
 use serde::Serialize;
+use sim::{ClientIndex, NodeIndex};
 
 use super::flows::{Frame, Frames, millis};
 use super::record::{End, Lost};

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use node_lib::Timestamp;
-use node_lib::sim::{NodeIndex, Violation, World};
+use sim::{NodeIndex, Violation, World};
 
 pub use delay::{Delays, Direction};
 pub use hand_over::{HandOver, OwnRecord};
@@ -83,7 +83,7 @@ pub enum Unfinished {
 /// Runs a scenario with one seed. `progress` is told of simulated time as it passes.
 ///
 /// # Errors
-/// A rule was broken that is watched in every run ([`node_lib::sim::Rule`]) and ends this one, or it was
+/// A rule was broken that is watched in every run ([`sim::Rule`]) and ends this one, or it was
 /// told to stop.
 pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Unfinished> {
     let Run { scenario, cast, seed, suite, trace, stop, goes_on } = *run;

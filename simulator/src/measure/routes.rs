@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use node_lib::sim::topology::Graph;
-use node_lib::sim::{NodeIndex, Role, World};
 use node_lib::{NodeId, Timestamp};
+use sim::topology::Graph;
+use sim::{NodeIndex, Role, World};
 
 use super::record::{Candidates, RouteShare};
 use crate::cast::{Cast, radio_mac};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use node_lib::Timestamp;
-use node_lib::sim::Dice;
+use sim::Dice;
 
 use super::follow::{Ahead, Driver, LENGTH_M, Motion, STEP_S, STEPS_PER_S, can_stop};
 use super::{Movement, Point, Vehicle, Waypoint};

@@ -1,7 +1,7 @@
 //! A motorway full of vehicles, made from a seed: [`Motorway`].
 
 use node_lib::Timestamp;
-use node_lib::sim::Dice;
+use sim::Dice;
 
 use super::follow::{Ahead, Driver, LENGTH_M, Motion, STEPS_PER_S};
 use super::{Movement, Point, Vehicle, Waypoint};

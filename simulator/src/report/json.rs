@@ -43,7 +43,7 @@ struct VariantReport {
 #[derive(Serialize)]
 struct BrokenRun {
     seed: u64,
-    /// The rule ([`node_lib::sim::Rule`]).
+    /// The rule ([`sim::Rule`]).
     rule: String,
     time_s: f64,
     /// Who broke it.

@@ -226,7 +226,7 @@ pub enum AtEnd {
     Leave,
 }
 
-/// A link between two nodes. What is not named is as in `node_lib::sim::Link::CLEAN`.
+/// A link between two nodes. What is not named is as in `sim::Link::CLEAN`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {

@@ -1,7 +1,7 @@
 //! What a sweep takes from a run: [`Figures`], and each by its name: [`Figure`].
 
-use node_lib::sim::Role;
 use serde::{Deserialize, Serialize};
+use sim::Role;
 
 use crate::cast::Cast;
 use crate::measure::{Delays, Lost, Record};

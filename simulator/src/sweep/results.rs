@@ -50,7 +50,7 @@ pub struct SceneResult {
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Breach {
-    /// The rule ([`node_lib::sim::Rule`]).
+    /// The rule ([`sim::Rule`]).
     pub rule: String,
     /// When.
     pub time_s: f64,

@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use node_lib::sim::Dice;
 use serde::{Deserialize, Serialize};
+use sim::Dice;
 
 use super::town::{Places, Town};
 

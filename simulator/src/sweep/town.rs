@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::Timestamp;
-use node_lib::sim::Dice;
+use sim::Dice;
 
 use crate::mobility::{self, Movement, Point};
 use crate::scenario::{Grid, Motorway, Scenario, ScenarioError, Source};

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use node_lib::control::event::Event;
-use node_lib::sim::{
-    ClientIndex, Flow, FlowLog, LinkStep, LinkTrace, NodeIndex, Place, Role, Strength, Target,
-    Violation, World,
-};
 use node_lib::{Mac, NodeId, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
+use sim::{
+    ClientIndex, Flow, FlowLog, LinkStep, LinkTrace, NodeIndex, Place, Role, Strength, Target,
+    Violation, World,
+};
 
 use super::drive::{Change, Drive};
 use super::{Corridor, FRAME_LEN, LEAD, TAIL};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use node_lib::NodeId;
-use node_lib::sim::{NodeIndex, Position, Role, World};
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use sim::{NodeIndex, Position, Role, World};
 
 use super::{BLUE_DARK, DrawError, Drawn, FONT, GREEN_DARK, GREY, ORANGE};
 use crate::cast::{Cast, radio_mac};

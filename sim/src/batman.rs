@@ -1,0 +1,68 @@
+//! What a bystander reads off a frame of batman-adv (`batadv_packet.h`, compatibility version 15), so that
+//! what a model of it sends is counted as our own frames are.
+
+use super::frame::Kind;
+
+/// EtherType, and packet types, the first byte after it.
+const ETHERTYPE: [u8; 2] = [0x43, 0x05];
+const OGM: u8 = 0x00;
+const BROADCAST: u8 = 0x01;
+const UNICAST: u8 = 0x40;
+const TVLV: u8 = 0x44;
+
+/// Bytes in front of a client's frame, after the Ethernet header: to all, and to one.
+const BROADCAST_LEN: usize = 14;
+const UNICAST_LEN: usize = 10;
+
+fn packet(frame: &[u8]) -> Option<&[u8]> {
+    frame.get(12..)?.strip_prefix(&ETHERTYPE)
+}
+
+/// The kind of a whole Ethernet frame, if it is one of batman-adv; 0 if it is another of those.
+pub(super) fn kind(frame: &[u8]) -> Option<Kind> {
+    Some(match *packet(frame)?.first()? {
+        OGM => Kind::OGM,
+        BROADCAST | UNICAST => Kind::MESH_DATA,
+        TVLV => Kind::CLIENT_TABLE,
+        _ => Kind(0),
+    })
+}
+
+/// The client's frame in a whole Ethernet frame of batman-adv.
+pub(super) fn inner(frame: &[u8]) -> Option<&[u8]> {
+    let packet = packet(frame)?;
+    match *packet.first()? {
+        BROADCAST => packet.get(BROADCAST_LEN..),
+        UNICAST => packet.get(UNICAST_LEN..),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Packet, inner_frames};
+
+    #[test]
+    fn frames_of_batman_adv_are_told_apart_and_those_of_clients_are_found_in_them() {
+        let mut frame = [&[2; 12], &ETHERTYPE[..], &[0; 15], &[7; 60]].concat();
+        for (kind, is, client) in [
+            (OGM, Kind::OGM, None),
+            (BROADCAST, Kind::MESH_DATA, Some(14 + 14)),
+            (UNICAST, Kind::MESH_DATA, Some(14 + 10)),
+            (TVLV, Kind::CLIENT_TABLE, None),
+            (0x41, Kind(0), None),
+        ] {
+            frame[14] = kind;
+            assert_eq!((Kind::of(&frame), Packet::of(&frame)), (is, None));
+            assert_eq!(inner_frames(&frame).next(), client.map(|at| &frame[at..]));
+            assert_eq!(is.is_data(), client.is_some());
+        }
+        // Cut short, or with another EtherType.
+        frame[14] = UNICAST;
+        assert_eq!(inner_frames(&frame[..23]).next(), None);
+        assert_eq!(Kind::of(&frame[..14]), Kind(0));
+        frame[12] = 0x88;
+        assert_ne!(Kind::of(&frame), Kind::MESH_DATA);
+    }
+}
