@@ -4,9 +4,6 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use node_lib::control::candidates::{Advert, Candidates, Judge, RELAY, Ranker};
-use node_lib::control::feasibility::{Distance, Feasibility};
-use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::{Node, Replies};
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::device::{Burst, HEADROOM};
@@ -15,6 +12,9 @@ use node_lib::messages::data::ToUpstream;
 use node_lib::messages::message::Message;
 use node_lib::messages::{Cost, ETHERTYPE_DEFAULT};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
+use obu_lib::control::link::neighbour::Neighbours;
+use obu_lib::control::route::candidates::{Advert, Candidates, Judge, RELAY, Ranker};
+use obu_lib::control::route::feasibility::{Distance, Feasibility};
 
 #[path = "support/pair.rs"]
 mod pair;

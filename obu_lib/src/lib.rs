@@ -21,7 +21,7 @@
 //! **Doubtful words.** One frame that contradicts what is alive and well is ignored: another boot count
 //! of a neighbour or of an RSU, a jump in its heartbeats, another interval, another number of OBUs. It needs
 //! a second witness, or the silence of what it contradicts; `route/count.rs`, `route/headcount.rs` and
-//! [`node_lib::control::neighbour`] say which. When an RSU's count goes *back*, the OBU forgets what it
+//! [`crate::control::link::neighbour`] say which. When an RSU's count goes *back*, the OBU forgets what it
 //! advertised and begins anew for that RSU, as after a restart.
 //!
 //! **Steady state.** Once a second a reply names the upstream and lets the RSU compare client sets
@@ -60,7 +60,7 @@
 //! **Stop.** It says goodbye, three times, and forwards for another 200 ms what is under way.
 
 mod config;
-mod control;
+pub mod control;
 mod policy;
 pub mod settings;
 mod thresholds;

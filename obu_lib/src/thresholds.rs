@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// An upstream is fading when the evidence that its link got bad
-    /// ([`node_lib::control::trend::Strain`]) weighs so much, in 1/1000 nat.
+    /// ([`crate::control::link::trend::Strain`]) weighs so much, in 1/1000 nat.
     pub fading_millinats: u32,
     /// An alternative is strong when at least so many per cent of the last hellos were heard.
     pub strong_percent: u32,

@@ -3,10 +3,6 @@
 //!
 //! | part | what it decides |
 //! |---|---|
-//! | [`neighbour`] | who is in radio range, and how well each direction of the link works |
-//! | [`trend`] | where a link is going |
-//! | [`feasibility`] | which advertised routes cannot loop |
-//! | [`candidates`] | which neighbours could be upstream, best first |
 //! | [`reassembly`] | data messages that came in parts |
 //! | [`duplicates`] | whether a data frame was seen before |
 //! | [`client_cache`] | which MAC is behind which node |
@@ -22,15 +18,12 @@
 //! | [`token_bucket`] | how often something may happen |
 
 pub mod askers;
-pub mod candidates;
 pub mod client_cache;
 pub mod counters;
 pub mod duplicates;
 pub mod event;
-pub mod feasibility;
 pub mod inner;
 pub mod mss;
-pub mod neighbour;
 pub mod node;
 pub mod path_mtu;
 pub mod radio;
@@ -40,4 +33,3 @@ pub mod replies;
 pub mod table;
 pub mod token_bucket;
 pub mod traffic_class;
-pub mod trend;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Event, Events};
-use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
@@ -14,6 +13,7 @@ use node_lib::{Mac, NodeId, Timestamp};
 use super::budget::Budget;
 use super::load::Load;
 use super::timing;
+use crate::control::link::neighbour::Neighbours;
 use crate::{Policy, Thresholds};
 
 /// The node's radio, its neighbours, its counts and its randomness. In memory in this order, as

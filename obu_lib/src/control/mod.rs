@@ -3,7 +3,8 @@
 //! | part | what it decides |
 //! |---|---|
 //! | `node` | what is heard and when to act; which RSU, which next, and what a change cost |
-//! | `route` | through whom to one RSU, when that changes, where links are going, the second way in doubt |
+//! | [`link`] | who is in radio range, how well each direction works, and where that is going |
+//! | [`route`] | through whom to one RSU, when that changes, where links are going, the second way in doubt |
 //! | `budget` | how often neighbours may be asked |
 //! | `solicitation` | asking and answering for a way between heartbeats |
 //! | `registration` | telling RSUs who our upstream is and who is behind our TAP |
@@ -22,9 +23,10 @@ mod clients;
 mod core;
 mod data;
 mod floods;
+pub mod link;
 mod load;
 pub(crate) mod node;
 mod registration;
-mod route;
+pub mod route;
 mod solicitation;
 mod timing;

@@ -7,8 +7,6 @@ use node_lib::control::askers::Askers;
 use node_lib::control::counters::Counters;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::event::{Attachment, Event, Events};
-use node_lib::control::feasibility::Distance;
-use node_lib::control::neighbour::Neighbours;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
@@ -31,6 +29,8 @@ use super::registration::{Flags, Registration, Standing, Towards};
 use super::route::Route;
 use super::solicitation::Solicitation;
 use super::timing;
+use crate::control::link::neighbour::Neighbours;
+use crate::control::route::feasibility::Distance;
 use crate::{Config, Settings};
 
 mod attachment;

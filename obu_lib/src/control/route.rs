@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::candidates::{Advert, Candidate, Candidates, Judge, RELAY, Rank, Ranker};
 use node_lib::control::event::Cause;
-use node_lib::control::feasibility::{Distance, Feasibility};
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
@@ -12,13 +10,19 @@ use node_lib::messages::prefix::CHILDREN_MAX;
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use crate::Ranking;
+use crate::control::route::candidates::{
+    Advert, Candidate, Candidates, Judge, RELAY, Rank, Ranker,
+};
+use crate::control::route::feasibility::{Distance, Feasibility};
 
 use super::core::Core;
 use super::timing;
 
+pub mod candidates;
 mod count;
 mod crowd;
 mod doubt;
+pub mod feasibility;
 mod headcount;
 mod news;
 mod outlook;

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use node_lib::control::candidates::{fresh_for, period};
 use node_lib::control::event::Cause;
+
+use crate::control::route::candidates::{fresh_for, period};
 
 /// Between two heartbeats, as long as no RSU has said anything else: the programs' default.
 pub(crate) const INTERVAL_DEFAULT: Duration = Duration::from_millis(100);

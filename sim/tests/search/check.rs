@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use node_lib::control::feasibility::Distance;
+use obu_lib::control::route::feasibility::Distance;
 use sim::Packet;
 
 use super::world::{Machine, RSU, World};

@@ -26,7 +26,7 @@ use monitor::Monitor;
 use nl80211::Nl80211;
 
 /// Addresses whose measurements wait for the loop; those of more are dropped and counted. As many as
-/// a node has neighbours ([`crate::control::neighbour`]).
+/// a node has neighbours (`obu_lib`, `link/neighbour.rs`).
 pub const WAITING_MAX: usize = 256;
 
 /// One measurement.

@@ -20,7 +20,7 @@ use super::{Reports, Sample};
 use crate::device::error::{DeviceError, Problem};
 use crate::device::{name, sys};
 
-/// Between two looks: half of what a trend averages over ([`crate::control::trend`]).
+/// Between two looks: half of what a trend averages over (`obu_lib`, `link/trend.rs`).
 pub const EVERY: Duration = Duration::from_millis(50);
 /// Between two attempts to bind to an interface that has vanished.
 const RETRY_EVERY: Duration = Duration::from_secs(1);

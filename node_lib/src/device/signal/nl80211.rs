@@ -24,7 +24,7 @@ use crate::device::error::{DeviceError, Problem};
 use crate::device::name;
 use crate::mac::Mac;
 
-/// Between two dumps: what a trend averages over ([`crate::control::trend`]).
+/// Between two dumps: what a trend averages over (`obu_lib`, `link/trend.rs`).
 pub const EVERY: Duration = Duration::from_millis(100);
 /// Between two surveys: what a load is measured over.
 const SURVEY_EVERY: Duration = Duration::from_secs(1);

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use node_lib::control::candidates::Rank;
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::Replies;
 use node_lib::control::radio::NextHop;
 use node_lib::messages::Cost;
 use node_lib::{Mac, NodeId, Timestamp};
+
+use crate::control::route::candidates::Rank;
 
 use super::super::route::{Loss, Predicted, Route, is_better};
 use super::super::timing;

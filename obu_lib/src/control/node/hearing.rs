@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::candidates::Advert;
 use node_lib::control::event::{Cause, Event};
-use node_lib::control::feasibility::Distance;
-use node_lib::control::neighbour::Heard;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::{HOP_LIMIT, NextHop};
 use node_lib::messages::control::ack::AnnouncementAck;
@@ -16,6 +13,10 @@ use node_lib::messages::control::probe::{Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
+
+use crate::control::link::neighbour::Heard;
+use crate::control::route::candidates::Advert;
+use crate::control::route::feasibility::Distance;
 
 use super::super::children::Said;
 use super::super::route::{Learned, Route};

@@ -21,10 +21,11 @@
 
 use std::time::Duration;
 
-use node_lib::control::candidates::fresh_for;
 use node_lib::control::event::Cause;
-use node_lib::control::feasibility::Feasibility;
 use node_lib::{Boot, Order, Timestamp};
+
+use crate::control::route::candidates::fresh_for;
+use crate::control::route::feasibility::Feasibility;
 
 use super::super::core::Core;
 use super::super::timing::{self, Watch};

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use node_lib::control::feasibility::Distance;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
@@ -10,6 +9,8 @@ use node_lib::messages::control::probe::AnsweredRoute;
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::prefix::STRIDE_MAX;
 use node_lib::{Mac, Order, Seq, Timestamp};
+
+use crate::control::route::feasibility::Distance;
 
 use super::super::core::Core;
 use super::super::timing;

@@ -1,6 +1,6 @@
 //! Where links are going, and what follows from it: leaving an upstream before it is lost.
 //!
-//! Two things are watched of each neighbour ([`node_lib::control::trend`]). Whether its heartbeats and
+//! Two things are watched of each neighbour ([`crate::control::link::trend`]). Whether its heartbeats and
 //! answers come as they used to: when too much speaks against it, the upstream is *fading*. And, where
 //! the radio reports it, how strong its frames come in: the line through the last 2 s, extended by half a
 //! second, *predicts* who will be stronger before anything is lost. The delay of answers is measured
@@ -12,11 +12,11 @@
 use std::fmt;
 
 use node_lib::Timestamp;
-use node_lib::control::candidates::Candidate;
 
 use super::super::core::Core;
 use super::Route;
 use crate::Thresholds;
+use crate::control::route::candidates::Candidate;
 
 /// A link as it is and as it will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use node_lib::control::candidates::{Candidate, Rank, fresh_for};
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
@@ -14,6 +13,7 @@ use super::super::timing::{self, Watch};
 use super::Route;
 use super::outlook::Predicted;
 use crate::Thresholds;
+use crate::control::route::candidates::{Candidate, Rank, fresh_for};
 
 impl Route {
     pub(super) fn check_parent(

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use node_lib::Timestamp;
-use node_lib::control::candidates::Rank;
+
+use crate::control::route::candidates::Rank;
 
 use super::super::core::Core;
 use super::Route;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::time::Timestamp;
+use node_lib::time::Timestamp;
 
 /// Everything gets through, in the fixed-point form of [`Share`].
 pub(super) const WHOLE: u32 = 1 << 16;

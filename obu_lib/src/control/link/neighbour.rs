@@ -7,12 +7,13 @@
 
 use std::time::Duration;
 
-use crate::control::table::Table;
-use crate::control::trend::{SLOW_SHIFT, Share, Signal, SignalTrend, Strain, WHOLE};
-use crate::mac::{Mac, NodeId};
-use crate::messages::Cost;
-use crate::order::Boot;
-use crate::time::Timestamp;
+use node_lib::control::table::Table;
+use node_lib::mac::{Mac, NodeId};
+use node_lib::messages::Cost;
+use node_lib::order::Boot;
+use node_lib::time::Timestamp;
+
+use crate::control::link::trend::{SLOW_SHIFT, Share, Signal, SignalTrend, Strain, WHOLE};
 
 /// Neighbours remembered. Beyond, the one silent for longest goes.
 const NEIGHBOURS_MAX: usize = 256;

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use crate::control::feasibility::{Distance, Feasibility};
-use crate::control::neighbour::Neighbours;
-use crate::control::table::Table;
-use crate::mac::{Mac, NodeId};
-use crate::messages::Cost;
-use crate::messages::prefix::STRIDE_MAX;
-use crate::order::Order;
-use crate::time::Timestamp;
+use node_lib::control::table::Table;
+use node_lib::mac::{Mac, NodeId};
+use node_lib::messages::Cost;
+use node_lib::messages::prefix::STRIDE_MAX;
+use node_lib::order::Order;
+use node_lib::time::Timestamp;
+
+use crate::control::link::neighbour::Neighbours;
+use crate::control::route::feasibility::{Distance, Feasibility};
 
 /// Neighbours remembered per RSU; more would never be tried. Beyond, the worst goes.
 const CANDIDATES_MAX: usize = 16;
@@ -345,7 +346,7 @@ const OLD_ORDERS: u32 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::{Boot, Order};
+    use node_lib::order::{Boot, Order};
 
     const US: NodeId = NodeId([2, 0, 0, 0, 0, 0xff]);
     const INTERVAL: Duration = Duration::from_millis(100);

@@ -8,7 +8,7 @@
 //!
 //! The distance counts hops, never measured cost: it must grow strictly with each hop.
 
-use crate::order::Order;
+use node_lib::order::Order;
 
 /// A distance to an RSU: how recent the news is, then how far it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
