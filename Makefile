@@ -64,7 +64,7 @@ check:
 	$(CARGO) clippy -p node_lib --no-default-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) bench --workspace --profile test --locked -- --test
-	$(CARGO) test -p testbed --locked --test msrv
+	$(CARGO) test -p testbed --locked --test dependencies
 
 # Cargo builds everything before the first test runs, the daemons among it: their command-line
 # tests need them. So the end-to-end tests meet the daemons of the same sources and profile.

@@ -15,7 +15,8 @@ fn root() -> PathBuf {
 fn documents() -> BTreeMap<PathBuf, String> {
     let in_docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let paths = in_docs.filter(|path| path.extension().is_some_and(|e| e == "md"));
-    let paths = paths.chain([root().join("README.md")]);
+    let at_the_root = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
+    let paths = paths.chain(at_the_root.map(|name| root().join(name)));
     paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
