@@ -139,6 +139,39 @@ impl FromStr for Mac {
     }
 }
 
+/// As text: `"02:00:5e:10:0a:ff"`.
+#[cfg(feature = "serde")]
+mod as_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Mac, NodeId};
+
+    impl Serialize for Mac {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self)
+        }
+    }
+
+    impl Serialize for NodeId {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Mac {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for NodeId {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            Mac::deserialize(deserializer).map(Self::from)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::snapshot::{Route, Snapshot};
 use node_lib::{Mac, NodeId, Timestamp};
 use sim::{FlowIndex, NodeIndex, Numbered, inner_frames};
 
@@ -216,6 +217,18 @@ impl<N: Node> Node for Watched<N> {
 
     fn candidates(&self, now: Timestamp) -> usize {
         self.node.candidates(now)
+    }
+
+    fn snapshot(&self, now: Timestamp) -> Snapshot {
+        self.node.snapshot(now)
+    }
+
+    fn routes(&self, now: Timestamp) -> Vec<Route> {
+        self.node.routes(now)
+    }
+
+    fn forget_clients(&mut self, now: Timestamp, which: Option<Mac>, out: &mut Replies) -> usize {
+        self.node.forget_clients(now, which, out)
     }
 
     fn counters(&self) -> &Counters {

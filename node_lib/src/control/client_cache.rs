@@ -71,6 +71,23 @@ pub struct ClientCache<Owner> {
     age_max: Duration,
 }
 
+/// What is known of one client, for whoever looks inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known<Owner> {
+    /// Who.
+    pub client: Client,
+    /// Where it is.
+    pub owner: Owner,
+    /// Heard, claimed or vouched for.
+    pub used: Timestamp,
+    /// A frame of its own came from there.
+    pub heard: Option<Timestamp>,
+    /// When the owner got it.
+    pub since: Timestamp,
+    /// It moves too often, and is held there.
+    pub is_held: bool,
+}
+
 /// What [`ClientCache::learn`] changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learnt<Owner> {
@@ -285,6 +302,20 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
             self.by_owner.get(&owner).into_iter().flat_map(Listed::clients).collect();
         clients.sort_unstable();
         clients
+    }
+
+    /// Each client that is not too old, in no order.
+    pub fn iter(&self, now: Timestamp) -> impl Iterator<Item = Known<Owner>> {
+        let entries = self.entries.iter();
+        let fresh = entries.filter(move |(_, entry)| now.since(entry.used) < self.age_max);
+        fresh.map(move |(client, entry)| Known {
+            client: *client,
+            owner: entry.owner,
+            used: entry.used,
+            heard: entry.heard,
+            since: entry.since,
+            is_held: entry.moves.is_held && now.since(entry.moves.first) < MOVES_WITHIN,
+        })
     }
 
     /// Clients known, the aged ones not yet expired included.

@@ -4,11 +4,15 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "serde")]
+use serde::{Deserialize, Serialize};
+
 use crate::mac::{Mac, NodeId};
 use crate::messages::control::announcement::Client;
 
 /// Why a node changed its upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Cause {
     /// The first route after having none.
     First,
@@ -55,6 +59,7 @@ impl fmt::Display for Cause {
 
 /// Which RSU a node uses, and through which neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Attachment {
     /// The RSU.
     pub rsu: NodeId,
@@ -69,6 +74,7 @@ pub struct Attachment {
 /// It is written when the RSU has acknowledged the announcement made over the new way and the old way
 /// is not listened to any more, or when the next change came before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct HandOver {
     /// Before the change.
     pub from: Attachment,
@@ -84,6 +90,7 @@ pub struct HandOver {
     /// given up; otherwise from the last sign of life of the old upstream to the first frame over a way
     /// that was acknowledged later. Clients were cut off for no longer than this, and for up to one
     /// heartbeat interval less: when the upstream died after its last sign of life, nobody knows.
+    #[cfg_attr(feature = "serde", serde(rename = "gap_ms", with = "millis"))]
     pub gap: Duration,
     /// Frames of our clients dropped because there was no way. Frames for them that the RSU could not
     /// deliver are counted there.
@@ -99,6 +106,7 @@ pub struct HandOver {
 
 /// What a frame was too long for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Limit {
     /// The radio, also in as many [fragments](crate::messages::fragment) as there may be.
     Fragments,
@@ -123,12 +131,15 @@ impl Limit {
 
 /// A frame that was dropped because of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct TooLong {
     /// The client, or the neighbour, that sent it.
     pub from: Mac,
     /// Its length in bytes, Ethernet header included.
+    #[cfg_attr(feature = "serde", serde(rename = "bytes"))]
     pub len: usize,
     /// The longest that would have passed.
+    #[cfg_attr(feature = "serde", serde(rename = "bytes_max"))]
     pub most: usize,
     /// For what it was too long.
     pub limit: Limit,
@@ -144,6 +155,11 @@ impl TooLong {
 
 /// Something an operator wants to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(Serialize, Deserialize),
+    serde(tag = "event", rename_all = "kebab-case")
+)]
 pub enum Event {
     /// The node sends through another neighbour, or to another RSU, than before.
     UpstreamChanged {
@@ -154,6 +170,7 @@ pub enum Event {
         /// Why.
         cause: Cause,
         /// How long the old upstream had been silent when the decision fell.
+        #[cfg_attr(feature = "serde", serde(rename = "silence_ms", with = "millis"))]
         silence: Duration,
     },
     /// A change of upstream or RSU is over: what it cost.
@@ -210,6 +227,36 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// What happened, in one phrase: the same for all events of a kind.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::UpstreamChanged { .. } => "attachment changed",
+            Self::HandOver(_) => "hand-over done",
+            Self::ObuAttached { .. } => "OBU attached",
+            Self::ObuDetached { .. } => "OBU detached",
+            Self::Acknowledged { .. } => "announcement acknowledged",
+            Self::ClientHeld { .. } => "client moves too often",
+            Self::ObuIdConflict { .. } => "two OBUs use one node id",
+            Self::IdConflict { .. } => "another node uses our node id",
+            Self::TooFar { .. } => "OBU too far away",
+            Self::TooLong(_) => "frame too long",
+        }
+    }
+
+    /// What the operator can do about it. `None`: it is no fault.
+    pub const fn cure(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::ClientHeld { .. } => "look for a loop, or for two machines with one address",
+            Self::ObuIdConflict { .. } => "give one of the two OBUs another id with --node-id",
+            Self::IdConflict { .. } => "give one of the two another id with --node-id",
+            Self::TooFar { .. } => "what is for it cannot be sent over so many hops: add an RSU",
+            Self::TooLong(frame) => frame.limit.cure(),
+            _ => return None,
+        })
+    }
+}
+
 /// Events waiting for the driver; the oldest are dropped, and counted, when nobody reads them.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
@@ -233,6 +280,22 @@ impl Events {
     /// Takes the oldest event.
     pub fn pop(&mut self) -> Option<Event> {
         self.queue.pop_front()
+    }
+}
+
+/// A span as a whole number of milliseconds.
+#[cfg(feature = "serde")]
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(span: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
     }
 }
 

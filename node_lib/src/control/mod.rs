@@ -15,6 +15,7 @@
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
 //! | [`askers`] | whom an answer goes to when many ask at once |
+//! | [`snapshot`] | how a node stands, for whoever looks inside |
 //! | [`token_bucket`] | how often something may happen |
 
 pub mod askers;
@@ -30,6 +31,7 @@ pub mod radio;
 pub mod random;
 pub mod reassembly;
 pub mod replies;
+pub mod snapshot;
 pub mod table;
 pub mod token_bucket;
 pub mod traffic_class;

@@ -3,6 +3,7 @@
 use crate::control::counters::Counters;
 use crate::control::event::Event;
 pub use crate::control::replies::Replies;
+use crate::control::snapshot::{Role, Route, Snapshot};
 use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
 
@@ -100,6 +101,27 @@ pub trait Node {
     /// How many neighbours could be upstream towards the RSU in use, the upstream among them. None for an
     /// RSU, and for an OBU without a way.
     fn candidates(&self, _now: Timestamp) -> usize {
+        0
+    }
+
+    /// How the node stands. Made when somebody asks, and never for a packet; it may allocate.
+    fn snapshot(&self, _now: Timestamp) -> Snapshot {
+        Snapshot::of(self.id(), Role::Other)
+    }
+
+    /// Of [`Node::snapshot`] the part from which an OBU decides: taken after a decision, it says why.
+    fn routes(&self, _now: Timestamp) -> Vec<Route> {
+        Vec::new()
+    }
+
+    /// Forgets clients, all or those with this address, as if they had not been heard; those that speak are learnt
+    /// anew. Returns how many.
+    fn forget_clients(
+        &mut self,
+        _now: Timestamp,
+        _which: Option<Mac>,
+        _out: &mut Replies,
+    ) -> usize {
         0
     }
 

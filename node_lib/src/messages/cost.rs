@@ -18,6 +18,11 @@ impl Cost {
     /// As bad as can be said.
     pub const MAX: Self = Self(u16::MAX);
 
+    /// In transmissions, for people and JSON.
+    pub fn transmissions(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::ONE.0)
+    }
+
     /// The cost of this path and then that one.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {

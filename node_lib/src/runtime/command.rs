@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::debug;
 
+use super::inside::{Request, Told};
+
 /// An instruction to the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -21,6 +23,19 @@ pub enum Command {
 pub trait Commands {
     /// The next instruction, if there is one.
     fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command>;
+
+    /// The next question, if there is one; see [`inside`](super::inside).
+    fn poll_request(&mut self, _cx: &mut Context<'_>) -> Poll<Request> {
+        Poll::Pending
+    }
+
+    /// Somebody wants to be told of events.
+    fn has_listeners(&self) -> bool {
+        false
+    }
+
+    /// Something happened. Must not wait.
+    fn tell(&mut self, _told: Told) {}
 }
 
 /// SIGTERM and SIGINT stop, SIGUSR1 reports. SIGHUP stops as well: there is no file to read again, and

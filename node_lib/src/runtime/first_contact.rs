@@ -23,12 +23,23 @@ pub(super) struct FirstContact {
     started: Timestamp,
     is_listening: bool,
     is_over: bool,
+    /// What the warning said, …
+    causes: Option<String>,
+    /// … and the EtherTypes of others that were heard.
+    others: Vec<u16>,
 }
 
 impl FirstContact {
     /// From now on.
     pub(super) fn new(now: Timestamp) -> Self {
-        Self { started: now, is_listening: false, is_over: false }
+        let (causes, others) = (None, Vec::new());
+        Self { started: now, is_listening: false, is_over: false, causes, others }
+    }
+
+    /// Why nobody has been heard, as far as the radio told, and the EtherTypes that were.
+    pub(super) fn found(&self, radio: &mut impl Device) -> (Option<&str>, &[u16]) {
+        let is_alone = radio.counters().rx_frames == 0;
+        (self.causes.as_deref().filter(|_| is_alone), &self.others)
     }
 
     /// When there is something to do, if nobody is heard before that.
@@ -60,7 +71,9 @@ impl FirstContact {
             return None;
         }
         self.is_over = true;
-        let causes = causes(radio, is_up);
+        self.others = radio.end_survey();
+        let causes = causes(radio, is_up, &self.others);
+        self.causes = Some(causes.clone());
         let (radio, after_s) = (radio.name(), WARN_AFTER.as_secs());
         warn!(radio, after_s, likely = %causes, "no other node has been heard");
         Some(causes)
@@ -68,8 +81,7 @@ impl FirstContact {
 }
 
 /// What may keep us from hearing others, as far as the radio tells.
-fn causes(radio: &mut impl Device, is_up: bool) -> String {
-    let others = radio.end_survey();
+fn causes(radio: &mut impl Device, is_up: bool, others: &[u16]) -> String {
     let (foreign, oversize) = (radio.counters().rx_foreign, radio.counters().rx_oversize);
     let mut causes = Vec::new();
     if !is_up {

@@ -69,7 +69,7 @@ impl EventLog {
             debug!(%rsu, epoch, attempts, "change of clients acknowledged");
             return false;
         }
-        if self.may_write(now, kind_of(event)) {
+        if self.may_write(now, event.kind()) {
             write(event);
         }
         matches!(event, Event::Acknowledged { .. })
@@ -103,22 +103,6 @@ impl EventLog {
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         let waiting = self.kinds.values().filter(|limit| limit.more > 0);
         waiting.map(|limit| limit.summary_at).min()
-    }
-}
-
-/// The message of its line.
-fn kind_of(event: &Event) -> &'static str {
-    match event {
-        Event::UpstreamChanged { .. } => "attachment changed",
-        Event::HandOver(_) => "hand-over done",
-        Event::ObuAttached { .. } => "OBU attached",
-        Event::ObuDetached { .. } => "OBU detached",
-        Event::Acknowledged { .. } => "announcement acknowledged",
-        Event::ClientHeld { .. } => "client moves too often",
-        Event::ObuIdConflict { .. } => "two OBUs use one node id",
-        Event::IdConflict { .. } => "another node uses our node id",
-        Event::TooFar { .. } => "OBU too far away",
-        Event::TooLong(_) => TOO_LONG,
     }
 }
 
@@ -265,7 +249,7 @@ mod tests {
         let mut log = EventLog::default();
         let from = crate::mac::Mac([2; 6]);
         let frame = TooLong { from, len: 9014, most: 8000, limit: event::Limit::Fragments };
-        let kind = kind_of(&Event::TooLong(frame));
+        let kind = Event::TooLong(frame).kind();
         let moments = (0..60_000).step_by(10).map(Timestamp::from_millis);
         assert_eq!(moments.filter(|at| log.may_write(*at, kind)).count(), 6);
     }

@@ -31,6 +31,7 @@ pub mod busy_poll;
 pub mod clock;
 pub mod command;
 mod first_contact;
+pub mod inside;
 mod log;
 mod wait;
 
@@ -46,6 +47,7 @@ use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::control::radio::NextHop;
 use crate::control::replies::Loan;
+use crate::control::snapshot::{Interface, View, span_ms};
 use crate::device::signal::{self, Sample};
 use crate::device::{
     self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
@@ -58,6 +60,7 @@ use busy_poll::BusyPoll;
 use clock::Clock;
 use command::{Command, Commands};
 use first_contact::FirstContact;
+use inside::{Request, Told, Viewers};
 use log::EventLog;
 use wait::{Ready, Waiter};
 
@@ -177,6 +180,8 @@ impl Runtime {
             stop_at: None,
             events: EventLog::default(),
             first_contact: FirstContact::new(self.clock.now()),
+            began: self.clock.now(),
+            viewers: Viewers::default(),
             announcements: self.announcements,
         };
         if !running.radio_up {
@@ -333,6 +338,8 @@ pub struct Running<'a, N, R, T, L, C> {
     stop_at: Option<Timestamp>,
     events: EventLog,
     first_contact: FirstContact,
+    began: Timestamp,
+    viewers: Viewers,
     announcements: Vec<Vec<u8>>,
 }
 
@@ -377,21 +384,95 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         let mut is_attached_anew = false;
         while let Some(event) = self.node.poll_event() {
             is_attached_anew |= self.events.event(now, &event);
+            self.tell(now, event);
         }
         let Ports { radio, tap, .. } = &mut self.ports;
         for too_long in [radio.take_too_long(), tap.take_too_long()].into_iter().flatten() {
-            self.events.event(now, &Event::TooLong(too_long));
+            let event = Event::TooLong(too_long);
+            self.events.event(now, &event);
+            self.tell(now, event);
         }
         if is_attached_anew {
             self.say_who_we_are(now);
         }
         self.events.summarize(now);
         self.first_contact.drive(now, self.ports.radio, self.radio_up);
+        self.show_viewers(now);
         if self.stop_at.is_some_and(|at| at <= now) {
             self.report();
             return Ok(Some(Exit::Clean));
         }
         Ok(None)
+    }
+
+    /// Those who listen hear of an event, and of a decision what it was made from.
+    fn tell(&mut self, now: Timestamp, event: Event) {
+        if !self.commands.has_listeners() {
+            return;
+        }
+        let is_decision = matches!(event, Event::UpstreamChanged { .. });
+        let routes = if is_decision { self.node.routes(now) } else { Vec::new() };
+        self.commands.tell(Told { at: now, event, routes });
+    }
+
+    /// Shows those who wait for it how the node stands, if it is time.
+    fn show_viewers(&mut self, now: Timestamp) {
+        if self.viewers.deadline().is_none_or(|at| now < at) {
+            return;
+        }
+        let was_full = self.viewers.is_full();
+        let began = self.clock.now();
+        let view = self.view(began);
+        self.viewers.answer(view, began, self.clock.now());
+        if was_full {
+            // Nobody has looked for other questions meanwhile.
+            self.waiter.bell.ring();
+        }
+    }
+
+    fn view(&mut self, now: Timestamp) -> View {
+        let mut view = View::default();
+        view.uptime_ms = span_ms(now.since(self.began));
+        view.node = self.node.snapshot(now);
+        let Ports { radio, tap, way_out, busy_poll, .. } = &mut self.ports;
+        view.radio = Interface {
+            name: radio.name().to_owned(),
+            mac: Some(self.radio.mac),
+            mtu_bytes: Some(self.radio.mtu),
+            is_up: self.radio_up,
+        };
+        view.tap = Interface {
+            name: tap.name().to_owned(),
+            mac: None,
+            mtu_bytes: self.tap_mtu.over(self.radio.mtu).ok(),
+            is_up: self.lan_up,
+        };
+        view.is_radio_full = way_out.is_waiting();
+        let (alone, other_ethertypes) = self.first_contact.found(*radio);
+        view.alone = alone.map(str::to_owned);
+        view.other_ethertypes = other_ethertypes.to_vec();
+        view.counters.node = self.node.counters().iter().collect();
+        view.counters.radio = radio.counters().iter().collect();
+        view.counters.tap = tap.counters().iter().collect();
+        view.counters.bundles = way_out.bundles().iter().collect();
+        view.counters.outbox = way_out.waited().iter().collect();
+        view.counters.busy_poll = busy_poll.counters().iter().collect();
+        view.counters.signal = self.links.signal_counters().iter().collect();
+        view
+    }
+
+    fn answer(&mut self, request: Request) {
+        match request {
+            Request::View(viewer) => self.viewers.add(viewer),
+            Request::ForgetClients(which, reply) => {
+                let now = self.clock.now();
+                let forgotten = self.node.forget_clients(now, which, &mut self.replies);
+                self.transmit(now);
+                info!(which = which.map(tracing::field::display), forgotten, "clients forgotten");
+                // Who asked may have gone.
+                let _ = reply.send(forgotten);
+            }
+        }
     }
 
     /// Hosts on the LAN may know our addresses from somewhere else.
@@ -456,9 +537,11 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     /// An interface or the operator may have something to say.
     fn turn_bell(&mut self) -> Option<Exit> {
-        let Self { waiter, links, commands, node, clock, .. } = self;
-        let (change, command) = waiter.bell.answer(|cx| {
+        let Self { waiter, links, commands, node, clock, viewers, .. } = self;
+        let (change, command, request) = waiter.bell.answer(|cx| {
             let (change, command) = (links.poll_change(cx), commands.poll_command(cx));
+            let may_ask = !viewers.is_full();
+            let request = if may_ask { commands.poll_request(cx) } else { Poll::Pending };
             let mut left = signal::WAITING_MAX;
             while let Poll::Ready(Sample { from, dbm }) = links.poll_signal(cx) {
                 trace!(%from, dbm, "signal");
@@ -469,9 +552,9 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                     break;
                 }
             }
-            (change, command)
+            (change, command, request)
         })?;
-        if change.is_ready() || command.is_ready() {
+        if change.is_ready() || command.is_ready() || request.is_ready() {
             // There may be more.
             self.waiter.bell.ring();
         }
@@ -488,6 +571,9 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         if let Poll::Ready(change) = change {
             self.link_changed(change);
         }
+        if let Poll::Ready(request) = request {
+            self.answer(request);
+        }
         None
     }
 
@@ -496,7 +582,9 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         let reopen = self.reopen.map(|reopen| reopen.at);
         let stale = self.ports.way_out.expires();
         let (sum, contact) = (self.events.deadline(), self.first_contact.deadline());
-        let deadlines = [self.node.poll_timeout(), self.stop_at, reopen, stale, sum, contact];
+        let viewers = self.viewers.deadline();
+        let deadlines =
+            [self.node.poll_timeout(), self.stop_at, reopen, stale, sum, contact, viewers];
         if let Some(next) = deadlines.into_iter().flatten().min() {
             self.waiter.alarm.set(next);
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use node_lib::control::radio::NextHop;
+use node_lib::control::snapshot;
 use node_lib::control::table::Table;
 use node_lib::messages::Label;
 use node_lib::{Mac, NodeId, Timestamp};
@@ -206,6 +207,22 @@ impl Children {
         let is_meant = |(mac, child): &(&Mac, &Child)| **mac != from && child.is_reached(now, rsu);
         let meant = self.by_mac.iter().filter(is_meant);
         NextHop::for_all(meant.map(|(mac, child)| NextHop { mac: *mac, mtu: child.mtu }))
+    }
+
+    /// All there are, by address.
+    pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::Child> {
+        let fresh = |child: &Child| -> Vec<NodeId> {
+            let towards = child.towards.iter().filter(|towards| towards.is_fresh(now));
+            towards.map(|towards| towards.rsu).collect()
+        };
+        let known = self.by_mac.iter().map(|(mac, child)| snapshot::Child {
+            id: child.id,
+            mac: *mac,
+            towards: fresh(child),
+            heard_ms: snapshot::age_ms(now, child.heard()),
+            since_ms: snapshot::age_ms(now, child.since),
+        });
+        known.filter(|child| !child.towards.is_empty()).collect()
     }
 
     /// Forgets who has gone.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use node_lib::control::client_cache::{ClientCache, Learnt, client};
 use node_lib::control::inner::Inner;
+use node_lib::control::snapshot;
 use node_lib::messages::control::announcement::Client;
 use node_lib::{Mac, Timestamp};
 
@@ -69,6 +70,49 @@ impl LocalClients {
                 FromRadio::Moved
             }
         }
+    }
+
+    /// Forgets all, or those with this address. Returns how many.
+    pub(crate) fn forget(&mut self, which: Option<Mac>) -> usize {
+        let known = self.cache.clients_of(()).into_iter();
+        let meant = known.filter(|client| which.is_none_or(|mac| client.mac == mac));
+        meant.filter(|client| self.cache.forget(*client)).count()
+    }
+
+    /// All there are, by VLAN and address, the TAP itself among them.
+    pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::Client> {
+        let age = |at| snapshot::age_ms(now, at);
+        let known = self.cache.iter(now).map(|known| snapshot::Client {
+            mac: known.client.mac,
+            vlan: known.client.vlan,
+            port: snapshot::Port::Tap,
+            obu: None,
+            age_ms: Some(age(known.used)),
+            heard_ms: known.heard.map(age),
+            since_ms: Some(age(known.since)),
+            is_held: known.is_held,
+        });
+        let mut clients: Vec<_> = known.collect();
+        let is_own =
+            |client: &snapshot::Client| (client.vlan, Some(client.mac)) == (0, self.tap_mac);
+        if let Some(mac) = self.tap_mac
+            && !clients.iter().any(is_own)
+        {
+            let (port, obu, is_held) = (snapshot::Port::Tap, None, false);
+            let (age_ms, heard_ms, since_ms) = (None, None, None);
+            clients.push(snapshot::Client {
+                mac,
+                vlan: 0,
+                port,
+                obu,
+                age_ms,
+                heard_ms,
+                since_ms,
+                is_held,
+            });
+        }
+        clients.sort_unstable_by_key(|client| (client.vlan, client.mac));
+        clients
     }
 
     /// Forgets what is too old; whether anything was.

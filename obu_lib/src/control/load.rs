@@ -73,6 +73,12 @@ impl Load {
         self.is_full
     }
 
+    /// Heartbeats heard each second, as if nobody held back.
+    pub(crate) fn per_second(&self) -> f64 {
+        let bins = 1000.0 / BIN.as_millis() as f64;
+        (f64::from(self.average) / f64::from(UNIT) * bins).round()
+    }
+
     /// As many OBUs as would fill the air as it is; one where it is not full.
     pub(crate) fn obus(&self) -> u16 {
         if !self.is_full {

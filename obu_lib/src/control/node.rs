@@ -11,6 +11,7 @@ use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
+use node_lib::control::snapshot::{Route as RouteView, Snapshot};
 use node_lib::control::table::Table;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::Control;
@@ -36,6 +37,7 @@ use crate::{Config, Settings};
 mod attachment;
 mod hand_over;
 mod hearing;
+mod inside;
 mod weighed;
 
 use attachment::Changing;
@@ -550,6 +552,20 @@ impl Node for Obu {
     fn candidates(&self, now: Timestamp) -> usize {
         let route = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
         route.map_or(0, |route| route.candidates_in_reach(&self.core, now))
+    }
+
+    fn snapshot(&self, now: Timestamp) -> Snapshot {
+        self.look_inside(now)
+    }
+
+    fn routes(&self, now: Timestamp) -> Vec<RouteView> {
+        self.look_at_routes(now)
+    }
+
+    fn forget_clients(&mut self, now: Timestamp, which: Option<Mac>, out: &mut Replies) -> usize {
+        let forgotten = self.forget(now, which);
+        self.drive(now, out);
+        forgotten
     }
 
     fn counters(&self) -> &Counters {

@@ -317,6 +317,11 @@ impl Registration {
         }
     }
 
+    /// The RSU has acknowledged all our clients.
+    pub(crate) fn is_known_at(&self, rsu: NodeId) -> bool {
+        self.known_at == Some(rsu)
+    }
+
     /// The RSU we are attached to does not answer what we say.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.is_unanswered

@@ -12,6 +12,7 @@ use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
+use node_lib::control::snapshot::Snapshot;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::Cost;
 use node_lib::messages::control::Control;
@@ -33,6 +34,7 @@ use crate::Config;
 
 mod attachment;
 mod hearing;
+mod inside;
 
 pub(super) use attachment::About;
 
@@ -431,6 +433,14 @@ impl Node for Rsu {
 
     fn linger(&self) -> Duration {
         LINGER
+    }
+
+    fn snapshot(&self, now: Timestamp) -> Snapshot {
+        self.look_inside(now)
+    }
+
+    fn forget_clients(&mut self, now: Timestamp, which: Option<Mac>, _: &mut Replies) -> usize {
+        self.forget(now, which)
     }
 
     fn counters(&self) -> &Counters {

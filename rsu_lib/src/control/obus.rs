@@ -18,6 +18,7 @@ pub(crate) mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use node_lib::control::snapshot;
 use node_lib::control::table::Table;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::{Announcement, Client, client_digest};
@@ -571,6 +572,29 @@ impl Obus {
     pub(crate) fn each_attached(&self) -> impl Iterator<Item = (NodeId, Option<Duration>)> {
         let attached = self.by_id.iter().filter(|(_, known)| known.is_attached());
         attached.map(|(obu, _)| (*obu, self.round_trip(*obu)))
+    }
+
+    /// All that are known, by id.
+    pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::Obu> {
+        let known = self.by_id.iter().map(|(id, known)| snapshot::Obu {
+            id: *id,
+            standing: match known.standing {
+                Standing::Gone => snapshot::ObuStanding::Gone,
+                Standing::Standby => snapshot::ObuStanding::Standby,
+                Standing::Attached => snapshot::ObuStanding::Attached,
+            },
+            upstream: known.edge.via,
+            mac: known.edge.mac,
+            way: self.relays(known.edge),
+            heard_ms: snapshot::age_ms(now, known.heard),
+            boot: known.word.boot.0,
+            epoch: known.word.epoch,
+            clients: known.parts.iter().flatten().map(Vec::len).sum(),
+            is_complete: known.is_complete(),
+            round_trip_us: known.round_trip_us,
+            is_contested: known.rival.is_some(),
+        });
+        known.collect()
     }
 
     /// That the OBU has come is reported to the operator.

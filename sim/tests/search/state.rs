@@ -59,6 +59,8 @@ const LEFT_OUT: &[&str] = &[
     "Candidates.oldest",
     // Paces questions; it moves one by a sixth of an interval at most.
     "Probes.last",
+    // Told only.
+    "Probes.round_trip_us",
     "Route.ask_at",
     "Solicitation.nonces",
     // Matter after 3 s or more, longer than a run.

@@ -110,6 +110,7 @@ pub struct Announcement<'a> {
 ///
 /// Field order is priority: `derive(Ord)` compares top to bottom.
 #[derive(Clone, Copy, Debug, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Client {
     /// 0: untagged.
     pub vlan: u16,

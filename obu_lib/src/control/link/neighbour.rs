@@ -75,6 +75,8 @@ struct Probes {
     outstanding: Vec<Outstanding>,
     /// When the last one went out.
     last: Timestamp,
+    /// From a probe to its answer, smoothed, in microseconds.
+    round_trip_us: Option<u32>,
 }
 
 impl Neighbour {
@@ -130,7 +132,7 @@ impl Neighbour {
 
     /// A probe with this nonce goes out.
     pub fn note_probe(&mut self, now: Timestamp, nonce: u32) {
-        let Probes { outstanding, last } = &mut **self.probes.get_or_insert_default();
+        let Probes { outstanding, last, .. } = &mut **self.probes.get_or_insert_default();
         *last = now;
         if outstanding.len() >= OUTSTANDING_MAX {
             outstanding.remove(0);
@@ -153,7 +155,9 @@ impl Neighbour {
 
     /// An answer came; `true` if it answers a probe of ours, and so proves both directions.
     pub fn note_answer(&mut self, now: Timestamp, nonce: u32) -> bool {
-        let Some(Probes { outstanding, .. }) = self.probes.as_deref_mut() else { return false };
+        let Some(Probes { outstanding, round_trip_us, .. }) = self.probes.as_deref_mut() else {
+            return false;
+        };
         let Some(at) = outstanding.iter().position(|probe| probe.nonce == nonce) else {
             return false;
         };
@@ -162,11 +166,28 @@ impl Neighbour {
             self.answered.add(false, SLOW_SHIFT);
         }
         self.answered.add(true, SLOW_SHIFT);
-        if outstanding.drain(..=at).next_back().is_some_and(|probe| !probe.overdue) {
-            self.strain.note_question(true);
+        if let Some(probe) = outstanding.drain(..=at).next_back() {
+            let sample = u32::try_from(now.since(probe.sent).as_micros()).unwrap_or(u32::MAX);
+            // As RFC 6298 §2.3: srtt ← 7/8·srtt + 1/8·sample.
+            let smoothed = round_trip_us.map_or(sample, |srtt| srtt - srtt / 8 + sample / 8);
+            *round_trip_us = Some(smoothed);
+            if !probe.overdue {
+                self.strain.note_question(true);
+            }
         }
         self.note_proof(now);
         true
+    }
+
+    /// From a probe to its answer, smoothed; `None` before the first.
+    pub fn round_trip(&self) -> Option<Duration> {
+        let micros = self.probes.as_ref()?.round_trip_us?;
+        Some(Duration::from_micros(u64::from(micros)))
+    }
+
+    /// The share of our probes that are answered; `None` while there were too few to say.
+    pub fn answered(&self) -> Option<f64> {
+        self.answered.after(4).map(|share| f64::from(share) / f64::from(WHOLE))
     }
 
     /// It said something only a node that hears us can say.
@@ -422,6 +443,17 @@ mod tests {
         assert!(n.note_answer(at(12), 77));
         assert_eq!((n.proven, n.unanswered), (Some(at(12)), 0));
         assert!(!n.note_answer(at(13), 77), "answered already");
+    }
+
+    #[test]
+    fn the_round_trip_is_smoothed_over_answers() {
+        let mut n = neighbour();
+        assert_eq!(n.round_trip(), None);
+        for (nonce, took) in [(1, 8), (2, 16)] {
+            n.note_probe(at(100 * nonce), nonce as u32);
+            assert!(n.note_answer(at(100 * nonce + took), nonce as u32));
+        }
+        assert_eq!(n.round_trip(), Some(Duration::from_millis(9)), "7/8 of 8 and 1/8 of 16");
     }
 
     #[test]

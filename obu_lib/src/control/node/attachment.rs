@@ -96,7 +96,13 @@ impl Obu {
     }
 
     fn is_shunned(&self, now: Timestamp, rsu: NodeId) -> bool {
-        self.changing.shunned.is_some_and(|(shunned, until)| shunned == rsu && now < until)
+        self.shunned_until(now, rsu).is_some()
+    }
+
+    /// Until when any other RSU is preferred to this one.
+    pub(super) fn shunned_until(&self, now: Timestamp, rsu: NodeId) -> Option<Timestamp> {
+        let (shunned, until) = self.changing.shunned?;
+        (shunned == rsu && now < until).then_some(until)
     }
 
     /// An idle OBU in a crowd that has just lost its upstream does not go to any RSU there is.

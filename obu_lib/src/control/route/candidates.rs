@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::snapshot::Obstacle;
 use node_lib::control::table::Table;
 use node_lib::mac::{Mac, NodeId};
 use node_lib::messages::Cost;
@@ -172,6 +173,11 @@ impl Ranker<'_> {
         self.cost_over(Cost::ONE, candidate)
     }
 
+    /// What of [`Rank::cost`] is our share of what it costs that the candidate is a relay.
+    pub fn relay_cost(&self, candidate: &Candidate) -> Cost {
+        self.share(candidate)
+    }
+
     fn cost_over(&self, link: Cost, candidate: &Candidate) -> Cost {
         let cost = if self.by_hops {
             Cost(Cost::ONE.0.saturating_mul(u16::from(hops_through(candidate))))
@@ -215,6 +221,23 @@ impl Judge<'_> {
         let neighbour = self.ranker.neighbours.get(mac);
         let proven = neighbour.filter(|n| n.unanswered <= UNANSWERED_MAX).and_then(|n| n.proven);
         proven.is_some_and(|at| self.ranker.now.since(at) < self.proven_for)
+    }
+
+    /// Each thing that keeps it from being upstream right now, and that it is late. Without any but that it is usable.
+    pub fn obstacles(&self, candidate: &Candidate) -> impl Iterator<Item = Obstacle> {
+        let age = self.ranker.now.since(candidate.heard);
+        let hops = candidate.advert.distance.hops;
+        [
+            (self.ranker.is_late(candidate), Obstacle::Late),
+            (candidate.is_leaving(), Obstacle::Leaving),
+            (!self.is_proven(candidate.mac), Obstacle::OneWay),
+            (candidate.advert.via == self.us, Obstacle::ThroughUs),
+            (self.is_quiet && hops > 0, Obstacle::Quiet),
+            (age >= candidate.fresh_for(self.ranker.interval), Obstacle::Stale),
+            (!self.feasibility.allows(candidate.advert.distance), Obstacle::Infeasible),
+        ]
+        .into_iter()
+        .filter_map(|(is_so, obstacle)| is_so.then_some(obstacle))
     }
 
     /// Can be upstream right now.
@@ -443,6 +466,42 @@ mod tests {
         assert_eq!(s.best(0, false), None);
         s.candidates.hear(Timestamp::ZERO, mac(2), mac(2).into(), advert(8, 2), None);
         assert_eq!(s.best(0, false), Some(mac(2)), "newer news is feasible");
+    }
+
+    #[test]
+    fn every_reason_not_to_use_a_candidate_has_its_name() {
+        type Change = fn(&mut Candidate);
+        let cases: [(&[Obstacle], u64, bool, u8, Change); 9] = [
+            (&[], 0, false, 9, |_| {}),
+            (&[Obstacle::Late], 226, false, 9, |_| {}),
+            (&[Obstacle::Late, Obstacle::Stale], 300, false, 9, |_| {}),
+            (&[Obstacle::Leaving], 0, false, 9, Candidate::note_goodbye),
+            (&[Obstacle::OneWay], 0, false, 9, |c| c.mac = mac(9)),
+            (&[Obstacle::ThroughUs], 0, false, 9, |c| c.advert.via = US),
+            (&[Obstacle::Quiet], 0, true, 9, |_| {}),
+            (&[Obstacle::Infeasible], 0, false, 1, |_| {}),
+            (&[Obstacle::Quiet, Obstacle::Infeasible], 0, true, 1, |_| {}),
+        ];
+        for (expected, ms, is_quiet, advertised, change) in cases {
+            let mut s = setup(&[(1, advert(7, 1))]);
+            s.feasibility.advertised(Distance { order: Order::new(1, 7), hops: advertised });
+            let ranker = Ranker {
+                now: Timestamp::from_millis(ms),
+                interval: INTERVAL,
+                neighbours: &s.neighbours,
+                upstream: None,
+                relay: RELAY,
+                by_hops: false,
+            };
+            let feasibility = s.feasibility;
+            let judge = Judge { ranker, us: US, feasibility, is_quiet, proven_for: PROVEN_FOR };
+            let mut candidate = *s.candidates.get(mac(1)).unwrap();
+            change(&mut candidate);
+            let named: Vec<_> = judge.obstacles(&candidate).collect();
+            assert_eq!(named, expected);
+            let is_usable = named.iter().all(|obstacle| *obstacle == Obstacle::Late);
+            assert_eq!(judge.is_usable(&candidate), is_usable, "{named:?}");
+        }
     }
 
     #[test]

@@ -9,8 +9,6 @@
 //!
 //! Every threshold was found by experiment: `docs/performance.md`, "How the thresholds were found".
 
-use std::fmt;
-
 use node_lib::Timestamp;
 
 use super::super::core::Core;
@@ -22,11 +20,11 @@ use crate::control::route::candidates::Candidate;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outlook {
     /// Per cent of the last hellos heard; `None` while the link is too young to judge.
-    heard: Option<u32>,
+    pub(super) heard: Option<u32>,
     /// How much speaks for the link having got bad, in 1/1000 nat.
-    strain: u32,
+    pub(super) strain: u32,
     /// Signal, where the radio reports it: now and ahead, in 1/100 dBm.
-    signal: Option<(i32, i32)>,
+    pub(super) signal: Option<(i32, i32)>,
 }
 
 impl Route {
@@ -70,20 +68,6 @@ impl Route {
             let theirs = other.outlook(core, now, theirs);
             self.outlook(core, now, ours).yields_to(&theirs, &core.thresholds)
         }
-    }
-}
-
-impl fmt::Display for Outlook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.heard {
-            Some(percent) => write!(f, "heard {percent} %")?,
-            None => f.write_str("too young")?,
-        }
-        write!(f, ", strain {}.{:02}", self.strain / 1000, self.strain % 1000 / 10)?;
-        if let Some((is, will_be)) = self.signal {
-            write!(f, ", {} dBm going to {}", is / 100, will_be / 100)?;
-        }
-        Ok(())
     }
 }
 

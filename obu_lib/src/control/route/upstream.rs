@@ -461,9 +461,29 @@ const LOOK_AT_ONCE: usize = 3;
 /// … and in the thick of a crowd; by those that have time, one.
 const LOOK_IN_THE_THICK: usize = 2;
 
+/// So much cheaper than this a candidate has to be to be called better.
+pub(super) fn margin_under(cost: Cost) -> Cost {
+    Cost(cost.0.div_ceil(4)).max(MARGIN_LEAST)
+}
+
 /// Better by the margin, in proportion and in absolute terms.
 pub(crate) fn is_better(cost: Cost, than: Cost) -> bool {
     let (cost, than) = (u32::from(cost.0), u32::from(than.0));
     cost * MARGIN_DENOMINATOR <= than * MARGIN_NUMERATOR
         && than.saturating_sub(cost) >= u32::from(MARGIN_LEAST.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_that_is_told_is_the_one_that_decides() {
+        for than in 0..2000 {
+            let margin = margin_under(Cost(than)).0;
+            let is_better_by = |by: u16| than >= by && is_better(Cost(than - by), Cost(than));
+            assert_eq!(is_better_by(margin), than >= margin, "{than}");
+            assert!(!is_better_by(margin - 1), "{than}");
+        }
+    }
 }

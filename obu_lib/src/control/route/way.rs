@@ -1,56 +1,101 @@
-//! One way to an RSU as an operator reads it: [`Way`].
+//! The ways to an RSU as an operator reads them.
 
-use std::fmt;
-
+use node_lib::NodeId;
 use node_lib::Timestamp;
+use node_lib::control::snapshot::{self, Standing, age_ms, milli, span_ms};
+use node_lib::messages::Cost;
 
-use crate::control::route::candidates::Rank;
+use crate::control::route::candidates::{Candidate, Judge};
 
 use super::super::core::Core;
 use super::Route;
-use super::outlook::Outlook;
-
-/// A candidate with the figures it is judged by.
-#[derive(Debug)]
-pub(crate) struct Way {
-    rank: Rank,
-    outlook: Outlook,
-    /// It is the upstream.
-    is_used: bool,
-    /// What keeps it from being used.
-    but: Vec<&'static str>,
-}
+use super::upstream::margin_under;
 
 impl Route {
-    /// All candidates, in the order of their addresses.
-    pub(crate) fn ways(&self, core: &Core, now: Timestamp) -> impl Iterator<Item = Way> {
+    /// All candidates: usable ones first, and then the best first.
+    pub(crate) fn ways(&self, core: &Core, now: Timestamp) -> Vec<snapshot::Candidate> {
         let judge = self.judge(core, now);
-        self.candidates.iter().map(move |candidate| {
-            let rank = judge.ranker.rank(candidate);
-            let but = [
-                (rank.is_late, "late"),
-                (candidate.is_leaving(), "leaving"),
-                (!judge.is_proven(candidate.mac), "unproven"),
-                (!judge.is_eligible(candidate), "infeasible"),
-            ];
-            Way {
-                rank,
-                outlook: self.outlook(core, now, candidate),
-                is_used: self.parent == Some(candidate.mac),
-                but: but.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect(),
-            }
-        })
+        let used = self.parent_candidate().map(|parent| judge.ranker.rank(parent).cost);
+        let order = |c: &&Candidate| (!judge.is_usable(c), judge.ranker.rank(c));
+        let mut sorted: Vec<_> = self.candidates.iter().collect();
+        sorted.sort_by_key(order);
+        sorted.into_iter().map(|c| self.way(core, now, &judge, used, c)).collect()
     }
-}
 
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rank { cost, hops, id, .. } = self.rank;
-        let used = if self.is_used { " in use" } else { "" };
-        write!(f, "via {id} ({hops} hops){used}: cost {cost}, {}", self.outlook)?;
-        if !self.but.is_empty() {
-            write!(f, " [{}]", self.but.join(", "))?;
+    fn way(
+        &self,
+        core: &Core,
+        now: Timestamp,
+        judge: &Judge<'_>,
+        used: Option<Cost>,
+        candidate: &Candidate,
+    ) -> snapshot::Candidate {
+        let rank = judge.ranker.rank(candidate);
+        let outlook = self.outlook(core, now, candidate);
+        let neighbour = core.neighbours.get(candidate.mac);
+        let link = neighbour.map_or(Cost::ONE, |neighbour| neighbour.link_cost());
+        let is_used = self.parent == Some(candidate.mac);
+        let used = used.filter(|_| !is_used);
+        let transmissions = |cost: Cost| milli(cost.transmissions());
+        snapshot::Candidate {
+            id: candidate.id,
+            mac: candidate.mac,
+            is_used,
+            obstacles: judge.obstacles(candidate).collect(),
+            hops: rank.hops,
+            cost: transmissions(rank.cost),
+            advertised_cost: transmissions(candidate.advert.cost),
+            link_cost: transmissions(link),
+            relay_cost: transmissions(judge.ranker.relay_cost(candidate)),
+            margin: used.map(|used| milli(used.transmissions() - rank.cost.transmissions())),
+            margin_needed: used.map(|used| transmissions(margin_under(used))),
+            better_for_ms: candidate.better_since.map(|since| age_ms(now, since)),
+            heard_ms: age_ms(now, candidate.heard),
+            proven_ms: neighbour.and_then(|n| n.proven).map(|at| age_ms(now, at)),
+            heard_ratio: outlook.heard.map(|percent| milli(f64::from(percent) / 100.0)),
+            strain_nat: f64::from(outlook.strain) / 1000.0,
+            signal_dbm: outlook.signal.map(|(is, _)| milli(f64::from(is) / 100.0)),
+            signal_ahead_dbm: outlook.signal.map(|(_, ahead)| milli(f64::from(ahead) / 100.0)),
+            via: Some(candidate.advert.via).filter(|via| *via != NodeId::NONE),
+            children: candidate.children,
+            mtu_bytes: candidate.advert.mtu,
         }
-        Ok(())
+    }
+
+    /// The route with all its candidates, in this standing.
+    pub(crate) fn view(
+        &self,
+        core: &Core,
+        now: Timestamp,
+        standing: Standing,
+        shunned_until: Option<Timestamp>,
+    ) -> snapshot::Route {
+        let parent = self.parent_candidate();
+        let left = |until: Timestamp| span_ms(until.since(now));
+        snapshot::Route {
+            rsu: self.rsu,
+            standing,
+            upstream: parent.map(|parent| parent.id),
+            hops: parent.map(|parent| parent.advert.distance.hops.saturating_add(1)),
+            heard_ms: age_ms(now, self.newest_at),
+            boot: self.newest.boot.0,
+            seq: self.newest.seq.0,
+            interval_ms: span_ms(self.interval),
+            obus: self.obus_known(),
+            quiet_for_ms: self.is_quiet(core, now).then(|| left(self.quiet_until(core))),
+            shunned_for_ms: shunned_until.map(left),
+            is_contested: self.claim.is_some(),
+            candidates: self.ways(core, now),
+        }
+    }
+
+    /// The parent is in doubt: frames go another way as well.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.doubt.is_some()
+    }
+
+    /// The parent last brought news, or confirmed its route.
+    pub(crate) fn evidence(&self) -> Timestamp {
+        self.evidence
     }
 }

@@ -97,6 +97,19 @@ impl Obus {
         })
     }
 
+    /// Relays on the way down to an OBU with this edge, the first one first; `None` if there is no way.
+    pub(super) fn relays(&self, edge: Edge) -> Option<Vec<NodeId>> {
+        self.way_by(edge).ok()?;
+        let mut relays = Vec::new();
+        let mut edge = edge;
+        while edge.mac.is_none() && relays.len() < HOPS_MAX {
+            relays.push(edge.via);
+            edge = self.by_id.get(&edge.via)?.edge;
+        }
+        relays.reverse();
+        Some(relays)
+    }
+
     /// This OBU sends to us without a relay, from this address.
     pub(crate) fn is_child(&self, obu: NodeId, mac: Mac) -> bool {
         self.by_id.get(&obu).is_some_and(|known| known.edge.mac == Some(mac))

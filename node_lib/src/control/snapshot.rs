@@ -1,0 +1,151 @@
+//! How a node stands, as plain data for whoever looks inside: [`Snapshot`].
+//!
+//! It is made on request, from tables the node has anyway, and never on the way of a packet. What is in it
+//! is what an operator asks: who am I, am I well, who is around, through whom could I send and why not, who
+//! is behind me. A control socket, a web page and a recording show the same.
+//!
+//! * Every figure has its unit at the end of its name. Costs have none: they are expected transmissions.
+//! * What ends in `_ms` and is no span is an *age*: so long before the snapshot.
+//! * What is not known is `None`, `null` in JSON, and never 0.
+//! * With the feature `serde` all of it can be written and read: ids and addresses are strings, choices are words in
+//!   kebab-case. A reader must expect fields it does not know.
+
+mod clients;
+mod neighbours;
+mod obus;
+mod process;
+mod routes;
+
+#[cfg(feature = "serde")]
+use serde::{Deserialize, Serialize};
+
+use crate::mac::{Mac, NodeId};
+use crate::time::Timestamp;
+pub use clients::{Client, Port};
+pub use neighbours::Neighbour;
+pub use obus::{Child, Obu, ObuStanding};
+pub use process::{Counts, Groups, Interface, View};
+pub use routes::{Candidate, Obstacle, Route, Standing};
+
+/// What a node is to the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Role {
+    /// A vehicle's.
+    Obu,
+    /// A road-side unit.
+    Rsu,
+    /// A node that says nothing of itself.
+    #[default]
+    Other,
+}
+
+/// A node at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Who.
+    pub id: NodeId,
+    /// What it is to the others.
+    pub role: Role,
+    /// Its boot count.
+    pub boot: Option<u32>,
+    /// Its radio, as the control plane knows it.
+    pub air: Option<Air>,
+    /// It has said goodbye.
+    pub is_leaving: bool,
+    /// Where an OBU is attached.
+    pub attached: Option<Attached>,
+    /// The RSU an OBU may go to next, and has told so.
+    pub standby: Option<Standby>,
+    /// Who is in radio range, by MAC.
+    pub neighbours: Vec<Neighbour>,
+    /// RSUs known to an OBU, by id, with every neighbour that could be upstream.
+    pub routes: Vec<Route>,
+    /// Clients behind the TAP; those behind OBUs too, for an RSU. By VLAN and MAC.
+    pub clients: Vec<Client>,
+    /// OBUs an RSU knows, by id.
+    pub obus: Vec<Obu>,
+    /// Neighbours that send through an OBU, by MAC.
+    pub children: Vec<Child>,
+}
+
+impl Snapshot {
+    /// Of a node of which no more is known.
+    pub fn of(id: NodeId, role: Role) -> Self {
+        Self { id, role, ..Self::default() }
+    }
+}
+
+/// A radio, as the control plane knows it.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct Air {
+    /// Its address.
+    pub mac: Mac,
+    /// The longest Ethernet payload it carries.
+    pub mtu_bytes: usize,
+    /// The EtherType of our frames.
+    pub ethertype: u16,
+    /// It can send.
+    pub is_up: bool,
+    /// OBUs that share it with us, for all we know.
+    pub obus: Option<u16>,
+    /// Heartbeats heard each second, as if nobody held back.
+    pub heartbeats_per_s: Option<f64>,
+    /// It is so full of them that relays hold back.
+    pub is_full: Option<bool>,
+}
+
+/// Where an OBU is attached.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct Attached {
+    /// The RSU.
+    pub rsu: NodeId,
+    /// The neighbour frames are sent to.
+    pub upstream: NodeId,
+    /// Its address.
+    pub upstream_mac: Mac,
+    /// Radio hops to the RSU.
+    pub hops: u8,
+    /// The upstream is the same since.
+    pub since_ms: u64,
+    /// The upstream last said something of its way.
+    pub heard_ms: u64,
+    /// The longest packet that passes all radios on the way.
+    pub mtu_bytes: u16,
+    /// The RSU has acknowledged our clients, all of them.
+    pub is_acknowledged: bool,
+    /// It has not answered six words in a row: it, or the way to it, does not work for us.
+    pub is_unanswered: bool,
+    /// The upstream is in doubt: frames go another way as well.
+    pub is_doubted: bool,
+}
+
+/// The RSU an OBU may go to next.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct Standby {
+    /// Who.
+    pub rsu: NodeId,
+    /// It has acknowledged that we may come.
+    pub is_acknowledged: bool,
+}
+
+/// How long ago, in milliseconds.
+pub fn age_ms(now: Timestamp, at: Timestamp) -> u64 {
+    span_ms(now.since(at))
+}
+
+/// A span in milliseconds.
+pub fn span_ms(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Rounded to a thousandth: what is beyond is noise, and is not to be printed.
+pub fn milli(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}

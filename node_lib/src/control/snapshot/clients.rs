@@ -1,0 +1,39 @@
+//! Who is behind a node: [`Client`].
+
+#[cfg(feature = "serde")]
+use serde::{Deserialize, Serialize};
+
+use crate::mac::{Mac, NodeId};
+
+/// Behind which port a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Port {
+    /// The node's own TAP.
+    Tap,
+    /// An OBU, wherever it is.
+    Obu,
+}
+
+/// A MAC address behind a TAP.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct Client {
+    /// Its address.
+    pub mac: Mac,
+    /// Its VLAN; 0 without a tag.
+    pub vlan: u16,
+    /// Where it is.
+    pub port: Port,
+    /// The OBU it is behind, if that is its port.
+    pub obu: Option<NodeId>,
+    /// Heard, or vouched for by its OBU: it is forgotten by this age. `None` for the TAP itself.
+    pub age_ms: Option<u64>,
+    /// A frame of its own came. `None`: it never spoke there.
+    pub heard_ms: Option<u64>,
+    /// It has been there since.
+    pub since_ms: Option<u64>,
+    /// It moved too often, and is held where it is.
+    pub is_held: bool,
+}
