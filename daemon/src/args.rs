@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
 use clap::{Arg, Parser, ValueEnum};
+use control_socket::message::{Origin, Setting};
+use control_socket::path;
 use node_lib::device::netlink::TapAddress;
 use node_lib::device::udp::UdpAddress;
 use node_lib::device::{name, tap};
@@ -88,6 +91,15 @@ pub struct Common {
     /// File to count starts in; without one, the time of day tells one start from the next
     #[arg(long, value_name = "PATH")]
     pub state_file: Option<PathBuf>,
+
+    /// Control socket, to look inside with v2xctl; a second one beside it, .rw.sock, to change as well.
+    /// By default /run/v2x/NAME.sock, NAME being that of the TAP, if it can be made
+    #[arg(long, value_name = "PATH", value_parser = socket_path)]
+    pub control: Option<PathBuf>,
+
+    /// No control socket
+    #[arg(long, value_parser = BoolishValueParser::new(), conflicts_with = "control")]
+    pub no_control: bool,
 
     /// What to log: off, error, warn, info, debug or trace, also per module (info,node_lib=debug)
     #[arg(long, value_name = "FILTER", default_value = "info", value_parser = log_filter)]
@@ -255,6 +267,16 @@ fn node_id(text: &str) -> Result<NodeId, String> {
     unicast(text).map(NodeId::from)
 }
 
+fn socket_path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() || text.ends_with('/') {
+        return Err("expected a file, such as /run/v2x/obu0.sock".to_owned());
+    }
+    if text.len() > path::PATH_MAX {
+        return Err(format!("expected at most {} bytes, not {}", path::PATH_MAX, text.len()));
+    }
+    Ok(text.into())
+}
+
 fn log_filter(text: &str) -> Result<String, String> {
     logging::filter(text).map(|_| text.to_owned())
 }
@@ -270,8 +292,10 @@ fn unicast(text: &str) -> Result<Mac, String> {
 
 /// Reads the command line and the environment; exits with a message if they cannot be understood, or
 /// if only help was wanted.
-pub fn parse<A: Parser>(role: Role) -> A {
-    parse_from(role, std::env::args_os()).unwrap_or_else(|error| error.exit())
+///
+/// Returns all settings beside them, with where each comes from.
+pub fn parse<A: Parser>(role: Role) -> (A, Vec<Setting>) {
+    read(role, std::env::args_os()).unwrap_or_else(|error| error.exit())
 }
 
 /// Reads this command line, and the environment.
@@ -279,6 +303,13 @@ pub fn parse_from<A: Parser>(
     role: Role,
     line: impl IntoIterator<Item = OsString>,
 ) -> Result<A, clap::Error> {
+    read(role, line).map(|(args, _)| args)
+}
+
+fn read<A: Parser>(
+    role: Role,
+    line: impl IntoIterator<Item = OsString>,
+) -> Result<(A, Vec<Setting>), clap::Error> {
     let line: Vec<_> = line.into_iter().collect();
     let bare = A::command()
         .after_help(exit::HELP)
@@ -290,7 +321,24 @@ pub fn parse_from<A: Parser>(
         if is_empty { arg } else { arg.env(variable) }
     });
     let matches = command.try_get_matches_from(&line);
-    A::from_arg_matches(&matches.map_err(|error| name_variable(role, bare, line, error))?)
+    let matches = matches.map_err(|error| name_variable(role, bare, line, error))?;
+    Ok((A::from_arg_matches(&matches)?, settings_of(&A::command(), &matches)))
+}
+
+/// Every setting that has a value, in the order of the help.
+fn settings_of(command: &clap::Command, matches: &clap::ArgMatches) -> Vec<Setting> {
+    let setting = |arg: &Arg| {
+        let id = arg.get_id().as_str();
+        let from = match matches.value_source(id)? {
+            ValueSource::CommandLine => Origin::Flag,
+            ValueSource::EnvVariable => Origin::Environment,
+            _ => Origin::Default,
+        };
+        let values = matches.get_raw(id).into_iter().flatten();
+        let values = values.map(|value| value.to_string_lossy().into_owned()).collect();
+        Some(Setting { name: arg.get_long()?.to_owned(), values, from })
+    };
+    command.get_arguments().filter_map(setting).collect()
 }
 
 fn variable_of(role: Role, arg: &Arg) -> String {
@@ -353,6 +401,18 @@ mod tests {
     }
 
     #[test]
+    fn every_setting_says_where_it_comes_from() {
+        let line = ["obu", "-b", "wlan0", "-i", "10.0.0.1,10.0.0.2"].map(OsString::from);
+        let (_, settings) = read::<Args>(crate::OBU, line).unwrap();
+        let find = |name: &str| settings.iter().find(|setting| setting.name == name);
+        let ip = find("ip").unwrap();
+        assert_eq!((ip.values.len(), ip.from), (2, Origin::Flag));
+        let tap = find("tap-name").unwrap();
+        assert_eq!((&tap.values[..], tap.from), (&["obu0".to_owned()][..], Origin::Default));
+        assert_eq!(find("node-id"), None, "nobody said anything, and there is no default");
+    }
+
+    #[test]
     fn addresses_may_be_repeated_or_listed() {
         let common = parsed(&["-b", "w", "-i", "10.0.0.1", "--ip", "fd00::1/48,10.0.1.1/16"]);
         let shown: Vec<_> = common.unwrap().ip.iter().map(ToString::to_string).collect();
@@ -393,6 +453,7 @@ mod tests {
             ("--coalesce", "1001", "0..=1000"),
             ("--busy-poll", "1001", "0..=1000"),
             ("--log-format", "xml", "text, json"),
+            ("--control", "/run/v2x/", "expected a file"),
         ] {
             let error = parsed(&["-b", "w", flag, value]).unwrap_err();
             assert!(error.contains(expected), "{error}");

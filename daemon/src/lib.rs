@@ -10,12 +10,14 @@
 //! | [`args`] | what the user typed |
 //! | [`logging`] | where log lines go; [`sink`]: without holding anybody up |
 //! | [`capabilities`] | what the kernel lets us do |
+//! | [`control`] | the control socket: who may look inside, and change what |
 //! | [`signal`] | who tells how strong others come in |
 //! | [`start`] | checks, devices, loop, shutdown |
 //! | [`exit`] | what the shell is told |
 
 pub mod args;
 pub mod capabilities;
+pub mod control;
 pub mod exit;
 pub mod logging;
 mod radio;

@@ -15,7 +15,7 @@ use node_lib::device::udp::{self, Udp};
 use node_lib::device::{self, Device, DeviceError, Link, Problem, Side};
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Signals;
-use node_lib::runtime::{Exit, Runtime, addresses, boot};
+use node_lib::runtime::{Exit, Runtime, addresses, boot, inside};
 use node_lib::settings::LoopSettings;
 use node_lib::transport::mtu::TapMtu;
 use node_lib::{Boot, Mac, NodeId, Start};
@@ -23,6 +23,7 @@ use tracing::{info, warn};
 
 use crate::args::{Bind, Common};
 use crate::capabilities;
+use crate::control::Control;
 use crate::exit::{Failure, Kind};
 use crate::radio::Radio;
 
@@ -278,11 +279,14 @@ impl Devices {
     /// its runtime.
     pub fn drive<N: Node>(
         mut self,
+        control: Control,
         create: impl FnOnce(node_lib::Timestamp) -> N,
     ) -> Result<(), Failure> {
-        let mut signals = Signals::install()
+        let signals = Signals::install()
             .context("cannot take over signals")
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
+        let (mut commands, inside) = inside::attend(signals);
+        let serving = control.serve(inside);
         let mut node = create(self.clock.now());
         info!(id = %node.id(), "running");
         let LoopSettings { bundles, coalesce, busy_poll } = self.settings;
@@ -296,9 +300,11 @@ impl Devices {
             announcements: self.announcements,
         };
         let exit = runtime
-            .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut signals)
+            .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut commands)
             .context("cannot wait for frames")
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
+        // Before the process says that it has stopped: whoever waits for that may start another.
+        drop(serving);
         match exit {
             Exit::Clean => info!("stopped"),
             Exit::Forced => info!("stopped without waiting"),

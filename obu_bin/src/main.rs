@@ -5,6 +5,7 @@ mod args;
 use std::process::ExitCode;
 
 use args::Args;
+use daemon::control::Control;
 use daemon::exit::{self, Failure};
 use daemon::start::{self, Devices};
 use daemon::{args as shared, logging, signal};
@@ -15,8 +16,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failure> {
-    let args: Args = shared::parse(daemon::OBU);
-    let _logging = logging::start(&args.common)?;
+    let (args, settings) = shared::parse::<Args>(daemon::OBU);
+    let logging = logging::start(&args.common)?;
     start::tokio_runtime()?.block_on(async {
         let checked = start::check(&args.common).await?;
         let signal = signal::open(&args.signal, &args.common.bind).await?;
@@ -24,11 +25,12 @@ fn run() -> Result<(), Failure> {
             start::print_checked(&args.common, &checked)?;
             return signal::print_checked(signal.as_ref());
         }
+        let control = Control::open(&args.common, settings, logging.level()).await?;
         let mut devices = Devices::open(&args.common, checked).await?;
         if let Some(source) = signal {
             devices.watch_signal(source);
         }
         let config = args.settings().config(&devices.start());
-        devices.drive(|now| Obu::new(config, now))
+        devices.drive(control, |now| Obu::new(config, now))
     })
 }

@@ -5,6 +5,7 @@ mod args;
 use std::process::ExitCode;
 
 use args::Args;
+use daemon::control::Control;
 use daemon::exit::{self, Failure};
 use daemon::start::{self, Devices};
 use daemon::{args as shared, logging};
@@ -15,15 +16,16 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failure> {
-    let args: Args = shared::parse(daemon::RSU);
-    let _logging = logging::start(&args.common)?;
+    let (args, settings) = shared::parse::<Args>(daemon::RSU);
+    let logging = logging::start(&args.common)?;
     start::tokio_runtime()?.block_on(async {
         let checked = start::check(&args.common).await?;
         if args.common.check {
             return start::print_checked(&args.common, &checked);
         }
+        let control = Control::open(&args.common, settings, logging.level()).await?;
         let devices = Devices::open(&args.common, checked).await?;
         let config = args.settings().config(&devices.start());
-        devices.drive(|now| Rsu::new(config, now))
+        devices.drive(control, |now| Rsu::new(config, now))
     })
 }

@@ -13,12 +13,14 @@ pub struct Programs {
     pub obu: PathBuf,
     /// The road-side daemon.
     pub rsu: PathBuf,
+    /// What looks inside them.
+    pub v2xctl: PathBuf,
     /// What the daemons are measured against.
     pub naive_relay: PathBuf,
 }
 
 impl Programs {
-    /// `TESTBED_BIN`, `OBU_BIN`, `RSU_BIN` and `NAIVE_RELAY_BIN` when set; otherwise beside the running program, where
+    /// `TESTBED_BIN`, `OBU_BIN`, `RSU_BIN`, `V2XCTL_BIN` and `NAIVE_RELAY_BIN` when set; otherwise beside the running program, where
     /// cargo puts all binaries of a profile.
     pub fn find() -> Result<Self> {
         let program = std::env::current_exe().context("path of this program")?;
@@ -32,6 +34,7 @@ impl Programs {
             testbed: existing(path("TESTBED_BIN", "testbed"))?,
             obu: path("OBU_BIN", "obu"),
             rsu: path("RSU_BIN", "rsu"),
+            v2xctl: path("V2XCTL_BIN", "v2xctl"),
             naive_relay: path("NAIVE_RELAY_BIN", "naive_relay"),
         })
     }

@@ -35,6 +35,7 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("--hello-history", "20", "65"),
     ("--node-id", "02:00:00:00:00:01", "01:00:00:00:00:01"),
     ("--state-file", "/proc/no/such/directory", "/"),
+    ("--control", "/nonexistent/v2x.sock", "/run/"),
     ("--log", "warn", "loud"),
     ("--log-format", "json", "xml"),
 ];
@@ -58,7 +59,7 @@ impl Daemon {
     pub(crate) fn help_lists_everything(&self) {
         let (code, text) = self.run(["--help"]);
         assert_eq!(code, 0);
-        for (flag, ..) in self.flags().chain(&[("--check", "", "")]) {
+        for (flag, ..) in self.flags().chain(&[("--check", "", ""), ("--no-control", "", "")]) {
             assert!(text.contains(flag), "{flag} is not in:\n{text}");
             let variable = flag.trim_start_matches('-').replace('-', "_").to_uppercase();
             let variable = format!("{}_{variable}=", self.env_prefix);

@@ -1,0 +1,223 @@
+//! What is wrong with a node, and the cure: [`problems`].
+
+use node_lib::control::snapshot::{Obstacle, Role, Route, Standing, View};
+use serde::{Deserialize, Serialize};
+
+use crate::record::Fault;
+
+/// A fault is told for so long after it was last noticed.
+const FAULT_FOR_MS: u64 = 10 * 60 * 1000;
+
+/// A node that started so lately may still be looking for a way.
+const STARTING_MS: u64 = 2000;
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// One word or two, for programs.
+    pub kind: String,
+    /// What, with the figures.
+    pub text: String,
+    /// What to do about it.
+    pub cure: String,
+    /// Nothing gets through.
+    pub is_fatal: bool,
+}
+
+impl Problem {
+    fn new(kind: &str, is_fatal: bool, text: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), text: text.into(), cure: cure.into(), is_fatal }
+    }
+}
+
+/// Everything that is wrong with a node, the worst first. `now_unix_ms`: when the view was made.
+pub fn problems<'a>(
+    view: &View,
+    faults: impl Iterator<Item = &'a Fault>,
+    now_unix_ms: u64,
+) -> Vec<Problem> {
+    let mut found = Vec::new();
+    interfaces(view, &mut found);
+    match view.node.role {
+        Role::Obu => upstream(view, &mut found),
+        Role::Rsu if view.alone.is_some() => alone(view, false, &mut found),
+        _ => {}
+    }
+    let recent = |fault: &&Fault| now_unix_ms.saturating_sub(fault.last.at_unix_ms) < FAULT_FOR_MS;
+    found.extend(faults.filter(recent).map(|fault| of_fault(fault, now_unix_ms)));
+    found.sort_by_key(|problem| !problem.is_fatal);
+    found
+}
+
+fn interfaces(view: &View, found: &mut Vec<Problem>) {
+    let (radio, tap) = (&view.radio, &view.tap);
+    if !radio.is_up {
+        let text = format!("radio {} is down or gone", radio.name);
+        let cure = format!("ip link set dev {} up; then look at its driver and cable", radio.name);
+        found.push(Problem::new("radio-down", true, text, cure));
+    }
+    if !tap.is_up {
+        let text = format!("TAP {} is down, gone or out of its bridge: no LAN", tap.name);
+        let cure = format!("ip link set dev {} up; with --bridge, put it back into it", tap.name);
+        found.push(Problem::new("no-lan", view.node.role == Role::Rsu, text, cure));
+    }
+    if view.is_radio_full {
+        let text = "frames wait because the radio has no room".to_owned();
+        found.push(Problem::new("radio-full", false, text, "send less, or use a faster radio"));
+    }
+}
+
+fn alone(view: &View, is_fatal: bool, found: &mut Vec<Problem>) {
+    let Some(likely) = &view.alone else { return };
+    let ethertypes: Vec<_> = view.other_ethertypes.iter().map(|e| format!("{e:#06x}")).collect();
+    let cure = if ethertypes.is_empty() {
+        "check range, channel, mode and network of the radios".to_owned()
+    } else {
+        format!("give all nodes the same --ethertype; others use {}", ethertypes.join(", "))
+    };
+    found.push(Problem::new("alone", is_fatal, format!("nobody has been heard: {likely}"), cure));
+}
+
+fn upstream(view: &View, found: &mut Vec<Problem>) {
+    let node = &view.node;
+    if let Some(attached) = &node.attached {
+        if attached.is_unanswered {
+            let text = format!("RSU {} does not answer what we say", attached.rsu);
+            let cure = "look at the RSU: v2xctl obus there shows whether it knows this node";
+            found.push(Problem::new("unanswered", true, text, cure));
+        } else if !attached.is_acknowledged && attached.since_ms > STARTING_MS {
+            let text = format!("RSU {} has not acknowledged our clients", attached.rsu);
+            let cure = "v2xctl obus at the RSU shows what it knows of this node";
+            found.push(Problem::new("unacknowledged", false, text, cure));
+        }
+        return;
+    }
+    if view.alone.is_some() {
+        return alone(view, true, found);
+    }
+    let cure = "v2xctl upstreams shows each neighbour and why it is not used";
+    let text = if node.neighbours.is_empty() {
+        "no upstream: no neighbour is heard".to_owned()
+    } else if node.routes.is_empty() {
+        format!("no upstream: {} neighbours, and none knows an RSU", node.neighbours.len())
+    } else {
+        let whys: Vec<_> = node.routes.iter().map(why_not).collect();
+        format!("no upstream: {}", whys.join("; "))
+    };
+    found.push(Problem::new("no-upstream", true, text, cure));
+}
+
+/// Why this RSU is not used.
+pub fn why_not(route: &Route) -> String {
+    let rsu = route.rsu;
+    match route.standing {
+        Standing::Quiet => {
+            let left = route.quiet_for_ms.unwrap_or(0);
+            format!("RSU {rsu}: we have just started, and listen for another {left} ms")
+        }
+        Standing::NoUpstream => {
+            let of =
+                |obstacle| route.candidates.iter().filter(move |c| c.obstacles.contains(obstacle));
+            let counted = OBSTACLES.iter().filter_map(|obstacle| {
+                let count = of(obstacle).count();
+                (count > 0).then(|| format!("{count} {obstacle}"))
+            });
+            let counted: Vec<_> = counted.collect();
+            if counted.is_empty() {
+                format!("RSU {rsu}: no neighbour advertises a way any more")
+            } else {
+                format!(
+                    "RSU {rsu}: of {} neighbours {}",
+                    route.candidates.len(),
+                    counted.join(", ")
+                )
+            }
+        }
+        standing => format!("RSU {rsu}: {standing}"),
+    }
+}
+
+const OBSTACLES: [Obstacle; 7] = [
+    Obstacle::Leaving,
+    Obstacle::OneWay,
+    Obstacle::ThroughUs,
+    Obstacle::Quiet,
+    Obstacle::Stale,
+    Obstacle::Infeasible,
+    Obstacle::Late,
+];
+
+fn of_fault(fault: &Fault, now_unix_ms: u64) -> Problem {
+    let Fault { times, last } = fault;
+    let ago = now_unix_ms.saturating_sub(last.at_unix_ms) / 1000;
+    let figures = match serde_json::to_value(&last.event) {
+        Ok(serde_json::Value::Object(fields)) => {
+            let fields = fields.iter().filter(|(name, _)| *name != "event");
+            let fields = fields.map(|(name, value)| match value {
+                serde_json::Value::String(text) => format!("{name} {text}"),
+                other => format!("{name} {other}"),
+            });
+            fields.collect::<Vec<_>>().join(", ")
+        }
+        _ => String::new(),
+    };
+    let kind = last.event.kind();
+    let text = format!("{kind} ({figures}); {times} times, last {ago} s ago");
+    let word = kind.to_lowercase().replace(' ', "-");
+    Problem::new(&word, false, text, last.event.cure().unwrap_or("see the log"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing, reason = "a test may panic")]
+
+    use node_lib::NodeId;
+    use node_lib::control::event::Event;
+    use node_lib::control::snapshot::Snapshot;
+
+    use super::*;
+    use crate::record::Happened;
+
+    fn view(role: Role) -> View {
+        let mut view = View::default();
+        view.node = Snapshot::of(NodeId([2, 0, 0, 0, 0, 9]), role);
+        (view.radio.is_up, view.tap.is_up) = (true, true);
+        view
+    }
+
+    fn kinds(view: &View) -> Vec<(String, bool)> {
+        let found = problems(view, [].iter(), 0);
+        found.into_iter().map(|problem| (problem.kind, problem.is_fatal)).collect()
+    }
+
+    #[test]
+    fn a_road_side_unit_is_well_alone_and_ill_without_a_lan() {
+        let mut rsu = view(Role::Rsu);
+        assert_eq!(kinds(&rsu), []);
+        rsu.tap.is_up = false;
+        assert_eq!(kinds(&rsu), [("no-lan".to_owned(), true)]);
+    }
+
+    #[test]
+    fn a_vehicle_without_upstream_says_why() {
+        let mut obu = view(Role::Obu);
+        assert_eq!(kinds(&obu), [("no-upstream".to_owned(), true)]);
+        obu.alone = Some("others use EtherType 0x88b6 (--ethertype)".to_owned());
+        obu.other_ethertypes = vec![0x88b6];
+        let found = problems(&obu, [].iter(), 0);
+        assert_eq!((found.len(), &*found[0].kind), (1, "alone"));
+        assert!(found[0].cure.contains("0x88b6"), "{found:?}");
+    }
+
+    #[test]
+    fn a_fault_is_told_until_it_is_long_ago() {
+        let obu = view(Role::Rsu);
+        let event = Event::IdConflict { mac: node_lib::Mac([2; 6]) };
+        let last = Happened { number: 1, at_unix_ms: 1000, event };
+        let fault = Fault { times: 3, last };
+        let found = problems(&obu, std::iter::once(&fault), 5000);
+        assert!(found[0].text.contains("02:02:02:02:02:02") && found[0].text.contains("3 times"));
+        assert!(found[0].cure.contains("--node-id"), "{found:?}");
+        assert!(problems(&obu, std::iter::once(&fault), 1000 + FAULT_FOR_MS).is_empty());
+    }
+}

@@ -1,0 +1,234 @@
+//! What a daemon keeps of what happened: [`History`], bounded.
+
+use std::collections::VecDeque;
+
+use node_lib::control::event::{Attachment, Cause, Event, HandOver};
+use node_lib::control::snapshot::{Route, Standing};
+use serde::{Deserialize, Serialize};
+
+/// Events kept.
+pub const EVENTS_KEPT: usize = 512;
+
+/// Changes of upstream kept.
+pub const CHANGES_KEPT: usize = 256;
+
+/// Of what there was to choose from at a change, so many RSUs are kept, those in use first …
+const ROUTES_KEPT: usize = 4;
+
+/// … and so many candidates of each, the best first.
+const CANDIDATES_KEPT: usize = 8;
+
+/// Kinds of faults kept; there are not so many.
+const FAULTS_KEPT: usize = 16;
+
+/// An event, when, and its number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Happened {
+    /// Counts all events of the daemon: a number that is left out was missed.
+    pub number: u64,
+    /// When, in milliseconds since 1970.
+    pub at_unix_ms: u64,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// A change of upstream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The number of its event.
+    pub number: u64,
+    /// When, in milliseconds since 1970.
+    pub at_unix_ms: u64,
+    /// Before.
+    pub from: Option<Attachment>,
+    /// Now.
+    pub to: Option<Attachment>,
+    /// Why.
+    pub cause: Cause,
+    /// The old upstream had been silent for so long.
+    pub silence_ms: u64,
+    /// What it cost, as soon as that is known.
+    pub cost: Option<HandOver>,
+    /// What there was to choose from, right after the decision.
+    pub routes: Vec<Route>,
+}
+
+/// A fault that was noticed, maybe often.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// How often.
+    pub times: u64,
+    /// The last time.
+    pub last: Happened,
+}
+
+/// What happened, as far as there is room: the oldest goes first.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    next: u64,
+    events: VecDeque<Happened>,
+    changes: VecDeque<Change>,
+    faults: VecDeque<Fault>,
+}
+
+impl History {
+    /// So many events were missed.
+    pub fn note_missed(&mut self, missed: u64) {
+        self.next += missed;
+    }
+
+    /// Keeps an event; `routes`: what there was to choose from.
+    pub fn note(&mut self, at_unix_ms: u64, event: &Event, routes: &[Route]) -> Happened {
+        let number = self.next;
+        self.next += 1;
+        let happened = Happened { number, at_unix_ms, event: event.clone() };
+        match event {
+            Event::UpstreamChanged { from, to, cause, silence } => {
+                let (from, to, cause) = (*from, *to, *cause);
+                let silence_ms = node_lib::control::snapshot::span_ms(*silence);
+                let (cost, routes) = (None, kept(routes));
+                let change =
+                    Change { number, at_unix_ms, from, to, cause, silence_ms, cost, routes };
+                push(&mut self.changes, CHANGES_KEPT, change);
+            }
+            Event::HandOver(cost) => {
+                // It is of the last change to that place that has none yet.
+                let is_it = |change: &&mut Change| change.cost.is_none() && change.to == cost.to;
+                if let Some(change) = self.changes.iter_mut().rev().find(is_it) {
+                    change.cost = Some(*cost);
+                }
+            }
+            _ => {}
+        }
+        if event.cure().is_some() {
+            self.note_fault(&happened);
+        }
+        push(&mut self.events, EVENTS_KEPT, happened.clone());
+        happened
+    }
+
+    fn note_fault(&mut self, happened: &Happened) {
+        let kind = happened.event.kind();
+        let known = self.faults.iter_mut().find(|fault| fault.last.event.kind() == kind);
+        match known {
+            Some(fault) => *fault = Fault { times: fault.times + 1, last: happened.clone() },
+            None => {
+                let fault = Fault { times: 1, last: happened.clone() };
+                push(&mut self.faults, FAULTS_KEPT, fault);
+            }
+        }
+    }
+
+    /// Events, the oldest first.
+    pub fn events(&self) -> Vec<Happened> {
+        self.events.iter().cloned().collect()
+    }
+
+    /// Changes of upstream, the oldest first.
+    pub fn changes(&self) -> Vec<Change> {
+        self.changes.iter().cloned().collect()
+    }
+
+    /// The change with this number.
+    pub fn change(&self, number: u64) -> Option<&Change> {
+        self.changes.iter().find(|change| change.number == number)
+    }
+
+    /// Faults that were noticed, one for each kind.
+    pub fn faults(&self) -> impl Iterator<Item = &Fault> {
+        self.faults.iter()
+    }
+}
+
+fn push<T>(queue: &mut VecDeque<T>, most: usize, item: T) {
+    if queue.len() >= most {
+        queue.pop_front();
+    }
+    queue.push_back(item);
+}
+
+fn kept(routes: &[Route]) -> Vec<Route> {
+    let mut routes = routes.to_vec();
+    routes.sort_by_key(|route| match route.standing {
+        Standing::InUse => 0,
+        Standing::Standby => 1,
+        Standing::NoUpstream => 3,
+        _ => 2,
+    });
+    routes.truncate(ROUTES_KEPT);
+    for route in &mut routes {
+        route.candidates.truncate(CANDIDATES_KEPT);
+    }
+    routes
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+    use std::time::Duration;
+
+    use node_lib::control::event::{Limit, TooLong};
+    use node_lib::{Mac, NodeId};
+
+    use super::*;
+
+    fn place(n: u8) -> Attachment {
+        let rsu = NodeId([2, 0, 0, 0, 0, n]);
+        Attachment { rsu, upstream: rsu, hops: 1 }
+    }
+
+    fn change(from: u8, to: u8) -> Event {
+        let (from, to) = (Some(place(from)), Some(place(to)));
+        Event::UpstreamChanged { from, to, cause: Cause::Dead, silence: Duration::from_millis(240) }
+    }
+
+    #[test]
+    fn what_a_change_cost_is_kept_with_it() {
+        let mut history = History::default();
+        let number = history.note(1, &change(1, 2), &[]).number;
+        history.note(2, &change(2, 3), &[]);
+        let cost = HandOver {
+            from: place(1),
+            to: Some(place(2)),
+            cause: Cause::Dead,
+            acknowledged: true,
+            gap: Duration::from_millis(170),
+            lost: 3,
+            at_risk: 1,
+            doubled: 0,
+            sent_twice: 0,
+        };
+        history.note(3, &Event::HandOver(cost), &[]);
+        assert_eq!(history.change(number).unwrap().cost, Some(cost));
+        assert_eq!(history.changes()[1].cost, None);
+        assert_eq!(history.changes()[1].silence_ms, 240);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_there_is_room_for_and_numbers_tell_what_was_missed() {
+        let mut history = History::default();
+        for n in 0..2000 {
+            history.note(n, &change(1, 2), &[]);
+        }
+        history.note_missed(10);
+        let last = history.note(0, &change(1, 2), &[]);
+        assert_eq!(last.number, 2010);
+        assert_eq!((history.events().len(), history.changes().len()), (EVENTS_KEPT, CHANGES_KEPT));
+    }
+
+    #[test]
+    fn a_fault_is_kept_once_with_how_often_it_was_noticed() {
+        let mut history = History::default();
+        let from = Mac([2; 6]);
+        let frame = |len| TooLong { from, len, most: 1514, limit: Limit::Tap };
+        for len in [2000, 3000] {
+            history.note(7, &Event::TooLong(frame(len)), &[]);
+        }
+        history.note(8, &Event::IdConflict { mac: from }, &[]);
+        history.note(9, &change(1, 2), &[]);
+        let faults: Vec<_> = history.faults().map(|f| (f.times, f.last.event.kind())).collect();
+        assert_eq!(faults, [(2, "frame too long"), (1, "another node uses our node id")]);
+    }
+}

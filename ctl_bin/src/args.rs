@@ -1,0 +1,154 @@
+//! What the user typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use node_lib::Mac;
+
+/// Exit codes as `--help` tells them.
+const HELP: &str = "\
+Exit codes:
+  0  done
+  1  a daemon refused
+  2  wrong arguments
+  3  a daemon could not be reached
+  4  status: nothing gets through, an OBU without upstream for example";
+
+/// Looks inside running daemons, and asks them why
+#[derive(Debug, Parser)]
+#[command(name = "v2xctl", version, after_help = HELP)]
+pub(crate) struct Args {
+    /// Control socket, or the name of a TAP whose socket is in /run/v2x; may be repeated. By default
+    /// all sockets there
+    #[arg(short, long, value_name = "SOCKET", global = true)]
+    pub(crate) socket: Vec<String>,
+
+    /// All daemons with a socket in /run/v2x
+    #[arg(long, global = true, conflicts_with = "socket")]
+    pub(crate) all: bool,
+
+    /// How answers look
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", global = true)]
+    pub(crate) output: Output,
+
+    /// Again and again, every second or so many apart: -w, -w=5
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
+        default_missing_value = "1", value_parser = seconds, global = true)]
+    pub(crate) watch: Option<Duration>,
+
+    /// File with names of nodes and clients: an address and a name a line
+    #[arg(long, value_name = "FILE", env = "V2X_NAMES", global = true)]
+    pub(crate) names: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// How answers look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Table,
+    /// One JSON object for each daemon, on a line of its own.
+    Json,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Who it is, and whether it is well (also without a command)
+    #[command(visible_alias = "s")]
+    Status,
+    /// Nodes in radio range, and how well each direction works
+    #[command(visible_alias = "n")]
+    Neighbors,
+    /// Through whom each RSU could be reached: figures, and why not
+    #[command(visible_alias = "u")]
+    Upstreams,
+    /// The way in use to each RSU, or to each OBU
+    #[command(visible_alias = "r")]
+    Routes,
+    /// RSUs known, and why one is not used
+    Rsus,
+    /// MAC addresses behind the TAP, and behind OBUs
+    #[command(visible_alias = "c")]
+    Clients {
+        #[command(subcommand)]
+        action: Option<ClientAction>,
+    },
+    /// OBUs an RSU knows
+    #[command(visible_alias = "o")]
+    Obus,
+    /// The tree of upstreams, as this node knows it
+    Tree,
+    /// The radio: address, load, signal, other EtherTypes
+    Radio,
+    /// Changes of upstream: cause, gap, losses
+    #[command(visible_alias = "ho")]
+    Handovers {
+        /// How many gaps there were of which length
+        #[arg(long)]
+        histogram: bool,
+    },
+    /// What decided: now, or for the change with this number (see handovers)
+    Why {
+        /// Number of a change
+        id: Option<u64>,
+    },
+    /// Counters that are not zero
+    #[command(visible_alias = "st")]
+    Stats {
+        /// Only those whose name begins so, such as drop_
+        prefix: Option<String>,
+        /// Also those that are zero
+        #[arg(short, long)]
+        zero: bool,
+    },
+    /// What happened, and what happens from now on
+    #[command(visible_alias = "e")]
+    Events {
+        /// Only what happened
+        #[arg(long)]
+        past: bool,
+    },
+    /// Settings, and where each comes from
+    Config {
+        #[command(subcommand)]
+        action: Option<ConfigAction>,
+    },
+    /// What is logged; with an argument, what is to be logged from now on
+    LogLevel {
+        /// As --log of the daemons: off, error, warn, info, debug or trace, also per module
+        filter: Option<String>,
+    },
+    /// A script that completes commands in a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum ClientAction {
+    /// Forget clients: those that speak are learnt anew
+    Flush {
+        /// Only this one
+        mac: Option<Mac>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// All settings
+    Show,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let expected = || format!("{text:?}: expected seconds from 0.1 to 3600");
+    let seconds: f64 = text.parse().map_err(|_| expected())?;
+    if !(0.1..=3600.0).contains(&seconds) {
+        return Err(expected());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}

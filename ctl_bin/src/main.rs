@@ -1,0 +1,16 @@
+//! `v2xctl`: looks inside running daemons, and asks them why.
+
+mod args;
+mod ask;
+mod names;
+mod show;
+mod text;
+
+use std::process::ExitCode;
+
+use args::Args;
+use clap::Parser;
+
+fn main() -> ExitCode {
+    ask::run(&Args::parse())
+}

@@ -1,0 +1,108 @@
+//! Who is behind a node: `clients`, `obus`, `tree`.
+
+use node_lib::NodeId;
+use node_lib::control::snapshot::{Obu, ObuStanding, Port, Role, View};
+
+use crate::names::Names;
+use crate::text::{UNKNOWN, decimals, known, table};
+
+pub(super) fn clients(names: &Names, view: &View) -> String {
+    let rows = view.node.clients.iter().map(|client| {
+        let port = match (client.port, client.obu) {
+            (Port::Obu, Some(obu)) => names.node(obu),
+            _ => "tap".to_owned(),
+        };
+        vec![
+            names.mac(client.mac),
+            client.vlan.to_string(),
+            port,
+            known(client.heard_ms),
+            known(client.age_ms),
+            known(client.since_ms),
+            if client.is_held { "held" } else { "" }.to_owned(),
+        ]
+    });
+    table(&["mac", "vlan", "port", "heard_ms", "age_ms", "since_ms", ""], 3, rows.collect())
+}
+
+pub(super) fn obus(names: &Names, view: &View) -> String {
+    if view.node.role != Role::Rsu {
+        return "this is no RSU: only those know OBUs; see neighbors, and tree\n".to_owned();
+    }
+    let rows = view.node.obus.iter().map(|obu| {
+        vec![
+            names.node(obu.id),
+            obu.standing.to_string(),
+            names.node(obu.upstream),
+            known(obu.way.as_ref().map(|way| way.len() + 1)),
+            format!("{}{}", obu.clients, if obu.is_complete { "" } else { "?" }),
+            obu.heard_ms.to_string(),
+            decimals(obu.round_trip_us.map(|us| f64::from(us) / 1000.0), 1),
+            obu.boot.to_string(),
+            obu.epoch.to_string(),
+            if obu.is_contested { "yes" } else { "no" }.to_owned(),
+        ]
+    });
+    let header = [
+        "obu",
+        "standing",
+        "upstream",
+        "hops",
+        "clients",
+        "heard_ms",
+        "rtt_ms",
+        "boot",
+        "epoch",
+        "contested",
+    ];
+    table(&header, 3, rows.collect())
+}
+
+pub(super) fn tree(names: &Names, view: &View) -> String {
+    let node = &view.node;
+    let mut text = String::new();
+    if node.role == Role::Rsu {
+        text += &format!("{} (this RSU)\n", names.node(node.id));
+        let mut left: Vec<&Obu> =
+            node.obus.iter().filter(|obu| obu.standing != ObuStanding::Gone).collect();
+        branch(names, node.id, 1, &mut left, &mut text);
+        for obu in left {
+            text += &format!("? {}, behind {}\n", names.node(obu.id), names.node(obu.upstream));
+        }
+        return text;
+    }
+    let mut depth = 0;
+    let mut line = |depth: usize, what: String| text += &format!("{}{what}\n", "  ".repeat(depth));
+    if let Some(attached) = &node.attached {
+        line(depth, format!("{} (RSU)", names.node(attached.rsu)));
+        depth += 1;
+        if attached.upstream != attached.rsu {
+            let between = usize::from(attached.hops).saturating_sub(2);
+            if between > 0 {
+                line(depth, format!("… {between} more"));
+                depth += 1;
+            }
+            line(depth, names.node(attached.upstream));
+            depth += 1;
+        }
+    } else {
+        line(depth, UNKNOWN.to_owned());
+        depth += 1;
+    }
+    line(depth, format!("{} (this OBU)", names.node(node.id)));
+    for child in &node.children {
+        line(depth + 1, names.node(child.id));
+    }
+    text
+}
+
+/// Those whose upstream is `of`, and all below them. Whoever has been written is taken out of `left`, so it ends.
+fn branch(names: &Names, of: NodeId, depth: usize, left: &mut Vec<&Obu>, text: &mut String) {
+    let (here, rest): (Vec<_>, Vec<_>) = left.iter().partition(|obu| obu.upstream == of);
+    *left = rest;
+    for obu in here {
+        let (indent, name) = ("  ".repeat(depth), names.node(obu.id));
+        *text += &format!("{indent}{name}  {}, {} clients\n", obu.standing, obu.clients);
+        branch(names, obu.id, depth + 1, left, text);
+    }
+}

@@ -1,0 +1,300 @@
+//! What happened: `handovers`, `why`, `events`.
+
+use control_socket::message::Topics;
+use control_socket::record::Change;
+use node_lib::control::event::Attachment;
+use node_lib::control::snapshot::View;
+use serde_json::{Value, json};
+
+use super::around;
+use crate::names::Names;
+use crate::text::{UNKNOWN, known, table, time};
+
+/// Upper ends of the classes of gaps, in milliseconds: the promised 50 and 300 among them.
+const CLASSES: [u64; 8] = [0, 10, 50, 100, 200, 300, 1000, u64::MAX];
+
+fn changes(topics: &Topics) -> &[Change] {
+    topics.changes.as_deref().unwrap_or_default()
+}
+
+fn gap_ms(change: &Change) -> Option<u64> {
+    change.cost.map(|cost| node_lib::control::snapshot::span_ms(cost.gap))
+}
+
+fn place(names: &Names, at: Option<Attachment>) -> String {
+    match at {
+        None => "none".to_owned(),
+        Some(Attachment { rsu, upstream, .. }) if rsu == upstream => names.node(rsu),
+        Some(Attachment { rsu, upstream, hops }) => {
+            format!("{} via {} ({hops} hops)", names.node(rsu), names.node(upstream))
+        }
+    }
+}
+
+pub(super) fn handovers(names: &Names, topics: &Topics) -> String {
+    let rows = changes(topics).iter().map(|change| {
+        let of_cost = |count: fn(&node_lib::control::event::HandOver) -> u64| {
+            known(change.cost.as_ref().map(count))
+        };
+        vec![
+            time(change.at_unix_ms),
+            place(names, change.from),
+            place(names, change.to),
+            change.cost.map_or(change.cause, |cost| cost.cause).to_string(),
+            change.number.to_string(),
+            change.silence_ms.to_string(),
+            known(gap_ms(change)),
+            of_cost(|cost| cost.lost),
+            of_cost(|cost| cost.at_risk),
+            of_cost(|cost| cost.doubled),
+        ]
+    });
+    let header =
+        ["time", "from", "to", "cause", "id", "silence_ms", "gap_ms", "lost", "at_risk", "doubled"];
+    table(&header, 4, rows.collect())
+}
+
+/// How many gaps are in each class.
+fn classes(topics: &Topics) -> Vec<(u64, usize)> {
+    let gaps: Vec<_> = changes(topics).iter().filter_map(gap_ms).collect();
+    let mut below = 0;
+    let class = |most: &u64| {
+        let so_far = gaps.iter().filter(|gap| *gap <= most).count();
+        let here = so_far - below;
+        below = so_far;
+        (*most, here)
+    };
+    CLASSES.iter().map(class).collect()
+}
+
+pub(super) fn histogram(topics: &Topics) -> String {
+    let rows = classes(topics).into_iter().map(|(most, count)| {
+        let upto = if most == u64::MAX { "more".to_owned() } else { format!("to {most}") };
+        vec![upto, count.to_string(), "#".repeat(count.min(60))]
+    });
+    let mut text = table(&["gap_ms", "count", ""], 1, rows.collect());
+    let open = changes(topics).iter().filter(|change| change.cost.is_none()).count();
+    if open > 0 {
+        text += &format!("{open} changes without a gap: the first of all, or not over\n");
+    }
+    text
+}
+
+pub(super) fn json(topics: &Topics) -> Value {
+    let changes = changes(topics).iter().map(|change| {
+        let mut value = json!(change);
+        if let Value::Object(fields) = &mut value {
+            fields.remove("routes");
+        }
+        value
+    });
+    let histogram = classes(topics).into_iter().map(|(most, count)| {
+        json!({ "gap_ms_max": Some(most).filter(|most| *most < u64::MAX), "count": count })
+    });
+    json!({
+        "changes": changes.collect::<Vec<_>>(),
+        "histogram": histogram.collect::<Vec<_>>(),
+    })
+}
+
+pub(super) fn why(
+    names: &Names,
+    topics: &Topics,
+    view: &View,
+    id: Option<u64>,
+) -> Result<String, String> {
+    let Some(id) = id else {
+        return Ok(why_now(names, topics, view));
+    };
+    let Some(change) = changes(topics).iter().find(|change| change.number == id) else {
+        let all: Vec<_> = changes(topics).iter().map(|change| change.number.to_string()).collect();
+        let known = if all.is_empty() { "there are none".to_owned() } else { all.join(", ") };
+        return Err(format!("no change of upstream has the number {id}; expected one of: {known}"));
+    };
+    Ok(why_then(names, change))
+}
+
+fn why_now(names: &Names, topics: &Topics, view: &View) -> String {
+    let node = &view.node;
+    let mut text = match (&node.attached, changes(topics).last()) {
+        (Some(attached), Some(last)) => format!(
+            "attached to {} because of change {}: {}\n",
+            place(
+                names,
+                Some(Attachment {
+                    rsu: attached.rsu,
+                    upstream: attached.upstream,
+                    hops: attached.hops,
+                })
+            ),
+            last.number,
+            rule(last)
+        ),
+        (None, Some(last)) => {
+            format!("attached to no RSU since change {}: {}\n", last.number, rule(last))
+        }
+        (_, None) => "no change of upstream yet\n".to_owned(),
+    };
+    for route in &node.routes {
+        if route.standing != node_lib::control::snapshot::Standing::InUse {
+            text += &format!("{}\n", control_socket::health::why_not(route));
+        }
+    }
+    text + "\nnow there are:\n" + &around::upstreams(names, &node.routes)
+}
+
+fn why_then(names: &Names, change: &Change) -> String {
+    let mut text = format!(
+        "change {} at {}: from {} to {}\n{}\n",
+        change.number,
+        time(change.at_unix_ms),
+        place(names, change.from),
+        place(names, change.to),
+        rule(change)
+    );
+    if let Some(cost) = &change.cost {
+        text += &format!(
+            "it cost a gap of {} ms; {} frames lost, {} at risk, {} doubled, {} sent twice\n",
+            node_lib::control::snapshot::span_ms(cost.gap),
+            cost.lost,
+            cost.at_risk,
+            cost.doubled,
+            cost.sent_twice
+        );
+    }
+    text + "\nthere were, right after the decision:\n" + &around::upstreams(names, &change.routes)
+}
+
+/// The rule that decided, with its figures.
+fn rule(change: &Change) -> String {
+    use node_lib::control::event::Cause;
+    let silence = change.silence_ms;
+    let chosen = change.routes.iter().find(|route| Some(route.rsu) == change.to.map(|to| to.rsu));
+    let chosen = chosen.and_then(|route| route.candidates.iter().find(|c| c.is_used));
+    let cost = chosen.map_or_else(|| UNKNOWN.to_owned(), |chosen| format!("{:.2}", chosen.cost));
+    let left = match change.cause {
+        Cause::First => {
+            return format!(
+                "first: there was no way before; the best of those usable costs {cost}"
+            );
+        }
+        Cause::Dead => {
+            format!("dead: the upstream had been silent for {silence} ms, and did not answer")
+        }
+        Cause::Goodbye => "goodbye: the upstream, or the RSU, said that it leaves".to_owned(),
+        Cause::Withdrawn => "withdrawn: the upstream said that it has no way any more".to_owned(),
+        Cause::Restarted => {
+            "restarted: the upstream started again, and forgot its routes".to_owned()
+        }
+        Cause::Fading => {
+            "fading: too many heartbeats and answers of the upstream were missing".to_owned()
+        }
+        Cause::Predicted => {
+            "predicted: by the trend of the signal the new one was about to be stronger".to_owned()
+        }
+        Cause::Better => {
+            "better: the new one had been cheaper by the margin for long enough".to_owned()
+        }
+        Cause::LinkDown => "link-down: our own radio went down".to_owned(),
+    };
+    match change.to {
+        None => format!("{left}; there was no other"),
+        Some(_) => format!("{left}; the best of the others costs {cost}"),
+    }
+}
+
+pub(crate) fn events(names: &Names, topics: &Topics) -> String {
+    let mut text = String::new();
+    for happened in topics.events.iter().flatten() {
+        let fields = match serde_json::to_value(&happened.event) {
+            Ok(Value::Object(fields)) => fields,
+            _ => continue,
+        };
+        text += &format!(
+            "{} {:>6}  {}",
+            time(happened.at_unix_ms),
+            happened.number,
+            happened.event.kind()
+        );
+        for (name, value) in fields.iter().filter(|(name, _)| *name != "event") {
+            text += &format!("  {name}={}", shown(names, value));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A value of an event: names for ids, and what is in an object side by side.
+fn shown(names: &Names, value: &Value) -> String {
+    match value {
+        Value::Null => UNKNOWN.to_owned(),
+        Value::String(text) => text.parse().map_or_else(|_| text.clone(), |mac| names.mac(mac)),
+        Value::Object(fields) => {
+            let fields =
+                fields.iter().map(|(name, value)| format!("{name}:{}", shown(names, value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+    use std::time::Duration;
+
+    use node_lib::NodeId;
+    use node_lib::control::event::{Cause, HandOver};
+
+    use super::*;
+
+    fn change(number: u64, gap: Option<u64>) -> Change {
+        let rsu = NodeId([2, 0, 0, 0, 0, 1]);
+        let from = Attachment { rsu, upstream: rsu, hops: 1 };
+        let cost = gap.map(|gap| HandOver {
+            from,
+            to: Some(from),
+            cause: Cause::Dead,
+            acknowledged: true,
+            gap: Duration::from_millis(gap),
+            lost: 2,
+            at_risk: 0,
+            doubled: 0,
+            sent_twice: 0,
+        });
+        Change {
+            number,
+            at_unix_ms: 0,
+            from: Some(from),
+            to: Some(from),
+            cause: Cause::Dead,
+            silence_ms: 230,
+            cost,
+            routes: Vec::new(),
+        }
+    }
+
+    fn topics(changes: Vec<Change>) -> Topics {
+        Topics { changes: Some(changes), ..Topics::default() }
+    }
+
+    #[test]
+    fn every_gap_is_in_one_class() {
+        let gaps = [Some(0), Some(1), Some(10), Some(51), Some(5000), None];
+        let topics = topics(gaps.into_iter().map(|gap| change(0, gap)).collect());
+        let counts: Vec<_> = classes(&topics).into_iter().map(|(_, count)| count).collect();
+        assert_eq!(counts, [1, 2, 0, 1, 0, 0, 0, 1]);
+        assert!(histogram(&topics).contains("1 changes without a gap"));
+    }
+
+    #[test]
+    fn a_past_change_is_explained_and_an_unknown_one_names_those_there_are() {
+        let topics = topics(vec![change(4, Some(170)), change(9, None)]);
+        let view = View::default();
+        let said = why(&Names::default(), &topics, &view, Some(4)).unwrap();
+        assert!(said.contains("silent for 230 ms") && said.contains("gap of 170 ms"), "{said}");
+        let said = why(&Names::default(), &topics, &view, Some(5)).unwrap_err();
+        assert!(said.contains("4, 9"), "{said}");
+    }
+}

@@ -1,0 +1,207 @@
+//! The command line of `v2xctl`, against a daemon made for the purpose.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assert_cmd::Command;
+use control_socket::health::problems;
+use control_socket::message::{Access, Answer, Ask, Hello, Request, Topics, VERSION};
+use node_lib::NodeId;
+use node_lib::control::snapshot::{Role, Snapshot, View};
+use serde_json::Value;
+
+const COMMANDS: [&str; 12] = [
+    "status",
+    "neighbors",
+    "upstreams",
+    "routes",
+    "rsus",
+    "clients",
+    "obus",
+    "tree",
+    "radio",
+    "handovers",
+    "why",
+    "stats",
+];
+
+/// Exit code, standard output, standard error.
+fn v2xctl(line: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_v2xctl"));
+    let output = command.env_clear().args(line).timeout(Duration::from_secs(20)).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// A daemon that says `first`, and answers every request with its view.
+fn daemon(directory: &Path, first: String, view: View) -> PathBuf {
+    let path = directory.join("obu0.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let _ = writeln!(stream.get_mut(), "{first}");
+            let mut line = String::new();
+            while stream.read_line(&mut line).is_ok_and(|len| len > 0) {
+                let request: Request = serde_json::from_str(&line).unwrap();
+                line.clear();
+                let topics = Topics {
+                    node: view.node.id,
+                    role: view.node.role,
+                    problems: Some(problems(&view, [].iter(), 0)),
+                    view: Some(view.clone()),
+                    changes: Some(Vec::new()),
+                    log: matches!(request.ask, Ask::Get(_)).then(|| "info".to_owned()),
+                    ..Topics::default()
+                };
+                let answer = Answer { id: request.id, ok: Some(Box::new(topics)), error: None };
+                let _ = writeln!(stream.get_mut(), "{}", serde_json::to_string(&answer).unwrap());
+            }
+        }
+    });
+    path
+}
+
+fn hello(version: u32) -> String {
+    let hello = Hello {
+        v2x_control: version,
+        version: "0.1.0".to_owned(),
+        name: "obu0".to_owned(),
+        pid: 7,
+        access: Access::ReadOnly,
+    };
+    serde_json::to_string(&hello).unwrap()
+}
+
+fn view(role: Role) -> View {
+    let mut view = View::default();
+    view.node = Snapshot::of(NodeId([2, 0, 0, 0, 0, 9]), role);
+    (view.radio.is_up, view.tap.is_up) = (true, true);
+    view
+}
+
+#[test]
+fn a_daemon_that_is_not_there_is_code_3_and_each_cause_has_its_cure() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("no.sock");
+    let (code, _, said) = v2xctl(&["-s", missing.to_str().unwrap()]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("no such socket") && said.contains("--control"), "{said}");
+    let dead = directory.path().join("dead.sock");
+    drop(UnixListener::bind(&dead).unwrap());
+    let (code, _, said) = v2xctl(&["status", "-s", dead.to_str().unwrap()]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("start it again"), "{said}");
+    let (code, _, said) = v2xctl(&["-s", "no-such-tap"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("/run/v2x/no-such-tap.sock"), "{said}");
+}
+
+#[test]
+fn another_version_and_somebody_elses_socket_are_told_apart() {
+    for (first, expected) in [
+        (hello(VERSION + 1), "version 2"),
+        ("SSH-2.0-OpenSSH".to_owned(), "no control socket"),
+        ("{\"hello\":1}".to_owned(), "no control socket"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = daemon(directory.path(), first, view(Role::Rsu));
+        let (code, _, said) = v2xctl(&["-s", path.to_str().unwrap()]);
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn status_is_code_4_when_nothing_gets_through_and_says_why() {
+    for (role, expected) in [(Role::Rsu, 0), (Role::Obu, 4)] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = daemon(directory.path(), hello(VERSION), view(role));
+        let path = path.to_str().unwrap();
+        for line in [&["-s", path][..], &["s", "-s", path]] {
+            let (code, out, said) = v2xctl(line);
+            assert_eq!(code, expected, "{out}{said}");
+            assert!(out.contains("02:00:00:00:00:09"), "{out}");
+            let says_why = out.contains("no upstream") && out.contains("cure: ");
+            assert_eq!(says_why, expected == 4, "{out}");
+            assert!(!out.contains('\x1b'), "colours only on a terminal: {out:?}");
+        }
+        let (code, out, _) = v2xctl(&["-o", "json", "-s", path]);
+        let read: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((code, &read["is_healthy"]), (expected, &(expected == 0).into()));
+        // Only status tells by its code.
+        assert_eq!(v2xctl(&["neighbors", "-s", path]).0, 0);
+    }
+}
+
+#[test]
+fn every_command_prints_a_table_and_one_line_of_json_with_the_same_head() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = daemon(directory.path(), hello(VERSION), view(Role::Rsu));
+    let path = path.to_str().unwrap();
+    for command in COMMANDS {
+        let (code, out, said) = v2xctl(&[command, "-s", path]);
+        assert_eq!((code, &*said), (0, ""), "{command}");
+        assert!(!out.trim().is_empty(), "{command}");
+        let (code, out, said) = v2xctl(&["-o", "json", command, "-s", path]);
+        assert_eq!((code, out.lines().count()), (0, 1), "{command}: {said}");
+        let read: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((&read["schema"], &read["daemon"]), (&1.into(), &"obu0".into()), "{command}");
+        assert_eq!(read["node"], "02:00:00:00:00:09", "{command}");
+    }
+    let (_, out, _) = v2xctl(&["log-level", "-s", path]);
+    assert_eq!(out, "info\n");
+}
+
+#[test]
+fn several_daemons_are_asked_and_the_worst_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = daemon(directory.path(), hello(VERSION), view(Role::Rsu));
+    let missing = directory.path().join("no.sock");
+    let (code, out, said) =
+        v2xctl(&["-s", path.to_str().unwrap(), "-s", missing.to_str().unwrap()]);
+    assert_eq!(code, 3, "{said}");
+    assert!(out.starts_with("obu0:\n"), "{out}");
+}
+
+#[test]
+fn names_stand_for_ids() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = daemon(directory.path(), hello(VERSION), view(Role::Rsu));
+    let names = directory.path().join("names");
+    std::fs::write(&names, "02:00:00:00:00:09 rsu-north\n").unwrap();
+    let line = ["--names", names.to_str().unwrap(), "-s", path.to_str().unwrap()];
+    let (_, out, _) = v2xctl(&line);
+    assert!(out.contains("RSU rsu-north"), "{out}");
+    std::fs::write(&names, "rsu-north\n").unwrap();
+    let (code, _, said) = v2xctl(&line);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("line 1"), "{said}");
+}
+
+#[test]
+fn help_and_completions_know_every_command_and_bad_words_are_code_2() {
+    let (code, help, _) = v2xctl(&["--help"]);
+    assert_eq!(code, 0);
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = v2xctl(&["completions", shell]);
+        assert_eq!(code, 0);
+        for command in COMMANDS.iter().chain(&["events", "config", "log-level"]) {
+            assert!(help.contains(command), "{command}");
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+    }
+    for code in 0..=4 {
+        assert!(help.contains(&format!("\n  {code}  ")), "{help}");
+    }
+    let bad: [&[&str]; 5] =
+        [&["nonsense"], &["-o", "xml"], &["-w=0"], &["why", "x"], &["clients", "flush", "x"]];
+    for line in bad {
+        let (code, _, said) = v2xctl(line);
+        assert_eq!(code, 2, "{line:?}: {said}");
+    }
+}

@@ -1,0 +1,251 @@
+//! One client of the control socket.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use control_socket::message::{
+    Access, Answer, Ask, REQUEST_MAX, Refusal, RefusalKind, Request, SUBSCRIPTIONS_MAX, Topic,
+    Topics, Update,
+};
+use node_lib::runtime::inside::Stopped;
+use serde::Serialize;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tracing::debug;
+
+use super::Shared;
+use super::keeper::{News, now_unix_ms};
+
+/// A client that takes nothing for so long is left.
+const STALLED_AFTER: Duration = Duration::from_secs(5);
+
+/// What has no moment of its own is told to subscribers this often.
+const REFRESH_EVERY: Duration = Duration::from_secs(1);
+
+/// Lines to a client.
+pub(super) struct Outgoing {
+    stream: OwnedWriteHalf,
+    line: Vec<u8>,
+}
+
+impl Outgoing {
+    pub(super) fn new(stream: OwnedWriteHalf) -> Self {
+        Self { stream, line: Vec::new() }
+    }
+
+    /// Sends one line. An error ends the connection: the client has gone, or takes nothing.
+    pub(super) async fn line(&mut self, what: &impl Serialize) -> io::Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, what)?;
+        self.line.push(b'\n');
+        let written = tokio::time::timeout(STALLED_AFTER, self.stream.write_all(&self.line));
+        written.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    }
+}
+
+/// What a client wants to be told of.
+struct Subscription {
+    id: u64,
+    topics: Vec<Topic>,
+    /// Who the node is, and what the client was told last of topics that are told when they change.
+    last: Topics,
+}
+
+struct Connection {
+    shared: Arc<Shared>,
+    access: Access,
+    out: Outgoing,
+    subscriptions: Vec<Subscription>,
+    news: broadcast::Receiver<Arc<News>>,
+    refresh: Interval,
+}
+
+/// Serves a client until it goes, or takes nothing any more.
+pub(super) async fn serve(stream: UnixStream, shared: Arc<Shared>, access: Access) {
+    let (lines, out) = stream.into_split();
+    let mut refresh = interval(REFRESH_EVERY);
+    refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let news = shared.keeper.subscribe();
+    let out = Outgoing::new(out);
+    let mut connection =
+        Connection { shared, access, out, subscriptions: Vec::new(), news, refresh };
+    if let Err(error) = connection.run(BufReader::new(lines)).await {
+        debug!(%error, "control socket: a client is left");
+    }
+}
+
+impl Connection {
+    async fn run(&mut self, mut lines: BufReader<OwnedReadHalf>) -> io::Result<()> {
+        self.out.line(&self.shared.hello(self.access)).await?;
+        let mut line = Vec::new();
+        loop {
+            // A line that has begun stays in `line` while something else is done.
+            let room = (REQUEST_MAX + 1).saturating_sub(line.len());
+            let mut lines = (&mut lines).take(room as u64);
+            let wants_refresh = !self.subscriptions.is_empty();
+            tokio::select! {
+                read = lines.read_until(b'\n', &mut line) => {
+                    read?;
+                    if line.last() != Some(&b'\n') {
+                        if line.len() > REQUEST_MAX {
+                            let text = format!("a request has at most {REQUEST_MAX} bytes");
+                            self.refuse(0, RefusalKind::TooLong, text).await?;
+                        }
+                        return Ok(());
+                    }
+                    self.handle(&line).await?;
+                    line.clear();
+                }
+                news = self.news.recv() => self.pass_on(news).await?,
+                _ = self.refresh.tick(), if wants_refresh => self.refresh().await?,
+            }
+        }
+    }
+
+    async fn handle(&mut self, line: &[u8]) -> io::Result<()> {
+        let Request { id, ask } = match serde_json::from_slice(line) {
+            Ok(request) => request,
+            Err(error) => {
+                let text = format!("{error}; expected such as {{\"id\":1,\"get\":[\"view\"]}}");
+                return self.refuse(0, RefusalKind::Malformed, text).await;
+            }
+        };
+        if ask.is_change() && self.access == Access::ReadOnly {
+            let text = "this socket is for looking only; expected its .rw.sock".to_owned();
+            return self.refuse(id, RefusalKind::ReadOnly, text).await;
+        }
+        match self.answer(id, ask).await {
+            Ok(topics) => {
+                self.out.line(&Answer { id, ok: Some(Box::new(topics)), error: None }).await
+            }
+            Err(Refusal { kind, text }) => self.refuse(id, kind, text).await,
+        }
+    }
+
+    async fn answer(&mut self, id: u64, ask: Ask) -> Result<Topics, Refusal> {
+        match ask {
+            Ask::Get(topics) => self.look(&topics).await,
+            Ask::Subscribe(topics) => {
+                self.subscriptions.retain(|subscription| subscription.id != id);
+                if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
+                    let text = format!("a client has at most {SUBSCRIPTIONS_MAX} subscriptions");
+                    return Err(Refusal { kind: RefusalKind::TooMany, text });
+                }
+                if self.subscriptions.is_empty() {
+                    // What happened before is in the answer.
+                    self.news = self.shared.keeper.subscribe();
+                    self.refresh.reset();
+                }
+                let now = self.look(&topics).await?;
+                let (node, role, problems) = (now.node, now.role, now.problems.clone());
+                let last = Topics { node, role, problems, ..Topics::default() };
+                self.subscriptions.push(Subscription { id, topics, last });
+                Ok(now)
+            }
+            Ask::Unsubscribe(of) => {
+                self.subscriptions.retain(|subscription| subscription.id != of);
+                self.look(&[]).await
+            }
+            Ask::FlushClients(which) => {
+                let flushed = self.shared.inside.forget_clients(which).await.map_err(stopped)?;
+                Ok(Topics { flushed: u64::try_from(flushed).ok(), ..self.look(&[]).await? })
+            }
+            Ask::SetLog(filter) => {
+                let set = self.shared.about.log.set(&filter);
+                set.map_err(|text| Refusal { kind: RefusalKind::Invalid, text })?;
+                self.look(&[Topic::Log]).await
+            }
+            _ => Err(Refusal { kind: RefusalKind::Invalid, text: "not done here".to_owned() }),
+        }
+    }
+
+    /// These topics, now.
+    async fn look(&self, topics: &[Topic]) -> Result<Topics, Refusal> {
+        let Shared { about, inside, keeper } = &*self.shared;
+        let view = inside.view().await.map_err(stopped)?;
+        let has = |topic| topics.contains(&topic);
+        Ok(Topics {
+            at_unix_ms: now_unix_ms(),
+            node: view.node.id,
+            role: view.node.role,
+            events: has(Topic::Events).then(|| keeper.events()),
+            changes: has(Topic::Changes).then(|| keeper.changes()),
+            problems: has(Topic::Problems).then(|| keeper.problems(&view)),
+            config: has(Topic::Config).then(|| about.settings.clone()),
+            log: has(Topic::Log).then(|| about.log.current()),
+            view: has(Topic::View).then(|| (*view).clone()),
+            flushed: None,
+        })
+    }
+
+    /// Tells subscribers what happened, or how much of it they missed.
+    async fn pass_on(&mut self, news: Result<Arc<News>, RecvError>) -> io::Result<()> {
+        let (news, missed) = match news {
+            Ok(news) => (Some(news), None),
+            Err(RecvError::Lagged(missed)) => (None, Some(missed)),
+            Err(RecvError::Closed) => return Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        for subscription in &self.subscriptions {
+            let has = |topic| subscription.topics.contains(&topic);
+            let Topics { node, role, .. } = subscription.last;
+            let mut topics = Topics { node, role, ..Topics::default() };
+            if let Some(News { happened, change }) = news.as_deref() {
+                topics.events = has(Topic::Events).then(|| vec![happened.clone()]);
+                let change = change.clone().filter(|_| has(Topic::Changes));
+                topics.changes = change.map(|change| vec![change]);
+            }
+            let is_told = topics.events.is_some() || topics.changes.is_some();
+            let is_gap = missed.is_some() && (has(Topic::Events) || has(Topic::Changes));
+            if !is_told && !is_gap {
+                continue;
+            }
+            topics.at_unix_ms = now_unix_ms();
+            let update = Update { update: subscription.id, missed, topics: Box::new(topics) };
+            self.out.line(&update).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells subscribers what has no moment of its own.
+    async fn refresh(&mut self) -> io::Result<()> {
+        let wanted: Vec<_> = [Topic::View, Topic::Problems]
+            .into_iter()
+            .filter(|topic| self.subscriptions.iter().any(|s| s.topics.contains(topic)))
+            .collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let Ok(now) = self.look(&wanted).await else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        for subscription in &mut self.subscriptions {
+            let has = |topic| subscription.topics.contains(&topic);
+            let is_news = has(Topic::Problems) && now.problems != subscription.last.problems;
+            if !has(Topic::View) && !is_news {
+                continue;
+            }
+            let view = now.view.clone().filter(|_| has(Topic::View));
+            let problems = now.problems.clone().filter(|_| is_news);
+            let topics = Topics { view, problems, ..now.clone() };
+            if is_news {
+                subscription.last.problems.clone_from(&topics.problems);
+            }
+            let update = Update { update: subscription.id, missed: None, topics: Box::new(topics) };
+            self.out.line(&update).await?;
+        }
+        Ok(())
+    }
+
+    async fn refuse(&mut self, id: u64, kind: RefusalKind, text: String) -> io::Result<()> {
+        self.out.line(&Answer { id, ok: None, error: Some(Refusal { kind, text }) }).await
+    }
+}
+
+fn stopped(stopped: Stopped) -> Refusal {
+    Refusal { kind: RefusalKind::Stopped, text: stopped.to_string() }
+}

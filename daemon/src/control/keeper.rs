@@ -1,0 +1,94 @@
+//! [`Keeper`]: keeps what happened, and tells subscribers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use control_socket::health::{Problem, problems};
+use control_socket::record::{Change, Happened, History};
+use node_lib::control::event::Event;
+use node_lib::control::snapshot::View;
+use node_lib::runtime::inside::{Inside, Told};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Events that wait for a subscriber that reads slowly.
+const WAITING_MAX: usize = 256;
+
+/// What happened since the start, and who wants to hear more.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    history: Mutex<History>,
+    news: broadcast::Sender<Arc<News>>,
+}
+
+/// Something that happened, as subscribers are told.
+#[derive(Debug)]
+pub(super) struct News {
+    pub(super) happened: Happened,
+    /// The change of upstream it is, or whose cost it tells.
+    pub(super) change: Option<Change>,
+}
+
+impl Keeper {
+    /// Keeps what happens from now on. Must run inside a tokio runtime.
+    pub(super) fn start(inside: &Inside) -> Arc<Self> {
+        let (news, _) = broadcast::channel(WAITING_MAX);
+        let keeper = Arc::new(Self { history: Mutex::default(), news });
+        let (itself, mut events) = (Arc::clone(&keeper), inside.events());
+        tokio::spawn(async move {
+            loop {
+                match events.recv().await {
+                    Ok(told) => itself.note(&told),
+                    Err(RecvError::Lagged(missed)) => itself.lock().note_missed(missed),
+                    // The loop has ended.
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        });
+        keeper
+    }
+
+    fn note(&self, told: &Told) {
+        let news = {
+            let mut history = self.lock();
+            let happened = history.note(now_unix_ms(), &told.event, &told.routes);
+            let change = match &told.event {
+                Event::UpstreamChanged { .. } => history.change(happened.number).cloned(),
+                Event::HandOver(cost) => {
+                    let is_it = |change: &&Change| change.cost == Some(*cost);
+                    history.changes().iter().rev().find(is_it).cloned()
+                }
+                _ => None,
+            };
+            News { happened, change }
+        };
+        // An error means that nobody listens.
+        let _ = self.news.send(Arc::new(news));
+    }
+
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<Arc<News>> {
+        self.news.subscribe()
+    }
+
+    pub(super) fn events(&self) -> Vec<Happened> {
+        self.lock().events()
+    }
+
+    pub(super) fn changes(&self) -> Vec<Change> {
+        self.lock().changes()
+    }
+
+    pub(super) fn problems(&self, view: &View) -> Vec<Problem> {
+        problems(view, self.lock().faults(), now_unix_ms())
+    }
+
+    /// The history is whole between any two operations on it.
+    fn lock(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

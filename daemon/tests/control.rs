@@ -1,0 +1,402 @@
+//! The control socket of a node that runs between two memory devices, as its clients see it.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use control_socket::client::{Client, ClientError};
+use control_socket::message::{
+    Access, Ask, CLIENTS_MAX, REQUEST_MAX, RefusalKind, SUBSCRIPTIONS_MAX, Topic,
+};
+use daemon::args::Common;
+use daemon::control::Control;
+use daemon::logging::LogLevel;
+use node_lib::control::counters::Counters;
+use node_lib::control::event::{Attachment, Cause, Event};
+use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::control::snapshot::{Role, Snapshot};
+use node_lib::device::memory::{self, Memory};
+use node_lib::device::{Burst, Device, Link, Outgoing, StaticLinks};
+use node_lib::runtime::clock::Clock;
+use node_lib::runtime::command::{Command, Remote};
+use node_lib::runtime::{Exit, Runtime, inside};
+use node_lib::transport::mtu::TapMtu;
+use node_lib::{Mac, NodeId, Timestamp};
+
+const ID: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
+
+/// Hands every frame of the TAP to the radio. One that begins with 0xee is an event instead.
+struct Wire {
+    counters: Counters,
+    events: VecDeque<Event>,
+    forgotten: Option<Mac>,
+}
+
+impl Node for Wire {
+    fn id(&self) -> NodeId {
+        ID
+    }
+    fn handle_wire(&mut self, _: Timestamp, _: &[u8], _: &mut Replies) {}
+    fn handle_tap(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+        match frame {
+            [0xee, kind, number, ..] => self.events.push_back(event(*kind, *number)),
+            _ => out.wire(|flat| flat.extend_from_slice(frame)),
+        }
+    }
+    fn handle_link(&mut self, _: Timestamp, _: LinkEvent, _: &mut Replies) {}
+    fn handle_timeout(&mut self, _: Timestamp, _: &mut Replies) {}
+    fn poll_timeout(&self) -> Option<Timestamp> {
+        None
+    }
+    fn handle_shutdown(&mut self, _: Timestamp, _: &mut Replies) {}
+    fn linger(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn snapshot(&self, _: Timestamp) -> Snapshot {
+        Snapshot::of(ID, Role::Rsu)
+    }
+    fn forget_clients(&mut self, _: Timestamp, which: Option<Mac>, _: &mut Replies) -> usize {
+        self.forgotten = which;
+        3
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+fn event(kind: u8, number: u8) -> Event {
+    let obu = NodeId([2, 0, 0, 0, 0, number]);
+    match kind {
+        0 => Event::ObuDetached { obu },
+        1 => Event::IdConflict { mac: Mac(obu.0) },
+        _ => {
+            let to = Some(Attachment { rsu: obu, upstream: obu, hops: 1 });
+            let silence = Duration::from_millis(7);
+            Event::UpstreamChanged { from: None, to, cause: Cause::First, silence }
+        }
+    }
+}
+
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// A node that runs, with its control socket.
+struct Scene {
+    directory: tempfile::TempDir,
+    host: RefCell<Memory>,
+    air: RefCell<Memory>,
+    remote: Remote,
+    thread: Option<std::thread::JoinHandle<Exit>>,
+}
+
+fn runs() -> Scene {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rsu0.sock");
+    let (mut radio, air) = memory::pair(1500).unwrap();
+    let (mut tap, host) = memory::pair(1500).unwrap();
+    let remote = Remote::new();
+    let line = ["rsu", "-b", "udp:", "-t", "rsu0", "--control", path.to_str().unwrap()];
+    let Flags { common } = Flags::try_parse_from(line).unwrap();
+    let commands = remote.clone();
+    let thread = std::thread::spawn(move || {
+        let tokio = daemon::start::tokio_runtime().unwrap();
+        tokio.block_on(async {
+            let log = LogLevel::new("info", Arc::new(|_| Ok(())));
+            let control = Control::open(&common, Vec::new(), log).await.unwrap();
+            let (mut commands, inside) = inside::attend(commands);
+            let serving = control.serve(inside);
+            let counters = Counters::default();
+            let mut node = Wire { counters, events: VecDeque::new(), forgotten: None };
+            let runtime = Runtime {
+                clock: Clock::start(),
+                radio: Link { index: 1, mac: Mac(ID.0), mtu: 1500, up: true },
+                tap_mtu: TapMtu::default(),
+                bundles: false,
+                coalesce: Duration::ZERO,
+                busy_poll: Duration::ZERO,
+                announcements: Vec::new(),
+            };
+            let exit = runtime
+                .run(&mut node, &mut radio, &mut tap, &mut StaticLinks, &mut commands)
+                .unwrap();
+            drop(serving);
+            exit
+        })
+    });
+    let (host, air) = (RefCell::new(host), RefCell::new(air));
+    let scene = Scene { directory, host, air, remote, thread: Some(thread) };
+    let until = Instant::now() + Duration::from_secs(10);
+    while !(scene.path().exists() && scene.rw().exists()) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    scene
+}
+
+impl Scene {
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("rsu0.sock")
+    }
+
+    fn rw(&self) -> PathBuf {
+        self.directory.path().join("rsu0.rw.sock")
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.path()).unwrap()
+    }
+
+    /// Something happens to the node.
+    fn happens(&self, kind: u8, number: u8) {
+        let mut frame = [0; 60];
+        frame[..3].copy_from_slice(&[0xee, kind, number]);
+        let mut host = self.host.borrow_mut();
+        loop {
+            // A full queue drops the newest, and counts it.
+            let full = host.counters().tx_full;
+            host.send(&[Outgoing::new(&frame)]);
+            if host.counters().tx_full == full {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn stop(&mut self) -> Exit {
+        self.remote.send(Command::Stop);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+fn raw(path: &Path) -> BufReader<UnixStream> {
+    let stream = UnixStream::connect(path).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    BufReader::new(stream)
+}
+
+fn line(from: &mut BufReader<UnixStream>) -> serde_json::Value {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+}
+
+fn refusal(result: Result<control_socket::message::Topics, ClientError>) -> RefusalKind {
+    match result.unwrap_err() {
+        ClientError::Refused { refusal, .. } => refusal.kind,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_client_is_greeted_and_gets_what_it_asks_for_and_no_more() {
+    let scene = runs();
+    let mut client = scene.client();
+    let hello = client.hello();
+    assert_eq!((&*hello.name, hello.access), ("rsu0", Access::ReadOnly));
+    assert_eq!(hello.pid, std::process::id());
+    let topics = client.ask(Ask::Get(vec![Topic::View, Topic::Log])).unwrap();
+    assert_eq!((topics.node, topics.role), (ID, Role::Rsu));
+    assert_eq!(topics.view.unwrap().node.id, ID);
+    assert_eq!(topics.log.as_deref(), Some("info"));
+    assert!(topics.events.is_none() && topics.changes.is_none() && topics.problems.is_none());
+    assert_eq!(client.ask(Ask::Get(vec![Topic::Problems])).unwrap().problems, Some(vec![]));
+}
+
+#[test]
+fn only_the_read_write_socket_changes_anything() {
+    let scene = runs();
+    for ask in [Ask::FlushClients(None), Ask::SetLog("debug".to_owned())] {
+        assert_eq!(refusal(scene.client().ask(ask)), RefusalKind::ReadOnly);
+    }
+    let mut client = Client::connect(&scene.rw()).unwrap();
+    assert_eq!(client.hello().access, Access::ReadWrite);
+    assert_eq!(client.ask(Ask::FlushClients(Some(Mac([2; 6])))).unwrap().flushed, Some(3));
+    let set = client.ask(Ask::SetLog("warn,node_lib=debug".to_owned())).unwrap();
+    assert_eq!(set.log.as_deref(), Some("warn,node_lib=debug"));
+    assert_eq!(refusal(client.ask(Ask::SetLog("loud".to_owned()))), RefusalKind::Invalid);
+}
+
+#[test]
+fn a_subscriber_gets_what_there_is_and_then_what_is_new() {
+    let scene = runs();
+    scene.happens(2, 7);
+    let mut client = scene.client();
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        // What happened must have come to the one who keeps it.
+        let known = client.ask(Ask::Get(vec![Topic::Changes])).unwrap().changes.unwrap();
+        if !known.is_empty() || Instant::now() > until {
+            break;
+        }
+    }
+    let wanted = vec![Topic::Events, Topic::Changes];
+    let before = client.ask(Ask::Subscribe(wanted)).unwrap();
+    let changes = before.changes.unwrap();
+    assert_eq!((changes.len(), changes[0].number, changes[0].silence_ms), (1, 0, 7));
+    assert_eq!(before.events.unwrap()[0].event, event(2, 7));
+    scene.happens(0, 9);
+    let update = client.next_update().unwrap();
+    let events = update.topics.events.unwrap();
+    assert_eq!((events[0].number, &events[0].event), (1, &event(0, 9)));
+    assert_eq!((update.missed, update.topics.changes, update.topics.node), (None, None, ID));
+}
+
+#[test]
+fn a_fault_becomes_a_problem_that_subscribers_are_told() {
+    let scene = runs();
+    let mut client = scene.client();
+    let before = client.ask(Ask::Subscribe(vec![Topic::Problems])).unwrap();
+    assert_eq!(before.problems, Some(vec![]));
+    scene.happens(1, 5);
+    let problems = client.next_update().unwrap().topics.problems.unwrap();
+    assert_eq!(problems[0].kind, "another-node-uses-our-node-id");
+    assert!(problems[0].text.contains("02:00:00:00:00:05"), "{problems:?}");
+    assert!(problems[0].cure.contains("--node-id"), "{problems:?}");
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_the_next_one_answered() {
+    let scene = runs();
+    let mut client = raw(&scene.path());
+    assert_eq!(line(&mut client)["v2x_control"], 1);
+    for bad in ["", "x", "[]", "{\"id\":1}", "{\"id\":-1,\"get\":[]}", "{\"id\":1,\"get\":[\"x\"]}"]
+    {
+        writeln!(client.get_mut(), "{bad}").unwrap();
+        let answer = line(&mut client);
+        assert_eq!(answer["error"]["kind"], "malformed", "{bad:?}: {answer}");
+        assert!(answer["error"]["text"].as_str().unwrap().contains("expected"), "{answer}");
+    }
+    client.get_mut().write_all(&[0xff, 0xfe, b'\n']).unwrap();
+    assert_eq!(line(&mut client)["error"]["kind"], "malformed");
+    // In two pieces, with a pause.
+    client.get_mut().write_all(b"{\"id\":7,").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    client.get_mut().write_all(b"\"get\":[\"log\"]}\n").unwrap();
+    let answer = line(&mut client);
+    assert_eq!((&answer["id"], &answer["ok"]["log"]), (&7.into(), &"info".into()));
+}
+
+#[test]
+fn a_line_without_end_ends_the_connection() {
+    let scene = runs();
+    let mut client = raw(&scene.path());
+    line(&mut client);
+    client.get_mut().write_all(&vec![b' '; REQUEST_MAX + 1]).unwrap();
+    assert_eq!(line(&mut client)["error"]["kind"], "too-long");
+    assert_eq!(client.read(&mut [0; 1]).unwrap_or(0), 0, "the end");
+}
+
+#[test]
+fn so_many_clients_are_served_and_one_more_is_told() {
+    let scene = runs();
+    let mut clients: Vec<_> = (0..CLIENTS_MAX).map(|_| scene.client()).collect();
+    match Client::connect(&scene.path()) {
+        Err(ClientError::Refused { refusal, .. }) => {
+            assert_eq!(refusal.kind, RefusalKind::TooMany);
+        }
+        other => panic!("{other:?}"),
+    }
+    clients[0].ask(Ask::Get(vec![])).unwrap();
+    for id in 0..SUBSCRIPTIONS_MAX {
+        clients[1].ask(Ask::Subscribe(vec![])).unwrap_or_else(|e| panic!("{id}: {e}"));
+    }
+    assert_eq!(refusal(clients[1].ask(Ask::Subscribe(vec![]))), RefusalKind::TooMany);
+}
+
+#[test]
+fn who_does_not_read_costs_no_frame_and_hears_of_its_gap() {
+    let scene = runs();
+    let mut lazy = scene.client();
+    lazy.ask(Ask::Subscribe(vec![Topic::Events])).unwrap();
+    // More than fits into the socket and all queues.
+    let sent = 20_000;
+    for n in 0..sent {
+        scene.happens(0, n as u8);
+        if n % 64 == 63 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    // The others are served meanwhile.
+    scene.client().ask(Ask::Get(vec![Topic::View])).unwrap();
+    let (mut told, mut missed) = (0, 0);
+    let mut last = 0;
+    while last + 1 < sent {
+        let update = lazy.next_update().unwrap();
+        missed += update.missed.unwrap_or(0);
+        for happened in update.topics.events.into_iter().flatten() {
+            told += 1;
+            last = happened.number;
+        }
+    }
+    assert!(missed > 0, "it read too fast for this test: {told}");
+    assert!(told <= sent && last < sent);
+}
+
+#[test]
+fn a_thousand_requests_a_second_cost_no_frame() {
+    let scene = runs();
+    let asked = AtomicUsize::new(0);
+    let frames = 2000;
+    let path = scene.path();
+    let until = Instant::now() + Duration::from_secs(2);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut client = Client::connect(&path).unwrap();
+                while Instant::now() < until {
+                    client.ask(Ask::Get(vec![Topic::View])).unwrap();
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut arrived = 0;
+        let mut burst = Burst::new(64);
+        for n in 0..frames {
+            scene.host.borrow_mut().send(&[Outgoing::new(&[n as u8 & 0x7f; 100])]);
+            std::thread::sleep(Duration::from_millis(1));
+            scene.air.borrow_mut().recv(&mut burst);
+            arrived += burst.len();
+        }
+        let end = Instant::now() + Duration::from_secs(10);
+        while arrived < frames && Instant::now() < end {
+            scene.air.borrow_mut().recv(&mut burst);
+            arrived += burst.len();
+        }
+        assert_eq!(arrived, frames);
+    });
+    let asked = asked.into_inner();
+    println!("{asked} requests in two seconds");
+    assert!(asked > 0);
+}
+
+#[test]
+fn at_a_clean_end_clients_are_left_and_the_sockets_are_gone() {
+    let mut scene = runs();
+    let mut client = scene.client();
+    client.ask(Ask::Subscribe(vec![Topic::Events])).unwrap();
+    assert_eq!(scene.stop(), Exit::Clean);
+    assert!(client.next_update().is_err());
+    assert!(!scene.path().exists() && !scene.rw().exists());
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.remote.send(Command::Stop);
+            let _ = thread.join();
+        }
+    }
+}

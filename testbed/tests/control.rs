@@ -1,0 +1,372 @@
+//! `v2xctl` against living daemons: every command in both forms, what it shows is what the scene is, and
+//! faults are found with it alone.
+
+#![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
+
+mod harness;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use harness::ms;
+use serde_json::Value;
+use testbed::probe::Ping;
+use testbed::{Host, Node, Programs, Testbed, wait_until};
+
+fn main() -> ExitCode {
+    harness::main(&[
+        ("every_command_shows_the_scene", every_command_shows_the_scene),
+        ("a_change_of_upstream_is_explained_afterwards", a_change_is_explained),
+        ("what_can_be_changed_is_changed_on_the_read_write_socket", what_can_be_changed),
+        ("sockets_come_and_go_with_their_daemons", sockets_come_and_go),
+        ("a_frame_too_long_is_found", a_frame_too_long_is_found),
+        ("two_ethertypes_are_found", two_ethertypes_are_found),
+        ("two_nodes_with_one_id_are_found", two_nodes_with_one_id_are_found),
+        ("a_road_side_unit_without_a_lan_is_found", a_road_side_unit_without_a_lan_is_found),
+    ])
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where each node has its control socket: all of them share the file system.
+fn socket(node: &Node) -> PathBuf {
+    PathBuf::from(format!("/run/{}.sock", node.name()))
+}
+
+/// Gives every node a socket of its own, and starts all.
+fn start(bed: &Testbed) -> Result<()> {
+    for node in bed.nodes() {
+        let control = ["--control".to_owned(), socket(node).display().to_string()];
+        node.extra_args.borrow_mut().extend(control);
+    }
+    bed.start_all()
+}
+
+/// Exit code, standard output, standard error.
+fn v2xctl(node: &Node, line: &[&str]) -> Result<(i32, String, String)> {
+    let program = Programs::find()?.v2xctl;
+    let output = Command::new(&program).arg("-s").arg(socket(node)).args(line).output();
+    let output = output.with_context(|| program.display().to_string())?;
+    let code = output.status.code().context("it was killed")?;
+    Ok((code, String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?))
+}
+
+fn table(node: &Node, line: &[&str]) -> Result<String> {
+    let (_, out, said) = v2xctl(node, line)?;
+    ensure!(said.is_empty() && !out.is_empty(), "{line:?} of {}: {out:?} {said:?}", node.name());
+    Ok(out)
+}
+
+fn json(node: &Node, line: &[&str]) -> Result<Value> {
+    let line = [&["-o", "json"], line].concat();
+    let (_, out, said) = v2xctl(node, &line)?;
+    ensure!(said.is_empty() && out.lines().count() == 1, "{line:?} of {}: {said:?}", node.name());
+    let value: Value = serde_json::from_str(&out).context(out)?;
+    ensure!(value["node"] == node.radio.to_string(), "{line:?} of {}: {value}", node.name());
+    Ok(value)
+}
+
+/// Waits until what this command shows is accepted.
+fn shows(node: &Node, line: &[&str], accept: impl Fn(&Value) -> bool) -> Result<Value> {
+    let what = format!("v2xctl {} of {}", line.join(" "), node.name());
+    let mut last = Value::Null;
+    let shown = wait_until(&what, PATIENCE, || {
+        last = json(node, line)?;
+        Ok(accept(&last).then(|| last.clone()))
+    });
+    shown.map_err(|error| anyhow!("{error:#}: {last}"))
+}
+
+/// Waits until this problem is shown, and says what the table says of it.
+fn problem(node: &Node, kind: &str) -> Result<String> {
+    shows(node, &["status"], |status| {
+        let problems = status["problems"].as_array().into_iter().flatten();
+        problems.into_iter().any(|problem| problem["kind"] == kind)
+    })?;
+    let said = table(node, &["status"])?;
+    println!("{}", said.lines().map(|line| format!("    {line}\n")).collect::<String>());
+    Ok(said)
+}
+
+fn with_logs(bed: Testbed, test: impl FnOnce(&mut Testbed) -> Result<()>) -> Result<()> {
+    let mut bed = bed;
+    test(&mut bed).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+}
+
+/// A server on the LAN, a road-side unit, a relay, and a vehicle behind it.
+struct Row {
+    server: Host,
+    rsu: Rc<Node>,
+    relay: Rc<Node>,
+    obu: Rc<Node>,
+}
+
+fn row(bed: &mut Testbed) -> Result<Row> {
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (relay, obu) = (bed.add_obu("relay")?, bed.add_obu("obu1")?);
+    bed.connect(&rsu, &relay)?;
+    bed.connect(&relay, &obu)?;
+    Ok(Row { server, rsu, relay, obu })
+}
+
+fn answers(from: &Host, to: &Host) -> Result<()> {
+    wait_until("an answer", PATIENCE, || {
+        let report = Ping::count(&from.ns, to.v4, 1, ms(10))?;
+        Ok((report.received == 1).then_some(()))
+    })
+}
+
+fn every_command_shows_the_scene() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, rsu, relay, obu } = row(&mut bed)?;
+    with_logs(bed, |bed| {
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        let id = |node: &Node| Value::from(node.radio.to_string());
+        // status
+        let status = shows(&obu, &["status"], |s| s["attached"]["is_acknowledged"] == true)?;
+        let attached = &status["attached"];
+        ensure!(attached["rsu"] == id(&rsu) && attached["upstream"] == id(&relay), "{status}");
+        ensure!(attached["hops"] == 2 && status["is_healthy"] == true, "{status}");
+        let (code, out, _) = v2xctl(&obu, &[])?;
+        ensure!(code == 0 && out.contains("well"), "{code}: {out}");
+        ensure!(out.contains(&format!("via {}", relay.radio)) && out.contains("2 hops"), "{out}");
+        // neighbors: the relay has both, the vehicle only the relay.
+        let near = shows(&relay, &["neighbors"], |near| {
+            near["neighbours"].as_array().is_some_and(|near| near.len() == 2)
+        })?;
+        let near = near["neighbours"].as_array().context("neighbours")?;
+        let of = |who: &Node| near.iter().find(|near| near["id"] == id(who)).context("a neighbour");
+        ensure!(of(&rsu)?["is_upstream"] == true && of(&obu)?["is_child"] == true, "{near:?}");
+        ensure!(of(&rsu)?["round_trip_us"].as_u64().is_some_and(|us| us > 0), "{near:?}");
+        ensure!(of(&rsu)?["signal_dbm"].is_null(), "this radio does not tell: {near:?}");
+        ensure!(table(&relay, &["neighbors"])?.contains(&obu.radio.to_string()));
+        // upstreams
+        let routes = json(&relay, &["upstreams"])?;
+        let ways = routes["routes"][0]["candidates"].as_array().context("candidates")?;
+        let way = |who: &Node| ways.iter().find(|way| way["id"] == id(who)).context("a way");
+        ensure!(way(&rsu)?["is_used"] == true && way(&rsu)?["obstacles"] == Value::Array(vec![]));
+        let why = way(&obu)?["obstacles"].as_array().context("obstacles")?;
+        ensure!(why.contains(&"through-us".into()), "{why:?}");
+        ensure!(table(&relay, &["upstreams"])?.contains("through us"));
+        // routes, rsus
+        let routes = json(&obu, &["routes"])?;
+        ensure!(routes["routes"][0]["hops"] == 2, "{routes}");
+        ensure!(table(&obu, &["routes"])?.contains("in use"));
+        let rsus = json(&obu, &["rsus"])?;
+        ensure!(rsus["routes"][0]["standing"] == "in-use", "{rsus}");
+        ensure!(table(&obu, &["rsus"])?.contains(&rsu.radio.to_string()));
+        // clients
+        let server_mac = server.mac_now()?.to_string();
+        let clients = json(&rsu, &["clients"])?;
+        let clients = clients["clients"].as_array().context("clients")?;
+        let client = |mac: &str| clients.iter().find(|c| c["mac"] == mac).context("a client");
+        ensure!(client(&server_mac)?["port"] == "tap", "{clients:?}");
+        let behind = client(&obu.host.mac_now()?.to_string())?;
+        ensure!(behind["port"] == "obu" && behind["obu"] == id(&obu), "{behind}");
+        ensure!(table(&rsu, &["clients"])?.contains(&server_mac));
+        // obus, tree
+        let obus = json(&rsu, &["obus"])?;
+        let obus = obus["obus"].as_array().context("obus")?;
+        let behind = obus.iter().find(|known| known["id"] == id(&obu)).context("the vehicle")?;
+        ensure!(behind["way"] == Value::from(vec![id(&relay)]), "{behind}");
+        ensure!(behind["standing"] == "attached", "{behind}");
+        ensure!(table(&rsu, &["obus"])?.contains("attached"));
+        let tree = table(&rsu, &["tree"])?;
+        let depth = |who: &Node| {
+            let line = tree.lines().find(|line| line.contains(&who.radio.to_string()));
+            line.map(|line| line.len() - line.trim_start().len())
+        };
+        let depths = [depth(&rsu), depth(&relay), depth(&obu)];
+        ensure!(depths == [Some(0), Some(2), Some(4)], "{tree}");
+        let tree = json(&relay, &["tree"])?;
+        ensure!(tree["children"][0]["id"] == id(&obu), "{tree}");
+        // radio, stats
+        let radio = json(&obu, &["radio"])?;
+        ensure!(radio["air"]["ethertype"] == 0x88b5 && radio["radio"]["is_up"] == true, "{radio}");
+        ensure!(table(&obu, &["radio"])?.contains("0x88b5"));
+        let stats = json(&relay, &["stats"])?;
+        ensure!(stats["counters"]["node"]["relayed"].as_u64().is_some_and(|n| n > 0), "{stats}");
+        ensure!(table(&relay, &["stats", "relay"])?.contains("relayed"));
+        // handovers, why, events
+        let changes = json(&obu, &["handovers"])?;
+        ensure!(changes["changes"][0]["cause"] == "first", "{changes}");
+        ensure!(table(&obu, &["handovers"])?.contains("first"));
+        ensure!(table(&obu, &["handovers", "--histogram"])?.contains("to 300"));
+        ensure!(table(&obu, &["why"])?.contains("now there are:"));
+        let events = json(&obu, &["events", "--past"])?;
+        ensure!(events["events"][0]["event"] == "upstream-changed", "{events}");
+        ensure!(table(&obu, &["events", "--past"])?.contains("attachment changed"));
+        // config, log-level
+        let config = json(&obu, &["config", "show"])?;
+        let settings = config["config"].as_array().context("config")?;
+        let tap = settings.iter().find(|s| s["name"] == "tap-name").context("tap-name")?;
+        ensure!(tap["values"][0] == "tap0" && tap["from"] == "flag", "{tap}");
+        ensure!(table(&obu, &["config"])?.contains("hello-history"));
+        ensure!(table(&obu, &["log-level"])? == "info\n");
+        Ok(())
+    })
+}
+
+fn a_change_is_explained() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, first) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (second, obu) = (bed.add_rsu("rsu2")?, bed.add_obu("obu1")?);
+    bed.connect(&first, &obu)?;
+    with_logs(bed, |bed| {
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        bed.connect(&second, &obu)?;
+        shows(&obu, &["rsus"], |rsus| rsus["routes"].as_array().is_some_and(|r| r.len() == 2))?;
+        std::thread::sleep(ms(1000));
+        first.kill()?;
+        let rsu = second.radio.to_string();
+        let status = shows(&obu, &["status"], |status| status["attached"]["rsu"] == rsu)?;
+        ensure!(status["is_healthy"] == true, "{status}");
+        let changes = shows(&obu, &["handovers"], |changes| {
+            let last = changes["changes"].as_array().and_then(|changes| changes.last());
+            last.is_some_and(|last| last["cost"]["gap_ms"].is_u64())
+        })?;
+        let changes = changes["changes"].as_array().context("changes")?;
+        let last = changes.last().context("a change")?;
+        ensure!(last["to"]["rsu"] == rsu && last["cause"] != "first", "{last}");
+        let number = last["number"].to_string();
+        let said = table(&obu, &["why", &number])?;
+        ensure!(said.contains("it cost a gap of") && said.contains(&rsu), "{said}");
+        let why = json(&obu, &["why", &number])?;
+        let used = why["change"]["routes"].as_array().into_iter().flatten();
+        let used: Vec<_> = used.filter(|route| route["standing"] == "in-use").collect();
+        ensure!(used.len() == 1 && used[0]["rsu"] == rsu, "{why}");
+        let (code, _, said) = v2xctl(&obu, &["why", "999"])?;
+        ensure!(code == 1 && said.contains(&number), "{code}: {said}");
+        Ok(())
+    })
+}
+
+fn what_can_be_changed() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, rsu, obu, .. } = row(&mut bed)?;
+    with_logs(bed, |bed| {
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        ensure!(table(&obu, &["log-level", "debug"])? == "debug\n");
+        ensure!(table(&obu, &["log-level"])? == "debug\n");
+        let (code, _, said) = v2xctl(&obu, &["log-level", "loud"])?;
+        ensure!(code == 1 && said.contains("expected off, error"), "{code}: {said}");
+        let mac = server.mac_now()?.to_string();
+        let has_it = |clients: &Value| {
+            let clients = clients["clients"].as_array().into_iter().flatten();
+            clients.into_iter().any(|client| client["mac"] == mac.as_str())
+        };
+        ensure!(has_it(&json(&rsu, &["clients"])?));
+        let flushed = table(&rsu, &["clients", "flush", &mac])?;
+        ensure!(flushed == "1 clients forgotten\n", "{flushed}");
+        // Who speaks is known again.
+        answers(&server, &obu.host)?;
+        shows(&rsu, &["clients"], has_it)?;
+        Ok(())
+    })
+}
+
+fn sockets_come_and_go() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { rsu, obu, .. } = row(&mut bed)?;
+    with_logs(bed, |bed| {
+        start(bed)?;
+        shows(&rsu, &["status"], |_| true)?;
+        rsu.stop()?;
+        ensure!(!socket(&rsu).exists(), "after a clean end");
+        let (code, _, said) = v2xctl(&rsu, &["status"])?;
+        ensure!(code == 3 && said.contains("no such socket"), "{code}: {said}");
+        obu.kill()?;
+        ensure!(socket(&obu).exists(), "nobody has removed it");
+        let (code, _, said) = v2xctl(&obu, &["status"])?;
+        ensure!(code == 3 && said.contains("start it again"), "{code}: {said}");
+        obu.start()?;
+        let status = shows(&obu, &["status"], |_| true);
+        // There is nobody to be attached to any more.
+        ensure!(status?["is_healthy"] == false);
+        ensure!(v2xctl(&obu, &["status"])?.0 == 4);
+        // A second one is told who has it.
+        let program = Programs::find()?.obu;
+        let mut second = Command::new(program);
+        second.args(["-b", "radio0", "-t", "tap9", "--control"]).arg(socket(&obu));
+        let output = obu.ns().run(|| Ok(second.output()?))?;
+        let said = String::from_utf8(output.stderr)?;
+        let pid = obu.daemon()?.pid().to_string();
+        ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
+        ensure!(said.contains(&format!("process {pid} (obu)")), "{said}");
+        shows(&obu, &["status"], |_| true).context("it goes on")?;
+        Ok(())
+    })
+}
+
+/// A bridged host with a larger MTU than that of the TAP.
+fn a_frame_too_long_is_found() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let obu = bed.add_obu("obu1")?;
+    bed.connect(&rsu, &obu)?;
+    with_logs(bed, |bed| {
+        // The vehicle's TAP takes less than what the LAN sends.
+        obu.extra_args.borrow_mut().extend(["--mtu", "1300"].map(str::to_owned));
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        Ping::count_long(&server.ns, obu.host.v4, 20, ms(20), 1400)?;
+        let said = problem(&obu, "frame-too-long")?;
+        ensure!(said.contains("cure: give all nodes the same --mtu"), "{said}");
+        Ok(())
+    })
+}
+
+fn two_ethertypes_are_found() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    bed.connect(&rsu, &obu)?;
+    with_logs(bed, |bed| {
+        obu.extra_args.borrow_mut().extend(["--ethertype", "0x88b6"].map(str::to_owned));
+        start(bed)?;
+        let said = problem(&obu, "alone")?;
+        ensure!(said.contains("--ethertype") && said.contains("0x88b5"), "{said}");
+        ensure!(v2xctl(&obu, &["status"])?.0 == 4);
+        Ok(())
+    })
+}
+
+fn two_nodes_with_one_id_are_found() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let rsu = bed.add_rsu("rsu1")?;
+    let (obu, other) = (bed.add_obu("obu1")?, bed.add_obu("obu2")?);
+    bed.connect(&rsu, &obu)?;
+    bed.connect(&rsu, &other)?;
+    bed.connect(&obu, &other)?;
+    with_logs(bed, |bed| {
+        let id = obu.radio.to_string();
+        other.extra_args.borrow_mut().extend(["--node-id".to_owned(), id]);
+        start(bed)?;
+        let said = problem(&obu, "another-node-uses-our-node-id")?;
+        ensure!(said.contains(&other.radio.to_string()), "{said}");
+        ensure!(said.contains("--node-id"), "{said}");
+        Ok(())
+    })
+}
+
+fn a_road_side_unit_without_a_lan_is_found() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, rsu, obu, .. } = row(&mut bed)?;
+    with_logs(bed, |bed| {
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        rsu.ns().set_down("tap0")?;
+        let said = problem(&rsu, "no-lan")?;
+        ensure!(said.contains("TAP tap0 is down"), "{said}");
+        ensure!(v2xctl(&rsu, &["status"])?.0 == 4);
+        // The vehicle has left it, and says why it has no other.
+        let said = problem(&obu, "no-upstream")?;
+        ensure!(said.contains("v2xctl upstreams"), "{said}");
+        Ok(())
+    })
+}
