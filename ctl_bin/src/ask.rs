@@ -53,13 +53,28 @@ fn watch(args: &Args, names: &Names) -> Outcome {
             // Clears the screen and goes to its corner; who reads a pipe gets one answer after the other.
             print(if io::stdout().is_terminal() { "\x1b[2J\x1b[H" } else { "" });
         }
-        let outcomes = sockets.iter().map(|socket| ask_one(args, names, socket, sockets.len() > 1));
-        let worst = outcomes.max().unwrap_or(Outcome::Done);
+        let worst = ask_all(args, names, &sockets);
         match args.watch {
             Some(every) => std::thread::sleep(every),
             None => return worst,
         }
     }
+}
+
+/// One after the other; those that are listened to, at the same time.
+fn ask_all(args: &Args, names: &Names, sockets: &[PathBuf]) -> Outcome {
+    let ask = |socket: &PathBuf| ask_one(args, names, socket, sockets.len() > 1);
+    let worst = if matches!(args.command, Some(Command::Events { past: false })) {
+        std::thread::scope(|scope| {
+            let listeners: Vec<_> =
+                sockets.iter().map(|socket| scope.spawn(move || ask(socket))).collect();
+            let outcomes = listeners.into_iter().map(|listener| listener.join());
+            outcomes.map(|outcome| outcome.unwrap_or(Outcome::Unreachable)).max()
+        })
+    } else {
+        sockets.iter().map(ask).max()
+    };
+    worst.unwrap_or(Outcome::Done)
 }
 
 /// The sockets the user means.

@@ -5,8 +5,9 @@
 
 mod harness;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -222,7 +223,18 @@ fn a_change_is_explained() -> Result<()> {
         bed.connect(&second, &obu)?;
         shows(&obu, &["rsus"], |rsus| rsus["routes"].as_array().is_some_and(|r| r.len() == 2))?;
         std::thread::sleep(ms(1000));
+        let mut live = Command::new(Programs::find()?.v2xctl);
+        live.arg("-s").arg(socket(&obu)).args(["-o", "json", "events"]);
+        let mut live = live.stdout(Stdio::piped()).spawn()?;
+        let mut lines = BufReader::new(live.stdout.take().context("a pipe")?).lines();
+        let past: Value = serde_json::from_str(&lines.next().context("what has happened")??)?;
+        let known = past["events"].as_array().context("events")?.len();
         first.kill()?;
+        // As it happens, with the next number.
+        let next: Value = serde_json::from_str(&lines.next().context("what happens")??)?;
+        ensure!(next["events"][0]["number"] == known, "{past}\n{next}");
+        live.kill()?;
+        live.wait()?;
         let rsu = second.radio.to_string();
         let status = shows(&obu, &["status"], |status| status["attached"]["rsu"] == rsu)?;
         ensure!(status["is_healthy"] == true, "{status}");
