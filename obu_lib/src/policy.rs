@@ -3,6 +3,7 @@
 
 /// How candidates for upstream are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Ranking {
     /// By expected transmissions, measured per link, then by hops.
     #[default]
@@ -13,6 +14,8 @@ pub enum Ranking {
 
 /// Rules that can be switched off. The default is what the daemons do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Policy {
     /// How candidates are ranked.
     pub ranking: Ranking,

@@ -16,6 +16,8 @@ pub const CACHED_CANDIDATES_RANGE: RangeInclusive<u64> = 0..=16;
 
 /// What the operator decides about an OBU; the default is what a daemon does that is told nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Settings {
     /// EtherType of our frames (`--ethertype`).
     pub ethertype: u16,

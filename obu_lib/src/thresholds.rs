@@ -7,6 +7,8 @@ use std::time::Duration;
 /// The defaults were found by experiment (`docs/performance.md`, "How the thresholds were found"), and
 /// are here to be varied in experiments; the daemons have no options for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Thresholds {
     /// An upstream is fading when the evidence that its link got bad
     /// ([`crate::control::link::trend::Strain`]) weighs so much, in 1/1000 nat.

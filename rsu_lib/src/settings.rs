@@ -23,6 +23,8 @@ pub const GROUP_RATE_RANGE: RangeInclusive<i64> = 0..=64_000;
 
 /// What the operator decides about an RSU; the default is what a daemon does that is told nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Settings {
     /// EtherType of our frames (`--ethertype`).
     pub ethertype: u16,

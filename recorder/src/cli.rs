@@ -1,0 +1,389 @@
+//! The tools, as a command line that others mount: [`Command`] and [`run`].
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Subcommand;
+use node_lib::Timestamp;
+
+use crate::export::{self, ExportError};
+use crate::read::{FileReport, Item, ReadError, Recording, files_in, header_of};
+use crate::record::Record;
+use crate::replay::{self, ReplayError, describe};
+use crate::write::FileWriter;
+use crate::{json, segment};
+
+/// What to do with a recording. PATH is a file (*.v2xr, *.v2xr.part, *.jsonl), several of one run, or a directory
+/// with those of one run.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Whose recordings these are, and what is in them; of any number of runs
+    Info {
+        /// Recordings
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Read everything; exit code 1 if something is damaged or missing
+    Verify {
+        /// Recordings
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Copy what is whole of a file whose writer was ended
+    Repair {
+        /// A file, as a rule one that ends in .part
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Where to; by default the same name without .part
+        #[arg(value_name = "TO")]
+        to: Option<PathBuf>,
+    },
+    /// Copy a part of a recording into one file; a name that ends in .jsonl gets JSON lines
+    Cut {
+        /// The recording
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Where to
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Seconds on the node's clock, as `info` tells them
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        from: Option<Timestamp>,
+        /// Likewise
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        to: Option<Timestamp>,
+    },
+    /// Write a capture for Wireshark (.pcapng), or JSON lines (.jsonl)
+    Export {
+        /// The recording
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Where to
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Run the node again and compare, to the byte; exit code 1 at the first difference
+    Replay {
+        /// The recording, from the start of the node on
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Compare two recordings, record by record; exit code 1 at the first difference
+    Diff {
+        /// A recording
+        #[arg(value_name = "PATH")]
+        one: PathBuf,
+        /// Another
+        #[arg(value_name = "PATH")]
+        other: PathBuf,
+    },
+}
+
+fn seconds(text: &str) -> Result<Timestamp, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 12.5")?;
+    let span = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
+    Ok(Timestamp::ZERO + span)
+}
+
+/// Why a tool could not do what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// A recording cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// It cannot be exported.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// A file cannot be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The name says nothing of the form.
+    #[error("{}: expected a name that ends in .pcapng or .jsonl", .0.display())]
+    Form(PathBuf),
+    /// Nothing was left to say it to.
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
+}
+
+/// Does it, and says on `out` what it found. Exit code 1: there is a difference, or a recording is not whole.
+pub fn run(command: &Command, out: &mut impl Write) -> Result<ExitCode, TraceError> {
+    let result = match command {
+        Command::Info { paths } => info(paths, out),
+        Command::Verify { paths } => verify(paths, out),
+        Command::Repair { file, to } => repair(file, to.as_deref(), out),
+        Command::Cut { paths, output, from, to } => cut(paths, output, *from, *to, out),
+        Command::Export { paths, output } => export(paths, output, out),
+        Command::Replay { paths } => replay(paths, out),
+        Command::Diff { one, other } => diff(one, other, out),
+    };
+    match result {
+        // Who closed the pipe did not want to know.
+        Err(TraceError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Ok(ExitCode::SUCCESS)
+        }
+        other => other,
+    }
+}
+
+fn say(out: &mut impl Write, text: &str) -> Result<(), TraceError> {
+    writeln!(out, "{text}").map_err(TraceError::Output)
+}
+
+fn code(is_good: bool) -> ExitCode {
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The recordings in these files and directories, by run.
+fn runs(paths: &[PathBuf]) -> Result<Vec<Recording>, TraceError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            files.extend(files_in(path)?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    if files.is_empty() {
+        return Err(ReadError::Empty(paths.first().cloned().unwrap_or_default()).into());
+    }
+    let mut runs: Vec<Vec<PathBuf>> = Vec::new();
+    let mut headers = Vec::new();
+    for file in files {
+        let header = header_of(&file)?;
+        let known = headers.iter().position(|known: &crate::Header| known.is_same_run(&header));
+        match known.and_then(|index| runs.get_mut(index)) {
+            Some(run) => run.push(file),
+            None => {
+                headers.push(header);
+                runs.push(vec![file]);
+            }
+        }
+    }
+    runs.iter().map(|run| Ok(Recording::open(run)?)).collect()
+}
+
+fn info(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError> {
+    for recording in runs(paths)? {
+        let header = recording.header();
+        let (role, id) = (header.role.as_str(), header.start().id);
+        say(out, &format!("{role} {id}, boot {}, written by {}", header.boot, header.software))?;
+        say(
+            out,
+            &format!("  radio {}, TAP {}, seed {:#x}", header.radio, header.tap, header.seed),
+        )?;
+        say(out, &format!("  settings {}", header.settings))?;
+        let mut kinds: Vec<(&'static str, u64)> = Vec::new();
+        let reports = recording.read(|item| {
+            if let Item::Record(record) = item {
+                let name = record.what.name();
+                match kinds.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, count)) => *count += 1,
+                    None => kinds.push((name, 1)),
+                }
+            }
+            Ok::<_, TraceError>(true)
+        })?;
+        for report in &reports {
+            say(out, &format!("  {}", line(report)))?;
+        }
+        let kinds: Vec<_> = kinds.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        say(out, &format!("  {}", kinds.join(", ")))?;
+        let is_from_start = reports.first().is_some_and(|report| report.missing == 0);
+        let why_not = match (header.snap, is_from_start) {
+            (0, true) => None,
+            (0, false) => Some("its beginning is missing".to_owned()),
+            (snap, _) => Some(format!("only {snap} bytes of each frame were kept")),
+        };
+        say(
+            out,
+            &match why_not {
+                None => "  can be replayed".to_owned(),
+                Some(why) => format!("  cannot be replayed: {why}"),
+            },
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(report: &FileReport) -> String {
+    let mut text = format!(
+        "{}: {} records in {} blocks",
+        report.path.display(),
+        report.records,
+        report.blocks
+    );
+    if let Some((first, last)) = report.span {
+        text += &format!(", {first} to {last}");
+    }
+    if report.lost > 0 {
+        text += &format!(", {} records lost", report.lost);
+    }
+    if report.missing > 0 {
+        text += &format!(", {} blocks missing", report.missing);
+    }
+    if let Some(fault) = &report.fault {
+        text += &format!("; {fault} at byte {}", report.good);
+    }
+    text
+}
+
+fn verify(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError> {
+    let mut is_whole = true;
+    for recording in runs(paths)? {
+        let reports = recording.read(|_| Ok::<_, TraceError>(true))?;
+        for (index, report) in reports.iter().enumerate() {
+            // A ring begins anywhere, but has no holes.
+            let has_hole = index > 0 && report.missing > 0;
+            let is_good = report.fault.is_none() && report.lost == 0 && !has_hole;
+            is_whole &= is_good;
+            say(out, &format!("{} {}", if is_good { "whole  " } else { "damaged" }, line(report)))?;
+        }
+    }
+    Ok(code(is_whole))
+}
+
+fn repair(file: &Path, to: Option<&Path>, out: &mut impl Write) -> Result<ExitCode, TraceError> {
+    let header = header_of(file)?;
+    let recording = Recording::open(&[file.to_owned()])?;
+    let report = recording.read(|_| Ok::<_, TraceError>(true))?.into_iter().next();
+    let good = report.as_ref().map_or(0, |report| report.good);
+    let to = match to {
+        Some(to) => to.to_owned(),
+        None if file.extension().is_some_and(|extension| extension == crate::read::PART) => {
+            file.with_extension("")
+        }
+        None => {
+            let source = io::Error::new(io::ErrorKind::AlreadyExists, "say where to");
+            return Err(TraceError::Write { path: file.to_owned(), source });
+        }
+    };
+    let failed = |source| TraceError::Write { path: to.clone(), source };
+    // Byte by byte: block numbers stay what they are.
+    let mut source = io::Read::take(File::open(file).map_err(failed)?, good);
+    let mut copy = segment::create(&to).map_err(failed)?;
+    io::copy(&mut source, &mut copy).map_err(failed)?;
+    copy.sync_data().map_err(failed)?;
+    let records = report.map_or(0, |report| report.records);
+    let (role, id) = (header.role.as_str(), header.start().id);
+    say(out, &format!("{}: {records} records of {role} {id}, {good} bytes", to.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cut(
+    paths: &[PathBuf],
+    output: &Path,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    out: &mut impl Write,
+) -> Result<ExitCode, TraceError> {
+    let failed = |source| TraceError::Write { path: output.to_owned(), source };
+    let recording = Recording::open(paths)?;
+    let mut copy =
+        FileWriter::create(output, &crate::Header { segment: 0, ..recording.header().clone() })
+            .map_err(failed)?;
+    let (mut records, mut has_left_out) = (0u64, false);
+    recording.read(|item| {
+        match item {
+            Item::Header(_) => {}
+            Item::Gap(blocks) => copy.gap(blocks).map_err(failed)?,
+            Item::Record(record) if from.is_some_and(|from| record.at < from) => {
+                if !has_left_out {
+                    // So that nobody takes it for a recording from the start.
+                    copy.gap(1).map_err(failed)?;
+                    has_left_out = true;
+                }
+            }
+            Item::Record(record) if to.is_some_and(|to| record.at > to) => return Ok(false),
+            Item::Record(record) => {
+                copy.record(record).map_err(failed)?;
+                records += 1;
+            }
+        }
+        Ok::<_, TraceError>(true)
+    })?;
+    copy.finish().map_err(failed)?;
+    say(out, &format!("{}: {records} records", output.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn export(paths: &[PathBuf], output: &Path, out: &mut impl Write) -> Result<ExitCode, TraceError> {
+    match output.extension().and_then(|extension| extension.to_str()) {
+        Some(json::EXTENSION) => cut(paths, output, None, None, out),
+        Some("pcapng") => {
+            let recording = Recording::open(paths)?;
+            let file = segment::create(output)
+                .map_err(|source| TraceError::Write { path: output.to_owned(), source })?;
+            let frames = export::pcapng(&recording, BufWriter::new(file))?;
+            say(out, &format!("{}: {frames} frames", output.display()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Err(TraceError::Form(output.to_owned())),
+    }
+}
+
+fn replay(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError> {
+    let outcome = replay::replay(&Recording::open(paths)?)?;
+    let replay::Outcome { records, inputs, outputs, difference, ended } = &outcome;
+    say(out, &format!("{records} records: {inputs} inputs, {outputs} outputs the same"))?;
+    if let Some(difference) = difference {
+        say(out, &difference.to_string())?;
+    }
+    if let Some(ended) = ended {
+        say(out, &format!("ended early: {ended}"))?;
+    }
+    Ok(code(difference.is_none()))
+}
+
+/// Records held at a time of one recording while the other is read.
+fn records_of(path: &Path) -> Result<Vec<Record<'static>>, TraceError> {
+    let mut records = Vec::new();
+    Recording::open(&[path.to_owned()])?.read(|item| {
+        if let Item::Record(record) = item {
+            records.push(record.clone().into_owned());
+        }
+        Ok::<_, TraceError>(true)
+    })?;
+    Ok(records)
+}
+
+fn diff(one: &Path, other: &Path, out: &mut impl Write) -> Result<ExitCode, TraceError> {
+    let mut theirs = records_of(other)?.into_iter();
+    let (mut index, mut difference) = (0u64, None);
+    Recording::open(&[one.to_owned()])?.read(|item| {
+        let Item::Record(record) = item else { return Ok(true) };
+        let their = theirs.next();
+        if their.as_ref() != Some(record) {
+            let their = their.map_or_else(|| "nothing".to_owned(), |record| describe(&record));
+            difference = Some((describe(record), their));
+            return Ok(false);
+        }
+        index += 1;
+        Ok::<_, TraceError>(true)
+    })?;
+    if difference.is_none()
+        && let Some(more) = theirs.next()
+    {
+        difference = Some(("nothing".to_owned(), describe(&more)));
+    }
+    match difference {
+        None => say(out, &format!("the same: {index} records"))?,
+        Some((ours, theirs)) => {
+            say(out, &format!("first difference at record {index}"))?;
+            say(out, &format!("  {}: {ours}", one.display()))?;
+            say(out, &format!("  {}: {theirs}", other.display()))?;
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

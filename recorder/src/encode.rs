@@ -1,0 +1,197 @@
+//! Records to MessagePack, by hand: a frame costs a few stores and one copy, and never an allocation where the block
+//! has room.
+
+use node_lib::control::event::Event;
+use node_lib::control::node::LinkEvent;
+use node_lib::{Mac, Timestamp};
+use rmp::encode;
+
+use crate::event::{self, Value};
+use crate::record::{Frame, Record, What};
+
+/// First item of a record.
+pub(crate) mod kind {
+    pub(crate) const FROM_RADIO: u8 = 0;
+    pub(crate) const FROM_TAP: u8 = 1;
+    pub(crate) const UNACKNOWLEDGED: u8 = 2;
+    pub(crate) const SIGNAL: u8 = 3;
+    pub(crate) const LINK: u8 = 4;
+    pub(crate) const TIMEOUT: u8 = 5;
+    pub(crate) const SHUTDOWN: u8 = 6;
+    pub(crate) const TO_RADIO: u8 = 16;
+    pub(crate) const TO_TAP: u8 = 17;
+    pub(crate) const PASSED_TO_RADIO: u8 = 18;
+    pub(crate) const PASSED_TO_TAP: u8 = 19;
+    pub(crate) const EVENT: u8 = 20;
+    pub(crate) const MARK: u8 = 32;
+    pub(crate) const LOST: u8 = 33;
+}
+
+/// Code of a link event.
+pub(crate) mod link {
+    pub(crate) const UP: u8 = 0;
+    pub(crate) const DOWN: u8 = 1;
+    pub(crate) const ADDRESS: u8 = 2;
+    pub(crate) const MTU: u8 = 3;
+    pub(crate) const LAN_UP: u8 = 4;
+    pub(crate) const LAN_DOWN: u8 = 5;
+}
+
+/// A record without its bytes takes no more room than this, an event excepted.
+pub(crate) const OVERHEAD_MAX: usize = 32;
+
+/// An event takes no more room than this.
+pub(crate) const EVENT_MAX: usize = 512;
+
+/// Puts MessagePack at the end of a block. Memory takes everything, so none of these can fail.
+trait Put {
+    fn begin(&mut self, items: u32, kind: u8, since: u64);
+    fn array(&mut self, items: u32);
+    fn uint(&mut self, value: u64);
+    fn int(&mut self, value: i64);
+    fn bin(&mut self, bytes: &[u8]);
+    fn text(&mut self, text: &str);
+    fn nil(&mut self);
+}
+
+impl Put for Vec<u8> {
+    #[inline]
+    fn begin(&mut self, items: u32, kind: u8, since: u64) {
+        self.array(items);
+        self.uint(kind.into());
+        self.uint(since);
+    }
+
+    #[inline]
+    fn array(&mut self, items: u32) {
+        let _ = encode::write_array_len(self, items);
+    }
+
+    #[inline]
+    fn uint(&mut self, value: u64) {
+        let _ = encode::write_uint(self, value);
+    }
+
+    fn int(&mut self, value: i64) {
+        let _ = encode::write_sint(self, value);
+    }
+
+    #[inline]
+    fn bin(&mut self, bytes: &[u8]) {
+        let _ = encode::write_bin(self, bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        let _ = encode::write_str(self, text);
+    }
+
+    fn nil(&mut self) {
+        let _ = encode::write_nil(self);
+    }
+}
+
+/// Microseconds since the first of the block.
+#[inline]
+pub(crate) fn since(base: Timestamp, at: Timestamp) -> u64 {
+    at.as_micros().saturating_sub(base.as_micros())
+}
+
+/// A frame of one of the five kinds, `len` bytes long, of which these two parts are kept.
+#[inline]
+pub fn frame(out: &mut Vec<u8>, kind: u8, since: u64, len: u32, head: &[u8], payload: &[u8]) {
+    out.begin(4, kind, since);
+    out.uint(len.into());
+    let kept = u32::try_from(head.len() + payload.len()).unwrap_or(u32::MAX);
+    let _ = encode::write_bin_len(out, kept);
+    out.extend_from_slice(head);
+    out.extend_from_slice(payload);
+}
+
+/// The last frame, passed on to the radio behind this header.
+pub(crate) fn passed_to_radio(out: &mut Vec<u8>, since: u64, len: u32, head: &[u8], start: usize) {
+    out.begin(5, kind::PASSED_TO_RADIO, since);
+    out.uint(len.into());
+    out.bin(head);
+    out.uint(start as u64);
+}
+
+/// The last frame, passed on to the TAP.
+pub(crate) fn passed_to_tap(out: &mut Vec<u8>, since: u64, len: u32, start: usize) {
+    out.begin(4, kind::PASSED_TO_TAP, since);
+    out.uint(len.into());
+    out.uint(start as u64);
+}
+
+pub(crate) fn signal(out: &mut Vec<u8>, since: u64, from: Mac, dbm: i8) {
+    out.begin(4, kind::SIGNAL, since);
+    out.bin(&from.0);
+    out.int(dbm.into());
+}
+
+pub(crate) fn link_event(out: &mut Vec<u8>, since: u64, event: LinkEvent) {
+    out.begin(4, kind::LINK, since);
+    let (code, mac, mtu) = match event {
+        LinkEvent::Up => (link::UP, None, None),
+        LinkEvent::Down => (link::DOWN, None, None),
+        LinkEvent::AddressChanged(mac) => (link::ADDRESS, Some(mac), None),
+        LinkEvent::MtuChanged(mtu) => (link::MTU, None, Some(mtu)),
+        LinkEvent::LanUp => (link::LAN_UP, None, None),
+        LinkEvent::LanDown => (link::LAN_DOWN, None, None),
+    };
+    out.uint(code.into());
+    match (mac, mtu) {
+        (Some(mac), _) => out.bin(&mac.0),
+        (None, Some(mtu)) => out.uint(mtu as u64),
+        (None, None) => out.nil(),
+    }
+}
+
+pub(crate) fn bare(out: &mut Vec<u8>, kind: u8, since: u64) {
+    out.begin(2, kind, since);
+}
+
+/// What an operator wants to know.
+pub fn event(out: &mut Vec<u8>, since: u64, event: &Event) {
+    let (shape, values) = event::take_apart(event);
+    out.begin(4, kind::EVENT, since);
+    out.uint(shape.code.into());
+    out.array(u32::try_from(values.len()).unwrap_or_default());
+    for value in &values {
+        match value {
+            Value::Nil => out.nil(),
+            Value::Uint(value) => out.uint(*value),
+            Value::Mac(mac) => out.bin(&mac.0),
+            Value::Word(word) => out.text(word),
+        }
+    }
+}
+
+pub(crate) fn mark(out: &mut Vec<u8>, since: u64, text: &str) {
+    out.begin(3, kind::MARK, since);
+    out.text(text);
+}
+
+pub(crate) fn lost(out: &mut Vec<u8>, since: u64, count: u64) {
+    out.begin(3, kind::LOST, since);
+    out.uint(count);
+}
+
+/// Any record, in a block that begins at `base`.
+pub fn record(out: &mut Vec<u8>, base: Timestamp, record: &Record<'_>) {
+    let since = since(base, record.at);
+    let mut put = |kind, kept: &Frame<'_>| frame(out, kind, since, kept.len, &[], &kept.bytes);
+    match &record.what {
+        What::FromRadio(frame) => put(kind::FROM_RADIO, frame),
+        What::FromTap(frame) => put(kind::FROM_TAP, frame),
+        What::Unacknowledged(frame) => put(kind::UNACKNOWLEDGED, frame),
+        What::ToRadio(frame) => put(kind::TO_RADIO, frame),
+        What::ToTap(frame) => put(kind::TO_TAP, frame),
+        What::Signal { from, dbm } => signal(out, since, *from, *dbm),
+        What::Link(event) => link_event(out, since, *event),
+        What::Timeout => bare(out, kind::TIMEOUT, since),
+        What::Shutdown => bare(out, kind::SHUTDOWN, since),
+        What::Event(happened) => event(out, since, happened),
+        What::Mark(text) => mark(out, since, text),
+        What::Lost(count) => lost(out, since, *count),
+    }
+}

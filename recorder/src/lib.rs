@@ -1,0 +1,41 @@
+//! The flight recorder: what went into a node and what came out of it.
+//!
+//! A node is a pure state machine, so its inputs in order, its settings and its seed are all there is to know: from a
+//! recording the same node can be made again, and does the same again, to the byte.
+//!
+//! * [`recorded::Recorded`] stands between the packet loop and the node and writes to a [`tap::Tap`]: no allocation,
+//!   no waiting.
+//! * [`recorder::Recorder`] owns the thread that takes blocks from there to disk; [`segment`] says which files there are, and
+//!   which go.
+//! * [`record`] and [`block`] have the format, as tables; [`header`] what a recording says about itself, [`json`] the form for
+//!   people.
+//! * [`read::Recording`] reads either, up to the last whole block.
+//! * `cli` (feature `cli`) has the tools: `info`, `verify`, `repair`, `cut`, `export`, `replay`, `diff`.
+
+pub mod block;
+pub mod decode;
+pub mod encode;
+pub mod event;
+pub mod header;
+pub mod json;
+pub mod read;
+pub mod record;
+pub mod recorded;
+pub mod recorder;
+pub mod segment;
+pub mod tap;
+mod text;
+pub mod write;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "cli")]
+pub mod export;
+#[cfg(feature = "cli")]
+pub mod replay;
+
+pub use header::{Header, Role};
+pub use recorded::Recorded;
+pub use recorder::Recorder;
+pub use segment::Limits;
+pub use tap::{Handle, Stats, Tap};

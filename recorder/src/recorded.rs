@@ -1,0 +1,202 @@
+//! A node with a recorder beside it: [`Recorded`].
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use node_lib::control::counters::Counters;
+use node_lib::control::event::{Cause as Reason, Event, Events};
+use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::{Mac, NodeId, Timestamp};
+
+use crate::encode::{self, EVENT_MAX, kind};
+use crate::tap::{Cause, Pen, Tap};
+
+/// A node, and what goes into it and comes out of it on record. Without a tap it is the node and nothing else.
+///
+/// An input is written before the node is asked, so that what makes it panic is in the recording; its replies and
+/// events are written when it has answered. What is on loan is written as a reference to the frame that was lent.
+#[derive(Debug)]
+pub struct Recorded<N> {
+    node: N,
+    tap: Option<Tap>,
+    /// Taken out of the node and not yet by the driver.
+    events: Events,
+}
+
+impl<N: Node> Recorded<N> {
+    /// Records from now on; of a node that was just made, so that it can be made again.
+    pub fn new(node: N, tap: Option<Tap>) -> Self {
+        Self { node, tap, events: Events::default() }
+    }
+
+    /// The node.
+    pub fn node(&self) -> &N {
+        &self.node
+    }
+
+    /// Writes an input.
+    #[inline]
+    fn input(&self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
+        if let Some(mut pen) = self.tap.as_ref().and_then(|tap| tap.pen(now)) {
+            write(&mut pen);
+        }
+    }
+
+    /// Writes what came out since there were so many replies and loans. `frame` is what was lent.
+    #[inline]
+    fn outputs(&mut self, now: Timestamp, before: Before, frame: &[u8], out: &Replies) {
+        let Some(tap) = &self.tap else { return };
+        let first = self.node.poll_event();
+        let is_quiet = out.as_slice().len() == before.replies && out.loans().len() == before.loans;
+        if is_quiet && first.is_none() {
+            return;
+        }
+        let mut pen = tap.pen(now);
+        if let Some(pen) = &mut pen {
+            replies(pen, before, frame, out);
+        }
+        let mut is_fail_over = false;
+        let mut event = first;
+        while let Some(happened) = event {
+            if let Some(pen) = &mut pen {
+                pen.put(EVENT_MAX, |out, since| encode::event(out, since, &happened));
+            }
+            is_fail_over |= leaves_something(&happened);
+            let lost = self.events.push(happened);
+            if lost > 0 {
+                tap.counts().events_lost.fetch_add(lost, Ordering::Relaxed);
+            }
+            event = self.node.poll_event();
+        }
+        if let Some(pen) = pen.as_mut().filter(|_| is_fail_over) {
+            pen.freeze(Cause::FailOver);
+        }
+    }
+}
+
+/// What there was to send before the node was asked: a turn of the loop asks many times before it sends.
+#[derive(Clone, Copy)]
+struct Before {
+    replies: usize,
+    loans: usize,
+}
+
+impl Before {
+    #[inline]
+    fn of(out: &Replies) -> Self {
+        Self { replies: out.as_slice().len(), loans: out.loans().len() }
+    }
+}
+
+/// The node had a way and has another, or none.
+fn leaves_something(event: &Event) -> bool {
+    matches!(event, Event::UpstreamChanged { from: Some(_), cause, .. } if *cause != Reason::First)
+}
+
+/// In the order in which they are sent.
+#[inline]
+fn replies(pen: &mut Pen<'_>, before: Before, frame: &[u8], out: &Replies) {
+    let mut loans = out.loans().iter().skip(before.loans).peekable();
+    let mut index = before.replies;
+    let mut items = out.as_slice().iter().skip(before.replies);
+    loop {
+        while let Some(loan) = loans.next_if(|loan| loan.after == index) {
+            pen.passed(out.head(loan), frame, loan.payload.start, loan.payload.end);
+        }
+        index += 1;
+        match items.next() {
+            Some(ReplyType::WireFlat(flat)) => pen.frame(kind::TO_RADIO, &[], flat),
+            Some(ReplyType::TapFlat(flat)) => pen.frame(kind::TO_TAP, &[], flat),
+            Some(ReplyType::Wire(parts)) => pen.frame(kind::TO_RADIO, &[], &parts.concat()),
+            Some(ReplyType::Tap(parts)) => pen.frame(kind::TO_TAP, &[], &parts.concat()),
+            None => return,
+        };
+    }
+}
+
+impl<N: Node> Node for Recorded<N> {
+    fn id(&self) -> NodeId {
+        self.node.id()
+    }
+
+    fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.input(now, |pen| pen.input(kind::FROM_RADIO, frame));
+        let before = Before::of(out);
+        self.node.handle_wire(now, frame, out);
+        self.outputs(now, before, frame, out);
+    }
+
+    fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8) {
+        self.input(now, |pen| {
+            pen.put(0, |out, since| encode::signal(out, since, from, dbm));
+        });
+        self.node.handle_signal(now, from, dbm);
+        self.outputs(now, Before { replies: 0, loans: 0 }, &[], &Replies::new());
+    }
+
+    fn handle_unacknowledged(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.input(now, |pen| pen.input(kind::UNACKNOWLEDGED, frame));
+        let before = Before::of(out);
+        self.node.handle_unacknowledged(now, frame, out);
+        self.outputs(now, before, frame, out);
+    }
+
+    fn wants_unacknowledged(&self) -> bool {
+        self.node.wants_unacknowledged()
+    }
+
+    fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.input(now, |pen| pen.input(kind::FROM_TAP, frame));
+        let before = Before::of(out);
+        self.node.handle_tap(now, frame, out);
+        self.outputs(now, before, frame, out);
+    }
+
+    fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {
+        self.input(now, |pen| {
+            pen.put(0, |out, since| encode::link_event(out, since, event));
+        });
+        let before = Before::of(out);
+        self.node.handle_link(now, event, out);
+        self.outputs(now, before, &[], out);
+    }
+
+    fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
+        self.input(now, |pen| {
+            pen.put(0, |out, since| encode::bare(out, kind::TIMEOUT, since));
+        });
+        let before = Before::of(out);
+        self.node.handle_timeout(now, out);
+        self.outputs(now, before, &[], out);
+    }
+
+    fn poll_timeout(&self) -> Option<Timestamp> {
+        self.node.poll_timeout()
+    }
+
+    fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies) {
+        self.input(now, |pen| {
+            pen.put(0, |out, since| encode::bare(out, kind::SHUTDOWN, since));
+        });
+        let before = Before::of(out);
+        self.node.handle_shutdown(now, out);
+        self.outputs(now, before, &[], out);
+    }
+
+    fn linger(&self) -> Duration {
+        self.node.linger()
+    }
+
+    fn candidates(&self, now: Timestamp) -> usize {
+        self.node.candidates(now)
+    }
+
+    fn counters(&self) -> &Counters {
+        self.node.counters()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        // Without a tap they stay where they are.
+        self.events.pop().or_else(|| self.node.poll_event())
+    }
+}

@@ -1,0 +1,214 @@
+//! The recorder of a running node: [`Recorder`] owns the thread that writes.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+
+use crate::block::{Head, Kind};
+use crate::header::Header;
+use crate::segment::{Limits, Ring, Store};
+use crate::tap::{Block, Cause, Handle, Shared, Stats, Tap};
+
+/// Bytes of a block: some thousand small frames.
+pub const BLOCK_LEN: usize = 256 << 10;
+
+/// Bytes of all blocks: a second of 200,000 frames of 256 bytes, while the disk stalls. Those that are not
+/// needed are never touched.
+pub const POOL_LEN: usize = 64 << 20;
+
+/// The writer looks at the time so often.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How long the end of the program, or a panic, waits for the writer.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// A writer on its own thread.
+#[derive(Debug)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    snap: u32,
+}
+
+impl Recorder {
+    /// Records into this directory. The header's snap length is that of frames.
+    pub fn start(directory: &Path, header: Header, limits: Limits) -> io::Result<Self> {
+        let snap = header.snap;
+        let ring = Ring::open(directory, header, limits)?;
+        Self::start_into(ring, snap, POOL_LEN, BLOCK_LEN)
+    }
+
+    /// Records into this store, with memory for so many bytes in blocks of this size.
+    pub fn start_into(
+        store: impl Store + 'static,
+        snap: u32,
+        pool_len: usize,
+        block_len: usize,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::new(pool_len / block_len.max(1), block_len));
+        let theirs = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || Writer { shared: theirs, store, is_failing: false, lost: 0 }.run())?;
+        // Nobody else sets it.
+        let _ = shared.writer.set(thread.thread().clone());
+        Ok(Self { shared, thread: Some(thread), snap })
+    }
+
+    /// From now on nothing is ever lost: whoever records waits for the disk. For simulations, where time stands still
+    /// meanwhile.
+    pub fn be_patient(&self) {
+        self.shared.is_patient.store(true, Ordering::Relaxed);
+    }
+
+    /// What the packet loop writes to. There is one loop.
+    pub fn tap(&self) -> Tap {
+        Tap::new(Arc::clone(&self.shared), self.snap)
+    }
+
+    /// For everybody else.
+    pub fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.shared))
+    }
+
+    /// From now on a panic has the recording saved, what led to it kept, and then goes its way.
+    pub fn save_on_panic(&self) {
+        let shared = Arc::clone(&self.shared);
+        let writer = self.thread.as_ref().map(|thread| thread.thread().id());
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if Some(thread::current().id()) != writer {
+                save(&shared);
+            }
+            before(panic);
+        }));
+    }
+
+    /// Writes what there is and ends. If the disk stalls, it waits for two seconds and no longer.
+    pub fn finish(mut self) -> Stats {
+        self.close();
+        self.shared.counts.stats()
+    }
+
+    fn close(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.shared.close(None);
+        if wait_for(|| self.shared.is_closed.load(Ordering::Acquire)) {
+            // It is past its last write.
+            let _ = thread.join();
+        } else {
+            warn!("the disk takes no more of the recording: its end is missing");
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn save(shared: &Shared) {
+    shared.close(Some(Cause::Panic));
+    wait_for(|| shared.is_closed.load(Ordering::Acquire));
+}
+
+fn wait_for(is_done: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + CLOSE_MAX;
+    while !is_done() {
+        if Instant::now() > until {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// The thread.
+struct Writer<S> {
+    shared: Arc<Shared>,
+    store: S,
+    /// The last attempt to write failed; one line per change is enough.
+    is_failing: bool,
+    /// Drops that were told of.
+    lost: u64,
+}
+
+impl<S: Store> Writer<S> {
+    fn run(mut self) {
+        let mut ticked = Instant::now();
+        loop {
+            // Asked first: what was handed over before that is written.
+            let closing = self.shared.closing.load(Ordering::Acquire);
+            let mut is_idle = true;
+            while let Some(block) = self.shared.next() {
+                self.write(block);
+                is_idle = false;
+                if ticked.elapsed() > TICK {
+                    break;
+                }
+            }
+            if ticked.elapsed() > TICK {
+                ticked = Instant::now();
+                self.tick();
+            }
+            if is_idle && closing {
+                break;
+            }
+            if is_idle {
+                thread::park_timeout(TICK);
+            }
+        }
+        self.store.close();
+        self.tick();
+        self.shared.is_closed.store(true, Ordering::Release);
+    }
+
+    fn write(&mut self, block: Block) {
+        let Block { records, sequence, first, last, freeze, .. } = block;
+        let head = Head { kind: Kind::Records, records, sequence, first, last }.emit(&block.bytes);
+        let written = self.store.write(&head, &block.bytes, last);
+        let counts = &self.shared.counts;
+        match written {
+            Ok(()) => {
+                counts.blocks.fetch_add(1, Ordering::Relaxed);
+                counts.bytes.fetch_add((head.len() + block.bytes.len()) as u64, Ordering::Relaxed);
+                if std::mem::take(&mut self.is_failing) {
+                    let lost = counts.lost_on_disk.load(Ordering::Relaxed);
+                    info!(lost, "the recording can be written again");
+                }
+            }
+            Err(cause) => {
+                counts.write_errors.fetch_add(1, Ordering::Relaxed);
+                counts.lost_on_disk.fetch_add(records.into(), Ordering::Relaxed);
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    error!(%cause, "the recording cannot be written: records are lost until it can");
+                }
+            }
+        }
+        if let Some(cause) = freeze {
+            self.store.freeze(cause, last);
+        }
+        self.shared.give_back(block);
+    }
+
+    fn tick(&mut self) {
+        let (removed, frozen) = self.store.tick();
+        let counts = &self.shared.counts;
+        counts.files_removed.fetch_add(removed, Ordering::Relaxed);
+        counts.frozen.fetch_add(frozen, Ordering::Relaxed);
+        let lost = counts.lost.load(Ordering::Relaxed);
+        if lost > self.lost && self.lost == 0 {
+            warn!(
+                lost,
+                "records are lost: the disk is slower than the traffic; the counters say how many"
+            );
+        }
+        self.lost = lost;
+    }
+}

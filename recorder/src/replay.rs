@@ -1,0 +1,272 @@
+//! The same node again: what went in goes in, and what comes out must be what came out, to the byte.
+//!
+//! A replay needs the recording from the making of the node on, whole: frames without a snap length, no
+//! record lost, no file of the ring removed. It is as fast as the node is, and stops at the first difference.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use node_lib::control::event::Event;
+use node_lib::control::node::{Node, Replies, ReplyType};
+use node_lib::messages::message::Message;
+use obu_lib::Obu;
+use rsu_lib::Rsu;
+
+use crate::event;
+use crate::header::{Header, Role};
+use crate::read::{Item, ReadError, Recording};
+use crate::record::{Frame, Record, What};
+
+/// Why a recording cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Its frames were cut.
+    #[error("it was made with a snap length of {0} bytes: expected whole frames (--record-snap 0)")]
+    Snapped(u32),
+    /// Its settings are those of another version.
+    #[error("its settings are not those of this version: {0}")]
+    Settings(#[from] serde_json::Error),
+    /// Files of the ring are gone.
+    #[error(
+        "its beginning is missing ({0} blocks): a replay begins where the node was made; \
+         export and diff work from anywhere"
+    )]
+    Beginning(u64),
+}
+
+/// What a replay showed.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Records looked at.
+    pub records: u64,
+    /// Of these, what went in.
+    pub inputs: u64,
+    /// Frames and events that came out, equal to the byte.
+    pub outputs: u64,
+    /// Where it is not the same any more.
+    pub difference: Option<Difference>,
+    /// Why it could not go on to the end though all was the same so far.
+    pub ended: Option<String>,
+}
+
+/// The first difference.
+#[derive(Debug)]
+pub struct Difference {
+    /// Number of the record, from 0.
+    pub record: u64,
+    /// What had gone in.
+    pub input: Record<'static>,
+    /// What came out then.
+    pub recorded: Option<Record<'static>>,
+    /// What came out now.
+    pub replayed: Option<Record<'static>>,
+}
+
+/// The node of a recording, made as it was then.
+pub fn make(header: &Header) -> Result<Box<dyn Node>, ReplayError> {
+    let (start, created) = (header.start(), header.created());
+    Ok(match header.role {
+        Role::Obu => {
+            let settings: obu_lib::Settings = serde_json::from_value(header.settings.clone())?;
+            Box::new(Obu::new(settings.config(&start), created))
+        }
+        Role::Rsu => {
+            let settings: rsu_lib::Settings = serde_json::from_value(header.settings.clone())?;
+            Box::new(Rsu::new(settings.config(&start), created))
+        }
+    })
+}
+
+/// Replays a recording with the node it is of.
+pub fn replay(recording: &Recording) -> Result<Outcome, ReplayError> {
+    replay_with(recording, make(recording.header())?)
+}
+
+/// Replays a recording with this node, which is to be the one it is of.
+pub fn replay_with(recording: &Recording, node: Box<dyn Node>) -> Result<Outcome, ReplayError> {
+    let header = recording.header();
+    if header.snap > 0 {
+        return Err(ReplayError::Snapped(header.snap));
+    }
+    let mut run = Run {
+        node,
+        out: Replies::new(),
+        waiting: VecDeque::new(),
+        input: None,
+        outcome: Outcome { records: 0, inputs: 0, outputs: 0, difference: None, ended: None },
+    };
+    let reports = recording.read(|item| match item {
+        Item::Header(_) => Ok(true),
+        Item::Gap(blocks) if run.outcome.records == 0 => Err(ReplayError::Beginning(blocks)),
+        Item::Gap(blocks) => {
+            run.outcome.ended = Some(format!("{blocks} blocks are missing here"));
+            Ok(false)
+        }
+        Item::Record(record) => Ok(run.step(record)),
+    })?;
+    let mut faults = reports.iter().filter_map(|report| report.fault.as_ref());
+    let fault = faults.next_back().map(|fault| format!("the recording {fault}"));
+    let ended = run.outcome.ended.take().or(fault);
+    // At the end of a recording whose writer was killed, what came out last may be missing.
+    if run.outcome.difference.is_none() && ended.is_none() {
+        run.expect_nothing_more();
+    }
+    run.outcome.ended = ended;
+    Ok(run.outcome)
+}
+
+/// What came out, and is to be compared.
+#[derive(Debug)]
+enum Output {
+    ToRadio(Vec<u8>),
+    ToTap(Vec<u8>),
+    Event(Event),
+}
+
+struct Run {
+    node: Box<dyn Node>,
+    out: Replies,
+    waiting: VecDeque<Output>,
+    input: Option<Record<'static>>,
+    outcome: Outcome,
+}
+
+impl Run {
+    /// Does what the record says, or compares. Says whether to go on.
+    fn step(&mut self, record: &Record<'_>) -> bool {
+        let go = match &record.what {
+            What::Mark(_) => true,
+            What::Lost(count) => {
+                self.outcome.ended = Some(format!("{count} records were lost here"));
+                false
+            }
+            what if what.is_output() => self.compare(record),
+            _ => self.expect_nothing_more() && self.feed(record),
+        };
+        self.outcome.records += 1;
+        go
+    }
+
+    fn feed(&mut self, record: &Record<'_>) -> bool {
+        let (now, out) = (record.at, &mut self.out);
+        match &record.what {
+            What::FromRadio(frame) => self.node.handle_wire(now, &frame.bytes, out),
+            What::FromTap(frame) => self.node.handle_tap(now, &frame.bytes, out),
+            What::Unacknowledged(frame) => self.node.handle_unacknowledged(now, &frame.bytes, out),
+            What::Signal { from, dbm } => self.node.handle_signal(now, *from, *dbm),
+            What::Link(event) => self.node.handle_link(now, *event, out),
+            What::Timeout => self.node.handle_timeout(now, out),
+            What::Shutdown => self.node.handle_shutdown(now, out),
+            _ => {}
+        }
+        self.outcome.inputs += 1;
+        self.input = Some(record.clone().into_owned());
+        self.out.flatten();
+        let replies = self.out.take().into_iter().filter_map(|reply| match reply {
+            ReplyType::WireFlat(flat) => Some(Output::ToRadio(flat)),
+            ReplyType::TapFlat(flat) => Some(Output::ToTap(flat)),
+            // Made flat before.
+            ReplyType::Wire(_) | ReplyType::Tap(_) => None,
+        });
+        self.waiting.extend(replies);
+        while let Some(event) = self.node.poll_event() {
+            self.waiting.push_back(Output::Event(event));
+        }
+        true
+    }
+
+    fn compare(&mut self, record: &Record<'_>) -> bool {
+        let found = self.waiting.pop_front();
+        let is_same = match (&record.what, &found) {
+            (What::ToRadio(frame), Some(Output::ToRadio(bytes)))
+            | (What::ToTap(frame), Some(Output::ToTap(bytes))) => *frame.bytes == **bytes,
+            (What::Event(event), Some(Output::Event(now))) => event == now,
+            _ => false,
+        };
+        if is_same {
+            self.outcome.outputs += 1;
+        } else {
+            self.differs(Some(record.clone().into_owned()), found);
+        }
+        is_same
+    }
+
+    /// Before the next thing goes in, everything that came out must have been compared.
+    fn expect_nothing_more(&mut self) -> bool {
+        let more = self.waiting.pop_front();
+        let is_same = more.is_none();
+        if !is_same {
+            self.differs(None, more);
+        }
+        is_same
+    }
+
+    fn differs(&mut self, recorded: Option<Record<'static>>, found: Option<Output>) {
+        // The first record has nothing before it: then it is what went in, as far as anybody can say.
+        let input = self.input.clone().or_else(|| recorded.clone());
+        let Some(input) = input else { return };
+        let at = input.at;
+        let replayed = found.map(|found| {
+            let frame = |bytes: Vec<u8>| {
+                let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+                Frame { len, bytes: bytes.into() }
+            };
+            let what = match found {
+                Output::ToRadio(bytes) => What::ToRadio(frame(bytes)),
+                Output::ToTap(bytes) => What::ToTap(frame(bytes)),
+                Output::Event(event) => What::Event(event),
+            };
+            Record { at, what }
+        });
+        let record = self.outcome.records;
+        self.outcome.difference = Some(Difference { record, input, recorded, replayed });
+    }
+}
+
+/// A record in words, with the message in it if it is one of ours.
+pub fn describe(record: &Record<'_>) -> String {
+    let mut text = format!("{} {}", record.at, record.what.name());
+    match &record.what {
+        What::ToRadio(frame) | What::FromRadio(frame) | What::Unacknowledged(frame) => {
+            text += &format!(" {} bytes", frame.len);
+            match Message::try_from(&*frame.bytes) {
+                Ok(message) => text += &format!(" {message:?}"),
+                Err(_) => text += &format!(" {}", crate::text::Hex(&frame.bytes)),
+            }
+        }
+        What::ToTap(frame) | What::FromTap(frame) => text += &format!(" {frame:?}"),
+        What::Signal { from, dbm } => text += &format!(" {from} {dbm} dBm"),
+        What::Link(event) => text += &format!(" {event:?}"),
+        What::Event(event) => text += &format!(" {}", event::describe(event)),
+        What::Mark(mark) => text += &format!(" {mark}"),
+        What::Lost(count) => text += &format!(" {count} records"),
+        What::Timeout | What::Shutdown => {}
+    }
+    text
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |record: &Option<Record<'_>>| match record {
+            Some(record) => describe(record),
+            None => "nothing".to_owned(),
+        };
+        writeln!(f, "first difference at record {}, {}", self.record, self.input.at)?;
+        writeln!(f, "  in:       {}", describe(&self.input))?;
+        writeln!(f, "  recorded: {}", line(&self.recorded))?;
+        write!(f, "  replayed: {}", line(&self.replayed))?;
+        let frame = |record: &Option<Record<'static>>| {
+            record.as_ref().and_then(|record| record.what.frame()).map(|frame| frame.bytes.to_vec())
+        };
+        if let (Some(then), Some(now)) = (frame(&self.recorded), frame(&self.replayed)) {
+            let same = then.iter().zip(&now).take_while(|(then, now)| then == now).count();
+            if same < then.len().max(now.len()) {
+                write!(f, "\n  the frames differ from byte {same} on")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,395 @@
+//! Files of a recording on disk: a ring of them, of which the oldest go, and moments that are kept: [`Ring`].
+//!
+//! A file grows by whole blocks under a name that ends in `.part`, and loses that when it is finished. When a moment is to
+//! be kept, the files around it get second names (hard links) in a directory of their own, where the ring does not
+//! look: that takes no room, no time, and works on a disk that is full.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use node_lib::Timestamp;
+use tracing::{info, warn};
+
+use crate::block::HEAD_LEN;
+use crate::header::Header;
+use crate::read::{EXTENSION, PART};
+use crate::tap::Cause;
+use crate::write::header_head;
+
+/// Where kept moments are.
+pub const FROZEN: &str = "frozen";
+
+/// Moments kept of one node; the oldest go.
+pub const FROZEN_MAX: usize = 16;
+
+/// A ring has about so many files.
+const FILES: u64 = 8;
+const FILE_MIN: u64 = 64 << 10;
+const FILE_MAX: u64 = 64 << 20;
+
+/// A file is finished after this time, so that what is old can go.
+const FILE_AGE_MAX: Duration = Duration::from_secs(600);
+
+/// Names tried for a new file.
+const NAMES_MAX: u32 = 10_000;
+
+/// How much is kept, and for how long.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of all files of a node, those of earlier runs among them.
+    pub bytes: u64,
+    /// Files older than this go; `None`: never because of that.
+    pub age: Option<Duration>,
+    /// Of a moment that is kept, what came before.
+    pub before: Duration,
+    /// … and what comes after.
+    pub after: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 256 << 20,
+            age: None,
+            before: Duration::from_secs(15),
+            after: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Where the writer takes blocks to.
+pub trait Store: Send {
+    /// Writes a block whole, or says why not; then nothing of it is there.
+    fn write(&mut self, head: &[u8; HEAD_LEN], payload: &[u8], last: Timestamp) -> io::Result<()>;
+
+    /// This moment is to be kept.
+    fn freeze(&mut self, cause: Cause, at: Timestamp);
+
+    /// Looks after what is only a matter of time. Returns files removed and moments kept since it was last asked.
+    fn tick(&mut self) -> (u64, u64);
+
+    /// Finishes what is open.
+    fn close(&mut self);
+}
+
+/// A finished file.
+#[derive(Debug)]
+struct Finished {
+    path: PathBuf,
+    bytes: u64,
+    at: SystemTime,
+    /// Of this run: when its last record was written.
+    last: Option<Timestamp>,
+}
+
+/// The file that grows.
+#[derive(Debug)]
+struct Growing {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+    last: Timestamp,
+    since: Instant,
+}
+
+/// A moment that is being kept.
+#[derive(Debug)]
+struct Freeze {
+    directory: PathBuf,
+    from: Timestamp,
+    until: Timestamp,
+    /// By when it is over though nothing more is recorded.
+    deadline: Instant,
+}
+
+/// The files of one node in a directory.
+#[derive(Debug)]
+pub struct Ring {
+    directory: PathBuf,
+    header: Header,
+    limits: Limits,
+    file_len: u64,
+    next: u32,
+    growing: Option<Growing>,
+    finished: VecDeque<Finished>,
+    freeze: Option<Freeze>,
+    removed: u64,
+    frozen: u64,
+}
+
+impl Ring {
+    /// In this directory, which must be there. Files of earlier runs of the same node are part of it.
+    pub fn open(directory: &Path, header: Header, limits: Limits) -> io::Result<Self> {
+        let stem = header.stem();
+        let mut finished = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str().filter(|name| name.starts_with(&stem)) else { continue };
+            if !name.ends_with(".v2xr") && !name.ends_with(".v2xr.part") {
+                continue;
+            }
+            let known = entry.metadata()?;
+            let at = known.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            finished.push(Finished { path: entry.path(), bytes: known.len(), at, last: None });
+        }
+        // Boot count and number have leading zeros.
+        finished.sort_by(|a, b| a.path.cmp(&b.path));
+        let file_len = (limits.bytes / FILES).clamp(FILE_MIN, FILE_MAX);
+        let mut ring = Self {
+            directory: directory.to_owned(),
+            header,
+            limits,
+            file_len,
+            next: 0,
+            growing: None,
+            finished: finished.into(),
+            freeze: None,
+            removed: 0,
+            frozen: 0,
+        };
+        // What is wrong with the directory is to be known at the start.
+        ring.begin()?;
+        Ok(ring)
+    }
+
+    fn name(&self, number: u32) -> PathBuf {
+        let name =
+            format!("{}{:010}-{number:06}.{EXTENSION}", self.header.stem(), self.header.boot);
+        self.directory.join(name)
+    }
+
+    fn begin(&mut self) -> io::Result<&mut Growing> {
+        let header = Header { segment: self.next, ..self.header.clone() };
+        let payload = header.emit();
+        let head = header_head().emit(&payload);
+        let mut tries = 0;
+        let (file, path) = loop {
+            let sealed = self.name(self.next);
+            let mut path = sealed.clone().into_os_string();
+            path.push(".part");
+            let path = PathBuf::from(path);
+            let made = if sealed.exists() {
+                Err(io::ErrorKind::AlreadyExists.into())
+            } else {
+                create(&path)
+            };
+            match made {
+                Ok(file) => break (file, path),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES_MAX => {
+                    // Of a run with the same boot count.
+                    self.next += 1;
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let bytes = (head.len() + payload.len()) as u64;
+        let written = file.write_all_at(&[&head[..], &payload].concat(), 0);
+        if let Err(error) = written {
+            // Without a header it is of no use to anybody.
+            let _ = fs::remove_file(&path);
+            return Err(error);
+        }
+        self.next += 1;
+        let growing = Growing { file, path, bytes, last: Timestamp::ZERO, since: Instant::now() };
+        Ok(self.growing.insert(growing))
+    }
+
+    /// Finishes the file that grows: on disk, then under its name.
+    fn seal(&mut self) {
+        let Some(Growing { file, path, bytes, last, .. }) = self.growing.take() else { return };
+        let synced = file.sync_data();
+        let sealed = path.with_extension("");
+        let done = synced.and_then(|()| fs::rename(&path, &sealed));
+        let path = match done {
+            Ok(()) => sealed,
+            Err(error) => {
+                warn!(file = %path.display(), %error, "a recording could not be finished: it stays .part");
+                path
+            }
+        };
+        // The name, too, is to outlive a power cut.
+        let _ = File::open(&self.directory).and_then(|directory| directory.sync_all());
+        self.finished.push_back(Finished { path, bytes, at: SystemTime::now(), last: Some(last) });
+    }
+
+    /// Makes room for so many bytes.
+    fn trim(&mut self, more: u64) {
+        let growing = self.growing.as_ref().map_or(0, |growing| growing.bytes);
+        let mut sum = growing + more + self.finished.iter().map(|file| file.bytes).sum::<u64>();
+        let now = SystemTime::now();
+        while let Some(oldest) = self.finished.front() {
+            let age = now.duration_since(oldest.at).unwrap_or_default();
+            let is_old = self.limits.age.is_some_and(|most| age > most);
+            if sum <= self.limits.bytes && !is_old {
+                return;
+            }
+            sum -= oldest.bytes;
+            match fs::remove_file(&oldest.path) {
+                Ok(()) => self.removed += 1,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    warn!(file = %oldest.path.display(), %error, "an old recording cannot be removed");
+                }
+            }
+            self.finished.pop_front();
+        }
+    }
+
+    fn age_of_files(&self) -> Duration {
+        let age = self.limits.age.map_or(FILE_AGE_MAX, |age| age / 8);
+        age.clamp(Duration::from_secs(1), FILE_AGE_MAX)
+    }
+
+    /// Gives the files of the moment their second names, and ends it if it is over.
+    fn keep(&mut self, is_over: bool) {
+        if is_over {
+            self.seal();
+        }
+        let Some(freeze) = &self.freeze else { return };
+        for file in
+            self.finished.iter().filter(|file| file.last.is_some_and(|last| last >= freeze.from))
+        {
+            let Some(name) = file.path.file_name() else { continue };
+            match fs::hard_link(&file.path, freeze.directory.join(name)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => warn!(file = %file.path.display(), %error, "a moment cannot be kept"),
+            }
+        }
+        if is_over {
+            self.freeze = None;
+        }
+    }
+
+    /// A directory for one more moment; the oldest one goes if there are too many.
+    fn directory_for(&mut self, cause: Cause) -> io::Result<PathBuf> {
+        let all = self.directory.join(FROZEN);
+        fs::create_dir_all(&all)?;
+        let stem = self.header.stem();
+        let mut kept = Vec::new();
+        for entry in fs::read_dir(&all)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with(&stem) {
+                kept.push(path);
+            }
+        }
+        kept.sort();
+        let surplus = (kept.len() + 1).saturating_sub(FROZEN_MAX);
+        for oldest in kept.iter().take(surplus) {
+            fs::remove_dir_all(oldest)?;
+        }
+        // Names sort by age: a number is not used again when its directory is gone.
+        let of_this_run = format!("{stem}{:010}-", self.header.boot);
+        let numbers = kept.iter().filter_map(|path| {
+            let name = path.file_name()?.to_str()?.strip_prefix(&of_this_run)?;
+            name.split_once('-')?.0.parse::<u32>().ok()
+        });
+        let number = numbers.max().map_or(0, |last| last.saturating_add(1));
+        let directory = all.join(format!("{of_this_run}{number:06}-{}", cause.as_str()));
+        fs::create_dir(&directory)?;
+        Ok(directory)
+    }
+}
+
+impl Store for Ring {
+    fn write(&mut self, head: &[u8; HEAD_LEN], payload: &[u8], last: Timestamp) -> io::Result<()> {
+        let len = (head.len() + payload.len()) as u64;
+        let age = self.age_of_files();
+        let is_enough =
+            |growing: &Growing| growing.bytes >= self.file_len || growing.since.elapsed() > age;
+        if self.growing.as_ref().is_some_and(is_enough) {
+            self.seal();
+        }
+        self.trim(len);
+        if self.growing.is_none() {
+            self.begin()?;
+        }
+        let Some(growing) = &mut self.growing else { return Ok(()) };
+        let at = growing.bytes;
+        let written = growing.file.write_all_at(head, at);
+        let written =
+            written.and_then(|()| growing.file.write_all_at(payload, at + head.len() as u64));
+        if let Err(error) = written {
+            // A piece of a block would hide those that come after it.
+            if growing.file.set_len(at).is_err() {
+                self.seal();
+            }
+            return Err(error);
+        }
+        growing.bytes += len;
+        growing.last = last;
+        if self.freeze.as_ref().is_some_and(|freeze| last >= freeze.until) {
+            self.keep(true);
+        }
+        Ok(())
+    }
+
+    fn freeze(&mut self, cause: Cause, at: Timestamp) {
+        if self.freeze.is_some() && cause != Cause::Panic {
+            // It is being kept.
+            return;
+        }
+        let after = if cause == Cause::Panic { Duration::ZERO } else { self.limits.after };
+        match self.directory_for(cause) {
+            Ok(directory) => {
+                info!(cause = cause.as_str(), directory = %directory.display(), "a moment is kept");
+                self.freeze = Some(Freeze {
+                    directory,
+                    from: at.before(self.limits.before),
+                    until: at + after,
+                    deadline: Instant::now() + after + Duration::from_secs(1),
+                });
+                self.frozen += 1;
+                self.keep(after.is_zero());
+            }
+            Err(error) => warn!(cause = cause.as_str(), %error, "a moment cannot be kept"),
+        }
+    }
+
+    fn tick(&mut self) -> (u64, u64) {
+        if self.freeze.as_ref().is_some_and(|freeze| freeze.deadline <= Instant::now()) {
+            self.keep(true);
+        }
+        if self.limits.age.is_some() {
+            self.trim(0);
+        }
+        (std::mem::take(&mut self.removed), std::mem::take(&mut self.frozen))
+    }
+
+    fn close(&mut self) {
+        self.seal();
+        if self.freeze.is_some() {
+            self.keep(true);
+        }
+    }
+}
+
+/// A new file that only its owner reads: it holds what clients say.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Whether recordings can be written in this directory; changes nothing there.
+pub fn check_directory(directory: &Path) -> io::Result<()> {
+    if !fs::metadata(directory)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    // A file without a name tells what permissions do not: a file system that is read-only, or full of names.
+    let made = tempfile_in(directory);
+    made.map(drop)
+}
+
+fn tempfile_in(directory: &Path) -> io::Result<()> {
+    let name = directory.join(format!(".v2x-check-{}.{PART}", std::process::id()));
+    let mut file = create(&name)?;
+    let written = file.write_all(b" ");
+    fs::remove_file(&name)?;
+    written
+}

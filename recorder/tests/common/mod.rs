@@ -1,0 +1,171 @@
+//! What the tests of the recorder share: a header, and any record there can be.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use node_lib::control::event::{Attachment, Cause, Event, HandOver, Limit, TooLong};
+use node_lib::control::node::LinkEvent;
+use node_lib::messages::control::announcement::Client;
+use node_lib::{Boot, Mac, NodeId, Start, Timestamp};
+use proptest::prelude::*;
+use recorder::header::{Header, Role};
+use recorder::read::{FileReport, Item, ReadError, Recording};
+use recorder::record::{Frame, Record, What};
+
+/// Whose recordings these are.
+pub fn header() -> Header {
+    let start = Start { boot: Boot(7), seed: u64::MAX - 1, ..Start::new(Mac([2, 0, 0, 0, 0, 9])) };
+    let settings = serde_json::json!({ "hello_history": 10, "policy": { "ranking": "Cost" } });
+    Header::new(Role::Obu, &start, Timestamp::from_micros(12), &settings).unwrap()
+}
+
+/// Everything in these files.
+pub fn read(paths: &[PathBuf]) -> (Vec<Record<'static>>, Vec<FileReport>) {
+    let mut records = Vec::new();
+    let reports = Recording::open(paths)
+        .unwrap()
+        .read(|item| {
+            if let Item::Record(record) = item {
+                records.push(record.clone().into_owned());
+            }
+            Ok::<_, ReadError>(true)
+        })
+        .unwrap();
+    (records, reports)
+}
+
+/// The recordings in a directory, those that are being written among them.
+pub fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    files
+}
+
+fn mac() -> impl Strategy<Value = Mac> {
+    any::<[u8; 6]>().prop_map(Mac)
+}
+
+fn id() -> impl Strategy<Value = NodeId> {
+    any::<[u8; 6]>().prop_map(NodeId)
+}
+
+fn place() -> impl Strategy<Value = Attachment> {
+    (id(), id(), any::<u8>()).prop_map(|(rsu, upstream, hops)| Attachment { rsu, upstream, hops })
+}
+
+fn cause() -> impl Strategy<Value = Cause> {
+    use Cause::*;
+    prop::sample::select(vec![
+        First, Dead, Goodbye, Withdrawn, Restarted, Fading, Predicted, Better, LinkDown,
+    ])
+}
+
+fn span() -> impl Strategy<Value = Duration> {
+    any::<u64>().prop_map(Duration::from_nanos)
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let limit = prop::sample::select(vec![Limit::Fragments, Limit::Radio, Limit::Tap]);
+    let hand_over = (
+        (place(), prop::option::of(place()), cause(), any::<bool>(), span()),
+        (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()),
+    );
+    prop_oneof![
+        (prop::option::of(place()), prop::option::of(place()), cause(), span()).prop_map(
+            |(from, to, cause, silence)| Event::UpstreamChanged { from, to, cause, silence }
+        ),
+        hand_over.prop_map(
+            |((from, to, cause, acknowledged, gap), (lost, at_risk, doubled, sent_twice))| {
+                Event::HandOver(HandOver {
+                    from,
+                    to,
+                    cause,
+                    acknowledged,
+                    gap,
+                    lost,
+                    at_risk,
+                    doubled,
+                    sent_twice,
+                })
+            }
+        ),
+        (id(), any::<usize>(), any::<u32>()).prop_map(|(obu, clients, epoch)| Event::ObuAttached {
+            obu,
+            clients,
+            epoch
+        }),
+        id().prop_map(|obu| Event::ObuDetached { obu }),
+        (id(), any::<u32>(), any::<u32>()).prop_map(|(rsu, epoch, attempts)| Event::Acknowledged {
+            rsu,
+            epoch,
+            attempts
+        }),
+        (any::<u16>(), mac())
+            .prop_map(|(vlan, mac)| Event::ClientHeld { client: Client { vlan, mac } }),
+        (id(), mac()).prop_map(|(obu, mac)| Event::ObuIdConflict { obu, mac }),
+        (id(), any::<usize>()).prop_map(|(obu, hops_max)| Event::TooFar { obu, hops_max }),
+        (mac(), any::<usize>(), any::<usize>(), limit).prop_map(|(from, len, most, limit)| {
+            Event::TooLong(TooLong { from, len, most, limit })
+        }),
+        mac().prop_map(|mac| Event::IdConflict { mac }),
+    ]
+}
+
+fn frame() -> impl Strategy<Value = Frame<'static>> {
+    let len = prop_oneof![0..80usize, 1400..1600usize];
+    len.prop_flat_map(|len| {
+        let bytes = prop::collection::vec(any::<u8>(), len);
+        // Some were cut.
+        (bytes, 0..3u32).prop_map(|(bytes, cut)| Frame {
+            len: bytes.len() as u32 + cut * 500,
+            bytes: Cow::Owned(bytes),
+        })
+    })
+}
+
+fn what() -> impl Strategy<Value = What<'static>> {
+    let link = prop_oneof![
+        Just(LinkEvent::Up),
+        Just(LinkEvent::Down),
+        Just(LinkEvent::LanUp),
+        Just(LinkEvent::LanDown),
+        mac().prop_map(LinkEvent::AddressChanged),
+        any::<usize>().prop_map(LinkEvent::MtuChanged),
+    ];
+    prop_oneof![
+        frame().prop_map(What::FromRadio),
+        frame().prop_map(What::FromTap),
+        frame().prop_map(What::Unacknowledged),
+        frame().prop_map(What::ToRadio),
+        frame().prop_map(What::ToTap),
+        (mac(), any::<i8>()).prop_map(|(from, dbm)| What::Signal { from, dbm }),
+        link.prop_map(What::Link),
+        Just(What::Timeout),
+        Just(What::Shutdown),
+        event().prop_map(What::Event),
+        ".{0,40}".prop_map(|text| What::Mark(text.into())),
+        any::<u64>().prop_map(What::Lost),
+    ]
+}
+
+/// Records of every kind, in the order of time.
+pub fn records(most: usize) -> impl Strategy<Value = Vec<Record<'static>>> {
+    let times = prop_oneof![0..2000u64, 0..u64::MAX / 4096];
+    prop::collection::vec((times, what()), 0..most).prop_map(|records| {
+        let mut now = 0;
+        records
+            .into_iter()
+            .map(|(since, what)| {
+                now += since;
+                Record { at: Timestamp::from_micros(now), what }
+            })
+            .collect()
+    })
+}

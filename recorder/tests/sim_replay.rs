@@ -1,0 +1,275 @@
+//! A town of twenty nodes, each of which is recorded: replayed alone, each does the same again, to the byte; and one
+//! altered constant is found where it first matters.
+//!
+//! `V2X_SIM_RUNS` seeds (quick: 2), `V2X_SIM_SECONDS` long each (quick: 6), or the one in `V2X_SIM_SEED`.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use node_lib::control::node::{Node, Replies, ReplyType};
+use sim::topology::Graph;
+use sim::{
+    Dice, Factory, Fault, Flow, Guest, Link, NodeIndex, Place, Role, Target, World,
+};
+use node_lib::{Mac, Start, Timestamp};
+use obu_lib::Obu;
+use recorder::header::{Header, Role as Recordable};
+use recorder::read::{Item, ReadError, Recording};
+use recorder::record::What;
+use recorder::replay::{self, Outcome};
+use recorder::segment::Ring;
+use recorder::{Limits, Recorded, Recorder};
+use rsu_lib::Rsu;
+
+const NODES: usize = 20;
+const RSUS: usize = 2;
+
+fn number(name: &str, quick: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.map_or(quick, |text| text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    match std::env::var("V2X_SIM_SEED") {
+        Ok(_) => {
+            let seed = number("V2X_SIM_SEED", 0);
+            seed..seed + 1
+        }
+        Err(_) => 0..number("V2X_SIM_RUNS", 2),
+    }
+}
+
+fn seconds() -> u64 {
+    number("V2X_SIM_SECONDS", 6)
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+const fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn radio(n: usize) -> Mac {
+    Mac([2, 0, 0, 0, 0, n as u8 + 1])
+}
+
+/// Makes a recorded node; each start of it has a directory of its own.
+fn recorded<N: Node + Send + 'static, S: serde::Serialize + Send + 'static>(
+    directory: PathBuf,
+    role: Recordable,
+    settings: S,
+    make: impl Fn(&S, &Start, Timestamp) -> N + Send + 'static,
+) -> Factory {
+    let starts = AtomicU32::new(0);
+    Box::new(move |start, now| -> Box<dyn Guest> {
+        let start_number = starts.fetch_add(1, Ordering::Relaxed);
+        let directory = directory.join(start_number.to_string());
+        std::fs::create_dir_all(&directory).unwrap();
+        let header = Header::new(role, start, now, &settings).unwrap();
+        let ring = Ring::open(&directory, header, Limits::default()).unwrap();
+        let recorder = Recorder::start_into(ring, 0, 256 << 10, 32 << 10).unwrap();
+        recorder.be_patient();
+        let node = Recorded::new(make(&settings, start, now), Some(recorder.tap()));
+        Box::new(Owning { node, _recorder: recorder })
+    })
+}
+
+/// A node that ends its recording when it is dropped.
+struct Owning<N> {
+    node: Recorded<N>,
+    _recorder: Recorder,
+}
+
+macro_rules! pass_on {
+    ($(fn $name:ident(&mut self $(, $arg:ident: $kind:ty)*);)*) => {
+        $(fn $name(&mut self $(, $arg: $kind)*) { self.node.$name($($arg),*) })*
+    };
+}
+
+impl<N: Node> Node for Owning<N> {
+    pass_on! {
+        fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
+        fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8);
+        fn handle_unacknowledged(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
+        fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
+        fn handle_link(&mut self, now: Timestamp, event: node_lib::control::node::LinkEvent, out: &mut Replies);
+        fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies);
+        fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies);
+    }
+    fn id(&self) -> node_lib::NodeId {
+        self.node.id()
+    }
+    fn wants_unacknowledged(&self) -> bool {
+        self.node.wants_unacknowledged()
+    }
+    fn poll_timeout(&self) -> Option<Timestamp> {
+        self.node.poll_timeout()
+    }
+    fn linger(&self) -> Duration {
+        self.node.linger()
+    }
+    fn counters(&self) -> &node_lib::control::counters::Counters {
+        self.node.counters()
+    }
+    fn poll_event(&mut self) -> Option<node_lib::control::event::Event> {
+        self.node.poll_event()
+    }
+}
+
+/// Lives in a town with restarts, cuts, radios that fail and traffic both ways. Returns the recording of every start.
+fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
+    let graph = Graph::random_connected(NODES, 0.12, &mut Dice::new(seed, 77));
+    let mut world = World::new(seed);
+    world.report_unacknowledged(true);
+    let lan = world.add_lan();
+    let host = world.add_client(Mac([2, 0, 0, 2, 0, 1]), Place::Lan(lan));
+    let (mut nodes, mut riders) = (Vec::new(), Vec::new());
+    for n in 0..NODES {
+        let place = directory.join(format!("{n:02}"));
+        let node = if n < RSUS {
+            let settings = rsu_lib::Settings::default();
+            let make = |settings: &rsu_lib::Settings, start: &Start, now| {
+                Rsu::new(settings.config(start), now)
+            };
+            let factory = recorded(place, Recordable::Rsu, settings, make);
+            let node = world.add_node(Role::Rsu, radio(n), factory);
+            world.plug(node, lan);
+            node
+        } else {
+            let settings = obu_lib::Settings::default();
+            let make = |settings: &obu_lib::Settings, start: &Start, now| {
+                Obu::new(settings.config(start), now)
+            };
+            let factory = recorded(place, Recordable::Obu, settings, make);
+            let node = world.add_node(Role::Obu, radio(n), factory);
+            let rider = Mac([2, 0, 0, 1, 0, n as u8 + 1]);
+            riders.push(world.add_client(rider, Place::Tap(node)));
+            node
+        };
+        nodes.push(node);
+    }
+    world.link_all(&graph, Link { duplicate: 0.01, ..Link::lossy(0.05) });
+    let millis = seconds() * 1000;
+    let count = (millis / 50) as u32;
+    for rider in riders {
+        world.add_flow(Flow::steady(rider, Target::Client(host), at(500), ms(50), count));
+        world.add_flow(Flow::steady(host, Target::Client(rider), at(520), ms(50), count));
+    }
+    let mut dice = Dice::new(seed, 78);
+    for time in (1500..millis).step_by(700) {
+        let node = nodes[dice.index(NODES)];
+        let fault = match dice.index(4) {
+            0 => Fault::Restart(node, ms(200)),
+            1 => Fault::Shutdown(node),
+            2 => Fault::RadioDown(node),
+            _ => Fault::RadioUp(node),
+        };
+        world.at(at(time), fault);
+        // Whoever was told to stop, or lost its radio, is back after a while.
+        world.at(at(time + 600), Fault::RadioUp(node));
+        world.at(at(time + 900), Fault::Restart(node, ms(100)));
+    }
+    world.run_until(at(millis)).unwrap();
+    assert!(nodes.contains(&NodeIndex(NODES - 1)));
+    drop(world);
+    let mut starts = Vec::new();
+    for node in std::fs::read_dir(directory).unwrap() {
+        for start in std::fs::read_dir(node.unwrap().path()).unwrap() {
+            starts.push(start.unwrap().path());
+        }
+    }
+    starts.sort();
+    starts
+}
+
+#[test]
+fn every_node_of_a_town_replayed_alone_gives_the_same_bytes() {
+    let (mut starts, mut outputs) = (0, 0);
+    for seed in seeds() {
+        let directory = tempfile::tempdir().unwrap();
+        for start in live(seed, directory.path()) {
+            let recording = Recording::open(&[start.clone()]).unwrap();
+            let Outcome { difference, ended, inputs, outputs: same, .. } =
+                replay::replay(&recording).unwrap();
+            if let Some(difference) = difference {
+                panic!("seed {seed}, {}: {difference}", start.display());
+            }
+            assert_eq!(ended, None, "seed {seed}, {}", start.display());
+            assert!(inputs > 0, "seed {seed}, {}", start.display());
+            starts += 1;
+            outputs += same;
+        }
+    }
+    println!("{starts} starts replayed, {outputs} outputs the same");
+    assert!(starts > NODES * seeds().count(), "some restarted: {starts}");
+    assert!(outputs > 1000 * seeds().end.saturating_sub(seeds().start));
+}
+
+/// All that comes out of a node for the inputs of a recording.
+fn outputs(recording: &Recording, mut node: Box<dyn Node>) -> Vec<Vec<u8>> {
+    let (mut out, mut all) = (Replies::new(), Vec::new());
+    recording
+        .read(|item| {
+            let Item::Record(record) = item else { return Ok(true) };
+            let now = record.at;
+            match &record.what {
+                What::FromRadio(frame) => node.handle_wire(now, &frame.bytes, &mut out),
+                What::FromTap(frame) => node.handle_tap(now, &frame.bytes, &mut out),
+                What::Unacknowledged(frame) => {
+                    node.handle_unacknowledged(now, &frame.bytes, &mut out);
+                }
+                What::Link(event) => node.handle_link(now, *event, &mut out),
+                What::Timeout => node.handle_timeout(now, &mut out),
+                What::Shutdown => node.handle_shutdown(now, &mut out),
+                _ => return Ok(true),
+            }
+            all.extend(out.take().into_iter().map(|reply| match reply {
+                ReplyType::WireFlat(flat) | ReplyType::TapFlat(flat) => flat,
+                ReplyType::Wire(parts) | ReplyType::Tap(parts) => parts.concat(),
+            }));
+            while let Some(event) = node.poll_event() {
+                all.push(format!("{event:?}").into_bytes());
+            }
+            Ok::<_, ReadError>(true)
+        })
+        .unwrap();
+    all
+}
+
+/// One constant is another in the program that replays: what is reported is the first output that is not what it was.
+#[test]
+fn an_altered_constant_is_found_at_its_first_effect() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut found = 0;
+    for start in live(seeds().start, directory.path()) {
+        let recording = Recording::open(&[start.clone()]).unwrap();
+        if recording.header().role != Recordable::Obu {
+            continue;
+        }
+        let altered = || {
+            let mut header = recording.header().clone();
+            header.settings["cached_candidates"] = 2.into();
+            replay::make(&header).unwrap()
+        };
+        let then = outputs(&recording, replay::make(recording.header()).unwrap());
+        let now = outputs(&recording, altered());
+        let same = then.iter().zip(&now).take_while(|(then, now)| then == now).count();
+        let outcome = replay::replay_with(&recording, altered()).unwrap();
+        if then == now {
+            assert!(outcome.difference.is_none(), "{}", start.display());
+            continue;
+        }
+        found += 1;
+        assert_eq!(outcome.outputs, same as u64, "{}", start.display());
+        let difference = outcome.difference.unwrap();
+        assert!(difference.recorded.is_some() || difference.replayed.is_some());
+        let text = difference.to_string();
+        assert!(text.contains("first difference at record"), "{text}");
+    }
+    assert!(found > 0, "in no recording of this town does the constant matter");
+}
