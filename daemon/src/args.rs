@@ -100,6 +100,9 @@ pub struct Common {
     /// No control socket
     #[arg(long, value_parser = BoolishValueParser::new(), conflicts_with = "control")]
     pub no_control: bool,
+    /// What of the node is recorded, and where
+    #[command(flatten)]
+    pub record: RecordOptions,
 
     /// What to log: off, error, warn, info, debug or trace, also per module (info,node_lib=debug)
     #[arg(long, value_name = "FILTER", default_value = "info", value_parser = log_filter)]
@@ -123,6 +126,31 @@ impl Common {
             busy_poll: Duration::from_micros(self.busy_poll),
         }
     }
+}
+
+/// Flags of the flight recorder.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+pub struct RecordOptions {
+    /// Directory to record into all that goes into the node and comes out of it, clients' frames
+    /// among it; by default nothing is recorded
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+
+    /// MiB the recordings of this node may take; the oldest go
+    #[arg(long, value_name = "MIB", default_value_t = 256,
+        value_parser = RangedU64ValueParser::<u64>::new().range(1..=1 << 20))]
+    pub record_size: u64,
+
+    /// Seconds after which a recording goes, 0: not because of its age
+    #[arg(long, value_name = "SECS", default_value_t = 0,
+        value_parser = RangedU64ValueParser::<u64>::new().range(0..=31_536_000))]
+    pub record_age: u64,
+
+    /// Bytes of each frame that are recorded, 0: all; with fewer than all, a recording can be looked at and
+    /// not replayed
+    #[arg(long, value_name = "BYTES", default_value_t = 0,
+        value_parser = RangedU64ValueParser::<u32>::new().range(0..=65_535))]
+    pub record_snap: u32,
 }
 
 /// As `--coalesce` and `--busy-poll` have it.
@@ -454,6 +482,8 @@ mod tests {
             ("--busy-poll", "1001", "0..=1000"),
             ("--log-format", "xml", "text, json"),
             ("--control", "/run/v2x/", "expected a file"),
+            ("--record-size", "0", "1..=1048576"),
+            ("--record-snap", "65536", "0..=65535"),
         ] {
             let error = parsed(&["-b", "w", flag, value]).unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -12,6 +12,7 @@
 //! | [`capabilities`] | what the kernel lets us do |
 //! | [`control`] | the control socket: who may look inside, and change what |
 //! | [`signal`] | who tells how strong others come in |
+//! | [`recording`] | what of the node is recorded |
 //! | [`start`] | checks, devices, loop, shutdown |
 //! | [`exit`] | what the shell is told |
 
@@ -21,6 +22,7 @@ pub mod control;
 pub mod exit;
 pub mod logging;
 mod radio;
+pub mod recording;
 pub mod signal;
 pub mod sink;
 pub mod start;

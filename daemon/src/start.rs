@@ -19,6 +19,7 @@ use node_lib::runtime::{Exit, Runtime, addresses, boot, inside};
 use node_lib::settings::LoopSettings;
 use node_lib::transport::mtu::TapMtu;
 use node_lib::{Boot, Mac, NodeId, Start};
+use recorder::{Recorded, Recorder};
 use tracing::{info, warn};
 
 use crate::args::{Bind, Common};
@@ -26,6 +27,7 @@ use crate::capabilities;
 use crate::control::Control;
 use crate::exit::{Failure, Kind};
 use crate::radio::Radio;
+use crate::recording::{self, Plan};
 
 /// The tokio runtime of a daemon: one thread beside that of the packet loop. It watches interfaces and signals, and
 /// sleeps nearly all the time.
@@ -111,6 +113,7 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     }
     tun_usable(&args.tap_name)?;
     boot::peek(args.state_file.as_deref())?;
+    recording::check(args)?;
     Ok(Checked { netlink, has_tap: tap.is_some(), radio, is_shared, tap_mtu })
 }
 
@@ -184,6 +187,7 @@ pub struct Devices {
     tap_mac: Mac,
     boot: Boot,
     seed: u64,
+    record: Option<Plan>,
 }
 
 impl Devices {
@@ -254,7 +258,13 @@ impl Devices {
             tap_mac: tap_link.mac,
             boot,
             seed,
+            record: None,
         })
+    }
+
+    /// What goes into the node, and comes out of it, is recorded as this says.
+    pub fn record(&mut self, plan: Option<Plan>) {
+        self.record = plan;
     }
 
     /// What this start found, for the configuration of the node.
@@ -287,7 +297,12 @@ impl Devices {
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
         let (mut commands, inside) = inside::attend(signals);
         let serving = control.serve(inside);
-        let mut node = create(self.clock.now());
+        let start = self.start();
+        let now = self.clock.now();
+        let names = (self.radio.name(), self.tap.name());
+        let recorder = self.record.take().map(|plan| plan.begin(&start, now, names)).transpose()?;
+        let tap = recorder.as_ref().map(Recorder::tap);
+        let mut node = Recorded::new(create(now), tap);
         info!(id = %node.id(), "running");
         let LoopSettings { bundles, coalesce, busy_poll } = self.settings;
         let runtime = Runtime {
@@ -299,13 +314,16 @@ impl Devices {
             busy_poll,
             announcements: self.announcements,
         };
-        let exit = runtime
+        let ended = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut commands)
             .context("cannot wait for frames")
-            .map_err(|error| Failure::new(Kind::Runtime, error))?;
+            .map_err(|error| Failure::new(Kind::Runtime, error));
+        if let Some(recorder) = recorder {
+            recording::end(recorder);
+        }
         // Before the process says that it has stopped: whoever waits for that may start another.
         drop(serving);
-        match exit {
+        match ended? {
             Exit::Clean => info!("stopped"),
             Exit::Forced => info!("stopped without waiting"),
         }

@@ -7,9 +7,11 @@ use std::process::ExitCode;
 use args::Args;
 use daemon::control::Control;
 use daemon::exit::{self, Failure};
+use daemon::recording::Plan;
 use daemon::start::{self, Devices};
 use daemon::{args as shared, logging, signal};
 use obu_lib::Obu;
+use recorder::Role;
 
 fn main() -> ExitCode {
     exit::code("obu", run())
@@ -30,7 +32,9 @@ fn run() -> Result<(), Failure> {
         if let Some(source) = signal {
             devices.watch_signal(source);
         }
-        let config = args.settings().config(&devices.start());
+        let settings = args.settings();
+        devices.record(Plan::new(&args.common, Role::Obu, &settings)?);
+        let config = settings.config(&devices.start());
         devices.drive(control, |now| Obu::new(config, now))
     })
 }

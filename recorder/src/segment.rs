@@ -6,17 +6,18 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use node_lib::Timestamp;
+use rustix::fs::Access;
 use tracing::{info, warn};
 
 use crate::block::HEAD_LEN;
 use crate::header::Header;
-use crate::read::{EXTENSION, PART};
+use crate::read::EXTENSION;
 use crate::tap::Cause;
 use crate::write::header_head;
 
@@ -381,15 +382,7 @@ pub fn check_directory(directory: &Path) -> io::Result<()> {
     if !fs::metadata(directory)?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }
-    // A file without a name tells what permissions do not: a file system that is read-only, or full of names.
-    let made = tempfile_in(directory);
-    made.map(drop)
-}
-
-fn tempfile_in(directory: &Path) -> io::Result<()> {
-    let name = directory.join(format!(".v2x-check-{}.{PART}", std::process::id()));
-    let mut file = create(&name)?;
-    let written = file.write_all(b" ");
-    fs::remove_file(&name)?;
-    written
+    // It also knows of file systems that are read-only.
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?;
+    Ok(())
 }

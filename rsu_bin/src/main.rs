@@ -7,8 +7,10 @@ use std::process::ExitCode;
 use args::Args;
 use daemon::control::Control;
 use daemon::exit::{self, Failure};
+use daemon::recording::Plan;
 use daemon::start::{self, Devices};
 use daemon::{args as shared, logging};
+use recorder::Role;
 use rsu_lib::Rsu;
 
 fn main() -> ExitCode {
@@ -24,8 +26,10 @@ fn run() -> Result<(), Failure> {
             return start::print_checked(&args.common, &checked);
         }
         let control = Control::open(&args.common, settings, logging.level()).await?;
-        let devices = Devices::open(&args.common, checked).await?;
-        let config = args.settings().config(&devices.start());
+        let mut devices = Devices::open(&args.common, checked).await?;
+        let settings = args.settings();
+        devices.record(Plan::new(&args.common, Role::Rsu, &settings)?);
+        let config = settings.config(&devices.start());
         devices.drive(control, |now| Rsu::new(config, now))
     })
 }

@@ -36,6 +36,10 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("--node-id", "02:00:00:00:00:01", "01:00:00:00:00:01"),
     ("--state-file", "/proc/no/such/directory", "/"),
     ("--control", "/nonexistent/v2x.sock", "/run/"),
+    ("--record", "/dev/null/recordings", "/dev/null"),
+    ("--record-size", "64", "0"),
+    ("--record-age", "60", "-1"),
+    ("--record-snap", "96", "65536"),
     ("--log", "warn", "loud"),
     ("--log-format", "json", "xml"),
 ];
@@ -77,7 +81,7 @@ impl Daemon {
 
     /// An invalid value of any flag is refused with code 2 and a message that names the flag.
     pub(crate) fn bad_values_are_refused(&self) {
-        for (flag, _, bad) in self.flags().filter(|(flag, ..)| *flag != "--state-file") {
+        for (flag, _, bad) in self.flags().filter(|(flag, ..)| !is_path(flag)) {
             let bind: &[_] = if *flag == "--bind" { &[] } else { &["--bind", "nope0"] };
             let (code, text) = self.run(bind.iter().copied().chain([*flag, *bad]));
             assert_eq!(code, 2, "{flag} {bad}: {text}");
@@ -95,7 +99,7 @@ impl Daemon {
 
     /// A variable does what its flag does, and the flag wins.
     pub(crate) fn variables_stand_for_flags(&self) {
-        for (flag, _, bad) in self.flags().filter(|(flag, ..)| *flag != "--state-file") {
+        for (flag, _, bad) in self.flags().filter(|(flag, ..)| !is_path(flag)) {
             let variable = flag.trim_start_matches('-').replace('-', "_").to_uppercase();
             let mut command = self.command();
             command.env(format!("{}_{variable}", self.env_prefix), bad);
@@ -231,6 +235,11 @@ impl Daemon {
             assert!(!text.trim().is_empty(), "round {round} {line:?} said nothing");
         }
     }
+}
+
+/// Whether its value is good shows only when it is used.
+fn is_path(flag: &str) -> bool {
+    ["--state-file", "--record"].contains(&flag)
 }
 
 /// Exit code, and everything printed. A daemon that had to be killed has none.
