@@ -136,7 +136,8 @@ pub struct RecordOptions {
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
 
-    /// MiB the recordings of this node may take; the oldest go
+    /// MiB the recordings of this node may take; the oldest go. What is kept of fail-overs may take
+    /// as much again
     #[arg(long, value_name = "MIB", default_value_t = 256,
         value_parser = RangedU64ValueParser::<u64>::new().range(1..=1 << 20))]
     pub record_size: u64,

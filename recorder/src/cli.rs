@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -345,24 +346,34 @@ fn replay(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceErro
     Ok(code(difference.is_none()))
 }
 
-/// Records held at a time of one recording while the other is read.
-fn records_of(path: &Path) -> Result<Vec<Record<'static>>, TraceError> {
-    let mut records = Vec::new();
-    Recording::open(&[path.to_owned()])?.read(|item| {
-        if let Item::Record(record) = item {
-            records.push(record.clone().into_owned());
+/// Records of one recording that wait for those of the other.
+const AHEAD: usize = 1024;
+
+/// Reads a recording on a thread of its own, record by record.
+fn records_of(path: &Path) -> mpsc::Receiver<Result<Record<'static>, TraceError>> {
+    let (give, take) = mpsc::sync_channel(AHEAD);
+    let path = path.to_owned();
+    std::thread::spawn(move || {
+        let read = Recording::open(&[path]).map_err(TraceError::from).and_then(|recording| {
+            recording.read(|item| match item {
+                // Nobody wants more once a difference was found.
+                Item::Record(record) => Ok(give.send(Ok(record.clone().into_owned())).is_ok()),
+                _ => Ok::<_, TraceError>(true),
+            })
+        });
+        if let Err(error) = read {
+            let _ = give.send(Err(error));
         }
-        Ok::<_, TraceError>(true)
-    })?;
-    Ok(records)
+    });
+    take
 }
 
 fn diff(one: &Path, other: &Path, out: &mut impl Write) -> Result<ExitCode, TraceError> {
-    let mut theirs = records_of(other)?.into_iter();
+    let mut theirs = records_of(other).into_iter();
     let (mut index, mut difference) = (0u64, None);
     Recording::open(&[one.to_owned()])?.read(|item| {
         let Item::Record(record) = item else { return Ok(true) };
-        let their = theirs.next();
+        let their = theirs.next().transpose()?;
         if their.as_ref() != Some(record) {
             let their = their.map_or_else(|| "nothing".to_owned(), |record| describe(&record));
             difference = Some((describe(record), their));
@@ -372,7 +383,7 @@ fn diff(one: &Path, other: &Path, out: &mut impl Write) -> Result<ExitCode, Trac
         Ok::<_, TraceError>(true)
     })?;
     if difference.is_none()
-        && let Some(more) = theirs.next()
+        && let Some(more) = theirs.next().transpose()?
     {
         difference = Some(("nothing".to_owned(), describe(&more)));
     }

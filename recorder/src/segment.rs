@@ -24,7 +24,7 @@ use crate::write::header_head;
 /// Where kept moments are.
 pub const FROZEN: &str = "frozen";
 
-/// Moments kept of one node; the oldest go.
+/// Moments kept of one node; the oldest go, and when they take more than the ring may.
 pub const FROZEN_MAX: usize = 16;
 
 /// A ring has about so many files.
@@ -282,9 +282,17 @@ impl Ring {
             }
         }
         kept.sort();
-        let surplus = (kept.len() + 1).saturating_sub(FROZEN_MAX);
-        for oldest in kept.iter().take(surplus) {
+        let lens: io::Result<Vec<u64>> = kept.iter().map(|path| len_of(path)).collect();
+        let (mut left, mut sum) = (kept.len(), 0u64);
+        let lens = lens?;
+        lens.iter().for_each(|len| sum += len);
+        for (oldest, len) in kept.iter().zip(lens) {
+            if left < FROZEN_MAX && sum <= self.limits.bytes {
+                break;
+            }
             fs::remove_dir_all(oldest)?;
+            left -= 1;
+            sum -= len;
         }
         // Names sort by age: a number is not used again when its directory is gone.
         let of_this_run = format!("{stem}{:010}-", self.header.boot);
@@ -370,6 +378,11 @@ impl Store for Ring {
             self.keep(true);
         }
     }
+}
+
+/// Bytes of all files in a directory.
+fn len_of(directory: &Path) -> io::Result<u64> {
+    fs::read_dir(directory)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
 }
 
 /// A new file that only its owner reads: it holds what clients say.

@@ -15,7 +15,7 @@ use node_lib::control::counters::Counters;
 use node_lib::control::event::{Attachment, Cause as Reason, Event};
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::{Mac, NodeId};
-use recorder::block::HEAD_LEN;
+use recorder::block::{HEAD_LEN, Head, Kind};
 use recorder::read::Recording;
 use recorder::record::What;
 use recorder::segment::{FROZEN, FROZEN_MAX, Limits, Ring, Store};
@@ -192,6 +192,35 @@ fn only_so_many_moments_are_kept() {
     kept.sort();
     assert_eq!(kept.len(), FROZEN_MAX);
     assert!(kept.last().unwrap().contains(&format!("-{:06}-", FROZEN_MAX + 4)), "{kept:?}");
+}
+
+#[test]
+fn moments_take_no_more_than_the_ring_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let limits = Limits { bytes: 1 << 20, after: Duration::ZERO, ..Limits::default() };
+    let mut ring = Ring::open(directory.path(), common::header(), limits).unwrap();
+    let payload = [0; 60 << 10];
+    let head = Head {
+        kind: Kind::Records,
+        records: 0,
+        sequence: 0,
+        first: Timestamp::ZERO,
+        last: Timestamp::ZERO,
+    };
+    let head = head.emit(&payload);
+    let mut most = 0;
+    for n in 0..200 {
+        ring.write(&head, &payload, at(n * 1000)).unwrap();
+        if n % 10 == 9 {
+            ring.freeze(Cause::Mark, at(n * 1000));
+            let kept = std::fs::read_dir(directory.path().join(FROZEN)).unwrap();
+            let files = kept.flat_map(|kept| common::files(&kept.unwrap().path()));
+            most = most.max(files.map(|file| file.metadata().unwrap().len()).sum());
+        }
+    }
+    // The last is there whatever it takes: fifteen seconds, and the files they are in.
+    assert!(most > 1 << 20, "{most}");
+    assert!(most <= 1 << 21, "{most}");
 }
 
 /// A disk that takes a block when it is told to.
