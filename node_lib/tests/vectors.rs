@@ -9,6 +9,8 @@
 
 #[path = "vectors/read.rs"]
 mod read;
+#[path = "vectors/tables.rs"]
+mod tables;
 
 use std::collections::BTreeSet;
 
@@ -24,6 +26,7 @@ use node_lib::messages::{
     bundle,
 };
 use node_lib::{Boot, Mac, NodeId, Order, Seq};
+use tables::{Row, section, source};
 
 const fn node(last: u8) -> NodeId {
     NodeId([2, 0, 0, 0, 0, last])
@@ -393,9 +396,6 @@ fn one_flipped_bit_is_refused_or_read_as_something_else() {
     }
 }
 
-/// A row of a field table: offset, bytes, name. Bytes are not a number where the field repeats.
-type Row = (String, String, String);
-
 /// Rows of the tables in a text, whatever stands before the first `|` of a line.
 fn rows(text: &str) -> Vec<Row> {
     text.lines()
@@ -410,21 +410,6 @@ fn rows(text: &str) -> Vec<Row> {
             Some((row.0.to_owned(), row.1.to_owned(), row.2.to_owned()))
         })
         .collect()
-}
-
-fn source(path: &str) -> String {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
-    std::fs::read_to_string(format!("{root}{path}"))
-        .unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// The section of the document about one kind, from its heading to the next.
-fn section(document: &str, kind: Kind) -> (String, String) {
-    let start = format!("## {} ", kind.name());
-    let mut lines = document.lines().skip_while(|line| !line.starts_with(&start));
-    let heading = lines.next().unwrap_or_else(|| panic!("no section {start}"));
-    let text: Vec<_> = lines.take_while(|line| !line.starts_with("## ")).collect();
-    (heading.to_owned(), text.join("\n"))
 }
 
 /// Where the table of a kind stands: the file, and the struct of its layout.
