@@ -1,9 +1,10 @@
 # Builds, shows and checks the suite. docs/testing.md explains every check.
 
 CARGO ?= cargo
+PROFILE ?= release
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: help demo corridor bench figures count soak restarts days test long mutants e2e check setup
+.PHONY: deb help demo corridor bench figures count soak restarts days test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
@@ -19,6 +20,7 @@ help:
 	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; ten minutes"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
+	@echo "make deb       a package of the daemons with units, manual pages and completions: target/debian/"
 	@echo "make setup     install what these need, or say what is missing"
 
 # What to install first, and what the testbed does with the real daemons.
@@ -53,6 +55,13 @@ restarts:
 # MINUTES=60 for more of it, SEED=14 to see the same faults again.
 days:
 	$(call testbed,demo,days $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)))
+
+# The manual pages and completions come from the flags themselves. PROFILE=sim builds in a fraction of the time.
+deb:
+	@.ci/setup deb
+	$(CARGO) build --profile $(PROFILE) --locked -p obu -p rsu -p packaging
+	$(CARGO) run --profile $(PROFILE) --locked -p packaging --bin pages -- target/pages
+	$(CARGO) deb --locked --no-build --profile $(PROFILE) -p packaging
 
 setup:
 	@.ci/setup

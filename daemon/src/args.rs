@@ -340,9 +340,7 @@ fn read<A: Parser>(
     line: impl IntoIterator<Item = OsString>,
 ) -> Result<(A, Vec<Setting>), clap::Error> {
     let line: Vec<_> = line.into_iter().collect();
-    let bare = A::command()
-        .after_help(exit::HELP)
-        .mut_arg("tap_name", |arg| arg.required(false).default_value(role.tap_name));
+    let bare = bare::<A>(role);
     let command = bare.clone().mut_args(|arg| {
         let variable = variable_of(role, &arg);
         // As for a shell, one that is empty is as good as none.
@@ -368,6 +366,20 @@ fn settings_of(command: &clap::Command, matches: &clap::ArgMatches) -> Vec<Setti
         Some(Setting { name: arg.get_long()?.to_owned(), values, from })
     };
     command.get_arguments().filter_map(setting).collect()
+}
+
+fn bare<A: Parser>(role: Role) -> clap::Command {
+    A::command()
+        .after_help(exit::HELP)
+        .mut_arg("tap_name", |arg| arg.required(false).default_value(role.tap_name))
+}
+
+/// The flags with their variables, for whoever writes about them: manual pages, completions.
+pub fn command<A: Parser>(role: Role) -> clap::Command {
+    bare::<A>(role).mut_args(|arg| {
+        let variable = variable_of(role, &arg);
+        arg.env(variable).hide_env_values(true)
+    })
 }
 
 fn variable_of(role: Role, arg: &Arg) -> String {

@@ -14,6 +14,7 @@
 //! | [`signal`] | who tells how strong others come in |
 //! | [`recording`] | what of the node is recorded |
 //! | [`start`] | checks, devices, loop, shutdown |
+//! | [`supervisor`] | what systemd is told |
 //! | [`exit`] | what the shell is told |
 
 pub mod args;
@@ -26,6 +27,7 @@ pub mod recording;
 pub mod signal;
 pub mod sink;
 pub mod start;
+pub mod supervisor;
 
 /// What tells one daemon from the other, apart from its node.
 #[derive(Clone, Copy, Debug)]

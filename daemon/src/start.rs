@@ -28,6 +28,7 @@ use crate::control::Control;
 use crate::exit::{Failure, Kind};
 use crate::radio::Radio;
 use crate::recording::{self, Plan};
+use crate::supervisor::{Supervised, Supervisor};
 
 /// The tokio runtime of a daemon: one thread beside that of the packet loop. It watches interfaces and signals, and
 /// sleeps nearly all the time.
@@ -295,7 +296,7 @@ impl Devices {
         let signals = Signals::install()
             .context("cannot take over signals")
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
-        let (mut commands, inside) = inside::attend(signals);
+        let (commands, inside) = inside::attend(signals);
         let serving = control.serve(inside);
         let start = self.start();
         let now = self.clock.now();
@@ -314,6 +315,7 @@ impl Devices {
             busy_poll,
             announcements: self.announcements,
         };
+        let mut commands = Supervised::ready(commands, Supervisor::from_env());
         let ended = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut commands)
             .context("cannot wait for frames")
