@@ -53,6 +53,12 @@ fn a_vlan_tagged_frame_is_dropped_even_if_it_is_to_our_address() {
         send(&mut a.radio, &tagged);
         assert!(silent(&mut b.radio).await);
         assert_eq!(b.radio.counters().rx_foreign, 1);
+        // One to everybody shows by its mark that it had a tag.
+        tagged[..6].copy_from_slice(&Mac::BROADCAST.0);
+        send(&mut a.radio, &tagged);
+        assert!(silent(&mut b.radio).await);
+        let counters = b.radio.counters();
+        assert_eq!((counters.rx_tagged, counters.rx_foreign, counters.rx_frames), (1, 1, 0));
     });
 }
 

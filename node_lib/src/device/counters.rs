@@ -22,8 +22,10 @@ counters! {
     rx_frames,
     /// Bytes in them.
     rx_bytes,
-    /// Dropped: marked by the kernel as for another host, among them every VLAN-tagged frame.
+    /// Dropped: marked by the kernel as for another host.
     rx_foreign,
+    /// Dropped: so marked although it is for a group or everybody, because it came with a VLAN tag.
+    rx_tagged,
     /// Dropped: sent by ourselves.
     rx_own,
     /// Dropped: longer than the interface's MTU allows, so possibly cut short.

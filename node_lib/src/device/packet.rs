@@ -45,6 +45,9 @@ const ASK_MIN: usize = 4;
 const SURVEYED_LEN: usize = 14;
 /// Of frames of every EtherType (`ETH_P_ALL`).
 const EVERY_ETHERTYPE: u16 = libc::ETH_P_ALL as u16;
+/// In the first byte of the address of a group, or of everybody. The kernel never marks a frame to these as for another
+/// host but for a VLAN tag, of a VLAN that this interface is not in.
+const GROUP_BIT: u8 = 1;
 /// Offset of a message's type in an Ethernet frame.
 const TYPE_AT: u32 = 14;
 
@@ -216,11 +219,13 @@ impl Packet {
             self.counters.count_rx(read.len);
             return burst.commit(read.len);
         }
+        let begin = burst.vacant().unwrap_or_default();
         if is_for_us(read.packet_type) {
             self.counters.rx_oversize += 1;
-            let begin = burst.vacant().unwrap_or_default();
             let most = self.buffer_len - 1;
             self.too_long = Some(TooLong::new(begin, read.len, most, Limit::Radio));
+        } else if begin.first().is_some_and(|first| first & GROUP_BIT != 0) {
+            self.counters.rx_tagged += 1;
         } else {
             self.counters.rx_foreign += 1;
         }

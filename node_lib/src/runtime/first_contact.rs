@@ -82,7 +82,9 @@ impl FirstContact {
 
 /// What may keep us from hearing others, as far as the radio tells.
 fn causes(radio: &mut impl Device, is_up: bool, others: &[u16]) -> String {
-    let (foreign, oversize) = (radio.counters().rx_foreign, radio.counters().rx_oversize);
+    let counters = radio.counters();
+    let (foreign, tagged) = (counters.rx_foreign, counters.rx_tagged);
+    let oversize = counters.rx_oversize;
     let mut causes = Vec::new();
     if !is_up {
         causes.push("the radio is down or has no carrier".to_owned());
@@ -98,8 +100,14 @@ fn causes(radio: &mut impl Device, is_up: bool, others: &[u16]) -> String {
         let list: Vec<_> = others.iter().map(|ethertype| format!("{ethertype:#06x}")).collect();
         causes.push(format!("others use EtherType {} (--ethertype)", list.join(", ")));
     }
+    if tagged > 0 {
+        causes.push(format!(
+            "{tagged} frames with a VLAN tag were heard: others, or a switch between, put them into a VLAN \
+             (have the tag taken off, or give the VLAN's interface to --bind)"
+        ));
+    }
     if foreign > 0 {
-        causes.push(format!("{foreign} frames with a VLAN tag or for other addresses were heard"));
+        causes.push(format!("{foreign} frames for other addresses were heard"));
     }
     if oversize > 0 {
         causes.push(format!("{oversize} frames longer than our MTU were heard (ip link set mtu)"));
