@@ -237,6 +237,8 @@ fn turns<'a>(
         coalesce: Duration::ZERO,
         busy_poll: Duration::ZERO,
         announcements: Vec::new(),
+        remembered: Vec::new(),
+        client_file: None,
     };
     let running = runtime.start(node, radio, tap, links, remote);
     let mut running = running.expect("a few descriptors");

@@ -13,10 +13,12 @@ use node_lib::device::signal::SignalSource;
 use node_lib::device::tap::Tap;
 use node_lib::device::udp::{self, Udp};
 use node_lib::device::{self, Device, DeviceError, Link, Problem, Side};
+use node_lib::runtime::clients::ClientFile;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Signals;
 use node_lib::runtime::{Exit, Runtime, addresses, boot, inside};
 use node_lib::settings::LoopSettings;
+use node_lib::start::clients::Remembered;
 use node_lib::transport::mtu::TapMtu;
 use node_lib::{Boot, Mac, NodeId, Start};
 use recorder::{Recorded, Recorder};
@@ -184,6 +186,8 @@ pub struct Devices {
     tap_mtu: TapMtu,
     settings: LoopSettings,
     announcements: Vec<Vec<u8>>,
+    remembered: Vec<Remembered>,
+    client_file: Option<ClientFile>,
     id: NodeId,
     tap_mac: Mac,
     boot: Boot,
@@ -255,6 +259,8 @@ impl Devices {
             tap_mtu,
             settings: args.loop_settings(),
             announcements: addresses::announcements(tap_link.mac, args.ip.iter().map(|a| a.ip)),
+            remembered: Vec::new(),
+            client_file: None,
             id,
             tap_mac: tap_link.mac,
             boot,
@@ -286,6 +292,22 @@ impl Devices {
         self.netlink.watch_signal(source);
     }
 
+    /// The node is told who was behind its TAP before it started: by the bridge the TAP is in, and with a state file by
+    /// the file of clients beside it, in which they are written down from now on.
+    pub fn remember_clients(&mut self, state_file: Option<&Path>) {
+        self.netlink.watch_clients();
+        let Some(file) = state_file.map(ClientFile::beside) else { return };
+        match file.read() {
+            Ok(clients) => self.remembered = clients,
+            Err(error) => warn!(%error, "clients of an earlier start are not known"),
+        }
+        if !self.remembered.is_empty() {
+            let (clients, file) = (self.remembered.len(), file.path().display());
+            info!(clients, %file, "clients of an earlier start are known again");
+        }
+        self.client_file = Some(file);
+    }
+
     /// Runs the node `create` makes until a signal stops it, on this thread, which must not be one of tokio's but inside
     /// its runtime.
     pub fn drive<N: Node>(
@@ -314,6 +336,8 @@ impl Devices {
             coalesce,
             busy_poll,
             announcements: self.announcements,
+            remembered: self.remembered,
+            client_file: self.client_file,
         };
         let mut commands = Supervised::ready(commands, Supervisor::from_env());
         let ended = runtime
@@ -353,6 +377,15 @@ pub fn print_checked(args: &Common, checked: &Checked) -> Result<(), Failure> {
         text += &format!("tap {}: MTU {mtu}, {state}\n", args.tap_name);
     }
     print(&text)
+}
+
+/// The same for who is remembered of an earlier start. Nothing is wrong where nobody is: the start only warns.
+pub fn print_remembered(state_file: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = state_file.map(ClientFile::beside) else { return Ok(()) };
+    print(&match file.read() {
+        Ok(clients) => format!("clients: {} known from {}\n", clients.len(), file.path().display()),
+        Err(error) => format!("clients: none known: {error}\n"),
+    })
 }
 
 /// Writes what the user asked for.

@@ -1,10 +1,12 @@
-//! What a node finds at its start, [`Start`], and how it counts its starts, [`boot`].
+//! What a node finds at its start, [`Start`], how it counts its starts, [`boot`], and which clients it knows
+//! again, [`clients`].
 //!
 //! Beside this stands what the operator decides (`Settings` of each role). Both together make a node's
 //! `Config`, by one function per role that daemons and simulations call: neither can run a node the
 //! other would not.
 
 pub mod boot;
+pub mod clients;
 
 use crate::mac::{Mac, NodeId};
 use crate::order::Boot;

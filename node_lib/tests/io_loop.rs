@@ -26,10 +26,13 @@ use node_lib::device::{
     Sent, Side, StaticLinks,
 };
 use node_lib::messages::bundle;
+use node_lib::messages::control::announcement::Client;
+use node_lib::runtime::clients::ClientFile;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::{Command, Commands, Remote};
 use node_lib::runtime::inside::{self, Inside};
 use node_lib::runtime::{Exit, Runtime};
+use node_lib::start::clients::Remembered;
 use node_lib::transport::DRAIN_TURNS;
 use node_lib::transport::mtu::TapMtu;
 use node_lib::transport::outbox;
@@ -722,6 +725,33 @@ impl Links for MeasuredLinks {
     }
 }
 
+/// Who is known of an earlier start comes before anything else, what the bridge tells when it does, and at the end all are
+/// written down for the next start.
+#[test]
+fn clients_are_told_and_noted() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = ClientFile::beside(&directory.path().join("boots"));
+    let nth = |n| Remembered {
+        client: Client { vlan: 0, mac: Mac([2, 0, 0, 0, 0, n]) },
+        silent_for: Duration::from_secs(n.into()),
+    };
+    let mut node = Script::new(|_, _| {});
+    node.clients = vec![nth(1), nth(2)];
+    let mut bench = Bench::new();
+    put(&mut bench.air, &[0; 60]);
+    let mut links = ScriptedLinks::new([]);
+    links.clients = VecDeque::from([vec![nth(2)]]);
+    bench.remembered = vec![nth(1)];
+    bench.client_file = Some(file.clone());
+    let stop = Remote::new();
+    stop.send(Command::Stop);
+    assert_eq!(bench.run_until(&mut node, &mut links, stop), Exit::Clean);
+    let told = [Call::Clients(vec![nth(1)]), Call::Clients(vec![nth(2)])];
+    assert_eq!(node.calls.borrow()[..2], told);
+    let noted: Vec<_> = file.read().unwrap().iter().map(|known| known.client).collect();
+    assert_eq!(noted, [nth(1).client, nth(2).client]);
+}
+
 #[test]
 fn forwarding_a_frame_allocates_nothing() {
     let mut node = Script::new(|call, out| match call {
@@ -741,6 +771,8 @@ fn forwarding_a_frame_allocates_nothing() {
             coalesce: Duration::ZERO,
             busy_poll: Duration::ZERO,
             announcements: Vec::new(),
+            remembered: Vec::new(),
+            client_file: None,
         };
         let (mut links, mut remote) = (StaticLinks, Remote::new());
         let running = runtime.start(&mut node, radio, tap, &mut links, &mut remote);
@@ -775,6 +807,7 @@ enum Call {
     Link(LinkEvent),
     Timeout,
     Shutdown,
+    Clients(Vec<Remembered>),
     Signal(Mac, i8),
     Unacknowledged(Vec<u8>),
 }
@@ -798,6 +831,8 @@ struct Script<F> {
     counters: NodeCounters,
     record: bool,
     wants_unacknowledged: bool,
+    /// Who is behind its TAP, as it says.
+    clients: Vec<Remembered>,
     scratch: Call,
     /// Told of each strength.
     on_signal: Option<mpsc::Sender<()>>,
@@ -821,6 +856,7 @@ impl<F: FnMut(&Call, &mut Replies)> Script<F> {
             counters: NodeCounters::default(),
             record: true,
             wants_unacknowledged: false,
+            clients: Vec::new(),
             scratch: Call::Timeout,
             on_signal: None,
             happened: RefCell::default(),
@@ -867,6 +903,14 @@ impl<F: FnMut(&Call, &mut Replies)> Node for Script<F> {
     }
     fn handle_link(&mut self, _: Timestamp, event: LinkEvent, out: &mut Replies) {
         self.call(Call::Link(event), out);
+    }
+    fn handle_clients(&mut self, _: Timestamp, clients: &[Remembered], out: &mut Replies) {
+        if !clients.is_empty() {
+            self.call(Call::Clients(clients.to_vec()), out);
+        }
+    }
+    fn clients(&self, _: Timestamp) -> Vec<Remembered> {
+        self.clients.clone()
     }
     fn handle_signal(&mut self, _: Timestamp, from: Mac, dbm: i8) {
         self.on_signal.iter().for_each(|tell| tell.send(()).unwrap());
@@ -922,6 +966,8 @@ struct Bench {
     bundles: bool,
     coalesce: Duration,
     busy_poll: Duration,
+    remembered: Vec<Remembered>,
+    client_file: Option<ClientFile>,
 }
 
 fn radio_link() -> Link {
@@ -938,7 +984,19 @@ impl Bench {
         let (tap, host) = memory::pair(1500).unwrap();
         let (tap_mtu, link) = (TapMtu::default(), radio_link());
         let (coalesce, busy_poll) = (Duration::ZERO, Duration::ZERO);
-        Self { radio, air, tap, host, tap_mtu, link, bundles: true, coalesce, busy_poll }
+        Self {
+            radio,
+            air,
+            tap,
+            host,
+            tap_mtu,
+            link,
+            bundles: true,
+            coalesce,
+            busy_poll,
+            remembered: Vec::new(),
+            client_file: None,
+        }
     }
 
     fn run(&mut self, node: &mut impl Node, links: &mut impl Links, span: Duration) {
@@ -988,6 +1046,8 @@ impl Bench {
             coalesce: self.coalesce,
             busy_poll: self.busy_poll,
             announcements: Vec::new(),
+            remembered: self.remembered.clone(),
+            client_file: self.client_file.clone(),
         };
         let running = runtime.start(node, radio, tap, links, &mut commands);
         let mut running = running.unwrap();
@@ -1205,12 +1265,14 @@ impl Device for Mortal {
 /// Reports these changes, one per look, and writes down what the TAP is told.
 struct ScriptedLinks {
     changes: VecDeque<LinkChange>,
+    clients: VecDeque<Vec<Remembered>>,
     tap_mtus: Vec<usize>,
 }
 
 impl ScriptedLinks {
     fn new(changes: impl IntoIterator<Item = LinkChange>) -> Self {
-        Self { changes: changes.into_iter().collect(), tap_mtus: Vec::new() }
+        let changes = changes.into_iter().collect();
+        Self { changes, clients: VecDeque::new(), tap_mtus: Vec::new() }
     }
 }
 
@@ -1220,6 +1282,9 @@ impl Links for ScriptedLinks {
             Some(change) => Poll::Ready(change),
             None => Poll::Pending,
         }
+    }
+    fn poll_clients(&mut self, _: &mut Context<'_>) -> Poll<Vec<Remembered>> {
+        self.clients.pop_front().map_or(Poll::Pending, Poll::Ready)
     }
     fn configure_tap(&mut self, mtu: usize) {
         self.tap_mtus.push(mtu);

@@ -25,6 +25,7 @@ fn run() -> Result<(), Failure> {
         let signal = signal::open(&args.signal, &args.common.bind).await?;
         if args.common.check {
             start::print_checked(&args.common, &checked)?;
+            start::print_remembered(args.common.state_file.as_deref())?;
             return signal::print_checked(signal.as_ref());
         }
         let control = Control::open(&args.common, settings, logging.level()).await?;
@@ -32,6 +33,7 @@ fn run() -> Result<(), Failure> {
         if let Some(source) = signal {
             devices.watch_signal(source);
         }
+        devices.remember_clients(args.common.state_file.as_deref());
         let settings = args.settings();
         devices.record(Plan::new(&args.common, Role::Obu, &settings)?);
         let config = settings.config(&devices.start());

@@ -5,12 +5,15 @@
 
 mod talk;
 
+use std::time::Duration;
+
 use node_lib::control::event::Event;
-use node_lib::control::node::Node;
+use node_lib::control::node::{Node, Replies};
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::{Client, client_digest};
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::{Mac, Seq};
+use node_lib::start::clients::Remembered;
+use node_lib::{Mac, Seq, Timestamp};
 
 use talk::{A, B, CAMERA, Heard, RSU, SERVER, Talk, Word, attached, id};
 
@@ -51,6 +54,49 @@ fn what_nobody_acknowledges_is_repeated_ever_more_rarely_and_not_for_ever() {
         assert!(doubling[1] * 10 >= doubling[0] * 11, "{pauses:?}");
     }
     assert!(pauses[4..].iter().all(|pause| (239..=401).contains(pause)), "{pauses:?}");
+}
+
+/// Somebody says that this client is here, and was heard ten seconds ago.
+fn remember(t: &mut Talk, mac: Mac) {
+    let known = Remembered { client: client(mac), silent_for: Duration::from_secs(10) };
+    let now = Timestamp::from_millis(t.now);
+    t.obu.handle_clients(now, &[known], &mut Replies::new());
+}
+
+#[test]
+fn a_client_of_an_earlier_start_is_in_the_first_announcement() {
+    let mut t = Talk::new();
+    remember(&mut t, CAMERA);
+    t.settle(A, 1);
+    t.pass(t.now + 3);
+    assert_eq!(t.sent_announcement().2, [client(CAMERA)]);
+}
+
+#[test]
+fn a_client_the_bridge_tells_of_later_is_announced_as_if_it_had_spoken() {
+    let mut t = known();
+    remember(&mut t, CAMERA);
+    t.live_until(t.now + 60);
+    assert_eq!(t.sent_announcement().2, [client(CAMERA)]);
+    t.acknowledge(A);
+    t.clear();
+    remember(&mut t, CAMERA);
+    t.live_until(t.now + 500);
+    assert_eq!(t.announcements(), 0, "that is known");
+}
+
+#[test]
+fn a_remembered_client_that_speaks_elsewhere_is_not_announced_any_more() {
+    let mut t = Talk::new();
+    // The one that sends what comes down.
+    remember(&mut t, SERVER);
+    t.settle(A, 1);
+    t.acknowledge(A);
+    t.clear();
+    t.down(A, talk::all_but(id(B), 7), 1);
+    t.live_until(t.now + 60);
+    assert_eq!(t.sent_announcement().2, []);
+    assert_eq!(t.obu.clients(Timestamp::from_millis(t.now)), []);
 }
 
 #[test]

@@ -44,6 +44,7 @@ use node_lib::control::node::{Node, Replies};
 use node_lib::mac::{Mac, NodeId};
 use node_lib::order::Boot;
 use node_lib::settings::LoopSettings;
+use node_lib::start::clients::{Notes, Remembered};
 use node_lib::start::{RADIO_MTU, Start};
 use node_lib::time::Timestamp;
 use node_lib::transport::mtu::TapMtu;
@@ -135,6 +136,10 @@ struct Details {
     is_starting: bool,
     /// Boot count of the last start that began to live: what is in its state file.
     boot: Option<Boot>,
+    /// Decides when its clients are noted.
+    notes: Notes,
+    /// Who was noted last, and when: what is in the file beside its state file.
+    noted: Option<(Timestamp, Vec<Remembered>)>,
     /// Wake-ups of late, and since when they are counted.
     spins: u16,
     spins_since: Timestamp,
@@ -384,6 +389,8 @@ impl World {
                 factory,
                 is_starting: false,
                 boot: None,
+                notes: Notes::new(Timestamp::ZERO),
+                noted: None,
                 spins: 0,
                 spins_since: Timestamp::ZERO,
                 id: NodeId::NONE,

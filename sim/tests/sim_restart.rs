@@ -161,6 +161,37 @@ fn a_vehicle_behind_a_relay_is_heard_after_a_restart_however_long_it_lived() {
     restart_after(test, BEHIND, ms(1000));
 }
 
+/// A client that speaks once and never again; then its vehicle starts again, whatever way it ended, and the RSU in use
+/// goes. A vehicle with a state file knows it still, and the other RSU hears of it.
+#[test]
+fn a_client_that_never_speaks_again_is_reached_after_a_restart_and_a_hand_over() {
+    let test = "a_client_that_never_speaks_again_is_reached_after_a_restart_and_a_hand_over";
+    const CAR: NodeIndex = NodeIndex(2);
+    let gaps = run_all("sim_restart", test, seeds(20), |seed| {
+        let mut world = World::new(seed);
+        world.count_starts(Counting::StateFile);
+        let two_rsus = Graph::new(3, [(0, 2), (1, 2)]);
+        let mut town = Town::in_world(world, &two_rsus, &[0, 1], Link::CLEAN);
+        town.up(CAR, at(2000), ms(10), 1);
+        let down = town.down(CAR, at(8000), ms(10), 400);
+        // After the first note, and a second restart before the note of the first.
+        town.world.at(at(5000), Fault::Restart(CAR, ms(50)));
+        town.world.at(at(6000), Fault::Restart(CAR, ms(50)));
+        town.world.run_until(at(9000)).map_err(broken)?;
+        let Some(rsu) = town.upstream(CAR) else {
+            return Err(wrong(&town, "without a way".to_owned()));
+        };
+        town.world.apply(Fault::Crash(rsu));
+        town.world.run_until(at(13_000)).map_err(broken)?;
+        let gap = town.gap_down(down, CAR, at(8000), at(11_980));
+        if gap > ms(300) {
+            return Err(wrong(&town, format!("{gap:?} without a frame")));
+        }
+        Ok(gap)
+    });
+    println!("after the crash: {}", spread(gaps));
+}
+
 /// An RSU that says goodbye and is back before anybody has forgotten it: 250 to 425 ms later, for the goodbye itself takes
 /// 200 ms. The vehicle hears it and a relay, which hears it too.
 #[test]

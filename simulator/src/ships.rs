@@ -153,6 +153,12 @@ pub const DIFFERENCES: &[Difference] = &[
         why: "hosts of a simulation are the clients behind the TAP",
     },
     Difference {
+        title: "clients of an earlier start",
+        daemons: "told by the file beside `--state-file`, and by the bridge's table where the TAP is in a bridge",
+        simulation: "told by what the world noted, by the same rules, with `settings.state_file`; there are no bridges",
+        why: "neither needs a file system or a kernel; both are tested end to end",
+    },
+    Difference {
         title: "signal",
         daemons: "measured where the driver tells it, some times a second for each neighbour",
         simulation: "told with each frame heard; not at all with `radio.reports_signal = false`",
@@ -245,6 +251,8 @@ mod tests {
             coalesce: Differs("processor time"),
             busy_poll: Differs("processor time"),
             announcements: Differs("addresses of the TAP"),
+            remembered: Differs("clients of an earlier start"),
+            client_file: Differs("clients of an earlier start"),
         }
         node_lib::device::Link as "node_lib::device::Link" {
             index: Differs("interfaces that change"),

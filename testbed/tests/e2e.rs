@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         ("road_side_unit_restarts", road_side_unit_restarts),
         ("vehicle_restarts", vehicle_restarts),
         ("a_restarted_vehicle_is_reached_at_once", a_restarted_vehicle_is_reached_at_once),
+        ("a_silent_client_is_known_after_a_restart", a_silent_client_is_known_after_a_restart),
         ("a_tap_stays_in_its_bridge", a_tap_stays_in_its_bridge),
         ("a_prepared_tap_takes_no_right_to_change_it", a_prepared_tap_takes_no_right_to_change_it),
         ("a_road_side_unit_without_a_lan_is_left", a_road_side_unit_without_a_lan_is_left),
@@ -74,6 +75,8 @@ fn main() -> ExitCode {
         ("check_finds_what_the_start_finds", check_finds_what_the_start_finds),
         ("first_contact_names_what_is_wrong", first_contact_names_what_is_wrong),
         ("different_ethertypes_are_named", different_ethertypes_are_named),
+        ("tagged_frames_are_named", tagged_frames_are_named),
+        ("frames_that_are_too_long_are_named", frames_that_are_too_long_are_named),
         ("tcp_crosses_with_offload_at_either_end", tcp_crosses_with_offload_at_either_end),
         ("tcp_is_intact_over_a_bad_link", tcp_is_intact_over_a_bad_link),
         ("every_signal_ends_in_order", every_signal_ends_in_order_or_not_at_all),
@@ -870,6 +873,68 @@ fn a_restarted_vehicle_is_reached_at_once() -> Result<()> {
     })
 }
 
+/// A camera says one word and never another. Then its vehicle's OBU is killed and started again, and the RSU in use dies. Who
+/// is behind it the OBU knows from the bridge its TAP is in; or, as here the bridge has forgotten it too, from the file
+/// beside its state file.
+fn a_silent_client_is_known_after_a_restart() -> Result<()> {
+    const ATTACHED_WITHIN: Duration = Duration::from_secs(5);
+    for source in ["bridge", "file"] {
+        let mut bed = Testbed::new(1)?;
+        let server = bed.add_host("server")?;
+        let mut rsus = [bed.add_rsu("rsu1")?, bed.add_rsu("rsu2")?];
+        let (obu, cabin) = bed.add_obu_with_cabin("obu1", 1)?;
+        for rsu in &rsus {
+            bed.connect(rsu, &obu)?;
+        }
+        let states = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+        if source == "file" {
+            let boots = states.path().join("boots").display().to_string();
+            obu.extra_args.borrow_mut().extend(["--state-file".to_owned(), boots]);
+        }
+        let attached = || {
+            wait_until("obu1 is attached", ATTACHED_WITHIN, || {
+                Ok((obu.attachment()? != "none").then_some(()))
+            })
+        };
+        with_logs(bed, |bed| {
+            bed.start_all()?;
+            attached()?;
+            let (camera, mac) = &cabin.clients[0];
+            let word = numbered(Mac::BROADCAST, *mac, 1);
+            send_frames(&cabin.ns, camera, &word, ms(0))?;
+            // Longer than until it is written down.
+            std::thread::sleep(ms(3500));
+            obu.kill()?;
+            if source == "file" {
+                // A port that goes down is one behind which nobody is known.
+                obu.ns().set_down(camera)?;
+                obu.ns().set_up(camera)?;
+            }
+            obu.start()?;
+            attached()?;
+            // The other RSU is known, and stands by.
+            std::thread::sleep(ms(1500));
+            let (active, other) = active_first(&obu, &mut rsus)?;
+            let frames = numbered(*mac, server.mac_now()?, 200);
+            let receiver = FrameReceiver::start(&cabin.ns, camera)?;
+            send_frames(&server.ns, &server.interface, &frames[..20], PROBE_EVERY)?;
+            active.kill()?;
+            send_frames(&server.ns, &server.interface, &frames[20..], PROBE_EVERY)?;
+            let got = receiver.stop()?;
+            let arrived = |frame: &NumberedFrame| got.contains(frame);
+            let worst = frames.split(arrived).map(<[_]>::len).max().unwrap_or(0);
+            println!("    {source}: {worst} frames to the silent client lost in a row");
+            ensure!(frames.last().is_some_and(arrived), "{source}: the last did not arrive");
+            let outage = PROBE_EVERY * u32::try_from(worst)?;
+            ensure!(outage <= SILENT_DEATH_MAX, "{source}: unreachable for {outage:?}");
+            let port = bed.lan().bridge_port_of(*mac)?;
+            ensure!(port.as_deref() == Some(other.name()), "{source}: behind {port:?}");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// `--bridge` puts it there at the start, again when it was deleted, and again when it was taken out;
 /// and a daemon that ends in order has nothing to warn of. Without the flag somebody else puts it there and takes
 /// it out, and only a TAP that was deleted is put there again.
@@ -1278,6 +1343,38 @@ fn check_finds_what_the_start_finds() -> Result<()> {
         let line = "UNPRIVILEGED -b radio0 -t own0";
         let (checked, started) = (ended(line, true)?, ended(line, false)?);
         ensure!(checked.0 == Some(0) && started.0 == TIME_IS_UP, "{checked:?}, {started:?}");
+        // A client file that tells nobody ends nothing: both say why.
+        let states = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+        let boots = states.path().join("boots");
+        let known = states.path().join("boots.clients");
+        let line = format!("-b radio0 -t own0 --state-file {}", boots.display());
+        let check = || -> Result<String> {
+            let checked = rsu.ns().run(|| {
+                Ok(Command::new(&programs.obu).args(line.split(' ')).arg("--check").output()?)
+            })?;
+            ensure!(checked.status.success(), "{checked:?}");
+            Ok(String::from_utf8_lossy(&checked.stdout).into_owned())
+        };
+        for (content, reason) in [
+            (None, "clients: 0 known from"),
+            (Some("yesterday\n"), "clients: none known: client file"),
+            (Some("v2x-clients 1\nat 1 1 -\ncrc32 0\n"), "damaged"),
+        ] {
+            content.map_or(Ok(()), |content| std::fs::write(&known, content))?;
+            let said = check()?;
+            ensure!(said.contains(reason), "{content:?}: {said}");
+            ensure!(known.exists() == content.is_some(), "--check wrote a file");
+        }
+        let started = rsu.ns().run(|| {
+            let mut command = Command::new("timeout");
+            Ok(command.arg("5").arg(&programs.obu).args(line.split(' ')).output()?)
+        })?;
+        let said = String::from_utf8_lossy(&started.stderr);
+        let is_warned = said.contains("clients of an earlier start are not known");
+        ensure!(is_warned && said.contains("damaged"), "{said}");
+        ensure!(started.status.code() == TIME_IS_UP, "{started:?}");
+        let said = check()?;
+        ensure!(said.contains("clients: 0 known from"), "it was written anew: {said}");
         // Nothing is wrong here, but for the daemon that has the radio already.
         let checked = rsu.ns().run(|| {
             let line = ["-b", "radio0", "--check"];
@@ -1354,6 +1451,86 @@ fn different_ethertypes_are_named() -> Result<()> {
         }
         let said = likely(&alone)?;
         ensure!(said.contains("nobody is in range"), "obu2: {said}");
+        all_run(bed)
+    })
+}
+
+/// Something between the radios, a switch for example, puts frames into a VLAN.
+fn tagged_frames_are_named() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (other, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    bed.connect(&other, &obu)?;
+    // That of the frames a test can send.
+    obu.extra_args.borrow_mut().extend(["--ethertype", "0x88b6"].map(str::to_owned));
+    with_logs(bed, |bed| {
+        obu.launch()?;
+        let mut tagged = numbered(Mac::BROADCAST, other.radio, 120);
+        tagged.iter_mut().for_each(|frame| frame.vlan = Some(7));
+        send_frames(other.ns(), "radio0", &tagged, ms(100))?;
+        let warning = "no other node has been heard";
+        let event = obu.daemon()?.wait_for_event(warning, PATIENCE, |_| true)?;
+        let said = event.text("likely");
+        ensure!(said.contains("frames with a VLAN tag were heard"), "{said}");
+        ensure!(!said.contains("for other addresses"), "{said}");
+        let counters = counters_of(&obu)?.text("radio");
+        ensure!(counters.contains("rx_tagged="), "{counters}");
+        ensure!(!counters.contains("rx_frames="), "{counters}");
+        // In no VLAN but with a priority a frame is a frame.
+        tagged.iter_mut().for_each(|frame| frame.vlan = Some(0xe000));
+        send_frames(other.ns(), "radio0", &tagged[..1], ms(0))?;
+        let counters = counters_of(&obu)?.text("radio");
+        ensure!(counters.contains("rx_frames=1"), "{counters}");
+        bed.nodes()[1].stop()
+    })
+}
+
+/// A neighbour's, on a radio that takes less; and those of a host in the vehicle, for which the radio has become too small.
+fn frames_that_are_too_long_are_named() -> Result<()> {
+    const WARNING: &str = "frame too long, dropped";
+    let named = |node: &Node, from: Mac, bytes: u64, cure: &str| -> Result<()> {
+        let event = node.daemon()?.wait_for_event(WARNING, PATIENCE, |_| true)?;
+        let said = (event.text("from"), event.text("bytes"), event.text("cure"));
+        let is_named = said.0 == from.to_string() && said.1 == bytes.to_string();
+        ensure!(is_named && said.2.contains(cure), "{}: {said:?}", node.name());
+        let lines = node.events()?.iter().filter(|event| event.message() == WARNING).count();
+        ensure!(lines == 1, "{}: {lines} warnings", node.name());
+        Ok(())
+    };
+    let mut bed = Testbed::with_radio_mtu(1, 2200)?;
+    let (other, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    bed.connect(&other, &obu)?;
+    obu.extra_args.borrow_mut().extend(["--ethertype", "0x88b6"].map(str::to_owned));
+    with_logs(bed, |bed| {
+        bed.set_radio_mtu(&obu, 2100)?;
+        obu.launch()?;
+        obu.daemon()?.wait_for_event("running", PATIENCE, |_| true)?;
+        let mut long = numbered(Mac::BROADCAST, other.radio, 20);
+        // A veth lets so much more than its MTU through, for a VLAN tag.
+        long.iter_mut().for_each(|frame| frame.payload_len = 2104);
+        send_frames(other.ns(), "radio0", &long, PROBE_EVERY)?;
+        named(&obu, other.radio, 2118, "MTU")?;
+        obu.stop()
+    })?;
+
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (obu, laptop) = bed.add_obu_with_host("obu1", "laptop")?;
+    bed.connect(&rsu, &obu)?;
+    obu.extra_args.borrow_mut().extend(["-m", "9000"].map(str::to_owned));
+    with_logs(bed, |bed| {
+        for (ns, interface) in [(obu.ns(), "eth0"), (&laptop.ns, "eth0"), (obu.ns(), "br0")] {
+            ns.set_mtu(interface, 9000)?;
+        }
+        bed.start_all()?;
+        reaches(&laptop, &server, PATIENCE)?;
+        bed.set_radio_mtu(&obu, 1000)?;
+        obu.daemon()?.wait_for_event("radio MTU does not fit the TAP", PATIENCE, |_| true)?;
+        let mut long = numbered(server.mac_now()?, laptop.mac_now()?, 20);
+        long.iter_mut().for_each(|frame| frame.payload_len = 9000);
+        send_frames(&laptop.ns, &laptop.interface, &long, PROBE_EVERY)?;
+        named(&obu, laptop.mac_now()?, 9014, "MTU")?;
+        let counters = counters_of(&obu)?.text("node");
+        ensure!(counters.contains("drop_oversize=20"), "{counters}");
         all_run(bed)
     })
 }

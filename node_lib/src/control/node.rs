@@ -5,6 +5,7 @@ use crate::control::event::Event;
 pub use crate::control::replies::Replies;
 use crate::control::snapshot::{Role, Route, Snapshot};
 use crate::mac::{Mac, NodeId};
+use crate::start::clients::Remembered;
 use crate::time::Timestamp;
 
 /// One frame a node wants sent. Each is exactly one write to its device: several frames in one
@@ -81,6 +82,19 @@ pub trait Node {
 
     /// A whole Ethernet frame came out of the TAP.
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
+
+    /// These clients are behind the TAP, though they may not have spoken since this node started: an earlier
+    /// start noted them, or the bridge that the TAP is a port of knows them behind its other ports.
+    ///
+    /// It is hearsay. What the node has heard of a client since it started, from either side, counts for
+    /// more, and a frame of it that comes off the radio ends it.
+    fn handle_clients(&mut self, _now: Timestamp, _clients: &[Remembered], _out: &mut Replies) {}
+
+    /// Who is behind the TAP, in an order that does not change: what the next start is told with
+    /// [`Node::handle_clients`]. Nobody for a node that has none to announce.
+    fn clients(&self, _now: Timestamp) -> Vec<Remembered> {
+        Vec::new()
+    }
 
     /// The radio or the LAN went up or down, or the radio changed.
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies);

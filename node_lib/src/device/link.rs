@@ -4,6 +4,7 @@ use std::task::{Context, Poll};
 
 use super::signal::{Sample, SignalCounters};
 use crate::mac::Mac;
+use crate::start::clients::Remembered;
 
 /// What is known about an interface that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,13 @@ pub trait Links {
     /// The next measurement of how strong somebody's frames come in on the radio, if there is one. None
     /// where the radio does not tell.
     fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Sample> {
+        let _ = cx;
+        Poll::Pending
+    }
+
+    /// Who is behind the bridge that the TAP has come into, once for each time it does. Nothing where
+    /// nobody can tell.
+    fn poll_clients(&mut self, cx: &mut Context<'_>) -> Poll<Vec<Remembered>> {
         let _ = cx;
         Poll::Pending
     }

@@ -9,6 +9,7 @@ mod configure;
 mod connection;
 mod home;
 mod interface;
+mod neighbours;
 mod tun;
 
 use std::collections::VecDeque;
@@ -32,12 +33,14 @@ use super::error::{DeviceError, Problem};
 use super::signal::{Sample, SignalCounters, SignalSource, Watch};
 use super::{Link, LinkChange, Links, Side, name};
 use crate::mac::Mac;
+use crate::start::clients::Remembered;
 pub use address::{ParseTapAddressError, TapAddress};
 pub use configure::TapSettings;
 use configure::{Wanted, configure};
 use connection::{Messages, Server, connect};
 use home::Home;
 use interface::{Seen, find_bridge, has_index, is_unused, kind_of, name_of, parse, read};
+use neighbours::Place;
 pub use tun::TapOwner;
 use tun::tun_info;
 
@@ -57,6 +60,8 @@ struct Bridge {
 
 type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages, Server)>> + Send>>;
 type Reading = Pin<Box<dyn Future<Output = Result<ReadAgain, DeviceError>> + Send>>;
+
+type Asking = Pin<Box<dyn Future<Output = Result<Vec<Remembered>, rtnetlink::Error>> + Send>>;
 
 /// What is so now of what may have changed unnoticed.
 #[derive(Debug)]
@@ -93,8 +98,15 @@ pub struct Netlink {
     /// Where somebody put the TAP, if no flag says where it is to be.
     home: Home,
     configuring: Option<JoinHandle<()>>,
+    /// That is to put the TAP back into its bridge, and nothing else.
+    is_putting_back: bool,
     looking: Option<JoinHandle<()>>,
     signal: Option<Watch>,
+    /// The bridge is asked who is behind it.
+    tells_clients: bool,
+    /// Where the TAP was when that was asked last.
+    asked: Option<Place>,
+    asking: Option<Asking>,
 }
 
 impl fmt::Debug for Netlink {
@@ -122,8 +134,12 @@ impl Netlink {
             bridge: None,
             home: Home::default(),
             configuring: None,
+            is_putting_back: false,
             looking: None,
             signal: None,
+            tells_clients: false,
+            asked: None,
+            asking: None,
         })
     }
 
@@ -256,6 +272,30 @@ impl Netlink {
         self.signal = Some(source.watch());
     }
 
+    /// Reports from now on who is behind the bridge that the TAP is a port of: now, and whenever it is put into one.
+    pub fn watch_clients(&mut self) {
+        self.tells_clients = true;
+        self.ask_bridge();
+    }
+
+    /// Asks the bridge who is behind it, if the TAP has come into it.
+    fn ask_bridge(&mut self) {
+        if !self.tells_clients {
+            return;
+        }
+        let port = self.tap.as_ref().filter(|tap| tap.is_bridge_port);
+        let place =
+            port.and_then(|tap| Some(Place { tap: tap.link.index, bridge: tap.controller? }));
+        if self.asked == place {
+            return;
+        }
+        self.asked = place;
+        self.asking = place.map(|place| -> Asking {
+            let handle = self.handle.clone();
+            Box::pin(async move { neighbours::behind(&handle, place).await })
+        });
+    }
+
     fn report(&mut self, side: Side, link: Option<Link>) {
         for watched in self.watched.iter_mut().filter(|watched| watched.side == side) {
             if watched.last != link {
@@ -288,9 +328,15 @@ impl Netlink {
             None => self.home.way_back(tap).is_some(),
             Some(bridge) => bridge.seen.as_ref().is_some_and(|b| tap.controller != Some(b.index)),
         };
-        let is_under_way = self.configuring.as_ref().is_some_and(|task| !task.is_finished());
-        if is_out && !is_under_way {
-            self.configure_after(PUT_BACK_AFTER);
+        let under_way = self.configuring.as_ref().filter(|task| !task.is_finished());
+        match under_way {
+            None if is_out => {
+                self.configure_after(PUT_BACK_AFTER);
+                self.is_putting_back = true;
+            }
+            // It is back by itself: whoever takes it out in that second means it.
+            Some(task) if !is_out && self.is_putting_back => task.abort(),
+            _ => {}
         }
     }
 
@@ -302,6 +348,7 @@ impl Netlink {
         if let Some(running) = self.configuring.take() {
             running.abort();
         }
+        self.is_putting_back = false;
         let (handle, settings) = (self.handle.clone(), self.settings.clone());
         let (mtu, home) = (self.tap_mtu, self.home);
         self.configuring = Some(tokio::spawn(async move {
@@ -317,6 +364,7 @@ impl Netlink {
             self.home.note_tap(tap);
         }
         self.tap = tap;
+        self.ask_bridge();
     }
 
     /// There is no interface of this index any more.
@@ -483,6 +531,22 @@ impl Links for Netlink {
 
     fn signal_counters(&self) -> SignalCounters {
         self.signal.as_ref().map(|watch| watch.reports.counters()).unwrap_or_default()
+    }
+
+    fn poll_clients(&mut self, cx: &mut Context<'_>) -> Poll<Vec<Remembered>> {
+        let Some(asking) = &mut self.asking else { return Poll::Pending };
+        let result = ready!(asking.as_mut().poll(cx));
+        self.asking = None;
+        match result {
+            Ok(clients) => {
+                debug!(clients = clients.len(), "the bridge told who is behind it");
+                Poll::Ready(clients)
+            }
+            Err(error) => {
+                debug!(%error, "the bridge does not tell who is behind it");
+                Poll::Pending
+            }
+        }
     }
 
     fn configure_tap(&mut self, mtu: usize) {

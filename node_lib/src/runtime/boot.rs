@@ -51,7 +51,7 @@ pub fn clock_is_set() -> bool {
     wall_clock() >= boot::EPOCH
 }
 
-fn wall_clock() -> Duration {
+pub(super) fn wall_clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

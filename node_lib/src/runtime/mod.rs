@@ -28,6 +28,7 @@ pub mod addresses;
 mod bell;
 pub mod boot;
 pub mod busy_poll;
+pub mod clients;
 pub mod clock;
 pub mod command;
 mod first_contact;
@@ -52,11 +53,13 @@ use crate::device::signal::{self, Sample};
 use crate::device::{
     self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
+use crate::start::clients::Remembered;
 use crate::time::Timestamp;
 use crate::transport::bundler::Opened;
 use crate::transport::mtu::TapMtu;
 use crate::transport::{BURST, CHUNK, DRAIN_TURNS, WayOut};
 use busy_poll::BusyPoll;
+use clients::{ClientFile, Keeper};
 use clock::Clock;
 use command::{Command, Commands};
 use first_contact::FirstContact;
@@ -105,6 +108,10 @@ pub struct Runtime {
     /// Frames the host would say of its own addresses ([`addresses::announcements`]): the node is given
     /// them, as if from the TAP, when it is attached anew.
     pub announcements: Vec<Vec<u8>>,
+    /// Clients of an earlier start: the node is told of them before anything else.
+    pub remembered: Vec<Remembered>,
+    /// Where the node's clients are noted for the next start.
+    pub client_file: Option<ClientFile>,
 }
 
 impl Runtime {
@@ -183,7 +190,9 @@ impl Runtime {
             began: self.clock.now(),
             viewers: Viewers::default(),
             announcements: self.announcements,
+            keeper: self.client_file.map(|file| Keeper::start(file, self.clock.now())),
         };
+        running.clients_told(&self.remembered);
         if !running.radio_up {
             warn!(radio = running.ports.radio.name(), "radio is down, waiting for it");
             running.link_event(LinkEvent::Down);
@@ -341,6 +350,7 @@ pub struct Running<'a, N, R, T, L, C> {
     began: Timestamp,
     viewers: Viewers,
     announcements: Vec<Vec<u8>>,
+    keeper: Option<Keeper>,
 }
 
 impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, L, C> {
@@ -398,8 +408,11 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         self.events.summarize(now);
         self.first_contact.drive(now, self.ports.radio, self.radio_up);
         self.show_viewers(now);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.drive(now, self.node);
+        }
         if self.stop_at.is_some_and(|at| at <= now) {
-            self.report();
+            self.end(now);
             return Ok(Some(Exit::Clean));
         }
         Ok(None)
@@ -538,8 +551,10 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     /// An interface or the operator may have something to say.
     fn turn_bell(&mut self) -> Option<Exit> {
         let Self { waiter, links, commands, node, clock, viewers, .. } = self;
-        let (change, command, request) = waiter.bell.answer(|cx| {
+        let (change, command, request, clients) = waiter.bell.answer(|cx| {
             let (change, command) = (links.poll_change(cx), commands.poll_command(cx));
+            // After the change that makes somebody ask.
+            let clients = links.poll_clients(cx);
             let may_ask = !viewers.is_full();
             let request = if may_ask { commands.poll_request(cx) } else { Poll::Pending };
             let mut left = signal::WAITING_MAX;
@@ -552,8 +567,11 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                     break;
                 }
             }
-            (change, command, request)
+            (change, command, request, clients)
         })?;
+        if let Poll::Ready(clients) = clients {
+            self.clients_told(&clients);
+        }
         if change.is_ready() || command.is_ready() || request.is_ready() {
             // There may be more.
             self.waiter.bell.ring();
@@ -562,7 +580,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             Poll::Ready(Command::Report) => self.report(),
             Poll::Ready(Command::Stop) if self.stop_at.is_some() => {
                 info!("asked to stop again, stopping at once");
-                self.report();
+                self.end(self.clock.now());
                 return Some(Exit::Forced);
             }
             Poll::Ready(Command::Stop) => self.begin_to_stop(),
@@ -583,9 +601,10 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         let stale = self.ports.way_out.expires();
         let (sum, contact) = (self.events.deadline(), self.first_contact.deadline());
         let viewers = self.viewers.deadline();
-        let deadlines =
-            [self.node.poll_timeout(), self.stop_at, reopen, stale, sum, contact, viewers];
-        if let Some(next) = deadlines.into_iter().flatten().min() {
+        let note = self.keeper.as_ref().map(Keeper::deadline);
+        let own = [reopen, stale, sum, contact, viewers, note];
+        let deadlines = [self.node.poll_timeout(), self.stop_at].into_iter().chain(own);
+        if let Some(next) = deadlines.flatten().min() {
             self.waiter.alarm.set(next);
         }
     }
@@ -852,6 +871,20 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         self.node.handle_shutdown(now, &mut self.replies);
         self.transmit(now);
         self.stop_at = Some(now + linger);
+    }
+
+    fn clients_told(&mut self, clients: &[Remembered]) {
+        let now = self.clock.now();
+        self.node.handle_clients(now, clients, &mut self.replies);
+        self.transmit(now);
+    }
+
+    /// What is left to do at the end.
+    fn end(&mut self, now: Timestamp) {
+        self.report();
+        if let Some(keeper) = self.keeper.take() {
+            keeper.finish(now, self.node);
+        }
     }
 
     fn report(&mut self) {

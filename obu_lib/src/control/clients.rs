@@ -6,14 +6,8 @@ use node_lib::control::client_cache::{ClientCache, Learnt, client};
 use node_lib::control::inner::Inner;
 use node_lib::control::snapshot;
 use node_lib::messages::control::announcement::Client;
+use node_lib::start::clients::{AGE_MAX, CLIENTS_MAX, Remembered};
 use node_lib::{Mac, Timestamp};
-
-/// Clients remembered: a vehicle's LAN, three announcements long. Beyond, the longest unused goes.
-const CLIENTS_MAX: usize = 512;
-
-/// A client that says nothing is remembered for an hour: a camera or a sign in a vehicle does not
-/// move elsewhere, and must stay reachable although it never speaks.
-const AGE_MAX: Duration = Duration::from_secs(3600);
 
 /// A client heard on the TAP within this time has not moved: its frame coming from the radio is a
 /// reflection (the lock of Open vSwitch after a gratuitous ARP, shortened for moving hosts).
@@ -22,8 +16,16 @@ const REFLECTION_FOR: Duration = Duration::from_secs(1);
 /// Clients on the TAP side.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalClients {
+    /// Its times are [`known`] ones.
     cache: ClientCache<()>,
     tap_mac: Option<Mac>,
+}
+
+/// The cache's time begins an hour before that of the node: so there is a time for what was heard before the
+/// start, for as long as it counts.
+#[inline]
+fn known(now: Timestamp) -> Timestamp {
+    now + AGE_MAX
 }
 
 /// What a frame from the radio says about its sender.
@@ -45,14 +47,41 @@ impl LocalClients {
     /// A client spoke on the TAP. Returns whether the set changed, and how many were evicted for it.
     #[inline]
     pub(crate) fn learn(&mut self, now: Timestamp, inner: Inner) -> (bool, u64) {
-        let (learnt, evicted) = self.cache.learn(now, client(inner.vlan, inner.source), ());
+        let (learnt, evicted) = self.cache.learn(known(now), client(inner.vlan, inner.source), ());
         (learnt == Learnt::New, evicted)
+    }
+
+    /// Somebody says that a client is here and was last heard so long ago. Returns the same as
+    /// [`LocalClients::learn`].
+    pub(crate) fn remember(&mut self, now: Timestamp, remembered: Remembered) -> (bool, u64) {
+        let Remembered { client, silent_for } = remembered;
+        if !client.mac.is_unicast() || Some(client.mac) == self.tap_mac || silent_for >= AGE_MAX {
+            return (false, 0);
+        }
+        let heard = known(now).before(silent_for);
+        if self.cache.last_heard(client).is_some_and(|since| since >= heard) {
+            return (false, 0);
+        }
+        let (learnt, evicted) = self.cache.learn(heard, client, ());
+        (learnt == Learnt::New, evicted)
+    }
+
+    /// All of them, but for the TAP itself, which is there at every start.
+    pub(crate) fn remembered(&self, now: Timestamp) -> Vec<Remembered> {
+        let clients = self.cache.clients_of(()).into_iter();
+        let heard = |client| self.cache.last_heard(client).unwrap_or(Timestamp::ZERO);
+        let silent_for = |client| known(now).since(heard(client));
+        clients
+            .filter(|client| Some(client.mac) != self.tap_mac)
+            .map(|client| Remembered { client, silent_for: silent_for(client) })
+            .filter(|remembered| remembered.silent_for < AGE_MAX)
+            .collect()
     }
 
     /// The frame is for somebody on the TAP side already.
     #[inline]
     pub(crate) fn is_local(&self, now: Timestamp, inner: Inner) -> bool {
-        self.cache.owner(now, client(inner.vlan, inner.destination)).is_some()
+        self.cache.owner(known(now), client(inner.vlan, inner.destination)).is_some()
     }
 
     /// A frame with this sender came from the radio.
@@ -64,7 +93,7 @@ impl LocalClients {
         let client = client(inner.vlan, inner.source);
         match self.cache.last_heard(client) {
             None => FromRadio::Stranger,
-            Some(used) if now.since(used) < REFLECTION_FOR => FromRadio::Reflection,
+            Some(used) if known(now).since(used) < REFLECTION_FOR => FromRadio::Reflection,
             Some(_) => {
                 self.cache.forget(client);
                 FromRadio::Moved
@@ -117,7 +146,7 @@ impl LocalClients {
 
     /// Forgets what is too old; whether anything was.
     pub(crate) fn expire(&mut self, now: Timestamp) -> bool {
-        self.cache.expire(now) > 0
+        self.cache.expire(known(now)) > 0
     }
 
     /// The set to announce: everybody on the TAP side, and the TAP itself.
@@ -192,6 +221,57 @@ mod tests {
         clients.learn(at(10), from(CAMERA));
         assert!(clients.is_local(at(11), to_camera));
         assert!(!clients.is_local(at(11), Inner { vlan: 5, ..to_camera }), "another VLAN");
+    }
+
+    fn camera(silent_secs: u64) -> Remembered {
+        Remembered { client: client(0, CAMERA), silent_for: Duration::from_secs(silent_secs) }
+    }
+
+    #[test]
+    fn a_client_of_an_earlier_start_is_announced_for_what_is_left_of_its_hour() {
+        let mut clients = LocalClients::new(Some(TAP), 1);
+        assert_eq!(clients.remember(at(0), camera(3000)), (true, 0));
+        assert_eq!(clients.remember(at(0), camera(3000)), (false, 0));
+        assert_eq!(clients.announced(), [client(0, TAP), client(0, CAMERA)]);
+        assert_eq!(clients.remembered(at(10)), [camera(3010)]);
+        assert!(!clients.expire(at(599)));
+        assert!(clients.expire(at(600)));
+        assert_eq!(clients.announced(), [client(0, TAP)]);
+        assert_eq!(clients.remember(at(0), camera(3600)), (false, 0), "too old");
+    }
+
+    #[test]
+    fn what_is_said_of_a_client_does_not_outweigh_what_it_said_itself() {
+        let mut clients = LocalClients::new(None, 1);
+        clients.learn(at(100), from(CAMERA));
+        assert_eq!(clients.remember(at(100), camera(50)), (false, 0));
+        assert_eq!(clients.remembered(at(100)), [camera(0)]);
+        // A bridge hears also what it does not send us.
+        assert_eq!(clients.remember(at(200), camera(10)), (false, 0));
+        assert_eq!(clients.remembered(at(200)), [camera(10)]);
+    }
+
+    #[test]
+    fn a_remembered_client_that_is_heard_on_the_radio_has_moved() {
+        let mut clients = LocalClients::new(None, 1);
+        clients.remember(at(0), camera(20));
+        assert_eq!(clients.hear_from_radio(at(0), from(CAMERA)), FromRadio::Moved);
+        assert_eq!(clients.announced(), []);
+        // One that spoke just before the restart: its frame is still under way.
+        clients.remember(at(0), camera(0));
+        assert_eq!(clients.hear_from_radio(at(0), from(CAMERA)), FromRadio::Reflection);
+        assert_eq!(clients.hear_from_radio(at(1), from(CAMERA)), FromRadio::Moved);
+    }
+
+    #[test]
+    fn neither_groups_nor_the_tap_are_remembered() {
+        let mut clients = LocalClients::new(Some(TAP), 1);
+        for mac in [TAP, Mac::BROADCAST, Mac::ZERO, Mac([1, 0, 0x5e, 0, 0, 1])] {
+            let remembered = Remembered { client: client(0, mac), ..camera(1) };
+            assert_eq!(clients.remember(at(0), remembered), (false, 0), "{mac}");
+        }
+        clients.learn(at(1), from(TAP));
+        assert_eq!(clients.remembered(at(1)), []);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use node_lib::messages::control::Control;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::Data;
+use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Seq, Start, Timestamp};
 
 use super::budget::Budget;
@@ -497,6 +498,30 @@ impl Node for Obu {
 
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         self.take_from_tap(now, frame, out);
+    }
+
+    fn handle_clients(&mut self, now: Timestamp, clients: &[Remembered], out: &mut Replies) {
+        let mut is_news = false;
+        for remembered in clients {
+            let (changed, evicted) = self.clients.remember(now, *remembered);
+            self.core.counters.evicted += evicted;
+            is_news |= changed;
+        }
+        if !is_news {
+            return;
+        }
+        if self.attached.is_none() {
+            // Before the first announcement, which is to name them.
+            let mtu = self.core.radio.said_mtu();
+            self.registration.set_clients(&self.clients.announced(), &self.core.radio, mtu);
+        } else {
+            self.registration.note_clients_changed(now);
+        }
+        self.drive(now, out);
+    }
+
+    fn clients(&self, now: Timestamp) -> Vec<Remembered> {
+        self.clients.remembered(now)
     }
 
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {

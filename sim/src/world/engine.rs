@@ -55,6 +55,7 @@ impl World {
             Happening::Change(fault) => self.apply(*fault),
             Happening::Gone { node, life } => {
                 if self.slots.get(node).is_some_and(|slot| slot.life == life) {
+                    self.note_last(node);
                     self.stop(node);
                 }
             }
@@ -181,6 +182,7 @@ impl World {
             return self.note_wake(index);
         }
         self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
+        self.note_clients(index);
         let Some(slot) = self.slots.get_mut(index) else { return };
         let details = &mut slot.details;
         if now.since(details.spins_since) > SPINS_WITHIN {

@@ -5,6 +5,10 @@
 //! boot count and its wait from there by the arithmetic the daemons use
 //! ([`boot`](node_lib::start::boot)); nothing is heard or sent before the wait is over.
 //!
+//! A node that counts in a state file notes its clients beside it, by the rule of the daemons
+//! ([`clients`](node_lib::start::clients)), and is told of them when it starts again. It looks when it is woken
+//! by itself, which an OBU is every second; noting takes no time.
+//!
 //! A node's [`Timestamp`]s count from its own start, as those of a daemon do: what one node calls now
 //! says nothing about another.
 
@@ -19,6 +23,7 @@ use node_lib::mac::{Mac, NodeId};
 use node_lib::order::Boot;
 use node_lib::start::Start;
 use node_lib::start::boot::{self, Counted};
+use node_lib::start::clients::{self, Notes};
 use node_lib::time::Timestamp;
 
 /// How nodes count their starts.
@@ -27,7 +32,8 @@ pub enum Counting {
     /// By the time of day, as a daemon without `--state-file`: a start waits for up to 250 ms.
     #[default]
     Clock,
-    /// In a file that outlives the process, as a daemon with `--state-file`: a start does not wait.
+    /// In a file that outlives the process, as a daemon with `--state-file`: a start does not wait, and knows the clients of
+    /// the one before.
     StateFile,
 }
 
@@ -156,17 +162,46 @@ impl World {
         let node = (slot.details.factory)(&start, slot.clock(now));
         slot.details.id = node.id();
         slot.node = Some(node);
+        slot.details.notes = Notes::new(slot.clock(now));
+        let noted = slot.details.noted.clone().filter(|_| self.counting == Counting::StateFile);
         self.rsu_starts += u32::from(slot.role == Role::Rsu);
         self.ids.insert(slot.details.id, index);
         self.trace.add(now, What::Started { node: index, boot: boot.0 });
         // Asks it when it wants to be woken.
         self.drive(index, None, |_, _, _| ());
+        if let Some((at, noted)) = noted {
+            let known = clients::after(noted, now.since(at));
+            self.drive(index, None, |node, now, out| node.handle_clients(now, &known, out));
+        }
         if self.slots.get(index).is_some_and(|slot| !slot.radio_up) {
             self.drive(index, None, |node, now, out| node.handle_link(now, LinkEvent::Down, out));
         }
         if self.slots.get(index).is_some_and(|slot| !slot.lan_up) {
             let event = LinkEvent::LanDown;
             self.drive(index, None, |node, now, out| node.handle_link(now, event, out));
+        }
+    }
+
+    /// Notes who is behind the node's TAP, if it has a file for that and the time has come.
+    pub(super) fn note_clients(&mut self, index: usize) {
+        let (now, counting) = (self.now, self.counting);
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let clock = slot.clock(now);
+        let Some(node) = slot.node.as_deref().filter(|_| counting == Counting::StateFile) else {
+            return;
+        };
+        if let Some(clients) = slot.details.notes.drive(clock, || node.clients(clock)) {
+            slot.details.noted = Some((now, clients));
+        }
+    }
+
+    /// The node ends in order, and notes them a last time.
+    pub(super) fn note_last(&mut self, index: usize) {
+        let (now, counting) = (self.now, self.counting);
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let clock = slot.clock(now);
+        if let Some(node) = slot.node.as_deref().filter(|_| counting == Counting::StateFile) {
+            slot.details.noted = Some((now, node.clients(clock)));
         }
     }
 
