@@ -1,5 +1,5 @@
-//! A running daemon does not look at the time of day, so nobody who sets the clock can disturb it. Read by name: what
-//! the sources of the daemons and their libraries say.
+//! A running daemon does not look at the time of day, so nobody who sets the clock can disturb it.
+//! Read by name: what the sources of the daemons and their libraries say.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -54,7 +54,8 @@ fn only_the_start_reads_the_time_of_day() {
     assert_eq!(readers, expected);
 }
 
-/// What reads it is called by what runs before the loop does, and by the thread that writes the client file.
+/// What reads it is called by what runs before the loop does, and by the thread that writes the
+/// client file.
 #[test]
 fn nothing_in_the_loop_asks_for_what_the_start_reads() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

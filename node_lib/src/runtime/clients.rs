@@ -2,14 +2,18 @@
 //!
 //! ```text
 //! v2x-clients 1
-//! at 1764022145 5123 6f0c3a52-5b0e-4c1e-9d8e-0b7c1f2a9d11      seconds since 1970, of uptime; boot of the machine
-//! 0 02:00:00:00:00:07 12                                       VLAN, MAC, seconds since its last frame
-//! crc32 5f3c0a91                                               of all before
+//! at 1764022145 5123 6f0c3a52-5b0e-4c1e-9d8e-0b7c1f2a9d11
+//! 0 02:00:00:00:00:07 12
+//! crc32 5f3c0a91
 //! ```
 //!
-//! It is a help and never a condition. One that is missing, damaged or too old is left out, and one that
-//! cannot be written is a warning; the node runs without. How old it is the machine's uptime tells, whatever
-//! becomes of the clock; after the machine itself has restarted, the time of day.
+//! The second line says when: seconds since 1970, seconds of uptime, and the boot id of the
+//! machine. Then a line for each client: VLAN, MAC, and seconds since its last frame. The checksum
+//! is that of all lines before.
+//!
+//! It is a help and never a condition. One that is missing, damaged or too old is left out, and one
+//! that cannot be written is a warning; the node runs without. How old it is the machine's uptime
+//! tells, whatever becomes of the clock; after the machine itself has restarted, the time of day.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -151,8 +155,8 @@ impl ClientFile {
         Ok(clients::after(noted, age))
     }
 
-    /// Writes a new file and puts it in place of the old one: whenever the power fails, one of the two is
-    /// there whole.
+    /// Writes a new file and puts it in place of the old one: whenever the power fails, one of the
+    /// two is there whole.
     fn write(&self, clients: &[Remembered]) -> Result<(), ClientFileError> {
         let error = |operation| move |source| self.error(Problem::Io { operation, source });
         let mut temporary = self.path.as_os_str().to_owned();
@@ -416,7 +420,7 @@ mod tests {
         let unknown = Moment { machine: String::new(), ..written };
         assert_eq!(
             Moment { uptime: MINUTE * 60, ..unknown.clone() }.since(&unknown),
-            Some(MINUTE * 0)
+            Some(Duration::ZERO)
         );
     }
 

@@ -1,10 +1,11 @@
 //! Which clients a node knows again after a restart: what is noted while it runs, and what is still
 //! true of that at the next start.
 //!
-//! A client that never speaks is known only because it once did. A restart forgets it, and from then on
-//! no RSU hears of it: at the next hand-over it cannot be reached. So a daemon with a state file notes
-//! who is behind its TAP, and tells its next start ([`Node::handle_clients`]). The file is the shell's;
-//! when something is noted, and what a note is worth later, is decided here, for daemon and simulation.
+//! A client that never speaks is known only because it once did. A restart forgets it, and from
+//! then on no RSU hears of it: at the next hand-over it cannot be reached. So a daemon with a state
+//! file notes who is behind its TAP, and tells its next start ([`Node::handle_clients`]). The file
+//! is the shell's; when something is noted, and what a note is worth later, is decided here, for
+//! daemon and simulation.
 //!
 //! [`Node::handle_clients`]: crate::control::node::Node::handle_clients
 
@@ -13,12 +14,13 @@ use std::time::Duration;
 use crate::messages::control::announcement::Client;
 use crate::time::Timestamp;
 
-/// Clients are noted no more often than this: a vehicle's LAN changes seldom, and flash memory wears
-/// out. What a client that comes now costs is that it is forgotten if the daemon dies within that time.
+/// Clients are noted no more often than this: a vehicle's LAN changes seldom, and flash memory
+/// wears out. What a client that comes now costs is that it is forgotten if the daemon dies within
+/// that time.
 pub const NOTE_AFTER: Duration = Duration::from_secs(2);
 
-/// They are noted again after this although nobody came or went, so that the note knows how long ago
-/// each was heard. A client is remembered for an hour, less this at most.
+/// They are noted again after this although nobody came or went, so that the note knows how long
+/// ago each was heard. A client is remembered for an hour, less this at most.
 pub const NOTE_EVERY: Duration = Duration::from_secs(300);
 
 /// Clients remembered: as many as a vehicle's LAN has at most, three announcements long.

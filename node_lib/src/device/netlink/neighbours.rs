@@ -1,7 +1,8 @@
 //! Who is behind the other ports of the TAP's bridge: its forwarding table.
 //!
-//! The bridge has heard clients that say nothing to us, and for five minutes, or as long as its ageing
-//! time is, it knows those that have fallen silent. A daemon that has just started knows neither.
+//! The bridge has heard clients that say nothing to us, and for five minutes, or as long as its
+//! ageing time is, it knows those that have fallen silent. A daemon that has just started knows
+//! neither.
 
 use std::time::Duration;
 
@@ -77,7 +78,8 @@ fn vlans_of(port: &LinkMessage) -> Vlans {
     vlans
 }
 
-/// A client of the bridge's table as its frames look on the TAP; `None` for what is no client behind another port.
+/// A client of the bridge's table as its frames look on the TAP; `None` for what is no client
+/// behind another port.
 fn client(entry: &NeighbourMessage, at: Place, vlans: &Vlans) -> Option<Remembered> {
     // Local: an address of the bridge or of a port itself.
     if entry.header.ifindex == at.tap || entry.header.state == NeighbourState::Permanent {
