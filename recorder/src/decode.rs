@@ -1,13 +1,16 @@
 //! MessagePack to records. Bytes come from a file that somebody may have written by hand: nothing here trusts them.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use node_lib::control::node::LinkEvent;
+use node_lib::messages::control::announcement::Client;
+use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 use rmp::Marker;
 use rmp::decode;
 
-use crate::encode::{kind, link};
+use crate::encode::{CLIENT_LEN, kind, link};
 use crate::event::{self, Value};
 use crate::record::{Frame, Record, What};
 
@@ -81,6 +84,8 @@ impl<'a> Records<'a> {
             kind::LINK => (What::Link(input.link()?), 2),
             kind::TIMEOUT => (What::Timeout, 0),
             kind::SHUTDOWN => (What::Shutdown, 0),
+            kind::CLIENTS => (What::Clients(input.clients()?.into()), 1),
+            kind::FORGET_CLIENTS => (What::ForgetClients(input.mac_or_nil()?), 1),
             kind::TO_RADIO => (What::ToRadio(input.frame()?), 2),
             kind::TO_TAP => (What::ToTap(input.frame()?), 2),
             kind::PASSED_TO_RADIO => {
@@ -190,6 +195,29 @@ impl<'a> Input<'a> {
     fn mac(&mut self) -> Result<Mac, DecodeError> {
         let bytes = self.bin()?.try_into();
         bytes.map(Mac).map_err(|_| DecodeError::Expected("an address of six bytes"))
+    }
+
+    fn mac_or_nil(&mut self) -> Result<Option<Mac>, DecodeError> {
+        if self.0.first().map(|first| Marker::from_u8(*first)) == Some(Marker::Null) {
+            return self.skip(0).map(|()| None);
+        }
+        self.mac().map(Some)
+    }
+
+    fn clients(&mut self) -> Result<Vec<Remembered>, DecodeError> {
+        let (clients, rest) = self.bin()?.as_chunks::<CLIENT_LEN>();
+        if !rest.is_empty() {
+            return Err(DecodeError::Expected("16 bytes for each client"));
+        }
+        let client =
+            |&[v0, v1, m0, m1, m2, m3, m4, m5, silent @ ..]: &[u8; CLIENT_LEN]| Remembered {
+                client: Client {
+                    vlan: u16::from_be_bytes([v0, v1]),
+                    mac: Mac([m0, m1, m2, m3, m4, m5]),
+                },
+                silent_for: Duration::from_micros(u64::from_be_bytes(silent)),
+            };
+        Ok(clients.iter().map(client).collect())
     }
 
     fn frame(&mut self) -> Result<Frame<'a>, DecodeError> {

@@ -3,6 +3,7 @@
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 use rmp::encode;
 
@@ -18,6 +19,8 @@ pub(crate) mod kind {
     pub(crate) const LINK: u8 = 4;
     pub(crate) const TIMEOUT: u8 = 5;
     pub(crate) const SHUTDOWN: u8 = 6;
+    pub(crate) const CLIENTS: u8 = 7;
+    pub(crate) const FORGET_CLIENTS: u8 = 8;
     pub(crate) const TO_RADIO: u8 = 16;
     pub(crate) const TO_TAP: u8 = 17;
     pub(crate) const PASSED_TO_RADIO: u8 = 18;
@@ -39,6 +42,9 @@ pub(crate) mod link {
 
 /// A record without its bytes takes no more room than this, an event excepted.
 pub(crate) const OVERHEAD_MAX: usize = 32;
+
+/// A client in a record of clients.
+pub(crate) const CLIENT_LEN: usize = 16;
 
 /// An event takes no more room than this.
 pub(crate) const EVENT_MAX: usize = 512;
@@ -146,6 +152,26 @@ pub(crate) fn link_event(out: &mut Vec<u8>, since: u64, event: LinkEvent) {
     }
 }
 
+pub(crate) fn clients(out: &mut Vec<u8>, since: u64, clients: &[Remembered]) {
+    out.begin(3, kind::CLIENTS, since);
+    let len = clients.len() * CLIENT_LEN;
+    let _ = encode::write_bin_len(out, u32::try_from(len).unwrap_or(u32::MAX));
+    for Remembered { client, silent_for } in clients {
+        out.extend_from_slice(&client.vlan.to_be_bytes());
+        out.extend_from_slice(&client.mac.0);
+        let silent_us = u64::try_from(silent_for.as_micros()).unwrap_or(u64::MAX);
+        out.extend_from_slice(&silent_us.to_be_bytes());
+    }
+}
+
+pub(crate) fn forget_clients(out: &mut Vec<u8>, since: u64, which: Option<Mac>) {
+    out.begin(3, kind::FORGET_CLIENTS, since);
+    match which {
+        Some(mac) => out.bin(&mac.0),
+        None => out.nil(),
+    }
+}
+
 pub(crate) fn bare(out: &mut Vec<u8>, kind: u8, since: u64) {
     out.begin(2, kind, since);
 }
@@ -190,6 +216,8 @@ pub fn record(out: &mut Vec<u8>, base: Timestamp, record: &Record<'_>) {
         What::Link(event) => link_event(out, since, *event),
         What::Timeout => bare(out, kind::TIMEOUT, since),
         What::Shutdown => bare(out, kind::SHUTDOWN, since),
+        What::Clients(told) => clients(out, since, told),
+        What::ForgetClients(which) => forget_clients(out, since, *which),
         What::Event(happened) => event(out, since, happened),
         What::Mark(text) => mark(out, since, text),
         What::Lost(count) => lost(out, since, *count),

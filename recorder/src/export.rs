@@ -136,6 +136,13 @@ impl<W: Write> Capture<W> {
             What::Lost(count) => self.comment(format!("{count} records are missing here")),
             What::Link(event) => self.comment(format!("{at} link: {event:?}")),
             What::Shutdown => self.comment(format!("{at} the node is told to stop")),
+            What::ForgetClients(None) => self.comment(format!("{at} clients are forgotten")),
+            What::ForgetClients(Some(mac)) => {
+                self.comment(format!("{at} client {mac} is forgotten"))
+            }
+            What::Clients(clients) => {
+                self.comment(format!("{at} the node is told of {} clients", clients.len()));
+            }
             What::Timeout | What::Signal { .. } => {}
         }
         Ok(())

@@ -4,9 +4,12 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
+use std::time::Duration;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::messages::control::announcement::Client;
+use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -83,6 +86,30 @@ struct Fields<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clients: Option<Vec<ClientFields>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientFields {
+    mac: String,
+    vlan: u16,
+    silent_us: u64,
+}
+
+impl From<&Remembered> for ClientFields {
+    fn from(Remembered { client, silent_for }: &Remembered) -> Self {
+        let silent_us = u64::try_from(silent_for.as_micros()).unwrap_or(u64::MAX);
+        Self { mac: client.mac.to_string(), vlan: client.vlan, silent_us }
+    }
+}
+
+impl ClientFields {
+    fn remembered(&self) -> Option<Remembered> {
+        let client = Client { vlan: self.vlan, mac: mac(Some(&self.mac))? };
+        Some(Remembered { client, silent_for: Duration::from_micros(self.silent_us) })
+    }
 }
 
 fn put(out: &mut impl Write, fields: &Fields<'_>) -> io::Result<()> {
@@ -126,6 +153,10 @@ pub fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()>
         }
         What::Mark(text) => fields.text = Some(Cow::Borrowed(text)),
         What::Lost(count) => fields.count = Some(*count),
+        What::Clients(clients) => {
+            fields.clients = Some(clients.iter().map(ClientFields::from).collect());
+        }
+        What::ForgetClients(which) => fields.mac = which.map(|mac| mac.to_string()),
         _ => {}
     }
     put(out, &fields)
@@ -196,6 +227,16 @@ pub fn parse(line: &str) -> Result<Line, LineError> {
         "link" => What::Link(link(&fields).ok_or_else(|| needs("a change, with its mac or mtu"))?),
         "timeout" => What::Timeout,
         "shutdown" => What::Shutdown,
+        "clients" => {
+            let clients = fields.clients.as_deref().unwrap_or_default();
+            let clients: Option<Vec<_>> = clients.iter().map(ClientFields::remembered).collect();
+            What::Clients(clients.ok_or_else(|| needs("clients with MACs"))?.into())
+        }
+        "forget_clients" => {
+            let which = fields.mac.as_deref();
+            let which = which.map(|text| mac(Some(text)).ok_or_else(|| needs("mac, or none: all")));
+            What::ForgetClients(which.transpose()?)
+        }
         "event" => {
             What::Event(event_of(&fields).ok_or_else(|| needs("an event and all its values"))?)
         }

@@ -15,6 +15,8 @@
 //! | 4 | link event | code (uint), value (nil, uint or bin) |
 //! | 5 | the time has come | – |
 //! | 6 | the node is to stop | – |
+//! | 7 | clients it is told of | 16 bytes each (bin): VLAN (2), MAC (6), silent for so many µs (8) |
+//! | 8 | clients to forget | MAC (bin, 6), or nil: all |
 //! | 16 | frame for the radio | length, bytes |
 //! | 17 | frame for the TAP | length, bytes |
 //! | 18 | the last frame passed on to the radio | length, header (bin), where its payload begins (uint) |
@@ -32,6 +34,7 @@ use std::fmt;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 
 use crate::text::Hex;
@@ -99,6 +102,10 @@ pub enum What<'a> {
     Timeout,
     /// In: the node is to stop.
     Shutdown,
+    /// In: clients behind the TAP that need not have spoken.
+    Clients(Cow<'a, [Remembered]>),
+    /// In: clients are to be forgotten, those with this address or all.
+    ForgetClients(Option<Mac>),
     /// Out: a frame for the radio, before small ones are put together.
     ToRadio(Frame<'a>),
     /// Out: a frame for the TAP.
@@ -123,6 +130,8 @@ impl What<'_> {
                 | Self::Link(_)
                 | Self::Timeout
                 | Self::Shutdown
+                | Self::Clients(_)
+                | Self::ForgetClients(_)
         )
     }
 
@@ -153,6 +162,8 @@ impl What<'_> {
             Self::Link(_) => "link",
             Self::Timeout => "timeout",
             Self::Shutdown => "shutdown",
+            Self::Clients(_) => "clients",
+            Self::ForgetClients(_) => "forget_clients",
             Self::ToRadio(_) => "to_radio",
             Self::ToTap(_) => "to_tap",
             Self::Event(_) => "event",
@@ -173,6 +184,8 @@ impl Record<'_> {
             What::Link(event) => What::Link(event),
             What::Timeout => What::Timeout,
             What::Shutdown => What::Shutdown,
+            What::Clients(clients) => What::Clients(Cow::Owned(clients.into_owned())),
+            What::ForgetClients(which) => What::ForgetClients(which),
             What::ToRadio(frame) => What::ToRadio(frame.into_owned()),
             What::ToTap(frame) => What::ToTap(frame.into_owned()),
             What::Event(event) => What::Event(event),

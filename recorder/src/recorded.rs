@@ -6,9 +6,11 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Cause as Reason, Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::snapshot::{Route, Snapshot};
+use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use crate::encode::{self, EVENT_MAX, kind};
+use crate::encode::{self, CLIENT_LEN, EVENT_MAX, kind};
 use crate::tap::{Cause, Pen, Tap};
 
 /// A node, and what goes into it and comes out of it on record. Without a tap it is the node and nothing else.
@@ -181,6 +183,37 @@ impl<N: Node> Node for Recorded<N> {
         let before = Before::of(out);
         self.node.handle_shutdown(now, out);
         self.outputs(now, before, &[], out);
+    }
+
+    fn handle_clients(&mut self, now: Timestamp, clients: &[Remembered], out: &mut Replies) {
+        self.input(now, |pen| {
+            pen.put(clients.len() * CLIENT_LEN, |out, since| encode::clients(out, since, clients));
+        });
+        let before = Before::of(out);
+        self.node.handle_clients(now, clients, out);
+        self.outputs(now, before, &[], out);
+    }
+
+    fn clients(&self, now: Timestamp) -> Vec<Remembered> {
+        self.node.clients(now)
+    }
+
+    fn forget_clients(&mut self, now: Timestamp, which: Option<Mac>, out: &mut Replies) -> usize {
+        self.input(now, |pen| {
+            pen.put(0, |out, since| encode::forget_clients(out, since, which));
+        });
+        let before = Before::of(out);
+        let forgotten = self.node.forget_clients(now, which, out);
+        self.outputs(now, before, &[], out);
+        forgotten
+    }
+
+    fn snapshot(&self, now: Timestamp) -> Snapshot {
+        self.node.snapshot(now)
+    }
+
+    fn routes(&self, now: Timestamp) -> Vec<Route> {
+        self.node.routes(now)
     }
 
     fn linger(&self) -> Duration {

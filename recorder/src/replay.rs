@@ -161,6 +161,10 @@ impl Run {
             What::Link(event) => self.node.handle_link(now, *event, out),
             What::Timeout => self.node.handle_timeout(now, out),
             What::Shutdown => self.node.handle_shutdown(now, out),
+            What::Clients(clients) => self.node.handle_clients(now, clients, out),
+            What::ForgetClients(which) => {
+                self.node.forget_clients(now, *which, out);
+            }
             _ => {}
         }
         self.outcome.inputs += 1;
@@ -244,6 +248,8 @@ pub fn describe(record: &Record<'_>) -> String {
         What::Event(event) => text += &format!(" {}", event::describe(event)),
         What::Mark(mark) => text += &format!(" {mark}"),
         What::Lost(count) => text += &format!(" {count} records"),
+        What::Clients(clients) => text += &format!(" {clients:?}"),
+        What::ForgetClients(which) => text += &format!(" {which:?}"),
         What::Timeout | What::Shutdown => {}
     }
     text

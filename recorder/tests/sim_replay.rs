@@ -10,10 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use node_lib::control::node::{Node, Replies, ReplyType};
-use sim::topology::Graph;
-use sim::{
-    Dice, Factory, Fault, Flow, Guest, Link, NodeIndex, Place, Role, Target, World,
-};
+use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use recorder::header::{Header, Role as Recordable};
@@ -23,6 +20,8 @@ use recorder::replay::{self, Outcome};
 use recorder::segment::Ring;
 use recorder::{Limits, Recorded, Recorder};
 use rsu_lib::Rsu;
+use sim::topology::Graph;
+use sim::{Dice, Factory, Fault, Flow, Guest, Link, NodeIndex, Place, Role, Target, World};
 
 const NODES: usize = 20;
 const RSUS: usize = 2;
@@ -100,6 +99,10 @@ impl<N: Node> Node for Owning<N> {
         fn handle_link(&mut self, now: Timestamp, event: node_lib::control::node::LinkEvent, out: &mut Replies);
         fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies);
         fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies);
+        fn handle_clients(&mut self, now: Timestamp, clients: &[Remembered], out: &mut Replies);
+    }
+    fn clients(&self, now: Timestamp) -> Vec<Remembered> {
+        self.node.clients(now)
     }
     fn id(&self) -> node_lib::NodeId {
         self.node.id()
@@ -226,6 +229,7 @@ fn outputs(recording: &Recording, mut node: Box<dyn Node>) -> Vec<Vec<u8>> {
                 What::Link(event) => node.handle_link(now, *event, &mut out),
                 What::Timeout => node.handle_timeout(now, &mut out),
                 What::Shutdown => node.handle_shutdown(now, &mut out),
+                What::Clients(clients) => node.handle_clients(now, clients, &mut out),
                 _ => return Ok(true),
             }
             all.extend(out.take().into_iter().map(|reply| match reply {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver, Limit, TooLong};
 use node_lib::control::node::LinkEvent;
 use node_lib::messages::control::announcement::Client;
+use node_lib::start::clients::Remembered;
 use node_lib::{Boot, Mac, NodeId, Start, Timestamp};
 use proptest::prelude::*;
 use recorder::header::{Header, Role};
@@ -139,6 +140,10 @@ fn what() -> impl Strategy<Value = What<'static>> {
         mac().prop_map(LinkEvent::AddressChanged),
         any::<usize>().prop_map(LinkEvent::MtuChanged),
     ];
+    let client = (mac(), any::<u16>(), any::<u64>()).prop_map(|(mac, vlan, silent_us)| {
+        Remembered { client: Client { vlan, mac }, silent_for: Duration::from_micros(silent_us) }
+    });
+    let clients = prop::collection::vec(client, 0..40);
     prop_oneof![
         frame().prop_map(What::FromRadio),
         frame().prop_map(What::FromTap),
@@ -149,6 +154,8 @@ fn what() -> impl Strategy<Value = What<'static>> {
         link.prop_map(What::Link),
         Just(What::Timeout),
         Just(What::Shutdown),
+        clients.prop_map(|clients| What::Clients(clients.into())),
+        prop::option::of(mac()).prop_map(What::ForgetClients),
         event().prop_map(What::Event),
         ".{0,40}".prop_map(|text| What::Mark(text.into())),
         any::<u64>().prop_map(What::Lost),
