@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use harness::ms;
 use serde_json::Value;
-use testbed::probe::Ping;
+use testbed::probe::{NumberedFrame, Ping, send_frames};
 use testbed::{Host, Node, Programs, Testbed, wait_until};
 
 fn main() -> ExitCode {
@@ -316,19 +316,29 @@ fn sockets_come_and_go() -> Result<()> {
     })
 }
 
-/// A bridged host with a larger MTU than that of the TAP.
+/// A host on the LAN, and its road-side unit, with a larger MTU than the vehicle.
 fn a_frame_too_long_is_found() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
     let obu = bed.add_obu("obu1")?;
     bed.connect(&rsu, &obu)?;
     with_logs(bed, |bed| {
-        // The vehicle's TAP takes less than what the LAN sends.
-        obu.extra_args.borrow_mut().extend(["--mtu", "1300"].map(str::to_owned));
+        const LONG: u32 = 9000;
+        rsu.extra_args.borrow_mut().extend(["--mtu".to_owned(), LONG.to_string()]);
+        for (ns, interface) in
+            [(&server.ns, "eth0"), (bed.lan(), "server"), (bed.lan(), "rsu1"), (rsu.ns(), "eth0")]
+        {
+            ns.set_mtu(interface, LONG)?;
+        }
         start(bed)?;
         answers(&obu.host, &server)?;
-        Ping::count_long(&server.ns, obu.host.v4, 20, ms(20), 1400)?;
+        bed.lan().set_mtu("lan0", LONG)?;
+        rsu.ns().set_mtu("br0", LONG)?;
+        let (to, from) = (obu.host.mac_now()?, server.mac_now()?);
+        let frame = NumberedFrame { to, from, vlan: None, number: 0, payload_len: 4000 };
+        send_frames(&server.ns, &server.interface, &[frame], ms(0))?;
         let said = problem(&obu, "frame-too-long")?;
+        ensure!(said.contains(&format!("from {from}")) && said.contains("bytes 4014"), "{said}");
         ensure!(said.contains("cure: give all nodes the same --mtu"), "{said}");
         Ok(())
     })
