@@ -62,8 +62,14 @@ pub struct Stopped;
 pub struct Inside {
     requests: mpsc::Sender<Request>,
     events: broadcast::Sender<Arc<Told>>,
-    /// The last view, and when it came.
-    last: Arc<Mutex<Option<(Instant, Arc<View>)>>>,
+    last: Arc<Mutex<Option<Last>>>,
+}
+
+/// The last view, and when it came.
+#[derive(Clone, Debug)]
+struct Last {
+    at: Instant,
+    view: Arc<View>,
 }
 
 impl Inside {
@@ -78,8 +84,8 @@ impl Inside {
         let (reply, answer) = oneshot::channel();
         self.requests.send(Request::View(reply)).await.map_err(|_| Stopped)?;
         let view = answer.await.map_err(|_| Stopped)?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((Instant::now(), Arc::clone(&view)));
+        let last = Last { at: Instant::now(), view: Arc::clone(&view) };
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(last);
         Ok(view)
     }
 
@@ -103,7 +109,7 @@ impl Inside {
 
     fn recent(&self) -> Option<Arc<View>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, view) = last.as_ref()?;
+        let Last { at, view } = last.as_ref()?;
         (at.elapsed() < VIEW_EVERY).then(|| Arc::clone(view))
     }
 }

@@ -48,7 +48,7 @@ use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
 use crate::control::radio::NextHop;
 use crate::control::replies::Loan;
-use crate::control::snapshot::{Interface, View, span_ms};
+use crate::control::snapshot::{Groups, Interface, View, span_ms};
 use crate::device::signal::{self, Sample};
 use crate::device::{
     self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
@@ -444,34 +444,37 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     }
 
     fn view(&mut self, now: Timestamp) -> View {
-        let mut view = View::default();
-        view.uptime_ms = span_ms(now.since(self.began));
-        view.node = self.node.snapshot(now);
         let Ports { radio, tap, way_out, busy_poll, .. } = &mut self.ports;
-        view.radio = Interface {
-            name: radio.name().to_owned(),
-            mac: Some(self.radio.mac),
-            mtu_bytes: Some(self.radio.mtu),
-            is_up: self.radio_up,
-        };
-        view.tap = Interface {
-            name: tap.name().to_owned(),
-            mac: None,
-            mtu_bytes: self.tap_mtu.over(self.radio.mtu).ok(),
-            is_up: self.lan_up,
-        };
-        view.is_radio_full = way_out.is_waiting();
         let (alone, other_ethertypes) = self.first_contact.found(*radio);
-        view.alone = alone.map(str::to_owned);
-        view.other_ethertypes = other_ethertypes.to_vec();
-        view.counters.node = self.node.counters().iter().collect();
-        view.counters.radio = radio.counters().iter().collect();
-        view.counters.tap = tap.counters().iter().collect();
-        view.counters.bundles = way_out.bundles().iter().collect();
-        view.counters.outbox = way_out.waited().iter().collect();
-        view.counters.busy_poll = busy_poll.counters().iter().collect();
-        view.counters.signal = self.links.signal_counters().iter().collect();
-        view
+        let counters = Groups {
+            node: self.node.counters().iter().collect(),
+            radio: radio.counters().iter().collect(),
+            tap: tap.counters().iter().collect(),
+            bundles: way_out.bundles().iter().collect(),
+            outbox: way_out.waited().iter().collect(),
+            busy_poll: busy_poll.counters().iter().collect(),
+            signal: self.links.signal_counters().iter().collect(),
+        };
+        View {
+            uptime_ms: span_ms(now.since(self.began)),
+            node: self.node.snapshot(now),
+            radio: Interface {
+                name: radio.name().to_owned(),
+                mac: Some(self.radio.mac),
+                mtu_bytes: Some(self.radio.mtu),
+                is_up: self.radio_up,
+            },
+            tap: Interface {
+                name: tap.name().to_owned(),
+                mac: None,
+                mtu_bytes: self.tap_mtu.over(self.radio.mtu).ok(),
+                is_up: self.lan_up,
+            },
+            is_radio_full: way_out.is_waiting(),
+            alone: alone.map(str::to_owned),
+            other_ethertypes: other_ethertypes.to_vec(),
+            counters,
+        }
     }
 
     fn answer(&mut self, request: Request) {
