@@ -129,6 +129,8 @@ fn runs() -> Scene {
                 coalesce: Duration::ZERO,
                 busy_poll: Duration::ZERO,
                 announcements: Vec::new(),
+                remembered: Vec::new(),
+                client_file: None,
             };
             let exit = runtime
                 .run(&mut node, &mut radio, &mut tap, &mut StaticLinks, &mut commands)
