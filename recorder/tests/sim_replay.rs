@@ -196,7 +196,7 @@ fn every_node_of_a_town_replayed_alone_gives_the_same_bytes() {
     for seed in seeds() {
         let directory = tempfile::tempdir().unwrap();
         for start in live(seed, directory.path()) {
-            let recording = Recording::open(&[start.clone()]).unwrap();
+            let recording = Recording::open(std::slice::from_ref(&start)).unwrap();
             let Outcome { difference, ended, inputs, outputs: same, .. } =
                 replay::replay(&recording).unwrap();
             if let Some(difference) = difference {
@@ -251,7 +251,7 @@ fn an_altered_constant_is_found_at_its_first_effect() {
     let directory = tempfile::tempdir().unwrap();
     let mut found = 0;
     for start in live(seeds().start, directory.path()) {
-        let recording = Recording::open(&[start.clone()]).unwrap();
+        let recording = Recording::open(std::slice::from_ref(&start)).unwrap();
         if recording.header().role != Recordable::Obu {
             continue;
         }
