@@ -36,6 +36,7 @@ use node_lib::start::clients::Remembered;
 use node_lib::transport::DRAIN_TURNS;
 use node_lib::transport::mtu::TapMtu;
 use node_lib::transport::outbox;
+use node_lib::transport::tap_wait::TAP_LATE;
 use node_lib::{Mac, NodeId, Timestamp};
 
 #[test]
@@ -478,20 +479,47 @@ fn a_radio_that_is_full_stops_the_tap_and_nothing_else() {
         put(&mut bench.air, &[8; 60]);
     }
     let inner = std::mem::replace(&mut bench.radio, bench_radio());
-    let mut radio = Stalled { inner, is_full: true };
+    let mut radio = Stalled { inner, full_until: None };
     bench.run_with(&mut node, &mut radio, &mut StaticLinks, outbox::AGE_MAX * 5 / 2);
     let from_tap = |node: &Script<_>| {
-        node.calls.borrow().iter().filter(|call| matches!(call, Call::Tap(_))).count()
+        let calls = node.calls.borrow();
+        calls.iter().filter(|call| matches!(call, Call::Tap(_) | Call::TapLate(_))).count()
     };
     // A frame or a burst at the start, and each time what waited has become too old.
     let read = from_tap(&node);
     assert!((1..=3 * 64).contains(&read), "{read} frames read from the TAP");
     assert_eq!(take(&mut bench.host).len(), 300, "the other way is open");
     assert!(take(&mut bench.air).is_empty());
-    radio.is_full = false;
+    radio.full_until = Some(Instant::now());
     bench.run_with(&mut node, &mut radio, &mut StaticLinks, Duration::from_millis(50));
     assert_eq!(from_tap(&node), 900);
     assert_eq!(take(&mut bench.air).len(), 900 - read);
+}
+
+#[test]
+fn what_was_left_in_the_tap_for_long_is_late_until_the_tap_is_read_to_its_end() {
+    let mut bench = Bench::new();
+    for _ in 0..200 {
+        put(&mut bench.host, &[9; 60]);
+    }
+    let mut host = std::mem::replace(&mut bench.host, bench_radio());
+    let mut node = Script::new(move |call, out| match call {
+        Call::Tap(frame) | Call::TapLate(frame) => out.wire_around(frame, |_| {}),
+        Call::Timeout => put(&mut host, &[7; 60]),
+        _ => {}
+    });
+    let is_free = TAP_LATE * 3 / 2;
+    node.deadline = Some(Timestamp::ZERO + is_free + outbox::AGE_MAX * 4);
+    let inner = std::mem::replace(&mut bench.radio, bench_radio());
+    let mut radio = Stalled { inner, full_until: Some(Instant::now() + is_free) };
+    let span = is_free + outbox::AGE_MAX * 6;
+    bench.run_with(&mut node, &mut radio, &mut StaticLinks, span);
+    let calls = node.calls.into_inner();
+    let late = calls.iter().filter(|call| matches!(call, Call::TapLate(_))).count();
+    let first = calls.iter().take_while(|call| matches!(call, Call::Tap(_))).count();
+    assert_eq!(late, 200 - first, "{first} were read before");
+    assert!((1..=64).contains(&first), "{first} were read before");
+    assert_eq!(calls[200..], [Call::Timeout, Call::Tap(vec![7; 60])]);
 }
 
 #[test]
@@ -804,6 +832,7 @@ fn forwarding_a_frame_allocates_nothing() {
 enum Call {
     Wire(Vec<u8>),
     Tap(Vec<u8>),
+    TapLate(Vec<u8>),
     Link(LinkEvent),
     Timeout,
     Shutdown,
@@ -900,6 +929,9 @@ impl<F: FnMut(&Call, &mut Replies)> Node for Script<F> {
     }
     fn handle_tap(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
         self.call_frame(Call::Tap, frame, out);
+    }
+    fn handle_tap_late(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.call_frame(Call::TapLate, frame, out);
     }
     fn handle_link(&mut self, _: Timestamp, event: LinkEvent, out: &mut Replies) {
         self.call(Call::Link(event), out);
@@ -1201,7 +1233,8 @@ impl Device for Telling {
 /// A radio that hears, and has no room to send.
 struct Stalled {
     inner: Memory,
-    is_full: bool,
+    /// `None`: for good.
+    full_until: Option<Instant>,
 }
 
 impl Device for Stalled {
@@ -1215,7 +1248,8 @@ impl Device for Stalled {
         self.inner.recv(burst)
     }
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent {
-        if self.is_full { Sent::Full(0) } else { self.inner.send(frames) }
+        let is_free = self.full_until.is_some_and(|at| Instant::now() >= at);
+        if is_free { self.inner.send(frames) } else { Sent::Full(0) }
     }
     fn counters(&mut self) -> &Counters {
         self.inner.counters()

@@ -7,7 +7,7 @@ mod talk;
 use node_lib::Mac;
 use node_lib::control::node::Node;
 
-use talk::{A, CAMERA, SERVER, Talk, arp};
+use talk::{A, CAMERA, SERVER, Talk, arp, packet};
 
 const UDP: u8 = 17;
 const TCP: u8 = 6;
@@ -82,4 +82,26 @@ fn nothing_else_is() {
     assert!(!is_vital(&ipv4(ALL, TCP, WHOLE, 0, 67)), "not by UDP");
     assert!(!is_vital(&ipv4(ALL, UDP, [0, 9], 0, 67)), "a later fragment has no ports");
     assert!(!is_vital(&ipv4(ALL, UDP, [0x21, 0], 0, 67)), "nor has one that begins farther on");
+}
+
+#[test]
+fn what_may_have_waited_in_the_tap_for_long_is_flooded_only_if_hosts_need_it_to_find_each_other() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    let late = |t: &mut Talk, frame: &[u8]| {
+        t.clear();
+        t.tap_late(frame);
+        t.sent_down().len()
+    };
+    let floods = [to_group(0x88b6, &[]), packet(100, Mac([2, 0, 0, 0, 1, 99]))];
+    assert_eq!(floods.each_ref().map(|frame| late(&mut t, frame)), [0; 2]);
+    assert_eq!(t.rsu.counters().drop_flood_late, 2);
+    assert_eq!(late(&mut t, &packet(100, CAMERA)), 1, "for one client");
+    assert_eq!(late(&mut t, &arp(SERVER, [10, 0, 0, 1], [10, 0, 0, 7])), 1, "vital");
+    for frame in &floods {
+        t.clear();
+        t.tap_frame(frame);
+        assert_eq!(t.sent_down().len(), 1, "in time");
+    }
+    assert_eq!(t.rsu.counters().drop_flood_late, 2);
 }

@@ -168,6 +168,6 @@ pub use radio::{Radio, Strength};
 pub use stats::{Stats, Tally};
 pub use traffic::{AirLoss, Arrivals, Flow, FlowLog, Numbered, Target};
 pub use world::{
-    Counting, DAY_OFF_MAX, Delivery, Factory, Place, RadioFrame, Role, TAP_QUEUE_MAX, TapCounters,
-    TapDelivery, World,
+    Counting, DAY_OFF_MAX, Delivery, Factory, Place, RadioFrame, Role, TapCounters, TapDelivery,
+    World,
 };

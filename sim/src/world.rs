@@ -37,7 +37,7 @@ use air::Deeds;
 pub use ether::Delivery;
 use ether::Ether;
 use host::Host;
-pub use host::{TAP_QUEUE_MAX, TapCounters};
+pub use host::TapCounters;
 pub use life::{Counting, DAY_OFF_MAX};
 use node_lib::control::event::{Attachment, Event};
 use node_lib::control::node::{Node, Replies};

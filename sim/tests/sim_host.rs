@@ -8,12 +8,10 @@ mod sim_common;
 use std::time::Duration;
 
 use node_lib::transport::mtu::TapMtu;
+use node_lib::transport::tap_wait::TAP_QUEUE_MAX;
 use sim::radio::{Access, Csma, Radio};
 use sim::topology::Graph;
-use sim::{
-    Dice, Fault, Flow, FlowIndex, Kind, Link, NodeIndex, Position, Role, TAP_QUEUE_MAX, Target,
-    World,
-};
+use sim::{Dice, Fault, Flow, FlowIndex, Kind, Link, NodeIndex, Position, Role, Target, World};
 use sim_common::{Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 const RSU: NodeIndex = NodeIndex(0);

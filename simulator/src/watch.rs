@@ -193,6 +193,12 @@ impl<N: Node> Node for Watched<N> {
         self.note(out.as_slice().get(before..).unwrap_or_default(), true);
     }
 
+    fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        let before = out.as_slice().len();
+        self.node.handle_tap_late(now, frame, out);
+        self.note(out.as_slice().get(before..).unwrap_or_default(), true);
+    }
+
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {
         self.node.handle_link(now, event, out);
     }

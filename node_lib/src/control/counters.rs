@@ -104,6 +104,9 @@ counters! {
     drop_reflected,
     /// Floods dropped: budget for unknown destinations, or for broadcast and multicast, used up.
     drop_flood_limit,
+    /// Floods dropped: they may have waited in the TAP for so long, while the radio was full, that an OBU could not tell
+    /// whether another RSU has brought them already.
+    drop_flood_late,
     /// Data frames dropped: from OBUs that have not announced themselves there were too many.
     drop_strangers,
     /// Frames dropped: this node listens after a restart and does not route yet.

@@ -83,6 +83,14 @@ pub trait Node {
     /// A whole Ethernet frame came out of the TAP.
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 
+    /// The same, of a frame that may have waited in the TAP for so long that it is [late], because nobody read it while
+    /// the radio was full.
+    ///
+    /// [late]: crate::transport::tap_wait::TAP_LATE
+    fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.handle_tap(now, frame, out);
+    }
+
     /// These clients are behind the TAP, though they may not have spoken since this node started: an earlier
     /// start noted them, or the bridge that the TAP is a port of knows them behind its other ports.
     ///

@@ -384,7 +384,12 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         // While the radio is full its frames wait in the TAP's queue, which is bounded.
         if self.ports.way_out.has_data() {
             self.tap_last = 0;
-        } else if ready.tap || self.tap_more || self.radio_more || due {
+        } else if ready.tap
+            || self.tap_more
+            || self.radio_more
+            || due
+            || self.ports.way_out.has_left_tap()
+        {
             self.tap_more = self.turn_tap(now);
         }
         if due {
@@ -718,11 +723,17 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         self.burst.limit(enough);
         let received = self.ports.tap.recv(&mut self.burst);
         self.ports.tap_lost |= received == Received::Gone;
+        let is_end = received != Received::More;
+        let is_late = self.ports.way_out.note_tap_read(now, self.burst.len(), is_end);
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from tap");
             self.replies.lend(index, frame, HEADROOM);
-            self.node.handle_tap(now, frame, &mut self.replies);
+            if is_late {
+                self.node.handle_tap_late(now, frame, &mut self.replies);
+            } else {
+                self.node.handle_tap(now, frame, &mut self.replies);
+            }
         }
         *taken += self.burst.len();
         self.transmit(now);

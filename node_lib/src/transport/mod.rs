@@ -14,6 +14,7 @@ pub mod bundler;
 pub mod mtu;
 pub mod outbox;
 pub mod socket;
+pub mod tap_wait;
 
 use arrayvec::ArrayVec;
 
@@ -22,6 +23,7 @@ use crate::control::traffic_class;
 use crate::time::Timestamp;
 use bundler::{BundleCounters, Bundler, Opened};
 use outbox::{Outbox, OutboxCounters};
+use tap_wait::TapWait;
 
 /// Frames of one side per turn: 64 are read and answered in about 0.2 ms.
 pub const BURST: usize = 64;
@@ -87,13 +89,15 @@ pub trait Sink {
 pub struct WayOut {
     bundler: Bundler,
     outbox: Outbox,
+    /// While data waits here the TAP is not read.
+    tap_wait: TapWait,
 }
 
 impl WayOut {
     /// To a radio of this MTU, in bytes. With `bundles`, small frames for the same neighbour leave in one.
     pub fn new(radio_mtu: usize, bundles: bool) -> Self {
         let bundler = Bundler::new(bundles.then_some(radio_mtu));
-        Self { bundler, outbox: Outbox::default() }
+        Self { bundler, ..Self::default() }
     }
 
     /// The radio has another MTU.
@@ -116,11 +120,32 @@ impl WayOut {
             let mut room = ArrayVec::new();
             self.outbox.send(now, radio, self.bundler.gather(frames, narrow, &mut room));
         }
+        self.leave_tap(now);
     }
 
     /// Tries again what waits, control first, and drops what has become too old.
     pub fn retry(&mut self, now: Timestamp, radio: &mut impl Sink) {
         self.outbox.retry(now, radio);
+        self.leave_tap(now);
+    }
+
+    fn leave_tap(&mut self, now: Timestamp) {
+        if self.has_data() {
+            self.tap_wait.begin(now);
+        }
+    }
+
+    /// The TAP was left alone, and has not been read to its end since.
+    pub fn has_left_tap(&self) -> bool {
+        self.tap_wait.is_open()
+    }
+
+    /// So many frames were read from the TAP, the last one there was among them or not. Whether they may have waited
+    /// there for [`TAP_LATE`] or longer.
+    ///
+    /// [`TAP_LATE`]: tap_wait::TAP_LATE
+    pub fn note_tap_read(&mut self, now: Timestamp, frames: usize, is_end: bool) -> bool {
+        self.tap_wait.read(now, frames, is_end)
     }
 
     /// Something waits for room.

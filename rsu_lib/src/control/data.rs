@@ -114,15 +114,27 @@ impl Rsu {
         }
     }
 
-    /// A frame from the LAN.
-    pub(super) fn take_from_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+    /// A frame from the LAN. `is_late`: it may have waited in the TAP for so long that an OBU that has had it from another
+    /// RSU would take it for another frame. It is not flooded, unless hosts need it to find each other: of that a
+    /// second copy does no harm, and a full radio may be full for long.
+    pub(super) fn take_from_tap(
+        &mut self,
+        now: Timestamp,
+        frame: &[u8],
+        is_late: bool,
+        out: &mut Replies,
+    ) {
         let Some(inner) = Inner::parse(frame) else {
             self.counters.drop_inner += 1;
             return;
         };
         self.learn(now, inner, frame, Port::Tap);
         if inner.destination.is_group() {
-            self.flood_from_tap(now, inner, frame, out);
+            if is_late && budget(inner, frame) != Budget::Vital {
+                self.counters.drop_flood_late += 1;
+            } else {
+                self.flood_from_tap(now, inner, frame, out);
+            }
             return;
         }
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
@@ -139,6 +151,7 @@ impl Rsu {
                     self.send_to_obu(obu, frame, out);
                 }
                 None if elsewhere.is_some() => self.counters.drop_reflected += 1,
+                None if is_late => self.counters.drop_flood_late += 1,
                 None => self.flood(now, NodeId::NONE, Budget::Unknown, frame, out),
             },
         }

@@ -387,7 +387,11 @@ impl Node for Rsu {
     }
 
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        self.take_from_tap(now, frame, out);
+        self.take_from_tap(now, frame, false, out);
+    }
+
+    fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.take_from_tap(now, frame, true, out);
     }
 
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {

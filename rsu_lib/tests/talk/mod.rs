@@ -275,6 +275,12 @@ impl Talk {
         self.collect();
     }
 
+    /// It may have waited in the TAP for long.
+    pub(crate) fn tap_late(&mut self, frame: &[u8]) {
+        self.rsu.handle_tap_late(self.at(), frame, &mut self.out);
+        self.collect();
+    }
+
     pub(crate) fn collect(&mut self) {
         for reply in self.out.take() {
             match reply {

@@ -21,11 +21,8 @@ use node_lib::transport::bundler::{BundleCounters, Opened};
 use node_lib::transport::mtu::TapMtu;
 use node_lib::transport::outbox::OutboxCounters;
 use node_lib::transport::socket::{RECV_BUFFER, truesize};
+use node_lib::transport::tap_wait::TAP_QUEUE_MAX;
 use node_lib::transport::{BURST, DRAIN_TURNS, Outgoing, Sent, Sink, WayOut};
-
-/// Frames that wait at most in a TAP that nobody reads; the newest is dropped (`TUN_READQ_SIZE`,
-/// drivers/net/tun.c).
-pub const TAP_QUEUE_MAX: usize = 500;
 
 /// What the kernel may put behind the MTU: a VLAN tag (`__is_skb_forwardable`, net/core/dev.c).
 const VLAN_TAG_LEN: usize = 4;
@@ -363,7 +360,7 @@ impl World {
         if self.slots.get(index).is_none_or(|slot| slot.node.is_none() || !slot.lan_up) {
             return;
         }
-        let is_stalled = self.is_stalled(NodeIndex(index));
+        let (now, is_stalled) = (self.now, self.is_stalled(NodeIndex(index)));
         let Some(host) = self.host_mut(index) else { return };
         if frame.len() > ETHERNET_HEADER_LEN + host.tap_mtu + VLAN_TAG_LEN {
             host.tap_counters.oversize += 1;
@@ -379,6 +376,8 @@ impl World {
         }
         if waits {
             host.tap.push_back(frame.into());
+        } else {
+            host.way_out.note_tap_read(now, 1, true);
         }
         let (len, crc) = (frame.len(), crc32fast::hash(frame));
         self.trace.add(self.now, What::IntoTap { node: index, len, crc });
@@ -398,14 +397,22 @@ impl World {
 
     /// Returns whether there may be more.
     fn read_burst_of_tap(&mut self, index: usize, enough: usize) -> bool {
+        let now = self.now;
         let Some(host) = self.host_mut(index) else { return false };
         if host.way_out.has_data() || host.tap.is_empty() {
             return false;
         }
         let count = host.tap.len().min(enough);
         let frames: Vec<_> = host.tap.drain(..count).collect();
+        let is_late = host.way_out.note_tap_read(now, count, host.tap.is_empty());
         for frame in &frames {
-            self.have(index, None, |node, now, out| node.handle_tap(now, frame, out));
+            self.have(index, None, |node, now, out| {
+                if is_late {
+                    node.handle_tap_late(now, frame, out);
+                } else {
+                    node.handle_tap(now, frame, out);
+                }
+            });
         }
         self.send(index);
         true
