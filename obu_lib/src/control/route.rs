@@ -118,8 +118,6 @@ pub(crate) struct Route {
     holds_back_around: bool,
     /// A heartbeat said another interval, which one, and what it said.
     other_interval: Option<(Order, Duration)>,
-    /// Our place among those who relay a heartbeat, and until which heartbeat we keep it.
-    place: Option<(Order, Duration)>,
     /// The candidate that the trend says to go to.
     predicted: Option<Predicted<Mac>>,
     changed_at: Timestamp,
@@ -180,7 +178,6 @@ impl Route {
             stride_said: 0,
             obus_heard: 1,
             crowd: Crowd::new(),
-            place: None,
             is_ours: false,
             advertised_at: None,
             consider_at: now,

@@ -220,13 +220,9 @@ pub(crate) fn patience(interval: Duration) -> Duration {
 /// Relays wait a random time up to this, so that neighbours do not all speak at once.
 pub(crate) const RELAY_DELAY_MAX: Duration = Duration::from_millis(4);
 
-/// In a crowd each relay has a place of its own within this long after the heartbeat, and keeps it for
-/// [`PLACE_FOR`]: twenty of them then rarely speak at once although they may not hear each other, and
-/// their heartbeats still come at even times.
+/// In a crowd they wait up to this much longer, each time anew: twenty of them then rarely speak at once although they may
+/// not hear each other, and who collided once will not again.
 pub(crate) const CROWD_DELAY_MAX: Duration = Duration::from_millis(24);
-
-/// Heartbeats for which a relay keeps its place.
-pub(crate) const PLACE_FOR: u32 = 32;
 
 /// How long a relay waits for the copy of a candidate it would rather have.
 pub(crate) fn prefer_for(interval: Duration) -> Duration {

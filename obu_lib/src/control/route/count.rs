@@ -177,7 +177,6 @@ impl Route {
         }
         self.relayed = None;
         self.relay_at = None;
-        self.place = None;
         self.preferred = None;
         self.crowd = Crowd::new();
     }

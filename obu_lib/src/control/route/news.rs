@@ -8,7 +8,7 @@ use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::AnsweredRoute;
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::prefix::STRIDE_MAX;
-use node_lib::{Mac, Order, Seq, Timestamp};
+use node_lib::{Mac, Order, Timestamp};
 
 use crate::control::route::feasibility::Distance;
 
@@ -64,7 +64,7 @@ impl Route {
         let wait = if waits_for_preferred {
             timing::prefer_for(self.interval)
         } else {
-            self.place_in_crowd(core, now, order)
+            self.wait_in_crowd(core)
                 + core.random.up_to(timing::RELAY_DELAY_MAX.min(self.interval / 20))
         };
         self.relay_at = Some(now + wait);
@@ -88,21 +88,12 @@ impl Route {
         Some(spoke + timing::calm_after(self.interval, self.stride_said))
     }
 
-    /// Our place among those who relay this heartbeat.
-    fn place_in_crowd(&mut self, core: &mut Core, now: Timestamp, order: Order) -> Duration {
+    /// How much longer we wait with a heartbeat because many relay it.
+    fn wait_in_crowd(&self, core: &mut Core) -> Duration {
         if !self.is_in_crowd(core) {
             return Duration::ZERO;
         }
-        if self.is_idle(now) {
-            // Nobody minds uneven times, and who collided once will not again.
-            return core.random.up_to(timing::CROWD_DELAY_MAX.min(self.interval / 4));
-        }
-        if self.place.is_none_or(|(until, _)| order >= until) {
-            let until = Order { seq: Seq(order.seq.0.saturating_add(timing::PLACE_FOR)), ..order };
-            let longest = timing::CROWD_DELAY_MAX.min(self.interval / 4);
-            self.place = Some((until, core.random.up_to(longest)));
-        }
-        self.place.map_or(Duration::ZERO, |(_, wait)| wait)
+        core.random.up_to(timing::CROWD_DELAY_MAX.min(self.interval / 4))
     }
 
     /// A relay brings the heartbeats whose number is a multiple of two to the power of its stride: the same ones as all
