@@ -267,6 +267,45 @@ fn an_rsu_sends_as_much_broadcast_as_its_group_rate_lets_it() {
     }
 }
 
+/// Cameras fill the channel around one of two RSUs, between which a car goes to and fro. What the full one left in its TAP
+/// the car has long had from the other one.
+#[test]
+fn a_full_rsu_brings_no_broadcast_a_second_time() {
+    let text = r#"
+        duration = "60s"
+        warm_up = "2s"
+        radio = { model = "disk", rate_mbps = 3 }
+        lan = [{ id = "city" }]
+        rsu = [
+            { id = "rsu1", position_m = [0, 0], lan = "city" },
+            { id = "rsu2", position_m = [500, 0], lan = "city" },
+        ]
+        obu = [
+            { id = "sink", position_m = [-100, 0] },
+            { id = "crowd", position_m = [-50, 0], count = 8, gap_m = 10 },
+            { id = "car", path_m = [[320, 0], [180, 0]], speed_kmh = 150, at_end = "return" },
+        ]
+        client = [
+            { id = "server", lan = "city" },
+            { id = "disk", behind = "sink" },
+            { id = "cameras", behind = "crowd" },
+            { id = "tablet", behind = "car" },
+        ]
+        flow = [
+            { from = "cameras", to = "server", frames_per_s = 60, size_bytes = 1400 },
+            { from = "server", to = "disk", frames_per_s = 200, size_bytes = 1400 },
+            { from = "server", to = "tablet", frames_per_s = 10 },
+            { id = "news", from = "server", to = "everyone", frames_per_s = 10 },
+        ]
+    "#;
+    let source = Source::from_text(Path::new("full.toml"), text.to_owned()).unwrap();
+    for seed in 1..=5 {
+        // A frame that comes twice ends it.
+        let (record, _) = run_with(&source, &[], seed);
+        assert!(record.flows[3].received > 100, "seed {seed}: {}", record.flows[3].received);
+    }
+}
+
 /// Without a word about it clients speak as a Poisson process, another one for each seed.
 #[test]
 fn traffic_differs_from_seed_to_seed() {
