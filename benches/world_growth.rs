@@ -11,6 +11,8 @@
 //! With `-- --instructions` the ring road once more, counted in instructions by valgrind(1), which every machine and
 //! every run counts alike.
 
+#![allow(clippy::disallowed_methods, reason = "a bench reads clocks; what it measures does not")]
+
 use std::f64::consts::TAU;
 use std::process::Command;
 use std::time::{Duration, Instant};

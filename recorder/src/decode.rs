@@ -64,7 +64,11 @@ impl<'a> Records<'a> {
             input.skip(0)?;
         }
         self.rest = input.0;
-        if let What::FromRadio(frame) | What::FromTap(frame) | What::Unacknowledged(frame) = &what {
+        if let What::FromRadio(frame)
+        | What::FromTap(frame)
+        | What::FromTapLate(frame)
+        | What::Unacknowledged(frame) = &what
+        {
             self.last = Some(frame.clone());
         }
         Ok(Record { at, what })
@@ -75,6 +79,7 @@ impl<'a> Records<'a> {
         Ok(match kind {
             kind::FROM_RADIO => (What::FromRadio(input.frame()?), 2),
             kind::FROM_TAP => (What::FromTap(input.frame()?), 2),
+            kind::FROM_TAP_LATE => (What::FromTapLate(input.frame()?), 2),
             kind::UNACKNOWLEDGED => (What::Unacknowledged(input.frame()?), 2),
             kind::SIGNAL => {
                 let from = input.mac()?;

@@ -21,6 +21,7 @@ pub(crate) mod kind {
     pub(crate) const SHUTDOWN: u8 = 6;
     pub(crate) const CLIENTS: u8 = 7;
     pub(crate) const FORGET_CLIENTS: u8 = 8;
+    pub(crate) const FROM_TAP_LATE: u8 = 9;
     pub(crate) const TO_RADIO: u8 = 16;
     pub(crate) const TO_TAP: u8 = 17;
     pub(crate) const PASSED_TO_RADIO: u8 = 18;
@@ -209,6 +210,7 @@ pub fn record(out: &mut Vec<u8>, base: Timestamp, record: &Record<'_>) {
     match &record.what {
         What::FromRadio(frame) => put(kind::FROM_RADIO, frame),
         What::FromTap(frame) => put(kind::FROM_TAP, frame),
+        What::FromTapLate(frame) => put(kind::FROM_TAP_LATE, frame),
         What::Unacknowledged(frame) => put(kind::UNACKNOWLEDGED, frame),
         What::ToRadio(frame) => put(kind::TO_RADIO, frame),
         What::ToTap(frame) => put(kind::TO_TAP, frame),

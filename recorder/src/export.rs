@@ -124,7 +124,7 @@ impl<W: Write> Capture<W> {
         }
         match &record.what {
             What::FromRadio(frame) => self.frame(at, RADIO, INBOUND, frame),
-            What::FromTap(frame) => self.frame(at, TAP, INBOUND, frame),
+            What::FromTap(frame) | What::FromTapLate(frame) => self.frame(at, TAP, INBOUND, frame),
             What::ToRadio(frame) => self.frame(at, RADIO, OUTBOUND, frame),
             What::ToTap(frame) => self.frame(at, TAP, OUTBOUND, frame),
             What::Unacknowledged(frame) => {

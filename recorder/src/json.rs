@@ -217,6 +217,7 @@ pub fn parse(line: &str) -> Result<Line, LineError> {
     let what = match &*name {
         "from_radio" => What::FromRadio(frame(&fields)?),
         "from_tap" => What::FromTap(frame(&fields)?),
+        "from_tap_late" => What::FromTapLate(frame(&fields)?),
         "unacknowledged" => What::Unacknowledged(frame(&fields)?),
         "to_radio" => What::ToRadio(frame(&fields)?),
         "to_tap" => What::ToTap(frame(&fields)?),

@@ -17,6 +17,7 @@
 //! | 6 | the node is to stop | – |
 //! | 7 | clients it is told of | 16 bytes each (bin): VLAN (2), MAC (6), silent for so many µs (8) |
 //! | 8 | clients to forget | MAC (bin, 6), or nil: all |
+//! | 9 | frame out of the TAP that may have waited there for long | length, bytes |
 //! | 16 | frame for the radio | length, bytes |
 //! | 17 | frame for the TAP | length, bytes |
 //! | 18 | the last frame passed on to the radio | length, header (bin), where its payload begins (uint) |
@@ -26,7 +27,7 @@
 //! | 33 | records lost here | number (uint) |
 //!
 //! The length is that of the whole frame; there are fewer bytes than that if the recording was made with a snap length.
-//! 18 and 19 say that a frame is the last of kind 0 to 2 *in this block* again, from some byte on and for as long as
+//! 18 and 19 say that a frame is the last of kind 0 to 2 or 9 *in this block* again, from some byte on and for as long as
 //! there is room for, behind another header. Whoever reads gets 16 and 17: most of what a node forwards is written once.
 
 use std::borrow::Cow;
@@ -87,6 +88,8 @@ pub enum What<'a> {
     FromRadio(Frame<'a>),
     /// In: a frame came out of the TAP.
     FromTap(Frame<'a>),
+    /// In: the same, and it may have waited there for long.
+    FromTapLate(Frame<'a>),
     /// In: the radio gave up a frame of ours.
     Unacknowledged(Frame<'a>),
     /// In: how strong a neighbour comes in.
@@ -125,6 +128,7 @@ impl What<'_> {
             self,
             Self::FromRadio(_)
                 | Self::FromTap(_)
+                | Self::FromTapLate(_)
                 | Self::Unacknowledged(_)
                 | Self::Signal { .. }
                 | Self::Link(_)
@@ -145,6 +149,7 @@ impl What<'_> {
         match self {
             Self::FromRadio(frame)
             | Self::FromTap(frame)
+            | Self::FromTapLate(frame)
             | Self::Unacknowledged(frame)
             | Self::ToRadio(frame)
             | Self::ToTap(frame) => Some(frame),
@@ -157,6 +162,7 @@ impl What<'_> {
         match self {
             Self::FromRadio(_) => "from_radio",
             Self::FromTap(_) => "from_tap",
+            Self::FromTapLate(_) => "from_tap_late",
             Self::Unacknowledged(_) => "unacknowledged",
             Self::Signal { .. } => "signal",
             Self::Link(_) => "link",
@@ -179,6 +185,7 @@ impl Record<'_> {
         let what = match self.what {
             What::FromRadio(frame) => What::FromRadio(frame.into_owned()),
             What::FromTap(frame) => What::FromTap(frame.into_owned()),
+            What::FromTapLate(frame) => What::FromTapLate(frame.into_owned()),
             What::Unacknowledged(frame) => What::Unacknowledged(frame.into_owned()),
             What::Signal { from, dbm } => What::Signal { from, dbm },
             What::Link(event) => What::Link(event),

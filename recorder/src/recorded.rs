@@ -154,6 +154,13 @@ impl<N: Node> Node for Recorded<N> {
         self.outputs(now, before, frame, out);
     }
 
+    fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
+        self.input(now, |pen| pen.input(kind::FROM_TAP_LATE, frame));
+        let before = Before::of(out);
+        self.node.handle_tap_late(now, frame, out);
+        self.outputs(now, before, frame, out);
+    }
+
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {
         self.input(now, |pen| {
             pen.put(0, |out, since| encode::link_event(out, since, event));

@@ -156,6 +156,7 @@ impl Run {
         match &record.what {
             What::FromRadio(frame) => self.node.handle_wire(now, &frame.bytes, out),
             What::FromTap(frame) => self.node.handle_tap(now, &frame.bytes, out),
+            What::FromTapLate(frame) => self.node.handle_tap_late(now, &frame.bytes, out),
             What::Unacknowledged(frame) => self.node.handle_unacknowledged(now, &frame.bytes, out),
             What::Signal { from, dbm } => self.node.handle_signal(now, *from, *dbm),
             What::Link(event) => self.node.handle_link(now, *event, out),
@@ -242,7 +243,9 @@ pub fn describe(record: &Record<'_>) -> String {
                 Err(_) => text += &format!(" {}", crate::text::Hex(&frame.bytes)),
             }
         }
-        What::ToTap(frame) | What::FromTap(frame) => text += &format!(" {frame:?}"),
+        What::ToTap(frame) | What::FromTap(frame) | What::FromTapLate(frame) => {
+            text += &format!(" {frame:?}")
+        }
         What::Signal { from, dbm } => text += &format!(" {from} {dbm} dBm"),
         What::Link(event) => text += &format!(" {event:?}"),
         What::Event(event) => text += &format!(" {}", event::describe(event)),

@@ -96,6 +96,7 @@ impl<N: Node> Node for Owning<N> {
         fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8);
         fn handle_unacknowledged(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
         fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
+        fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
         fn handle_link(&mut self, now: Timestamp, event: node_lib::control::node::LinkEvent, out: &mut Replies);
         fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies);
         fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies);
@@ -223,6 +224,7 @@ fn outputs(recording: &Recording, mut node: Box<dyn Node>) -> Vec<Vec<u8>> {
             match &record.what {
                 What::FromRadio(frame) => node.handle_wire(now, &frame.bytes, &mut out),
                 What::FromTap(frame) => node.handle_tap(now, &frame.bytes, &mut out),
+                What::FromTapLate(frame) => node.handle_tap_late(now, &frame.bytes, &mut out),
                 What::Unacknowledged(frame) => {
                     node.handle_unacknowledged(now, &frame.bytes, &mut out);
                 }

@@ -161,7 +161,7 @@ fn what_is_torn_is_repaired_up_to_the_last_whole_block() {
     let (code, said) = trace(&["verify", text(&whole)]);
     assert!(code == 0 && said.starts_with("whole "), "{said}");
     let (records, _) = common::read(&[file]);
-    let (restored, _) = common::read(&[whole.clone()]);
+    let (restored, _) = common::read(std::slice::from_ref(&whole));
     assert!(restored.len() > records.len() / 3 && restored.len() < records.len());
     assert!(restored[..] == records[..restored.len()]);
     // What is there is not written over.
@@ -179,7 +179,7 @@ fn a_cut_has_its_records_and_is_not_taken_for_the_whole() {
         trace(&["cut", text(&file), "-o", text(&part), "--from", "0.5", "--to", "1.25"]);
     assert_eq!(code, 0, "{said}");
     let (records, _) = common::read(&[file]);
-    let (cut, _) = common::read(&[part.clone()]);
+    let (cut, _) = common::read(std::slice::from_ref(&part));
     let range = Timestamp::from_millis(500)..=Timestamp::from_millis(1250);
     let expected: Vec<_> = records.into_iter().filter(|r| range.contains(&r.at)).collect();
     assert!(!expected.is_empty() && cut == expected);

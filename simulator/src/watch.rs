@@ -9,6 +9,7 @@ use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::control::snapshot::{Route, Snapshot};
+use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 use sim::{FlowIndex, NodeIndex, Numbered, inner_frames};
 
@@ -197,6 +198,14 @@ impl<N: Node> Node for Watched<N> {
         let before = out.as_slice().len();
         self.node.handle_tap_late(now, frame, out);
         self.note(out.as_slice().get(before..).unwrap_or_default(), true);
+    }
+
+    fn handle_clients(&mut self, now: Timestamp, clients: &[Remembered], out: &mut Replies) {
+        self.node.handle_clients(now, clients, out);
+    }
+
+    fn clients(&self, now: Timestamp) -> Vec<Remembered> {
+        self.node.clients(now)
     }
 
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {

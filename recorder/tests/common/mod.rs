@@ -147,6 +147,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
     prop_oneof![
         frame().prop_map(What::FromRadio),
         frame().prop_map(What::FromTap),
+        frame().prop_map(What::FromTapLate),
         frame().prop_map(What::Unacknowledged),
         frame().prop_map(What::ToRadio),
         frame().prop_map(What::ToTap),
