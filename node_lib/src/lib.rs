@@ -30,6 +30,6 @@ pub mod time;
 pub mod transport;
 
 pub use mac::{Mac, NodeId};
-pub use order::{Boot, Order, Seq};
+pub use order::{Boot, EPOCH_STEP_MAX, Order, Seq};
 pub use start::Start;
 pub use time::Timestamp;

@@ -375,9 +375,9 @@ fn an_announcement_is_repeated_until_acknowledged() {
 #[test]
 fn an_rsu_that_knows_a_higher_epoch_makes_us_jump_above_it() {
     let mut t = Talk::settled_behind(A);
-    t.hear(t.now, A, Heard::Ack { epoch: 500, status: AckStatus::StaleEpoch, digest: 0 });
+    t.hear(t.now, A, Heard::Ack { epoch: 50, status: AckStatus::StaleEpoch, digest: 0 });
     let (_, epoch, ..) = t.sent_announcement();
-    assert_eq!(epoch, 501);
+    assert_eq!(epoch, 51);
 }
 
 #[test]

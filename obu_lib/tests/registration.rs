@@ -5,6 +5,7 @@
 
 mod talk;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use node_lib::control::event::Event;
@@ -169,6 +170,44 @@ fn an_rsu_that_knows_a_lower_epoch_changes_nothing() {
     t.hear(t.now, A, Heard::Ack { epoch, status: AckStatus::StaleEpoch, digest: 0 });
     t.pass(t.now + 1);
     assert_eq!(t.announced().last().map(|(_, _, of, _)| *of), Some(epoch + 1));
+}
+
+/// The answer of our RSU to a word with this epoch and sequence.
+fn answer(t: &mut Talk, epoch: u32, seq: u32, status: AckStatus) {
+    let digest = client_digest(&[]);
+    let (to, rsu, via, seq) = (A, RSU, A, Seq(seq));
+    let word =
+        Word { to, rsu, via, epoch, seq, digest, part: (0, 1), standby: false, is_set: false };
+    t.answer(A, word, status);
+}
+
+#[test]
+fn an_answer_to_a_word_we_never_said_makes_us_go_above_it_at_once() {
+    for status in [AckStatus::Accepted, AckStatus::Known, AckStatus::SendAll] {
+        for (epoch, ahead, now) in [(0, 0, 1), (0, 1, 2), (1, 0, 3), (63, 0, 65), (64, 0, 2)] {
+            let mut t = known();
+            let said = t.said.0;
+            let seq = if epoch == 0 { said + ahead } else { 0 };
+            let before = 1;
+            answer(&mut t, before + epoch, seq, status);
+            let announced: Vec<_> = t.announced().iter().map(|(_, _, epoch, _)| *epoch).collect();
+            let is_ours = epoch == 0 && ahead == 0;
+            let expected = if is_ours && status != AckStatus::SendAll { vec![] } else { vec![now] };
+            assert_eq!(announced, expected, "{status:?}, epoch {epoch} more, {ahead} ahead");
+        }
+    }
+}
+
+#[test]
+fn whoever_invents_answers_does_not_make_us_speak_all_the_time() {
+    let mut t = known();
+    for n in 0..40 {
+        let epoch = t.announced().last().map_or(1, |(_, _, epoch, _)| *epoch);
+        answer(&mut t, epoch + 1, 0, AckStatus::Known);
+        t.pass(t.now + 1);
+        let epochs: BTreeSet<_> = t.announced().iter().map(|(_, _, epoch, _)| *epoch).collect();
+        assert_eq!(epochs.len(), 1 + n / 20, "after {n} ms");
+    }
 }
 
 #[test]

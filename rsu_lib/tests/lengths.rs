@@ -7,9 +7,9 @@ mod talk;
 use node_lib::control::counters::Counters;
 use node_lib::control::node::Node;
 use node_lib::control::reassembly::Reassembly;
-use node_lib::messages::Message;
 use node_lib::messages::data::tap_mtu_max;
 use node_lib::messages::fragment::Fragment;
+use node_lib::messages::{Message, PacketType};
 use node_lib::{Mac, Start, Timestamp};
 use rsu_lib::{Rsu, Settings};
 
@@ -34,7 +34,10 @@ fn behind_two(settings: Settings, [first, second, last]: [u16; 3]) -> Talk {
 fn lengths(t: &mut Talk, frame: &[u8]) -> Vec<usize> {
     t.clear();
     t.tap_frame(frame);
-    t.sent.iter().map(|(_, sent)| sent.len() - 14).collect()
+    let is_control =
+        |sent: &[u8]| matches!(Message::try_from(sent).unwrap().packet, PacketType::Control(_));
+    let data = t.sent.iter().filter(|(_, sent)| !is_control(sent));
+    data.map(|(_, sent)| sent.len() - 14).collect()
 }
 
 /// The MTU that the sender of a packet with "don't fragment" has just been told.

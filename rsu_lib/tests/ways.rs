@@ -354,6 +354,7 @@ fn forge(t: &mut Talk, ahead: u32) -> u32 {
     t.hear(RELAY, US, forged.into());
     t.seq = last;
     assert_eq!(sent_to(t, CAMERA), [past(&[RELAY], A)], "it is believed");
+    assert_eq!(answers(t), [(AckStatus::Known, past(&[], A))], "A is told where it is");
     t.clear();
     last
 }
@@ -377,6 +378,8 @@ fn an_obu_for_whom_somebody_names_an_upstream_far_ahead_hears_of_it_at_its_next_
     for ahead in [5, 6, 7, 8, 1000] {
         let mut t = Talk::new();
         forge(&mut t, ahead);
+        t.pass(t.now + 100);
+        t.clear();
         t.reply(A, 1, &[CAMERA], false);
         assert_eq!(answers(&t), [(AckStatus::SendAll, past(&[], A))], "{ahead}: the way A says");
         // It announces itself, and repeats that until it hears an answer: five times in 300 ms.
@@ -393,6 +396,105 @@ fn an_obu_for_whom_somebody_names_an_upstream_far_ahead_hears_of_it_at_its_next_
     }
 }
 
+/// A, and behind it B, of whom both the next word names another upstream, or says what `forge` makes of it.
+fn forged(forge: impl Fn(HeartbeatReply) -> HeartbeatReply) -> Talk {
+    let mut t = Talk::new();
+    t.relay(RELAY, US);
+    t.announce(A, US, 1, &[CAMERA]);
+    t.announce(B, A, 1, &[SIGN]);
+    t.clear();
+    let word = forge(word(&mut t, A, RELAY, &[CAMERA]));
+    t.hear(RELAY, US, HeartbeatReply { acknowledge: false, ..word }.into());
+    t
+}
+
+#[test]
+fn an_obu_is_told_where_it_was_with_the_first_frame_for_it_or_for_one_behind_it() {
+    for (client, sent) in [(CAMERA, past(&[RELAY], A)), (SIGN, past(&[RELAY, A], B))] {
+        let mut t = forged(|word| word);
+        assert_eq!(answers(&t), []);
+        assert_eq!(sent_to(&mut t, client), std::slice::from_ref(&sent));
+        let told = t.each(|to, control| match control {
+            Control::AnnouncementAck(ack) => Some((to, ack.status, ack.epoch, ack.seq.0)),
+            _ => None,
+        });
+        assert_eq!(told, [(A, AckStatus::Known, 1, t.seq)]);
+        assert_eq!(sent_to(&mut t, client), [sent]);
+        assert_eq!(answers(&t), [], "once");
+    }
+}
+
+#[test]
+fn who_has_said_a_word_since_is_not_told_where_it_was() {
+    for (ms, told) in [(u64::from(WITHIN_DS) * 100 - 1, 1), (u64::from(WITHIN_DS) * 100, 0)] {
+        let mut t = forged(|word| word);
+        t.pass(t.now + ms);
+        sent_to(&mut t, CAMERA);
+        assert_eq!(answers(&t).len(), told, "after {ms} ms");
+    }
+}
+
+#[test]
+fn an_obu_whose_clients_are_gone_with_a_word_is_told_at_once() {
+    let gone = |word| HeartbeatReply { standby: true, ..word };
+    let t = forged(gone);
+    assert_eq!(answers(&t), [(AckStatus::Known, past(&[], A))]);
+    // Told just now, it is told again when that is over, though no frame shows that it is missed.
+    let mut t = forged(gone);
+    t.announce(A, US, 2, &[CAMERA]);
+    let standby = gone(word(&mut t, A, RELAY, &[CAMERA]));
+    let again = HeartbeatReply { epoch: 2, acknowledge: false, ..standby };
+    t.clear();
+    t.hear(RELAY, US, again.into());
+    assert_eq!(answers(&t), []);
+    t.pass(t.now + 250);
+    assert_eq!(answers(&t), [(AckStatus::Known, past(&[], A))]);
+}
+
+#[test]
+fn of_an_obu_and_its_relay_that_were_both_elsewhere_the_relay_is_told_first() {
+    let mut t = forged(|word| word);
+    let b = word(&mut t, B, RELAY, &[SIGN]);
+    t.hear(RELAY, US, HeartbeatReply { acknowledge: false, ..b }.into());
+    let told = |t: &mut Talk| {
+        sent_to(t, SIGN);
+        answers(t).into_iter().map(|(_, told)| told).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&mut t), [past(&[], A)]);
+    t.pass(t.now + 49);
+    assert_eq!(told(&mut t), []);
+    t.announce(A, US, 2, &[CAMERA]);
+    t.pass(t.now + 51);
+    assert_eq!(told(&mut t), [past(&[RELAY], A)], "it was there, as far as is known");
+    t.pass(t.now + 50);
+    assert_eq!(told(&mut t), [past(&[A], B)]);
+}
+
+#[test]
+fn a_jump_is_taken_back_by_one_word_above_what_the_obu_is_told() {
+    for (epoch, is_believed) in [(1, false), (2, true)] {
+        let mut t = Talk::new();
+        t.relay(RELAY, US);
+        t.announce(A, US, 1, &[CAMERA]);
+        let seq = t.seq;
+        let word = word(&mut t, A, RELAY, &[CAMERA]);
+        for n in 1..3 {
+            t.pass(t.now + 50);
+            t.clear();
+            let order = Order::new(900, n);
+            let jump = HeartbeatReply { order, epoch: 70, acknowledge: false, ..word };
+            t.hear(RELAY, US, jump.into());
+        }
+        assert_eq!(t.acks(), [(A, AckStatus::StaleEpoch, 1)], "which of its words is known");
+        t.seq = seq;
+        t.clear();
+        t.announce(A, US, epoch, &[CAMERA]);
+        assert_eq!(!answers(&t).is_empty(), is_believed);
+        let way = if is_believed { past(&[], A) } else { past(&[RELAY], A) };
+        assert_eq!(sent_to(&mut t, CAMERA), [way], "{epoch}");
+    }
+}
+
 #[test]
 fn a_copy_of_a_word_and_one_that_was_overtaken_change_no_way() {
     let mut t = Talk::new();
@@ -402,6 +504,7 @@ fn a_copy_of_a_word_and_one_that_was_overtaken_change_no_way() {
     let overtaken = word(&mut t, A, RELAY, &[CAMERA]);
     let last = word(&mut t, A, OTHER, &[CAMERA]);
     t.hear(OTHER, US, last.into());
+    sent_to(&mut t, CAMERA);
     t.clear();
     t.hear(RELAY, US, overtaken.into());
     assert_eq!((answers(&t), sent_to(&mut t, CAMERA)), (vec![], vec![past(&[OTHER], A)]));

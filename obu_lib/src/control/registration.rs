@@ -21,7 +21,7 @@ use node_lib::control::table::Table;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
+use node_lib::{EPOCH_STEP_MAX, Mac, NodeId, Order, Seq, Timestamp};
 
 use super::announcements::{Acked, Announcements, Heading};
 use super::core::Core;
@@ -118,6 +118,8 @@ struct Standby {
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     epoch: u32,
+    /// When it was last raised for what an RSU knows.
+    raised_at: Option<Timestamp>,
     /// Order of our words.
     order: Order,
     /// The client set.
@@ -203,6 +205,7 @@ impl Registration {
     pub(crate) fn new(core: &Core, now: Timestamp) -> Self {
         let mut registration = Self {
             epoch: 0,
+            raised_at: None,
             order: Order { boot: core.radio.boot, seq: Seq(0) },
             announcements: Announcements::default(),
             clients_changed: None,
@@ -517,6 +520,10 @@ impl Registration {
         now: Timestamp,
         ack: &AnnouncementAck<'_>,
     ) -> bool {
+        if self.is_surpassed_by(ack) {
+            self.go_above(now, ack);
+            return false;
+        }
         match ack.status {
             AckStatus::Accepted | AckStatus::Known if self.is_answered_by(ack) => {
                 let is_set =
@@ -531,8 +538,7 @@ impl Registration {
                 return true;
             }
             // An answer to an older word of ours.
-            AckStatus::Accepted | AckStatus::Known => {}
-            AckStatus::StaleEpoch => self.raise_epoch(now, ack.epoch),
+            AckStatus::Accepted | AckStatus::Known | AckStatus::StaleEpoch => {}
             AckStatus::SendAll => {
                 let word = self.attached.pending.as_ref().map(|pending| pending.word);
                 if !matches!(word, Some(Word::Set(_))) {
@@ -545,8 +551,8 @@ impl Registration {
 
     /// An RSU that we are not attached to answered.
     pub(crate) fn handle_other_ack(&mut self, now: Timestamp, ack: &AnnouncementAck<'_>) {
-        if ack.status == AckStatus::StaleEpoch {
-            return self.raise_epoch(now, ack.epoch);
+        if self.is_surpassed_by(ack) {
+            return self.go_above(now, ack);
         }
         let is_present = self.is_answered_by(ack);
         if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
@@ -583,11 +589,27 @@ impl Registration {
         ack.epoch == self.epoch && ack.digest == self.announcements.digest()
     }
 
-    /// Somewhere we are known with this epoch, from before our restart most likely: jump above it.
-    fn raise_epoch(&mut self, now: Timestamp, known: u32) {
-        if known >= self.epoch {
-            self.epoch = known.saturating_add(1);
-            self.announce_to_all(now);
+    /// An RSU knows of a word that we have not said: somebody else speaks for us, or we did before a restart.
+    fn is_surpassed_by(&self, ack: &AnnouncementAck<'_>) -> bool {
+        match ack.status {
+            AckStatus::StaleEpoch => ack.epoch >= self.epoch,
+            _ => (ack.epoch, ack.seq) > (self.epoch, self.order.seq),
+        }
+    }
+
+    /// Says how things are, above what the RSU knows. What is too far above the RSU does not believe itself for long; and
+    /// beyond the last epoch there would be none.
+    fn go_above(&mut self, now: Timestamp, ack: &AnnouncementAck<'_>) {
+        if self.raised_at.is_some_and(|at| now.since(at) < REPEAT_FIRST) {
+            return;
+        }
+        self.raised_at = Some(now);
+        let step = ack.epoch.saturating_sub(self.epoch);
+        let known = if step < EPOCH_STEP_MAX { ack.epoch } else { self.epoch };
+        self.epoch = known.saturating_add(1);
+        self.announce_to_all(now);
+        if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
+            telling.tell(Word::Upstream, self.order, now);
         }
     }
 

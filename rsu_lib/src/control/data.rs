@@ -79,7 +79,7 @@ impl Rsu {
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
             Some(Port::Tap) => self.send_to_tap(data.payload, out),
             Some(Port::Obu(other)) if other == obu => self.counters.drop_reflected += 1,
-            Some(Port::Obu(other)) => self.send_to_obu(other, data.payload, out),
+            Some(Port::Obu(other)) => self.send_to_obu(now, other, data.payload, out),
             None => {
                 self.send_to_tap(data.payload, out);
                 self.flood(now, obu, Budget::Unknown, data.payload, out);
@@ -139,7 +139,7 @@ impl Rsu {
         }
         match self.clients.owner(now, client(inner.vlan, inner.destination)) {
             Some(Port::Obu(obu)) => {
-                let Some(way) = self.way_to(obu) else { return };
+                let Some(way) = self.way_to(now, obu, out) else { return };
                 if !self.radio.tell_too_big(now, way.first, frame, out, &mut self.counters) {
                     self.send_along(obu, &way, frame, out);
                 }
@@ -148,7 +148,7 @@ impl Rsu {
                 // Down the old way, never back to the LAN it came from.
                 Some(obu) => {
                     self.counters.forwarded_late += 1;
-                    self.send_to_obu(obu, frame, out);
+                    self.send_to_obu(now, obu, frame, out);
                 }
                 None if elsewhere.is_some() => self.counters.drop_reflected += 1,
                 None if is_late => self.counters.drop_flood_late += 1,
@@ -183,14 +183,17 @@ impl Rsu {
     }
 
     #[inline]
-    fn send_to_obu(&mut self, obu: NodeId, frame: &[u8], out: &mut Replies) {
-        if let Some(way) = self.way_to(obu) {
+    fn send_to_obu(&mut self, now: Timestamp, obu: NodeId, frame: &[u8], out: &mut Replies) {
+        if let Some(way) = self.way_to(now, obu, out) {
             self.send_along(obu, &way, frame, out);
         }
     }
 
     #[inline]
-    fn way_to(&mut self, obu: NodeId) -> Option<Way> {
+    fn way_to(&mut self, now: Timestamp, obu: NodeId, out: &mut Replies) -> Option<Way> {
+        for untold in self.obus.untold_on_way(obu) {
+            self.tell_where_it_was(now, untold, out);
+        }
         let way = self.obus.way(obu);
         self.expect_way(obu, way)
     }

@@ -55,7 +55,7 @@ fn group_budget(kilobytes: u32) -> TokenBucket {
 /// within a few milliseconds.
 const STRANGERS: TokenBucket = TokenBucket::new(1000, Duration::from_millis(1));
 
-/// "Announce yourself" is said to strangers at most 100 times a second.
+/// "Announce yourself" is said to strangers at most 100 times a second, and OBUs are told as often what was said for them.
 const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 
 /// Probes are answered at most 250 times a second, 32 at once: more would keep our heartbeats from the
@@ -139,6 +139,8 @@ pub struct Rsu {
     pub(super) groups: Option<[TokenBucket; 2]>,
     pub(super) strangers: TokenBucket,
     pub(super) questions: TokenBucket,
+    /// For OBUs that are told where they were what was said for them.
+    pub(super) tellings: TokenBucket,
     answers: TokenBucket,
     askers: Askers,
     conflicts: TokenBucket,
@@ -200,6 +202,7 @@ impl Rsu {
                 .then(|| [0; 2].map(|_| group_budget(settings.group_rate))),
             strangers: STRANGERS,
             questions: QUESTIONS,
+            tellings: QUESTIONS,
             answers: ANSWERS,
             askers: Askers::default(),
             conflicts: CONFLICTS,
@@ -263,6 +266,7 @@ impl Rsu {
 
     fn tidy(&mut self, now: Timestamp) {
         self.tidy_at = now + TIDY_EVERY;
+        self.obus.forget_left(now);
         self.clients.expire(now);
         self.addresses.retain(|client| self.clients.owner(now, client).is_some());
         self.late.expire(now);
@@ -279,6 +283,9 @@ impl Rsu {
         // Counted from when it was due, so that delays do not add up; but never two at once.
         let due = self.heartbeat_at.max(now.before(self.period / 2));
         self.heartbeat_at = due + self.random.jitter(self.period, JITTER_PERCENT);
+        for obu in self.obus.urgent() {
+            self.tell_where_it_was(now, obu, out);
+        }
         if !(self.link_is_up && self.lan_is_up) {
             return;
         }

@@ -13,6 +13,7 @@
 //!   are refused. Else a thousand announcements of made-up OBUs would shut out real ones for as long as OBUs of
 //!   so large a crowd may be silent, four minutes.
 
+pub(crate) mod left;
 pub(crate) mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +24,11 @@ use node_lib::control::table::Table;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::{Announcement, Client, client_digest};
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::{Boot, NodeId, Order, Seq, Timestamp};
+use node_lib::{Boot, EPOCH_STEP_MAX, NodeId, Order, Seq, Timestamp};
 
 use super::clients::CLIENTS_MAX;
 use super::late::LATE_FOR;
+use left::LeftWays;
 use tree::Edge;
 
 /// OBUs remembered, attached or not: twice the vehicles of the densest traffic jam in radio range.
@@ -47,11 +49,7 @@ const CLAIMS_MAX: usize = 4 * CLIENTS_MAX;
 /// no frame is under way for longer.
 const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 
-/// An epoch further ahead is a jump. An OBU takes one more with each attachment, and what it says to
-/// others is missed.
-const EPOCH_STEP_MAX: u32 = 64;
-
-/// A sequence number further ahead is a jump: an OBU says a word a second when idle, and a few dozen
+/// A sequence number further ahead is a jump, and so is an epoch more than [`EPOCH_STEP_MAX`] ahead: an OBU says a word a second when idle, and a few dozen
 /// when it moves.
 const SEQ_STEP_MAX: u32 = 1024;
 
@@ -133,6 +131,7 @@ struct Registered {
     before: Vec<Client>,
     /// A word that jumps, and waits to be borne out.
     rival: Option<Rival>,
+    left: LeftWays,
     duel: Duel,
     /// It has come: its set is complete, and it was attached since.
     has_come: bool,
@@ -239,6 +238,8 @@ pub(crate) struct Obus {
     claims: BTreeMap<(Client, NodeId), Timestamp>,
     attached: usize,
     evicted: u64,
+    /// Those that are yet to be told where they were what was said for them since.
+    untold: BTreeSet<NodeId>,
     /// When somebody was last asked for the sake of a newcomer.
     knocked_at: Option<Timestamp>,
 }
@@ -291,7 +292,7 @@ impl Obus {
         let Some(known) = self.by_id.get_mut(&obu) else {
             return (Verdict::Unknown, Claim::Refused);
         };
-        let verdict = if is_unknown { Verdict::Newest } else { known.judge(now, word) };
+        let verdict = if is_unknown { Verdict::Newest } else { known.judge(now, &says) };
         let verdict = verdict.unless(is_circular);
         let is_last = verdict == Verdict::Newest;
         let is_other_set = digest != known.digest || known.parts.len() != usize::from(parts);
@@ -318,6 +319,9 @@ impl Obus {
             known.index(&mut self.claims, obu, part, now);
         }
         if is_last {
+            if known.leave(now, standing, &says, is_other_set) {
+                self.untold.insert(obu);
+            }
             self.attached = known.follow(now, standing, says, self.attached);
         }
         let is_new = is_new_part || is_raised || was != known.standing;
@@ -362,7 +366,7 @@ impl Obus {
         let Some(known) = self.by_id.get_mut(&obu) else {
             return (Verdict::Unknown, None);
         };
-        let verdict = known.judge(now, says.word()).unless(is_circular);
+        let verdict = known.judge(now, &says).unless(is_circular);
         if verdict != Verdict::Newest {
             return (verdict, None);
         }
@@ -375,6 +379,9 @@ impl Obus {
             // Its upstream is news in any case.
             (false, false) => was,
         };
+        if known.leave(now, standing, &says, false) {
+            self.untold.insert(obu);
+        }
         self.attached = known.follow(now, standing, says, self.attached);
         if known.standing == was {
             return (verdict, None);
@@ -407,12 +414,15 @@ impl Obus {
             }
             return false;
         };
-        if known.judge(now, says.word()) != Verdict::Newest {
+        if known.judge(now, &says) != Verdict::Newest {
             return false;
         }
         let was_attached = known.is_attached();
         // What is under way to it goes the way it was.
         let says = Says { edge: known.edge, ..says };
+        if known.leave(now, Standing::Gone, &says, false) {
+            self.untold.insert(reply.origin);
+        }
         self.attached = known.follow(now, Standing::Gone, says, self.attached);
         was_attached
     }
@@ -536,6 +546,7 @@ impl Obus {
 
     pub(crate) fn forget(&mut self, obu: NodeId) {
         if let Some(known) = self.by_id.remove(&obu) {
+            self.untold.remove(&obu);
             self.attached -= usize::from(known.is_attached());
             for client in known.parts.iter().flatten().flatten().chain(&known.before) {
                 self.claims.remove(&(*client, obu));
@@ -683,6 +694,7 @@ impl Registered {
             parts: vec![None; usize::from(parts)],
             before: Vec::new(),
             rival: None,
+            left: LeftWays::default(),
             duel: Duel::default(),
             has_come: false,
             is_reported: false,
@@ -715,7 +727,8 @@ impl Registered {
     }
 
     /// What this word is worth, after all that was said before.
-    fn judge(&mut self, now: Timestamp, word: Word) -> Verdict {
+    fn judge(&mut self, now: Timestamp, says: &Says) -> Verdict {
+        let word = says.word();
         if word.follows(self.word) {
             if word <= self.word {
                 return Verdict::Old;
@@ -729,6 +742,13 @@ impl Registered {
         let is_over = now.since(self.heard) > REMEMBERED_FOR && self.standing == Standing::Gone;
         if !is_bound || is_over {
             self.rival = None;
+            return Verdict::Newest;
+        }
+        if let Some((before, edge)) = self.left.outweighed_by(now, says) {
+            self.rival = None;
+            self.duel.note(now, word.boot, self.word.boot);
+            // As if the OBU had not jumped.
+            (self.word, self.edge) = (before, edge);
             return Verdict::Newest;
         }
         match self.rival {

@@ -13,6 +13,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 
 use super::super::clients::Port;
+use super::super::obus::left::Telling;
 use super::super::obus::tree::Edge;
 use super::super::obus::{Claim, Says, Verdict};
 use super::Rsu;
@@ -142,14 +143,10 @@ impl Rsu {
         let edge = self.edge(from, via, mtu, hops);
         let says = Says { order, epoch, edge, within: self.within(within_ds) };
         if reply.goodbye {
-            let way = self.obus.way(obu);
             let was_attached = self.obus.hear_goodbye(now, reply, says);
             if was_attached {
                 self.let_go(now, obu);
-                // Somebody else may have said it: who is still here says so where it was.
-                if self.may_question(now, obu) {
-                    self.answer(obu, way, AckStatus::SendAll, About::default(), out);
-                }
+                self.tell_where_it_was(now, obu, out);
             } else if !self.obus.knows(obu) {
                 self.clients.forget_owner(Port::Obu(obu));
             }
@@ -170,6 +167,9 @@ impl Rsu {
         self.note_restart(obu, before);
         if let Some(accepted) = accepted {
             self.settle(now, obu, reply.epoch, accepted, Clients::EMPTY);
+        }
+        if self.obus.is_urgent(obu) {
+            self.tell_where_it_was(now, obu, out);
         }
         if self.obus.vouches(now, obu, reply.digest) {
             self.clients.touch_owner(now, Port::Obu(obu));
@@ -210,6 +210,35 @@ impl Rsu {
     pub(in crate::control) fn may_question(&mut self, now: Timestamp, obu: NodeId) -> bool {
         let left = if self.obus.knows(obu) { 0 } else { QUESTIONS_KEPT };
         self.obus.may_ask(now, obu) && self.questions.take_above(now, left)
+    }
+
+    /// Tells an OBU, on the ways it was on, what was said for it: somebody else may have said it. If it is not told now, because
+    /// it was told just now, it is with the next frame, or the next heartbeat.
+    pub(in crate::control) fn tell_where_it_was(
+        &mut self,
+        now: Timestamp,
+        obu: NodeId,
+        out: &mut Replies,
+    ) {
+        if !self.obus.is_untold(obu) {
+            return;
+        }
+        match self.obus.unsettled_towards(now, obu) {
+            // It is found when the relay is.
+            Some(relay) => self.tell(now, relay, out),
+            None => self.tell(now, obu, out),
+        }
+    }
+
+    fn tell(&mut self, now: Timestamp, obu: NodeId, out: &mut Replies) {
+        if !self.obus.may_tell(now, obu) || !self.tellings.take(now) {
+            return;
+        }
+        for Telling { edge, status, about } in self.obus.take_untold(now, obu) {
+            if let Ok(way) = self.obus.way_by(edge) {
+                self.send_ack(obu, way, status, about, out);
+            }
+        }
     }
 
     /// An OBU says that it is here, or that others come through it: that its clients were seen on the LAN is no farewell.
@@ -285,6 +314,9 @@ impl Rsu {
                 let way = self.obus.way(obu);
                 self.answer(obu, way, AckStatus::Accepted, about, out);
                 self.settle(now, obu, epoch, accepted, announcement.clients);
+                if self.obus.is_urgent(obu) {
+                    self.tell_where_it_was(now, obu, out);
+                }
             }
         }
     }
