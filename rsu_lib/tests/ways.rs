@@ -425,6 +425,43 @@ fn an_obu_is_told_where_it_was_with_the_first_frame_for_it_or_for_one_behind_it(
 }
 
 #[test]
+fn who_has_clients_that_speak_is_told_only_if_a_frame_of_theirs_comes_another_way() {
+    for (by, told) in [(RELAY, vec![]), (A, vec![(AckStatus::Known, past(&[], A))])] {
+        let mut t = Talk::new();
+        t.relay(RELAY, US);
+        t.announce(A, US, 1, &[CAMERA]);
+        t.up(A, CAMERA, SERVER);
+        let word = word(&mut t, A, RELAY, &[CAMERA]);
+        t.hear(RELAY, US, HeartbeatReply { acknowledge: false, ..word }.into());
+        sent_to(&mut t, CAMERA);
+        assert_eq!(answers(&t), [], "its next frame will tell");
+        t.clear();
+        t.moves(A, if by == A { US } else { by });
+        t.up(A, CAMERA, SERVER);
+        assert_eq!(answers(&t), told);
+        sent_to(&mut t, CAMERA);
+        assert_eq!(answers(&t), [], "once");
+    }
+}
+
+#[test]
+fn whose_clients_have_fallen_silent_is_told_all_the_same() {
+    let mut t = Talk::new();
+    t.relay(RELAY, US);
+    t.announce(A, US, 1, &[CAMERA]);
+    t.up(A, CAMERA, SERVER);
+    for (ms, told) in [(1000, 0), (1099, 0), (1100, 1)] {
+        t.pass(t.now / 10_000 * 10_000 + ms);
+        if ms == 1000 {
+            let word = word(&mut t, A, RELAY, &[CAMERA]);
+            t.hear(RELAY, US, HeartbeatReply { acknowledge: false, ..word }.into());
+        }
+        sent_to(&mut t, CAMERA);
+        assert_eq!(answers(&t).len(), told, "{ms} ms after its frame");
+    }
+}
+
+#[test]
 fn who_has_said_a_word_since_is_not_told_where_it_was() {
     for (ms, told) in [(u64::from(WITHIN_DS) * 100 - 1, 1), (u64::from(WITHIN_DS) * 100, 0)] {
         let mut t = forged(|word| word);

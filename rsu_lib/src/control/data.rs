@@ -42,6 +42,9 @@ impl Rsu {
             return;
         }
         self.obus.renew(now, obu);
+        if self.obus.has_untold() {
+            self.compare_ways(now, from, data, out);
+        }
         if self.obus.must_ask_sender(now, obu, LATE_FOR) {
             // We restarted, its announcement is still on the way, or somebody else said goodbye for it. A stranger behind
             // a relay cannot be asked: its frame does not say which way it came. Its next reply does.
@@ -83,6 +86,27 @@ impl Rsu {
             None => {
                 self.send_to_tap(data.payload, out);
                 self.flood(now, obu, Budget::Unknown, data.payload, out);
+            }
+        }
+    }
+
+    /// Whether this frame came the way that leads back to its OBU: if so, those on it are where they are said to be.
+    #[cold]
+    fn compare_ways(
+        &mut self,
+        now: Timestamp,
+        from: Mac,
+        data: &ToUpstream<'_>,
+        out: &mut Replies,
+    ) {
+        let relays = HOP_LIMIT.saturating_sub(data.hop_limit);
+        let way = self.obus.way(data.source);
+        let is_same = way.is_ok_and(|way| way.first.mac == from && way.hops() == relays + 1);
+        for untold in self.obus.untold_on_way(data.source) {
+            if is_same {
+                self.obus.confirm(untold);
+            } else {
+                self.tell_where_it_was(now, untold, out);
             }
         }
     }
@@ -191,8 +215,10 @@ impl Rsu {
 
     #[inline]
     fn way_to(&mut self, now: Timestamp, obu: NodeId, out: &mut Replies) -> Option<Way> {
-        for untold in self.obus.untold_on_way(obu) {
-            self.tell_where_it_was(now, untold, out);
+        if self.obus.has_untold() && !self.obus.speaks(now, obu) {
+            for untold in self.obus.untold_on_way(obu) {
+                self.tell_where_it_was(now, untold, out);
+            }
         }
         let way = self.obus.way(obu);
         self.expect_way(obu, way)

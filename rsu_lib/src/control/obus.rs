@@ -132,6 +132,8 @@ struct Registered {
     /// A word that jumps, and waits to be borne out.
     rival: Option<Rival>,
     left: LeftWays,
+    /// When a frame of its clients last came.
+    spoke_at: Option<Timestamp>,
     duel: Duel,
     /// It has come: its set is complete, and it was attached since.
     has_come: bool,
@@ -304,6 +306,9 @@ impl Obus {
                     || is_other_set
                     || known.is_contested(now, word.seq, says.edge) =>
             {
+                if known.left.contradict(now, says.edge) {
+                    self.untold.insert(obu);
+                }
                 return (verdict, Claim::Stale(known.word.epoch));
             }
             _ => {}
@@ -367,6 +372,12 @@ impl Obus {
             return (Verdict::Unknown, None);
         };
         let verdict = known.judge(now, &says).unless(is_circular);
+        if verdict == Verdict::Old
+            && known.is_contested(now, says.order.seq, says.edge)
+            && known.left.contradict(now, says.edge)
+        {
+            self.untold.insert(obu);
+        }
         if verdict != Verdict::Newest {
             return (verdict, None);
         }
@@ -576,6 +587,7 @@ impl Obus {
     pub(crate) fn renew(&mut self, now: Timestamp, obu: NodeId) {
         if let Some(known) = self.by_id.get_mut(&obu).filter(|known| known.is_attached()) {
             known.heard = now;
+            known.spoke_at = Some(now);
         }
     }
 
@@ -695,6 +707,7 @@ impl Registered {
             before: Vec::new(),
             rival: None,
             left: LeftWays::default(),
+            spoke_at: None,
             duel: Duel::default(),
             has_come: false,
             is_reported: false,

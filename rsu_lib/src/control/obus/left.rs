@@ -3,7 +3,9 @@
 //! Somebody else may have said it. So the OBU is told where it was what was said: who has said it knows the answer for one
 //! to a word of its own, and anybody else goes above it at once. That costs a frame for each change, and idle vehicles on a
 //! radio that fades change often. So it is told with the first frame that goes down to it, or through it; and at once only
-//! if its clients are not behind it any more, for then no frame shows that they are missed.
+//! if its clients are not behind it any more, for then no frame shows that they are missed. Who has clients that speak is not
+//! told either: the next frame of theirs comes the way that was said, as long and through the same neighbour of ours, or it
+//! does not.
 //!
 //! It is kept until the OBU says its next word in any case.
 
@@ -24,6 +26,9 @@ const LEFT_MAX: usize = 3;
 /// An OBU is told no more often than this.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
+/// An OBU whose clients have sent something within this need not be told: which way their next frame comes shows where it is.
+const SPEAKS_FOR: Duration = Duration::from_millis(1100);
+
 /// Who has been told says where it is within this.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
 
@@ -39,6 +44,8 @@ struct Left {
     /// It had not jumped there itself.
     is_settled: bool,
     is_told: bool,
+    /// A word with a number that somebody else had used before came from there.
+    is_contradicted: bool,
     until: Timestamp,
 }
 
@@ -80,6 +87,16 @@ impl LeftWays {
         before
     }
 
+    /// A word that is not the newest, and says that the newest is not the OBU's own, came from where the OBU was. What it is
+    /// answered may be lost, and by its number alone the OBU could not tell the newest from its own. Whether it is to be told.
+    pub(super) fn contradict(&mut self, now: Timestamp, edge: Edge) -> bool {
+        for left in self.ways.iter_mut().filter(|left| left.edge == edge) {
+            left.is_contradicted = true;
+            left.is_told = false;
+        }
+        self.is_untold(now)
+    }
+
     /// It is to be told now, or has just been.
     fn is_unsettled(&self, now: Timestamp) -> bool {
         match self.told_at.map(|at| now.since(at)) {
@@ -114,6 +131,7 @@ impl Registered {
                 word: self.word,
                 is_settled: now >= self.left.jumped_until,
                 is_told: false,
+                is_contradicted: false,
                 until: now + self.within,
             };
             self.left.ways.retain(|left| now < left.until && left.edge != says.edge);
@@ -130,13 +148,8 @@ impl Registered {
 
 impl Obus {
     /// The OBUs on the way to this one, itself among them, that are to be told where they were.
-    #[inline]
-    pub(crate) fn untold_on_way(&self, obu: NodeId) -> OnWay {
-        if self.untold.is_empty() { OnWay::new() } else { self.untold_from(obu) }
-    }
-
     #[cold]
-    fn untold_from(&self, obu: NodeId) -> OnWay {
+    pub(crate) fn untold_on_way(&self, obu: NodeId) -> OnWay {
         let mut untold = self.upwards(obu);
         untold.retain(|obu| self.untold.contains(obu));
         untold
@@ -162,6 +175,27 @@ impl Obus {
             at = known.edge.via;
         }
         all
+    }
+
+    /// Clients of this OBU have sent something lately, and go on, most likely.
+    pub(crate) fn speaks(&self, now: Timestamp, obu: NodeId) -> bool {
+        let spoke_at = self.by_id.get(&obu).and_then(|known| known.spoke_at);
+        spoke_at.is_some_and(|at| now.since(at) < SPEAKS_FOR)
+    }
+
+    /// The OBU is where it is said to be.
+    pub(crate) fn confirm(&mut self, obu: NodeId) {
+        self.untold.remove(&obu);
+        if let Some(known) = self.by_id.get_mut(&obu) {
+            known.left.is_urgent = false;
+            known.left.ways.iter_mut().for_each(|left| left.is_told = true);
+        }
+    }
+
+    /// Somebody is to be told where it was.
+    #[inline]
+    pub(crate) fn has_untold(&self) -> bool {
+        !self.untold.is_empty()
     }
 
     /// This OBU is to be told where it was.
@@ -202,10 +236,10 @@ impl Obus {
             .map(|left| {
                 left.is_told = true;
                 // From a jump it might not see that it is another's: it is told which of its own words is known.
-                let (status, epoch) = if word.follows(left.word) {
-                    (AckStatus::Known, word.epoch)
-                } else {
-                    (AckStatus::StaleEpoch, left.word.epoch)
+                let (status, epoch) = match word.follows(left.word) {
+                    true if left.is_contradicted => (AckStatus::StaleEpoch, word.epoch),
+                    true => (AckStatus::Known, word.epoch),
+                    false => (AckStatus::StaleEpoch, left.word.epoch),
                 };
                 let about = About { seq: word.seq, epoch, digest, ..About::default() };
                 Telling { edge: left.edge, status, about }
