@@ -33,8 +33,9 @@ const SOURCES_MAX: usize = 1024;
 /// starts share one now and then.
 const WINDOW_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// So many frames in a row that look too old, yet rise among themselves, mean that the window is
-/// wrong (one corrupted number far ahead is enough), not the source: it starts afresh.
+/// One number far ahead makes all that follow look too old. If it was corrupted or forged, the source goes on where it was:
+/// after so many frames in a row that rise among themselves from there, the window is the one it was before the jump. Numbers
+/// from before the jump never count: whoever sends old frames again opens nothing with them.
 const RESYNC_AFTER: u32 = 16;
 
 #[derive(Clone, Debug)]
@@ -45,12 +46,21 @@ struct Window {
     old_in_a_row: u32,
     last_old: u32,
     used: Timestamp,
+    /// As it was before it jumped by a window or more, until it is used again or forgotten.
+    before: Option<Box<Window>>,
 }
 
 impl Window {
     fn new(boot: u8, seq: u32, now: Timestamp) -> Self {
-        let mut window =
-            Self { boot, highest: seq, seen: [0; WORDS], old_in_a_row: 0, last_old: 0, used: now };
+        let mut window = Self {
+            boot,
+            highest: seq,
+            seen: [0; WORDS],
+            old_in_a_row: 0,
+            last_old: 0,
+            used: now,
+            before: None,
+        };
         window.mark(seq);
         window
     }
@@ -93,6 +103,9 @@ impl Window {
             return false;
         }
         if ahead <= u32::MAX / 2 {
+            if ahead >= WINDOW {
+                self.remember_jump();
+            }
             self.clear_up_to(seq);
             self.highest = seq;
             self.mark(seq);
@@ -106,14 +119,30 @@ impl Window {
             self.mark(seq);
             return is_new;
         }
+        let Some(before) = &self.before else { return false };
+        // Ahead of what was seen before the jump.
+        let is_next = seq.wrapping_sub(before.highest).wrapping_sub(1) < u32::MAX / 2;
+        if !is_next {
+            return false;
+        }
         let rises = seq.wrapping_sub(self.last_old).wrapping_sub(1) < WINDOW;
         self.old_in_a_row = if rises { self.old_in_a_row + 1 } else { 1 };
         self.last_old = seq;
-        if self.old_in_a_row >= RESYNC_AFTER {
-            *self = Self::new(self.boot, seq, self.used);
-            return true;
+        if self.old_in_a_row < RESYNC_AFTER {
+            return false;
         }
-        false
+        let (used, before) = (self.used, self.before.take());
+        if let Some(before) = before {
+            *self = Self { used, ..*before };
+        }
+        self.accept(seq)
+    }
+
+    /// Of several jumps the first counts: what came before it was the source's own.
+    #[cold]
+    fn remember_jump(&mut self) {
+        let before = self.before.take().unwrap_or_else(|| Box::new(self.clone()));
+        self.before = Some(before);
     }
 }
 
@@ -321,6 +350,36 @@ mod tests {
         assert!(accept(&mut memory, 0, 1_000_000));
         let lost = (101..200).filter(|seq| !accept(&mut memory, 0, *seq)).count();
         assert_eq!(lost as u32, RESYNC_AFTER - 1);
+    }
+
+    #[test]
+    fn frames_sent_again_open_no_window_however_many_come_in_a_row() {
+        let mut memory = Duplicates::new();
+        for seq in 1..=20_000 {
+            assert!(accept(&mut memory, 0, seq));
+        }
+        assert!((1..=20_000).all(|seq| !accept(&mut memory, 0, seq)));
+        // Nor after a jump, be it forged, and nor when the source has come back from it.
+        for jump in [1_000_000, 2_000_000_000] {
+            assert!(accept(&mut memory, 0, jump), "{jump}");
+            assert!((1..=20_000).all(|seq| !accept(&mut memory, 0, seq)), "{jump}");
+        }
+        let heard = (20_001..20_101).filter(|seq| accept(&mut memory, 0, *seq)).count();
+        assert_eq!(heard as u32, 100 - (RESYNC_AFTER - 1));
+        assert!((1..=20_000).all(|seq| !accept(&mut memory, 0, seq)));
+    }
+
+    #[test]
+    fn of_a_start_that_is_over_nothing_is_delivered_again_within_ten_seconds() {
+        let mut memory = Duplicates::new();
+        let mut at = |ms, boot, seq| memory.accept(Timestamp::from_millis(ms), OBU, boot, Seq(seq));
+        for seq in 1..=40 {
+            assert!(at(0, 7, seq));
+        }
+        assert!((1..=40).all(|seq| at(9000, 8, seq)), "it has started again");
+        assert!((1..=40).all(|seq| !at(9999, 7, seq)));
+        // Eight bits do not tell an old start from a new one.
+        assert!((1..=40).all(|seq| at(10_000, 7, seq)));
     }
 
     #[test]
