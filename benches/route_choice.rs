@@ -44,6 +44,7 @@ fn choose(c: &mut Criterion) {
             interval,
             neighbours: &neighbours,
             upstream: None,
+            suspects: &[],
             relay: RELAY,
             by_hops: false,
         },

@@ -61,9 +61,9 @@ impl fmt::Display for Order {
     }
 }
 
-/// An RSU believes a higher epoch of an OBU at once if it is no further ahead, and an OBU goes above one it is told of if it
-/// is no further ahead: it takes one more with each attachment, and a few may be missed. What is further ahead is more likely
-/// forged than missed.
+/// An RSU believes a higher epoch of an OBU at once if it is no further ahead, and an OBU goes
+/// above one it is told of if it is no further ahead: it takes one more with each attachment, and a
+/// few may be missed. What is further ahead is more likely forged than missed.
 pub const EPOCH_STEP_MAX: u32 = 64;
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ fn down(destination: Destination<'_>) -> ToDownstream<'_> {
 /// Behind A, B could be upstream as well, and C is behind us.
 fn between() -> Talk {
     let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
     t.prove(B, seq, 1);

@@ -97,6 +97,7 @@ fn in_the_thick_a_proof_spares_the_questions_about_what_is_sent_within_three_sec
                         t.hear(t.now, who, Heard::answer(nonce, t.seq, 1));
                     }
                 }
+                t.acknowledge_all();
                 t.clear();
                 t.pass(t.now + 5);
             }

@@ -298,6 +298,7 @@ fn a_dead_rsu_leaves_a_record_of_the_gap_and_of_what_was_at_risk() {
 /// Behind A, with B as proven candidate to the same RSU, and A silent until two questions are open.
 fn in_doubt() -> Talk {
     let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
     t.prove(B, seq, 1);
@@ -433,6 +434,7 @@ fn floods_of_an_rsu_that_we_were_never_attached_to_are_not_for_us() {
 fn without_duplication_nothing_is_sent_twice() {
     let policy = obu_lib::Policy { duplication: false, ..Default::default() };
     let mut t = Talk::settled_behind_with(A, policy);
+    t.acknowledge(A);
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
     t.prove(B, seq, 1);

@@ -100,6 +100,7 @@ fn a_neighbour_that_does_not_answer_is_never_used() {
 #[test]
 fn a_silent_upstream_is_given_up_within_three_intervals_and_the_next_one_used() {
     let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
     t.prove(B, seq, 1);
@@ -119,7 +120,7 @@ fn a_silent_upstream_is_given_up_within_three_intervals_and_the_next_one_used() 
     assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
     let events = t.events();
     assert!(
-        matches!(events[..], [Event::UpstreamChanged { cause: Cause::Dead, .. }]),
+        matches!(events[..], [Event::UpstreamChanged { cause: Cause::Dead, .. }, ..]),
         "{events:?}"
     );
 }
@@ -129,8 +130,11 @@ fn a_silent_upstream_is_given_up_within_three_intervals_and_the_next_one_used() 
 #[test]
 fn nobody_is_upstream_longer_than_three_intervals_after_its_last_word() {
     let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
     // With frames to carry, A is watched closely.
     t.tap(CAMERA, SERVER);
+    t.pass(t.now + 60);
+    t.acknowledge(A);
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
     t.prove(B, seq, 1);

@@ -213,8 +213,16 @@ fn whoever_invents_answers_does_not_make_us_speak_all_the_time() {
 #[test]
 fn a_new_upstream_before_the_rsu_knows_all_is_announced_with_a_higher_epoch() {
     let mut t = Talk::settled_behind(A);
+    // The RSU does not know them any more: all is announced, and not answered yet.
+    t.acknowledge(A);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.prove(B, seq, 1);
+    t.hear(t.now, A, Heard::Ack { epoch: 0, status: AckStatus::SendAll, digest: 0 });
     let (_, first, _) = t.sent_announcement();
-    b_takes_over(&mut t);
+    t.clear();
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
     assert_eq!(t.announced(), [(B, RSU, first + 1, false)]);
 }
 
@@ -267,6 +275,9 @@ fn a_reply_about_once_a_second_says_what_was_heard_and_how_long_ago() {
             let is_last = reply.answers.0 == t.seq && since.abs_diff(held) <= 10;
             assert!(is_last || held <= 10, "{reply:?}, heartbeat {} {held} ms ago", t.seq);
             assert!(!reply.goodbye && !reply.standby);
+            if reply.acknowledge {
+                t.acknowledge(A);
+            }
         }
         if t.now.is_multiple_of(100) {
             last_beat = t.now;

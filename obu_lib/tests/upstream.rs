@@ -172,6 +172,7 @@ fn pass_answering(t: &mut Talk, ms: u64, heard: &[(Mac, u8)]) {
         for (who, hops) in heard {
             if let Some(nonce) = t.last_probe(*who) {
                 t.hear(t.now, *who, Heard::answer(nonce, t.seq, *hops));
+                t.acknowledge_all();
                 t.clear();
             }
         }
@@ -196,6 +197,7 @@ fn who_has_something_to_send_asks_a_better_neighbour_and_who_has_not_waits_for_i
                 t.hear(t.now, *who, Heard::heartbeat(t.seq, *hops));
             }
             pass_answering(&mut t, 100, heard);
+            t.acknowledge_all();
         }
         t.obu.attachment() == attached(RSU, B, 2)
     };
@@ -559,4 +561,80 @@ fn who_is_quiet_after_its_start_answers_no_question_to_all() {
     assert_eq!(t.answers(), 0);
     t.hear(t.now, C, Heard::ProbeFor { rsu: RSU });
     assert_eq!(t.answered(), [C], "who asks it alone hears that there is no way");
+}
+
+/// When the OBU first sent through another than A, in milliseconds from now, and through whom.
+/// Nobody answers what it says; A, B and C, which is farther, bring every heartbeat and answer
+/// every question.
+fn left_a_after(t: &mut Talk, ms: u64, heard: &[(Mac, u8)]) -> Option<(u64, Mac)> {
+    let start = t.now;
+    while t.now < start + ms {
+        t.seq += 1;
+        for (who, hops) in heard {
+            t.hear(t.now, *who, Heard::heartbeat(t.seq, *hops));
+        }
+        for _ in 0..20 {
+            t.pass(t.now + 5);
+            for (who, hops) in heard {
+                if let Some(nonce) = t.last_probe(*who) {
+                    t.hear(t.now, *who, Heard::answer(nonce, t.seq, *hops));
+                    t.sent.retain(|(to, _)| to != who);
+                }
+            }
+            let upstream = t.obu.attachment().map(|to| Mac(to.upstream.0));
+            if let Some(other) = upstream.filter(|upstream| *upstream != A) {
+                return Some((t.now - start, other));
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn a_relay_through_which_six_words_stay_unanswered_is_left_for_another() {
+    let mut t = behind_a();
+    t.acknowledge(A);
+    let heard = [(A, 1), (B, 1)];
+    assert_eq!(left_a_after(&mut t, 5000, &heard), None, "all is answered");
+    t.tap(CAMERA, SERVER);
+    let (after, other) = left_a_after(&mut t, 5000, &heard).expect("nobody answers");
+    assert!((700..=1500).contains(&after) && other == B, "{after} ms, {other}");
+    // B brings nothing any more: there is no other than A.
+    let alone = t.now;
+    while t.obu.attachment() != attached(RSU, A, 2) {
+        t.seq += 1;
+        t.hear(t.now, A, Heard::heartbeat(t.seq, 1));
+        t.pass(t.now + 50);
+        t.answer_probes_of(A);
+        t.pass(t.now + 50);
+        assert!(t.now < alone + 1000, "the last choice is one");
+    }
+}
+
+#[test]
+fn while_frames_go_every_third_reply_is_to_be_acknowledged_and_of_an_idle_vehicle_none() {
+    for speaks in [true, false] {
+        let mut t = behind_a();
+        t.tap(CAMERA, SERVER);
+        t.pass(t.now + 60);
+        t.acknowledge(A);
+        let mut replies = Vec::new();
+        t.live_until(t.now + 6000);
+        t.clear();
+        while replies.len() < 12 {
+            if speaks {
+                t.tap(CAMERA, SERVER);
+            }
+            t.live_until(t.now + 10);
+            for reply in t.replies_sent() {
+                replies.push(reply.acknowledge);
+                if reply.acknowledge {
+                    t.acknowledge(A);
+                }
+            }
+            t.clear();
+        }
+        let wanted = replies.iter().filter(|wants| **wants).count();
+        assert_eq!(wanted, if speaks { 4 } else { 0 }, "{replies:?}");
+    }
 }

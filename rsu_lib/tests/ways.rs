@@ -396,7 +396,8 @@ fn an_obu_for_whom_somebody_names_an_upstream_far_ahead_hears_of_it_at_its_next_
     }
 }
 
-/// A, and behind it B, of whom both the next word names another upstream, or says what `forge` makes of it.
+/// A, and behind it B, of whom both the next word names another upstream, or says what `forge`
+/// makes of it.
 fn forged(forge: impl Fn(HeartbeatReply) -> HeartbeatReply) -> Talk {
     let mut t = Talk::new();
     t.relay(RELAY, US);

@@ -33,9 +33,10 @@ const SOURCES_MAX: usize = 1024;
 /// starts share one now and then.
 const WINDOW_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// One number far ahead makes all that follow look too old. If it was corrupted or forged, the source goes on where it was:
-/// after so many frames in a row that rise among themselves from there, the window is the one it was before the jump. Numbers
-/// from before the jump never count: whoever sends old frames again opens nothing with them.
+/// One number far ahead makes all that follow look too old. If it was corrupted or forged, the
+/// source goes on where it was: after so many frames in a row that rise among themselves from
+/// there, the window is the one it was before the jump. Numbers from before the jump never count:
+/// whoever sends old frames again opens nothing with them.
 const RESYNC_AFTER: u32 = 16;
 
 #[derive(Clone, Debug)]

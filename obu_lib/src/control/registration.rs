@@ -46,6 +46,11 @@ const ATTEMPTS_IN_VAIN: u32 = 6;
 /// times [`Core::crowd_wait`].
 const ANNOUNCE_SLOWER: u32 = 4;
 
+/// While frames go this way, after so many periodic replies the next one is to be acknowledged:
+/// else nothing would show that a relay keeps what we say to itself. An RSU takes who has been
+/// silent for three words, and five seconds, to be gone.
+const REPLIES_UNACKNOWLEDGED: u8 = 2;
+
 /// A new client is announced after this, so that a burst of new ones needs one announcement.
 const GATHER_FOR: Duration = Duration::from_millis(50);
 
@@ -71,6 +76,8 @@ struct Pending {
     is_change: bool,
     /// It was mentioned, and waits until it matters.
     is_mentioned: bool,
+    /// It is no news: only whether it is answered counts.
+    is_check: bool,
 }
 
 /// How we stand to an RSU.
@@ -104,6 +111,8 @@ struct Telling {
     via: NodeId,
     pending: Option<Pending>,
     reply_at: Timestamp,
+    /// Replies since one was last to be acknowledged.
+    replies: u8,
 }
 
 /// The RSU that we may go to next.
@@ -139,10 +148,11 @@ pub(crate) struct Registration {
 
 impl Telling {
     fn new(now: Timestamp) -> Self {
-        Self { via: NodeId::NONE, pending: None, reply_at: now }
+        Self { via: NodeId::NONE, pending: None, reply_at: now, replies: 0 }
     }
 
     fn tell(&mut self, word: Word, last: Order, at: Timestamp) {
+        self.replies = 0;
         self.pending = Some(Pending {
             word,
             since: last.next().seq,
@@ -151,6 +161,7 @@ impl Telling {
             wait: REPEAT_FIRST,
             is_change: false,
             is_mentioned: false,
+            is_check: false,
         });
     }
 
@@ -398,7 +409,18 @@ impl Registration {
         out: &mut Replies,
     ) -> bool {
         let last = self.order;
-        self.telling(now, &towards).note_upstream(towards.via, last, now);
+        let is_attached = towards.standing == Standing::Attached;
+        let telling = self.telling(now, &towards);
+        telling.note_upstream(towards.via, last, now);
+        if now >= telling.reply_at && telling.pending.is_none() && is_attached && towards.is_used {
+            telling.replies += 1;
+            if telling.replies > REPLIES_UNACKNOWLEDGED {
+                telling.tell(Word::Upstream, last, now);
+                if let Some(check) = &mut telling.pending {
+                    check.is_check = true;
+                }
+            }
+        }
         let is_mentioned = self.tell_if_due(core, now, towards, reply_every, out);
         let next = core.random.jitter(reply_every, 25);
         let telling = self.telling(now, &towards);
@@ -528,9 +550,13 @@ impl Registration {
             AckStatus::Accepted | AckStatus::Known if self.is_answered_by(ack) => {
                 let is_set =
                     matches!(self.attached.pending, Some(Pending { word: Word::Set(_), .. }));
+                let is_check = self.attached.pending.as_ref().is_some_and(|p| p.is_check);
                 let attempts = self.attached.note_ack(&self.announcements, ack);
                 let Some(attempts) = attempts else { return false };
                 self.is_unanswered = false;
+                if is_check {
+                    return false;
+                }
                 if is_set {
                     self.known_at = Some(ack.rsu);
                 }
@@ -589,7 +615,8 @@ impl Registration {
         ack.epoch == self.epoch && ack.digest == self.announcements.digest()
     }
 
-    /// An RSU knows of a word that we have not said: somebody else speaks for us, or we did before a restart.
+    /// An RSU knows of a word that we have not said: somebody else speaks for us, or we did before
+    /// a restart.
     fn is_surpassed_by(&self, ack: &AnnouncementAck<'_>) -> bool {
         match ack.status {
             AckStatus::StaleEpoch => ack.epoch >= self.epoch,
@@ -597,8 +624,8 @@ impl Registration {
         }
     }
 
-    /// Says how things are, above what the RSU knows. What is too far above the RSU does not believe itself for long; and
-    /// beyond the last epoch there would be none.
+    /// Says how things are, above what the RSU knows. What is too far above the RSU does not
+    /// believe itself for long; and beyond the last epoch there would be none.
     fn go_above(&mut self, now: Timestamp, ack: &AnnouncementAck<'_>) {
         if self.raised_at.is_some_and(|at| now.since(at) < REPEAT_FIRST) {
             return;

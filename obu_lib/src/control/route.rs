@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use arrayvec::ArrayVec;
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
@@ -41,6 +42,9 @@ pub(crate) use upstream::is_better;
 /// Intervals for which a neighbour is remembered as candidate after it last advertised its way.
 const CANDIDATE_INTERVALS: u32 = 12;
 
+/// Upstreams tried in vain that are remembered: by then it is not the upstreams.
+const SUSPECTS_MAX: usize = 4;
+
 /// Why an upstream was lost, and how long it had been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
@@ -74,6 +78,9 @@ pub(crate) struct Route {
     claim: Option<Claim>,
     crowd: Crowd,
     candidates: Candidates,
+    /// Neighbours through which what we said to the RSU was not answered, and until when others are
+    /// preferred to them.
+    suspects: ArrayVec<(Mac, Timestamp), SUSPECTS_MAX>,
     /// A better candidate that becomes feasible with the next heartbeat, if its copy comes before
     /// we relay the parent's.
     preferred: Option<(Mac, Cause)>,
@@ -154,6 +161,7 @@ impl Route {
             said_at: None,
             feasibility: Feasibility::default(),
             candidates: Candidates::default(),
+            suspects: ArrayVec::new(),
             parent: None,
             evidence: now,
             progress: now,
@@ -563,18 +571,19 @@ impl Route {
     }
 
     /// How good a candidate is.
-    fn ranker<'a>(&self, core: &'a Core, now: Timestamp) -> Ranker<'a> {
+    fn ranker<'a>(&'a self, core: &'a Core, now: Timestamp) -> Ranker<'a> {
         Ranker {
             now,
             interval: self.interval,
             neighbours: &core.neighbours,
             upstream: self.parent,
+            suspects: &self.suspects,
             relay: RELAY,
             by_hops: core.policy.ranking == Ranking::Hops,
         }
     }
 
-    fn judge<'a>(&self, core: &'a Core, now: Timestamp) -> Judge<'a> {
+    fn judge<'a>(&'a self, core: &'a Core, now: Timestamp) -> Judge<'a> {
         Judge {
             ranker: self.ranker(core, now),
             us: core.id(),

@@ -90,7 +90,8 @@ impl Rsu {
         }
     }
 
-    /// Whether this frame came the way that leads back to its OBU: if so, those on it are where they are said to be.
+    /// Whether this frame came the way that leads back to its OBU: if so, those on it are where
+    /// they are said to be.
     #[cold]
     fn compare_ways(
         &mut self,

@@ -55,7 +55,8 @@ fn group_budget(kilobytes: u32) -> TokenBucket {
 /// within a few milliseconds.
 const STRANGERS: TokenBucket = TokenBucket::new(1000, Duration::from_millis(1));
 
-/// "Announce yourself" is said to strangers at most 100 times a second, and OBUs are told as often what was said for them.
+/// "Announce yourself" is said to strangers at most 100 times a second, and OBUs are told as often
+/// what was said for them.
 const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 
 /// Probes are answered at most 250 times a second, 32 at once: more would keep our heartbeats from the

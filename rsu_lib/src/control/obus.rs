@@ -49,8 +49,8 @@ const CLAIMS_MAX: usize = 4 * CLIENTS_MAX;
 /// no frame is under way for longer.
 const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 
-/// A sequence number further ahead is a jump, and so is an epoch more than [`EPOCH_STEP_MAX`] ahead: an OBU says a word a second when idle, and a few dozen
-/// when it moves.
+/// A sequence number further ahead is a jump, and so is an epoch more than [`EPOCH_STEP_MAX`]
+/// ahead: an OBU says a word a second when idle, and a few dozen when it moves.
 const SEQ_STEP_MAX: u32 = 1024;
 
 /// A jump is believed when it is repeated so long after its first word: no two frames are one then.

@@ -219,8 +219,8 @@ fn last_words(seed: u64) -> [HeartbeatReply; 2] {
     })
 }
 
-/// What somebody else says in a vehicle's name, so many numbers after its last word. What it takes from the vehicle, the
-/// vehicle has back before ten frames of its client are missing.
+/// What somebody else says in a vehicle's name, so many numbers after its last word. What it takes
+/// from the vehicle, the vehicle has back before ten frames of its client are missing.
 fn is_taken_back(test: &str, forge: impl Fn(HeartbeatReply) -> Vec<u8> + Sync) {
     for ahead in [1, 2, 5, 900] {
         let healed = run_all("hostile", test, seeds(8), |seed| {
@@ -254,7 +254,8 @@ fn other(obu: NodeId) -> NodeId {
     if obu == id(1) { id(2) } else { id(1) }
 }
 
-/// Of the vehicle's own upstream nothing but this changes: frames may go on, or be lost until it says its next word.
+/// Of the vehicle's own upstream nothing but this changes: frames may go on, or be lost until it
+/// says its next word.
 #[test]
 fn a_word_that_is_forged_to_be_the_next_takes_a_vehicles_frames_for_a_moment() {
     let test = "a_word_that_is_forged_to_be_the_next_takes_a_vehicles_frames_for_a_moment";

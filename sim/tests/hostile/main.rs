@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `heard_by_obu` | vehicles |
 //! | `heard_by_rsu` | an RSU |
+//! | `keeper` | vehicles behind a relay that passes on all but words |
 //! | `fuzz` | a vehicle two hops away, of damaged frames |
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
@@ -16,6 +17,7 @@ mod forger;
 mod fuzz;
 mod heard_by_obu;
 mod heard_by_rsu;
+mod keeper;
 #[path = "../puppet/mod.rs"]
 mod puppet;
 mod script;

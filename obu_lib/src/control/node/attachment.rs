@@ -49,6 +49,7 @@ impl Obu {
         let current = self.attached.map(|attached| attached.rsu);
         let stays = current.and_then(|rsu| Some(Way { rsu, rank: self.rank_of(now, rsu)? }));
         let next = self.next_rsu(now, current);
+        let has_turned = self.leave_unanswered_upstream(now, current, next);
         let next = next.filter(|next| stays.is_some() || self.is_near_enough(now, next.rank));
         let mut cause = Cause::First;
         let chosen = match (stays, next) {
@@ -58,7 +59,7 @@ impl Obu {
                 self.changing = Changing { shunned, ..Changing::default() };
                 Some(ours.rsu)
             }
-            (Some(ours), Some(next)) if self.is_in_vain(now, next) => {
+            (Some(ours), Some(next)) if !has_turned && self.is_in_vain(now, next) => {
                 tracing::debug!(rsu = %ours.rsu, next = %next.rsu, "RSU does not answer, and is shunned");
                 self.changing.shunned = Some((ours.rsu, now + timing::SHUN_FOR));
                 cause = Cause::Dead;
@@ -88,6 +89,22 @@ impl Obu {
         if chosen != self.attached {
             self.attach(now, chosen, loss, cause);
         }
+    }
+
+    /// Our RSU does not answer. Another upstream is tried first, for the relay may keep what we say
+    /// to itself; then another RSU; and where there is none, one upstream after the other.
+    fn leave_unanswered_upstream(
+        &mut self,
+        now: Timestamp,
+        rsu: Option<NodeId>,
+        next: Option<Way>,
+    ) -> bool {
+        if !self.registration.is_unanswered() {
+            return false;
+        }
+        let has_other = next.is_some_and(|next| self.is_in_vain(now, next));
+        let route = rsu.and_then(|rsu| self.routes.get_mut(&rsu));
+        route.is_some_and(|route| route.leave_unanswered(&self.core, now, has_other))
     }
 
     /// Our RSU does not answer, and this one may.

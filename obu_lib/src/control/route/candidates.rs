@@ -91,6 +91,9 @@ impl Candidate {
 /// Smaller is better. Field order is priority, because `derive(Ord)` compares top to bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
+    /// What was said through it to the RSU was not answered: it is there for those that hear no
+    /// other.
+    pub is_suspect: bool,
     /// Its next heartbeat is overdue by more than an interval: maybe gone already.
     pub is_late: bool,
     /// Expected transmissions to the RSU, the link to the candidate included.
@@ -120,6 +123,9 @@ pub struct Ranker<'a> {
     pub neighbours: &'a Neighbours,
     /// The upstream: of the children it counts we are one.
     pub upstream: Option<Mac>,
+    /// Neighbours through which what was said to the RSU was not answered, and until when that
+    /// counts.
+    pub suspects: &'a [(Mac, Timestamp)],
     /// What a relay costs, shared by all that send through it: [`RELAY`], or nothing.
     pub relay: Cost,
     /// Every link counts as perfect, so that hops alone rank.
@@ -151,6 +157,11 @@ const UNANSWERED_MAX: u8 = 3;
 pub const RELAY: Cost = Cost::ONE;
 
 impl Ranker<'_> {
+    /// What was said through it to the RSU was not answered.
+    pub fn is_suspect(&self, candidate: &Candidate) -> bool {
+        self.suspects.iter().any(|(mac, until)| *mac == candidate.mac && self.now < *until)
+    }
+
     /// Its next heartbeat is overdue by more than an interval: maybe gone already.
     pub fn is_late(&self, candidate: &Candidate) -> bool {
         let due = period(self.interval, candidate.advert.stride);
@@ -161,6 +172,7 @@ impl Ranker<'_> {
     pub fn rank(&self, candidate: &Candidate) -> Rank {
         let link = self.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
         Rank {
+            is_suspect: self.is_suspect(candidate),
             is_late: self.is_late(candidate),
             cost: self.cost_over(link, candidate),
             hops: hops_through(candidate),
@@ -415,6 +427,7 @@ mod tests {
                 interval: INTERVAL,
                 neighbours: &self.neighbours,
                 upstream: None,
+                suspects: &[],
                 relay: RELAY,
                 by_hops: false,
             };
@@ -436,6 +449,7 @@ mod tests {
         let cost = |s: &Setup, of: u8, upstream| {
             let (now, neighbours) = (Timestamp::ZERO, &s.neighbours);
             let ranker = Ranker {
+                suspects: &[],
                 now,
                 interval: INTERVAL,
                 neighbours,

@@ -242,6 +242,28 @@ impl Route {
         }
     }
 
+    /// What we said to the RSU through the parent was not answered. Whether another neighbour takes
+    /// its place, and the parent is for a minute one for those that hear no other. `as_first`: only
+    /// if no other has been tried in that time, and only if the parent is a relay: it may pass on
+    /// everything but words.
+    pub(crate) fn leave_unanswered(&mut self, core: &Core, now: Timestamp, as_first: bool) -> bool {
+        let Some(parent) = self.parent_candidate().copied() else { return false };
+        let judge = self.judge(core, now);
+        let others = self.candidates.iter().filter(|c| c.mac != parent.mac && judge.is_usable(c));
+        let ranked = others.map(|c| (judge.ranker.rank(c), c.mac));
+        let best = ranked.filter(|(rank, _)| !rank.is_suspect && !rank.is_late).min();
+        self.suspects.retain(|(mac, until)| now < *until && *mac != parent.mac);
+        let is_wanted = !as_first || self.suspects.is_empty() && parent.advert.distance.hops > 0;
+        let Some((_, best)) = best.filter(|_| is_wanted && !self.suspects.is_full()) else {
+            return false;
+        };
+        tracing::debug!(rsu = %self.rsu, upstream = %parent.id, "RSU does not answer through it");
+        self.suspects.push((parent.mac, now + timing::SHUN_FOR));
+        self.loss = Some(self.leave(now, Cause::Dead));
+        self.adopt(best, now);
+        true
+    }
+
     fn adopt(&mut self, mac: Mac, now: Timestamp) {
         let Some(candidate) = self.candidates.get(mac) else { return };
         self.last_hops = candidate.advert.distance.hops.saturating_add(1);
@@ -363,16 +385,19 @@ impl Route {
         let fading = core.policy.prediction && self.is_fading(core, now, &parent);
         let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
+        let is_suspect = judge.ranker.is_suspect(&parent);
         // What there is to know of a link lies elsewhere in memory. Most neighbours of a crowd are none to
         // go to however good it is, and need not be asked about it.
         let may_be_chosen = |c: &Candidate| {
             fading
+                || is_suspect
                 || c.advert.cost <= parent.advert.cost
                 || is_better(judge.ranker.least_cost(c), current.cost)
                 || self.predicted.is_some_and(|predicted| predicted.whom == c.mac)
         };
         let is_possible = |c: &Candidate| {
             !judge.ranker.is_late(c)
+                && (is_suspect || !judge.ranker.is_suspect(c))
                 && may_be_chosen(c)
                 && judge.is_eligible_next(c, self.newest)
                 && (judge.is_proven(c.mac) || self.is_worth_asking(core, now, c.mac))
@@ -395,7 +420,8 @@ impl Route {
             {
                 rising = Some((rank, candidate.mac));
             }
-            let cause = if since.is_some_and(|at| now.since(at) >= better_for) {
+            let is_due = since.is_some_and(|at| now.since(at) >= better_for);
+            let cause = if is_due || is_suspect && !rank.is_suspect {
                 Cause::Better
             } else if fading && self.outlook(core, now, candidate).is_strong(&core.thresholds) {
                 Cause::Fading

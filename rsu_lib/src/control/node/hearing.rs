@@ -212,8 +212,9 @@ impl Rsu {
         self.obus.may_ask(now, obu) && self.questions.take_above(now, left)
     }
 
-    /// Tells an OBU, on the ways it was on, what was said for it: somebody else may have said it. If it is not told now, because
-    /// it was told just now, it is with the next frame, or the next heartbeat.
+    /// Tells an OBU, on the ways it was on, what was said for it: somebody else may have said it.
+    /// If it is not told now, because it was told just now, it is with the next frame, or the next
+    /// heartbeat.
     pub(in crate::control) fn tell_where_it_was(
         &mut self,
         now: Timestamp,

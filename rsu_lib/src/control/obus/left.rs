@@ -1,11 +1,12 @@
 //! Where an OBU was before what was last said for it.
 //!
-//! Somebody else may have said it. So the OBU is told where it was what was said: who has said it knows the answer for one
-//! to a word of its own, and anybody else goes above it at once. That costs a frame for each change, and idle vehicles on a
-//! radio that fades change often. So it is told with the first frame that goes down to it, or through it; and at once only
-//! if its clients are not behind it any more, for then no frame shows that they are missed. Who has clients that speak is not
-//! told either: the next frame of theirs comes the way that was said, as long and through the same neighbour of ours, or it
-//! does not.
+//! Somebody else may have said it. So the OBU is told where it was what was said: who has said it
+//! knows the answer for one to a word of its own, and anybody else goes above it at once. That
+//! costs a frame for each change, and idle vehicles on a radio that fades change often. So it is
+//! told with the first frame that goes down to it, or through it; and at once only if its clients
+//! are not behind it any more, for then no frame shows that they are missed. Who has clients that
+//! speak is not told either: the next frame of theirs comes the way that was said, as long and
+//! through the same neighbour of ours, or it does not.
 //!
 //! It is kept until the OBU says its next word in any case.
 
@@ -19,14 +20,15 @@ use super::tree::{Edge, HOPS_MAX};
 use super::{Obus, Registered, Says, Standing, Word};
 use crate::control::node::About;
 
-/// Ways kept of one OBU. An OBU moves once within the time of a word, or there and back; of forged moves the first counts,
-/// for it is the one from where the OBU is.
+/// Ways kept of one OBU. An OBU moves once within the time of a word, or there and back; of forged
+/// moves the first counts, for it is the one from where the OBU is.
 const LEFT_MAX: usize = 3;
 
 /// An OBU is told no more often than this.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// An OBU whose clients have sent something within this need not be told: which way their next frame comes shows where it is.
+/// An OBU whose clients have sent something within this need not be told: which way their next
+/// frame comes shows where it is.
 const SPEAKS_FOR: Duration = Duration::from_millis(1100);
 
 /// Who has been told says where it is within this.
@@ -69,8 +71,9 @@ pub(crate) struct Telling {
 }
 
 impl LeftWays {
-    /// What was said before a jump, and where, if this goes on from it: two witnesses against the jump. What was still
-    /// under way when an OBU started again has no higher epoch; who was told has.
+    /// What was said before a jump, and where, if this goes on from it: two witnesses against the
+    /// jump. What was still under way when an OBU started again has no higher epoch; who was told
+    /// has.
     pub(super) fn outweighed_by(&mut self, now: Timestamp, says: &Says) -> Option<(Word, Edge)> {
         let word = says.word();
         let goes_on = |left: &&Left| {
@@ -87,8 +90,9 @@ impl LeftWays {
         before
     }
 
-    /// A word that is not the newest, and says that the newest is not the OBU's own, came from where the OBU was. What it is
-    /// answered may be lost, and by its number alone the OBU could not tell the newest from its own. Whether it is to be told.
+    /// A word that is not the newest, and says that the newest is not the OBU's own, came from
+    /// where the OBU was. What it is answered may be lost, and by its number alone the OBU could
+    /// not tell the newest from its own. Whether it is to be told.
     pub(super) fn contradict(&mut self, now: Timestamp, edge: Edge) -> bool {
         for left in self.ways.iter_mut().filter(|left| left.edge == edge) {
             left.is_contradicted = true;
@@ -235,7 +239,8 @@ impl Obus {
         untold
             .map(|left| {
                 left.is_told = true;
-                // From a jump it might not see that it is another's: it is told which of its own words is known.
+                // From a jump it might not see that it is another's: it is told which of its own
+                // words is known.
                 let (status, epoch) = match word.follows(left.word) {
                     true if left.is_contradicted => (AckStatus::StaleEpoch, word.epoch),
                     true => (AckStatus::Known, word.epoch),
