@@ -49,6 +49,8 @@ impl fmt::Display for Standing {
 pub enum Obstacle {
     /// Its next heartbeat is overdue by more than an interval. It may be used all the same, after all others.
     Late,
+    /// What we said to the RSU through it was not answered. It may be used all the same, where there is no other.
+    Unanswered,
     /// It, or the RSU, said goodbye.
     Leaving,
     /// It has not proven lately that it hears us: the link works one way only, for all we know.
@@ -67,6 +69,7 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Late => "late",
+            Self::Unanswered => "unanswered",
             Self::Leaving => "leaving",
             Self::OneWay => "one-way",
             Self::ThroughUs => "through us",

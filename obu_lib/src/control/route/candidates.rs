@@ -235,12 +235,14 @@ impl Judge<'_> {
         proven.is_some_and(|at| self.ranker.now.since(at) < self.proven_for)
     }
 
-    /// Each thing that keeps it from being upstream right now, and that it is late. Without any but that it is usable.
+    /// Each thing that keeps it from being upstream right now. That it is late, or that the RSU does not answer through it,
+    /// keeps it only while there is another.
     pub fn obstacles(&self, candidate: &Candidate) -> impl Iterator<Item = Obstacle> {
         let age = self.ranker.now.since(candidate.heard);
         let hops = candidate.advert.distance.hops;
         [
             (self.ranker.is_late(candidate), Obstacle::Late),
+            (self.ranker.is_suspect(candidate), Obstacle::Unanswered),
             (candidate.is_leaving(), Obstacle::Leaving),
             (!self.is_proven(candidate.mac), Obstacle::OneWay),
             (candidate.advert.via == self.us, Obstacle::ThroughUs),
@@ -485,8 +487,10 @@ mod tests {
     #[test]
     fn every_reason_not_to_use_a_candidate_has_its_name() {
         type Change = fn(&mut Candidate);
-        let cases: [(&[Obstacle], u64, bool, u8, Change); 9] = [
+        let suspects = [(mac(7), Timestamp::from_millis(5000))];
+        let cases: [(&[Obstacle], u64, bool, u8, Change); 10] = [
             (&[], 0, false, 9, |_| {}),
+            (&[Obstacle::Unanswered], 0, false, 9, |c| c.mac = mac(7)),
             (&[Obstacle::Late], 226, false, 9, |_| {}),
             (&[Obstacle::Late, Obstacle::Stale], 300, false, 9, |_| {}),
             (&[Obstacle::Leaving], 0, false, 9, Candidate::note_goodbye),
@@ -497,13 +501,14 @@ mod tests {
             (&[Obstacle::Quiet, Obstacle::Infeasible], 0, true, 1, |_| {}),
         ];
         for (expected, ms, is_quiet, advertised, change) in cases {
-            let mut s = setup(&[(1, advert(7, 1))]);
+            let mut s = setup(&[(1, advert(7, 1)), (7, advert(7, 1))]);
             s.feasibility.advertised(Distance { order: Order::new(1, 7), hops: advertised });
             let ranker = Ranker {
                 now: Timestamp::from_millis(ms),
                 interval: INTERVAL,
                 neighbours: &s.neighbours,
                 upstream: None,
+                suspects: &suspects,
                 relay: RELAY,
                 by_hops: false,
             };
@@ -513,7 +518,8 @@ mod tests {
             change(&mut candidate);
             let named: Vec<_> = judge.obstacles(&candidate).collect();
             assert_eq!(named, expected);
-            let is_usable = named.iter().all(|obstacle| *obstacle == Obstacle::Late);
+            let is_hindrance = |o: &Obstacle| !matches!(o, Obstacle::Late | Obstacle::Unanswered);
+            let is_usable = !named.iter().any(is_hindrance);
             assert_eq!(judge.is_usable(&candidate), is_usable, "{named:?}");
         }
     }
