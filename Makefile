@@ -60,7 +60,7 @@ days:
 deb:
 	@.ci/setup deb
 	$(CARGO) build --profile $(PROFILE) --locked -p obu -p rsu -p packaging
-	$(CARGO) run --profile $(PROFILE) --locked -p packaging --bin pages -- target/pages
+	$(CARGO) run --profile $(PROFILE) --locked -p packaging --bin pages -- packaging/pages
 	$(CARGO) deb --locked --no-build --profile $(PROFILE) -p packaging
 
 setup:

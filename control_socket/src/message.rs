@@ -217,6 +217,8 @@ pub enum Origin {
     Flag,
     /// The environment.
     Environment,
+    /// The configuration file.
+    File,
     /// Nobody said anything.
     Default,
 }

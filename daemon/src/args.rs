@@ -1,5 +1,6 @@
 //! What the user typed: the flags both daemons have, and how they are read.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{Arg, Parser, ValueEnum};
+use clap::{Arg, ArgMatches, Parser, ValueEnum};
 use control_socket::message::{Origin, Setting};
 use control_socket::path;
 use node_lib::device::netlink::TapAddress;
@@ -20,7 +21,8 @@ use node_lib::settings::{self, LoopSettings};
 use node_lib::transport::mtu;
 use node_lib::{Mac, NodeId};
 
-use crate::{Role, exit, logging};
+use crate::start::print;
+use crate::{Role, config, exit, logging};
 
 /// Flags of both daemons.
 #[derive(Clone, Debug, clap::Args)]
@@ -111,6 +113,14 @@ pub struct Common {
     /// How log lines look
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
+
+    /// File with settings in TOML, one key for each flag, with _ for -; flags and variables win over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Say what each setting is and where it comes from, and exit
+    #[arg(long, value_parser = BoolishValueParser::new())]
+    pub show_config: bool,
 
     /// Check flags, capabilities and interfaces, and exit without changing anything
     #[arg(long, value_parser = BoolishValueParser::new())]
@@ -319,59 +329,136 @@ fn unicast(text: &str) -> Result<Mac, String> {
     }
 }
 
-/// Reads the command line and the environment; exits with a message if they cannot be understood, or
-/// if only help was wanted.
+/// Reads the command line, the environment and the configuration file; exits with a message if they cannot be
+/// understood, or if only help or what is set was wanted.
 ///
 /// Returns all settings beside them, with where each comes from.
 pub fn parse<A: Parser>(role: Role) -> (A, Vec<Setting>) {
-    read(role, std::env::args_os()).unwrap_or_else(|error| error.exit())
+    let resolved = resolve::<A>(role, std::env::args_os()).unwrap_or_else(|error| error.exit());
+    let args = A::from_arg_matches(&resolved.matches).unwrap_or_else(|error| error.exit());
+    if resolved.matches.get_flag("show_config") {
+        std::process::exit(i32::from(print(&resolved.shown()).is_err()));
+    }
+    (args, resolved.told())
 }
 
-/// Reads this command line, and the environment.
+/// Reads this command line, and the environment and file that go with it.
 pub fn parse_from<A: Parser>(
     role: Role,
     line: impl IntoIterator<Item = OsString>,
 ) -> Result<A, clap::Error> {
-    read(role, line).map(|(args, _)| args)
+    A::from_arg_matches(&resolve::<A>(role, line)?.matches)
 }
 
-fn read<A: Parser>(
+/// What every setting is, and where it comes from.
+#[derive(Debug)]
+pub struct Resolved {
+    role: Role,
+    matches: ArgMatches,
+    command: clap::Command,
+    file: Option<config::File>,
+}
+
+/// Reads the command line, the environment and the file that they name.
+pub fn resolve<A: Parser>(
     role: Role,
     line: impl IntoIterator<Item = OsString>,
-) -> Result<(A, Vec<Setting>), clap::Error> {
+) -> Result<Resolved, clap::Error> {
     let line: Vec<_> = line.into_iter().collect();
-    let bare = bare::<A>(role);
-    let command = bare.clone().mut_args(|arg| {
-        let variable = variable_of(role, &arg);
-        // As for a shell, one that is empty is as good as none.
-        let is_empty = std::env::var_os(&variable).is_some_and(|value| value.is_empty());
-        if is_empty { arg } else { arg.env(variable) }
-    });
-    let matches = command.try_get_matches_from(&line);
+    let mut bare = bare::<A>(role);
+    // Which file it is has to be known before anything can be missing.
+    let named = with_variables(role, bare.clone()).ignore_errors(true).try_get_matches_from(&line);
+    let path = named.ok().and_then(|named| named.get_one::<PathBuf>("config").cloned());
+    let file = path.map(|path| config::File::read(&path, &bare)).transpose()?;
+    if let Some(file) = &file {
+        bare = file.defaults(bare);
+    }
+    let command = with_variables(role, bare.clone());
+    let matches = command.clone().try_get_matches_from(&line);
     let matches = matches.map_err(|error| name_variable(role, bare, line, error))?;
-    Ok((A::from_arg_matches(&matches)?, settings_of(&A::command(), &matches)))
+    Ok(Resolved { role, matches, command, file })
 }
 
-/// Every setting that has a value, in the order of the help.
-fn settings_of(command: &clap::Command, matches: &clap::ArgMatches) -> Vec<Setting> {
-    let setting = |arg: &Arg| {
-        let id = arg.get_id().as_str();
-        let from = match matches.value_source(id)? {
-            ValueSource::CommandLine => Origin::Flag,
-            ValueSource::EnvVariable => Origin::Environment,
-            _ => Origin::Default,
+impl Resolved {
+    /// There is a configuration file.
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// What each setting is, by key, as it was typed; `None` if it is not set.
+    pub fn settings(&self) -> BTreeMap<String, Option<String>> {
+        let settings = config::settings(&self.command);
+        settings.map(|arg| (arg.get_id().to_string(), self.value(arg))).collect()
+    }
+
+    fn value(&self, arg: &Arg) -> Option<String> {
+        let words = self.matches.get_raw(arg.get_id().as_str())?;
+        Some(words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(","))
+    }
+
+    /// Where it comes from.
+    fn origin(&self, arg: &Arg) -> String {
+        let key = arg.get_id().as_str();
+        match self.matches.value_source(key) {
+            Some(ValueSource::CommandLine) => {
+                format!("--{}", arg.get_long().unwrap_or_default())
+            }
+            Some(ValueSource::EnvVariable) => variable_of(self.role, arg),
+            _ => {
+                let place = self.file.as_ref().and_then(|file| file.place(key));
+                place.unwrap_or_else(|| "default".to_owned())
+            }
+        }
+    }
+
+    /// Every setting that has a value, in the order of the help.
+    fn told(&self) -> Vec<Setting> {
+        let setting = |arg: &Arg| {
+            let key = arg.get_id().as_str();
+            let from = match self.matches.value_source(key)? {
+                ValueSource::CommandLine => Origin::Flag,
+                ValueSource::EnvVariable => Origin::Environment,
+                _ if self.file.as_ref().is_some_and(|file| file.place(key).is_some()) => {
+                    Origin::File
+                }
+                _ => Origin::Default,
+            };
+            let values = self.matches.get_raw(key).into_iter().flatten();
+            let values = values.map(|value| value.to_string_lossy().into_owned()).collect();
+            Some(Setting { name: arg.get_long()?.to_owned(), values, from })
         };
-        let values = matches.get_raw(id).into_iter().flatten();
-        let values = values.map(|value| value.to_string_lossy().into_owned()).collect();
-        Some(Setting { name: arg.get_long()?.to_owned(), values, from })
-    };
-    command.get_arguments().filter_map(setting).collect()
+        self.command.get_arguments().filter_map(setting).collect()
+    }
+
+    /// A file that sets everything so, with the origin of each setting behind it.
+    pub fn shown(&self) -> String {
+        let line = |arg: &Arg| {
+            let key = arg.get_id().as_str();
+            let Some(value) = self.value(arg) else { return format!("# {key} is not set\n") };
+            let quoted = match value.parse::<i64>() {
+                Ok(number) => number.to_string(),
+                Err(_) => toml::Value::String(value).to_string(),
+            };
+            format!("{:<40} # {}\n", format!("{key} = {quoted}"), self.origin(arg))
+        };
+        config::settings(&self.command).map(line).collect()
+    }
 }
 
 fn bare<A: Parser>(role: Role) -> clap::Command {
     A::command()
         .after_help(exit::HELP)
         .mut_arg("tap_name", |arg| arg.required(false).default_value(role.tap_name))
+}
+
+/// The variables of the flags, as far as they are set to something.
+fn with_variables(role: Role, bare: clap::Command) -> clap::Command {
+    bare.mut_args(|arg| {
+        let variable = variable_of(role, &arg);
+        // As for a shell, one that is empty is as good as none.
+        let is_empty = std::env::var_os(&variable).is_some_and(|value| value.is_empty());
+        if is_empty { arg } else { arg.env(variable) }
+    })
 }
 
 /// The flags with their variables, for whoever writes about them: manual pages, completions.
@@ -444,7 +531,7 @@ mod tests {
     #[test]
     fn every_setting_says_where_it_comes_from() {
         let line = ["obu", "-b", "wlan0", "-i", "10.0.0.1,10.0.0.2"].map(OsString::from);
-        let (_, settings) = read::<Args>(crate::OBU, line).unwrap();
+        let settings = resolve::<Args>(crate::OBU, line).unwrap().told();
         let find = |name: &str| settings.iter().find(|setting| setting.name == name);
         let ip = find("ip").unwrap();
         assert_eq!((ip.values.len(), ip.from), (2, Origin::Flag));

@@ -18,6 +18,7 @@ Exit codes:
   4  an interface does not exist or cannot be used
 
 Signals: SIGTERM, SIGINT and SIGHUP say goodbye and stop, a second SIGTERM or SIGINT stops at once;
+with --config, SIGHUP reads the file again instead, and what can change does;
 SIGUSR1 logs all counters; SIGUSR2 is ignored.";
 
 /// How long the end of the program waits for its last words to be taken.

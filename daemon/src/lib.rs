@@ -8,6 +8,7 @@
 //! | module | step of `main` |
 //! |---|---|
 //! | [`args`] | what the user typed |
+//! | [`config`] | what the file says; [`reload`]: what it says now |
 //! | [`logging`] | where log lines go; [`sink`]: without holding anybody up |
 //! | [`capabilities`] | what the kernel lets us do |
 //! | [`control`] | the control socket: who may look inside, and change what |
@@ -19,11 +20,13 @@
 
 pub mod args;
 pub mod capabilities;
+pub mod config;
 pub mod control;
 pub mod exit;
 pub mod logging;
 mod radio;
 pub mod recording;
+pub mod reload;
 pub mod signal;
 pub mod sink;
 pub mod start;

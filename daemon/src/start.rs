@@ -30,6 +30,7 @@ use crate::control::Control;
 use crate::exit::{Failure, Kind};
 use crate::radio::Radio;
 use crate::recording::{self, Plan};
+use crate::reload::Reload;
 use crate::supervisor::{Supervised, Supervisor};
 
 /// The tokio runtime of a daemon: one thread beside that of the packet loop. It watches interfaces and signals, and
@@ -193,6 +194,7 @@ pub struct Devices {
     boot: Boot,
     seed: u64,
     record: Option<Plan>,
+    reload: Option<Reload>,
 }
 
 impl Devices {
@@ -266,12 +268,18 @@ impl Devices {
             boot,
             seed,
             record: None,
+            reload: None,
         })
     }
 
     /// What goes into the node, and comes out of it, is recorded as this says.
     pub fn record(&mut self, plan: Option<Plan>) {
         self.record = plan;
+    }
+
+    /// SIGHUP reads the configuration again, if there is a file of it, instead of ending the daemon.
+    pub fn reload_on_hang_up(&mut self, reload: Option<Reload>) {
+        self.reload = reload;
     }
 
     /// What this start found, for the configuration of the node.
@@ -315,9 +323,18 @@ impl Devices {
         control: Control,
         create: impl FnOnce(node_lib::Timestamp) -> N,
     ) -> Result<(), Failure> {
-        let signals = Signals::install()
-            .context("cannot take over signals")
-            .map_err(|error| Failure::new(Kind::Runtime, error))?;
+        let failed = |error| Failure::new(Kind::Runtime, error);
+        let mut signals = Signals::install().context("cannot take over signals").map_err(failed)?;
+        if let Some(mut reload) = self.reload.take() {
+            let mut hang_ups = signals.take_hang_up();
+            tokio::spawn(async move {
+                while let Some(hang_up) = &mut hang_ups
+                    && hang_up.recv().await.is_some()
+                {
+                    reload.run();
+                }
+            });
+        }
         let (commands, inside) = inside::attend(signals);
         let serving = control.serve(inside);
         let start = self.start();

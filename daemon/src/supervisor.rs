@@ -15,6 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use node_lib::runtime::command::{Command, Commands};
+use node_lib::runtime::inside::{Request, Told};
 use tokio::time::{Interval, MissedTickBehavior};
 use tracing::warn;
 
@@ -101,6 +102,18 @@ impl<C: Commands> Commands for Supervised<C> {
             self.supervisor.tell("STOPPING=1");
         }
         command
+    }
+
+    fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Request> {
+        self.commands.poll_request(cx)
+    }
+
+    fn has_listeners(&self) -> bool {
+        self.commands.has_listeners()
+    }
+
+    fn tell(&mut self, told: Told) {
+        self.commands.tell(told);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Some nodes stand between a driver and another node: one records, one measures. What they do not pass on, the other
-//! never hears; and a method of the contract that has a default would go missing in silence.
+//! never hears; and a method of the contract that has a default would go missing in silence. The same holds for
+//! commands.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -25,5 +26,13 @@ fn every_method_of_the_contract_is_passed_on() {
         ("simulator/src/watch.rs", "impl<N: Node> Node for Watched<N> {"),
     ] {
         assert_eq!(methods(file, opening), contract, "{file}");
+    }
+    let commands = methods("node_lib/src/runtime/command.rs", "pub trait Commands {");
+    assert!(commands.contains("poll_command"), "{commands:?}");
+    for (file, opening) in [
+        ("node_lib/src/runtime/inside.rs", "impl<C: Commands> Commands for Attended<C> {"),
+        ("daemon/src/supervisor.rs", "impl<C: Commands> Commands for Supervised<C> {"),
+    ] {
+        assert_eq!(methods(file, opening), commands, "{file}");
     }
 }

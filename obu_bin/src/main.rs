@@ -8,6 +8,7 @@ use args::Args;
 use daemon::control::Control;
 use daemon::exit::{self, Failure};
 use daemon::recording::Plan;
+use daemon::reload::Reload;
 use daemon::start::{self, Devices};
 use daemon::{args as shared, logging, signal};
 use obu_lib::Obu;
@@ -34,6 +35,7 @@ fn run() -> Result<(), Failure> {
             devices.watch_signal(source);
         }
         devices.remember_clients(args.common.state_file.as_deref());
+        devices.reload_on_hang_up(Reload::of::<Args>(daemon::OBU, logging.level()));
         let settings = args.settings();
         devices.record(Plan::new(&args.common, Role::Obu, &settings)?);
         let config = settings.config(&devices.start());

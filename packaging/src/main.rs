@@ -76,6 +76,7 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use daemon::config::{self, File};
 
     #[test]
     fn every_flag_stands_in_every_page_and_its_variable_in_the_manual() {
@@ -100,21 +101,46 @@ mod tests {
     }
 
     #[test]
-    fn examples_name_variables_there_are_with_values_that_are_taken() {
+    fn every_setting_stands_in_the_example_and_is_taken() {
         for ((name, command), file) in programs().into_iter().zip(["car", "road"]) {
-            let path = format!("{}/etc/{file}.env.example", env!("CARGO_MANIFEST_DIR"));
-            let text = fs::read_to_string(path).unwrap();
-            let mut line = vec![name.to_owned()];
+            let path = format!("{}/etc/{file}.toml.example", env!("CARGO_MANIFEST_DIR"));
+            File::read(Path::new(&path), &command).unwrap_or_else(|error| panic!("{error}"));
+            let text = fs::read_to_string(&path).unwrap();
             // What is commented out is an example too; a comment in words has a space behind the sign.
-            for setting in text.lines().map(|line| line.trim_start_matches('#')) {
-                let Some((variable, value)) = setting.split_once('=') else { continue };
-                let arg = command.get_arguments().find(|arg| arg.get_env().unwrap() == variable);
-                let arg =
-                    arg.unwrap_or_else(|| panic!("{file}: no flag has the variable {variable}"));
-                line.extend([format!("--{}", arg.get_long().unwrap()), value.to_owned()]);
+            let all: String = text
+                .lines()
+                .map(|line| {
+                    line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line)
+                })
+                .map(|line| format!("{line}\n"))
+                .collect();
+            let directory = tempfile::tempdir().unwrap();
+            let whole = directory.path().join("all.toml");
+            fs::write(&whole, &all).unwrap();
+            let read =
+                File::read(&whole, &command).unwrap_or_else(|error| panic!("{path}: {error}"));
+            for arg in config::settings(&command) {
+                let key = arg.get_id().as_str();
+                assert!(
+                    read.place(key).is_some(),
+                    "--{} of {name} has no key in packaging/etc/{file}.toml.example: add a line with {key}, or, if \
+                     it is no setting, its name to NOT_SETTINGS in daemon/src/config.rs",
+                    arg.get_long().unwrap_or_default()
+                );
             }
-            assert!(line.len() > 5, "{line:?}");
-            command.try_get_matches_from(line).unwrap();
         }
+    }
+
+    #[test]
+    fn the_example_of_the_document_is_taken() {
+        let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operating.md");
+        let document = fs::read_to_string(document).unwrap();
+        let example = document.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("car.toml");
+        fs::write(&path, example).unwrap();
+        let [(_, obu), _] = programs();
+        let file = File::read(&path, &obu).unwrap_or_else(|error| panic!("{error}"));
+        assert!(file.place("bind").is_some() && file.place("log").is_some());
     }
 }

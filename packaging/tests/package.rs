@@ -98,7 +98,7 @@ fn everything_in_the_package_is_there_or_made() {
         let [source, target, mode] = [0, 1, 2].map(|index| asset[index].as_str().unwrap());
         if let Some(program) = source.strip_prefix("target/release/") {
             assert!(DAEMONS.contains(&program) && mode == "755", "{source}");
-        } else if let Some(page) = source.strip_prefix("../target/pages/") {
+        } else if let Some(page) = source.strip_prefix("pages/") {
             assert!(unused.remove(page), "{source} is not made, or twice in the list");
         } else {
             assert!(Path::new(HERE).join(source).is_file(), "{source}");

@@ -8,6 +8,7 @@ use args::Args;
 use daemon::control::Control;
 use daemon::exit::{self, Failure};
 use daemon::recording::Plan;
+use daemon::reload::Reload;
 use daemon::start::{self, Devices};
 use daemon::{args as shared, logging};
 use recorder::Role;
@@ -27,6 +28,7 @@ fn run() -> Result<(), Failure> {
         }
         let control = Control::open(&args.common, settings, logging.level()).await?;
         let mut devices = Devices::open(&args.common, checked).await?;
+        devices.reload_on_hang_up(Reload::of::<Args>(daemon::RSU, logging.level()));
         let settings = args.settings();
         devices.record(Plan::new(&args.common, Role::Rsu, &settings)?);
         let config = settings.config(&devices.start());

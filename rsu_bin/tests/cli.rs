@@ -52,3 +52,13 @@ fn nobody_need_read_what_is_printed() {
 fn any_mixture_of_flags_ends_in_order() {
     DAEMON.any_mixture_of_flags_ends_in_order();
 }
+
+#[test]
+fn files_that_cannot_be_understood_are_refused_by_line() {
+    DAEMON.bad_files_are_refused();
+}
+
+#[test]
+fn flags_win_over_variables_and_these_over_the_file() {
+    DAEMON.settings_come_from_where_they_should();
+}

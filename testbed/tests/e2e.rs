@@ -11,6 +11,8 @@ mod plain_user;
 
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -80,6 +82,8 @@ fn main() -> ExitCode {
         ("tcp_crosses_with_offload_at_either_end", tcp_crosses_with_offload_at_either_end),
         ("tcp_is_intact_over_a_bad_link", tcp_is_intact_over_a_bad_link),
         ("every_signal_ends_in_order", every_signal_ends_in_order_or_not_at_all),
+        ("a_file_is_read_again", a_file_is_read_again),
+        ("a_supervisor_is_told", a_supervisor_is_told),
         ("daemons_outlive_their_log", daemons_outlive_their_log),
         ("answers_are_looked_for", answers_are_looked_for),
         ("what_waits_together_travels_together", what_waits_together_travels_together),
@@ -575,6 +579,88 @@ fn every_signal_ends_in_order_or_not_at_all() -> Result<()> {
         ensure!(status.success(), "after SIGHUP it ended with {status}");
         let said = obu.log_tail(5);
         ensure!(said.contains("\"stopped\""), "no goodbye: {said}");
+        Ok(())
+    })
+}
+
+/// An OBU that nobody else starts, with these words before its line and these after it.
+fn alone(
+    test: impl FnOnce(&dyn Fn(&[&str], &[&str]) -> Result<Daemon>, &Path) -> Result<()>,
+) -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let node = bed.add_obu("obu1")?;
+    let scratch = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+    let programs = Programs::find()?;
+    programs.require_daemons()?;
+    let log = scratch.path().join("obu.log");
+    let start = |before: &[&str], after: &[&str]| {
+        let obu = programs.obu.to_str().context("a path in UTF-8")?;
+        let line = [before, &[obu, "--log-format", "json"], after].concat();
+        let line: Vec<_> = line.into_iter().map(str::to_owned).collect();
+        Daemon::start(node.ns(), Path::new("env"), &line, &log)
+    };
+    let result = test(&start, scratch.path());
+    result.map_err(|error| anyhow!("{error:#}\n{}", testbed::daemon::tail(&log, 20)))
+}
+
+/// SIGHUP: what is logged changes, the rest is named and waits, and a file with a fault changes nothing.
+fn a_file_is_read_again() -> Result<()> {
+    const READ: &str = "the configuration was read again";
+    const WAITING: &str = "the configuration was read again; these wait for the next start";
+    const REFUSED: &str = "the configuration is not taken, all settings stay as they are";
+    alone(|start, scratch| {
+        let file = scratch.join("car.toml");
+        let write = |text: &str| std::fs::write(&file, format!("bind = 'radio0'\n{text}"));
+        write("log = 'info'\nmtu = 1400\n")?;
+        let mut daemon = start(&[], &["--config", file.to_str().context("a path in UTF-8")?])?;
+        daemon.wait_for_event("running", PATIENCE, |_| true)?;
+        let hang_up = |text: &str, message: &str, field: &str, value: &str| -> Result<()> {
+            write(text)?;
+            daemon.signal(Signal::SIGHUP)?;
+            let is_it = |event: &LogEvent| field.is_empty() || event.text(field).contains(value);
+            daemon.wait_for_event(message, PATIENCE, is_it).map(drop)
+        };
+        hang_up("log = 'info'\nmtu = 1400\n", READ, "", "")?;
+        hang_up("log = 'info'\nmtu = 1300\n", WAITING, "settings", "mtu")?;
+        hang_up("log = 'loud'\nmtu = 1300\n", REFUSED, "error", "car.toml:2: log")?;
+        hang_up("log = 'debug'\nmtu = 1400\n", "what is logged has changed", "log", "debug")?;
+        // What is only told at DEBUG is told now.
+        daemon.signal(Signal::SIGUSR2)?;
+        daemon.wait_for_event("SIGUSR2 means nothing", PATIENCE, |_| true)?;
+        ensure!(daemon.try_wait()?.is_none(), "it ended");
+        daemon.terminate()
+    })
+}
+
+/// What systemd hears of a daemon: that it is ready, that its loop turns, and that it stops.
+fn a_supervisor_is_told() -> Result<()> {
+    alone(|start, scratch| {
+        let name = scratch.join("notify");
+        let supervisor = UnixDatagram::bind(&name)?;
+        supervisor.set_read_timeout(Some(PATIENCE))?;
+        let heard = || -> Result<String> {
+            let mut buffer = [0; 100];
+            let len = supervisor.recv(&mut buffer).context("nothing was told")?;
+            Ok(String::from_utf8_lossy(&buffer[..len]).into_owned())
+        };
+        let socket = format!("NOTIFY_SOCKET={}", name.display());
+        let mut daemon = start(&[&socket, "WATCHDOG_USEC=400000"], &["-b", "radio0"])?;
+        ensure!(heard()? == "READY=1");
+        daemon.wait_for_event("running", PATIENCE, |_| true)?;
+        for _ in 0..5 {
+            ensure!(heard()? == "WATCHDOG=1");
+        }
+        daemon.signal(Signal::SIGSTOP)?;
+        std::thread::sleep(ms(100));
+        supervisor.set_nonblocking(true)?;
+        while heard().is_ok() {}
+        std::thread::sleep(ms(1000));
+        ensure!(heard().is_err(), "a loop that stands still gives no sign of life");
+        supervisor.set_nonblocking(false)?;
+        daemon.signal(Signal::SIGCONT)?;
+        ensure!(heard()? == "WATCHDOG=1");
+        daemon.terminate()?;
+        while heard()? != "STOPPING=1" {}
         Ok(())
     })
 }

@@ -22,6 +22,7 @@ pub(super) fn config(topics: &Topics) -> String {
         let from = match setting.from {
             Origin::Flag => "flag",
             Origin::Environment => "environment",
+            Origin::File => "file",
             Origin::Default => "default",
             _ => UNKNOWN,
         };

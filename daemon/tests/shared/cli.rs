@@ -97,6 +97,69 @@ impl Daemon {
         }
     }
 
+    /// Every flag has a key; all faults of a file are told at once, by the start and by whatever only looks.
+    pub(crate) fn bad_files_are_refused(&self) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("node.toml");
+        let path = file.to_str().unwrap();
+        let faults: Vec<_> = self.flags().filter(|(flag, ..)| *flag != "--state-file").collect();
+        let key = |flag: &str| flag.trim_start_matches('-').replace('-', "_");
+        let text: String =
+            faults.iter().map(|(flag, _, bad)| format!("{} = \"{bad}\"\n", key(flag))).collect();
+        std::fs::write(&file, text).unwrap();
+        for line in [&["--config", path][..], &["--config", path, "--check"]] {
+            let (code, text) = self.run(line.iter().copied());
+            assert_eq!(code, 2, "{text}");
+            for (index, (flag, _, bad)) in faults.iter().enumerate() {
+                let place = format!("{path}:{}: {}: ", index + 1, key(flag));
+                let said = text.lines().find(|line| line.contains(&place));
+                let said = said.unwrap_or_else(|| panic!("{place} is not in:\n{text}"));
+                assert!(said.contains(bad), "{said}");
+            }
+        }
+        let gone = directory.path().join("gone.toml");
+        let (code, text) = self.run(["--config", gone.to_str().unwrap()]);
+        assert!(code == 2 && text.contains("gone.toml"), "{code}: {text}");
+    }
+
+    /// Flags win over variables, these over the file, and it says so of each setting.
+    pub(crate) fn settings_come_from_where_they_should(&self) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("node.toml");
+        let path = file.to_str().unwrap();
+        let settings = "bind = 'nope0'\nmtu = 1300\nhello_history = 20\nip = ['10.0.0.1', 'fd00::1']\nlog = 'warn'\n";
+        std::fs::write(&file, settings).unwrap();
+        let variable = |name: &str| format!("{}_{name}", self.env_prefix);
+        let mut command = self.command();
+        command.env(variable("HELLO_HISTORY"), "21").env(variable("LOG"), "debug");
+        command.args(["--config", path, "--log", "error", "--show-config"]);
+        let (code, shown) = ended(command.output().expect("the daemon starts"));
+        assert_eq!(code, 0, "{shown}");
+        for (setting, origin) in [
+            ("bind = \"nope0\"", format!("{path}:1")),
+            ("mtu = 1300", format!("{path}:2")),
+            ("hello_history = 21", variable("HELLO_HISTORY")),
+            ("ip = \"10.0.0.1,fd00::1\"", format!("{path}:4")),
+            ("log = \"error\"", "--log".to_owned()),
+            ("coalesce = 30", "default".to_owned()),
+        ] {
+            let line = shown.lines().find(|line| line.starts_with(setting));
+            let line = line.unwrap_or_else(|| panic!("{setting} is not in:\n{shown}"));
+            assert!(line.ends_with(&format!("# {origin}")), "{line}");
+        }
+        assert!(shown.contains("# bridge is not set"), "{shown}");
+        // What it shows is a file that sets the same.
+        std::fs::write(&file, &shown).unwrap();
+        let (code, again) = self.run(["--config", path, "--show-config"]);
+        assert_eq!(code, 0, "{again}");
+        let values = |text: &str| {
+            text.lines().map(|l| l.split('#').next().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(values(&shown), values(&again));
+        // And the start works with it: it gets as far as the interface.
+        self.assert_no_such_interface(self.run(["--config", path]));
+    }
+
     /// A variable does what its flag does, and the flag wins.
     pub(crate) fn variables_stand_for_flags(&self) {
         for (flag, _, bad) in self.flags().filter(|(flag, ..)| !is_path(flag)) {

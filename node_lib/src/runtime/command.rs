@@ -38,13 +38,13 @@ pub trait Commands {
     fn tell(&mut self, _told: Told) {}
 }
 
-/// SIGTERM and SIGINT stop, SIGUSR1 reports. SIGHUP stops as well: there is no file to read again, and
-/// whoever hangs up a terminal wants what was started there to end. SIGUSR2 is ignored.
+/// SIGTERM and SIGINT stop, SIGUSR1 reports. SIGHUP stops as well, unless it is [taken](Self::take_hang_up):
+/// without a file to read again, whoever hangs up a terminal wants what was started there to end. SIGUSR2 is ignored.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    hang_up: Signal,
+    hang_up: Option<Signal>,
     /// A terminal that is closed says so twice, by the kernel and by the shell: no reason for haste.
     hung_up: bool,
     user1: Signal,
@@ -57,11 +57,16 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
+            hang_up: Some(signal(SignalKind::hangup())?),
             hung_up: false,
             user1: signal(SignalKind::user_defined1())?,
             user2: signal(SignalKind::user_defined2())?,
         })
+    }
+
+    /// For a program that has a file to read again: SIGHUP does not stop the loop any more.
+    pub fn take_hang_up(&mut self) -> Option<Signal> {
+        self.hang_up.take()
     }
 }
 
@@ -70,7 +75,9 @@ impl Commands for Signals {
         while let Poll::Ready(Some(())) = self.user2.poll_recv(cx) {
             debug!("SIGUSR2 means nothing");
         }
-        while let Poll::Ready(Some(())) = self.hang_up.poll_recv(cx) {
+        while let Some(hang_up) = &mut self.hang_up
+            && let Poll::Ready(Some(())) = hang_up.poll_recv(cx)
+        {
             if !std::mem::replace(&mut self.hung_up, true) {
                 return Poll::Ready(Command::Stop);
             }
