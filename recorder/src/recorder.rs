@@ -24,6 +24,9 @@ pub const POOL_LEN: usize = 64 << 20;
 /// The writer looks at the time so often.
 const TICK: Duration = Duration::from_millis(200);
 
+/// The disk takes blocks again when none has failed for so long.
+const SAID_FOR: Duration = Duration::from_secs(10);
+
 /// How long the end of the program, or a panic, waits for the writer.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
@@ -52,9 +55,9 @@ impl Recorder {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::new(pool_len / block_len.max(1), block_len));
         let theirs = Arc::clone(&shared);
-        let thread = thread::Builder::new()
-            .name("recorder".to_owned())
-            .spawn(move || Writer { shared: theirs, store, is_failing: false, lost: 0 }.run())?;
+        let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || {
+            Writer { shared: theirs, store, is_failing: false, failed_at: None, lost: 0 }.run()
+        })?;
         // Nobody else sets it.
         let _ = shared.writer.set(thread.thread().clone());
         Ok(Self { shared, thread: Some(thread), snap })
@@ -135,6 +138,8 @@ struct Writer<S> {
     store: S,
     /// The last attempt to write failed; one line per change is enough.
     is_failing: bool,
+    /// When it was that one failed.
+    failed_at: Option<Instant>,
     /// Drops that were told of.
     lost: u64,
 }
@@ -178,7 +183,10 @@ impl<S: Store> Writer<S> {
             Ok(()) => {
                 counts.blocks.fetch_add(1, Ordering::Relaxed);
                 counts.bytes.fetch_add((head.len() + block.bytes.len()) as u64, Ordering::Relaxed);
-                if std::mem::take(&mut self.is_failing) {
+                // On a full disk a small block may fit between two that do not.
+                let is_over = self.failed_at.is_some_and(|at| at.elapsed() > SAID_FOR);
+                if self.is_failing && is_over {
+                    self.is_failing = false;
                     let lost = counts.lost_on_disk.load(Ordering::Relaxed);
                     info!(lost, "the recording can be written again");
                 }
@@ -186,6 +194,7 @@ impl<S: Store> Writer<S> {
             Err(cause) => {
                 counts.write_errors.fetch_add(1, Ordering::Relaxed);
                 counts.lost_on_disk.fetch_add(records.into(), Ordering::Relaxed);
+                self.failed_at = Some(Instant::now());
                 if !std::mem::replace(&mut self.is_failing, true) {
                     error!(%cause, "the recording cannot be written: records are lost until it can");
                 }
