@@ -1,4 +1,5 @@
-//! A running daemon does not look at the time of day, so nobody who sets the clock can disturb it.
+//! A running daemon does not look at the time of day, so nobody who sets the clock can disturb it. What it shows to
+//! people has a date, and so have the files of a recording.
 //! Read by name: what the sources of the daemons and their libraries say.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -20,8 +21,26 @@ const READS: &[&str] = &[
     "chrono::",
 ];
 
-/// Where it is read: at the start, for the boot count and the age of the client file.
-const READERS: &[(&str, &str)] = &[("node_lib/src/runtime/boot.rs", "SystemTime::now")];
+/// Where it is read: at the start, for the boot count and the age of the client file; for the date of what a control
+/// socket shows; for that of a recording, and the age of its files.
+const READERS: &[(&str, &str)] = &[
+    ("daemon/src/control/keeper.rs", "SystemTime::now"),
+    ("daemon/src/recording.rs", "SystemTime::now"),
+    ("node_lib/src/runtime/boot.rs", "SystemTime::now"),
+    ("recorder/src/segment.rs", "SystemTime::now"),
+];
+
+/// What a daemon consists of.
+const PACKAGES: &[&str] = &[
+    "node_lib",
+    "obu_lib",
+    "rsu_lib",
+    "control_socket",
+    "recorder",
+    "daemon",
+    "obu_bin",
+    "rsu_bin",
+];
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
@@ -38,10 +57,11 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 fn only_the_start_reads_the_time_of_day() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
-    for package in ["node_lib", "obu_lib", "rsu_lib", "daemon", "obu_bin", "rsu_bin"] {
+    for package in PACKAGES {
         sources(&root.join(package).join("src"), &mut files);
     }
     assert!(files.len() > 100, "{} files", files.len());
+    files.sort();
     let mut readers = Vec::new();
     for path in &files {
         let text = fs::read_to_string(path).unwrap();
@@ -60,7 +80,7 @@ fn only_the_start_reads_the_time_of_day() {
 fn nothing_in_the_loop_asks_for_what_the_start_reads() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
-    for package in ["node_lib", "obu_lib", "rsu_lib", "daemon", "obu_bin", "rsu_bin"] {
+    for package in PACKAGES {
         sources(&root.join(package).join("src"), &mut files);
     }
     let calls = ["wall_clock()", "time_of_day()", "clock_is_set()"];
