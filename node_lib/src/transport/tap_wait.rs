@@ -1,4 +1,4 @@
-//! How long frames may have waited in the TAP: [`TapWait`].
+//! How long frames may have waited in the TAP: `TapWait`.
 //!
 //! While data waits for the radio the TAP is not read. Nothing tells when a frame was put there; but the TAP's queue is in
 //! order and bounded, so there is a moment before which nothing in it can have come.
