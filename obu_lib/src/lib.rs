@@ -31,7 +31,7 @@
 //!
 //! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, replies and probes become rarer, and
 //! an OBU whose clients are still is watched less closely and has patience: it asks one neighbour
-//! after the other, and believes for longer that one hears it; `route/crowd.rs`, `budget.rs`
+//! after the other, and believes for longer that one hears it; `route/suppression.rs`, `budget.rs`
 //! and `timing.rs` say how.
 //!
 //! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will not

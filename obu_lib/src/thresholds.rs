@@ -11,7 +11,7 @@ use std::time::Duration;
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Thresholds {
     /// An upstream is fading when the evidence that its link got bad
-    /// ([`crate::control::link::trend::Strain`]) weighs so much, in 1/1000 nat.
+    /// ([`crate::control::link::trend::LossCusum`]) weighs so much, in 1/1000 nat.
     pub fading_millinats: u32,
     /// An alternative is strong when at least so many per cent of the last hellos were heard.
     pub strong_percent: u32,

@@ -83,7 +83,7 @@ fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstr
 }
 
 #[test]
-fn in_the_thick_a_proof_spares_the_questions_about_what_is_sent_within_three_seconds() {
+fn where_it_is_congested_a_proof_spares_the_questions_about_what_is_sent_within_three_seconds() {
     let asked_at = |obus| {
         let mut t = behind_a(obus);
         let mut at = Vec::new();
@@ -125,7 +125,7 @@ fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
 }
 
 #[test]
-fn who_has_left_the_jam_for_ten_seconds_is_not_in_the_thick_of_it_any_more() {
+fn who_has_left_the_jam_for_ten_seconds_is_not_congested_any_more() {
     // Its RSU still has all of them. Alone, one late heartbeat is reason to ask while clients speak.
     let asks_after = |seconds: usize| {
         let mut t = behind_a(200);

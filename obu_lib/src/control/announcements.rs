@@ -8,7 +8,7 @@ use node_lib::messages::Kind;
 use node_lib::messages::control::announcement::ready::{PartOf, Patch, ReadyAnnouncement};
 use node_lib::messages::control::announcement::{self, Client, Clients, client_digest};
 
-use super::core::Core;
+use super::context::Context;
 use super::registration::{Standing, Towards};
 
 /// Parts a set can have: a set for a radio too small for it is announced as far as this goes.
@@ -80,7 +80,7 @@ impl Announcements {
     /// Sends the parts that are not acknowledged. Each has an order of its own, the next after `last`.
     pub(crate) fn send(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         heading: Heading,
         acked: &Acked,
         last: &mut Order,
@@ -94,11 +94,11 @@ impl Announcements {
                 continue;
             }
             *last = last.next();
-            let from = core.radio.mac;
+            let from = context.radio.mac;
             let patch =
                 Patch { to: upstream, from, rsu, order: *last, epoch, via, within_ds, standby };
             let copy = |flat: &mut Vec<u8>| flat.extend_from_slice(frame.patch(&patch));
-            core.radio.ready(Kind::Announcement, out, &mut core.counters, copy);
+            context.radio.ready(Kind::Announcement, out, &mut context.counters, copy);
         }
     }
 

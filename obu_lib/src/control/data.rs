@@ -18,27 +18,27 @@ impl Obu {
     /// A client's frame goes to the RSU we are attached to.
     pub(super) fn take_from_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         let Some(inner) = Inner::parse(frame) else {
-            self.core.counters.drop_inner += 1;
+            self.context.counters.drop_inner += 1;
             return;
         };
         let (changed, evicted) = self.clients.learn(now, inner);
-        self.core.counters.evicted += evicted;
+        self.context.counters.evicted += evicted;
         if changed {
             self.registration.note_clients_changed(now);
             self.wake_at(self.registration_deadline());
         }
         if !inner.destination.is_group() && self.clients.is_local(now, inner) {
             // The bridge beside us flooded a frame that is for its own side.
-            self.core.counters.drop_reflected += 1;
+            self.context.counters.drop_reflected += 1;
             return;
         }
-        if self.core.is_idle(now) {
+        if self.context.is_idle(now) {
             self.registration.hurry(now);
             self.wake_at(now);
         }
-        self.core.active_at = Some(now);
+        self.context.active_at = Some(now);
         let Some(attached) = self.attached else {
-            self.core.counters.drop_no_route += 1;
+            self.context.counters.drop_no_route += 1;
             // No time to be patient any more.
             self.solicitation.hurry(now);
             self.wake_at(now);
@@ -46,21 +46,21 @@ impl Obu {
             return;
         };
         let hop = self.hop(attached.rsu, attached.upstream);
-        if self.core.radio.tell_too_big(now, hop, frame, out, &mut self.core.counters) {
+        if self.context.radio.tell_too_big(now, hop, frame, out, &mut self.context.counters) {
             return;
         }
         self.seq.0 = self.seq.0.wrapping_add(1);
         let data = ToUpstream {
             destination: attached.rsu,
-            source: self.core.id(),
+            source: self.context.id(),
             hop_limit: HOP_LIMIT,
-            boot: self.core.radio.boot.low_byte(),
+            boot: self.context.radio.boot.low_byte(),
             seq: self.seq,
             priority: traffic_class::of_inner(frame),
             payload: frame,
         };
         if self.send_up(now, hop, None, data, out) {
-            self.core.counters.tap_to_wire += 1;
+            self.context.counters.tap_to_wire += 1;
         }
     }
 
@@ -75,16 +75,16 @@ impl Obu {
         data: ToUpstream<'_>,
         out: &mut Replies,
     ) -> bool {
-        if !self.core.radio.data(hop, data, out, &mut self.core.counters) {
+        if !self.context.radio.data(hop, data, out, &mut self.context.counters) {
             return false;
         }
         let Some(route) = self.routes.get_mut(&data.destination) else { return true };
         let second = match from {
-            None => route.second_way(&self.core, now, data.payload.len()),
+            None => route.second_way(&self.context, now, data.payload.len()),
             Some(_) => None,
         };
         let is_first = route.is_idle(now);
-        let late_after = route.note_sent(&self.core, now, second.is_some());
+        let late_after = route.note_sent(&self.context, now, second.is_some());
         if let Some(second) = second {
             self.send_second(second, data, out);
         }
@@ -97,9 +97,9 @@ impl Obu {
 
     #[cold]
     fn send_second(&mut self, to: Mac, data: ToUpstream<'_>, out: &mut Replies) {
-        self.core.counters.sent_twice += 1;
+        self.context.counters.sent_twice += 1;
         let hop = self.hop(data.destination, to);
-        self.core.radio.data(hop, data, out, &mut self.core.counters);
+        self.context.radio.data(hop, data, out, &mut self.context.counters);
     }
 
     /// A part of a neighbour's message. With the last one it is handled as if it had come in one frame.
@@ -110,7 +110,7 @@ impl Obu {
         fragment: &Fragment<'_>,
         out: &mut Replies,
     ) {
-        let whole = self.reassembly.add(now, frame, fragment, &mut self.core.counters);
+        let whole = self.reassembly.add(now, frame, fragment, &mut self.context.counters);
         if let Some(whole) = whole {
             self.handle_wire(now, &whole, out);
             self.reassembly.give_back(whole);
@@ -126,19 +126,19 @@ impl Obu {
         data: &ToUpstream<'_>,
         out: &mut Replies,
     ) {
-        let us = self.core.id();
+        let us = self.context.id();
         if data.source == us || data.destination == us {
-            self.core.counters.drop_reflected += 1;
+            self.context.counters.drop_reflected += 1;
             return;
         }
         let Some(hop_limit) = data.hop_limit.checked_sub(1) else {
-            self.core.counters.drop_hop_limit += 1;
+            self.context.counters.drop_hop_limit += 1;
             return;
         };
         let Some(to) = self.upstream_for_others(now, data.destination, from, out) else { return };
         let relayed = ToUpstream { hop_limit, ..*data };
         if self.send_up(now, self.hop(data.destination, to), Some(from), relayed, out) {
-            self.core.counters.relayed += 1;
+            self.context.counters.relayed += 1;
         }
     }
 
@@ -151,28 +151,28 @@ impl Obu {
         out: &mut Replies,
     ) -> Option<Mac> {
         let Some(route) = self.routes.get_mut(&rsu) else {
-            self.core.counters.drop_no_route += 1;
+            self.context.counters.drop_no_route += 1;
             return None;
         };
-        if route.is_quiet(&self.core, now) {
-            self.core.counters.drop_quiet += 1;
+        if route.is_quiet(&self.context, now) {
+            self.context.counters.drop_quiet += 1;
             return None;
         }
-        match route.parent() {
-            Some(parent) if parent != from => {
+        match route.upstream() {
+            Some(upstream) if upstream != from => {
                 route.note_child(now);
                 self.children.renew(now, from, rsu);
-                Some(parent)
+                Some(upstream)
             }
             _ => {
-                self.core.counters.drop_no_route += 1;
-                if route.patience(&self.core, now).is_some() {
+                self.context.counters.drop_no_route += 1;
+                if route.hold_down(&self.context, now).is_some() {
                     return None;
                 }
                 if self.complaints.take(now) {
-                    route.say_withdrawal(&mut self.core, from, out);
+                    route.say_withdrawal(&mut self.context, from, out);
                 } else {
-                    self.core.counters.drop_rate_limit += 1;
+                    self.context.counters.drop_rate_limit += 1;
                 }
                 None
             }
@@ -188,8 +188,8 @@ impl Obu {
         out: &mut Replies,
     ) {
         match data.destination {
-            Destination::Node { id, .. } if id == self.core.id() => {
-                self.core.active_at = Some(now);
+            Destination::Node { id, .. } if id == self.context.id() => {
+                self.context.active_at = Some(now);
                 self.note_received(now, data.source);
                 if self.is_new(now, data) {
                     self.deliver(now, data.payload, out);
@@ -216,7 +216,7 @@ impl Obu {
     fn is_new(&mut self, now: Timestamp, data: &ToDownstream<'_>) -> bool {
         let is_new = self.duplicates.accept(now, data.source, data.boot, data.seq);
         if !is_new {
-            self.core.counters.drop_duplicate += 1;
+            self.context.counters.drop_duplicate += 1;
             self.note_doubled();
         }
         is_new
@@ -234,7 +234,7 @@ impl Obu {
     ) -> (NextHops, Way<'a>) {
         let Some((next, way)) = way.next() else {
             // We are not whom it is for, and nobody else may be behind us.
-            self.core.counters.drop_hop_limit += 1;
+            self.context.counters.drop_hop_limit += 1;
             return (NextHops::new(), way);
         };
         let mut hops = match next {
@@ -242,7 +242,7 @@ impl Obu {
             Next::Destination => self.children.named(now, rsu, obu),
         };
         hops.retain(|hop| hop.mac != from);
-        self.core.counters.drop_no_route += u64::from(hops.is_empty());
+        self.context.counters.drop_no_route += u64::from(hops.is_empty());
         (hops, way)
     }
 
@@ -260,8 +260,8 @@ impl Obu {
         let destination = Destination::Node { id: obu, way };
         for hop in hops {
             let relayed = ToDownstream { destination, ..*data };
-            if self.core.radio.data(hop, relayed, out, &mut self.core.counters) {
-                self.core.counters.relayed += 1;
+            if self.context.radio.data(hop, relayed, out, &mut self.context.counters) {
+                self.context.counters.relayed += 1;
             }
         }
     }
@@ -279,12 +279,12 @@ impl Obu {
         if !self.is_new(now, data) {
             return;
         }
-        if self.listens_to(now, data.source) && except != self.core.id() {
+        if self.listens_to(now, data.source) && except != self.context.id() {
             let taken = self.routes.get(&data.source).map(|route| route.when(now, taken_at));
             if self.floods.is_new(now, data.source, taken, data.payload) {
                 self.deliver(now, data.payload, out);
             } else {
-                self.core.counters.drop_duplicate += 1;
+                self.context.counters.drop_duplicate += 1;
                 self.note_doubled();
             }
         }
@@ -292,24 +292,24 @@ impl Obu {
         // which a radio repeats when it is not acknowledged.
         let Some(to) = self.children.all(now, data.source, from) else { return };
         let Some(hop_limit) = hop_limit.checked_sub(1) else {
-            self.core.counters.drop_hop_limit += 1;
+            self.context.counters.drop_hop_limit += 1;
             return;
         };
         let destination = Destination::All { except, hop_limit, taken_at };
         let relayed = ToDownstream { destination, ..*data };
-        if self.core.radio.data(to, relayed, out, &mut self.core.counters) {
-            self.core.counters.flood_relayed += 1;
+        if self.context.radio.data(to, relayed, out, &mut self.context.counters) {
+            self.context.counters.flood_relayed += 1;
         }
     }
 
     fn deliver(&mut self, now: Timestamp, payload: &[u8], out: &mut Replies) {
         let Some(inner) = Inner::parse(payload) else {
-            self.core.counters.drop_inner += 1;
+            self.context.counters.drop_inner += 1;
             return;
         };
         match self.clients.hear_from_radio(now, inner) {
             FromRadio::Reflection => {
-                self.core.counters.drop_reflected += 1;
+                self.context.counters.drop_reflected += 1;
                 return;
             }
             FromRadio::Moved => {
@@ -318,6 +318,6 @@ impl Obu {
             }
             FromRadio::Stranger => {}
         }
-        self.core.radio.deliver(payload, out, &mut self.core.counters);
+        self.context.radio.deliver(payload, out, &mut self.context.counters);
     }
 }

@@ -12,21 +12,21 @@
 //! | `clients` | who is behind our TAP |
 //! | `children` | who sends through us |
 //! | `data` | where clients' frames go |
-//! | `floods` | one broadcast of a LAN with two RSUs, delivered once |
+//! | `flood_dedup` | one broadcast of a LAN with two RSUs, delivered once |
 //! | `timing` | every time these depend on |
 
-mod again;
 mod announcements;
 mod budget;
 mod children;
 mod clients;
-mod core;
+mod context;
 mod data;
-mod floods;
+mod flood_dedup;
 pub mod link;
 mod load;
 pub(crate) mod node;
 mod registration;
+mod retransmit;
 pub mod route;
 mod solicitation;
 mod timing;

@@ -24,8 +24,8 @@ use node_lib::{Mac, NodeId, Seq, Start, Timestamp};
 use super::budget::Budget;
 use super::children::Children;
 use super::clients::LocalClients;
-use super::core::Core;
-use super::floods::Floods;
+use super::context::Context;
+use super::flood_dedup::Floods;
 use super::load::Load;
 use super::registration::{Flags, Registration, Standing, Towards};
 use super::route::Route;
@@ -90,7 +90,7 @@ pub struct Obu {
     pub(super) attached: Option<Attached>,
     /// Neighbours that started again.
     restarts_heard: u64,
-    pub(super) core: Core,
+    pub(super) context: Context,
     // Looked at whenever something is to be done.
     tidy_at: Timestamp,
     goodbye_at: Timestamp,
@@ -126,7 +126,7 @@ impl Obu {
         let Settings { policy, thresholds, .. } = config.settings;
         let radio = Radio::new(id, boot, radio_mac, ethertype, radio_mtu)
             .with_pmtu_discovery(pmtu_discovery);
-        let mut core = Core {
+        let mut context = Context {
             radio,
             neighbours: Neighbours::new(),
             heard_lately: 0,
@@ -155,12 +155,12 @@ impl Obu {
             thresholds,
         };
         let mut solicitation = Solicitation::default();
-        solicitation.begin(&mut core, now);
+        solicitation.begin(&mut context, now);
         let clients = LocalClients::new(tap_mac, seed);
-        let mut registration = Registration::new(&core, now);
-        registration.set_clients(&clients.announced(), &core.radio, core.radio.said_mtu());
+        let mut registration = Registration::new(&context, now);
+        registration.set_clients(&clients.announced(), &context.radio, context.radio.said_mtu());
         Self {
-            core,
+            context,
             routes: Table::new(),
             attached: None,
             reported: None,
@@ -192,7 +192,7 @@ impl Obu {
     /// Which RSU is used through which neighbour.
     pub fn attachment(&self) -> Option<Attachment> {
         let attached = self.attached?;
-        let candidate = self.routes.get(&attached.rsu)?.parent_candidate()?;
+        let candidate = self.routes.get(&attached.rsu)?.upstream_candidate()?;
         Some(Attachment {
             rsu: attached.rsu,
             upstream: candidate.id,
@@ -207,7 +207,7 @@ impl Obu {
     /// The neighbour frames for this RSU go to: our own while we are attached to it, those of others
     /// in any case.
     pub fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
-        Some(self.routes.get(&rsu)?.parent_candidate()?.id)
+        Some(self.routes.get(&rsu)?.upstream_candidate()?.id)
     }
 
     /// The best distance we ever advertised for this RSU: what our upstream advertised is better.
@@ -218,20 +218,20 @@ impl Obu {
     /// Goes on with another stream of randomness: for a search that compares states, in which the
     /// same state must have the same luck.
     pub fn reseed(&mut self, seed: u64) {
-        self.core.random = Random::new(seed);
+        self.context.random = Random::new(seed);
     }
 
     /// Does whatever is due, and says when to come back.
     fn drive(&mut self, now: Timestamp, out: &mut Replies) {
         // Whatever comes first after a process stood still, and as a rule that is a frame that waited.
         if now.since(self.deadline) > LATE_OURSELVES {
-            self.core.grace_until = now + LATE_OURSELVES;
+            self.context.grace_until = now + LATE_OURSELVES;
         }
         if now >= self.tidy_at {
             self.tidy(now);
         }
         self.drive_routes(now, out);
-        for mac in std::mem::take(&mut self.core.silent) {
+        for mac in std::mem::take(&mut self.context.silent) {
             for route in self.routes.values_mut() {
                 route.leave_silent(now, mac);
             }
@@ -249,13 +249,13 @@ impl Obu {
 
     fn drive_routes(&mut self, now: Timestamp, out: &mut Replies) {
         let ours = self.attached.map(|attached| attached.rsu);
-        self.core.hops = self.attachment().map(|to| to.hops);
+        self.context.hops = self.attachment().map(|to| to.hops);
         if let Some(route) = ours.and_then(|rsu| self.routes.get(&rsu)) {
-            self.core.interval = route.interval();
+            self.context.interval = route.interval();
         }
-        self.core.last_relayed = self.last_relayed(ours);
+        self.context.last_relayed = self.last_relayed(ours);
         for (rsu, route) in &mut self.routes {
-            route.drive(&mut self.core, now, Some(*rsu) == ours, out);
+            route.drive(&mut self.context, now, Some(*rsu) == ours, out);
         }
     }
 
@@ -280,8 +280,8 @@ impl Obu {
 
     fn tidy(&mut self, now: Timestamp) {
         self.tidy_at = now + TIDY_EVERY;
-        self.core.neighbours.expire(now, NEIGHBOUR_AGE_MAX.max(self.core.interval * 30));
-        self.core.count_neighbours(now);
+        self.context.neighbours.expire(now, NEIGHBOUR_AGE_MAX.max(self.context.interval * 30));
+        self.context.count_neighbours(now);
         self.children.expire(now);
         if self.clients.expire(now) {
             self.registration.note_clients_changed(now);
@@ -290,21 +290,21 @@ impl Obu {
         for (rsu, route) in &mut self.routes {
             route.count_children(self.children.count_towards(now, *rsu));
         }
-        self.core.load.turn_to(now);
-        self.core.age_obus(now);
+        self.context.load.turn_to(now);
+        self.context.age_obus(now);
     }
 
     fn register(&mut self, now: Timestamp, out: &mut Replies) {
         let told = self.attached.map(|attached| attached.rsu).into_iter();
         let mtus = told.chain(self.registration.standby_at()).map(|rsu| self.mtu_to(rsu));
-        let mtu = mtus.fold(self.core.radio.said_mtu(), u16::min);
+        let mtu = mtus.fold(self.context.radio.said_mtu(), u16::min);
         if self.registration.wants_clients(now, mtu) {
-            self.registration.set_clients(&self.clients.announced(), &self.core.radio, mtu);
+            self.registration.set_clients(&self.clients.announced(), &self.context.radio, mtu);
             if self.attached.is_some() {
                 self.registration.announce_to_all(now);
             }
         }
-        if self.core.is_leaving {
+        if self.context.is_leaving {
             return;
         }
         if let Some(attached) = self.attached {
@@ -346,31 +346,31 @@ impl Obu {
     /// Tells an RSU what is due, if there is a way to it.
     fn register_at(&mut self, now: Timestamp, rsu: NodeId, standing: Standing, out: &mut Replies) {
         let Some(route) = self.routes.get(&rsu) else { return };
-        let Some(upstream) = route.parent_candidate() else { return };
+        let Some(upstream) = route.upstream_candidate() else { return };
         let every = match standing {
             Standing::Attached => route.reply_every(),
             Standing::Standby | Standing::Relay => timing::standby_every(route.reply_every()),
         };
         let is_ours = standing == Standing::Attached;
-        let is_used = !route.is_idle(now) || is_ours && !self.core.is_idle(now);
+        let is_used = !route.is_idle(now) || is_ours && !self.context.is_idle(now);
         let towards = Towards { rsu, upstream: upstream.mac, via: upstream.id, standing, is_used };
-        if self.registration.drive(&mut self.core, now, towards, every, out) {
+        if self.registration.drive(&mut self.context, now, towards, every, out) {
             self.note_mentioned(now);
         }
     }
 
     fn ask_and_answer(&mut self, now: Timestamp, out: &mut Replies) {
-        if !self.core.link_is_up {
+        if !self.context.link_is_up {
             return;
         }
         if self.wants_a_way(now)
             && self.solicitation.is_due(now)
-            && self.core.questions.take(now)
-            && let Some(nonce) = self.solicitation.question(&mut self.core, now)
+            && self.context.questions.take(now)
+            && let Some(nonce) = self.solicitation.question(&mut self.context, now)
         {
-            let Radio { id: sender, boot: sender_boot, .. } = self.core.radio;
+            let Radio { id: sender, boot: sender_boot, .. } = self.context.radio;
             let probe = Probe { sender, sender_boot, nonce, rsu: NodeId::NONE };
-            self.core.radio.control(Mac::BROADCAST, probe, out, &mut self.core.counters);
+            self.context.radio.control(Mac::BROADCAST, probe, out, &mut self.context.counters);
         }
         while let Some((asker, nonce)) = self.solicitation.due_answer(now) {
             self.answer(now, Mac::BROADCAST, asker, nonce, NodeId::NONE, out);
@@ -379,8 +379,9 @@ impl Obu {
 
     /// There is no way, and asking for one may help.
     fn wants_a_way(&self, now: Timestamp) -> bool {
-        let knows_one = || self.routes.values().any(|route| route.waits_out_quiet(&self.core, now));
-        self.attached.is_none() && !self.core.is_leaving && !knows_one()
+        let knows_one =
+            || self.routes.values().any(|route| route.waits_out_quiet(&self.context, now));
+        self.attached.is_none() && !self.context.is_leaving && !knows_one()
     }
 
     fn say_goodbye(&mut self, now: Timestamp, out: &mut Replies) {
@@ -390,12 +391,12 @@ impl Obu {
         self.goodbyes_left -= 1;
         self.goodbye_at = now + timing::SAID_EVERY;
         let goodbye = Withdrawal {
-            sender: self.core.id(),
-            sender_boot: self.core.radio.boot,
+            sender: self.context.id(),
+            sender_boot: self.context.radio.boot,
             goodbye: true,
             rsus: Default::default(),
         };
-        self.core.radio.control(Mac::BROADCAST, goodbye, out, &mut self.core.counters);
+        self.context.radio.control(Mac::BROADCAST, goodbye, out, &mut self.context.counters);
         if let Some(Attached { rsu, upstream }) = self.attached {
             self.say(now, rsu, upstream, Flags { goodbye: true, ..Flags::default() }, out);
         }
@@ -405,10 +406,10 @@ impl Obu {
         let ours = self.attached.map(|attached| attached.rsu);
         let mut next = self.tidy_at;
         for (rsu, route) in &self.routes {
-            next = next.min(route.deadline(&self.core, now, Some(*rsu) == ours));
+            next = next.min(route.deadline(&self.context, now, Some(*rsu) == ours));
         }
-        let may_ask = self.wants_a_way(now).then(|| self.core.questions.next_at());
-        if self.core.link_is_up
+        let may_ask = self.wants_a_way(now).then(|| self.context.questions.next_at());
+        if self.context.link_is_up
             && let Some(at) = self.solicitation.deadline(may_ask)
         {
             next = next.min(at);
@@ -418,7 +419,7 @@ impl Obu {
         }
         if self.attached.is_some() {
             next = next.min(self.probe_candidates_at);
-            if !self.core.is_leaving {
+            if !self.context.is_leaving {
                 next = next.min(self.registration_deadline());
             }
             if let Some(at) = self.changing_deadline(now) {
@@ -445,18 +446,18 @@ impl Obu {
 
 impl Node for Obu {
     fn id(&self) -> NodeId {
-        self.core.id()
+        self.context.id()
     }
 
     fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8) {
-        if let Some(neighbour) = self.core.neighbours.get_mut(from) {
+        if let Some(neighbour) = self.context.neighbours.get_mut(from) {
             neighbour.note_signal(now, dbm);
         }
     }
 
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        let radio = &self.core.radio;
-        let Some(heard) = radio.hear(frame, &mut self.core.counters) else { return };
+        let radio = &self.context.radio;
+        let Some(heard) = radio.hear(frame, &mut self.context.counters) else { return };
         let (from, was_for_all) = (heard.from, heard.was_for_all);
         if let Some(data) = heard.data() {
             return match data {
@@ -468,10 +469,10 @@ impl Node for Obu {
         if let Some(fragment) = heard.fragment() {
             return self.take_fragment(now, frame, &fragment, out);
         }
-        let Some(control) = heard.control(&mut self.core.counters) else { return };
+        let Some(control) = heard.control(&mut self.context.counters) else { return };
         match &control {
             Control::Heartbeat(heartbeat) => {
-                self.core.load.note(now, heartbeat.stride);
+                self.context.load.note(now, heartbeat.stride);
                 if !self.hear_heartbeat(now, from, heartbeat) && now < self.deadline {
                     return;
                 }
@@ -480,7 +481,7 @@ impl Node for Obu {
             Control::ProbeAnswer(answer) => self.hear_answer(now, from, answer),
             Control::Withdrawal(withdrawal) => self.hear_withdrawal(now, from, withdrawal),
             // The rest has one addressee and is forwarded by nobody else.
-            _ if was_for_all => self.core.counters.drop_foreign += 1,
+            _ if was_for_all => self.context.counters.drop_foreign += 1,
             Control::HeartbeatReply(reply) => self.relay_reply(now, from, reply, out),
             Control::Announcement(a) => self.relay_announcement(now, from, frame, a, out),
             Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
@@ -504,7 +505,7 @@ impl Node for Obu {
         let mut is_news = false;
         for remembered in clients {
             let (changed, evicted) = self.clients.remember(now, *remembered);
-            self.core.counters.evicted += evicted;
+            self.context.counters.evicted += evicted;
             is_news |= changed;
         }
         if !is_news {
@@ -512,8 +513,8 @@ impl Node for Obu {
         }
         if self.attached.is_none() {
             // Before the first announcement, which is to name them.
-            let mtu = self.core.radio.said_mtu();
-            self.registration.set_clients(&self.clients.announced(), &self.core.radio, mtu);
+            let mtu = self.context.radio.said_mtu();
+            self.registration.set_clients(&self.clients.announced(), &self.context.radio, mtu);
         } else {
             self.registration.note_clients_changed(now);
         }
@@ -527,25 +528,25 @@ impl Node for Obu {
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {
         match event {
             LinkEvent::Up => {
-                self.core.link_is_up = true;
-                self.solicitation.begin(&mut self.core, now);
+                self.context.link_is_up = true;
+                self.solicitation.begin(&mut self.context, now);
             }
             LinkEvent::Down => {
-                self.core.link_is_up = false;
-                self.core.neighbours.clear();
-                self.core.heard_lately = 0;
+                self.context.link_is_up = false;
+                self.context.neighbours.clear();
+                self.context.heard_lately = 0;
                 for route in self.routes.values_mut() {
                     route.link_down(now);
                 }
             }
             LinkEvent::AddressChanged(mac) => {
-                self.core.radio.mac = mac;
+                self.context.radio.mac = mac;
                 if self.attached.is_some() {
                     self.registration.announce(now);
                 }
             }
             LinkEvent::MtuChanged(mtu) => {
-                self.core.radio.mtu = mtu;
+                self.context.radio.mtu = mtu;
                 self.registration.note_clients_changed(now);
             }
             // Who has nobody behind it may still relay for others.
@@ -555,7 +556,7 @@ impl Node for Obu {
     }
 
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
-        self.reassembly.expire(now, &mut self.core.counters);
+        self.reassembly.expire(now, &mut self.context.counters);
         self.drive(now, out);
     }
 
@@ -564,7 +565,7 @@ impl Node for Obu {
     }
 
     fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies) {
-        self.core.is_leaving = true;
+        self.context.is_leaving = true;
         self.goodbyes_left = timing::SAID_TIMES;
         self.goodbye_at = now;
         self.drive(now, out);
@@ -576,7 +577,7 @@ impl Node for Obu {
 
     fn candidates(&self, now: Timestamp) -> usize {
         let route = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
-        route.map_or(0, |route| route.candidates_in_reach(&self.core, now))
+        route.map_or(0, |route| route.candidates_in_reach(&self.context, now))
     }
 
     fn snapshot(&self, now: Timestamp) -> Snapshot {
@@ -594,11 +595,11 @@ impl Node for Obu {
     }
 
     fn counters(&self) -> &Counters {
-        &self.core.counters
+        &self.context.counters
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        let too_long = || self.core.radio.take_too_long().map(Event::TooLong);
-        self.core.events.pop().or_else(too_long)
+        let too_long = || self.context.radio.take_too_long().map(Event::TooLong);
+        self.context.events.pop().or_else(too_long)
     }
 }

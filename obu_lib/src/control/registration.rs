@@ -24,7 +24,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::{EPOCH_STEP_MAX, Mac, NodeId, Order, Seq, Timestamp};
 
 use super::announcements::{Acked, Announcements, Heading};
-use super::core::Core;
+use super::context::Context;
 use super::timing;
 
 /// First repetition of a word that is not acknowledged; each further one waits twice as long …
@@ -43,7 +43,7 @@ const ATTEMPTS_MAX: u32 = 12;
 const ATTEMPTS_IN_VAIN: u32 = 6;
 
 /// In a crowd, announcements of idle OBUs that went to another RSU, or whose RSU started again, are spread over so many
-/// times [`Core::crowd_wait`].
+/// times [`Context::crowd_wait`].
 const ANNOUNCE_SLOWER: u32 = 4;
 
 /// While frames go this way, after so many periodic replies the next one is to be acknowledged:
@@ -213,11 +213,11 @@ impl Telling {
 }
 
 impl Registration {
-    pub(crate) fn new(core: &Core, now: Timestamp) -> Self {
+    pub(crate) fn new(context: &Context, now: Timestamp) -> Self {
         let mut registration = Self {
             epoch: 0,
             raised_at: None,
-            order: Order { boot: core.radio.boot, seq: Seq(0) },
+            order: Order { boot: context.radio.boot, seq: Seq(0) },
             announcements: Announcements::default(),
             clients_changed: None,
             attached: Telling::new(now),
@@ -227,7 +227,7 @@ impl Registration {
             standby: None,
             relayed: Table::new(),
         };
-        registration.set_clients(&[], &core.radio, core.radio.said_mtu());
+        registration.set_clients(&[], &context.radio, context.radio.said_mtu());
         registration
     }
 
@@ -267,12 +267,12 @@ impl Registration {
     /// the highest epoch owns our clients. In a crowd those whose clients are still take their time.
     pub(crate) fn begin(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         (rsu, via): (NodeId, NodeId),
         reply_every: Duration,
     ) {
-        let wait = if core.is_idle(now) { core.crowd_wait() } else { Duration::ZERO };
+        let wait = if context.is_idle(now) { context.crowd_wait() } else { Duration::ZERO };
         self.is_unanswered = false;
         self.relayed.remove(&rsu);
         self.attached.via = via;
@@ -286,7 +286,7 @@ impl Registration {
         }
         let at = now + wait * ANNOUNCE_SLOWER;
         self.attached.tell(Word::Set(Acked::default()), self.order, at);
-        self.attached.reply_at = now + core.random.jitter(reply_every, 25);
+        self.attached.reply_at = now + context.random.jitter(reply_every, 25);
     }
 
     /// No longer attached.
@@ -304,9 +304,15 @@ impl Registration {
 
     /// An RSU started again: it has forgotten all it was told. Many others have to tell it in this moment as well. In a
     /// crowd they spread it.
-    pub(crate) fn tell_again(&mut self, core: &mut Core, now: Timestamp, rsu: NodeId, ours: bool) {
-        let slower = if core.is_idle(now) { ANNOUNCE_SLOWER } else { 1 };
-        let at = now + core.crowd_wait() * slower;
+    pub(crate) fn tell_again(
+        &mut self,
+        context: &mut Context,
+        now: Timestamp,
+        rsu: NodeId,
+        ours: bool,
+    ) {
+        let slower = if context.is_idle(now) { ANNOUNCE_SLOWER } else { 1 };
+        let at = now + context.crowd_wait() * slower;
         let all = Word::Set(Acked::default());
         if ours {
             self.known_at = None;
@@ -402,7 +408,7 @@ impl Registration {
     /// Sends what is due to this RSU. Whether the RSU we are attached to is told of a new upstream and need not answer.
     pub(crate) fn drive(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         towards: Towards,
         reply_every: Duration,
@@ -421,8 +427,8 @@ impl Registration {
                 }
             }
         }
-        let is_mentioned = self.tell_if_due(core, now, towards, reply_every, out);
-        let next = core.random.jitter(reply_every, 25);
+        let is_mentioned = self.tell_if_due(context, now, towards, reply_every, out);
+        let next = context.random.jitter(reply_every, 25);
         let telling = self.telling(now, &towards);
         // Planned when the crowd was larger, or said to be.
         telling.reply_at = telling.reply_at.min(now + timing::longest(reply_every));
@@ -432,7 +438,7 @@ impl Registration {
             let is_first = towards.standing != Standing::Attached
                 && telling.pending.as_ref().is_some_and(|pending| !pending.is_mentioned);
             if !is_first {
-                self.reply(core, now, towards, reply_every, Flags::default(), out);
+                self.reply(context, now, towards, reply_every, Flags::default(), out);
             }
         }
         is_mentioned && towards.standing == Standing::Attached
@@ -441,7 +447,7 @@ impl Registration {
     /// Sends the word that is due, if there is one. Whether it is only mentioned, in the next reply.
     fn tell_if_due(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         towards: Towards,
         reply_every: Duration,
@@ -468,33 +474,33 @@ impl Registration {
         let is_in_vain = is_attached && pending.attempts >= ATTEMPTS_IN_VAIN;
         if pending.attempts >= ATTEMPTS_MAX && !is_standby {
             telling.pending = None;
-        } else if core.announcing.take(now) {
+        } else if context.announcing.take(now) {
             pending.attempts += 1;
             // In a crowd the answer takes longer, and another word would make it take longer still.
-            pending.next = now + core.random.jitter(pending.wait, 25) + core.crowd_wait();
+            pending.next = now + context.random.jitter(pending.wait, 25) + context.crowd_wait();
             let most = if pending.attempts < ATTEMPTS_MAX { REPEAT_MAX } else { reply_every };
             pending.wait = (pending.wait * 2).min(most);
             let word = pending.word;
             match word {
                 Word::Upstream => {
                     let flags = Flags { acknowledge: true, ..Flags::default() };
-                    self.reply(core, now, towards, reply_every, flags, out);
-                    let next = core.random.jitter(reply_every, 25);
+                    self.reply(context, now, towards, reply_every, flags, out);
+                    let next = context.random.jitter(reply_every, 25);
                     self.telling(now, &towards).reply_at = now + next;
                 }
                 Word::Set(acked) => {
                     let heading =
                         Heading { towards, epoch: self.epoch, within_ds: within_ds(reply_every) };
-                    self.announcements.send(core, heading, &acked, &mut self.order, out);
+                    self.announcements.send(context, heading, &acked, &mut self.order, out);
                 }
             }
         } else {
             let is_unsaid = pending.attempts == 0;
             pending.attempts += u32::from(is_unsaid);
-            pending.next = core.announcing.next_at().max(now + REPEAT_FIRST);
+            pending.next = context.announcing.next_at().max(now + REPEAT_FIRST);
             if is_unsaid {
                 // Nobody acknowledges this, but the RSU finds the new way down at once.
-                self.reply(core, now, towards, reply_every, Flags::default(), out);
+                self.reply(context, now, towards, reply_every, Flags::default(), out);
             }
         }
         self.is_unanswered |= is_in_vain;
@@ -504,7 +510,7 @@ impl Registration {
     /// Says who our upstream is, answers the last heartbeat, and lets the RSU compare client sets.
     pub(crate) fn reply(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         towards: Towards,
         reply_every: Duration,
@@ -517,7 +523,7 @@ impl Registration {
         let (answers, held) = heard.map_or((Seq(0), Duration::ZERO), |(seq, at)| (seq, now - at));
         let reply = HeartbeatReply {
             rsu: towards.rsu,
-            origin: core.radio.id,
+            origin: context.radio.id,
             order: self.order,
             epoch: self.epoch,
             via: towards.via,
@@ -526,19 +532,19 @@ impl Registration {
             within_ds: within_ds(reply_every),
             answers,
             held_100us: u16::try_from(held.as_micros() / 100).unwrap_or(u16::MAX),
-            mtu: core.radio.said_mtu(),
+            mtu: context.radio.said_mtu(),
             hops: 0,
             goodbye,
             standby,
             acknowledge,
         };
-        core.radio.control(towards.upstream, reply, out, &mut core.counters);
+        context.radio.control(towards.upstream, reply, out, &mut context.counters);
     }
 
     /// The RSU we are attached to answered, or asks for our clients. Whether it now knows all.
     pub(crate) fn handle_ack(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         ack: &AnnouncementAck<'_>,
     ) -> bool {
@@ -560,7 +566,7 @@ impl Registration {
                 if is_set {
                     self.known_at = Some(ack.rsu);
                 }
-                core.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
+                context.event(Event::Acknowledged { rsu: ack.rsu, epoch: self.epoch, attempts });
                 return true;
             }
             // An answer to an older word of ours.

@@ -16,27 +16,27 @@ use crate::control::route::candidates::{
 };
 use crate::control::route::feasibility::{Distance, Feasibility};
 
-use super::core::Core;
+use super::context::Context;
 use super::timing;
 
+mod advertise;
 pub mod candidates;
 mod count;
-mod crowd;
 mod doubt;
 pub mod feasibility;
 mod headcount;
-mod news;
-mod outlook;
+mod prediction;
+mod suppression;
 mod upstream;
 mod way;
 
 use count::Claim;
 pub(crate) use count::Learned;
-use crowd::Crowd;
 use doubt::Doubt;
 pub(crate) use doubt::Turn;
 use headcount::Headcount;
-pub(crate) use outlook::Predicted;
+pub(crate) use prediction::Predicted;
+use suppression::Suppression;
 pub(crate) use upstream::is_better;
 
 /// Intervals for which a neighbour is remembered as candidate after it last advertised its way.
@@ -66,8 +66,8 @@ pub(crate) struct Route {
     rsu: NodeId,
     /// OBUs attached to the RSU, for all we know.
     obus: Headcount,
-    parent: Option<Mac>,
-    /// How far the RSU is through the parent, or was through the last one.
+    upstream: Option<Mac>,
+    /// How far the RSU is through the upstream, or was through the last one.
     last_hops: u8,
     /// Between two heartbeats, as the RSU says.
     interval: Duration,
@@ -76,24 +76,24 @@ pub(crate) struct Route {
     newest_at: Timestamp,
     /// What contradicts that count.
     claim: Option<Claim>,
-    crowd: Crowd,
+    crowd: Suppression,
     candidates: Candidates,
     /// Neighbours through which what we said to the RSU was not answered, and until when others are
     /// preferred to them.
     suspects: ArrayVec<(Mac, Timestamp), SUSPECTS_MAX>,
     /// A better candidate that becomes feasible with the next heartbeat, if its copy comes before
-    /// we relay the parent's.
+    /// we relay the upstream's.
     preferred: Option<(Mac, Cause)>,
-    /// When the parent last brought news or confirmed its route.
+    /// When the upstream last brought news or confirmed its route.
     evidence: Timestamp,
-    /// When the parent last brought a newer heartbeat.
+    /// When the upstream last brought a newer heartbeat.
     progress: Timestamp,
     feasibility: Feasibility,
-    /// When the candidates are next compared with the parent.
+    /// When the candidates are next compared with the upstream.
     consider_at: Timestamp,
-    /// Data has gone to the parent, or it was asked, since this moment without proof that it arrives.
+    /// Data has gone to the upstream, or it was asked, since this moment without proof that it arrives.
     unproven_since: Option<Timestamp>,
-    /// When a frame last went through the parent, up or down.
+    /// When a frame last went through the upstream, up or down.
     active_at: Option<Timestamp>,
     /// When somebody last sent, or said it sends, through us.
     child_at: Option<Timestamp>,
@@ -128,20 +128,20 @@ pub(crate) struct Route {
     /// The candidate that the trend says to go to.
     predicted: Option<Predicted<Mac>>,
     changed_at: Timestamp,
-    /// When there was last a parent after there had been none.
+    /// When there was last a upstream after there had been none.
     attached_at: Timestamp,
-    // Only while there is doubt, or no parent.
-    /// Data frames handed to the parent alone since its last sign of life.
+    // Only while there is doubt, or no upstream.
+    /// Data frames handed to the upstream alone since its last sign of life.
     at_risk: u64,
     doubt: Option<Doubt>,
     /// A doubt began or was cleared, until the way back to us is shown anew.
     turn: Option<Turn>,
     withdraw_at: Timestamp,
-    /// In a crowd, when a neighbour may next be asked whether it hears us, without a parent.
+    /// In a crowd, when a neighbour may next be asked whether it hears us, without a upstream.
     look_at: Option<Timestamp>,
-    /// When the last parent was lost.
+    /// When the last upstream was lost.
     lost_at: Timestamp,
-    /// Why the last parent was lost, until it is reported.
+    /// Why the last upstream was lost, until it is reported.
     loss: Option<Loss>,
 }
 
@@ -162,7 +162,7 @@ impl Route {
             feasibility: Feasibility::default(),
             candidates: Candidates::default(),
             suspects: ArrayVec::new(),
-            parent: None,
+            upstream: None,
             evidence: now,
             progress: now,
             unproven_since: None,
@@ -185,7 +185,7 @@ impl Route {
             spoke_at: None,
             stride_said: 0,
             obus_heard: 1,
-            crowd: Crowd::new(),
+            crowd: Suppression::new(),
             is_ours: false,
             advertised_at: None,
             consider_at: now,
@@ -207,8 +207,8 @@ impl Route {
     }
 
     /// The neighbour frames for this RSU go to.
-    pub(crate) fn parent(&self) -> Option<Mac> {
-        self.parent
+    pub(crate) fn upstream(&self) -> Option<Mac> {
+        self.upstream
     }
 
     /// The best distance ever advertised.
@@ -216,13 +216,15 @@ impl Route {
         self.feasibility.distance()
     }
 
-    pub(crate) fn parent_candidate(&self) -> Option<&Candidate> {
-        self.candidates.get(self.parent?)
+    pub(crate) fn upstream_candidate(&self) -> Option<&Candidate> {
+        self.candidates.get(self.upstream?)
     }
 
     /// The longest packet that passes all radios between the RSU and us, in bytes, ours among them.
-    pub(crate) fn mtu(&self, core: &Core) -> u16 {
-        self.parent.map_or(u16::MAX, |parent| self.mtu_beyond(parent)).min(core.radio.said_mtu())
+    pub(crate) fn mtu(&self, context: &Context) -> u16 {
+        self.upstream
+            .map_or(u16::MAX, |upstream| self.mtu_beyond(upstream))
+            .min(context.radio.said_mtu())
     }
 
     /// The longest packet that passes all radios between the RSU and this neighbour, in bytes, its own among them.
@@ -231,30 +233,30 @@ impl Route {
         self.candidates.get(mac).map_or(u16::MAX, |candidate| candidate.advert.mtu)
     }
 
-    /// Why the last parent was lost; asked once.
+    /// Why the last upstream was lost; asked once.
     pub(crate) fn take_loss(&mut self) -> Option<Loss> {
         self.loss.take()
     }
 
     /// How good the route is, for choosing between RSUs.
-    pub(crate) fn rank(&self, core: &Core, now: Timestamp) -> Option<Rank> {
-        self.parent_candidate().map(|parent| self.rank_of(core, now, parent))
+    pub(crate) fn rank(&self, context: &Context, now: Timestamp) -> Option<Rank> {
+        self.upstream_candidate().map(|upstream| self.rank_of(context, now, upstream))
     }
 
     /// How good the way through this candidate is, for choosing between RSUs: how many share it says nothing about that.
-    fn rank_of(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> Rank {
-        Ranker { relay: Cost::ZERO, ..self.ranker(core, now) }.rank(candidate)
+    fn rank_of(&self, context: &Context, now: Timestamp, candidate: &Candidate) -> Rank {
+        Ranker { relay: Cost::ZERO, ..self.ranker(context, now) }.rank(candidate)
     }
 
-    /// The parent, or else the neighbour most likely to become it.
-    pub(crate) fn best_known(&self, core: &Core, now: Timestamp) -> Option<Mac> {
-        self.parent.or_else(|| self.ready(core, now).first().copied())
+    /// The upstream, or else the neighbour most likely to become it.
+    pub(crate) fn best_known(&self, context: &Context, now: Timestamp) -> Option<Mac> {
+        self.upstream.or_else(|| self.ready(context, now).first().copied())
     }
 
     /// Of the way through [`Route::best_known`].
-    pub(crate) fn likely_cost(&self, core: &Core, now: Timestamp) -> Cost {
-        let best = self.best_known(core, now).and_then(|mac| self.candidates.get(mac));
-        best.map_or(Cost::MAX, |best| self.rank_of(core, now, best).cost)
+    pub(crate) fn likely_cost(&self, context: &Context, now: Timestamp) -> Cost {
+        let best = self.best_known(context, now).and_then(|mac| self.candidates.get(mac));
+        best.map_or(Cost::MAX, |best| self.rank_of(context, now, best).cost)
     }
 
     pub(crate) fn changed_at(&self) -> Timestamp {
@@ -276,18 +278,18 @@ impl Route {
     }
 
     /// Still listening after our restart: this RSU is not routed to through others, nor for others.
-    pub(crate) fn is_quiet(&self, core: &Core, now: Timestamp) -> bool {
-        core.policy.quiet_period && now < self.quiet_until(core)
+    pub(crate) fn is_quiet(&self, context: &Context, now: Timestamp) -> bool {
+        context.policy.quiet_period && now < self.quiet_until(context)
     }
 
-    fn quiet_until(&self, core: &Core) -> Timestamp {
-        self.quiet_until.max(core.started + timing::quiet_for(self.interval, 0))
+    fn quiet_until(&self, context: &Context) -> Timestamp {
+        self.quiet_until.max(context.started + timing::quiet_for(self.interval, 0))
     }
 
     /// A neighbour advertised its way: by heartbeat, or by answering a probe.
     pub(crate) fn hear(
         &mut self,
-        core: &Core,
+        context: &Context,
         now: Timestamp,
         from: Mac,
         id: NodeId,
@@ -295,24 +297,24 @@ impl Route {
         interval: Duration,
     ) -> Learned {
         let order = advert.distance.order;
-        let learned = self.believe(core, now, order, interval);
+        let learned = self.believe(context, now, order, interval);
         if learned == Learned::Doubtful {
             return learned;
         }
-        if advert.stride > 0 && !self.holds_back_around && self.is_quiet(core, now) {
+        if advert.stride > 0 && !self.holds_back_around && self.is_quiet(context, now) {
             // Before a restart we may have held back as well, and somebody count on us for longer than we are quiet.
             self.holds_back_around = true;
             self.withdrawals_left = timing::SAID_TIMES;
             self.withdraw_at = now;
         }
         let known = self.candidates.get(from).map(|c| c.advert);
-        if !self.candidates.hear(now, from, id, advert, self.parent) {
+        if !self.candidates.hear(now, from, id, advert, self.upstream) {
             return learned;
         }
-        if advert.via == core.id() && core.policy.feasibility {
+        if advert.via == context.id() && context.policy.feasibility {
             self.stand_by_what_is_believed(now, advert.distance);
         }
-        if self.parent == Some(from) {
+        if self.upstream == Some(from) {
             self.last_hops = advert.distance.hops.saturating_add(1);
             self.evidence = now;
             if known.is_none_or(|known| order > known.distance.order) {
@@ -328,34 +330,36 @@ impl Route {
     fn stand_by_what_is_believed(&mut self, now: Timestamp, theirs: Distance) {
         let Some(hops) = theirs.hops.checked_sub(1).filter(|hops| *hops > 0) else { return };
         self.feasibility.advertised(Distance { hops, ..theirs });
-        let parent = self.parent_candidate().map(|parent| parent.advert.distance);
-        if parent.is_some_and(|distance| !self.feasibility.allows(distance)) {
-            self.lose_parent(now, Cause::Withdrawn);
+        let upstream = self.upstream_candidate().map(|upstream| upstream.advert.distance);
+        if upstream.is_some_and(|distance| !self.feasibility.allows(distance)) {
+            self.lose_upstream(now, Cause::Withdrawn);
         }
     }
 
     /// Whether what this neighbour just said can change anything before the next deadline. In a crowd
     /// most of what is heard cannot, and need not be thought about.
-    pub(crate) fn is_moved_by(&self, core: &Core, now: Timestamp, from: Mac) -> bool {
-        match self.parent_candidate() {
-            Some(parent) => {
-                parent.mac == from
-                    || parent.is_leaving()
+    pub(crate) fn is_moved_by(&self, context: &Context, now: Timestamp, from: Mac) -> bool {
+        match self.upstream_candidate() {
+            Some(upstream) => {
+                upstream.mac == from
+                    || upstream.is_leaving()
                     || self.preferred.is_some_and(|(mac, _)| mac == from)
             }
-            None => self.wants_proof(core, now, false) || self.judge(core, now).is_proven(from),
+            None => {
+                self.wants_proof(context, now, false) || self.judge(context, now).is_proven(from)
+            }
         }
     }
 
     /// A neighbour relayed a heartbeat, or the RSU sent one: who else speaks, and who lacks candidates.
     pub(crate) fn note_heartbeat(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         from: Mac,
         heard: &Heartbeat,
     ) {
-        self.obus.hear(heard.order, heard.obus, core.obus_at_least(now));
+        self.obus.hear(heard.order, heard.obus, context.obus_at_least(now));
         if let Some(candidate) = self.candidates.get_mut(from) {
             candidate.children = heard.children;
         }
@@ -364,7 +368,7 @@ impl Route {
             self.crowd.hear_relay(heard.order);
         }
         if heard.few_candidates && heard.hops >= hops {
-            self.crowd.hear_need(now, &mut core.random);
+            self.crowd.hear_need(now, &mut context.random);
         }
     }
 
@@ -375,7 +379,7 @@ impl Route {
 
     /// Ours to the RSU.
     pub(crate) fn hops(&self) -> Option<u8> {
-        self.parent.map(|_| self.last_hops)
+        self.upstream.map(|_| self.last_hops)
     }
 
     /// OBUs that want something of this RSU: as many as it says, or as fill the air around us.
@@ -384,18 +388,18 @@ impl Route {
     }
 
     /// OBUs that share the radio with what we say about this RSU: its own, and those around us.
-    fn crowd_size(&self, core: &Core) -> u16 {
-        self.obus().max(core.obus)
+    fn crowd_size(&self, context: &Context) -> u16 {
+        self.obus().max(context.obus)
     }
 
-    /// As [`Core::is_in_crowd`], but with this RSU's own OBUs.
-    fn is_in_crowd(&self, core: &Core) -> bool {
-        self.crowd_size(core) >= timing::CROWD
+    /// As [`Context::is_in_crowd`], but with this RSU's own OBUs.
+    fn is_in_crowd(&self, context: &Context) -> bool {
+        self.crowd_size(context) >= timing::CROWD
     }
 
-    /// As [`Core::is_in_the_thick`], but with this RSU's own OBUs.
-    fn is_in_the_thick(&self, core: &Core) -> bool {
-        self.is_in_crowd(core) && core.hears_many()
+    /// As [`Context::is_congested`], but with this RSU's own OBUs.
+    fn is_congested(&self, context: &Context) -> bool {
+        self.is_in_crowd(context) && context.hears_many()
     }
 
     /// Others speak for us: we relay nothing.
@@ -404,8 +408,8 @@ impl Route {
     }
 
     /// A neighbour has a way, and all that keeps us from using it is that we are still quiet.
-    pub(crate) fn waits_out_quiet(&self, core: &Core, now: Timestamp) -> bool {
-        self.is_quiet(core, now) && self.best_known(core, now).is_some()
+    pub(crate) fn waits_out_quiet(&self, context: &Context, now: Timestamp) -> bool {
+        self.is_quiet(context, now) && self.best_known(context, now).is_some()
     }
 
     /// Time between two of our replies to this RSU.
@@ -414,8 +418,8 @@ impl Route {
     }
 
     /// Time between two probes, one to each of so many targets in turn.
-    pub(crate) fn probe_every(&self, core: &Core, targets: usize) -> Duration {
-        timing::probe_every(self.interval, self.crowd_size(core), targets)
+    pub(crate) fn probe_every(&self, context: &Context, targets: usize) -> Duration {
+        timing::probe_every(self.interval, self.crowd_size(context), targets)
     }
 
     /// When the RSU sent its heartbeat of this number, by our clock and about: as many intervals before or after the
@@ -442,47 +446,48 @@ impl Route {
         self.children = u8::try_from(children).unwrap_or(u8::MAX).min(CHILDREN_MAX);
     }
 
-    /// Data goes to the parent, and to nobody else or by a second way as well. Returns the time after which the
-    /// parent's silence is asked about, if that may be sooner than planned: because there was no traffic, or because
+    /// Data goes to the upstream, and to nobody else or by a second way as well. Returns the time after which the
+    /// upstream's silence is asked about, if that may be sooner than planned: because there was no traffic, or because
     /// all the traffic before has been proven to arrive.
     pub(crate) fn note_sent(
         &mut self,
-        core: &Core,
+        context: &Context,
         now: Timestamp,
         sent_twice: bool,
     ) -> Option<Duration> {
         let is_planned = self.unproven_since.is_some() && !self.is_idle(now);
-        if self.unproven_since.is_none() && !self.is_trusted(core, now) {
+        if self.unproven_since.is_none() && !self.is_trusted(context, now) {
             self.unproven_since = Some(now);
         }
         self.active_at = Some(now);
         self.at_risk += u64::from(!sent_twice);
-        (!is_planned).then(|| self.watch(core, now).late_after)
+        (!is_planned).then(|| self.watch(context, now).late_after)
     }
 
-    /// In the thick of a crowd, what the parent has proven lately need not be asked again for each frame.
-    fn is_trusted(&self, core: &Core, now: Timestamp) -> bool {
-        // Asked for each frame: who the parent is lies elsewhere in memory.
-        self.is_in_the_thick(core) && {
-            let proven = self.parent.and_then(|parent| core.neighbours.get(parent)?.proven);
+    /// Where it is congested, what the upstream has proven lately need not be asked again for each frame.
+    fn is_trusted(&self, context: &Context, now: Timestamp) -> bool {
+        // Asked for each frame: who the upstream is lies elsewhere in memory.
+        self.is_congested(context) && {
+            let proven =
+                self.upstream.and_then(|upstream| context.neighbours.get(upstream)?.proven);
             proven.is_some_and(|at| now.since(at) < timing::trusted_for(self.interval))
         }
     }
 
-    /// The parent was asked in its turn. Should it not answer it is watched as if it were silent, for all its heartbeats:
+    /// The upstream was asked in its turn. Should it not answer it is watched as if it were silent, for all its heartbeats:
     /// an OBU whose clients are still would not know else that nobody hears it, and that the LAN cannot reach it.
     pub(crate) fn note_question(&mut self, now: Timestamp) {
         self.unproven_since.get_or_insert(now);
     }
 
-    /// A frame came down from the parent.
+    /// A frame came down from the upstream.
     pub(crate) fn note_received(&mut self, now: Timestamp) {
         self.active_at = Some(now);
     }
 
-    /// The parent proved that it hears us.
+    /// The upstream proved that it hears us.
     pub(crate) fn note_proof(&mut self, from: Mac) {
-        if self.parent == Some(from) {
+        if self.upstream == Some(from) {
             self.unproven_since = None;
             self.at_risk = 0;
             self.asked = 0;
@@ -494,14 +499,14 @@ impl Route {
     pub(crate) fn drop_candidate(&mut self, now: Timestamp, from: Mac, cause: Cause) {
         self.candidates.forget(from);
         self.end_doubt_through(from);
-        if self.parent == Some(from) {
-            self.lose_parent(now, cause);
+        if self.upstream == Some(from) {
+            self.lose_upstream(now, cause);
         }
     }
 
     /// A neighbour does not hear us: it is no upstream to this RSU either.
     pub(crate) fn leave_silent(&mut self, now: Timestamp, from: Mac) {
-        if self.parent == Some(from) {
+        if self.upstream == Some(from) {
             self.drop_candidate(now, from, Cause::Dead);
         }
     }
@@ -521,8 +526,8 @@ impl Route {
     /// The radio is down: nobody can be reached. What was advertised stays advertised.
     pub(crate) fn link_down(&mut self, now: Timestamp) {
         self.candidates.clear();
-        if self.parent.is_some() {
-            self.lose_parent(now, Cause::LinkDown);
+        if self.upstream.is_some() {
+            self.lose_upstream(now, Cause::LinkDown);
         }
         // Nobody can be told, and those behind us notice our silence.
         self.withdrawals_left = 0;
@@ -530,8 +535,8 @@ impl Route {
         self.relay_at = None;
     }
 
-    fn lose_parent(&mut self, now: Timestamp, cause: Cause) {
-        self.parent = None;
+    fn lose_upstream(&mut self, now: Timestamp, cause: Cause) {
+        self.upstream = None;
         self.look_at = None;
         self.lost_at = now;
         self.relay_at = None;
@@ -541,7 +546,7 @@ impl Route {
         self.predicted = None;
     }
 
-    /// What leaving the parent now, for this reason, may cost.
+    /// What leaving the upstream now, for this reason, may cost.
     pub(crate) fn leave(&self, now: Timestamp, cause: Cause) -> Loss {
         let is_doubted = match cause {
             Cause::Dead | Cause::Restarted => true,
@@ -562,37 +567,37 @@ impl Route {
     /// heartbeat may bring one as good as the last. Otherwise whenever the vehicle that many route
     /// through drives off, all of them would go round by the other end of the town, and come back three
     /// seconds later. Returns the most hops it accepts.
-    pub(crate) fn patience(&self, core: &Core, now: Timestamp) -> Option<u8> {
-        let waits = core.policy.suppression
-            && self.parent.is_none()
-            && now < self.lost_at + timing::patience(self.interval)
-            && self.has_time(core, now);
+    pub(crate) fn hold_down(&self, context: &Context, now: Timestamp) -> Option<u8> {
+        let waits = context.policy.suppression
+            && self.upstream.is_none()
+            && now < self.lost_at + timing::hold_down(self.interval)
+            && self.may_defer(context, now);
         waits.then(|| self.last_hops.saturating_add(1))
     }
 
     /// How good a candidate is.
-    fn ranker<'a>(&'a self, core: &'a Core, now: Timestamp) -> Ranker<'a> {
+    fn ranker<'a>(&'a self, context: &'a Context, now: Timestamp) -> Ranker<'a> {
         Ranker {
             now,
             interval: self.interval,
-            neighbours: &core.neighbours,
-            upstream: self.parent,
+            neighbours: &context.neighbours,
+            upstream: self.upstream,
             suspects: &self.suspects,
             relay: RELAY,
-            by_hops: core.policy.ranking == Ranking::Hops,
+            by_hops: context.policy.ranking == Ranking::Hops,
         }
     }
 
-    fn judge<'a>(&'a self, core: &'a Core, now: Timestamp) -> Judge<'a> {
+    fn judge<'a>(&'a self, context: &'a Context, now: Timestamp) -> Judge<'a> {
         Judge {
-            ranker: self.ranker(core, now),
-            us: core.id(),
-            feasibility: if core.policy.feasibility {
+            ranker: self.ranker(context, now),
+            us: context.id(),
+            feasibility: if context.policy.feasibility {
                 self.feasibility
             } else {
                 Feasibility::default()
             },
-            is_quiet: self.is_quiet(core, now),
+            is_quiet: self.is_quiet(context, now),
             proven_for: timing::proven_for(self.interval),
         }
     }
@@ -600,61 +605,61 @@ impl Route {
     /// Does whatever is due. `is_ours`: our own data goes to this RSU.
     pub(crate) fn drive(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         is_ours: bool,
         out: &mut Replies,
     ) {
         self.is_ours = is_ours;
-        self.obus_heard = core.obus_heard(now);
-        if now >= core.grace_until {
+        self.obus_heard = context.obus_heard(now);
+        if now >= context.grace_until {
             self.candidates.expire(now, self.interval * CANDIDATE_INTERVALS);
         }
-        self.check_parent(core, now, is_ours, out);
-        self.leave_a_leaving_parent(core, now);
-        if self.parent.is_none() {
-            self.adopt_best(core, now);
+        self.check_upstream(context, now, is_ours, out);
+        self.leave_a_leaving_upstream(context, now);
+        if self.upstream.is_none() {
+            self.adopt_best(context, now);
         }
-        if self.parent.is_none() {
-            if self.wants_proof(core, now, is_ours) {
-                self.look_for_proof(core, now, out);
+        if self.upstream.is_none() {
+            if self.wants_proof(context, now, is_ours) {
+                self.look_for_proof(context, now, out);
             }
-            self.withdraw_if_advertised(core, now);
+            self.withdraw_if_advertised(context, now);
         } else {
             if now >= self.consider_at || self.preferred.is_some() {
                 self.consider_at = now + timing::consider_every(self.interval);
-                self.consider_better(core, now);
+                self.consider_better(context, now);
             }
-            self.prove_preferred(core, now, out);
-            self.plan_relay(core, now);
-            self.plan_calming(core, now);
+            self.prove_preferred(context, now, out);
+            self.plan_relay(context, now);
+            self.plan_calming(context, now);
         }
-        self.relay_if_due(core, now, out);
-        self.say_withdrawal_if_due(core, now, out);
+        self.relay_if_due(context, now, out);
+        self.say_withdrawal_if_due(context, now, out);
     }
 
     /// Whether neighbours are asked for proof as soon as they could be upstream. In a crowd, those towards
     /// another RSU wait for their turn among the probes, and without a way until there has been time to find
     /// one to the last RSU.
-    fn wants_proof(&self, core: &Core, now: Timestamp, is_ours: bool) -> bool {
-        let is_other = core.last.is_some_and(|(rsu, lost_at)| {
-            rsu != self.rsu && now < lost_at + timing::patience(self.interval)
+    fn wants_proof(&self, context: &Context, now: Timestamp, is_ours: bool) -> bool {
+        let is_other = context.last.is_some_and(|(rsu, lost_at)| {
+            rsu != self.rsu && now < lost_at + timing::hold_down(self.interval)
         });
-        let waits = is_other && core.is_idle(now);
-        is_ours || !self.is_in_crowd(core) || (core.hops.is_none() && !waits)
+        let waits = is_other && context.is_idle(now);
+        is_ours || !self.is_in_crowd(context) || (context.hops.is_none() && !waits)
     }
 
-    /// Without a parent, when others are told.
-    fn tell_at(&self, core: &Core) -> Timestamp {
-        self.lost_at + timing::withdraw_after(self.interval, self.is_in_the_thick(core))
+    /// Without a upstream, when others are told.
+    fn tell_at(&self, context: &Context) -> Timestamp {
+        self.lost_at + timing::withdraw_after(self.interval, self.is_congested(context))
     }
 
     /// When [`Route::drive`] next has something to do.
-    pub(crate) fn deadline(&self, core: &Core, now: Timestamp, is_ours: bool) -> Timestamp {
+    pub(crate) fn deadline(&self, context: &Context, now: Timestamp, is_ours: bool) -> Timestamp {
         // What is old is forgotten as the node tidies up, which has a time of its own.
         let mut next = now + timing::forget_after(self.interval);
-        if self.is_quiet(core, now) {
-            next = next.min(self.quiet_until(core));
+        if self.is_quiet(context, now) {
+            next = next.min(self.quiet_until(context));
         }
         if let Some(at) = self.relay_at {
             next = next.min(at);
@@ -662,40 +667,40 @@ impl Route {
         if self.withdrawals_left > 0 {
             next = next.min(self.withdraw_at);
         }
-        if self.parent.is_none() {
-            if self.patience(core, now).is_some() {
-                next = next.min(self.lost_at + timing::patience(self.interval));
+        if self.upstream.is_none() {
+            if self.hold_down(context, now).is_some() {
+                next = next.min(self.lost_at + timing::hold_down(self.interval));
             } else if self.advertised_at.is_some() {
-                next = next.min(self.tell_at(core).max(now));
+                next = next.min(self.tell_at(context).max(now));
             }
-            if !self.wants_proof(core, now, is_ours) {
+            if !self.wants_proof(context, now, is_ours) {
                 return next;
             }
             // A question may be due and wait for the rate limit.
             let soonest = now + timing::ask_every(self.interval);
             let soonest = self.look_at.filter(|at| *at > now).unwrap_or(soonest);
-            let proof_at = self.next_proof_at(core, now);
+            let proof_at = self.next_proof_at(context, now);
             return proof_at.map_or(next, |at| next.min(at.max(soonest)));
         }
         if self.relay_at.is_none()
-            && let Some(at) = self.calm_at(core, now)
+            && let Some(at) = self.calm_at(context, now)
         {
             next = next.min(at);
         }
         let stuck = self.progress + timing::stuck_after(self.interval);
-        next = next.min(stuck.max(core.grace_until));
+        next = next.min(stuck.max(context.grace_until));
         if !self.is_watched(now, is_ours) {
             let lapsed = self.evidence + self.lapsed_after();
-            return next.min(lapsed.max(core.grace_until));
+            return next.min(lapsed.max(context.grace_until));
         }
         let believed = self.believed_since();
-        let watch = self.watch(core, now);
+        let watch = self.watch(context, now);
         let late = believed + watch.late_after;
         if now < late {
             return next.min(late);
         }
         let dead = if self.asked >= watch.asked_min { watch.dead_after } else { watch.silence_max };
-        next = next.min((believed + dead).max(core.grace_until));
+        next = next.min((believed + dead).max(context.grace_until));
         next.min(self.ask_at)
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use node_lib::{NodeId, Timestamp};
 
-use super::core::Core;
+use super::context::Context;
 
 /// The first question waits a random time up to this: when a relay is lost, many lose their way at
 /// once, and what one is answered the others hear.
@@ -60,27 +60,27 @@ pub(crate) struct Solicitation {
     asked: u32,
     ask_at: Timestamp,
     /// The next question waits because we have time.
-    takes_time: bool,
+    defers: bool,
     nonces: Vec<u32>,
     waiting: Vec<Waiting>,
 }
 
 impl Solicitation {
     /// We have no way (any more): ask soon and often.
-    pub(crate) fn begin(&mut self, core: &mut Core, now: Timestamp) {
+    pub(crate) fn begin(&mut self, context: &mut Context, now: Timestamp) {
         self.asked = 0;
         let known_first = KNOWN_FIRST / 2;
-        self.takes_time = core.has_time(now);
-        self.ask_at = if self.takes_time {
-            now + known_first + core.random.up_to(known_first)
+        self.defers = context.may_defer(now);
+        self.ask_at = if self.defers {
+            now + known_first + context.random.up_to(known_first)
         } else {
-            now + core.random.up_to(ASK_WITHIN)
+            now + context.random.up_to(ASK_WITHIN)
         };
     }
 
     /// A client's frame has nowhere to go: there is no time any more.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
-        if self.asked == 0 || std::mem::take(&mut self.takes_time) {
+        if self.asked == 0 || std::mem::take(&mut self.defers) {
             self.ask_at = self.ask_at.min(now);
         }
     }
@@ -91,7 +91,7 @@ impl Solicitation {
     }
 
     /// The nonce of the question to ask now, if one is due.
-    pub(crate) fn question(&mut self, core: &mut Core, now: Timestamp) -> Option<u32> {
+    pub(crate) fn question(&mut self, context: &mut Context, now: Timestamp) -> Option<u32> {
         if now < self.ask_at {
             return None;
         }
@@ -100,18 +100,18 @@ impl Solicitation {
             FAST_TIMES..SLOW_TIMES => SLOW_EVERY,
             _ => IDLE_EVERY,
         };
-        self.takes_time = core.has_time(now) && wait < KNOWN_FIRST;
-        let wait = if self.takes_time {
+        self.defers = context.may_defer(now) && wait < KNOWN_FIRST;
+        let wait = if self.defers {
             KNOWN_FIRST
-        } else if core.is_in_the_thick() {
+        } else if context.is_congested() {
             // Relays that listen after a start do not answer yet, and there are few questions.
             wait.max(SLOW_EVERY)
         } else {
             wait
         };
         self.asked = self.asked.saturating_add(1);
-        self.ask_at = now + core.random.jitter(wait, 25);
-        let nonce = core.random.number();
+        self.ask_at = now + context.random.jitter(wait, 25);
+        let nonce = context.random.number();
         if self.nonces.len() >= NONCES_MAX {
             self.nonces.remove(0);
         }
@@ -127,18 +127,18 @@ impl Solicitation {
     /// Somebody asks everybody.
     pub(crate) fn hear_question(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         asker: NodeId,
         nonce: u32,
         is_silent: bool,
     ) {
         if self.waiting.len() >= WAITING_MAX || self.waiting.iter().any(|w| w.asker == asker) {
-            core.counters.drop_rate_limit += 1;
+            context.counters.drop_rate_limit += 1;
             return;
         }
         let wait = if is_silent { SILENT_WAIT } else { Duration::from_millis(1) };
-        let at = now + wait + core.random.up_to(ANSWER_WITHIN);
+        let at = now + wait + context.random.up_to(ANSWER_WITHIN);
         self.waiting.push(Waiting { asker, nonce, at, others: 0 });
     }
 

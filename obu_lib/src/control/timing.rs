@@ -45,11 +45,11 @@ impl Watch {
         }
     }
 
-    /// The same in the thick of a crowd, where one lost heartbeat is no reason to ask: those of relays that do not hear
+    /// The same where it is congested, where one lost heartbeat is no reason to ask: those of relays that do not hear
     /// each other collide, and were everybody behind such a relay to ask six times, the answers would collide as
     /// well, until nothing else got through any more. Asked after 2.2 I, or up to a fifth later, every I/8, twice, as the
     /// radio repeats a question itself; dead after 2.75 I.
-    pub(crate) fn close_in_the_thick(interval: Duration) -> Self {
+    pub(crate) fn close_when_congested(interval: Duration) -> Self {
         Self {
             late_after: interval * 11 / 5,
             ask_every: interval / 8,
@@ -89,7 +89,7 @@ pub(crate) fn proven_for(interval: Duration) -> Duration {
     interval * 100
 }
 
-/// In the thick of a crowd, how long the upstream's proof that it hears us spares us the question whether frames sent since
+/// Where it is congested, how long the upstream's proof that it hears us spares us the question whether frames sent since
 /// have arrived: 30 I. The radio repeats what is not acknowledged, and the upstream itself is asked in its turn.
 pub(crate) fn trusted_for(interval: Duration) -> Duration {
     interval * 30
@@ -97,7 +97,7 @@ pub(crate) fn trusted_for(interval: Duration) -> Duration {
 
 /// Who was heard within 100 I is around us, and lies in the way of what we say. In a crowd few speak, and the others only
 /// when it is their turn: within 3 I hardly more than the relays are heard. Neighbours are remembered for longer, but a
-/// vehicle that has left a jam is not in the thick of it any more.
+/// vehicle that has left a jam is not where it is congested any more.
 pub(crate) fn heard_lately(interval: Duration) -> Duration {
     interval * 100
 }
@@ -213,7 +213,7 @@ pub(crate) fn calm_after(interval: Duration, stride: u8) -> Duration {
 
 /// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has heard two heartbeats of
 /// each relay that brings all.
-pub(crate) fn patience(interval: Duration) -> Duration {
+pub(crate) fn hold_down(interval: Duration) -> Duration {
     interval * 11 / 5
 }
 
@@ -264,10 +264,10 @@ pub(crate) fn forget_after(interval: Duration) -> Duration {
 }
 
 /// A relay that lost its upstream looks for another for so long before it withdraws its route: time for
-/// a question and an answer, twice. In the thick of a crowd until the next heartbeats have come, or everybody behind it
+/// a question and an answer, twice. Where it is congested until the next heartbeats have come, or everybody behind it
 /// would look as well.
-pub(crate) fn withdraw_after(interval: Duration, in_the_thick: bool) -> Duration {
-    if in_the_thick { patience(interval) } else { Duration::from_millis(20) }
+pub(crate) fn withdraw_after(interval: Duration, is_congested: bool) -> Duration {
+    if is_congested { hold_down(interval) } else { Duration::from_millis(20) }
 }
 
 /// Withdrawals and goodbyes are said this often, because nobody acknowledges them …
@@ -297,7 +297,7 @@ mod tests {
     fn watches(interval: Duration) -> [(&'static str, Watch); 5] {
         [
             ("close", Watch::close(interval)),
-            ("close in the thick", Watch::close_in_the_thick(interval)),
+            ("close when congested", Watch::close_when_congested(interval)),
             ("idle", Watch::idle(interval, 0)),
             ("idle, of every second", Watch::idle(interval, 1)),
             ("idle, of every fourth", Watch::idle(interval, 2)),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_carries_frames_and_is_not_in_the_thick_asks_after_one_lost_heartbeat() {
+    fn only_who_carries_frames_and_is_not_congested_asks_after_one_lost_heartbeat() {
         for interval in INTERVALS {
             let asks = |watch: Watch| watch.late_after < interval * 2;
             let asking = watches(interval).map(|(_, watch)| asks(watch));
@@ -462,9 +462,9 @@ mod tests {
     fn who_waits_for_better_news_has_heard_two_heartbeats_by_then_and_is_not_thought_dead() {
         for interval in INTERVALS {
             assert!(
-                patience(interval) > interval * 2 && patience(interval) < lapsed_after(interval)
+                hold_down(interval) > interval * 2 && hold_down(interval) < lapsed_after(interval)
             );
-            assert_eq!(withdraw_after(interval, true), patience(interval));
+            assert_eq!(withdraw_after(interval, true), hold_down(interval));
             assert!(prefer_for(interval) < interval / 2 && prefer_for(interval) > interval / 10);
             assert_eq!(consider_every(interval) * 2, interval, "twice per heartbeat");
         }

@@ -1,7 +1,7 @@
 //! Which network addresses clients have, as far as their own frames say: so that the LAN can be told
 //! of a move in the words of ARP and neighbour discovery.
 
-pub(crate) mod said;
+pub(crate) mod snooping;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use node_lib::messages::control::announcement::Client;
 
 use super::clients::CLIENTS_MAX;
-use said::{Address, Said};
+use snooping::{Address, Said};
 
 /// Addresses of one client: at most one of IPv4 and two of IPv6, one for the link and one beyond it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,12 +11,12 @@ use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::fragment::Fragment;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use super::addresses::said::{ARP, IPV4, IPV6, payload, said};
+use super::addresses::snooping::{ARP, IPV4, IPV6, payload, said};
 use super::clients::{CLIENTS_MAX, Port};
-use super::late::LATE_FOR;
+use super::departed::LATE_FOR;
+use super::lan_announce::{arp, nd, rarp};
 use super::node::{About, Rsu};
 use super::obus::tree::{Edge, Way};
-use super::wired::{arp, nd, rarp};
 
 impl Rsu {
     /// A vehicle's frame arrived.

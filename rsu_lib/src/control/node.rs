@@ -25,11 +25,11 @@ use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 use super::addresses::AddressBook;
 use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
 use super::data::GROUP_UNIT;
-use super::late::Late;
+use super::departed::Late;
+use super::lan_announce::WiredAnnouncements;
+use super::lan_dedup::Repeats;
 use super::obus::Obus;
 use super::obus::tree::HOPS_MAX;
-use super::repeats::Repeats;
-use super::wired::WiredAnnouncements;
 use crate::Config;
 
 mod attachment;

@@ -27,7 +27,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::{Boot, EPOCH_STEP_MAX, NodeId, Order, Seq, Timestamp};
 
 use super::clients::CLIENTS_MAX;
-use super::late::LATE_FOR;
+use super::departed::LATE_FOR;
 use left::LeftWays;
 use tree::Edge;
 

@@ -13,7 +13,7 @@ use node_lib::messages::Cost;
 use node_lib::order::Boot;
 use node_lib::time::Timestamp;
 
-use crate::control::link::trend::{SLOW_SHIFT, Share, Signal, SignalTrend, Strain, WHOLE};
+use crate::control::link::trend::{LossCusum, SLOW_SHIFT, Share, Signal, SignalTrend, WHOLE};
 
 /// Neighbours remembered. Beyond, the one silent for longest goes.
 const NEIGHBOURS_MAX: usize = 256;
@@ -51,7 +51,7 @@ pub struct Neighbour {
     hello_at: Option<Timestamp>,
     /// One bit per hello, newest lowest; 1 = heard.
     history: u64,
-    strain: Strain,
+    strain: LossCusum,
     /// The number of that heartbeat; means nothing before the first.
     hello: u32,
     /// Its boot count.
@@ -88,7 +88,7 @@ impl Neighbour {
             heard: now,
             hello_at: None,
             history: 0,
-            strain: Strain::default(),
+            strain: LossCusum::default(),
             hello: 0,
             boot,
             id,
@@ -203,7 +203,7 @@ impl Neighbour {
 
     /// How much speaks for its link having got bad. `every`: the time between its heartbeats, if it
     /// sends every one; then those overdue count as missed already.
-    pub fn strain(&self, now: Timestamp, every: Option<Duration>) -> Strain {
+    pub fn strain(&self, now: Timestamp, every: Option<Duration>) -> LossCusum {
         self.strain.with_missed(self.overdue(now, every))
     }
 

@@ -1,4 +1,4 @@
-//! Where a link is going: [`Strain`] says that it has got bad, [`SignalTrend`] that it will.
+//! Where a link is going: [`LossCusum`] says that it has got bad, [`SignalTrend`] that it will.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl Share {
 /// quality. *Bad* means to lose 40 points more
 /// than the link did over the last 13 s; so a link that always lost a fifth is not called bad for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Strain {
+pub struct LossCusum {
     hellos: u16,
     questions: u16,
     usual: Share,
@@ -91,7 +91,7 @@ const WEIGHTS: [Weights; 4] = [
     Weights { missed: 847, heard: 847, unanswered: 579 },
 ];
 
-impl Strain {
+impl LossCusum {
     pub(super) fn note_hello(&mut self, heard: bool) {
         let Weights { heard: relief, missed, .. } = *self.weights();
         self.hellos = if heard {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_link_that_suddenly_loses_half_is_noticed_within_two_seconds() {
-        let mut strain = Strain::default();
+        let mut strain = LossCusum::default();
         (0..100).for_each(|n| strain.note_hello(n % 10 != 0));
         assert!(strain.millinats() < 2000, "{strain:?}");
         (0..20).for_each(|n| strain.note_hello(n % 2 != 0));
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn unanswered_questions_weigh_as_well_and_a_dead_link_is_forgiven_within_seconds() {
-        let mut strain = Strain::default();
+        let mut strain = LossCusum::default();
         strain.note_hello(true);
         (0..6).for_each(|_| strain.note_question(false));
         assert!(strain.millinats() > 8000, "{strain:?}");
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_link_that_always_lost_a_third_is_not_called_bad_for_it() {
-        let mut strain = Strain::default();
+        let mut strain = LossCusum::default();
         (0..300).for_each(|n| strain.note_hello(n % 3 != 0));
         assert!(strain.millinats() < 2000, "{strain:?}");
     }

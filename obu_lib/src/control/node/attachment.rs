@@ -80,7 +80,7 @@ impl Obu {
         self.choose_standby(now, stays, next);
         let chosen =
             chosen.and_then(|rsu| Some(Attached { rsu, upstream: self.upstream_of(rsu)? }));
-        // A lost parent is reported once, whoever takes its place.
+        // A lost upstream is reported once, whoever takes its place.
         let left = current.and_then(|rsu| self.routes.get_mut(&rsu));
         let loss = left.and_then(|route| {
             let is_left = current != chosen.map(|to| to.rsu) && stays.is_some();
@@ -104,7 +104,7 @@ impl Obu {
         }
         let has_other = next.is_some_and(|next| self.is_in_vain(now, next));
         let route = rsu.and_then(|rsu| self.routes.get_mut(&rsu));
-        route.is_some_and(|route| route.leave_unanswered(&self.core, now, has_other))
+        route.is_some_and(|route| route.leave_unanswered(&self.context, now, has_other))
     }
 
     /// Our RSU does not answer, and this one may.
@@ -125,17 +125,19 @@ impl Obu {
     /// An idle OBU in a crowd that has just lost its upstream does not go to any RSU there is.
     fn is_near_enough(&self, now: Timestamp, rank: Rank) -> bool {
         let patience =
-            self.routes.values().filter_map(|route| route.patience(&self.core, now)).min();
+            self.routes.values().filter_map(|route| route.hold_down(&self.context, now)).min();
         patience.is_none_or(|most| rank.hops <= most)
     }
 
     pub(super) fn upstream_of(&self, rsu: NodeId) -> Option<Mac> {
-        self.routes.get(&rsu).and_then(Route::parent)
+        self.routes.get(&rsu).and_then(Route::upstream)
     }
 
     /// The longest packet that passes all radios we know of between this RSU and us, in bytes.
     pub(super) fn mtu_to(&self, rsu: NodeId) -> u16 {
-        self.routes.get(&rsu).map_or(self.core.radio.said_mtu(), |route| route.mtu(&self.core))
+        self.routes
+            .get(&rsu)
+            .map_or(self.context.radio.said_mtu(), |route| route.mtu(&self.context))
     }
 
     /// Where to send data for this RSU if this neighbour is the next on the way.
@@ -146,7 +148,7 @@ impl Obu {
     }
 
     fn rank_of(&self, now: Timestamp, rsu: NodeId) -> Option<Rank> {
-        self.routes.get(&rsu).and_then(|route| route.rank(&self.core, now))
+        self.routes.get(&rsu).and_then(|route| route.rank(&self.context, now))
     }
 
     /// The best RSU beside the one we are attached to. The one that expects us already is preferred
@@ -154,8 +156,8 @@ impl Obu {
     fn next_rsu(&self, now: Timestamp, current: Option<NodeId>) -> Option<Way> {
         let others = self.routes.iter().filter(|(rsu, _)| Some(**rsu) != current);
         let stays = |(rsu, route): (&NodeId, &Route)| {
-            route.parent_candidate().filter(|upstream| !upstream.is_leaving())?;
-            Some(Way { rank: route.rank(&self.core, now)?, rsu: *rsu })
+            route.upstream_candidate().filter(|upstream| !upstream.is_leaving())?;
+            Some(Way { rank: route.rank(&self.context, now)?, rsu: *rsu })
         };
         // One that does not answer is for those that hear no other.
         let is_shunned = |way: &Way| self.is_shunned(now, way.rsu) && current != Some(way.rsu);
@@ -172,18 +174,18 @@ impl Obu {
     /// Why to leave an RSU that still works for this one. *Better* needs margin and time, *predicted*
     /// and *fading* a strong alternative, and none follows a change at once.
     fn reason_to_go(&mut self, now: Timestamp, ours: Way, next: Way) -> Option<Cause> {
-        let core = &self.core;
+        let context = &self.context;
         let (route, other) = (self.routes.get(&ours.rsu)?, self.routes.get(&next.rsu)?);
         let is_better = !next.rank.is_late
             && is_better(next.rank.cost.saturating_add(RSU_CHANGE_COST), ours.rank.cost);
-        let thresholds = core.thresholds;
-        let (upstream, there) = (route.parent_candidate()?, other.parent_candidate()?);
+        let thresholds = context.thresholds;
+        let (upstream, there) = (route.upstream_candidate()?, other.upstream_candidate()?);
         // A link that gets bad is as bad for the other RSU.
-        let is_another_link = route.parent() != other.parent();
-        let yields = core.policy.prediction
+        let is_another_link = route.upstream() != other.upstream();
+        let yields = context.policy.prediction
             && is_another_link
             && !next.rank.is_late
-            && route.yields(core, now, upstream, (other, there));
+            && route.yields(context, now, upstream, (other, there));
         let changing = &mut self.changing;
         changing.better = is_better.then(|| Predicted::keep(changing.better, next.rsu, now));
         changing.predicted = yields.then(|| Predicted::keep(changing.predicted, next.rsu, now));
@@ -200,10 +202,10 @@ impl Obu {
         {
             Some(Cause::Predicted)
         } else if since_change >= thresholds.rest_for
-            && core.policy.prediction
+            && context.policy.prediction
             && is_another_link
-            && route.is_fading(core, now, upstream)
-            && other.outlook(core, now, there).is_strong(&thresholds)
+            && route.is_fading(context, now, upstream)
+            && other.prediction(context, now, there).is_strong(&thresholds)
         {
             Some(Cause::Fading)
         } else {
@@ -213,7 +215,7 @@ impl Obu {
 
     /// The next RSU expects us; or has not answered for so long that we do not wait.
     fn may_go(&mut self, now: Timestamp, next: NodeId, cause: Cause) -> bool {
-        if !self.core.policy.standby || self.registration.is_expected_at(next) {
+        if !self.context.policy.standby || self.registration.is_expected_at(next) {
             return true;
         }
         let planned = Predicted::keep(self.changing.planned, next, now);
@@ -224,12 +226,12 @@ impl Obu {
     /// Which RSU is told that we may come: the next one, while it is nearly as good as ours, is
     /// becoming better, or ours will not last.
     fn choose_standby(&mut self, now: Timestamp, stays: Option<Way>, next: Option<Way>) {
-        let may_stand_by = self.core.policy.standby && !self.core.is_leaving;
+        let may_stand_by = self.context.policy.standby && !self.context.is_leaving;
         let Some(ours) = stays.filter(|_| may_stand_by) else {
             return;
         };
         // In a crowd only those whose clients would notice stand by.
-        let next = next.filter(|_| !self.core.has_time(now));
+        let next = next.filter(|_| !self.context.may_defer(now));
         let wanted =
             next.filter(|next| self.is_worth_standby(ours.rank, *next)).map(|next| next.rsu);
         let current = self.registration.standby_at();
@@ -261,7 +263,7 @@ impl Obu {
     /// When a clock of [`Obu::choose_attachment`] next runs out.
     pub(super) fn changing_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let Changing { better, predicted, planned, .. } = self.changing;
-        let thresholds = &self.core.thresholds;
+        let thresholds = &self.context.thresholds;
         let at = |clock: Option<Predicted<NodeId>>, span| clock.map(|clock| clock.since + span);
         let clocks = [
             at(better, timing::BETTER_FOR),
@@ -274,7 +276,7 @@ impl Obu {
 
     fn attach(&mut self, now: Timestamp, to: Option<Attached>, loss: Option<Loss>, cause: Cause) {
         if let Some(left) = self.attached {
-            self.core.last = Some((left.rsu, now));
+            self.context.last = Some((left.rsu, now));
         }
         let from = self.reported;
         let left = self.attached.map(|attached| attached.upstream);
@@ -286,11 +288,11 @@ impl Obu {
         let cause = loss.map_or(cause, |loss| loss.cause);
         let silence = loss.map_or(Duration::ZERO, |loss| loss.silence);
         tracing::debug!(%cause, ?silence, ways = %self.weighed(now), "upstream chosen");
-        self.core.counters.upstream_changes += 1;
+        self.context.counters.upstream_changes += 1;
         if from.map(|from| from.rsu) != attachment.map(|to| to.rsu) {
-            self.core.counters.rsu_changes += 1;
+            self.context.counters.rsu_changes += 1;
         }
-        self.core.event(Event::UpstreamChanged { from, to: attachment, cause, silence });
+        self.context.event(Event::UpstreamChanged { from, to: attachment, cause, silence });
         self.note_change(now, from, attachment, left, loss, cause);
         match to {
             Some(to) => {
@@ -298,13 +300,13 @@ impl Obu {
                     let seq = route.newest().seq;
                     let every = route.reply_every();
                     let via = route.id_of(to.upstream).unwrap_or(NodeId::NONE);
-                    self.registration.begin(&mut self.core, now, (to.rsu, via), every);
+                    self.registration.begin(&mut self.context, now, (to.rsu, via), every);
                     self.registration.note_heartbeat(now, seq);
                 }
             }
             None => {
                 self.registration.end();
-                self.solicitation.begin(&mut self.core, now);
+                self.solicitation.begin(&mut self.context, now);
             }
         }
     }
@@ -312,34 +314,34 @@ impl Obu {
     /// Keeps the best candidates proven, and the link to the upstream measured. The upstream's answer is also what
     /// shows an OBU whose clients are still that it is heard.
     pub(super) fn probe_candidates(&mut self, now: Timestamp, out: &mut Replies) {
-        if now < self.probe_candidates_at || !self.core.link_is_up {
+        if now < self.probe_candidates_at || !self.context.link_is_up {
             return;
         }
         let Some(attached) = self.attached else { return };
         let Some(route) = self.routes.get(&attached.rsu) else { return };
         // The upstream, the best beside it, and the best towards other RSUs.
         let mut targets = vec![(attached.upstream, attached.rsu)];
-        targets.extend(route.ready(&self.core, now).into_iter().map(|mac| (mac, attached.rsu)));
+        targets.extend(route.ready(&self.context, now).into_iter().map(|mac| (mac, attached.rsu)));
         let others = self.routes.iter().filter(|(rsu, _)| **rsu != attached.rsu);
         let mut others: Vec<_> =
-            others.map(|(rsu, route)| (route.likely_cost(&self.core, now), *rsu)).collect();
+            others.map(|(rsu, route)| (route.likely_cost(&self.context, now), *rsu)).collect();
         others.sort_unstable();
         for (_, rsu) in others.into_iter().take(OTHER_RSUS_READY) {
-            let best = self.routes.get(&rsu).and_then(|route| route.best_known(&self.core, now));
+            let best = self.routes.get(&rsu).and_then(|route| route.best_known(&self.context, now));
             if let Some(mac) = best.filter(|mac| targets.iter().all(|(known, _)| known != mac)) {
                 targets.push((mac, rsu));
             }
         }
-        let every = route.probe_every(&self.core, targets.len());
-        self.probe_candidates_at = now + self.core.random.jitter(every, 25);
+        let every = route.probe_every(&self.context, targets.len());
+        self.probe_candidates_at = now + self.context.random.jitter(every, 25);
         // Whoever was asked longest ago; the upstream twice as often as the others.
         let age = |(mac, _): &(Mac, NodeId)| {
-            let probed = self.core.neighbours.get(*mac).and_then(|neighbour| neighbour.probed());
+            let probed = self.context.neighbours.get(*mac).and_then(|neighbour| neighbour.probed());
             let age = probed.map_or(Duration::MAX, |probed| now.since(probed));
             if *mac == attached.upstream { age.saturating_mul(2) } else { age }
         };
         if let Some((mac, rsu)) = targets.into_iter().rev().max_by_key(age) {
-            self.core.probe(now, mac, rsu, out);
+            self.context.probe(now, mac, rsu, out);
             if mac == attached.upstream
                 && let Some(route) = self.routes.get_mut(&rsu)
             {

@@ -173,7 +173,7 @@ impl Obu {
     fn close_record(&mut self, now: Timestamp, unsettled: Unsettled, is_mentioned: bool) {
         let Unsettled { mut record, mut lost_at, found_at, acknowledged_at, left } = unsettled;
         let lives = left.is_some_and(|(mac, at)| {
-            self.core.neighbours.get(mac).is_some_and(|neighbour| neighbour.heard > at)
+            self.context.neighbours.get(mac).is_some_and(|neighbour| neighbour.heard > at)
         });
         let was_in_doubt = left.is_some_and(|(_, at)| lost_at < at);
         if record.cause == Cause::Fading && lives {
@@ -189,12 +189,12 @@ impl Obu {
         record.gap = until.since(lost_at);
         if is_settled {
             let gap_us = u64::try_from(record.gap.as_micros()).unwrap_or(u64::MAX);
-            let counters = &mut self.core.counters;
+            let counters = &mut self.context.counters;
             counters.hand_overs += 1;
             counters.gap_sum_us = counters.gap_sum_us.saturating_add(gap_us);
             counters.gap_max_us = counters.gap_max_us.max(gap_us);
         }
-        self.core.event(Event::HandOver(record));
+        self.context.event(Event::HandOver(record));
     }
 
     /// While the upstream is in doubt the way back to us follows the second way, and returns with it.
@@ -223,7 +223,7 @@ impl Obu {
         let Some(via) = route.id_of(upstream) else { return };
         let towards = Towards { rsu, upstream, via, standing: Standing::Attached, is_used: false };
         let every = route.reply_every();
-        self.registration.reply(&mut self.core, now, towards, every, flags, out);
+        self.registration.reply(&mut self.context, now, towards, every, flags, out);
     }
 
     /// When [`Obu::settle`] next has something to do.

@@ -38,7 +38,7 @@ impl Obu {
             }
             return false;
         };
-        if let Some(neighbour) = self.core.neighbours.get_mut(from) {
+        if let Some(neighbour) = self.context.neighbours.get_mut(from) {
             neighbour.note_hello(now, heartbeat.hello);
             if heartbeat.via == us {
                 // Only a node that hears us names us.
@@ -61,41 +61,41 @@ impl Obu {
             Duration::from_millis(u64::from(heartbeat.interval_ms)),
         );
         if is_believed && let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
-            route.note_heartbeat(&mut self.core, now, from, heartbeat);
+            route.note_heartbeat(&mut self.context, now, from, heartbeat);
             if self.attached.is_none_or(|attached| attached.rsu == heartbeat.rsu) {
                 // Without an RSU there is nobody around, for all we know.
                 let obus = route.obus().max(self.obus_around());
-                self.core.note_obus(now, obus);
+                self.context.note_obus(now, obus);
             }
         }
         let route = self.routes.get(&heartbeat.rsu);
         restarts != self.restarts_heard
-            || route.is_some_and(|route| route.is_moved_by(&self.core, now, from))
+            || route.is_some_and(|route| route.is_moved_by(&self.context, now, from))
     }
 
     /// Those attached to RSUs no more than one hop farther than ours: on the air it does not matter which.
     fn obus_around(&self) -> u16 {
-        let most = self.core.hops.map_or(u8::MAX, |ours| ours.saturating_add(1));
+        let most = self.context.hops.map_or(u8::MAX, |ours| ours.saturating_add(1));
         let near = self.routes.values().filter(|r| r.hops().is_some_and(|hops| hops <= most));
         near.fold(0, |sum: u16, route| sum.saturating_add(route.obus()))
     }
 
     /// A control frame of `id` came. `None` if it must be ignored; else who we are.
     fn hear(&mut self, now: Timestamp, from: Mac, id: NodeId, boot: Boot) -> Option<NodeId> {
-        let us = self.core.id();
+        let us = self.context.id();
         if id == us {
-            self.core.counters.drop_foreign += 1;
+            self.context.counters.drop_foreign += 1;
             if self.conflicts.take(now) {
-                self.core.event(Event::IdConflict { mac: from });
+                self.context.event(Event::IdConflict { mac: from });
             }
             return None;
         }
-        let interval = self.core.interval;
-        let (heard, _) = self.core.neighbours.hear(now, from, id, boot, interval);
-        self.core.counters.ctl_rx_frames += 1;
+        let interval = self.context.interval;
+        let (heard, _) = self.context.neighbours.hear(now, from, id, boot, interval);
+        self.context.counters.ctl_rx_frames += 1;
         match heard {
             Heard::Stale | Heard::Doubtful => {
-                self.core.counters.drop_doubtful += 1;
+                self.context.counters.drop_doubtful += 1;
                 return None;
             }
             Heard::Restarted => {
@@ -105,9 +105,9 @@ impl Obu {
                 }
             }
             Heard::New => {
-                self.core.heard_lately += 1;
+                self.context.heard_lately += 1;
                 // After a cold start this alone may tell that there is a crowd.
-                self.core.share_with(now, self.core.obus);
+                self.context.share_with(now, self.context.obus);
             }
             Heard::Known => {}
         }
@@ -124,28 +124,28 @@ impl Obu {
         advert: Advert,
         interval: Duration,
     ) -> bool {
-        if rsu == self.core.id() || advert.distance.hops >= MAX_HOPS {
+        if rsu == self.context.id() || advert.distance.hops >= MAX_HOPS {
             return false;
         }
         if !self.routes.contains_key(&rsu) {
             if !self.make_room_for_a_route(now) {
-                self.core.counters.drop_doubtful += 1;
+                self.context.counters.drop_doubtful += 1;
                 return false;
             }
             let ours = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
-            let obus = ours.map_or(self.core.obus, Route::obus);
+            let obus = ours.map_or(self.context.obus, Route::obus);
             self.routes.insert(rsu, Route::new(rsu, interval, obus, now));
         }
         let Some(route) = self.routes.get_mut(&rsu) else { return false };
-        let learned = route.hear(&self.core, now, from, id, advert, interval);
+        let learned = route.hear(&self.context, now, from, id, advert, interval);
         if learned == Learned::Doubtful {
-            self.core.counters.drop_doubtful += 1;
+            self.context.counters.drop_doubtful += 1;
             return false;
         }
         if let Learned::Anew(before) = learned {
             self.duplicates.note_restart(rsu, before, route.newest().boot);
             let is_ours = self.is_attached_to(rsu);
-            self.registration.tell_again(&mut self.core, now, rsu, is_ours);
+            self.registration.tell_again(&mut self.context, now, rsu, is_ours);
         }
         let Some(attached) = self.attached.filter(|attached| attached.rsu == rsu) else {
             return true;
@@ -171,7 +171,7 @@ impl Obu {
             .map(|(rsu, _)| *rsu);
         let Some(oldest) = oldest else { return false };
         self.routes.remove(&oldest);
-        self.core.counters.evicted += 1;
+        self.context.counters.evicted += 1;
         true
     }
 
@@ -187,20 +187,20 @@ impl Obu {
             return;
         }
         if was_for_all {
-            if self.attached.is_some() && !self.core.is_leaving {
+            if self.attached.is_some() && !self.context.is_leaving {
                 let route = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
                 let is_silent = route.is_some_and(Route::is_silent);
                 let (asker, nonce) = (probe.sender, probe.nonce);
-                self.solicitation.hear_question(&mut self.core, now, asker, nonce, is_silent);
+                self.solicitation.hear_question(&mut self.context, now, asker, nonce, is_silent);
             }
             return;
         }
         if !self.answers.take(now) {
-            self.core.counters.drop_rate_limit += 1;
+            self.context.counters.drop_rate_limit += 1;
             return;
         }
         let is_child = self.children.contains(now, from);
-        let obus = usize::from(self.core.obus);
+        let obus = usize::from(self.context.obus);
         let to = self.askers.addressee(now, from, probe.rsu, obus, is_child);
         self.answer(now, to, probe.sender, probe.nonce, probe.rsu, out);
     }
@@ -217,15 +217,15 @@ impl Obu {
         let ours = self.attached.map(|attached| attached.rsu);
         let rsu = if asked == NodeId::NONE { ours } else { Some(asked) };
         let Some(rsu) = rsu else { return };
-        let core = &self.core;
-        let route = self.routes.get_mut(&rsu).and_then(|route| route.advertise(core, now));
+        let context = &self.context;
+        let route = self.routes.get_mut(&rsu).and_then(|route| route.advertise(context, now));
         if to == Mac::BROADCAST && asked == NodeId::NONE && route.is_none() {
             return;
         }
-        let (sender, sender_boot) = (self.core.id(), self.core.radio.boot);
+        let (sender, sender_boot) = (self.context.id(), self.context.radio.boot);
         let mtu = self.mtu_to(rsu);
         let answer = ProbeAnswer { sender, sender_boot, asker, nonce, mtu, rsu, route };
-        self.core.radio.control(to, answer, out, &mut self.core.counters);
+        self.context.radio.control(to, answer, out, &mut self.context.counters);
     }
 
     pub(super) fn hear_answer(&mut self, now: Timestamp, from: Mac, answer: &ProbeAnswer) {
@@ -259,7 +259,7 @@ impl Obu {
             return;
         }
         let is_solicited = self.solicitation.is_ours(answer.nonce);
-        let Some(neighbour) = self.core.neighbours.get_mut(from) else { return };
+        let Some(neighbour) = self.context.neighbours.get_mut(from) else { return };
         let is_answer = neighbour.note_answer(now, answer.nonce);
         if is_solicited {
             neighbour.note_proof(now);
@@ -306,7 +306,7 @@ impl Obu {
         let said = Said { id: origin, mtu, rsu, within, is_reached: !standby };
         let Some((hops, to)) = self.pass_on(now, from, hops, said, out) else { return };
         let relayed = HeartbeatReply { hops, ..*reply };
-        self.core.radio.control(to, relayed, out, &mut self.core.counters);
+        self.context.radio.control(to, relayed, out, &mut self.context.counters);
     }
 
     pub(super) fn relay_announcement(
@@ -323,8 +323,8 @@ impl Obu {
         let is_ours = self.is_attached_to(rsu);
         self.registration.remind(now, rsu, is_ours);
         let Some((hops, to)) = self.pass_on(now, from, hops, said, out) else { return };
-        let between = (to, self.core.radio.mac);
-        self.core.radio.ready(Kind::Announcement, out, &mut self.core.counters, |flat| {
+        let between = (to, self.context.radio.mac);
+        self.context.radio.ready(Kind::Announcement, out, &mut self.context.counters, |flat| {
             relay(frame, announcement, between, hops, flat);
         });
     }
@@ -339,19 +339,19 @@ impl Obu {
         said: Said,
         out: &mut Replies,
     ) -> Option<(u8, Mac)> {
-        if said.id == self.core.id() {
-            self.core.counters.drop_reflected += 1;
+        if said.id == self.context.id() {
+            self.context.counters.drop_reflected += 1;
             return None;
         }
         if hops >= HOP_LIMIT {
-            self.core.counters.drop_hop_limit += 1;
+            self.context.counters.drop_hop_limit += 1;
             return None;
         }
         let to = self.upstream_for_others(now, said.rsu, from, out)?;
         let interval = self.routes.get(&said.rsu).map_or(Duration::ZERO, Route::interval);
         let said = Said { within: said.within.min(timing::within_max(interval)), ..said };
         if hops == 0 {
-            self.core.counters.evicted += self.children.hear(now, from, said);
+            self.context.counters.evicted += self.children.hear(now, from, said);
         } else {
             self.children.hear_behind(now, from, said);
         }
@@ -369,9 +369,9 @@ impl Obu {
         ack: &AnnouncementAck<'_>,
         out: &mut Replies,
     ) {
-        if ack.destination == self.core.id() {
+        if ack.destination == self.context.id() {
             if self.is_attached_to(ack.rsu) {
-                if self.registration.handle_ack(&mut self.core, now, ack) {
+                if self.registration.handle_ack(&mut self.context, now, ack) {
                     self.note_acknowledged(now);
                 }
             } else {
@@ -384,7 +384,7 @@ impl Obu {
         let (hops, way) = self.next_hops(now, from, (ack.rsu, ack.destination), ack.way);
         for NextHop { mac, .. } in hops {
             let relayed = AnnouncementAck { way, ..*ack };
-            self.core.radio.control(mac, relayed, out, &mut self.core.counters);
+            self.context.radio.control(mac, relayed, out, &mut self.context.counters);
         }
     }
 }

@@ -13,19 +13,19 @@ use super::Obu;
 
 impl Obu {
     pub(super) fn look_inside(&self, now: Timestamp) -> Snapshot {
-        let core = &self.core;
-        let mut snapshot = Snapshot::of(core.id(), Role::Obu);
-        snapshot.boot = Some(core.radio.boot.0);
+        let context = &self.context;
+        let mut snapshot = Snapshot::of(context.id(), Role::Obu);
+        snapshot.boot = Some(context.radio.boot.0);
         snapshot.air = Some(Air {
-            mac: core.radio.mac,
-            mtu_bytes: core.radio.mtu,
-            ethertype: core.radio.ethertype,
-            is_up: core.link_is_up,
-            obus: Some(core.obus),
-            heartbeats_per_s: Some(core.load.per_second()),
-            is_full: Some(core.load.is_full()),
+            mac: context.radio.mac,
+            mtu_bytes: context.radio.mtu,
+            ethertype: context.radio.ethertype,
+            is_up: context.link_is_up,
+            obus: Some(context.obus),
+            heartbeats_per_s: Some(context.load.per_second()),
+            is_full: Some(context.load.is_full()),
         });
-        snapshot.is_leaving = core.is_leaving;
+        snapshot.is_leaving = context.is_leaving;
         snapshot.attached = self.look_at_attachment(now);
         snapshot.standby = self
             .registration
@@ -49,7 +49,7 @@ impl Obu {
             hops: attachment.hops,
             since_ms: age_ms(now, route.changed_at()),
             heard_ms: age_ms(now, route.evidence()),
-            mtu_bytes: route.mtu(&self.core),
+            mtu_bytes: route.mtu(&self.context),
             is_acknowledged: self.registration.is_known_at(attached.rsu),
             is_unanswered: self.registration.is_unanswered(),
             is_doubted: route.is_doubted(),
@@ -58,7 +58,7 @@ impl Obu {
 
     fn look_around(&self, now: Timestamp) -> Vec<Neighbour> {
         let upstream = self.attached.map(|attached| attached.upstream);
-        let known = self.core.neighbours.iter();
+        let known = self.context.neighbours.iter();
         known
             .map(|(mac, known)| Neighbour {
                 is_upstream: upstream == Some(mac),
@@ -69,10 +69,10 @@ impl Obu {
     }
 
     fn look_at_neighbour(&self, now: Timestamp, mac: Mac, known: &Known) -> Neighbour {
-        let window = self.core.hello_history;
+        let window = self.context.hello_history;
         let heard = known.heard_of_last(window);
         let lost = heard.map(|heard| 1.0 - f64::from(heard) / f64::from(window.clamp(1, 64)));
-        let signal = known.signal(now, self.core.thresholds.signal_ahead);
+        let signal = known.signal(now, self.context.thresholds.signal_ahead);
         let dbm = |cdbm: i32| milli(f64::from(cdbm) / 100.0);
         let micros = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX);
         Neighbour {
@@ -98,7 +98,7 @@ impl Obu {
         routes
             .map(|(rsu, route)| {
                 let until = self.shunned_until(now, *rsu);
-                route.view(&self.core, now, self.standing_of(now, *rsu, route), until)
+                route.view(&self.context, now, self.standing_of(now, *rsu, route), until)
             })
             .collect()
     }
@@ -107,10 +107,10 @@ impl Obu {
         if self.is_attached_to(rsu) {
             return Standing::InUse;
         }
-        match route.parent_candidate() {
-            None if route.is_quiet(&self.core, now) => Standing::Quiet,
+        match route.upstream_candidate() {
+            None if route.is_quiet(&self.context, now) => Standing::Quiet,
             None => Standing::NoUpstream,
-            Some(parent) if parent.is_leaving() => Standing::Leaving,
+            Some(upstream) if upstream.is_leaving() => Standing::Leaving,
             Some(_) if self.shunned_until(now, rsu).is_some() => Standing::Shunned,
             Some(_) if self.registration.standby_at() == Some(rsu) => Standing::Standby,
             Some(_) => Standing::NotBetter,

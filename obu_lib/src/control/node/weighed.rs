@@ -10,7 +10,7 @@ use super::Obu;
 ///
 /// `RSU via NEIGHBOUR (2 hops): cost 2.10, heard 90 %, strain 0.31, -71 dBm going to -74; …`
 ///
-/// *Strain* is how much speaks for the link having got bad, in nat; the signal is there where the radio tells it.
+/// *LossCusum* is how much speaks for the link having got bad, in nat; the signal is there where the radio tells it.
 /// Words in brackets say what keeps a way from being used: [`node_lib::control::snapshot::Obstacle`].
 pub(super) struct Weighed<'a> {
     obu: &'a Obu,
@@ -28,7 +28,7 @@ impl fmt::Display for Weighed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut gap = "";
         for (rsu, route) in &self.obu.routes {
-            for way in route.ways(&self.obu.core, self.now) {
+            for way in route.ways(&self.obu.context, self.now) {
                 write!(f, "{gap}{rsu} {way}")?;
                 gap = "; ";
             }

@@ -27,10 +27,10 @@ use node_lib::{Boot, Order, Timestamp};
 use crate::control::route::candidates::fresh_for;
 use crate::control::route::feasibility::Feasibility;
 
-use super::super::core::Core;
+use super::super::context::Context;
 use super::super::timing::{self, Watch};
 use super::Route;
-use super::crowd::Crowd;
+use super::suppression::Suppression;
 
 /// Heartbeats by which one way may bring news later than another.
 const STRAY: u32 = 8;
@@ -60,13 +60,13 @@ impl Route {
     #[inline]
     pub(super) fn believe(
         &mut self,
-        core: &Core,
+        context: &Context,
         now: Timestamp,
         order: Order,
         interval: Duration,
     ) -> Learned {
         if !self.is_of_present_count(now, order) {
-            return self.weigh(core, now, order, interval);
+            return self.weigh(context, now, order, interval);
         }
         if order > self.newest {
             self.newest = order;
@@ -96,7 +96,13 @@ impl Route {
 
     /// A number from elsewhere: is there reason enough to believe it?
     #[cold]
-    fn weigh(&mut self, core: &Core, now: Timestamp, order: Order, interval: Duration) -> Learned {
+    fn weigh(
+        &mut self,
+        context: &Context,
+        now: Timestamp,
+        order: Order,
+        interval: Duration,
+    ) -> Learned {
         let before = self.claim_near(order);
         let advances = before.is_none_or(|claimed| order > claimed);
         let is_second = before.is_some() && advances;
@@ -105,7 +111,7 @@ impl Route {
         }
         let silence = now.since(self.newest_at);
         let is_believed = if order > self.newest {
-            let late = self.watch(core, now).late_after;
+            let late = self.watch(context, now).late_after;
             let late = late.min(Watch::idle(self.interval, 0).late_after);
             silence >= late || (is_second && silence >= Watch::close(self.interval).late_after)
         } else {
@@ -163,8 +169,8 @@ impl Route {
     /// The count went back: all that rests on it goes, as if the node had restarted. Whoever heard us advertise
     /// it may count on that for a while yet.
     fn start_over(&mut self, now: Timestamp) {
-        if self.parent.is_some() {
-            self.lose_parent(now, Cause::Restarted);
+        if self.upstream.is_some() {
+            self.lose_upstream(now, Cause::Restarted);
         }
         self.candidates.clear();
         self.feasibility = Feasibility::default();
@@ -178,6 +184,6 @@ impl Route {
         self.relayed = None;
         self.relay_at = None;
         self.preferred = None;
-        self.crowd = Crowd::new();
+        self.crowd = Suppression::new();
     }
 }

@@ -9,7 +9,7 @@
 
 use node_lib::{Mac, Timestamp};
 
-use super::super::core::Core;
+use super::super::context::Context;
 use super::Route;
 
 /// Intervals: doubt does not last longer. The upstream has answered by then, or has been given up.
@@ -41,21 +41,21 @@ pub(crate) enum Turn {
 }
 
 impl Route {
-    /// The parent left questions unanswered. Opens a second way, if there is one.
-    pub(super) fn begin_doubt(&mut self, core: &mut Core, now: Timestamp) {
-        if self.doubt.is_some() || !core.policy.duplication {
+    /// The upstream left questions unanswered. Opens a second way, if there is one.
+    pub(super) fn begin_doubt(&mut self, context: &mut Context, now: Timestamp) {
+        if self.doubt.is_some() || !context.policy.duplication {
             return;
         }
-        let best = self.parent.and_then(|parent| self.best_beside(core, now, parent));
+        let best = self.upstream.and_then(|upstream| self.best_beside(context, now, upstream));
         let Some((_, via)) = best.filter(|(rank, _)| !rank.is_late) else { return };
         let (asked, silence) = (self.asked, now.since(self.believed_since()));
-        tracing::debug!(rsu = %self.rsu, parent = ?self.parent, asked, ?silence, %via, "upstream in doubt");
-        core.counters.upstream_doubted += 1;
+        tracing::debug!(rsu = %self.rsu, upstream = ?self.upstream, asked, ?silence, %via, "upstream in doubt");
+        context.counters.upstream_doubted += 1;
         self.doubt = Some(Doubt { via, since: now, bytes_left: BUDGET, sent_twice: 0 });
         self.turn = Some(Turn::Doubted(via));
     }
 
-    /// The parent gave a sign of life.
+    /// The upstream gave a sign of life.
     pub(super) fn end_doubt(&mut self) {
         if self.doubt.take().is_some() {
             self.turn = Some(Turn::Cleared);
@@ -71,10 +71,15 @@ impl Route {
 
     /// Through whom a frame of our own clients, of this length, goes as well. Frames of others are not doubled:
     /// when several relays of a way are in doubt at once, each would double what the one before had doubled.
-    pub(crate) fn second_way(&mut self, core: &Core, now: Timestamp, len: usize) -> Option<Mac> {
+    pub(crate) fn second_way(
+        &mut self,
+        context: &Context,
+        now: Timestamp,
+        len: usize,
+    ) -> Option<Mac> {
         let via = self.doubt?.via;
         // What we advertised since may have turned it away: it may well send through us by now.
-        let judge = self.judge(core, now);
+        let judge = self.judge(context, now);
         let is_usable = self.candidates.get(via).is_some_and(|c| judge.is_usable(c));
         if !is_usable {
             self.end_doubt();

@@ -8,42 +8,42 @@ use node_lib::messages::Cost;
 use node_lib::messages::prefix::STRIDE_MAX;
 use node_lib::{Mac, Timestamp};
 
-use super::super::core::Core;
+use super::super::context::Context;
 use super::super::timing::{self, Watch};
 use super::Route;
-use super::outlook::Predicted;
+use super::prediction::Predicted;
 use crate::Thresholds;
 use crate::control::route::candidates::{Candidate, Rank, fresh_for};
 
 impl Route {
-    pub(super) fn check_parent(
+    pub(super) fn check_upstream(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         is_ours: bool,
         out: &mut Replies,
     ) {
-        let Some(parent) = self.parent else { return };
-        let Some(candidate) = self.candidates.get(parent).copied() else {
-            return self.lose_parent(now, Cause::Dead);
+        let Some(upstream) = self.upstream else { return };
+        let Some(candidate) = self.candidates.get(upstream).copied() else {
+            return self.lose_upstream(now, Cause::Dead);
         };
-        if candidate.advert.via == core.id() {
-            return self.drop_candidate(now, parent, Cause::Withdrawn);
+        if candidate.advert.via == context.id() {
+            return self.drop_candidate(now, upstream, Cause::Withdrawn);
         }
         // Who stood still itself first hears what was said meanwhile.
-        let may_judge = now >= core.grace_until;
+        let may_judge = now >= context.grace_until;
         if may_judge && now.since(self.progress) >= timing::stuck_after(self.interval) {
-            core.counters.upstream_dead += 1;
-            return self.drop_candidate(now, parent, Cause::Dead);
+            context.counters.upstream_dead += 1;
+            return self.drop_candidate(now, upstream, Cause::Dead);
         }
         if !self.is_watched(now, is_ours) {
             if may_judge && now.since(self.evidence) >= self.lapsed_after() {
-                self.drop_candidate(now, parent, Cause::Dead);
+                self.drop_candidate(now, upstream, Cause::Dead);
             }
             return;
         }
         let silence = now.since(self.believed_since());
-        let watch = self.watch(core, now);
+        let watch = self.watch(context, now);
         if silence < watch.late_after {
             self.asked = 0;
             self.ask_at = now;
@@ -55,110 +55,117 @@ impl Route {
             || silence >= watch.silence_max;
         if is_dead && may_judge {
             tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
-            core.counters.upstream_dead += 1;
-            core.fell_silent(parent);
-            return self.drop_candidate(now, parent, Cause::Dead);
+            context.counters.upstream_dead += 1;
+            context.fell_silent(upstream);
+            return self.drop_candidate(now, upstream, Cause::Dead);
         }
         if now < self.ask_at {
             return;
         }
         if self.asked == 0 && !self.is_to_ask {
             self.is_to_ask = true;
-            self.ask_at = now + core.random.up_to(watch.ask_within);
+            self.ask_at = now + context.random.up_to(watch.ask_within);
             if now < self.ask_at {
                 return;
             }
         }
-        let has_time = self.has_time(core, now);
-        if has_time && self.asked > 0 {
+        let may_defer = self.may_defer(context, now);
+        if may_defer && self.asked > 0 {
             // Every further question would be asked by all that route through it, up to seven times each while the
             // radio waits for its acknowledgement, and its silence alone ends it soon.
-            self.ask_at = (self.believed_since() + watch.silence_max).max(core.grace_until);
+            self.ask_at = (self.believed_since() + watch.silence_max).max(context.grace_until);
             return;
         }
-        if !self.may_ask(core, now, watch) {
-            return self.do_without_asking(core, now, parent, watch);
+        if !self.may_ask(context, now, watch) {
+            return self.do_without_asking(context, now, upstream, watch);
         }
-        if self.asked == 1 && !has_time {
+        if self.asked == 1 && !may_defer {
             // No answer to the first question: if it is dead we want to know at once who else is alive. In full air the best
             // of them must do, or nobody hears the answers for the questions.
-            let most = if core.load.is_full() { 1 } else { usize::MAX };
-            for mac in self.ready(core, now).into_iter().take(most) {
-                if !self.is_in_the_thick(core) || core.questions.take(now) {
-                    core.probe(now, mac, self.rsu, out);
+            let most = if context.load.is_full() { 1 } else { usize::MAX };
+            for mac in self.ready(context, now).into_iter().take(most) {
+                if !self.is_congested(context) || context.questions.take(now) {
+                    context.probe(now, mac, self.rsu, out);
                 }
             }
         }
         if self.asked == DOUBTED_AFTER {
-            self.begin_doubt(core, now);
+            self.begin_doubt(context, now);
         }
-        core.probe(now, parent, self.rsu, out);
+        context.probe(now, upstream, self.rsu, out);
         self.asked += 1;
         let jitter = if watch.ask_within.is_zero() { 0 } else { 50 };
-        self.ask_at = now + core.random.jitter(watch.ask_every, jitter);
+        self.ask_at = now + context.random.jitter(watch.ask_every, jitter);
     }
 
     /// What clients or others depend on is asked about in any case; the rest within the budget. In a crowd, who still
     /// hears its upstream believes that it is heard as well: were each frame of each client a reason to ask, a hundred
     /// vehicles that say little would fill the radio with questions.
-    fn may_ask(&self, core: &mut Core, now: Timestamp, watch: Watch) -> bool {
+    fn may_ask(&self, context: &mut Context, now: Timestamp, watch: Watch) -> bool {
         if self.is_idle(now) {
-            return core.questions.take(now);
+            return context.questions.take(now);
         }
         let is_heard = now.since(self.evidence) < watch.late_after;
-        !(is_heard && self.is_in_the_thick(core)) || core.questions.take_spare(now)
+        !(is_heard && self.is_congested(context)) || context.questions.take_spare(now)
     }
 
-    /// The channel is full of questions. As long as the parent is heard, it is believed to hear us; when
+    /// The channel is full of questions. As long as the upstream is heard, it is believed to hear us; when
     /// it has not been heard for three intervals, it is dead without them.
-    fn do_without_asking(&mut self, core: &mut Core, now: Timestamp, parent: Mac, watch: Watch) {
-        core.counters.drop_rate_limit += 1;
+    fn do_without_asking(
+        &mut self,
+        context: &mut Context,
+        now: Timestamp,
+        upstream: Mac,
+        watch: Watch,
+    ) {
+        context.counters.drop_rate_limit += 1;
         let silence = now.since(self.evidence);
         if silence < watch.late_after {
             self.unproven_since = None;
             self.asked = 0;
-        } else if silence >= watch.silence_max && now >= core.grace_until {
-            core.counters.upstream_dead += 1;
-            core.fell_silent(parent);
-            self.drop_candidate(now, parent, Cause::Dead);
+        } else if silence >= watch.silence_max && now >= context.grace_until {
+            context.counters.upstream_dead += 1;
+            context.fell_silent(upstream);
+            self.drop_candidate(now, upstream, Cause::Dead);
         } else {
-            self.ask_at = core.questions.next_at().max(now + watch.ask_every);
+            self.ask_at = context.questions.next_at().max(now + watch.ask_every);
         }
     }
 
-    /// Nothing goes through the parent.
+    /// Nothing goes through the upstream.
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         self.active_at.is_none_or(|at| now.since(at) >= timing::IDLE_AFTER)
     }
 
-    /// How closely the parent is watched.
-    pub(super) fn watch(&self, core: &Core, now: Timestamp) -> Watch {
+    /// How closely the upstream is watched.
+    pub(super) fn watch(&self, context: &Context, now: Timestamp) -> Watch {
         if !self.is_idle(now) {
-            return if self.is_in_the_thick(core) {
-                Watch::close_in_the_thick(self.interval)
+            return if self.is_congested(context) {
+                Watch::close_when_congested(self.interval)
             } else {
                 Watch::close(self.interval)
             };
         }
-        let is_rsu = self.parent_candidate().is_some_and(|parent| parent.advert.distance.hops == 0);
+        let is_rsu =
+            self.upstream_candidate().is_some_and(|upstream| upstream.advert.distance.hops == 0);
         // An RSU is there, and nothing can loop through it: where the air is full, a hundred OBUs that all missed the
         // same two heartbeats must not all ask.
         let stride =
-            if is_rsu && core.load.is_full() { STRIDE_MAX } else { self.upstream_stride() };
+            if is_rsu && context.load.is_full() { STRIDE_MAX } else { self.upstream_stride() };
         Watch::idle(self.interval, stride)
     }
 
-    /// The parent has not said for so long what it would have said by now that nothing it said counts.
+    /// The upstream has not said for so long what it would have said by now that nothing it said counts.
     pub(super) fn lapsed_after(&self) -> Duration {
         fresh_for(self.interval, self.upstream_stride())
     }
 
-    /// How rarely the parent brings heartbeats.
+    /// How rarely the upstream brings heartbeats.
     pub(super) fn upstream_stride(&self) -> u8 {
-        self.parent_candidate().map_or(0, |parent| parent.advert.stride)
+        self.upstream_candidate().map_or(0, |upstream| upstream.advert.stride)
     }
 
-    /// The last moment we had no reason to doubt the parent.
+    /// The last moment we had no reason to doubt the upstream.
     pub(super) fn believed_since(&self) -> Timestamp {
         self.unproven_since.map_or(self.evidence, |since| since.min(self.evidence))
     }
@@ -174,14 +181,14 @@ impl Route {
     }
 
     /// Fewer neighbours than we want to keep ready could be upstream with the next heartbeat.
-    pub(super) fn has_few_candidates(&self, core: &Core, now: Timestamp) -> bool {
-        self.candidates_in_reach(core, now) < core.cached_candidates
+    pub(super) fn has_few_candidates(&self, context: &Context, now: Timestamp) -> bool {
+        self.candidates_in_reach(context, now) < context.cached_candidates
     }
 
-    /// Neighbours no further away than we are that could be upstream with the next heartbeat, the parent
+    /// Neighbours no further away than we are that could be upstream with the next heartbeat, the upstream
     /// among them.
-    pub(crate) fn candidates_in_reach(&self, core: &Core, now: Timestamp) -> usize {
-        let judge = self.judge(core, now);
+    pub(crate) fn candidates_in_reach(&self, context: &Context, now: Timestamp) -> usize {
+        let judge = self.judge(context, now);
         // Whoever is further away than we are may well be behind us.
         let ours = self.hops().unwrap_or(u8::MAX);
         let could_be = |c: &&Candidate| {
@@ -190,13 +197,13 @@ impl Route {
         self.candidates.iter().filter(could_be).count()
     }
 
-    /// The best candidates beside the parent, at most `cached_candidates`.
-    pub(crate) fn ready(&self, core: &Core, now: Timestamp) -> Vec<Mac> {
-        let judge = self.judge(core, now);
+    /// The best candidates beside the upstream, at most `cached_candidates`.
+    pub(crate) fn ready(&self, context: &Context, now: Timestamp) -> Vec<Mac> {
+        let judge = self.judge(context, now);
         let is_fresh = |c: &&Candidate| {
             !c.is_leaving()
-                && Some(c.mac) != self.parent
-                && c.advert.via != core.id()
+                && Some(c.mac) != self.upstream
+                && c.advert.via != context.id()
                 && now.since(c.heard) < c.fresh_for(self.interval)
         };
         let mut ranked: Vec<_> = self
@@ -206,35 +213,41 @@ impl Route {
             .map(|c| (judge.ranker.rank(c), c.mac))
             .collect();
         ranked.sort_unstable();
-        ranked.truncate(core.cached_candidates);
+        ranked.truncate(context.cached_candidates);
         ranked.into_iter().map(|(_, mac)| mac).collect()
     }
 
-    /// Where to send what the radio did not get through to this neighbour: to the best other one, or to the parent after
+    /// Where to send what the radio did not get through to this neighbour: to the best other one, or to the upstream after
     /// all.
-    pub(crate) fn way_beside(&self, core: &Core, now: Timestamp, mac: Mac) -> Option<Mac> {
-        self.best_beside(core, now, mac).map(|(_, other)| other).or(self.parent)
+    pub(crate) fn way_beside(&self, context: &Context, now: Timestamp, mac: Mac) -> Option<Mac> {
+        self.best_beside(context, now, mac).map(|(_, other)| other).or(self.upstream)
     }
 
     /// The best that is usable now, but for this neighbour.
-    pub(super) fn best_beside(&self, core: &Core, now: Timestamp, mac: Mac) -> Option<(Rank, Mac)> {
-        let judge = self.judge(core, now);
+    pub(super) fn best_beside(
+        &self,
+        context: &Context,
+        now: Timestamp,
+        mac: Mac,
+    ) -> Option<(Rank, Mac)> {
+        let judge = self.judge(context, now);
         let others = self.candidates.iter().filter(|c| c.mac != mac && judge.is_usable(c));
         others.map(|c| (judge.ranker.rank(c), c.mac)).min()
     }
 
-    pub(super) fn leave_a_leaving_parent(&mut self, core: &Core, now: Timestamp) {
-        let Some(parent) = self.parent_candidate().filter(|c| c.is_leaving()).map(|c| c.mac) else {
+    pub(super) fn leave_a_leaving_upstream(&mut self, context: &Context, now: Timestamp) {
+        let Some(upstream) = self.upstream_candidate().filter(|c| c.is_leaving()).map(|c| c.mac)
+        else {
             return;
         };
-        if self.candidates.best(&self.judge(core, now)).is_some() {
-            self.drop_candidate(now, parent, Cause::Goodbye);
+        if self.candidates.best(&self.judge(context, now)).is_some() {
+            self.drop_candidate(now, upstream, Cause::Goodbye);
         }
     }
 
-    pub(super) fn adopt_best(&mut self, core: &Core, now: Timestamp) {
-        let most = self.patience(core, now).unwrap_or(u8::MAX);
-        let judge = self.judge(core, now);
+    pub(super) fn adopt_best(&mut self, context: &Context, now: Timestamp) {
+        let most = self.hold_down(context, now).unwrap_or(u8::MAX);
+        let judge = self.judge(context, now);
         let usable = self.candidates.iter().filter(|c| judge.is_usable(c));
         let near = usable.filter(|c| c.advert.distance.hops < most);
         if let Some(best) = near.min_by_key(|c| judge.ranker.rank(c)).map(|c| c.mac) {
@@ -242,23 +255,28 @@ impl Route {
         }
     }
 
-    /// What we said to the RSU through the parent was not answered. Whether another neighbour takes
-    /// its place, and the parent is for a minute one for those that hear no other. `as_first`: only
-    /// if no other has been tried in that time, and only if the parent is a relay: it may pass on
+    /// What we said to the RSU through the upstream was not answered. Whether another neighbour takes
+    /// its place, and the upstream is for a minute one for those that hear no other. `as_first`: only
+    /// if no other has been tried in that time, and only if the upstream is a relay: it may pass on
     /// everything but words.
-    pub(crate) fn leave_unanswered(&mut self, core: &Core, now: Timestamp, as_first: bool) -> bool {
-        let Some(parent) = self.parent_candidate().copied() else { return false };
-        let judge = self.judge(core, now);
-        let others = self.candidates.iter().filter(|c| c.mac != parent.mac && judge.is_usable(c));
+    pub(crate) fn leave_unanswered(
+        &mut self,
+        context: &Context,
+        now: Timestamp,
+        as_first: bool,
+    ) -> bool {
+        let Some(upstream) = self.upstream_candidate().copied() else { return false };
+        let judge = self.judge(context, now);
+        let others = self.candidates.iter().filter(|c| c.mac != upstream.mac && judge.is_usable(c));
         let ranked = others.map(|c| (judge.ranker.rank(c), c.mac));
         let best = ranked.filter(|(rank, _)| !rank.is_suspect && !rank.is_late).min();
-        self.suspects.retain(|(mac, until)| now < *until && *mac != parent.mac);
-        let is_wanted = !as_first || self.suspects.is_empty() && parent.advert.distance.hops > 0;
+        self.suspects.retain(|(mac, until)| now < *until && *mac != upstream.mac);
+        let is_wanted = !as_first || self.suspects.is_empty() && upstream.advert.distance.hops > 0;
         let Some((_, best)) = best.filter(|_| is_wanted && !self.suspects.is_full()) else {
             return false;
         };
-        tracing::debug!(rsu = %self.rsu, upstream = %parent.id, "RSU does not answer through it");
-        self.suspects.push((parent.mac, now + timing::SHUN_FOR));
+        tracing::debug!(rsu = %self.rsu, upstream = %upstream.id, "RSU does not answer through it");
+        self.suspects.push((upstream.mac, now + timing::SHUN_FOR));
         self.loss = Some(self.leave(now, Cause::Dead));
         self.adopt(best, now);
         true
@@ -269,11 +287,11 @@ impl Route {
         self.last_hops = candidate.advert.distance.hops.saturating_add(1);
         self.evidence = candidate.heard;
         self.progress = now;
-        if self.parent.is_none() {
+        if self.upstream.is_none() {
             self.attached_at = now;
             self.crowd.speak_up();
         }
-        self.parent = Some(mac);
+        self.upstream = Some(mac);
         self.unproven_since = None;
         self.at_risk = 0;
         self.doubt = None;
@@ -294,17 +312,23 @@ impl Route {
     }
 
     /// Without a usable candidate, asks those that would be usable if they heard us.
-    pub(super) fn look_for_proof(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {
-        let has_time = self.has_time(core, now);
-        if has_time {
+    pub(super) fn look_for_proof(
+        &mut self,
+        context: &mut Context,
+        now: Timestamp,
+        out: &mut Replies,
+    ) {
+        let may_defer = self.may_defer(context, now);
+        if may_defer {
             // Many may have lost the same upstream in this moment.
             let wait = timing::ask_every(self.interval);
-            if now < *self.look_at.get_or_insert_with(|| now + core.random.up_to(wait)) {
+            if now < *self.look_at.get_or_insert_with(|| now + context.random.up_to(wait)) {
                 return;
             }
         }
-        let judge = self.judge(core, now);
-        let is_due = |c: &&Candidate| self.proof_due_at(core, c.mac).is_none_or(|due| now >= due);
+        let judge = self.judge(context, now);
+        let is_due =
+            |c: &&Candidate| self.proof_due_at(context, c.mac).is_none_or(|due| now >= due);
         let unproven = |c: &&Candidate| judge.is_eligible(c) && !judge.is_proven(c.mac);
         let mut asked: Vec<_> = self
             .candidates
@@ -314,84 +338,84 @@ impl Route {
             .map(|c| (judge.ranker.rank(c), c.mac))
             .collect();
         asked.sort_unstable();
-        asked.truncate(match self.is_in_the_thick(core) {
-            _ if has_time => 1,
+        asked.truncate(match self.is_congested(context) {
+            _ if may_defer => 1,
             true => LOOK_IN_THE_THICK,
             false => LOOK_AT_ONCE,
         });
-        if has_time && !asked.is_empty() {
+        if may_defer && !asked.is_empty() {
             let wait = timing::ask_every(self.interval);
-            self.look_at = Some(now + core.random.jitter(wait, 25));
+            self.look_at = Some(now + context.random.jitter(wait, 25));
         }
         for (_, mac) in asked {
-            self.ask_for_proof(core, now, mac, out);
+            self.ask_for_proof(context, now, mac, out);
         }
     }
 
     /// In a crowd, an OBU through which nothing goes: many others are in its place, and it has time.
-    pub(super) fn has_time(&self, core: &Core, now: Timestamp) -> bool {
-        self.is_in_crowd(core) && self.is_idle(now) && core.is_idle(now)
+    pub(super) fn may_defer(&self, context: &Context, now: Timestamp) -> bool {
+        self.is_in_crowd(context) && self.is_idle(now) && context.is_idle(now)
     }
 
     /// A candidate is left the upstream for only when it has just proven that it hears us: what it
     /// proved seconds ago may be over.
-    pub(super) fn prove_preferred(&self, core: &mut Core, now: Timestamp, out: &mut Replies) {
+    pub(super) fn prove_preferred(&self, context: &mut Context, now: Timestamp, out: &mut Replies) {
         if let Some((mac, _)) = self.preferred
-            && !self.is_proven_lately(core, now, mac)
+            && !self.is_proven_lately(context, now, mac)
         {
-            self.ask_for_proof(core, now, mac, out);
+            self.ask_for_proof(context, now, mac, out);
         }
     }
 
-    fn is_proven_lately(&self, core: &Core, now: Timestamp, mac: Mac) -> bool {
-        let proven = core.neighbours.get(mac).and_then(|neighbour| neighbour.proven);
+    fn is_proven_lately(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
+        let proven = context.neighbours.get(mac).and_then(|neighbour| neighbour.proven);
         proven.is_some_and(|at| now.since(at) < timing::lapsed_after(self.interval))
     }
 
     /// Asks a neighbour whether it hears us, unless it was asked just now.
-    fn ask_for_proof(&self, core: &mut Core, now: Timestamp, mac: Mac, out: &mut Replies) {
-        if self.proof_due_at(core, mac).is_some_and(|due| now < due) {
+    fn ask_for_proof(&self, context: &mut Context, now: Timestamp, mac: Mac, out: &mut Replies) {
+        if self.proof_due_at(context, mac).is_some_and(|due| now < due) {
             return;
         }
-        if core.questions.take(now) {
-            core.probe(now, mac, self.rsu, out);
+        if context.questions.take(now) {
+            context.probe(now, mac, self.rsu, out);
         } else {
-            core.counters.drop_rate_limit += 1;
+            context.counters.drop_rate_limit += 1;
         }
     }
 
     /// When a neighbour may be asked for proof again: each question it did not answer doubles the wait,
     /// up to once per interval while there is no way at all, or ten intervals.
-    fn proof_due_at(&self, core: &Core, mac: Mac) -> Option<Timestamp> {
-        let neighbour = core.neighbours.get(mac)?;
-        let longest = if core.hops.is_some() { self.interval * 10 } else { self.interval };
+    fn proof_due_at(&self, context: &Context, mac: Mac) -> Option<Timestamp> {
+        let neighbour = context.neighbours.get(mac)?;
+        let longest = if context.hops.is_some() { self.interval * 10 } else { self.interval };
         let wait = timing::ask_every(self.interval) * (1 << neighbour.unanswered.min(8));
         Some(neighbour.probed()? + wait.min(longest))
     }
 
     /// When the next question for proof is due, without an upstream.
-    pub(super) fn next_proof_at(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
-        let judge = self.judge(core, now);
+    pub(super) fn next_proof_at(&self, context: &Context, now: Timestamp) -> Option<Timestamp> {
+        let judge = self.judge(context, now);
         let unproven = |c: &&Candidate| judge.is_eligible(c) && !judge.is_proven(c.mac);
-        let due = |c: &Candidate| self.proof_due_at(core, c.mac).unwrap_or(now);
+        let due = |c: &Candidate| self.proof_due_at(context, c.mac).unwrap_or(now);
         self.candidates.iter().filter(unproven).map(due).min()
     }
 
     /// Dead switches at once; better needs margin and time; fading needs a much better alternative.
-    pub(super) fn consider_better(&mut self, core: &Core, now: Timestamp) {
-        let Some(parent) = self.parent_candidate().copied() else { return };
-        let judge = self.judge(core, now);
-        let current = judge.ranker.rank(&parent);
-        let fading = core.policy.prediction && self.is_fading(core, now, &parent);
+    pub(super) fn consider_better(&mut self, context: &Context, now: Timestamp) {
+        let Some(upstream) = self.upstream_candidate().copied() else { return };
+        let judge = self.judge(context, now);
+        let current = judge.ranker.rank(&upstream);
+        let fading = context.policy.prediction && self.is_fading(context, now, &upstream);
         let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
-        let is_suspect = judge.ranker.is_suspect(&parent);
+        let is_suspect = judge.ranker.is_suspect(&upstream);
         // What there is to know of a link lies elsewhere in memory. Most neighbours of a crowd are none to
         // go to however good it is, and need not be asked about it.
         let may_be_chosen = |c: &Candidate| {
             fading
                 || is_suspect
-                || c.advert.cost <= parent.advert.cost
+                || c.advert.cost <= upstream.advert.cost
                 || is_better(judge.ranker.least_cost(c), current.cost)
                 || self.predicted.is_some_and(|predicted| predicted.whom == c.mac)
         };
@@ -400,12 +424,12 @@ impl Route {
                 && (is_suspect || !judge.ranker.is_suspect(c))
                 && may_be_chosen(c)
                 && judge.is_eligible_next(c, self.newest)
-                && (judge.is_proven(c.mac) || self.is_worth_asking(core, now, c.mac))
+                && (judge.is_proven(c.mac) || self.is_worth_asking(context, now, c.mac))
         };
         let better_for = timing::better_for(now.since(self.attached_at));
         let mut verdicts = Vec::new();
         for candidate in self.candidates.iter() {
-            if candidate.mac == parent.mac {
+            if candidate.mac == upstream.mac {
                 continue;
             }
             let rank = is_possible(candidate).then(|| judge.ranker.rank(candidate));
@@ -415,7 +439,7 @@ impl Route {
                 verdicts.push((candidate.mac, since));
             }
             let Some(rank) = rank else { continue };
-            if self.yields(core, now, &parent, (self, candidate))
+            if self.yields(context, now, &upstream, (self, candidate))
                 && rising.is_none_or(|(best, _)| rank < best)
             {
                 rising = Some((rank, candidate.mac));
@@ -423,9 +447,11 @@ impl Route {
             let is_due = since.is_some_and(|at| now.since(at) >= better_for);
             let cause = if is_due || is_suspect && !rank.is_suspect {
                 Cause::Better
-            } else if fading && self.outlook(core, now, candidate).is_strong(&core.thresholds) {
+            } else if fading
+                && self.prediction(context, now, candidate).is_strong(&context.thresholds)
+            {
                 Cause::Fading
-            } else if self.is_predicted(core, now, candidate.mac) {
+            } else if self.is_predicted(context, now, candidate.mac) {
                 Cause::Predicted
             } else {
                 continue;
@@ -436,10 +462,10 @@ impl Route {
         }
         let usable = choice.and_then(|(_, mac, cause)| {
             let is_usable = self.candidates.get(mac).is_some_and(|c| judge.is_usable(c));
-            (is_usable && self.is_proven_lately(core, now, mac)).then_some((mac, cause))
+            (is_usable && self.is_proven_lately(context, now, mac)).then_some((mac, cause))
         });
         self.predicted = rising
-            .filter(|_| core.policy.prediction)
+            .filter(|_| context.policy.prediction)
             .map(|(_, mac)| Predicted::keep(self.predicted, mac, now));
         for (mac, since) in verdicts {
             if let Some(candidate) = self.candidates.get_mut(mac) {
@@ -455,14 +481,14 @@ impl Route {
 
     /// A neighbour that has not proven that it hears us is asked, instead of waiting for its turn, where frames go through us
     /// and it does not leave questions unanswered.
-    fn is_worth_asking(&self, core: &Core, now: Timestamp, mac: Mac) -> bool {
-        let unanswered = core.neighbours.get(mac).map(|neighbour| neighbour.unanswered);
+    fn is_worth_asking(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
+        let unanswered = context.neighbours.get(mac).map(|neighbour| neighbour.unanswered);
         !self.is_idle(now) && unanswered.is_some_and(|n| u32::from(n) < DOUBTED_AFTER)
     }
 
     /// The trend has spoken for this candidate long enough, and the last change is long enough ago.
-    fn is_predicted(&self, core: &Core, now: Timestamp, mac: Mac) -> bool {
-        let Thresholds { trend_for, rest_for, .. } = core.thresholds;
+    fn is_predicted(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
+        let Thresholds { trend_for, rest_for, .. } = context.thresholds;
         now.since(self.changed_at) >= rest_for
             && self.predicted.is_some_and(|p| p.whom == mac && now.since(p.since) >= trend_for)
     }
@@ -484,7 +510,7 @@ const MARGIN_LEAST: Cost = Cost(48);
 /// Unproven candidates asked at once …
 const LOOK_AT_ONCE: usize = 3;
 
-/// … and in the thick of a crowd; by those that have time, one.
+/// … and where it is congested; by those that have time, one.
 const LOOK_IN_THE_THICK: usize = 2;
 
 /// So much cheaper than this a candidate has to be to be called better.

@@ -7,34 +7,34 @@ use node_lib::messages::Cost;
 
 use crate::control::route::candidates::{Candidate, Judge};
 
-use super::super::core::Core;
+use super::super::context::Context;
 use super::Route;
 use super::upstream::margin_under;
 
 impl Route {
     /// All candidates: usable ones first, and then the best first.
-    pub(crate) fn ways(&self, core: &Core, now: Timestamp) -> Vec<snapshot::Candidate> {
-        let judge = self.judge(core, now);
-        let used = self.parent_candidate().map(|parent| judge.ranker.rank(parent).cost);
+    pub(crate) fn ways(&self, context: &Context, now: Timestamp) -> Vec<snapshot::Candidate> {
+        let judge = self.judge(context, now);
+        let used = self.upstream_candidate().map(|upstream| judge.ranker.rank(upstream).cost);
         let order = |c: &&Candidate| (!judge.is_usable(c), judge.ranker.rank(c));
         let mut sorted: Vec<_> = self.candidates.iter().collect();
         sorted.sort_by_key(order);
-        sorted.into_iter().map(|c| self.way(core, now, &judge, used, c)).collect()
+        sorted.into_iter().map(|c| self.way(context, now, &judge, used, c)).collect()
     }
 
     fn way(
         &self,
-        core: &Core,
+        context: &Context,
         now: Timestamp,
         judge: &Judge<'_>,
         used: Option<Cost>,
         candidate: &Candidate,
     ) -> snapshot::Candidate {
         let rank = judge.ranker.rank(candidate);
-        let outlook = self.outlook(core, now, candidate);
-        let neighbour = core.neighbours.get(candidate.mac);
+        let prediction = self.prediction(context, now, candidate);
+        let neighbour = context.neighbours.get(candidate.mac);
         let link = neighbour.map_or(Cost::ONE, |neighbour| neighbour.link_cost());
-        let is_used = self.parent == Some(candidate.mac);
+        let is_used = self.upstream == Some(candidate.mac);
         let used = used.filter(|_| !is_used);
         let transmissions = |cost: Cost| milli(cost.transmissions());
         snapshot::Candidate {
@@ -52,10 +52,10 @@ impl Route {
             better_for_ms: candidate.better_since.map(|since| age_ms(now, since)),
             heard_ms: age_ms(now, candidate.heard),
             proven_ms: neighbour.and_then(|n| n.proven).map(|at| age_ms(now, at)),
-            heard_ratio: outlook.heard.map(|percent| milli(f64::from(percent) / 100.0)),
-            strain_nat: f64::from(outlook.strain) / 1000.0,
-            signal_dbm: outlook.signal.map(|(is, _)| milli(f64::from(is) / 100.0)),
-            signal_ahead_dbm: outlook.signal.map(|(_, ahead)| milli(f64::from(ahead) / 100.0)),
+            heard_ratio: prediction.heard.map(|percent| milli(f64::from(percent) / 100.0)),
+            strain_nat: f64::from(prediction.strain) / 1000.0,
+            signal_dbm: prediction.signal.map(|(is, _)| milli(f64::from(is) / 100.0)),
+            signal_ahead_dbm: prediction.signal.map(|(_, ahead)| milli(f64::from(ahead) / 100.0)),
             via: Some(candidate.advert.via).filter(|via| *via != NodeId::NONE),
             children: candidate.children,
             mtu_bytes: candidate.advert.mtu,
@@ -65,36 +65,36 @@ impl Route {
     /// The route with all its candidates, in this standing.
     pub(crate) fn view(
         &self,
-        core: &Core,
+        context: &Context,
         now: Timestamp,
         standing: Standing,
         shunned_until: Option<Timestamp>,
     ) -> snapshot::Route {
-        let parent = self.parent_candidate();
+        let upstream = self.upstream_candidate();
         let left = |until: Timestamp| span_ms(until.since(now));
         snapshot::Route {
             rsu: self.rsu,
             standing,
-            upstream: parent.map(|parent| parent.id),
-            hops: parent.map(|parent| parent.advert.distance.hops.saturating_add(1)),
+            upstream: upstream.map(|upstream| upstream.id),
+            hops: upstream.map(|upstream| upstream.advert.distance.hops.saturating_add(1)),
             heard_ms: age_ms(now, self.newest_at),
             boot: self.newest.boot.0,
             seq: self.newest.seq.0,
             interval_ms: span_ms(self.interval),
             obus: self.obus_known(),
-            quiet_for_ms: self.is_quiet(core, now).then(|| left(self.quiet_until(core))),
+            quiet_for_ms: self.is_quiet(context, now).then(|| left(self.quiet_until(context))),
             shunned_for_ms: shunned_until.map(left),
             is_contested: self.claim.is_some(),
-            candidates: self.ways(core, now),
+            candidates: self.ways(context, now),
         }
     }
 
-    /// The parent is in doubt: frames go another way as well.
+    /// The upstream is in doubt: frames go another way as well.
     pub(crate) fn is_doubted(&self) -> bool {
         self.doubt.is_some()
     }
 
-    /// The parent last brought news, or confirmed its route.
+    /// The upstream last brought news, or confirmed its route.
     pub(crate) fn evidence(&self) -> Timestamp {
         self.evidence
     }

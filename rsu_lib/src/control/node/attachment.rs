@@ -10,12 +10,12 @@ use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Client, Clients};
 use node_lib::{NodeId, Seq, Timestamp};
 
-use super::super::addresses::said::{may_state, payload, said};
+use super::super::addresses::snooping::{may_state, payload, said};
 use super::super::clients::{HEARD_LATELY, Port};
-use super::super::late::LATE_FOR;
+use super::super::departed::LATE_FOR;
+use super::super::lan_announce::rarp;
 use super::super::obus::tree::{NoWay, Way};
 use super::super::obus::{Accepted, Standing};
-use super::super::wired::rarp;
 use super::Rsu;
 
 impl Rsu {

@@ -12,9 +12,9 @@ use node_lib::{Mac, Order, Timestamp};
 
 use crate::control::route::feasibility::Distance;
 
-use super::super::core::Core;
+use super::super::context::Context;
 use super::super::timing;
-use super::crowd::Speakers;
+use super::suppression::Speakers;
 use super::{CANDIDATE_INTERVALS, Route};
 
 /// An RSU more than this much further away than ours is no alternative to anybody who hears us: its news is
@@ -22,38 +22,38 @@ use super::{CANDIDATE_INTERVALS, Route};
 const DETOUR_MAX: u8 = 1;
 
 impl Route {
-    /// News from the parent is relayed once, after a short random wait.
-    pub(super) fn plan_relay(&mut self, core: &mut Core, now: Timestamp) {
-        let Some(advert) = self.parent_candidate().map(|c| c.advert) else { return };
+    /// News from the upstream is relayed once, after a short random wait.
+    pub(super) fn plan_relay(&mut self, context: &mut Context, now: Timestamp) {
+        let Some(advert) = self.upstream_candidate().map(|c| c.advert) else { return };
         let is_news = self.relayed.is_none_or(|relayed| advert.distance.order > relayed);
-        let may_relay = !core.is_leaving && !self.is_quiet(core, now) && advert.hop_limit > 0;
+        let may_relay = !context.is_leaving && !self.is_quiet(context, now) && advert.hop_limit > 0;
         if !is_news || !may_relay || self.relay_at.is_some() {
             return;
         }
         let order = advert.distance.order;
-        if self.leaves_out(core, now, order) {
+        if self.leaves_out(context, now, order) {
             self.relayed = Some(order);
-            core.counters.heartbeat_left += 1;
+            context.counters.heartbeat_left += 1;
             return;
         }
         let hops = advert.distance.hops.saturating_add(1);
         let is_in_scope =
-            self.is_ours || core.last_relayed.is_none_or(|last| (hops, self.rsu) <= last);
-        let has_room = is_in_scope && self.crowd_size(core) < timing::LOTTERY;
-        let is_needed = !core.policy.suppression || has_room || self.has_children(now);
+            self.is_ours || context.last_relayed.is_none_or(|last| (hops, self.rsu) <= last);
+        let has_room = is_in_scope && self.crowd_size(context) < timing::LOTTERY;
+        let is_needed = !context.policy.suppression || has_room || self.has_children(now);
         let is_near =
-            is_in_scope && core.hops.is_none_or(|ours| hops <= ours.saturating_add(DETOUR_MAX));
+            is_in_scope && context.hops.is_none_or(|ours| hops <= ours.saturating_add(DETOUR_MAX));
         if !is_needed && !is_near
             || !self.crowd.speaks(
                 now,
                 order,
                 is_needed,
                 if self.is_ours { Speakers::OURS } else { Speakers::OTHER },
-                &mut core.random,
+                &mut context.random,
             )
         {
             self.relayed = Some(order);
-            core.counters.heartbeat_left += 1;
+            context.counters.heartbeat_left += 1;
             return;
         }
         let waits_for_preferred = self.preferred.is_some_and(|(mac, _)| {
@@ -64,63 +64,68 @@ impl Route {
         let wait = if waits_for_preferred {
             timing::prefer_for(self.interval)
         } else {
-            self.wait_in_crowd(core)
-                + core.random.up_to(timing::RELAY_DELAY_MAX.min(self.interval / 20))
+            self.wait_in_crowd(context)
+                + context.random.up_to(timing::RELAY_DELAY_MAX.min(self.interval / 20))
         };
         self.relay_at = Some(now + wait);
     }
 
     /// Says again what was said last when there has been no news for long, so that those behind us know
     /// that we are still there.
-    pub(super) fn plan_calming(&mut self, core: &mut Core, now: Timestamp) {
-        if self.relay_at.is_none() && self.calm_at(core, now).is_some_and(|at| now >= at) {
-            self.relay_at = Some(now + core.random.up_to(timing::RELAY_DELAY_MAX / 4));
+    pub(super) fn plan_calming(&mut self, context: &mut Context, now: Timestamp) {
+        if self.relay_at.is_none() && self.calm_at(context, now).is_some_and(|at| now >= at) {
+            self.relay_at = Some(now + context.random.up_to(timing::RELAY_DELAY_MAX / 4));
         }
     }
 
     /// When those behind us want to hear from us next.
-    pub(super) fn calm_at(&self, core: &Core, now: Timestamp) -> Option<Timestamp> {
-        let is_due = core.policy.suppression
-            && self.is_in_crowd(core)
-            && !core.is_leaving
+    pub(super) fn calm_at(&self, context: &Context, now: Timestamp) -> Option<Timestamp> {
+        let is_due = context.policy.suppression
+            && self.is_in_crowd(context)
+            && !context.is_leaving
             && self.has_children(now);
         let spoke = self.spoke_at.filter(|_| is_due)?;
         Some(spoke + timing::calm_after(self.interval, self.stride_said))
     }
 
     /// How much longer we wait with a heartbeat because many relay it.
-    fn wait_in_crowd(&self, core: &mut Core) -> Duration {
-        if !self.is_in_crowd(core) {
+    fn wait_in_crowd(&self, context: &mut Context) -> Duration {
+        if !self.is_in_crowd(context) {
             return Duration::ZERO;
         }
-        core.random.up_to(timing::CROWD_DELAY_MAX.min(self.interval / 4))
+        context.random.up_to(timing::CROWD_DELAY_MAX.min(self.interval / 4))
     }
 
     /// A relay brings the heartbeats whose number is a multiple of two to the power of its stride: the same ones as all
     /// others of that stride, or none would get far. More often than it said it may speak at once.
-    fn leaves_out(&self, core: &Core, now: Timestamp, order: Order) -> bool {
-        let stride = self.stride(core, now).min(self.stride_said);
+    fn leaves_out(&self, context: &Context, now: Timestamp, order: Order) -> bool {
+        let stride = self.stride(context, now).min(self.stride_said);
         !order.seq.0.is_multiple_of(1 << stride)
     }
 
     /// How rarely we bring heartbeats from now on: where the air is full a relay through which nothing goes brings every
     /// fourth. Nobody brings them more often than its upstream does.
-    fn stride(&self, core: &Core, now: Timestamp) -> u8 {
-        let holds_back = core.policy.suppression && core.load.is_full() && self.is_idle(now);
+    fn stride(&self, context: &Context, now: Timestamp) -> u8 {
+        let holds_back = context.policy.suppression && context.load.is_full() && self.is_idle(now);
         if holds_back { STRIDE_MAX } else { self.upstream_stride().min(STRIDE_MAX) }
     }
 
-    pub(super) fn relay_if_due(&mut self, core: &mut Core, now: Timestamp, out: &mut Replies) {
+    pub(super) fn relay_if_due(
+        &mut self,
+        context: &mut Context,
+        now: Timestamp,
+        out: &mut Replies,
+    ) {
         if self.relay_at.is_none_or(|at| now < at) {
             return;
         }
         self.relay_at = None;
-        let Some(route) = self.advertise(core, now) else { return };
+        let Some(route) = self.advertise(context, now) else { return };
         self.relayed = Some(route.order);
         self.spoke_at = Some(now);
-        core.hello = core.hello.wrapping_add(1);
+        context.hello = context.hello.wrapping_add(1);
         self.stride_said = route.stride;
-        core.load.note(now, route.stride);
+        context.load.note(now, route.stride);
         let heartbeat = Heartbeat {
             rsu: self.rsu,
             order: route.order,
@@ -128,32 +133,32 @@ impl Route {
             hop_limit: route.hop_limit,
             hops: route.hops,
             cost: route.cost,
-            sender: core.id(),
-            sender_boot: core.radio.boot,
-            hello: core.hello,
+            sender: context.id(),
+            sender_boot: context.radio.boot,
+            hello: context.hello,
             via: route.via,
             obus: self.obus(),
-            mtu: self.mtu(core),
-            few_candidates: self.is_ours && self.has_few_candidates(core, now),
+            mtu: self.mtu(context),
+            few_candidates: self.is_ours && self.has_few_candidates(context, now),
             children: self.children,
             stride: route.stride,
         };
-        core.radio.control(Mac::BROADCAST, heartbeat, out, &mut core.counters);
+        context.radio.control(Mac::BROADCAST, heartbeat, out, &mut context.counters);
     }
 
     /// What we tell others about our way, if we have one to offer; binds us to it.
-    pub(crate) fn advertise(&mut self, core: &Core, now: Timestamp) -> Option<AnsweredRoute> {
-        if core.is_leaving || self.is_quiet(core, now) {
+    pub(crate) fn advertise(&mut self, context: &Context, now: Timestamp) -> Option<AnsweredRoute> {
+        if context.is_leaving || self.is_quiet(context, now) {
             return None;
         }
-        let candidate = *self.parent_candidate()?;
+        let candidate = *self.upstream_candidate()?;
         let hop_limit = candidate.advert.hop_limit.checked_sub(1)?;
-        let parent = candidate.advert.distance;
-        let distance = Distance { order: parent.order, hops: parent.hops.saturating_add(1) };
+        let upstream = candidate.advert.distance;
+        let distance = Distance { order: upstream.order, hops: upstream.hops.saturating_add(1) };
         self.feasibility.advertised(distance);
         self.advertised_at = Some(now);
         self.said_at = Some(now);
-        let link = core.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
+        let link = context.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
         Some(AnsweredRoute {
             order: distance.order,
             interval_ms: u16::try_from(self.interval.as_millis()).unwrap_or(u16::MAX).max(1),
@@ -161,16 +166,16 @@ impl Route {
             hop_limit,
             cost: candidate.advert.cost.saturating_add(link),
             via: candidate.id,
-            stride: self.stride(core, now),
+            stride: self.stride(context, now),
         })
     }
 
     /// Others may still send through us: they must hear that there is no way any more.
-    pub(super) fn withdraw_if_advertised(&mut self, core: &Core, now: Timestamp) {
+    pub(super) fn withdraw_if_advertised(&mut self, context: &Context, now: Timestamp) {
         // A neighbour may be about to prove itself: those behind us need not notice anything.
-        let is_early = now < self.tell_at(core);
-        let may_find_one = is_early && self.next_proof_at(core, now).is_some();
-        if may_find_one || self.patience(core, now).is_some() {
+        let is_early = now < self.tell_at(context);
+        let may_find_one = is_early && self.next_proof_at(context, now).is_some();
+        if may_find_one || self.hold_down(context, now).is_some() {
             return;
         }
         // Later than that nobody counts on what we said.
@@ -183,23 +188,27 @@ impl Route {
 
     pub(super) fn say_withdrawal_if_due(
         &mut self,
-        core: &mut Core,
+        context: &mut Context,
         now: Timestamp,
         out: &mut Replies,
     ) {
-        if self.withdrawals_left == 0 || now < self.withdraw_at || !core.link_is_up {
+        if self.withdrawals_left == 0 || now < self.withdraw_at || !context.link_is_up {
             return;
         }
         self.withdrawals_left -= 1;
         self.withdraw_at = now + timing::SAID_EVERY;
-        self.say_withdrawal(core, Mac::BROADCAST, out);
+        self.say_withdrawal(context, Mac::BROADCAST, out);
     }
 
     /// Says that there is no way to this RSU through us.
-    pub(crate) fn say_withdrawal(&self, core: &mut Core, to: Mac, out: &mut Replies) {
+    pub(crate) fn say_withdrawal(&self, context: &mut Context, to: Mac, out: &mut Replies) {
         let Ok(rsus) = NodeIds::parse(&self.rsu.0) else { return };
-        let withdrawal =
-            Withdrawal { sender: core.id(), sender_boot: core.radio.boot, goodbye: false, rsus };
-        core.radio.control(to, withdrawal, out, &mut core.counters);
+        let withdrawal = Withdrawal {
+            sender: context.id(),
+            sender_boot: context.radio.boot,
+            goodbye: false,
+            rsus,
+        };
+        context.radio.control(to, withdrawal, out, &mut context.counters);
     }
 }

@@ -18,18 +18,18 @@ use super::node::Obu;
 impl Obu {
     /// No acknowledgement came for this frame of ours.
     pub(super) fn send_again(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        let Ok(packet) = Message::packet(frame, self.core.radio.ethertype) else { return };
+        let Ok(packet) = Message::packet(frame, self.context.radio.ethertype) else { return };
         let Some(to) = frame.first_chunk().map(|to| Mac(*to)) else { return };
         match Data::read(packet) {
             Some(Data::Upstream(data)) => {
                 let route = self.routes.get(&data.destination);
-                let other = route.and_then(|route| route.way_beside(&self.core, now, to));
+                let other = route.and_then(|route| route.way_beside(&self.context, now, to));
                 if let Some(other) = other
                     && self.sent_again.accept(now, data.source, data.boot, data.seq)
                 {
                     let hop = self.hop(data.destination, other);
-                    self.core.counters.sent_again += 1;
-                    self.core.radio.data(hop, data, out, &mut self.core.counters);
+                    self.context.counters.sent_again += 1;
+                    self.context.radio.data(hop, data, out, &mut self.context.counters);
                 }
             }
             Some(Data::Downstream(data)) => {
@@ -39,7 +39,7 @@ impl Obu {
                     && self.children.contains(now, to)
                     && self.sent_again.accept(now, data.source, data.boot, data.seq)
                 {
-                    self.core.counters.sent_again += 1;
+                    self.context.counters.sent_again += 1;
                     out.wire(|again| again.extend_from_slice(frame));
                 }
             }

@@ -159,7 +159,7 @@ fn pad(frame: &mut Vec<u8>) {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::addresses::said::{Address, Said};
+    use super::super::addresses::snooping::{Address, Said};
     use super::*;
     use node_lib::control::inner::Inner;
     use node_lib::control::node::ReplyType;

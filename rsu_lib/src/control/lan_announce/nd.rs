@@ -7,7 +7,7 @@ use node_lib::Mac;
 use node_lib::control::inner::Inner;
 use node_lib::messages::control::announcement::Client;
 
-use super::super::addresses::said::{ICMPV6, IPV6, NEIGHBOUR_ADVERTISEMENT};
+use super::super::addresses::snooping::{ICMPV6, IPV6, NEIGHBOUR_ADVERTISEMENT};
 use super::header;
 
 /// All nodes on the link.

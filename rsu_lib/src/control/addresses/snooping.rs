@@ -146,7 +146,7 @@ fn is_host6(address: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::wired::tests::hex;
+    use super::super::super::lan_announce::tests::hex;
     use super::*;
 
     const MAC: &str = "020000000007";

@@ -1,4 +1,4 @@
-//! Who speaks in a crowd: [`Crowd`].
+//! Who speaks in a crowd: [`Suppression`].
 //!
 //! Were every OBU in a jam to relay every heartbeat, the radio would be full of them, and all but a few
 //! would tell nobody anything new. So each OBU counts how many others relay a heartbeat from at most one
@@ -48,7 +48,7 @@ const UNIT: u32 = 16;
 
 /// Whether we relay the heartbeats of one RSU.
 #[derive(Clone, Debug)]
-pub(super) struct Crowd {
+pub(super) struct Suppression {
     /// The heartbeat being counted, and its relays heard so far.
     order: Order,
     heard: u32,
@@ -58,7 +58,7 @@ pub(super) struct Crowd {
     helps_until: Option<Timestamp>,
 }
 
-impl Crowd {
+impl Suppression {
     /// Nobody heard yet: who comes new speaks until it knows better.
     pub(super) fn new() -> Self {
         Self { order: Order::default(), heard: 0, average: 0, is_speaker: true, helps_until: None }
@@ -132,7 +132,7 @@ mod tests {
     /// A cell in which everybody hears everybody: speakers after each heartbeat.
     fn cell(nodes: usize, beats: u32, needed: usize) -> Vec<usize> {
         let mut random = Random::new(nodes as u64);
-        let mut crowd = vec![Crowd::new(); nodes];
+        let mut crowd = vec![Suppression::new(); nodes];
         let mut counts = Vec::new();
         for beat in 1..=beats {
             let order = Order::new(1, beat);
@@ -180,11 +180,11 @@ mod tests {
     #[test]
     fn who_has_a_way_again_speaks_and_falls_silent_only_in_a_crowd() {
         let mut random = Random::new(3);
-        let mut crowd = Crowd::new();
+        let mut crowd = Suppression::new();
         let now = Timestamp::from_millis(1000);
         crowd.is_speaker = false;
         crowd.average = 4 * UNIT;
-        let speaks = |crowd: &mut Crowd, random: &mut Random| {
+        let speaks = |crowd: &mut Suppression, random: &mut Random| {
             crowd.speaks(now, Order::default(), false, Speakers::OURS, random)
         };
         assert!(!speaks(&mut crowd, &mut random));
@@ -198,7 +198,7 @@ mod tests {
     fn some_of_those_that_can_help_a_neighbour_do() {
         let mut random = Random::new(3);
         let now = Timestamp::from_millis(1000);
-        let mut crowd = Crowd::new();
+        let mut crowd = Suppression::new();
         crowd.average = 20 * UNIT;
         crowd.is_speaker = false;
         let order = |n| Order::new(1, n);

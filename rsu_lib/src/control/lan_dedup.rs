@@ -7,7 +7,7 @@ use std::time::Duration;
 use node_lib::Timestamp;
 use node_lib::messages::control::announcement::Client;
 
-use super::addresses::said::Address;
+use super::addresses::snooping::Address;
 
 /// Rounds are closer together than this; what a host announces by itself again is not (RFC 5227 §1.1:
 /// 2 s).

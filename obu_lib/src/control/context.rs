@@ -1,4 +1,4 @@
-//! What every part of the OBU works with: [`Core`].
+//! What every part of the OBU works with: [`Context`].
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{Policy, Thresholds};
 /// [`super::node::Obu`] is: first what every frame heard looks at.
 #[repr(C)]
 #[derive(Clone, Debug)]
-pub(crate) struct Core {
+pub(crate) struct Context {
     pub(crate) radio: Radio,
     pub(crate) neighbours: Neighbours,
     /// How many of them were heard lately, as of the last second.
@@ -70,7 +70,7 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
 }
 
-impl Core {
+impl Context {
     pub(crate) fn id(&self) -> NodeId {
         self.radio.id
     }
@@ -102,7 +102,7 @@ impl Core {
     pub(crate) fn share_with(&mut self, now: Timestamp, obus: u16) {
         self.obus = obus.max(self.obus_at_least(now)).max(self.obus_heard(now));
         self.questions.share(self.obus);
-        self.announcing.share(if self.is_in_the_thick() { self.obus } else { 1 });
+        self.announcing.share(if self.is_congested() { self.obus } else { 1 });
     }
 
     /// So many share the radio with us that each must do with its part of it.
@@ -112,7 +112,7 @@ impl Core {
 
     /// In a crowd of whom we hear many ourselves: not spread along a road, or over a town. What clients depend on must
     /// do with its part of the radio here as well.
-    pub(crate) fn is_in_the_thick(&self) -> bool {
+    pub(crate) fn is_congested(&self) -> bool {
         self.is_in_crowd() && self.hears_many()
     }
 
@@ -144,7 +144,7 @@ impl Core {
     }
 
     /// One of a crowd, whose clients are still: many others may be in its place, and nobody waits for it.
-    pub(crate) fn has_time(&self, now: Timestamp) -> bool {
+    pub(crate) fn may_defer(&self, now: Timestamp) -> bool {
         self.is_in_crowd() && self.is_idle(now)
     }
 

@@ -11,14 +11,14 @@
 
 use node_lib::Timestamp;
 
-use super::super::core::Core;
+use super::super::context::Context;
 use super::Route;
 use crate::Thresholds;
 use crate::control::route::candidates::Candidate;
 
 /// A link as it is and as it will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub(crate) struct Prediction {
     /// Per cent of the last hellos heard; `None` while the link is too young to judge.
     pub(super) heard: Option<u32>,
     /// How much speaks for the link having got bad, in 1/1000 nat.
@@ -29,49 +29,59 @@ pub(crate) struct Outlook {
 
 impl Route {
     /// Where the link to a candidate is going.
-    pub(crate) fn outlook(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> Outlook {
-        let neighbour = core.neighbours.get(candidate.mac);
-        let window = core.hello_history;
+    pub(crate) fn prediction(
+        &self,
+        context: &Context,
+        now: Timestamp,
+        candidate: &Candidate,
+    ) -> Prediction {
+        let neighbour = context.neighbours.get(candidate.mac);
+        let window = context.hello_history;
         let heard = neighbour.and_then(|n| n.heard_of_last(window));
-        let signal = neighbour.and_then(|n| n.signal(now, core.thresholds.signal_ahead));
-        Outlook {
+        let signal = neighbour.and_then(|n| n.signal(now, context.thresholds.signal_ahead));
+        Prediction {
             heard: heard.map(|heard| heard * 100 / window.max(1)),
-            strain: self.strain(core, now, candidate),
+            strain: self.strain(context, now, candidate),
             signal: signal.map(|signal| (signal.mean_cdbm, signal.ahead_cdbm)),
         }
     }
 
     /// How much speaks for the link to a candidate having got bad, in 1/1000 nat.
-    fn strain(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> u32 {
+    fn strain(&self, context: &Context, now: Timestamp, candidate: &Candidate) -> u32 {
         // An RSU sends every heartbeat; a relay may leave some to others.
         let every = (candidate.advert.distance.hops == 0).then_some(self.interval);
-        let neighbour = core.neighbours.get(candidate.mac);
+        let neighbour = context.neighbours.get(candidate.mac);
         neighbour.map_or(0, |n| n.strain(now, every).millinats())
     }
 
     /// The link to a candidate has got bad already.
-    pub(crate) fn is_fading(&self, core: &Core, now: Timestamp, candidate: &Candidate) -> bool {
-        self.strain(core, now, candidate) >= core.thresholds.fading_millinats
+    pub(crate) fn is_fading(
+        &self,
+        context: &Context,
+        now: Timestamp,
+        candidate: &Candidate,
+    ) -> bool {
+        self.strain(context, now, candidate) >= context.thresholds.fading_millinats
     }
 
     /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: it is no further from its RSU,
-    /// and see [`Outlook::yields_to`].
+    /// and see [`Prediction::yields_to`].
     pub(crate) fn yields(
         &self,
-        core: &Core,
+        context: &Context,
         now: Timestamp,
         ours: &Candidate,
         (other, theirs): (&Self, &Candidate),
     ) -> bool {
         // Most are further, and need not be looked at.
         theirs.advert.cost <= ours.advert.cost && {
-            let theirs = other.outlook(core, now, theirs);
-            self.outlook(core, now, ours).yields_to(&theirs, &core.thresholds)
+            let theirs = other.prediction(context, now, theirs);
+            self.prediction(context, now, ours).yields_to(&theirs, &context.thresholds)
         }
     }
 }
 
-impl Outlook {
+impl Prediction {
     /// Worth leaving a fading upstream for.
     pub(crate) fn is_strong(&self, thresholds: &Thresholds) -> bool {
         self.heard.is_some_and(|heard| {
