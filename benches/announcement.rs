@@ -1,10 +1,10 @@
-//! Telling an RSU about all clients after a change: one frame that is ready and patched, against one
-//! message per client.
+//! Telling an RSU about all clients after a change: one frame that is ready and patched, against
+//! one message per client.
 //!
 //! Both are sent and received over UDP on the loopback, one system call each per frame: what either
-//! costs a daemon is made of that. The first table comes from rounds that alternate between the two, so
-//! that a noisy machine disturbs both alike; criterion's own figures follow. Allocations are counted,
-//! here and in an OBU that is asked for its clients.
+//! costs a daemon is made of that. The first table comes from rounds that alternate between the
+//! two, so that a noisy machine disturbs both alike; criterion's own figures follow. Allocations
+//! are counted, here and in an OBU that is asked for its clients.
 
 #[path = "support/counting.rs"]
 mod counting;
@@ -204,8 +204,9 @@ fn print_table(rounds: usize) {
     println!();
 }
 
-/// What an OBU with these clients asks of the allocator when it announces them ten times, after fifty
-/// times of warming up: by then each of the buffers it takes in turn has grown to the largest frame.
+/// What an OBU with these clients asks of the allocator when it announces them ten times, after
+/// fifty times of warming up: by then each of the buffers it takes in turn has grown to the largest
+/// frame.
 fn of_an_obu(clients: &[Client]) -> u64 {
     let mut pair = Pair::attached();
     for client in clients {
@@ -228,7 +229,8 @@ fn of_an_obu(clients: &[Client]) -> u64 {
         (&Message { to: OBU, from: pair::RSU, ethertype, packet: packet.into() }).into();
     let mut allocations = 0;
     for round in 0..60 {
-        // Once until the new clients are gathered; then so little that nothing else is due meanwhile.
+        // Once until the new clients are gathered; then so little that nothing else is due
+        // meanwhile.
         pair.now += Duration::from_micros(if round == 0 { 60_000 } else { 100 });
         let Pair { obu, rsu, now, out } = &mut pair;
         let (_, counted) = counting::count(|| obu.handle_wire(*now, &question, out));

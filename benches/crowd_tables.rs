@@ -1,9 +1,10 @@
-//! What is looked up in a crowd, and how its cost grows with the crowd: twice as many entries must not cost twice
-//! as much each.
+//! What is looked up in a crowd, and how its cost grows with the crowd: twice as many entries must
+//! not cost twice as much each.
 //!
-//! *A cell falls silent*: an RSU gives up all its OBUs, and for each of their clients has to know whether another OBU
-//! announces it too. *Floods*: an OBU has to know of each broadcast whether it is the copy of one that another RSU has
-//! sent. Beside each stands what looking through all entries would take, on the same entries.
+//! *A cell falls silent*: an RSU gives up all its OBUs, and for each of their clients has to know
+//! whether another OBU announces it too. *Floods*: an OBU has to know of each broadcast whether it
+//! is the copy of one that another RSU has sent. Beside each stands what looking through all
+//! entries would take, on the same entries.
 //!
 //! Sizes take turns, so that a noisy machine disturbs all alike; the figures are medians.
 
@@ -107,7 +108,8 @@ fn silent_cell(obus: u16) -> Cost {
     [per(took, obus * CLIENTS), per(look_through_sets(obus), obus * CLIENTS)]
 }
 
-/// The set of every OBU is searched for each client of those given up, as it was done before there was an index.
+/// The set of every OBU is searched for each client of those given up, as it was done before there
+/// was an index.
 fn look_through_sets(obus: u16) -> Duration {
     let mut sets: BTreeMap<NodeId, Vec<Client>> =
         (0..obus).map(|n| (obu(n).into(), clients_of(n))).collect();

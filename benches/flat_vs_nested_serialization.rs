@@ -1,9 +1,9 @@
-//! What it costs to serialize each message: flat (one allocation), nested (one part per field), nested
-//! and then flattened, and `emit` into a buffer that is used again.
+//! What it costs to serialize each message: flat (one allocation), nested (one part per field),
+//! nested and then flattened, and `emit` into a buffer that is used again.
 //!
-//! Beside criterion's figures this prints what each form asks of the allocator, and for the heartbeat the
-//! ratios between the forms from rounds that alternate between them, so that a noisy machine disturbs all
-//! of them alike. See docs/performance.md.
+//! Beside criterion's figures this prints what each form asks of the allocator, and for the
+//! heartbeat the ratios between the forms from rounds that alternate between them, so that a noisy
+//! machine disturbs all of them alike. See docs/performance.md.
 
 #[path = "support/counting.rs"]
 mod counting;

@@ -1,5 +1,6 @@
-//! Segmentation offload: what a super-frame of 64 KiB costs in each direction, and the checksum under
-//! both. Bytes are those of the payload; `copy` beside them is the same memory copied and nothing else.
+//! Segmentation offload: what a super-frame of 64 KiB costs in each direction, and the checksum
+//! under both. Bytes are those of the payload; `copy` beside them is the same memory copied and
+//! nothing else.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! A frame through the loops of RSU, relay and OBU, over memory devices: what it costs in user space, and how often it
-//! asks the allocator, on every path there is.
+//! A frame through the loops of RSU, relay and OBU, over memory devices: what it costs in user
+//! space, and how often it asks the allocator, on every path there is.
 //!
-//! The time is that of everything a frame passes, its copies in and out of the memory devices included: compare
-//! paths, not this with a kernel.
+//! The time is that of everything a frame passes, its copies in and out of the memory devices
+//! included: compare paths, not this with a kernel.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,8 @@ mod counting;
 
 use chain::{Ends, PATHS, Path, drive, frame, settle, window};
 
-/// Frames of a window: few enough at a time for the buffers of all memory devices to stay in the pool.
+/// Frames of a window: few enough at a time for the buffers of all memory devices to stay in the
+/// pool.
 const BATCH: usize = 10;
 
 fn main() {
@@ -49,7 +50,8 @@ fn measure(ends: &mut Ends<'_>, path: &Path, len: usize, rounds: usize, windows:
         let arrived = window(ends, path.at, &frame, BATCH, rounds);
         let counted = counting::stop(before);
         let elapsed = begun.elapsed();
-        // One during which an upstream was in doubt, because this process was not on a processor, tells nothing.
+        // One during which an upstream was in doubt, because this process was not on a processor,
+        // tells nothing.
         if path.arrives.iter().all(|&lan| arrived.get(lan) == Some(&count)) {
             times.push(elapsed / u32::try_from(count).unwrap_or(u32::MAX));
             allocations.push(counted.allocations);
@@ -58,8 +60,8 @@ fn measure(ends: &mut Ends<'_>, path: &Path, len: usize, rounds: usize, windows:
         }
     }
     times.sort_unstable();
-    // What frames ask of the allocator, they ask in each window: so the fewest. In some a memory still grows towards
-    // its limit, or more buffers are out at a time than ever before.
+    // What frames ask of the allocator, they ask in each window: so the fewest. In some a memory
+    // still grows towards its limit, or more buffers are out at a time than ever before.
     let (Some(time), Some(allocations)) = (times.get(windows / 2), allocations.iter().min()) else {
         return;
     };

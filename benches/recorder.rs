@@ -1,5 +1,5 @@
-//! What a record costs: to write, to read and on disk, in MessagePack and in JSON lines; and whether the recorder keeps up with
-//! 200,000 frames a second.
+//! What a record costs: to write, to read and on disk, in MessagePack and in JSON lines; and
+//! whether the recorder keeps up with 200,000 frames a second.
 //!
 //! Frames of 256 bytes, and events of a dozen numbers and addresses. Ratios are of the same run.
 
@@ -144,8 +144,8 @@ fn start(directory: &Path) -> Recorder {
     Recorder::start(directory, header, limits).expect("a directory that can be written")
 }
 
-/// What the packet loop pays, the clock excepted, which it has read already: lock, block, and what the writer beside it
-/// costs.
+/// What the packet loop pays, the clock excepted, which it has read already: lock, block, and what
+/// the writer beside it costs.
 fn tap(frame: &[u8], windows: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let recorder = start(directory.path());

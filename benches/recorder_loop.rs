@@ -1,5 +1,5 @@
-//! What the recorder costs a frame on its way through the loops of RSU, relay and OBU, over memory devices: the bench
-//! `packet_loop` with a recorder beside each node, and without, in turns.
+//! What the recorder costs a frame on its way through the loops of RSU, relay and OBU, over memory
+//! devices: the bench `packet_loop` with a recorder beside each node, and without, in turns.
 //!
 //! There is no kernel in it, which in a daemon takes most of the time: this is the worst case.
 

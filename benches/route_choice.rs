@@ -84,7 +84,8 @@ fn forward(c: &mut Criterion) {
                 turn.pass(|frame, out| obu.handle_wire(now, frame, out));
             })
         });
-        // Every frame needs a number of its own, or it is a duplicate; patching it in costs one store.
+        // Every frame needs a number of its own, or it is a duplicate; patching it in costs one
+        // store.
         let mut turn = Turn::with(&up);
         let mut seq = 1_000_000u32;
         group.bench_function("rsu_wire_to_tap", |b| {
@@ -161,7 +162,8 @@ fn announcement(obu: Mac, client: Mac) -> Vec<u8> {
     (&Message { to: pair::RSU, from: obu, ethertype: ETHERTYPE_DEFAULT, packet }).into()
 }
 
-/// A frame where the loop has it, handled again and again; each time its new header is written in place.
+/// A frame where the loop has it, handled again and again; each time its new header is written in
+/// place.
 struct Turn {
     burst: Burst,
     out: Replies,

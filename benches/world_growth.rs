@@ -1,15 +1,17 @@
-//! What a simulated second of one node costs, as the world grows from 50 to 500 vehicles at equal density.
+//! What a simulated second of one node costs, as the world grows from 50 to 500 vehicles at equal
+//! density.
 //!
-//! On a ring road, which has no end, so that a vehicle's surroundings are the same at each size and nothing but the
-//! world grows. And in a square town, the smaller ones of which are mostly edge: vehicles there have fewer neighbours,
-//! and know of fewer RSUs.
+//! On a ring road, which has no end, so that a vehicle's surroundings are the same at each size and
+//! nothing but the world grows. And in a square town, the smaller ones of which are mostly edge:
+//! vehicles there have fewer neighbours, and know of fewer RSUs.
 //!
-//! Beside each ring road as many vehicles on rings of fifty, which take turns: what these cost more than one ring of
-//! fifty is due to nothing in a world, but to what a processor's cache no longer holds when a world's turn comes again.
-//! So what a larger world costs by itself is the ratio of the two.
+//! Beside each ring road as many vehicles on rings of fifty, which take turns: what these cost more
+//! than one ring of fifty is due to nothing in a world, but to what a processor's cache no longer
+//! holds when a world's turn comes again. So what a larger world costs by itself is the ratio of
+//! the two.
 //!
-//! With `-- --instructions` the ring road once more, counted in instructions by valgrind(1), which every machine and
-//! every run counts alike.
+//! With `-- --instructions` the ring road once more, counted in instructions by valgrind(1), which
+//! every machine and every run counts alike.
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads clocks; what it measures does not")]
 
@@ -31,12 +33,13 @@ const TOWN_SIZES: [usize; 6] = [50, 100, 200, 500, 1000, 2000];
 
 const RANGE_M: f64 = 200.0;
 
-/// In a town, 25 others are within the range of each, away from the edge, and there is one RSU for so many.
+/// In a town, 25 others are within the range of each, away from the edge, and there is one RSU for
+/// so many.
 const PER_KM2: f64 = 200.0;
 const PER_RSU: usize = 50;
 
-/// On a ring road, ten others are within the range of each. Fifty have a ring of 2 km, which is wide enough to be nearly
-/// straight within their range: 200 m as the crow flies are 203 m of road.
+/// On a ring road, ten others are within the range of each. Fifty have a ring of 2 km, which is
+/// wide enough to be nearly straight within their range: 200 m as the crow flies are 203 m of road.
 const GAP_M: f64 = 40.0;
 const RSU_EVERY_M: f64 = 250.0;
 
@@ -50,8 +53,8 @@ const ROUNDS: u64 = 5;
 /// Before seconds, seed and vehicles: one run without any measurement.
 const ONCE: &str = "--once";
 
-/// A turn of one of several worlds: so short that hardly any vehicle speaks twice in it, as in a large world hardly any
-/// does before all others have.
+/// A turn of one of several worlds: so short that hardly any vehicle speaks twice in it, as in a
+/// large world hardly any does before all others have.
 const TURN: Duration = Duration::from_millis(10);
 
 const SPEED_MPS: f64 = 12.0;
@@ -115,7 +118,8 @@ fn main() {
 /// What runs of so many vehicles, and with this seed, cost.
 type Run<'a> = &'a dyn Fn(usize, u64) -> Cost;
 
-/// What each kind of run costs at each size. Kinds and sizes take turns, so that what disturbs the machine disturbs all.
+/// What each kind of run costs at each size. Kinds and sizes take turns, so that what disturbs the
+/// machine disturbs all.
 fn growth<const KINDS: usize>(sizes: &[usize], kinds: [Run<'_>; KINDS]) -> Vec<[Cost; KINDS]> {
     let mut sums = vec![[Cost::default(); KINDS]; sizes.len()];
     for seed in 1..=ROUNDS {
@@ -177,7 +181,8 @@ fn print_instructions() {
     }
 }
 
-/// Runs a world in a process of its own, below valgrind: its instructions, and the frames its vehicles heard.
+/// Runs a world in a process of its own, below valgrind: its instructions, and the frames its
+/// vehicles heard.
 fn count_instructions(time: Duration, seed: usize, vehicles: usize) -> (u64, u64) {
     let program = std::env::current_exe().expect("this program");
     let numbers = [time.as_secs(), seed as u64, vehicles as u64].map(|n| n.to_string());

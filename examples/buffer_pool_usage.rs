@@ -1,5 +1,5 @@
-//! Five packets through one buffer: take, fill, send, return. The buffer stays the same and after the
-//! first packet nothing is allocated; both are checked, and the exit code tells.
+//! Five packets through one buffer: take, fill, send, return. The buffer stays the same and after
+//! the first packet nothing is allocated; both are checked, and the exit code tells.
 //!
 //! `cargo run -p node_lib --example buffer_pool_usage`
 

@@ -5,9 +5,9 @@
 //! cargo run -p node_lib --example two_nodes
 //! ```
 //!
-//! This is how a simulator drives nodes: it says what time it is, carries frames from one node to the
-//! other, and asks when each wants to be woken. `sim::World` does the same for any number
-//! of nodes, with loss, delay and faults; here nothing is hidden.
+//! This is how a simulator drives nodes: it says what time it is, carries frames from one node to
+//! the other, and asks when each wants to be woken. `sim::World` does the same for any number of
+//! nodes, with loss, delay and faults; here nothing is hidden.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,8 +1,9 @@
-//! The opposite of naive: an end that does for speed what the daemons do, and still decides nothing. It
-//! moves up to 64 frames per system call and super-frames across the TAP.
+//! The opposite of naive: an end that does for speed what the daemons do, and still decides
+//! nothing. It moves up to 64 frames per system call and super-frames across the TAP.
 //!
-//! It is there to be compared with itself, as one loop over both directions or as a thread for each. What
-//! moves the frames is the same; the threads share nothing but what the kernel has behind the descriptors.
+//! It is there to be compared with itself, as one loop over both directions or as a thread for
+//! each. What moves the frames is the same; the threads share nothing but what the kernel has
+//! behind the descriptors.
 
 use std::array;
 use std::fs::File;
@@ -84,8 +85,9 @@ fn wait<const N: usize>(fds: [BorrowedFd<'_>; N]) -> io::Result<[bool; N]> {
     Ok(fds.map(|fd| fd.any().unwrap_or(true)))
 }
 
-/// Takes frames and sends them on. As in the daemons, where one came alone the last time the next does too: it
-/// goes on before the system call that finds no other. Otherwise up to twice as many as then.
+/// Takes frames and sends them on. As in the daemons, where one came alone the last time the next
+/// does too: it goes on before the system call that finds no other. Otherwise up to twice as many
+/// as then.
 fn turn(last: &mut usize, mut take: impl FnMut(usize) -> io::Result<usize>) -> io::Result<()> {
     let is_alone = *last <= 1;
     let enough = (2 * *last).clamp(ASK_MIN, BURST);
@@ -128,8 +130,9 @@ impl Up {
         Ok(count)
     }
 
-    /// Reads a frame or super-frame: the vnet header, what the slot holds, and the rest behind. Returns how
-    /// many frames that gave; when they are more than a burst the first are sent at once.
+    /// Reads a frame or super-frame: the vnet header, what the slot holds, and the rest behind.
+    /// Returns how many frames that gave; when they are more than a burst the first are sent at
+    /// once.
     fn read(&mut self) -> io::Result<usize> {
         let Self { tap, radio, burst, vnet, super_frame } = self;
         let Some(slot) = burst.vacant() else { return Ok(0) };

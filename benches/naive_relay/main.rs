@@ -1,5 +1,5 @@
-//! What the nodes are measured against: a relay between a TAP and a raw packet socket as one writes it
-//! first. One task, one frame per system call each way, nothing decided, learnt or counted.
+//! What the nodes are measured against: a relay between a TAP and a raw packet socket as one writes
+//! it first. One task, one frame per system call each way, nothing decided, learnt or counted.
 //!
 //! It is meant to be fair: a header as long as that of our data messages (and laid out like it), an
 //! EtherType of its own, frames read behind the place of their header so that nothing is copied or
@@ -102,7 +102,8 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// Both directions, each as long as it has frames or its turn is over (128 frames, by tokio's budget).
+/// Both directions, each as long as it has frames or its turn is over (128 frames, by tokio's
+/// budget).
 async fn end(radio: &AsyncFd<Socket>, tap: &AsyncFd<File>, own: Mac, peer: Mac) -> io::Result<()> {
     tokio::try_join!(up(radio, tap, own, peer), down(radio, tap, own)).map(drop)
 }

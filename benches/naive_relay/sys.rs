@@ -23,8 +23,8 @@ pub(crate) fn tap(name: &str) -> io::Result<File> {
     Ok(fd.into())
 }
 
-/// Creates a TAP that does not block and has a vnet header in front of each frame: TCP and, where the kernel
-/// can, UDP cross it in super-frames.
+/// Creates a TAP that does not block and has a vnet header in front of each frame: TCP and, where
+/// the kernel can, UDP cross it in super-frames.
 pub(crate) fn vnet_tap(name: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);

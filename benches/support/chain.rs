@@ -1,5 +1,5 @@
-//! RSU, relaying OBU and OBU, each in the loop of the daemons, joined by memory devices: every path a frame can
-//! take, without a kernel.
+//! RSU, relaying OBU and OBU, each in the loop of the daemons, joined by memory devices: every path
+//! a frame can take, without a kernel.
 
 use std::time::Duration;
 

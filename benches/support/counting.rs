@@ -1,7 +1,7 @@
 //! An allocator that counts, for benches and examples that promise something about allocations.
 //!
-//! It counts only inside [`count`]. Outside, an allocation costs one load and one predicted branch more
-//! than the system allocator, so that timed code is hardly changed.
+//! It counts only inside [`count`]. Outside, an allocation costs one load and one predicted branch
+//! more than the system allocator, so that timed code is hardly changed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -25,7 +25,8 @@ impl Counting {
     }
 }
 
-// SAFETY: every call goes to `System` unchanged, which keeps the contract; counting does not allocate.
+// SAFETY: every call goes to `System` unchanged, which keeps the contract; counting does not
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

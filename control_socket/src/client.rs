@@ -117,7 +117,8 @@ impl Client {
         &self.path
     }
 
-    /// Asks, and waits for the answer. Updates that come meanwhile are dropped: use one client for each subscription.
+    /// Asks, and waits for the answer. Updates that come meanwhile are dropped: use one client for
+    /// each subscription.
     ///
     /// # Errors
     /// The daemon refuses, or the connection broke.

@@ -8,8 +8,9 @@
 //! | [`path`] | where the sockets are |
 //! | [`client`] | asks and listens, for programs that may wait |
 //!
-//! A crate of its own because both ends need it: the daemons, and whatever talks to them. It does no I/O but in
-//! [`client`], and knows nothing of devices. The protocol with an example of each line: `docs/control-socket.md`.
+//! A crate of its own because both ends need it: the daemons, and whatever talks to them. It does
+//! no I/O but in [`client`], and knows nothing of devices. The protocol with an example of each
+//! line: `docs/control-socket.md`.
 
 pub mod client;
 pub mod health;

@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::health::Problem;
 use crate::record::{Change, Happened};
 
-/// Version of the protocol. Fields and topics may be added within one; a reader ignores what it does not know.
+/// Version of the protocol. Fields and topics may be added within one; a reader ignores what it
+/// does not know.
 pub const VERSION: u32 = 1;
 
 /// The longest request, in bytes: no request needs a hundredth of it.
 pub const REQUEST_MAX: usize = 16 << 10;
 
-/// The longest line of a daemon that a client need take: an RSU with all its clients fills a tenth of it.
+/// The longest line of a daemon that a client need take: an RSU with all its clients fills a tenth
+/// of it.
 pub const ANSWER_MAX: usize = 32 << 20;
 
 /// Clients that may be connected to one socket at once.

@@ -13,7 +13,8 @@ const SUFFIX: &str = ".sock";
 /// How those end on which something can be changed.
 const RW_SUFFIX: &str = ".rw.sock";
 
-/// The longest path of a socket that leaves room for that of the other one: the kernel takes 107 bytes.
+/// The longest path of a socket that leaves room for that of the other one: the kernel takes 107
+/// bytes.
 pub const PATH_MAX: usize = 100;
 
 /// The socket of the daemon with this TAP.

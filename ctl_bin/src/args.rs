@@ -20,8 +20,8 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "v2xctl", version, after_help = HELP)]
 pub(crate) struct Args {
-    /// Control socket, or the name of a TAP whose socket is in /run/v2x; may be repeated. By default
-    /// all sockets there
+    /// Control socket, or the name of a TAP whose socket is in /run/v2x; may be repeated. By
+    /// default all sockets there
     #[arg(short, long, value_name = "SOCKET", global = true)]
     pub(crate) socket: Vec<String>,
 

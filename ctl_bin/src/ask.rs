@@ -50,7 +50,8 @@ fn watch(args: &Args, names: &Names) -> Outcome {
             }
         };
         if args.watch.is_some() && args.output == Output::Table {
-            // Clears the screen and goes to its corner; who reads a pipe gets one answer after the other.
+            // Clears the screen and goes to its corner; who reads a pipe gets one answer after the
+            // other.
             print(if io::stdout().is_terminal() { "\x1b[2J\x1b[H" } else { "" });
         }
         let worst = ask_all(args, names, &sockets);

@@ -38,7 +38,8 @@ pub(crate) fn time(unix_ms: u64) -> String {
     humantime::format_rfc3339_millis(at).to_string()
 }
 
-/// A table without lines: it can be cut and sorted. The first `left` columns are words, the others figures.
+/// A table without lines: it can be cut and sorted. The first `left` columns are words, the others
+/// figures.
 pub(crate) fn table(header: &[&str], left: usize, rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -40,7 +40,8 @@ pub struct Common {
     #[arg(short, long, value_name = "ADDR[/PREFIX]", value_delimiter = ',')]
     pub ip: Vec<TapAddress>,
 
-    /// MAC of the TAP; by default made from the node id, and that of a TAP that is there already kept
+    /// MAC of the TAP; by default made from the node id, and that of a TAP that is there already
+    /// kept
     #[arg(long, value_name = "MAC", value_parser = unicast)]
     pub tap_mac: Option<Mac>,
 
@@ -48,7 +49,8 @@ pub struct Common {
     #[arg(long, value_name = "NAME", value_parser = interface_name)]
     pub bridge: Option<String>,
 
-    /// MTU of the TAP, like that of the hosts beside it; 1500 unless set. The radio's may be smaller
+    /// MTU of the TAP, like that of the hosts beside it; 1500 unless set. The radio's may be
+    /// smaller
     #[arg(short, long, value_name = "N",
         value_parser = RangedU64ValueParser::<usize>::new().range(mtu::TAP_MTU_MIN as u64..=mtu::TAP_MTU_MAX as u64))]
     pub mtu: Option<usize>,
@@ -66,7 +68,8 @@ pub struct Common {
     #[arg(long, value_name = "WHEN", default_value_t = LoopSettings::DEFAULT.bundles.into())]
     pub bundles: Bundles,
 
-    /// Microseconds to let frames gather while there is traffic, 0 to 1000; 0: take the first at once
+    /// Microseconds to let frames gather while there is traffic, 0 to 1000; 0: take the first at
+    /// once
     #[arg(long, value_name = "USECS", default_value_t = micros(LoopSettings::DEFAULT.coalesce),
         value_parser = RangedU64ValueParser::<u64>::new().range(settings::WAIT_RANGE_US))]
     pub coalesce: u64,
@@ -94,8 +97,8 @@ pub struct Common {
     #[arg(long, value_name = "PATH")]
     pub state_file: Option<PathBuf>,
 
-    /// Control socket, to look inside with v2xctl; a second one beside it, .rw.sock, to change as well.
-    /// By default /run/v2x/NAME.sock, NAME being that of the TAP, if it can be made
+    /// Control socket, to look inside with v2xctl; a second one beside it, .rw.sock, to change as
+    /// well. By default /run/v2x/NAME.sock, NAME being that of the TAP, if it can be made
     #[arg(long, value_name = "PATH", value_parser = socket_path)]
     pub control: Option<PathBuf>,
 
@@ -114,7 +117,8 @@ pub struct Common {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 
-    /// File with settings in TOML, one key for each flag, with _ for -; flags and variables win over it
+    /// File with settings in TOML, one key for each flag, with _ for -; flags and variables win
+    /// over it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -157,8 +161,8 @@ pub struct RecordOptions {
         value_parser = RangedU64ValueParser::<u64>::new().range(0..=31_536_000))]
     pub record_age: u64,
 
-    /// Bytes of each frame that are recorded, 0: all; with fewer than all, a recording can be looked at and
-    /// not replayed
+    /// Bytes of each frame that are recorded, 0: all; with fewer than all, a recording can be
+    /// looked at and not replayed
     #[arg(long, value_name = "BYTES", default_value_t = 0,
         value_parser = RangedU64ValueParser::<u32>::new().range(0..=65_535))]
     pub record_snap: u32,
@@ -329,8 +333,8 @@ fn unicast(text: &str) -> Result<Mac, String> {
     }
 }
 
-/// Reads the command line, the environment and the configuration file; exits with a message if they cannot be
-/// understood, or if only help or what is set was wanted.
+/// Reads the command line, the environment and the configuration file; exits with a message if they
+/// cannot be understood, or if only help or what is set was wanted.
 ///
 /// Returns all settings beside them, with where each comes from.
 pub fn parse<A: Parser>(role: Role) -> (A, Vec<Setting>) {

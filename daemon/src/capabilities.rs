@@ -18,8 +18,8 @@ use crate::exit::{Failure, Kind};
 const NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
 const NET_RAW: (u32, &str) = (13, "CAP_NET_RAW");
 
-/// Fails with the names of the capabilities that are needed and missing. A TAP the administrator has
-/// prepared is not changed, and takes none.
+/// Fails with the names of the capabilities that are needed and missing. A TAP the administrator
+/// has prepared is not changed, and takes none.
 pub fn check(args: &Common, changes_tap: bool) -> Result<(), Failure> {
     let Some(process) = process() else { return Ok(()) };
     let missing = missing(process.capabilities, &args.bind, changes_tap);
@@ -39,8 +39,8 @@ pub fn check(args: &Common, changes_tap: bool) -> Result<(), Failure> {
     ))
 }
 
-/// Fails if the TAP of this name, which is there, is for somebody else and the kernel makes no exception for this
-/// process.
+/// Fails if the TAP of this name, which is there, is for somebody else and the kernel makes no
+/// exception for this process.
 pub fn check_owner(tap_name: &str, owner: TapOwner) -> Result<(), DeviceError> {
     let Some(process) = process() else { return Ok(()) };
     if process.may_open(owner) {

@@ -1,8 +1,8 @@
 //! The configuration file: `--config FILE`, TOML with one key for each flag.
 //!
-//! A key is the name of its flag with `_` for `-`, and takes what the flag takes; so a new flag has a key by itself. What
-//! a file says stands in for the default: flags win over variables, these over the file. Everything wrong with a file is
-//! said at once, each with its line.
+//! A key is the name of its flag with `_` for `-`, and takes what the flag takes; so a new flag has
+//! a key by itself. What a file says stands in for the default: flags win over variables, these
+//! over the file. Everything wrong with a file is said at once, each with its line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,8 @@ pub fn settings(command: &Command) -> impl Iterator<Item = &Arg> {
 }
 
 impl File {
-    /// Reads a file for a program with these flags. The error has a line for everything that is wrong with it.
+    /// Reads a file for a program with these flags. The error has a line for everything that is
+    /// wrong with it.
     pub fn read(path: &Path, command: &Command) -> Result<Self, clap::Error> {
         let failed = |text: String| clap::Error::raw(ErrorKind::ValueValidation, text + "\n");
         let text = fs::read_to_string(path).map_err(|error| {

@@ -1,4 +1,5 @@
-//! The control socket: who runs a daemon looks inside, and changes what can be changed while it runs.
+//! The control socket: who runs a daemon looks inside, and changes what can be changed while it
+//! runs.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -66,8 +67,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Makes the sockets the user wants. Where nobody asked for any, and the default cannot be had, the reason stands in
-    /// the log and the daemon runs without.
+    /// Makes the sockets the user wants. Where nobody asked for any, and the default cannot be had,
+    /// the reason stands in the log and the daemon runs without.
     ///
     /// # Errors
     /// Sockets that were asked for cannot be made.

@@ -1,5 +1,5 @@
-//! [`Reload`]: SIGHUP has the configuration file read again. What can change does, of the rest it is said that it waits
-//! for the next start.
+//! [`Reload`]: SIGHUP has the configuration file read again. What can change does, of the rest it
+//! is said that it waits for the next start.
 
 use std::collections::BTreeMap;
 

@@ -42,10 +42,12 @@ impl FromStr for Signal {
     }
 }
 
-/// Opens what `--signal` says for this radio, and changes nothing. `None`: signal strength is not told.
+/// Opens what `--signal` says for this radio, and changes nothing. `None`: signal strength is not
+/// told.
 ///
 /// # Errors
-/// A source that was named cannot be used. `auto` never fails; it says in the log why there is none.
+/// A source that was named cannot be used. `auto` never fails; it says in the log why there is
+/// none.
 pub async fn open(signal: &Signal, bind: &Bind) -> Result<Option<SignalSource>, Failure> {
     let opened = match (signal, bind) {
         (Signal::Off, _) => return Ok(None),

@@ -4,8 +4,8 @@
 //! that is full: each costs lines, never a frame. Lost lines are counted, and the count stands in
 //! the log at the place where they are missing, as soon as the log takes lines again.
 //!
-//! Not `tracing-appender`: when its queue is full at exit its guard uses `println!`, which blocks on
-//! the same pipe for ever or, if that is closed, panics; and what it cannot write it forgets.
+//! Not `tracing-appender`: when its queue is full at exit its guard uses `println!`, which blocks
+//! on the same pipe for ever or, if that is closed, panics; and what it cannot write it forgets.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

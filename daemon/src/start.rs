@@ -33,8 +33,8 @@ use crate::recording::{self, Plan};
 use crate::reload::Reload;
 use crate::supervisor::{Supervised, Supervisor};
 
-/// The tokio runtime of a daemon: one thread beside that of the packet loop. It watches interfaces and signals, and
-/// sleeps nearly all the time.
+/// The tokio runtime of a daemon: one thread beside that of the packet loop. It watches interfaces
+/// and signals, and sleeps nearly all the time.
 pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -121,8 +121,8 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     Ok(Checked { netlink, has_tap: tap.is_some(), radio, is_shared, tap_mtu })
 }
 
-/// The kernel refuses IPv6 addresses on an interface on which IPv6 is off: what it says then is that permission is
-/// denied.
+/// The kernel refuses IPv6 addresses on an interface on which IPv6 is off: what it says then is
+/// that permission is denied.
 fn ipv6_usable(tap_name: &str, address: TapAddress, has_tap: bool) -> Result<(), Failure> {
     const SETTINGS: &str = "/proc/sys/net/ipv6/conf";
     if !Path::new("/proc/sys/net").exists() {
@@ -147,10 +147,10 @@ fn tap_settings(args: &Common, mac: Option<Mac>) -> TapSettings {
     TapSettings { addresses: args.ip.clone(), mac, bridge: args.bridge.clone() }
 }
 
-/// The MAC of the TAP of this node: always the same, so that the ARP tables of its neighbours on the
-/// LAN stay true when it restarts. Locally administered, and neither the id, which is as a rule the
-/// radio's MAC, nor that with the local bit set, which is as a rule that of another interface of the
-/// same card.
+/// The MAC of the TAP of this node: always the same, so that the ARP tables of its neighbours on
+/// the LAN stay true when it restarts. Locally administered, and neither the id, which is as a rule
+/// the radio's MAC, nor that with the local bit set, which is as a rule that of another interface
+/// of the same card.
 fn tap_mac_of(NodeId([first, rest @ ..]): NodeId) -> Mac {
     const GROUP: u8 = 0x01;
     const LOCAL: u8 = 0x02;
@@ -277,7 +277,8 @@ impl Devices {
         self.record = plan;
     }
 
-    /// SIGHUP reads the configuration again, if there is a file of it, instead of ending the daemon.
+    /// SIGHUP reads the configuration again, if there is a file of it, instead of ending the
+    /// daemon.
     pub fn reload_on_hang_up(&mut self, reload: Option<Reload>) {
         self.reload = reload;
     }
@@ -300,8 +301,9 @@ impl Devices {
         self.netlink.watch_signal(source);
     }
 
-    /// The node is told who was behind its TAP before it started: by the bridge the TAP is in, and with a state file by
-    /// the file of clients beside it, in which they are written down from now on.
+    /// The node is told who was behind its TAP before it started: by the bridge the TAP is in, and
+    /// with a state file by the file of clients beside it, in which they are written down from now
+    /// on.
     pub fn remember_clients(&mut self, state_file: Option<&Path>) {
         self.netlink.watch_clients();
         let Some(file) = state_file.map(ClientFile::beside) else { return };
@@ -316,8 +318,8 @@ impl Devices {
         self.client_file = Some(file);
     }
 
-    /// Runs the node `create` makes until a signal stops it, on this thread, which must not be one of tokio's but inside
-    /// its runtime.
+    /// Runs the node `create` makes until a signal stops it, on this thread, which must not be one
+    /// of tokio's but inside its runtime.
     pub fn drive<N: Node>(
         mut self,
         control: Control,
@@ -396,7 +398,8 @@ pub fn print_checked(args: &Common, checked: &Checked) -> Result<(), Failure> {
     print(&text)
 }
 
-/// The same for who is remembered of an earlier start. Nothing is wrong where nobody is: the start only warns.
+/// The same for who is remembered of an earlier start. Nothing is wrong where nobody is: the start
+/// only warns.
 pub fn print_remembered(state_file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = state_file.map(ClientFile::beside) else { return Ok(()) };
     print(&match file.read() {

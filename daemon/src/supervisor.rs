@@ -1,9 +1,12 @@
-//! [`Supervised`]: tells systemd that the daemon is ready, alive and about to stop (`sd_notify(3)`).
+//! [`Supervised`]: tells systemd that the daemon is ready, alive and about to stop
+//! (`sd_notify(3)`).
 //!
-//! A sign of life is given where the packet loop asks for commands, and nowhere else: a loop that hangs gives none, and
-//! the supervisor starts the daemon again. Without a supervisor nothing is told.
+//! A sign of life is given where the packet loop asks for commands, and nowhere else: a loop that
+//! hangs gives none, and the supervisor starts the daemon again. Without a supervisor nothing is
+//! told.
 //!
-//! Not the crate `sd-notify`: its messages wait until the supervisor takes them, and the packet loop must not.
+//! Not the crate `sd-notify`: its messages wait until the supervisor takes them, and the packet
+//! loop must not.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -24,7 +27,8 @@ use tracing::warn;
 pub struct Supervisor(Option<UnixDatagram>);
 
 impl Supervisor {
-    /// The one that the environment names. One that cannot be reached is a warning: what else is there to do.
+    /// The one that the environment names. One that cannot be reached is a warning: what else is
+    /// there to do.
     pub fn from_env() -> Self {
         let Some(name) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
             return Self(None);
@@ -55,8 +59,8 @@ fn connect(name: &OsStr) -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// How often a sign of life is due: twice in the time that the supervisor waits for one. `None`: it waits for none, or
-/// for another process.
+/// How often a sign of life is due: twice in the time that the supervisor waits for one. `None`: it
+/// waits for none, or for another process.
 fn watchdog(limit: Option<OsString>, of: Option<OsString>, own_id: u32) -> Option<Duration> {
     let number = |text: OsString| text.to_str()?.parse::<u64>().ok();
     if of.is_some_and(|of| number(of) != Some(own_id.into())) {

@@ -1,6 +1,6 @@
-//! A running daemon does not look at the time of day, so nobody who sets the clock can disturb it. What it shows to
-//! people has a date, and so have the files of a recording.
-//! Read by name: what the sources of the daemons and their libraries say.
+//! A running daemon does not look at the time of day, so nobody who sets the clock can disturb it.
+//! What it shows to people has a date, and so have the files of a recording. Read by name: what the
+//! sources of the daemons and their libraries say.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -21,8 +21,8 @@ const READS: &[&str] = &[
     "chrono::",
 ];
 
-/// Where it is read: at the start, for the boot count and the age of the client file; for the date of what a control
-/// socket shows; for that of a recording, and the age of its files.
+/// Where it is read: at the start, for the boot count and the age of the client file; for the date
+/// of what a control socket shows; for that of a recording, and the age of its files.
 const READERS: &[(&str, &str)] = &[
     ("daemon/src/control/keeper.rs", "SystemTime::now"),
     ("daemon/src/recording.rs", "SystemTime::now"),

@@ -6,25 +6,26 @@
 //! | 512   | announcements of a few dozen clients, most voice and CAM/DENM frames |
 //! | 1500  | everything else up to the usual MTU |
 //!
-//! [`get_buffer`] takes from the smallest class that has room, or allocates; [`return_buffer`] puts back.
-//! A buffer is always handed out empty, and never with less capacity than was asked for. The largest
-//! class is named after the MTU; its buffers have room for the headers in front as well
-//! ([`FRAME_CAPACITY`]), because a full frame is the most frequent size on a busy radio. Beyond that (a
-//! jumbo frame) a returned buffer that happens to be large enough is taken, otherwise exactly as much as
-//! asked is allocated.
+//! [`get_buffer`] takes from the smallest class that has room, or allocates; [`return_buffer`] puts
+//! back. A buffer is always handed out empty, and never with less capacity than was asked for. The
+//! largest class is named after the MTU; its buffers have room for the headers in front as well
+//! ([`FRAME_CAPACITY`]), because a full frame is the most frequent size on a busy radio. Beyond
+//! that (a jumbo frame) a returned buffer that happens to be large enough is taken, otherwise
+//! exactly as much as asked is allocated.
 //!
-//! A returned buffer is judged by what it is now, not by where it came from: it may have grown, or lost
-//! its front to `advance`, or part of itself to `split`. It goes to the largest class it satisfies; below
-//! 256 or above [`CAPACITY_MAX`] it goes back to the allocator, and so it does when its class already
-//! holds [`KEPT_MAX`].
+//! A returned buffer is judged by what it is now, not by where it came from: it may have grown, or
+//! lost its front to `advance`, or part of itself to `split`. It goes to the largest class it
+//! satisfies; below 256 or above [`CAPACITY_MAX`] it goes back to the allocator, and so it does
+//! when its class already holds [`KEPT_MAX`].
 //!
 //! There is no lock, because there is no sharing: the list belongs to the thread. A buffer may be
-//! returned on another thread than it was taken from, and then is that thread's. A program that always
-//! takes on one thread and returns on the other gets no reuse (every take allocates, every return beyond
-//! [`KEPT_MAX`] is dropped), but no leak either.
+//! returned on another thread than it was taken from, and then is that thread's. A program that
+//! always takes on one thread and returns on the other gets no reuse (every take allocates, every
+//! return beyond [`KEPT_MAX`] is dropped), but no leak either.
 //!
-//! One thing cannot be seen from here: a part split off a larger buffer that is still in use elsewhere
-//! keeps all of that buffer alive while it waits in the list. Return the whole, or drop the parts.
+//! One thing cannot be seen from here: a part split off a larger buffer that is still in use
+//! elsewhere keeps all of that buffer alive while it waits in the list. Return the whole, or drop
+//! the parts.
 
 use std::cell::RefCell;
 
@@ -37,13 +38,14 @@ const SMALL: usize = 256;
 const MEDIUM: usize = 512;
 const LARGE: usize = 1500;
 
-/// What a buffer of the largest class is allocated with: 1500 MTU + 14 Ethernet header + 22 data header.
+/// What a buffer of the largest class is allocated with: 1500 MTU + 14 Ethernet header + 22 data
+/// header.
 pub const FRAME_CAPACITY: usize = LARGE + 14 + 22;
 
 /// Buffers kept in each class: one burst of the packet loop, 64 frames.
 ///
-/// Per thread that is 64 × (256 + 512 + 1536) = 147 456 bytes of buffers that were not changed, and at
-/// most 64 × (511 + 1499 + 3072) = 325 248 of such as grew.
+/// Per thread that is 64 × (256 + 512 + 1536) = 147 456 bytes of buffers that were not changed, and
+/// at most 64 × (511 + 1499 + 3072) = 325 248 of such as grew.
 pub const KEPT_MAX: usize = 64;
 
 /// A buffer with more than this is not kept: the largest class, grown once.
@@ -125,8 +127,8 @@ impl Pool {
 
     fn give(&mut self, mut buf: BytesMut) {
         buf.clear();
-        // `capacity` tells what is left behind the read position. `try_reclaim` moves that position back
-        // if nobody else holds a part, and says how much there really is; it never allocates.
+        // `capacity` tells what is left behind the read position. `try_reclaim` moves that position
+        // back if nobody else holds a part, and says how much there really is; it never allocates.
         let unchanged = [SMALL, MEDIUM, FRAME_CAPACITY].contains(&buf.capacity());
         if !buf.try_reclaim(CAPACITY_MAX + 1) && !unchanged {
             for class in [FRAME_CAPACITY, LARGE, MEDIUM, SMALL] {

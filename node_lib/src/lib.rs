@@ -11,8 +11,8 @@
 //! | [`transport`] | between a node and its interfaces: bundles, what a full radio does, MTUs |
 //! | `device`, `runtime` | TAP, packet socket and the loop that drives a node over them (feature `io`) |
 //!
-//! A node is a state machine: time, randomness and frames go in, replies come out in order. It never
-//! reads a clock or a socket, so the daemon, the simulator and a test run the same code.
+//! A node is a state machine: time, randomness and frames go in, replies come out in order. It
+//! never reads a clock or a socket, so the daemon, the simulator and a test run the same code.
 
 pub mod buffer_pool;
 pub mod control;

@@ -49,7 +49,8 @@ impl Order {
         }
     }
 
-    /// How many orders `self` is ahead of `earlier`, within one boot; `None` across boots or backwards.
+    /// How many orders `self` is ahead of `earlier`, within one boot; `None` across boots or
+    /// backwards.
     pub fn ahead_of(self, earlier: Self) -> Option<u32> {
         if self.boot == earlier.boot { self.seq.0.checked_sub(earlier.seq.0) } else { None }
     }

@@ -1,9 +1,9 @@
-//! What a node finds at its start, [`Start`], how it counts its starts, [`boot`], and which clients it knows
-//! again, [`clients`].
+//! What a node finds at its start, [`Start`], how it counts its starts, [`boot`], and which clients
+//! it knows again, [`clients`].
 //!
-//! Beside this stands what the operator decides (`Settings` of each role). Both together make a node's
-//! `Config`, by one function per role that daemons and simulations call: neither can run a node the
-//! other would not.
+//! Beside this stands what the operator decides (`Settings` of each role). Both together make a
+//! node's `Config`, by one function per role that daemons and simulations call: neither can run a
+//! node the other would not.
 
 pub mod boot;
 pub mod clients;
@@ -42,6 +42,6 @@ impl Start {
     }
 }
 
-/// MTU of a radio that was not told another: that of Ethernet (IEEE 802.3 §3.2.7), which Linux gives
-/// every Ethernet-like interface.
+/// MTU of a radio that was not told another: that of Ethernet (IEEE 802.3 §3.2.7), which Linux
+/// gives every Ethernet-like interface.
 pub const RADIO_MTU: usize = 1500;

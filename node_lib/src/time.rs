@@ -12,8 +12,8 @@ use std::time::Duration;
 /// no input can make it panic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
-    /// One more than the microseconds: an `Option` of a time, of which every table is full, is then no
-    /// larger than a time. The microsecond it cannot hold is 584,000 years away.
+    /// One more than the microseconds: an `Option` of a time, of which every table is full, is then
+    /// no larger than a time. The microsecond it cannot hold is 584,000 years away.
     plus_one: NonZeroU64,
 }
 

@@ -1,6 +1,6 @@
-//! Some nodes stand between a driver and another node: one records, one measures. What they do not pass on, the other
-//! never hears; and a method of the contract that has a default would go missing in silence. The same holds for
-//! commands.
+//! Some nodes stand between a driver and another node: one records, one measures. What they do not
+//! pass on, the other never hears; and a method of the contract that has a default would go missing
+//! in silence. The same holds for commands.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

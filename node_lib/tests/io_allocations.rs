@@ -1,5 +1,5 @@
-//! No path of a frame costs an allocation once everything is warm: the control planes of RSU and OBUs in the loop
-//! of the daemons, over memory devices.
+//! No path of a frame costs an allocation once everything is warm: the control planes of RSU and
+//! OBUs in the loop of the daemons, over memory devices.
 //!
 //! One test in a process of its own, because the allocator counts for all threads.
 
@@ -18,8 +18,9 @@ const ROUNDS: usize = 200;
 const BATCH: usize = 10;
 const WINDOWS: usize = 20;
 
-/// The control plane goes on beside the data and may allocate when a heartbeat changes something, so a window of
-/// 2,000 frames is looked at several times: what a frame costs would show in each of them.
+/// The control plane goes on beside the data and may allocate when a heartbeat changes something,
+/// so a window of 2,000 frames is looked at several times: what a frame costs would show in each of
+/// them.
 #[test]
 fn no_path_of_a_frame_allocates() {
     drive(|ends| {

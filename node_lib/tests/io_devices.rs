@@ -412,7 +412,8 @@ fn writes_to_a_tap_that_is_down_or_of_impossible_length_are_counted() {
 #[test]
 fn a_deleted_tap_is_noticed_by_reading_and_by_writing_and_can_be_re_created() {
     in_namespace(async || {
-        // Two names: `ip` may just be starting for another test, and hold the descriptor of the first for a moment.
+        // Two names: `ip` may just be starting for another test, and hold the descriptor of the
+        // first for a moment.
         for (name, notice_by_reading) in [("tap0", true), ("tap1", false)] {
             let (mut tap, host, link) = tap_with_host(name).await;
             ip(&format!("link del {name}"));

@@ -753,8 +753,8 @@ impl Links for MeasuredLinks {
     }
 }
 
-/// Who is known of an earlier start comes before anything else, what the bridge tells when it does, and at the end all are
-/// written down for the next start.
+/// Who is known of an earlier start comes before anything else, what the bridge tells when it does,
+/// and at the end all are written down for the next start.
 #[test]
 fn clients_are_told_and_noted() {
     let directory = tempfile::tempdir().unwrap();
@@ -1166,8 +1166,9 @@ impl Device for Apart {
     }
 }
 
-/// A radio that hears nothing, and tells what it gave up as a packet socket does: on the error queue of its descriptor,
-/// until that is read. It is a UDP socket, whose datagrams come back from where nobody listens.
+/// A radio that hears nothing, and tells what it gave up as a packet socket does: on the error
+/// queue of its descriptor, until that is read. It is a UDP socket, whose datagrams come back from
+/// where nobody listens.
 struct Telling {
     socket: UdpSocket,
     is_wanted: bool,
@@ -1332,7 +1333,8 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: forwards to the system's allocator; the counter is a plain thread-local without destructor.
+// SAFETY: forwards to the system's allocator; the counter is a plain thread-local without
+// destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

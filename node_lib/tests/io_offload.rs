@@ -32,8 +32,8 @@ const TRANSFER: usize = 16 << 20;
 #[test]
 fn the_kernel_splits_what_we_join_to_the_same_bytes_as_we_do() {
     in_namespace(async || {
-        // One TAP hands a super-frame to the bridge, which floods it to one that takes super-frames, where
-        // we split it, and to a plain one, for which the kernel does.
+        // One TAP hands a super-frame to the bridge, which floods it to one that takes
+        // super-frames, where we split it, and to a plain one, for which the kernel does.
         let [mut from, mut ours, mut kernels] =
             bridge([TapOffload::On, TapOffload::On, TapOffload::Off]).await;
         for (number, (is_v6, tags, has_timestamps)) in (1..).zip([
@@ -103,8 +103,8 @@ fn ordinary_frames_among_super_frames_are_whole_in_any_order() {
         let mac = Netlink::open().unwrap().link("br0").await.unwrap().mac;
         let socket = UdpSocket::bind("10.8.0.1:0").unwrap();
         setsockopt(&socket, sockopt::UdpGsoSegment, &1000).unwrap();
-        // Datagrams at once; more of them ordinary in a row than it takes to expect no other, and fewer; super-frames
-        // into the first slots of a burst, and the last.
+        // Datagrams at once; more of them ordinary in a row than it takes to expect no other, and
+        // fewer; super-frames into the first slots of a burst, and the last.
         let (ordinary, long) = (|n| vec![500; n], |n| vec![6_500; n]);
         let mut fill = 0;
         for lens in [
@@ -282,8 +282,8 @@ async fn host(name: &str, offload: TapOffload, addresses: &[&str]) -> Tap {
     tap
 }
 
-/// Opens a TAP that its former owner has just closed. A program that another test starts holds the TAP's descriptor
-/// as well, from its fork until its exec.
+/// Opens a TAP that its former owner has just closed. A program that another test starts holds the
+/// TAP's descriptor as well, from its fork until its exec.
 async fn open_again(name: &str, offload: TapOffload) -> Tap {
     for _ in 0..200 {
         match Tap::open(name, offload) {
@@ -296,7 +296,8 @@ async fn open_again(name: &str, offload: TapOffload) -> Tap {
     panic!("{name} is busy for 2 s");
 }
 
-/// Waits until the TAP, which its former owner left without, has a carrier again. Returns its address.
+/// Waits until the TAP, which its former owner left without, has a carrier again. Returns its
+/// address.
 async fn carrier(name: &str) -> Mac {
     let netlink = Netlink::open().unwrap();
     for _ in 0..200 {
@@ -366,8 +367,8 @@ fn checksum_errors(snmp: &mut File) -> u64 {
     values.split(' ').nth(at).unwrap().parse().unwrap()
 }
 
-/// Frames from `mac` to one address (to many the kernel sends on its own), waiting up to two seconds for
-/// as many. The burst is smaller than most super-frames.
+/// Frames from `mac` to one address (to many the kernel sends on its own), waiting up to two
+/// seconds for as many. The burst is smaller than most super-frames.
 async fn receive(tap: &mut Tap, mac: Mac, count: usize) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let mut burst = Burst::new(8);

@@ -1,4 +1,5 @@
-//! The format, held against frames written by hand (`vectors/*.hex`) and against `docs/wire-format.md`.
+//! The format, held against frames written by hand (`vectors/*.hex`) and against
+//! `docs/wire-format.md`.
 
 #![allow(
     clippy::unwrap_used,
@@ -322,7 +323,8 @@ fn every_vector_is_what_we_would_write() {
     }
 }
 
-/// The bytes of the example in `docs/wire-format.md`: four digits of offset, up to sixteen bytes, then what they mean.
+/// The bytes of the example in `docs/wire-format.md`: four digits of offset, up to sixteen bytes,
+/// then what they mean.
 fn documented_example() -> Vec<u8> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/wire-format.md");
     let page = std::fs::read_to_string(page).unwrap();

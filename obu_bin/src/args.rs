@@ -23,7 +23,8 @@ pub(crate) struct Args {
     cached_candidates: usize,
 
     /// Who tells how strong others come in, so that the vehicle leaves a fading neighbour in time:
-    /// auto (nl80211 if the radio has it), off, nl80211, nl80211:IFACE, or radiotap:IFACE (a monitor interface)
+    /// auto (nl80211 if the radio has it), off, nl80211, nl80211:IFACE, or radiotap:IFACE (a
+    /// monitor interface)
     #[arg(long, value_name = "SOURCE", default_value = "auto", value_parser = Signal::from_str)]
     pub(crate) signal: Signal,
 }

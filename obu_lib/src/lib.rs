@@ -18,44 +18,47 @@
 //! upstream brings are relayed once each, after a short random wait; relaying one binds the OBU to
 //! the distance it advertised.
 //!
-//! **Doubtful words.** One frame that contradicts what is alive and well is ignored: another boot count
-//! of a neighbour or of an RSU, a jump in its heartbeats, another interval, another number of OBUs. It needs
-//! a second witness, or the silence of what it contradicts; `route/count.rs`, `route/headcount.rs` and
-//! [`crate::control::link::neighbour`] say which. When an RSU's count goes *back*, the OBU forgets what it
-//! advertised and begins anew for that RSU, as after a restart.
+//! **Doubtful words.** One frame that contradicts what is alive and well is ignored: another boot
+//! count of a neighbour or of an RSU, a jump in its heartbeats, another interval, another number of
+//! OBUs. It needs a second witness, or the silence of what it contradicts; `route/count.rs`,
+//! `route/headcount.rs` and [`crate::control::link::neighbour`] say which. When an RSU's count goes
+//! *back*, the OBU forgets what it advertised and begins anew for that RSU, as after a restart.
 //!
 //! **Steady state.** Once a second a reply names the upstream and lets the RSU compare client sets
-//! by digest. The upstream and the best candidates are probed about as often, so that a candidate is
-//! known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
+//! by digest. The upstream and the best candidates are probed about as often, so that a candidate
+//! is known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
 //! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
-//! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, replies and probes become rarer, and
-//! an OBU whose clients are still is watched less closely and has patience: it asks one neighbour
-//! after the other, and believes for longer that one hears it; `route/suppression.rs`, `budget.rs`
-//! and `timing.rs` say how.
+//! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, replies and probes become rarer,
+//! and an OBU whose clients are still is watched less closely and has patience: it asks one
+//! neighbour after the other, and believes for longer that one hears it; `route/suppression.rs`,
+//! `budget.rs` and `timing.rs` say how.
 //!
-//! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will not
-//! last, it is told that we may come (*standby*): announced until acknowledged, then reminded now and
-//! then. It keeps our clients and the way to us, owns nothing and tells its LAN nothing.
+//! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will
+//! not last, it is told that we may come (*standby*): announced until acknowledged, then reminded
+//! now and then. It keeps our clients and the way to us, owns nothing and tells its LAN nothing.
 //!
-//! **Doubt.** An upstream that left two questions unanswered is in doubt. For that moment frames of our own
-//! clients go through the best other candidate to the same RSU as well, which drops the second copy, and a
-//! reply names it as upstream. 64 KiB or three intervals end it. Frames of others are not doubled.
+//! **Doubt.** An upstream that left two questions unanswered is in doubt. For that moment frames of
+//! our own clients go through the best other candidate to the same RSU as well, which drops the
+//! second copy, and a reply names it as upstream. 64 KiB or three intervals end it. Frames of
+//! others are not doubled.
 //!
 //! **Change.** Two doors. *Dead* (six questions and 2.25 intervals without an answer), *withdrawn*
 //! and *restarted* switch at once to the best usable candidate, of the same RSU or of another. The
-//! others happen while the old way still works, and never right after another change: *better* needs a
-//! margin and three seconds; *fading* that heartbeats stay away more than they used to, and a strong
-//! alternative; *predicted* that another comes in clearly stronger and the trend says it will; *goodbye*
-//! an alternative. Such a change to another RSU waits until that one expects us, for 300 ms at most.
+//! others happen while the old way still works, and never right after another change: *better*
+//! needs a margin and three seconds; *fading* that heartbeats stay away more than they used to, and
+//! a strong alternative; *predicted* that another comes in clearly stronger and the trend says it
+//! will; *goodbye* an alternative. Such a change to another RSU waits until that one expects us,
+//! for 300 ms at most.
 //!
 //! **Hand-over.** From the change on frames go up the new way. What still comes from the old RSU is
-//! taken: frames for us at any time, floods for 300 ms, compared by content so that each is delivered
-//! once. 300 ms after the new RSU has acknowledged, the old one is told that we left, and a record
-//! says what the change cost ([`node_lib::control::event::HandOver`]).
+//! taken: frames for us at any time, floods for 300 ms, compared by content so that each is
+//! delivered once. 300 ms after the new RSU has acknowledged, the old one is told that we left, and
+//! a record says what the change cost ([`node_lib::control::event::HandOver`]).
 //!
 //! **Loss.** Without a usable candidate the OBU withdraws what it advertised, three times, so that
-//! those behind it move on at once; it asks the neighbourhood again and takes the next feasible news.
+//! those behind it move on at once; it asks the neighbourhood again and takes the next feasible
+//! news.
 //!
 //! **Stop.** It says goodbye, three times, and forwards for another 200 ms what is under way.
 

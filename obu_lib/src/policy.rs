@@ -1,5 +1,5 @@
-//! Which of its rules an OBU follows: for comparing what each is worth, and for showing that the two
-//! that keep routes free of loops are needed.
+//! Which of its rules an OBU follows: for comparing what each is worth, and for showing that the
+//! two that keep routes free of loops are needed.
 
 /// How candidates for upstream are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,7 +27,8 @@ pub struct Policy {
     pub duplication: bool,
     /// The next RSU is told of us and our clients before we go there.
     pub standby: bool,
-    /// Only neighbours that cannot lead back to us are used (RFC 8966 §2.4). Without it routes loop.
+    /// Only neighbours that cannot lead back to us are used (RFC 8966 §2.4). Without it routes
+    /// loop.
     pub feasibility: bool,
     /// After a restart the OBU listens before it routes. Without it routes loop.
     pub quiet_period: bool,

@@ -21,8 +21,8 @@ pub const CACHED_CANDIDATES_RANGE: RangeInclusive<u64> = 0..=16;
 pub struct Settings {
     /// EtherType of our frames (`--ethertype`).
     pub ethertype: u16,
-    /// Clients hear of packets that take more than one frame of the radio and may not be fragmented, so that
-    /// they send shorter ones (`--pmtu-discovery`).
+    /// Clients hear of packets that take more than one frame of the radio and may not be
+    /// fragmented, so that they send shorter ones (`--pmtu-discovery`).
     pub pmtu_discovery: bool,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,

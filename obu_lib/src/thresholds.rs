@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// When the trend of a link is reason to leave it.
 ///
-/// The defaults were found by experiment (`docs/performance.md`, "How the thresholds were found"), and
-/// are here to be varied in experiments; the daemons have no options for them.
+/// The defaults were found by experiment (`docs/performance.md`, "How the thresholds were found"),
+/// and are here to be varied in experiments; the daemons have no options for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]

@@ -10,8 +10,8 @@ use talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
 
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
 
-/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B is heard as well, and sixteen that are
-/// farther away than we are.
+/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B is heard as well, and
+/// sixteen that are farther away than we are.
 fn behind_a(obus: u16) -> Talk {
     let mut t = Talk::new();
     t.obus = obus;
@@ -22,8 +22,9 @@ fn behind_a(obus: u16) -> Talk {
     t
 }
 
-/// 100 ms, in which these send a heartbeat, as those farther away do, and these answer when they are
-/// asked, and a client speaks. Returns how many words were to be acknowledged since the last one.
+/// 100 ms, in which these send a heartbeat, as those farther away do, and these answer when they
+/// are asked, and a client speaks. Returns how many words were to be acknowledged since the last
+/// one.
 fn beat(t: &mut Talk, heard: &[Mac], answering: &[Mac]) -> usize {
     beat_among(t, 16, heard, answering)
 }
@@ -50,8 +51,8 @@ fn beat_among(t: &mut Talk, others: u8, heard: &[Mac], answering: &[Mac]) -> usi
     words
 }
 
-/// What all OBUs of a crowd together may say of one kind: 100 a second, which is 4 to 5 % of a radio of
-/// 6 Mbit/s. However many they are, that is what it comes to; each has its part.
+/// What all OBUs of a crowd together may say of one kind: 100 a second, which is 4 to 5 % of a
+/// radio of 6 Mbit/s. However many they are, that is what it comes to; each has its part.
 const TOGETHER_PER_SECOND: usize = 100;
 
 const CROWDS: [u16; 3] = [100, 200, 400];
@@ -126,7 +127,8 @@ fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
 
 #[test]
 fn who_has_left_the_jam_for_ten_seconds_is_not_congested_any_more() {
-    // Its RSU still has all of them. Alone, one late heartbeat is reason to ask while clients speak.
+    // Its RSU still has all of them. Alone, one late heartbeat is reason to ask while clients
+    // speak.
     let asks_after = |seconds: usize| {
         let mut t = behind_a(200);
         for _ in 0..seconds * 10 {

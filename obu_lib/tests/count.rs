@@ -1,4 +1,5 @@
-//! Which heartbeats of an RSU an OBU believes: those of its present count, and another one's when that is silent.
+//! Which heartbeats of an RSU an OBU believes: those of its present count, and another one's when
+//! that is silent.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 

@@ -59,7 +59,8 @@ fn with_the_first_frame_it_brings_all() {
     assert!(brought.iter().all(|(_, stride)| *stride == 0), "{brought:?}");
 }
 
-/// For how many milliseconds after its last heartbeat an upstream of this stride is believed that answers nothing.
+/// For how many milliseconds after its last heartbeat an upstream of this stride is believed that
+/// answers nothing.
 fn believed_for(stride: u8) -> u64 {
     let mut t = Talk::new();
     // In a crowd a silent upstream is asked only once.

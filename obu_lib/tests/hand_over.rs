@@ -61,7 +61,8 @@ fn speak_of(t: &mut Talk, rsu: Mac) {
     t.rsu = RSU;
 }
 
-/// A broadcast of the LAN comes from this RSU, which took it so many heartbeats ago. Whether it is delivered.
+/// A broadcast of the LAN comes from this RSU, which took it so many heartbeats ago. Whether it is
+/// delivered.
 fn floods(t: &mut Talk, rsu: Mac, ago: u32, number: u32) -> bool {
     let before = t.taps;
     t.rsu = rsu;
@@ -135,7 +136,8 @@ fn an_rsu_that_does_not_answer_is_not_waited_for_longer_than_the_old_one_forward
     assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
 }
 
-/// The other RSU answers what it was told last: this epoch, less so many, and this digest, or another.
+/// The other RSU answers what it was told last: this epoch, less so many, and this digest, or
+/// another.
 fn answer_there(t: &mut Talk, status: AckStatus, older: u32, is_other_digest: bool) {
     let (word, _) = t.parts_sent().pop().expect("an announcement");
     let epoch = word.epoch - older;
@@ -193,9 +195,9 @@ fn a_client_that_comes_is_told_to_both_and_the_next_does_not_expect_it_before_it
     assert!(!is_expected(&mut t));
 }
 
-/// The signal of our RSU falls by 10 dB a second, that of the other one rises as fast; nothing is lost.
-/// Reported as drivers do: now and then, and not with the frames. Ends with the change of RSU, or
-/// when ours is 40 dB weaker.
+/// The signal of our RSU falls by 10 dB a second, that of the other one rises as fast; nothing is
+/// lost. Reported as drivers do: now and then, and not with the frames. Ends with the change of
+/// RSU, or when ours is 40 dB weaker.
 fn one_fades_and_the_other_comes(t: &mut Talk, reported: bool) {
     for step in 0..40_i8 {
         beat_of_both(t);

@@ -1,4 +1,5 @@
-//! An OBU that hears of several RSUs: whose heartbeats it relays, and whom it shares the radio with.
+//! An OBU that hears of several RSUs: whose heartbeats it relays, and whom it shares the radio
+//! with.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -10,8 +11,8 @@ use talk::{B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
 const FAR: [Mac; 3] = [OTHER_RSU, Mac([2, 0, 0, 0, 0, 0x12]), Mac([2, 0, 0, 0, 0, 0x13])];
 
-/// The RSU we are attached to speaks, then B, which is behind us, relays what others say: RSU, hops to it from B, and
-/// the OBUs it has.
+/// The RSU we are attached to speaks, then B, which is behind us, relays what others say: RSU, hops
+/// to it from B, and the OBUs it has.
 fn beat(t: &mut Talk, ours: u16, others: &[(Mac, u8, u16)]) {
     t.pass(t.now + 50);
     t.seq += 1;

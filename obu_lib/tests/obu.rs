@@ -138,7 +138,8 @@ fn nobody_is_upstream_longer_than_three_intervals_after_its_last_word() {
     let seq = t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(seq, 1));
     t.prove(B, seq, 1);
-    // B speaks for the last time; A somewhat later, so that it is given up shortly before B would be.
+    // B speaks for the last time; A somewhat later, so that it is given up shortly before B would
+    // be.
     let last = t.now + 10;
     t.pass(last);
     let seq = t.beat(A, 1);
@@ -189,8 +190,9 @@ fn data_that_may_not_arrive_makes_it_ask_even_while_heartbeats_come() {
     assert_eq!(t.obu.attachment(), None);
 }
 
-/// A client spoke, and then the process stood still: nobody asked whether the frame arrived, and nobody heard what the
-/// upstream said. Both come late, in whatever order, and neither is the upstream's fault.
+/// A client spoke, and then the process stood still: nobody asked whether the frame arrived, and
+/// nobody heard what the upstream said. Both come late, in whatever order, and neither is the
+/// upstream's fault.
 #[test]
 fn who_stood_still_judges_nobody_before_it_has_heard_what_waited() {
     for span in [200, 500, 1500, 2500, 8000] {
@@ -574,7 +576,8 @@ fn a_relay_that_does_not_know_better_does_not_make_a_crowd_forget_that_it_is_one
         t.hear(beat * 100, A, Heard::heartbeat(beat as u32, 1));
         t.pass(beat * 100 + 60);
     }
-    // An RSU that restarted has none at first; of those it had, one in sixteen is forgotten per heartbeat.
+    // An RSU that restarted has none at first; of those it had, one in sixteen is forgotten per
+    // heartbeat.
     t.obus = 0;
     for beat in 103..=200 {
         let seq = beat as u32 - 102;
@@ -661,7 +664,8 @@ fn a_reply_that_comes_from_our_upstream_is_not_sent_back() {
     assert_eq!(t.obu.counters().drop_no_route, 1);
 }
 
-/// One of 200 OBUs behind A, idle, whose clients its RSU knows; B is another way. Hears up to heartbeat `last`.
+/// One of 200 OBUs behind A, idle, whose clients its RSU knows; B is another way. Hears up to
+/// heartbeat `last`.
 fn known_of_a_crowd(last: u64) -> Talk {
     let mut t = Talk::new();
     t.obus = 200;
@@ -747,7 +751,8 @@ fn a_new_upstream_that_was_only_mentioned_is_acknowledged_once_frames_go_that_wa
 
 #[test]
 fn in_a_crowd_who_lost_its_way_takes_a_neighbour_that_heard_it_lately_without_asking() {
-    // B names us as its upstream with heartbeat 51, so it hears us, and has another upstream from 52 on.
+    // B names us as its upstream with heartbeat 51, so it hears us, and has another upstream from
+    // 52 on.
     let asked_after = |beats: u64, is_idle: bool| {
         let mut t = known_of_a_crowd(50);
         t.hear(5101, B, Heard::heartbeat_via(51, 1, US));
@@ -797,7 +802,8 @@ fn in_a_crowd_who_lost_its_way_asks_one_neighbour_after_the_other() {
     assert_eq!(first, [B, C], "the best first: {asked:?}");
 }
 
-/// So many neighbours ask everybody, as after a cold start; then so long an OBU that has just started asks.
+/// So many neighbours ask everybody, as after a cold start; then so long an OBU that has just
+/// started asks.
 fn asks_among(neighbours: u8, speaks: bool) -> usize {
     let mut t = Talk::new();
     for n in 1..=neighbours {

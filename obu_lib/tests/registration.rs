@@ -1,5 +1,5 @@
-//! What an OBU tells its RSU of itself: its clients and its upstream until they are acknowledged, and replies that let
-//! the RSU compare.
+//! What an OBU tells its RSU of itself: its clients and its upstream until they are acknowledged,
+//! and replies that let the RSU compare.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 

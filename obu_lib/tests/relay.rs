@@ -1,4 +1,5 @@
-//! What an OBU does for those behind it: the RSU they go to learns its upstream, and what comes down finds its way.
+//! What an OBU does for those behind it: the RSU they go to learns its upstream, and what comes
+//! down finds its way.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -20,7 +21,8 @@ use talk::{
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
 const E: Mac = Mac([2, 0, 0, 0, 0, 0x0e]);
 
-/// Attached through A, and known; B is the way to the other RSU, which is too far to be the next one.
+/// Attached through A, and known; B is the way to the other RSU, which is too far to be the next
+/// one.
 fn between() -> Talk {
     let mut t = Talk::settled_behind(A);
     t.acknowledge(A);
@@ -145,7 +147,8 @@ fn a_relay_goes_on_saying_it_while_the_child_is_there_and_stops_when_it_is_gone(
     assert_eq!(said_there(&t).len(), 1);
 }
 
-/// Nothing is sent to it from there. Were such words reason to say one's own, each would make another relay say one.
+/// Nothing is sent to it from there. Were such words reason to say one's own, each would make
+/// another relay say one.
 #[test]
 fn a_relay_whose_only_child_stands_by_says_nothing_of_itself_until_that_one_comes() {
     let mut t = between();
@@ -364,7 +367,8 @@ fn whatever_a_neighbour_says_of_its_radio_last_holds() {
     assert!(in_fragments(|t| t.hear(t.now, A, Heard::answer(0, t.seq, 1))));
 }
 
-/// A heartbeat says what passes all radios between the neighbour and the RSU, a question only what its own takes.
+/// A heartbeat says what passes all radios between the neighbour and the RSU, a question only what
+/// its own takes.
 #[test]
 fn a_question_of_the_upstream_does_not_make_the_way_beyond_it_wider() {
     let mut t = Talk::settled_behind(A);
@@ -481,8 +485,8 @@ fn heartbeats_and_answers_say_the_smallest_mtu_of_the_way_and_words_our_own() {
     }
 }
 
-/// 1,024 OBUs share 24 replies in ten intervals, and are half as rare again on standby: no child is silent for longer
-/// than 800 intervals, whatever it promises.
+/// 1,024 OBUs share 24 replies in ten intervals, and are half as rare again on standby: no child is
+/// silent for longer than 800 intervals, whatever it promises.
 #[test]
 fn a_child_that_promises_its_next_word_in_two_hours_is_forgotten_after_four_minutes() {
     let mut t = relay();

@@ -10,7 +10,8 @@ use node_lib::{Mac, Timestamp};
 
 use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id, last};
 
-/// 100 ms, in which each of these, so many hops from the RSU, sends the next heartbeat and answers what it is asked.
+/// 100 ms, in which each of these, so many hops from the RSU, sends the next heartbeat and answers
+/// what it is asked.
 fn beat(t: &mut Talk, heard: &[(Mac, u8)]) {
     t.pass(t.now + 100);
     beat_now(t, heard);
@@ -64,7 +65,8 @@ fn a_clearly_better_neighbour_is_taken_sooner_while_the_first_way_is_young() {
     assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, B, 2), vec![Cause::Better]));
 }
 
-/// How long A is upstream while B is one hop nearer, which saves one of four transmissions; in milliseconds.
+/// How long A is upstream while B is one hop nearer, which saves one of four transmissions; in
+/// milliseconds.
 fn until_b_is_taken(t: &mut Talk) -> u64 {
     let from = t.now;
     while t.obu.attachment() == attached(RSU, A, 3) && t.now < from + 10_000 {
@@ -87,8 +89,8 @@ fn a_neighbour_that_is_hardly_better_or_only_now_and_then_is_not_taken() {
     assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, A, 3), vec![]));
 }
 
-/// Ten seconds in which A, the upstream, and B are relays one hop from the RSU, with so many children each. Returns who is
-/// upstream then.
+/// Ten seconds in which A, the upstream, and B are relays one hop from the RSU, with so many
+/// children each. Returns who is upstream then.
 fn chosen_of(children: [u8; 2]) -> Mac {
     let mut t = Talk::new();
     t.settle(A, 1);
@@ -305,8 +307,8 @@ fn another_interval_is_believed_when_two_heartbeats_in_a_row_say_so() {
     assert_eq!(relayed, [100, 100, 100, 100, 100, 200, 200]);
 }
 
-/// How many of 200 heartbeats of an RSU with 200 OBUs we relay, nothing going through us, when twenty neighbours so many
-/// hops from it relay them as well.
+/// How many of 200 heartbeats of an RSU with 200 OBUs we relay, nothing going through us, when
+/// twenty neighbours so many hops from it relay them as well.
 fn relayed_beside(hops: u8) -> usize {
     let mut t = Talk::new();
     t.obus = 200;

@@ -1,4 +1,5 @@
-//! Writes the manual pages and completions of the daemons into a folder, from the flags that the daemons have.
+//! Writes the manual pages and completions of the daemons into a folder, from the flags that the
+//! daemons have.
 //!
 //! A program of its own, run when a package is made, so that the daemons carry nothing of it.
 
@@ -106,7 +107,8 @@ mod tests {
             let path = format!("{}/etc/{file}.toml.example", env!("CARGO_MANIFEST_DIR"));
             File::read(Path::new(&path), &command).unwrap_or_else(|error| panic!("{error}"));
             let text = fs::read_to_string(&path).unwrap();
-            // What is commented out is an example too; a comment in words has a space behind the sign.
+            // What is commented out is an example too; a comment in words has a space behind the
+            // sign.
             let all: String = text
                 .lines()
                 .map(|line| {

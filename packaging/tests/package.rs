@@ -1,4 +1,5 @@
-//! What goes into the package is there, and its units are what systemd takes and what the daemons need.
+//! What goes into the package is there, and its units are what systemd takes and what the daemons
+//! need.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -67,7 +68,8 @@ fn the_units_give_what_the_daemons_need_and_no_more() {
         assert_eq!(values(&unit, "DeviceAllow"), ["/dev/net/tun rw"]);
         assert_eq!(values(&unit, "Type"), ["notify"]);
         assert_eq!(values(&unit, "Restart"), ["on-failure"]);
-        // Waiting mends neither; an interface may come, and what failed while running may not again.
+        // Waiting mends neither; an interface may come, and what failed while running may not
+        // again.
         let hopeless = [Kind::Usage, Kind::Permission].map(|kind| (kind as u8).to_string());
         assert_eq!(values(&unit, "RestartPreventExitStatus"), [hopeless.join(" ")]);
     }

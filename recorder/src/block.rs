@@ -1,4 +1,5 @@
-//! Blocks: records go to disk many at a time, and each such piece says by itself whether it is whole.
+//! Blocks: records go to disk many at a time, and each such piece says by itself whether it is
+//! whole.
 //!
 //! | offset | bytes | field | meaning |
 //! |-------:|------:|-------|---------|
@@ -13,8 +14,8 @@
 //! | 32 | 8 | last | likewise, of the last record |
 //! | 40 | 4 | CRC | CRC-32 (IEEE) of the 40 bytes before and of what follows |
 //!
-//! All numbers are big-endian. A file ends where no whole block begins any more: so a recording is readable up to its
-//! last whole block whenever, and however, its writer ended.
+//! All numbers are big-endian. A file ends where no whole block begins any more: so a recording is
+//! readable up to its last whole block whenever, and however, its writer ended.
 
 use std::io::{self, Read};
 

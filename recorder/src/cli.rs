@@ -17,8 +17,8 @@ use crate::replay::{self, ReplayError, describe};
 use crate::write::FileWriter;
 use crate::{json, segment};
 
-/// What to do with a recording. PATH is a file (*.v2xr, *.v2xr.part, *.jsonl), several of one run, or a directory
-/// with those of one run.
+/// What to do with a recording. PATH is a file (*.v2xr, *.v2xr.part, *.jsonl), several of one run,
+/// or a directory with those of one run.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Whose recordings these are, and what is in them; of any number of runs
@@ -117,7 +117,8 @@ pub enum TraceError {
     Output(io::Error),
 }
 
-/// Does it, and says on `out` what it found. Exit code 1: there is a difference, or a recording is not whole.
+/// Does it, and says on `out` what it found. Exit code 1: there is a difference, or a recording is
+/// not whole.
 pub fn run(command: &Command, out: &mut impl Write) -> Result<ExitCode, TraceError> {
     let result = match command {
         Command::Info { paths } => info(paths, out),

@@ -1,4 +1,5 @@
-//! MessagePack to records. Bytes come from a file that somebody may have written by hand: nothing here trusts them.
+//! MessagePack to records. Bytes come from a file that somebody may have written by hand: nothing
+//! here trusts them.
 
 use std::borrow::Cow;
 use std::time::Duration;

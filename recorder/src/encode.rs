@@ -1,5 +1,5 @@
-//! Records to MessagePack, by hand: a frame costs a few stores and one copy, and never an allocation where the block
-//! has room.
+//! Records to MessagePack, by hand: a frame costs a few stores and one copy, and never an
+//! allocation where the block has room.
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;

@@ -1,9 +1,9 @@
-//! A recording as pcapng, for Wireshark: frames with interface, direction and nanoseconds, and what the node decided as
-//! comments on the frames that made it decide.
+//! A recording as pcapng, for Wireshark: frames with interface, direction and nanoseconds, and what
+//! the node decided as comments on the frames that made it decide.
 //!
-//! Frames stand as the node saw them: those in a bundle each by itself, and before small ones are put together. A decision that
-//! no frame made (a deadline, a signal) is a comment on the first frame the node sent upon it, or on the next there is, and
-//! at the end on the last.
+//! Frames stand as the node saw them: those in a bundle each by itself, and before small ones are
+//! put together. A decision that no frame made (a deadline, a signal) is a comment on the first
+//! frame the node sent upon it, or on the next there is, and at the end on the last.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
-//! Whose recording it is, and what its node was made with: [`Header`], in the first block of each file.
+//! Whose recording it is, and what its node was made with: [`Header`], in the first block of each
+//! file.
 //!
-//! It is a MessagePack map with names, so that it can grow. What the operator decided stands in it as it does in the
-//! settings of the role, so that a replay makes the same node.
+//! It is a MessagePack map with names, so that it can grow. What the operator decided stands in it
+//! as it does in the settings of the role, so that a replay makes the same node.
 
 use node_lib::{Boot, Mac, NodeId, Start, Timestamp};
 use serde::{Deserialize, Serialize};

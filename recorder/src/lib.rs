@@ -1,16 +1,18 @@
 //! The flight recorder: what went into a node and what came out of it.
 //!
-//! A node is a pure state machine, so its inputs in order, its settings and its seed are all there is to know: from a
-//! recording the same node can be made again, and does the same again, to the byte.
+//! A node is a pure state machine, so its inputs in order, its settings and its seed are all there
+//! is to know: from a recording the same node can be made again, and does the same again, to the
+//! byte.
 //!
-//! * [`recorded::Recorded`] stands between the packet loop and the node and writes to a [`tap::Tap`]: no allocation,
-//!   no waiting.
-//! * [`recorder::Recorder`] owns the thread that takes blocks from there to disk; [`segment`] says which files there are, and
-//!   which go.
-//! * [`record`] and [`block`] have the format, as tables; [`header`] what a recording says about itself, [`json`] the form for
-//!   people.
+//! * [`recorded::Recorded`] stands between the packet loop and the node and writes to a
+//!   [`tap::Tap`]: no allocation, no waiting.
+//! * [`recorder::Recorder`] owns the thread that takes blocks from there to disk; [`segment`] says
+//!   which files there are, and which go.
+//! * [`record`] and [`block`] have the format, as tables; [`header`] what a recording says about
+//!   itself, [`json`] the form for people.
 //! * [`read::Recording`] reads either, up to the last whole block.
-//! * `cli` (feature `cli`) has the tools: `info`, `verify`, `repair`, `cut`, `export`, `replay`, `diff`.
+//! * `cli` (feature `cli`) has the tools: `info`, `verify`, `repair`, `cut`, `export`, `replay`,
+//!   `diff`.
 
 pub mod block;
 pub mod decode;

@@ -137,7 +137,8 @@ impl Recording {
         &self.paths
     }
 
-    /// Shows everything in it to `visit`, first to last, until that says `false`. Returns what was found in each file.
+    /// Shows everything in it to `visit`, first to last, until that says `false`. Returns what was
+    /// found in each file.
     pub fn read<E: From<ReadError>>(
         &self,
         mut visit: impl FnMut(Item<'_>) -> Result<bool, E>,

@@ -2,9 +2,9 @@
 //!
 //! # Format
 //!
-//! A record is a MessagePack array. Its first item is the kind, its second the time: microseconds on the
-//! node's clock since [the first of its block](crate::block). New items are only ever appended, so that a reader
-//! takes what it knows and skips the rest.
+//! A record is a MessagePack array. Its first item is the kind, its second the time: microseconds
+//! on the node's clock since [the first of its block](crate::block). New items are only ever
+//! appended, so that a reader takes what it knows and skips the rest.
 //!
 //! | kind | record | then |
 //! |-----:|--------|------|
@@ -26,9 +26,10 @@
 //! | 32 | mark | text (str) |
 //! | 33 | records lost here | number (uint) |
 //!
-//! The length is that of the whole frame; there are fewer bytes than that if the recording was made with a snap length.
-//! 18 and 19 say that a frame is the last of kind 0 to 2 or 9 *in this block* again, from some byte on and for as long as
-//! there is room for, behind another header. Whoever reads gets 16 and 17: most of what a node forwards is written once.
+//! The length is that of the whole frame; there are fewer bytes than that if the recording was made
+//! with a snap length. 18 and 19 say that a frame is the last of kind 0 to 2 or 9 *in this block*
+//! again, from some byte on and for as long as there is room for, behind another header. Whoever
+//! reads gets 16 and 17: most of what a node forwards is written once.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -13,10 +13,12 @@ use node_lib::{Mac, NodeId, Timestamp};
 use crate::encode::{self, CLIENT_LEN, EVENT_MAX, kind};
 use crate::tap::{Cause, Pen, Tap};
 
-/// A node, and what goes into it and comes out of it on record. Without a tap it is the node and nothing else.
+/// A node, and what goes into it and comes out of it on record. Without a tap it is the node and
+/// nothing else.
 ///
-/// An input is written before the node is asked, so that what makes it panic is in the recording; its replies and
-/// events are written when it has answered. What is on loan is written as a reference to the frame that was lent.
+/// An input is written before the node is asked, so that what makes it panic is in the recording;
+/// its replies and events are written when it has answered. What is on loan is written as a
+/// reference to the frame that was lent.
 #[derive(Debug)]
 pub struct Recorded<N> {
     node: N,
@@ -76,7 +78,8 @@ impl<N: Node> Recorded<N> {
     }
 }
 
-/// What there was to send before the node was asked: a turn of the loop asks many times before it sends.
+/// What there was to send before the node was asked: a turn of the loop asks many times before it
+/// sends.
 #[derive(Clone, Copy)]
 struct Before {
     replies: usize,

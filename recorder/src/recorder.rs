@@ -17,8 +17,8 @@ use crate::tap::{Block, Cause, Handle, Shared, Stats, Tap};
 /// Bytes of a block: some thousand small frames.
 pub const BLOCK_LEN: usize = 256 << 10;
 
-/// Bytes of all blocks: a second of 200,000 frames of 256 bytes, while the disk stalls. Those that are not
-/// needed are never touched.
+/// Bytes of all blocks: a second of 200,000 frames of 256 bytes, while the disk stalls. Those that
+/// are not needed are never touched.
 pub const POOL_LEN: usize = 64 << 20;
 
 /// The writer looks at the time so often.
@@ -63,8 +63,8 @@ impl Recorder {
         Ok(Self { shared, thread: Some(thread), snap })
     }
 
-    /// From now on nothing is ever lost: whoever records waits for the disk. For simulations, where time stands still
-    /// meanwhile.
+    /// From now on nothing is ever lost: whoever records waits for the disk. For simulations, where
+    /// time stands still meanwhile.
     pub fn be_patient(&self) {
         self.shared.is_patient.store(true, Ordering::Relaxed);
     }

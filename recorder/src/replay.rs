@@ -1,7 +1,9 @@
-//! The same node again: what went in goes in, and what comes out must be what came out, to the byte.
+//! The same node again: what went in goes in, and what comes out must be what came out, to the
+//! byte.
 //!
-//! A replay needs the recording from the making of the node on, whole: frames without a snap length, no
-//! record lost, no file of the ring removed. It is as fast as the node is, and stops at the first difference.
+//! A replay needs the recording from the making of the node on, whole: frames without a snap
+//! length, no record lost, no file of the ring removed. It is as fast as the node is, and stops at
+//! the first difference.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -211,7 +213,8 @@ impl Run {
     }
 
     fn differs(&mut self, recorded: Option<Record<'static>>, found: Option<Output>) {
-        // The first record has nothing before it: then it is what went in, as far as anybody can say.
+        // The first record has nothing before it: then it is what went in, as far as anybody can
+        // say.
         let input = self.input.clone().or_else(|| recorded.clone());
         let Some(input) = input else { return };
         let at = input.at;

@@ -1,8 +1,10 @@
-//! Files of a recording on disk: a ring of them, of which the oldest go, and moments that are kept: [`Ring`].
+//! Files of a recording on disk: a ring of them, of which the oldest go, and moments that are kept:
+//! [`Ring`].
 //!
-//! A file grows by whole blocks under a name that ends in `.part`, and loses that when it is finished. When a moment is to
-//! be kept, the files around it get second names (hard links) in a directory of their own, where the ring does not
-//! look: that takes no room, no time, and works on a disk that is full.
+//! A file grows by whole blocks under a name that ends in `.part`, and loses that when it is
+//! finished. When a moment is to be kept, the files around it get second names (hard links) in a
+//! directory of their own, where the ring does not look: that takes no room, no time, and works on
+//! a disk that is full.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -70,7 +72,8 @@ pub trait Store: Send {
     /// This moment is to be kept.
     fn freeze(&mut self, cause: Cause, at: Timestamp);
 
-    /// Looks after what is only a matter of time. Returns files removed and moments kept since it was last asked.
+    /// Looks after what is only a matter of time. Returns files removed and moments kept since it
+    /// was last asked.
     fn tick(&mut self) -> (u64, u64);
 
     /// Finishes what is open.
@@ -123,7 +126,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// In this directory, which must be there. Files of earlier runs of the same node are part of it.
+    /// In this directory, which must be there. Files of earlier runs of the same node are part of
+    /// it.
     pub fn open(directory: &Path, header: Header, limits: Limits) -> io::Result<Self> {
         let stem = header.stem();
         let mut finished = Vec::new();

@@ -1,9 +1,10 @@
 //! From the packet loop into blocks: [`Tap`]. It never waits and never allocates.
 //!
-//! The loop writes records into a block it has to itself, and swaps the block for an empty one when it is full, a second
-//! old, or of interest. Full blocks go to the writer through a queue without locks; empty ones come back through another.
-//! When there is none, records are dropped and counted until there is. The lock around the block is the loop's
-//! alone, but for a panic, whose hook wants what is in it: it is only ever tried.
+//! The loop writes records into a block it has to itself, and swaps the block for an empty one when
+//! it is full, a second old, or of interest. Full blocks go to the writer through a queue without
+//! locks; empty ones come back through another. When there is none, records are dropped and counted
+//! until there is. The lock around the block is the loop's alone, but for a panic, whose hook wants
+//! what is in it: it is only ever tried.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,8 @@ use node_lib::Timestamp;
 
 use crate::encode::{self, OVERHEAD_MAX};
 
-/// A block is handed over when it is so old, by the records in it: a process that is killed loses no more.
+/// A block is handed over when it is so old, by the records in it: a process that is killed loses
+/// no more.
 pub const BLOCK_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// Blocks that are used again first, because a processor's cache may still hold them.
@@ -234,7 +236,8 @@ impl Shared {
         }
     }
 
-    /// Hands over what there is, for good; after a panic or at the end. Gives up when the loop is at it.
+    /// Hands over what there is, for good; after a panic or at the end. Gives up when the loop is
+    /// at it.
     pub(crate) fn close(&self, freeze: Option<Cause>) {
         const TRIES: u32 = 50;
         for _ in 0..TRIES {
@@ -424,8 +427,8 @@ impl Pen<'_> {
 pub struct Handle(pub(crate) Arc<Shared>);
 
 impl Handle {
-    /// Writes this text into the recording with the next record, and has the moment kept. `false`: too many marks wait
-    /// already, or the text is longer than [`MARK_LEN_MAX`].
+    /// Writes this text into the recording with the next record, and has the moment kept. `false`:
+    /// too many marks wait already, or the text is longer than [`MARK_LEN_MAX`].
     pub fn mark(&self, text: &str) -> bool {
         let mut marks = self.0.marks.lock().unwrap_or_else(PoisonError::into_inner);
         if marks.len() >= MARKS_MAX || text.len() > MARK_LEN_MAX {

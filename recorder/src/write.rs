@@ -28,7 +28,8 @@ enum Form {
 }
 
 impl FileWriter {
-    /// Makes the file, which must not be there, and writes the header. A name that ends in `.jsonl` gets JSON lines.
+    /// Makes the file, which must not be there, and writes the header. A name that ends in `.jsonl`
+    /// gets JSON lines.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let mut out = BufWriter::new(crate::segment::create(path)?);
         let form = if path.extension().is_some_and(|extension| extension == json::EXTENSION) {

@@ -1,6 +1,7 @@
 //! A recorder beside each node costs a frame no allocation either, on every path there is.
 //!
-//! One test in a process of its own, because the allocator counts for all threads: the one that writes to disk too.
+//! One test in a process of its own, because the allocator counts for all threads: the one that
+//! writes to disk too.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -34,7 +35,8 @@ fn no_path_of_a_frame_allocates_with_the_recorder_on() {
     let directory = tempfile::tempdir().unwrap();
     let recorders: Vec<Recorder> = (0..3)
         .map(|n| {
-            // So that no file is finished meanwhile: that allocates, on the other thread, for its name.
+            // So that no file is finished meanwhile: that allocates, on the other thread, for its
+            // name.
             let limits = Limits { bytes: 4 << 30, ..Limits::default() };
             let header = recorder::Header { id: [2, 0, 0, 0, 0, n], ..common::header() };
             Recorder::start(directory.path(), header, limits).unwrap()

@@ -1,4 +1,5 @@
-//! What happens to a recording when its process ends as it should not, and when its disk is full: with real processes.
+//! What happens to a recording when its process ends as it should not, and when its disk is full:
+//! with real processes.
 //!
 //! This program is also the process that is ended.
 
@@ -124,7 +125,8 @@ fn kill_9() -> Result<(), Failed> {
     for round in 0..kills() {
         let directory = tempfile::tempdir()?;
         let mut child = start("write", directory.path()).stdout(Stdio::piped()).spawn()?;
-        // At random moments: after another number of words each time, and whatever the scheduler adds.
+        // At random moments: after another number of words each time, and whatever the scheduler
+        // adds.
         let mut said = BufReader::new(child.stdout.take().unwrap());
         let (mut line, mut blocks) = (String::new(), 0u64);
         for _ in 0..(round * 7919) % 1500 + 1 {

@@ -1,4 +1,5 @@
-//! What is written is what is read, in either form; whatever a file was cut to, its whole blocks are there.
+//! What is written is what is read, in either form; whatever a file was cut to, its whole blocks
+//! are there.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -85,7 +86,8 @@ fn a_header_comes_back_in_either_form() {
     }
 }
 
-/// Every length a file can be cut to: what is read is the records of all blocks that are whole, neither fewer nor more.
+/// Every length a file can be cut to: what is read is the records of all blocks that are whole,
+/// neither fewer nor more.
 #[test]
 fn every_truncation_leaves_the_whole_blocks() {
     let directory = tempfile::tempdir().unwrap();

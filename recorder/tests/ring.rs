@@ -1,4 +1,5 @@
-//! Files: how many there are, which are kept, and that a disk that stalls costs records and no time.
+//! Files: how many there are, which are kept, and that a disk that stalls costs records and no
+//! time.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -134,7 +135,8 @@ impl Node for Leaver {
     }
 }
 
-/// A fail-over and a mark: what came 15 s before and 5 s after is there when the ring has long moved on.
+/// A fail-over and a mark: what came 15 s before and 5 s after is there when the ring has long
+/// moved on.
 #[test]
 fn moments_are_kept_though_the_ring_moves_on() {
     for cause in [Cause::FailOver, Cause::Mark] {
@@ -238,8 +240,8 @@ impl Store for Stalled {
     fn close(&mut self) {}
 }
 
-/// Nobody takes a block for as long as the test likes: everything that finds no room is counted, at once, and the
-/// recording says where it is missing.
+/// Nobody takes a block for as long as the test likes: everything that finds no room is counted, at
+/// once, and the recording says where it is missing.
 #[test]
 fn a_stalled_disk_costs_records_and_no_waiting() {
     const POOL: usize = 8;

@@ -1,7 +1,8 @@
-//! A town of twenty nodes, each of which is recorded: replayed alone, each does the same again, to the byte; and one
-//! altered constant is found where it first matters.
+//! A town of twenty nodes, each of which is recorded: replayed alone, each does the same again, to
+//! the byte; and one altered constant is found where it first matters.
 //!
-//! `V2X_SIM_RUNS` seeds (quick: 2), `V2X_SIM_SECONDS` long each (quick: 6), or the one in `V2X_SIM_SEED`.
+//! `V2X_SIM_RUNS` seeds (quick: 2), `V2X_SIM_SECONDS` long each (quick: 6), or the one in
+//! `V2X_SIM_SEED`.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -125,7 +126,8 @@ impl<N: Node> Node for Owning<N> {
     }
 }
 
-/// Lives in a town with restarts, cuts, radios that fail and traffic both ways. Returns the recording of every start.
+/// Lives in a town with restarts, cuts, radios that fail and traffic both ways. Returns the
+/// recording of every start.
 fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
     let graph = Graph::random_connected(NODES, 0.12, &mut Dice::new(seed, 77));
     let mut world = World::new(seed);
@@ -247,7 +249,8 @@ fn outputs(recording: &Recording, mut node: Box<dyn Node>) -> Vec<Vec<u8>> {
     all
 }
 
-/// One constant is another in the program that replays: what is reported is the first output that is not what it was.
+/// One constant is another in the program that replays: what is reported is the first output that
+/// is not what it was.
 #[test]
 fn an_altered_constant_is_found_at_its_first_effect() {
     let directory = tempfile::tempdir().unwrap();

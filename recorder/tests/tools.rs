@@ -23,7 +23,8 @@ use tempfile::TempDir;
 /// A second is half an hour into 2026.
 const BEGAN: u64 = 1_767_225_600_000_000_123;
 
-/// An OBU and an RSU live for two seconds; the OBU is recorded. Its radio goes down towards the end.
+/// An OBU and an RSU live for two seconds; the OBU is recorded. Its radio goes down towards the
+/// end.
 fn drive(snap: u32) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let (obu_mac, rsu_mac) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]));

@@ -27,8 +27,8 @@ pub(crate) struct Args {
         value_parser = RangedU64ValueParser::<usize>::new().range(0..=16))]
     cached_candidates: usize,
 
-    /// Broadcast and multicast sent over the radio, in kB a second, 0 for no limit; as much again for
-    /// ARP, DHCP, neighbour discovery and other groups of the link
+    /// Broadcast and multicast sent over the radio, in kB a second, 0 for no limit; as much again
+    /// for ARP, DHCP, neighbour discovery and other groups of the link
     #[arg(long, value_name = "KB", default_value_t = GROUP_RATE,
         value_parser = clap::value_parser!(u32).range(GROUP_RATE_RANGE))]
     group_rate: u32,

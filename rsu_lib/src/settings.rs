@@ -30,13 +30,13 @@ pub struct Settings {
     pub ethertype: u16,
     /// Time between heartbeats (`--hello-periodicity`); each is sent up to 10 % earlier or later.
     pub hello_periodicity: Duration,
-    /// Clients hear of packets that take more than one frame of the radio and may not be fragmented, so that
-    /// they send shorter ones (`--pmtu-discovery`).
+    /// Clients hear of packets that take more than one frame of the radio and may not be
+    /// fragmented, so that they send shorter ones (`--pmtu-discovery`).
     pub pmtu_discovery: bool,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,
-    /// Broadcast and multicast sent over the radio, in kB (1,000 bytes) a second; 64 bytes are added to
-    /// each frame. Twice as much may go at once. 0: no limit (`--group-rate`).
+    /// Broadcast and multicast sent over the radio, in kB (1,000 bytes) a second; 64 bytes are
+    /// added to each frame. Twice as much may go at once. 0: no limit (`--group-rate`).
     pub group_rate: u32,
 }
 

@@ -169,7 +169,8 @@ fn an_obu_for_which_there_is_no_room_is_refused_without_an_answer_and_not_asked(
     assert_eq!(t.rsu.attached().len(), 1024);
 }
 
-/// A table full of made-up OBUs closes the RSU to nobody for longer than it takes to ask them; who answers stays.
+/// A table full of made-up OBUs closes the RSU to nobody for longer than it takes to ask them; who
+/// answers stays.
 #[test]
 fn made_up_obus_that_fell_silent_make_room_and_those_that_answer_stay() {
     let mut t = Talk::new();

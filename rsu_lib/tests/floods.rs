@@ -1,4 +1,5 @@
-//! Which frames to all are vital: they go over the radio when others have used up what those may take.
+//! Which frames to all are vital: they go over the radio when others have used up what those may
+//! take.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 

@@ -1,4 +1,5 @@
-//! No frame down is longer than the smallest radio on its way, and who sends what is too long for it hears what fits.
+//! No frame down is longer than the smallest radio on its way, and who sends what is too long for
+//! it hears what fits.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -18,8 +19,8 @@ use talk::{A, B, CAMERA, RELAY, SERVER, SIGN, Talk, US, packet};
 /// Another relay.
 const OTHER: Mac = Mac([2, 0, 0, 0, 0, 0x1f]);
 
-/// A is attached with the camera behind two relays. These are the MTUs of their radios, and of A's: the one beside us
-/// first.
+/// A is attached with the camera behind two relays. These are the MTUs of their radios, and of A's:
+/// the one beside us first.
 fn behind_two(settings: Settings, [first, second, last]: [u16; 3]) -> Talk {
     let mut t = Talk::with(settings);
     t.mtus.extend([(RELAY, first), (OTHER, second), (A, last)]);
@@ -54,7 +55,8 @@ fn told(t: &Talk) -> Vec<u16> {
 fn the_smallest_radio_on_the_way_says_how_long_a_frame_may_be_wherever_it_is() {
     for mtus in [[1000, 1500, 1500], [1500, 1000, 1500], [1500, 1500, 1000], [1500, 1200, 1000]] {
         let mut t = behind_two(Settings::default(), mtus);
-        // Our header, four bytes for the label of the second relay, the Ethernet header of the client.
+        // Our header, four bytes for the label of the second relay, the Ethernet header of the
+        // client.
         let most = 1000 - 22 - 4 - 14;
         assert_eq!(lengths(&mut t, &packet(most, CAMERA)), [1000], "{mtus:?}");
         assert_eq!(t.rsu.counters().fragmented, 0, "{mtus:?}");

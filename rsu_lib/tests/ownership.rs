@@ -1,6 +1,6 @@
-//! Who owns a client: of what one OBU says the last word counts, in whatever order its words arrive, late
-//! and doubled ones; of two OBUs that announce one client the one that has done so for longest, whatever
-//! their epochs are.
+//! Who owns a client: of what one OBU says the last word counts, in whatever order its words
+//! arrive, late and doubled ones; of two OBUs that announce one client the one that has done so for
+//! longest, whatever their epochs are.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -33,8 +33,8 @@ enum Next {
     Leave,
 }
 
-/// The life of one OBU as the RSU could hear it, and which clients are behind it at each step. It has
-/// been attached so many times before.
+/// The life of one OBU as the RSU could hear it, and which clients are behind it at each step. It
+/// has been attached so many times before.
 fn life(obu: Mac, before: u32) -> impl Strategy<Value = Vec<Said>> {
     let next = prop_oneof![
         3 => Just(Next::Attach),
@@ -89,8 +89,8 @@ fn lives(a: u32, b: u32) -> impl Strategy<Value = Vec<Said>> {
     })
 }
 
-/// The rule itself, for words in the order in which they were said: of those who are here and name a
-/// client, the one that has named it for longest without a break has it.
+/// The rule itself, for words in the order in which they were said: of those who are here and name
+/// a client, the one that has named it for longest without a break has it.
 fn owners(said: &[Said]) -> BTreeMap<Client, Mac> {
     let mut naming = BTreeMap::<Client, Vec<Mac>>::new();
     let mut is_here = BTreeMap::new();

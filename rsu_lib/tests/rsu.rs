@@ -716,7 +716,8 @@ fn an_obu_that_starts_again_and_again_is_one_obu() {
         goodbye: false,
     };
     for start in 1..=20 {
-        // Announced five times, as none is answered that is not believed; what the start before said comes late.
+        // Announced five times, as none is answered that is not believed; what the start before
+        // said comes late.
         for (n, wait) in [0, 20, 40, 80, 160].into_iter().enumerate() {
             t.pass(t.now + wait);
             t.say(&said(10 * start, 1 + n as u32));

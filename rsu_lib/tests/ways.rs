@@ -1,4 +1,5 @@
-//! The tree of upstreams: which way answers and frames take down to an OBU, which words change it, and which do not.
+//! The tree of upstreams: which way answers and frames take down to an OBU, which words change it,
+//! and which do not.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -27,8 +28,8 @@ fn hop(n: u8) -> Mac {
     Mac([2, 0, 0, 0, 6, n])
 }
 
-/// Registers OBUs one behind the other. The last one, so many hops away, is attached with the camera; the others are on
-/// standby. Returns them, the nearest first.
+/// Registers OBUs one behind the other. The last one, so many hops away, is attached with the
+/// camera; the others are on standby. Returns them, the nearest first.
 fn chain(t: &mut Talk, hops: u8) -> Vec<Mac> {
     let upstream = |n| if n == 1 { US } else { hop(n - 1) };
     for n in 1..hops {
@@ -85,8 +86,8 @@ fn answers(t: &Talk) -> Vec<(AckStatus, Sent)> {
     })
 }
 
-/// The next word of an attached OBU with these clients: that this is its upstream, and that it wants to hear that the RSU
-/// knows. Nobody has heard it yet.
+/// The next word of an attached OBU with these clients: that this is its upstream, and that it
+/// wants to hear that the RSU knows. Nobody has heard it yet.
 fn word(t: &mut Talk, obu: Mac, via: Mac, macs: &[Mac]) -> HeartbeatReply {
     let said = t.words(obu, 1, macs);
     let hops = u8::from(via != US);
@@ -597,8 +598,8 @@ fn a_word_far_from_all_before_changes_a_way_only_when_it_is_repeated_and_the_obu
     }
 }
 
-/// Attaches A behind the relay. Its last word, in which the next is promised within so many tenths of a second, comes
-/// at 1 s.
+/// Attaches A behind the relay. Its last word, in which the next is promised within so many tenths
+/// of a second, comes at 1 s.
 fn promises(within_ds: u16) -> Talk {
     let mut t = Talk::new();
     t.announce(A, US, 1, &[CAMERA]);
@@ -611,7 +612,8 @@ fn promises(within_ds: u16) -> Talk {
 
 #[test]
 fn an_obu_is_gone_after_three_times_what_it_promised_and_five_seconds_at_least() {
-    // No OBU makes us wait for longer than 80 s, which is 800 intervals: 1,024 OBUs share 24 replies a second.
+    // No OBU makes us wait for longer than 80 s, which is 800 intervals: 1,024 OBUs share 24
+    // replies a second.
     let most = 240_000;
     for (within_ds, gone_after) in [
         (1, 5000),

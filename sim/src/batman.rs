@@ -1,5 +1,5 @@
-//! What a bystander reads off a frame of batman-adv (`batadv_packet.h`, compatibility version 15), so that
-//! what a model of it sends is counted as our own frames are.
+//! What a bystander reads off a frame of batman-adv (`batadv_packet.h`, compatibility version 15),
+//! so that what a model of it sends is counted as our own frames are.
 
 use super::frame::Kind;
 

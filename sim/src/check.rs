@@ -281,8 +281,8 @@ impl Checker {
     }
 }
 
-/// What a packet on one hop is known by. A flood is one frame, to whomever; anything else may go to two
-/// neighbours for a moment.
+/// What a packet on one hop is known by. A flood is one frame, to whomever; anything else may go to
+/// two neighbours for a moment.
 fn sending(packet: Packet, node: Subject, to: Mac) -> (Packet, usize, u32, Mac) {
     (packet, node.index, node.life, if packet.is_flood { Mac::ZERO } else { to })
 }

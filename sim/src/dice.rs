@@ -10,7 +10,8 @@ use rand_pcg::Pcg32;
 #[derive(Clone, Debug)]
 pub struct Dice(Pcg32);
 
-/// Spreads every bit of `x` over all bits (the finaliser of SplitMix64, Steele et al., OOPSLA 2014).
+/// Spreads every bit of `x` over all bits (the finaliser of SplitMix64, Steele et al., OOPSLA
+/// 2014).
 const fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

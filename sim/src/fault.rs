@@ -36,9 +36,10 @@ pub enum Fault {
     Start(NodeIndex),
     /// Crashes and starts again after this long.
     Restart(NodeIndex, Duration),
-    /// The process stands still for this long (SIGSTOP, SIGCONT): it reads nothing, and what comes fills the
-    /// sockets of its radio and the queue of its TAP. Then it handles what waited, all of it late. A packet
-    /// that waited there may come to a node again that it was at before, once: routes have changed.
+    /// The process stands still for this long (SIGSTOP, SIGCONT): it reads nothing, and what comes
+    /// fills the sockets of its radio and the queue of its TAP. Then it handles what waited, all of
+    /// it late. A packet that waited there may come to a node again that it was at before, once:
+    /// routes have changed.
     Stall(NodeIndex, Duration),
     /// Says goodbye, lingers as long as it asks to, and is gone.
     Shutdown(NodeIndex),

@@ -12,8 +12,8 @@ use crate::index::NodeIndex;
 use node_lib::buffer_pool::return_buffer;
 use node_lib::mac::{Mac, NodeId};
 
-/// Message type of a frame on the radio: low nibble of the first byte after the Ethernet header, or what a
-/// frame of batman-adv is.
+/// Message type of a frame on the radio: low nibble of the first byte after the Ethernet header, or
+/// what a frame of batman-adv is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);
 
@@ -146,8 +146,8 @@ const FRAGMENT_INDEX: usize = 10;
 const BUNDLE_HEADER_LEN: usize = 4;
 const LENGTH_AT: usize = 2;
 
-/// The data messages in a whole Ethernet frame: those in a bundle, the first part of one in its first fragment,
-/// and nothing in other fragments.
+/// The data messages in a whole Ethernet frame: those in a bundle, the first part of one in its
+/// first fragment, and nothing in other fragments.
 fn data_messages(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
     let packet = frame.get(14..).unwrap_or_default();
     let kind = Kind::of(frame);

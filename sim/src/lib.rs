@@ -1,10 +1,10 @@
 //! # Simulation
 //!
 //! A [`World`] runs any number of nodes in one thread, in virtual time, from one seed: the same
-//! [`Node`](node_lib::control::node::Node)s the daemons run, unchanged. Several worlds run on several
-//! threads, and [`World::node_as`] shows a node with its tables. A world reads no clock and opens no
-//! socket; ten minutes of four nodes take a fraction of a second. Two worlds with the same seed and the
-//! same calls do the same to the byte, so a failure is a number.
+//! [`Node`](node_lib::control::node::Node)s the daemons run, unchanged. Several worlds run on
+//! several threads, and [`World::node_as`] shows a node with its tables. A world reads no clock and
+//! opens no socket; ten minutes of four nodes take a fraction of a second. Two worlds with the same
+//! seed and the same calls do the same to the byte, so a failure is a number.
 //!
 //! ```
 //! use node_lib::Mac;
@@ -59,8 +59,8 @@
 //! | [`topology`] | shapes, random graphs, all small graphs, and who can reach whom |
 //!
 //! What is not in it without a [`Radio`]: no airtime, so no collisions and no queue for the medium.
-//! Unicast is repeated by the radio only after [`World::try_again`]. A link with jitter may put frames
-//! out of order. A cut, and a restart of the receiver, take what is under way.
+//! Unicast is repeated by the radio only after [`World::try_again`]. A link with jitter may put
+//! frames out of order. A cut, and a restart of the receiver, take what is under way.
 //!
 //! ## Vehicles on a road
 //!
@@ -94,29 +94,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Positions are looked at every 100 ms ([`Radio::update_every`](radio::Radio)); who is near is found
-//! through a grid, so the work grows with nodes times neighbours. One event brings a frame to all who
-//! hear it. Memory is a few kilobytes a node; take what nodes report ([`World::take_events`]) now and
-//! then, for it is the one thing that grows with time, with [`FlowLog`] and what is kept on request.
+//! Positions are looked at every 100 ms ([`Radio::update_every`](radio::Radio)); who is near is
+//! found through a grid, so the work grows with nodes times neighbours. One event brings a frame to
+//! all who hear it. Memory is a few kilobytes a node; take what nodes report
+//! ([`World::take_events`]) now and then, for it is the one thing that grows with time, with
+//! [`FlowLog`] and what is kept on request.
 //!
 //! ## Rules that are always watched
 //!
 //! Each [`Rule`] is checked on every frame of every run; [`World::run_until`] returns the first
 //! [`Violation`]. *Visited twice*: a copy of a data packet came to a node it had been to; each copy
-//! carries the way it went, so a frame doubled by the medium is not mistaken for a loop. *Cycle*: the
-//! upstreams of nodes attached to one RSU never lead in a circle, not for a microsecond. *Flooded
-//! twice*, *hop limit*: a relay forwards a flood once and lowers the limit. *Doubled*: no numbered
-//! frame reaches a TAP or a client twice. *Wrong delivery*, *echo*: no frame comes out where it is not
-//! for, or where it came from. *Malformed*: whatever is sent can be parsed and bears its sender's
-//! address. *Spin*: no node keeps its driver busy. `World::now` never goes back.
+//! carries the way it went, so a frame doubled by the medium is not mistaken for a loop. *Cycle*:
+//! the upstreams of nodes attached to one RSU never lead in a circle, not for a microsecond.
+//! *Flooded twice*, *hop limit*: a relay forwards a flood once and lowers the limit. *Doubled*: no
+//! numbered frame reaches a TAP or a client twice. *Wrong delivery*, *echo*: no frame comes out
+//! where it is not for, or where it came from. *Malformed*: whatever is sent can be parsed and
+//! bears its sender's address. *Spin*: no node keeps its driver busy. `World::now` never goes back.
 //!
 //! ## Randomness
 //!
-//! Every purpose has its own stream ([`Dice`], PCG), derived from the world's seed: each direction of
-//! each link, each start of each node. Under a [`Radio`] each frame has its own at each receiver, derived
-//! from both and the frame's number. A frame more on one link does not change the luck of another.
-//! Logarithms and powers are those of `libm`, not of the platform: the same bits on every machine.
-//! Things planned for the same microsecond happen in the order they were planned.
+//! Every purpose has its own stream ([`Dice`], PCG), derived from the world's seed: each direction
+//! of each link, each start of each node. Under a [`Radio`] each frame has its own at each
+//! receiver, derived from both and the frame's number. A frame more on one link does not change the
+//! luck of another. Logarithms and powers are those of `libm`, not of the platform: the same bits
+//! on every machine. Things planned for the same microsecond happen in the order they were planned.
 //!
 //! ## Seeing a failure again
 //!

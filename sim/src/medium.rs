@@ -86,10 +86,10 @@ use node_lib::time::Timestamp;
 
 /// What carries frames between nodes that have places. See the [module](self) for a whole one.
 ///
-/// It is told where nodes are and what they send, and says through [`Air`] who hears it, and when it
-/// wants to be called again. Nothing else happens in between: it needs no clock and no thread. For the
-/// same calls it must do the same, or the same seed gives another run; for randomness there is
-/// [`Dice`](crate::Dice), from the world's seed.
+/// It is told where nodes are and what they send, and says through [`Air`] who hears it, and when
+/// it wants to be called again. Nothing else happens in between: it needs no clock and no thread.
+/// For the same calls it must do the same, or the same seed gives another run; for randomness there
+/// is [`Dice`](crate::Dice), from the world's seed.
 pub trait Medium: Send {
     /// Where everybody is, by node; who is nowhere hears and sends nothing. Called before anything
     /// else, and again when somebody came, went, was placed, or has moved.
@@ -100,8 +100,8 @@ pub trait Medium: Send {
         LOOK_EVERY
     }
 
-    /// Is there room for one more frame of a node, of this user priority? A node that was told there is
-    /// none keeps its frames until [`Air::room`] says there is.
+    /// Is there room for one more frame of a node, of this user priority? A node that was told
+    /// there is none keeps its frames until [`Air::room`] says there is.
     fn has_room(&mut self, _node: NodeIndex, _priority: u8) -> bool {
         true
     }
@@ -121,8 +121,8 @@ pub trait Medium: Send {
         0
     }
 
-    /// Probability that a frame from the one reaches the other when nobody disturbs it, from where they
-    /// were at the last look. Faults are seen to elsewhere.
+    /// Probability that a frame from the one reaches the other when nobody disturbs it, from where
+    /// they were at the last look. Faults are seen to elsewhere.
     fn delivery(&self, from: NodeIndex, to: NodeIndex) -> f64;
 
     /// How strong frames come in then, where that is known.
@@ -133,8 +133,8 @@ pub trait Medium: Send {
     /// Hands over everybody whom frames of this node may reach, in the order of nodes.
     fn hearers(&self, from: NodeIndex, take: &mut dyn FnMut(NodeIndex));
 
-    /// How full the channel was in the second that ends now, over these receivers. By default nothing
-    /// is known of that.
+    /// How full the channel was in the second that ends now, over these receivers. By default
+    /// nothing is known of that.
     fn take_second(
         &mut self,
         _now: Timestamp,

@@ -75,8 +75,8 @@ impl Hasher for Fnv {
     }
 }
 
-/// The last lines, a hash over all of them and, if asked for, their text: in memory, or written as it
-/// comes.
+/// The last lines, a hash over all of them and, if asked for, their text: in memory, or written as
+/// it comes.
 pub(super) struct Trace {
     last: VecDeque<Line>,
     hash: Fnv,

@@ -24,8 +24,8 @@ pub enum Target {
 pub enum Arrivals {
     /// Evenly: what one sends is the same for every seed.
     Even,
-    /// As a Poisson process, drawn from the seed of the world: gaps are independent and exponential.
-    /// No frame is sent at this time or after it.
+    /// As a Poisson process, drawn from the seed of the world: gaps are independent and
+    /// exponential. No frame is sent at this time or after it.
     Poisson {
         /// The end.
         until: Timestamp,
@@ -69,8 +69,8 @@ impl Flow {
         Self { from, to, start, every, count, arrivals, size }
     }
 
-    /// When the frame with this number is sent, `after` the one before it or the beginning; `None` if
-    /// there is no such frame.
+    /// When the frame with this number is sent, `after` the one before it or the beginning; `None`
+    /// if there is no such frame.
     pub(super) fn time_of(
         &self,
         number: u32,
@@ -231,8 +231,8 @@ impl FlowLog {
         self.received.get(&client).map_or(0, |times| times.iter().flatten().count())
     }
 
-    /// Frames `client` received again, once per further time: a node that started again has forgotten
-    /// what it handed over.
+    /// Frames `client` received again, once per further time: a node that started again has
+    /// forgotten what it handed over.
     pub fn doubled(&self, client: ClientIndex) -> &[u32] {
         self.doubled.get(&client).map_or(&[], Vec::as_slice)
     }
@@ -255,8 +255,8 @@ impl FlowLog {
         (0..).zip(&self.sent).filter(lost).map(|(_, &sent)| sent).last()
     }
 
-    /// The longest time `client` was cut off, among frames sent in this span: from the first frame of
-    /// a run of lost ones to the next that came through, or to `to` if none did. As fine as the
+    /// The longest time `client` was cut off, among frames sent in this span: from the first frame
+    /// of a run of lost ones to the next that came through, or to `to` if none did. As fine as the
     /// flow's interval.
     pub fn longest_gap(&self, client: ClientIndex, from: Timestamp, to: Timestamp) -> Duration {
         let mut longest = Duration::ZERO;

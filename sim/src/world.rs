@@ -58,8 +58,8 @@ pub enum Role {
     Rsu,
 }
 
-/// Makes a node for one start, at this time of its own clock. What it returns is to be made as a daemon
-/// makes it: by `Settings::config` of its role.
+/// Makes a node for one start, at this time of its own clock. What it returns is to be made as a
+/// daemon makes it: by `Settings::config` of its role.
 pub type Factory = Box<dyn Fn(&Start, Timestamp) -> Box<dyn Guest> + Send>;
 
 /// Where a client lives.
@@ -93,8 +93,8 @@ pub struct RadioFrame {
     pub frame: Vec<u8>,
 }
 
-/// One node, running or not: what every frame it hears makes the world look at, one line of 64 bytes of
-/// a processor's cache.
+/// One node, running or not: what every frame it hears makes the world look at, one line of 64
+/// bytes of a processor's cache.
 struct Slot {
     node: Option<Box<dyn Guest>>,
     /// When it wants to be woken, and when that is next looked at: not later.
@@ -304,8 +304,8 @@ const RETRY_AFTER: Duration = Duration::from_micros(500);
 /// No packet lives longer than this: hop limit times the longest delay a link here has, with room.
 const PACKET_LIFE: Duration = Duration::from_secs(10);
 
-/// Wake-ups a node may ask for within [`SPINS_WITHIN`], and events it may have at once. More would be
-/// a daemon that burns a whole processor.
+/// Wake-ups a node may ask for within [`SPINS_WITHIN`], and events it may have at once. More would
+/// be a daemon that burns a whole processor.
 const SPINS_MAX: u16 = 1000;
 
 const SPINS_WITHIN: Duration = Duration::from_millis(100);
@@ -361,8 +361,8 @@ impl World {
 
     // Building it.
 
-    /// Adds a node with this radio MAC and starts it: it lives when it has waited for its boot count, as
-    /// [`World::count_starts`] says. Nobody hears it until it is linked or placed.
+    /// Adds a node with this radio MAC and starts it: it lives when it has waited for its boot
+    /// count, as [`World::count_starts`] says. Nobody hears it until it is linked or placed.
     pub fn add_node(&mut self, role: Role, mac: Mac, factory: Factory) -> NodeIndex {
         let node = self.add_stopped(role, mac, factory);
         self.start(node.0);
@@ -409,7 +409,8 @@ impl World {
         NodeIndex(index)
     }
 
-    /// This node may send what no honest one does: under another's address, for one. Checkers let it pass.
+    /// This node may send what no honest one does: under another's address, for one. Checkers let
+    /// it pass.
     pub fn let_forge(&mut self, node: NodeIndex) {
         if let Some(slot) = self.slots.get_mut(node.0) {
             slot.details.forges = true;
@@ -532,15 +533,16 @@ impl World {
         self.air.get_or_insert_default();
     }
 
-    /// Lets a copy of a packet come to a node again, so often. Where frames are under way for longer
-    /// than a node takes to change its upstream, a packet may be overtaken by the change; that the
-    /// upstreams themselves never form a cycle is still watched.
+    /// Lets a copy of a packet come to a node again, so often. Where frames are under way for
+    /// longer than a node takes to change its upstream, a packet may be overtaken by the change;
+    /// that the upstreams themselves never form a cycle is still watched.
     pub fn tolerate_revisits(&mut self, times: usize) {
         self.checker.revisits_max = times;
     }
 
-    /// Whether nodes are held to the [rules](super::Rule) of ours. A model of another protocol is not: what it loses,
-    /// doubles or sends in a circle is measured, and does not end the run. It may not spin either.
+    /// Whether nodes are held to the [rules](super::Rule) of ours. A model of another protocol is
+    /// not: what it loses, doubles or sends in a circle is measured, and does not end the run. It
+    /// may not spin either.
     pub fn hold_to_rules(&mut self, holds: bool) {
         self.holds_to_rules = holds;
     }
@@ -557,14 +559,14 @@ impl World {
         self.reports_signal = reports;
     }
 
-    /// Whether radios tell nodes which unicast frames they gave up, because no acknowledgement came. They do not
-    /// unless told to: the daemons do not ask theirs yet.
+    /// Whether radios tell nodes which unicast frames they gave up, because no acknowledgement
+    /// came. They do not unless told to: the daemons do not ask theirs yet.
     pub fn report_unacknowledged(&mut self, reports: bool) {
         self.reports_unacknowledged = reports;
     }
 
-    /// Lets a radio try a unicast frame again that its addressee lost, so often, as one of 802.11 does.
-    /// Each try has its own luck, and takes half a millisecond. For worlds without a
+    /// Lets a radio try a unicast frame again that its addressee lost, so often, as one of 802.11
+    /// does. Each try has its own luck, and takes half a millisecond. For worlds without a
     /// [`Radio`](crate::Radio), whose access to the medium has retries of its own.
     pub fn try_again(&mut self, retries: u32) {
         self.retries = retries;
@@ -581,8 +583,8 @@ impl World {
     /// Runs until this time, everything at that time included.
     ///
     /// # Errors
-    /// A rule was broken; the world stands still from then on and gives the same answer again. Not after
-    /// [`World::go_on_when_broken`].
+    /// A rule was broken; the world stands still from then on and gives the same answer again. Not
+    /// after [`World::go_on_when_broken`].
     pub fn run_until(&mut self, until: Timestamp) -> Result<(), Box<Violation>> {
         while (self.violation.is_none() || self.breaches.is_some())
             && let Some(Reverse(next)) = self.queue.peek()
@@ -662,8 +664,8 @@ impl World {
         Some(guest)
     }
 
-    /// A running node as what it is, with its tables and all else its type shows; `None` also if it is
-    /// something else.
+    /// A running node as what it is, with its tables and all else its type shows; `None` also if it
+    /// is something else.
     ///
     /// ```
     /// use node_lib::Mac;

@@ -1,5 +1,5 @@
-//! An announcement that is lost, with all its repetitions, is healed by the digest in the next periodic
-//! reply.
+//! An announcement that is lost, with all its repetitions, is healed by the digest in the next
+//! periodic reply.
 //!
 //! `V2X_SIM_RUNS` for more seeds than the 100 of every run.
 
@@ -38,8 +38,9 @@ fn interval() -> Duration {
     ms(1250)
 }
 
-/// At a loss of 5 to 30 %, and with 1 to 500 clients: how long until the RSU has the set, from the end
-/// of a silence in which every announcement was lost, and from the first question the OBU heard.
+/// At a loss of 5 to 30 %, and with 1 to 500 clients: how long until the RSU has the set, from the
+/// end of a silence in which every announcement was lost, and from the first question the OBU
+/// heard.
 fn lose_and_heal(seed: u64) -> Result<(Duration, Duration), Wrong> {
     let mut pair = Pair::new(seed);
     let mut dice = Dice::new(seed, 2);

@@ -116,7 +116,8 @@ fn settled_after(world: &mut World, graph: &Graph, from: Timestamp) -> Result<Du
     Err(format!("not every node has a route {GIVEN_UP_AFTER_MS} ms after {from}").into())
 }
 
-/// The link in use that most nodes depend on, of those without which the graph still hangs together.
+/// The link in use that most nodes depend on, of those without which the graph still hangs
+/// together.
 fn trunk(world: &World, graph: &Graph) -> Option<(usize, usize)> {
     let upstreams = upstreams(world, graph.nodes());
     let mut users: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -180,9 +181,9 @@ fn every_node_that_can_has_a_route_soon_after_the_start_and_after_a_cut() {
             let cuts = (0..RULES.len()).map(|rule| cell(of(rule).filter_map(|t| t.cut).collect()));
             let cells: Vec<String> = starts.chain(cuts).collect();
             println!("| {name} | {} |", cells.join(" | "));
-            // The goals are 300 ms for a way round a cut, and an end of every start: the wait for the boot
-            // count, the quiet period of 350 ms, a question per hop, and an interval in which those move whose
-            // first way was so long that nobody could come after them.
+            // The goals are 300 ms for a way round a cut, and an end of every start: the wait for
+            // the boot count, the quiet period of 350 ms, a question per hop, and an interval in
+            // which those move whose first way was so long that nobody could come after them.
             let room = if loss > 0.0 { 3 } else { 1 };
             let [start, cut] = [
                 of(0).map(|times| times.start).max().unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! A drive past five RSUs, 300 m apart, over a radio as measured in a suburb: what a hand-over costs
-//! the clients of a moving vehicle, and which thresholds make it cost least.
+//! A drive past five RSUs, 300 m apart, over a radio as measured in a suburb: what a hand-over
+//! costs the clients of a moving vehicle, and which thresholds make it cost least.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -33,8 +33,8 @@ struct Cost {
     rsu_changes: usize,
 }
 
-/// A vehicle from before the first RSU to behind the last at this speed, `every` between the frames of
-/// each flow.
+/// A vehicle from before the first RSU to behind the last at this speed, `every` between the frames
+/// of each flow.
 fn drive(
     seed: u64,
     kmh: f64,
@@ -135,7 +135,8 @@ fn parked(
     Ok(world.node(car).unwrap().counters().rsu_changes.saturating_sub(1))
 }
 
-/// A client of a vehicle at 130 km/h: its frames arrive, and no hand-over loses what the radio did not.
+/// A client of a vehicle at 130 km/h: its frames arrive, and no hand-over loses what the radio did
+/// not.
 #[test]
 fn a_vehicle_that_drives_past_five_rsus_is_handed_over_before_it_is_lost() {
     let name = "a_vehicle_that_drives_past_five_rsus_is_handed_over_before_it_is_lost";
@@ -197,7 +198,8 @@ fn signal_thresholds_tried() {
     }
 }
 
-/// Thresholds to try: `V2X_SIM_THRESHOLDS`, rows of six numbers separated by commas, or the default.
+/// Thresholds to try: `V2X_SIM_THRESHOLDS`, rows of six numbers separated by commas, or the
+/// default.
 fn tried() -> Vec<[u32; 6]> {
     let text = std::env::var("V2X_SIM_THRESHOLDS")
         .unwrap_or_else(|_| "9000 80 1200 500 100 1000".to_owned());

@@ -48,7 +48,8 @@ fn forty_obus_in_one_cell_speak_four_times_as_much_as_ten() {
     assert!(per_beat[2] <= per_beat[0] * 5.0, "{per_beat:?}");
 }
 
-/// Where there is an RSU at each crossing, each has few OBUs, and the radio carries what all of them say.
+/// Where there is an RSU at each crossing, each has few OBUs, and the radio carries what all of
+/// them say.
 #[test]
 fn eight_rsus_in_one_cell_let_its_obus_speak_no_more_than_eight_times_as_much_as_one() {
     const OBUS: usize = 48;
@@ -73,14 +74,15 @@ fn eight_rsus_in_one_cell_let_its_obus_speak_no_more_than_eight_times_as_much_as
         relayed
     };
     let (of_one, of_eight) = (said_with(1), said_with(8));
-    // If each relayed each, it would be 384. Somebody must, for those who might hear no RSU themselves.
+    // If each relayed each, it would be 384. Somebody must, for those who might hear no RSU
+    // themselves.
     assert!(of_one > 1.0, "{of_one}");
     // A tenth to spare: eight times as many draw lots.
     assert!(of_eight <= 8.0 * of_one * 1.1, "{of_one} with one RSU, {of_eight} with eight");
 }
 
-/// OBUs of a crowd next speak when the crowd has its turn, many seconds after they have announced themselves. The RSU,
-/// which has just started, must not have forgotten the first by then.
+/// OBUs of a crowd next speak when the crowd has its turn, many seconds after they have announced
+/// themselves. The RSU, which has just started, must not have forgotten the first by then.
 #[test]
 fn an_rsu_that_starts_again_in_an_idle_crowd_forgets_nobody_who_is_there() {
     const OBUS: usize = 600;

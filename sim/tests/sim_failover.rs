@@ -135,7 +135,8 @@ fn lose_upstream(
     Ok(gaps)
 }
 
-/// Whoever is killed falls silent: it does not fade, also where links lose frames, and the log says so.
+/// Whoever is killed falls silent: it does not fade, also where links lose frames, and the log says
+/// so.
 #[test]
 fn who_is_killed_is_left_as_dead() {
     const NAME: &str = "who_is_killed_is_left_as_dead";
@@ -203,8 +204,8 @@ fn traffic_is_back_three_heartbeats_after_an_rsu_restarted() {
     println!("RSU restart, two hops down: {}", spread(of(2)));
 }
 
-/// Two RSUs on one LAN, an OBU that drives from the first to the second, and a client behind it that
-/// speaks once, or, if it is the OBU's own TAP, never.
+/// Two RSUs on one LAN, an OBU that drives from the first to the second, and a client behind it
+/// that speaks once, or, if it is the OBU's own TAP, never.
 #[test]
 fn a_silent_client_is_reachable_right_after_a_hand_over() {
     for (leave, allowed) in [("goodbye", ms(50)), ("death", ms(300)), ("both in range", ms(300))] {
@@ -281,8 +282,9 @@ fn p99(mut spans: Vec<Duration>) -> Duration {
     percentile(&spans, 0.99)
 }
 
-/// A ladder R – {A, X} – {B, C} – D, all of one rung heard by all of the next. What comes from above is lost on
-/// every rung at once, so every vehicle doubts its upstream while its own frames still arrive.
+/// A ladder R – {A, X} – {B, C} – D, all of one rung heard by all of the next. What comes from
+/// above is lost on every rung at once, so every vehicle doubts its upstream while its own frames
+/// still arrive.
 #[test]
 fn a_frame_is_doubled_once_at_most_however_many_relays_of_its_way_are_in_doubt() {
     let test = "a_frame_is_doubled_once_at_most_however_many_relays_of_its_way_are_in_doubt";

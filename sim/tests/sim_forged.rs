@@ -1,10 +1,11 @@
-//! Whatever comes in, a node neither panics nor grows without bound, and what it answers can be read.
+//! Whatever comes in, a node neither panics nor grows without bound, and what it answers can be
+//! read.
 //!
-//! Forged frames are real ones, caught in simulated towns, with other senders and with bytes changed;
-//! data comes in bundles as well. In between the signal jumps, the radio goes down and up, gets another
-//! address and another MTU, and somebody answers what the node asks, so that it has a way and routes
-//! for others. At last it says goodbye, and hears as much again. `V2X_SIM_RUNS=1000000` feeds that many
-//! to each role.
+//! Forged frames are real ones, caught in simulated towns, with other senders and with bytes
+//! changed; data comes in bundles as well. In between the signal jumps, the radio goes down and up,
+//! gets another address and another MTU, and somebody answers what the node asks, so that it has a
+//! way and routes for others. At last it says goodbye, and hears as much again.
+//! `V2X_SIM_RUNS=1000000` feeds that many to each role.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -136,8 +137,8 @@ fn flood(role: &str, mut victim: Victim) -> Victim {
     victim
 }
 
-/// While it leaves, a node hears all that as well. It says goodbye as often as ever, and an RSU sends
-/// no heartbeat afterwards.
+/// While it leaves, a node hears all that as well. It says goodbye as often as ever, and an RSU
+/// sends no heartbeat afterwards.
 fn say_goodbye(victim: &mut Victim, kinds: &[&Vec<Vec<u8>>], dice: &mut Dice) {
     victim.link(LinkEvent::Up);
     victim.goodbyes = 0;
@@ -166,8 +167,8 @@ fn forge(frame: &mut [u8], to: Mac, dice: &mut Dice) {
     scribble(frame, 5000, dice, |_, random, _| random);
 }
 
-/// The kinds of message there are, by the code in the first byte: see `docs/wire-format.md`. 10 is the
-/// bundle, which the tests make.
+/// The kinds of message there are, by the code in the first byte: see `docs/wire-format.md`. 10 is
+/// the bundle, which the tests make.
 const KINDS: [u8; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
 /// Frames of every kind, from two towns in which something happens.

@@ -1,6 +1,6 @@
 //! Changing from one RSU to the next, with clients that speak and one that never does, in both
-//! directions, unicast and broadcast: what is planned or predicted loses nothing and doubles nothing.
-//! (That nothing is doubled is watched by the checkers in every run.)
+//! directions, unicast and broadcast: what is planned or predicted loses nothing and doubles
+//! nothing. (That nothing is doubled is watched by the checkers in every run.)
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -21,7 +21,8 @@ const FIRST: NodeIndex = NodeIndex(0);
 const SECOND: NodeIndex = NodeIndex(1);
 const CAR: NodeIndex = NodeIndex(2);
 
-/// Two RSUs on one LAN with a host, and a vehicle with a client that speaks and one that never does.
+/// Two RSUs on one LAN with a host, and a vehicle with a client that speaks and one that never
+/// does.
 struct Road {
     world: World,
     host: ClientIndex,
@@ -217,7 +218,8 @@ fn an_rsu_whose_link_fades_is_left_without_losing_more_than_the_link_does() {
             let record = road.the_hand_over()?;
             let missing: usize = road.missing().iter().map(|(_, missing)| missing).sum();
             let lost = road.lost_on_air();
-            // At half of the frames lost a silence may be taken for death before the loss is noticed.
+            // At half of the frames lost a silence may be taken for death before the loss is
+            // noticed.
             let is_noticed = matches!(record.cause, Cause::Fading | Cause::Dead);
             if missing > lost || record.lost > 0 || !is_noticed || record.gap > ms(300) {
                 let what = format!("missing {:?}, on air {lost}, {record:?}", road.missing());
@@ -341,7 +343,8 @@ fn thresholds_tried() {
     }
 }
 
-/// Thresholds to try: `V2X_SIM_THRESHOLDS`, rows of three numbers separated by commas, or the default.
+/// Thresholds to try: `V2X_SIM_THRESHOLDS`, rows of three numbers separated by commas, or the
+/// default.
 fn tried() -> Vec<(u32, u32, u64)> {
     let text = std::env::var("V2X_SIM_THRESHOLDS").unwrap_or_else(|_| "9000 80 1000".into());
     let row = |row: &str| {

@@ -1,5 +1,5 @@
-//! What is between a node and its interfaces, as the daemons have it: bundles, the outbox for what a full radio does
-//! not take, the TAP with its MTU and its queue; and a process that stands still.
+//! What is between a node and its interfaces, as the daemons have it: bundles, the outbox for what
+//! a full radio does not take, the TAP with its MTU and its queue; and a process that stands still.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -95,8 +95,9 @@ fn small_frames_that_wait_for_a_full_radio_leave_in_bundles() {
     );
 }
 
-/// A rider says ten times what gets through: what the radio has no room for waits in the outbox, a burst at most and no
-/// longer than 50 ms, for the TAP is not read meanwhile; it fills, and drops what comes on top. Control goes on.
+/// A rider says ten times what gets through: what the radio has no room for waits in the outbox, a
+/// burst at most and no longer than 50 ms, for the TAP is not read meanwhile; it fills, and drops
+/// what comes on top. Control goes on.
 #[test]
 fn what_a_full_radio_does_not_take_waits_in_the_outbox_and_then_in_the_tap() {
     let test = "what_a_full_radio_does_not_take_waits_in_the_outbox_and_then_in_the_tap";
@@ -138,7 +139,8 @@ fn a_tap_refuses_what_is_longer_than_its_mtu_and_a_vlan_tag() {
     assert_eq!(town.world.tap_counters(RELAY).oversize, 20);
 }
 
-/// As a daemon: the operator's, or what the radio carries; and a pair that cannot be is refused at the start.
+/// As a daemon: the operator's, or what the radio carries; and a pair that cannot be is refused at
+/// the start.
 #[test]
 fn the_mtu_of_a_tap_is_what_a_daemon_makes_it() {
     let fixed = |mtu| TapMtu { fixed: Some(mtu), ipv6: false };
@@ -160,8 +162,9 @@ fn the_mtu_of_a_tap_is_what_a_daemon_makes_it() {
     }
 }
 
-/// Nothing is lost that there is room for: what the rider said meanwhile is sent late, what was for it comes late, and
-/// what neighbours said tells the node that they are there. So it changes nothing, however long it stood still.
+/// Nothing is lost that there is room for: what the rider said meanwhile is sent late, what was for
+/// it comes late, and what neighbours said tells the node that they are there. So it changes
+/// nothing, however long it stood still.
 #[test]
 fn a_vehicle_that_stood_still_hears_first_what_was_said_and_goes_on() {
     let test = "a_vehicle_that_stood_still_hears_first_what_was_said_and_goes_on";

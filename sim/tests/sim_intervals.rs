@@ -1,5 +1,5 @@
-//! Heartbeats every 10 ms to every 10 s, as the programs take them: whatever follows from the interval scales with
-//! it, so nothing loops and a way is found again within so many intervals.
+//! Heartbeats every 10 ms to every 10 s, as the programs take them: whatever follows from the
+//! interval scales with it, so nothing loops and a way is found again within so many intervals.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 

@@ -18,8 +18,8 @@ const MINUTES: u64 = 10;
 const A: NodeIndex = NodeIndex(1);
 const X: NodeIndex = NodeIndex(2);
 
-/// Of frames sent once a fifth is lost, of frames tried eight times one in 400,000; a way may still be
-/// lost for a moment, because heartbeats are sent once.
+/// Of frames sent once a fifth is lost, of frames tried eight times one in 400,000; a way may still
+/// be lost for a moment, because heartbeats are sent once.
 #[test]
 fn radios_that_try_again_lose_hardly_any_unicast_frame() {
     let test = "radios_that_try_again_lose_hardly_any_unicast_frame";

@@ -41,8 +41,8 @@ fn who_is_off_or_cut_off_hears_nothing_and_the_frame_counts_as_lost_there() {
     assert_eq!(cell.log(other).received(cell.clients[0]), 30);
 }
 
-/// A node has room for three frames, one of which comes out each 5 ms, and five times as many to send:
-/// they wait in its TAP, 500 of them, and what finds these waiting is lost.
+/// A node has room for three frames, one of which comes out each 5 ms, and five times as many to
+/// send: they wait in its TAP, 500 of them, and what finds these waiting is lost.
 #[test]
 fn a_node_that_is_told_there_is_no_room_waits_for_it() {
     let lanes = Lanes { room: 3, ..Lanes::new(ms(5)) };

@@ -39,8 +39,8 @@ fn who_is_behind_a_relay_that_changes_its_upstream_is_reached_again_at_once() {
     println!("behind a relay that changes: {}", sim_common::spread(gaps));
 }
 
-/// Two RSUs, and a vehicle that hears both; the one it uses loses its LAN. It must go to the other, and
-/// must not stay away for ever once the LAN is back and the other one is gone.
+/// Two RSUs, and a vehicle that hears both; the one it uses loses its LAN. It must go to the other,
+/// and must not stay away for ever once the LAN is back and the other one is gone.
 #[test]
 fn an_rsu_without_a_lan_is_left_at_once_and_used_again_when_it_has_one() {
     let test = "an_rsu_without_a_lan_is_left_at_once_and_used_again_when_it_has_one";
@@ -90,8 +90,8 @@ fn an_upstream_that_no_longer_hears_us_is_left_for_good() {
     println!("one way to the RSU cut: {}", sim_common::spread(gaps));
 }
 
-/// The same while nobody behind X says anything, alone and in a crowd: nothing is sent that could stay without an
-/// answer, and the LAN must reach X all the same, minutes later.
+/// The same while nobody behind X says anything, alone and in a crowd: nothing is sent that could
+/// stay without an answer, and the LAN must reach X all the same, minutes later.
 #[test]
 fn an_idle_vehicle_notices_that_its_upstream_no_longer_hears_it() {
     let test = "an_idle_vehicle_notices_that_its_upstream_no_longer_hears_it";
@@ -129,8 +129,8 @@ fn an_idle_vehicle_notices_that_its_upstream_no_longer_hears_it() {
     }
 }
 
-/// X uses relay 2 for one RSU and could use it for the other; the way round it is longer. A neighbour
-/// that does not hear us is no way to any RSU, so X must not try it for the second one.
+/// X uses relay 2 for one RSU and could use it for the other; the way round it is longer. A
+/// neighbour that does not hear us is no way to any RSU, so X must not try it for the second one.
 #[test]
 fn a_neighbour_that_no_longer_hears_us_is_no_way_to_any_rsu() {
     let test = "a_neighbour_that_no_longer_hears_us_is_no_way_to_any_rsu";
@@ -141,9 +141,9 @@ fn a_neighbour_that_no_longer_hears_us_is_no_way_to_any_rsu() {
     println!("one way to a relay for two RSUs cut: {}", sim_common::spread(gaps));
 }
 
-/// A broadcast on the LAN goes out once per RSU. The copy of the second RSU is still under way when X
-/// leaves the first, which said goodbye: X has that frame already. The world's checker sees any that
-/// is handed over twice.
+/// A broadcast on the LAN goes out once per RSU. The copy of the second RSU is still under way when
+/// X leaves the first, which said goodbye: X has that frame already. The world's checker sees any
+/// that is handed over twice.
 #[test]
 fn a_broadcast_under_way_during_a_hand_over_arrives_once() {
     const BROADCASTS: usize = 200;
@@ -180,8 +180,8 @@ fn a_broadcast_under_way_during_a_hand_over_arrives_once() {
     assert!(seen > 0, "no run had a copy under way, so none was put to the test");
 }
 
-/// X drove out of reach of one RSU and has another: once the first is to be forgotten, X must not be
-/// awake all the time until it is.
+/// X drove out of reach of one RSU and has another: once the first is to be forgotten, X must not
+/// be awake all the time until it is.
 #[test]
 fn an_rsu_out_of_reach_for_long_keeps_nobody_awake() {
     let test = "an_rsu_out_of_reach_for_long_keeps_nobody_awake";

@@ -29,8 +29,8 @@ fn obu(radio_mtu: usize) -> Factory {
     })
 }
 
-/// Frames that came: up, down, and broadcasts of the host. Of an RSU and two OBUs in a line, with radios of these
-/// MTUs. Each link loses this part of what is sent.
+/// Frames that came: up, down, and broadcasts of the host. Of an RSU and two OBUs in a line, with
+/// radios of these MTUs. Each link loses this part of what is sent.
 fn delivered(seed: u64, mtus: [usize; 3], loss: f64, size: usize) -> ([usize; 3], World) {
     let mut world = World::new(seed);
     let lan = world.add_lan();

@@ -26,15 +26,16 @@ fn a_lone_frame_takes_its_airtime_and_its_receiver_acknowledges_it() {
     let arrived = cell.log(flow).received_at(cell.clients[1], 0);
     assert_eq!(arrived, Some(at(10) + us(208)), "an idle channel is used at once");
     let airtime = cell.world.airtime();
-    // The frame, SIFS of 32 µs and the acknowledgement of 64 µs; nothing is on the air in the pause.
+    // The frame, SIFS of 32 µs and the acknowledgement of 64 µs; nothing is on the air in the
+    // pause.
     let share = Occupancy { control: 0.0, data: 304e-6, ack: 96e-6, busy: 272e-6 };
     assert_eq!(airtime.seconds[0].receivers, 2);
     assert_alike(airtime.worst(), share);
     assert_alike(airtime.mean(), share);
 }
 
-/// 1 hears 0 and 2, which do not hear each other: the acknowledgement reaches 2, the frame does not.
-/// So does it where frames take no air, in the figures.
+/// 1 hears 0 and 2, which do not hear each other: the acknowledgement reaches 2, the frame does
+/// not. So does it where frames take no air, in the figures.
 #[test]
 fn an_acknowledgement_occupies_the_channel_of_who_hears_its_sender() {
     for access in [Access::Csma(Csma::DEFAULT), Access::INSTANT] {
@@ -102,8 +103,8 @@ fn two_saturating_senders_share_the_channel() {
     assert_eq!(lost.map(|(_, node)| node), Some(NodeIndex(0)));
 }
 
-/// Thirty who all hear each other, together a third of what the channel carries: acknowledged frames
-/// all arrive, and soon; of broadcasts a few meet another that began in the same slot.
+/// Thirty who all hear each other, together a third of what the channel carries: acknowledged
+/// frames all arrive, and soon; of broadcasts a few meet another that began in the same slot.
 #[test]
 fn a_cell_that_is_not_full_loses_next_to_nothing() {
     let places: Vec<f64> = (0..30).map(|n| f64::from(n) * 5.0).collect();
@@ -162,8 +163,8 @@ fn the_stronger_of_two_frames_is_captured() {
     assert!(received[1] < 2200, "{received:?}");
 }
 
-/// 0 and 2 are 360 m apart: −87 dBm, of which each can decode what the other sends. So they take turns
-/// in sending to the RSU between them, though they would not notice mere energy so weak.
+/// 0 and 2 are 360 m apart: −87 dBm, of which each can decode what the other sends. So they take
+/// turns in sending to the RSU between them, though they would not notice mere energy so weak.
 #[test]
 fn who_can_decode_a_frame_lets_it_end() {
     let mut channel = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
@@ -178,8 +179,9 @@ fn who_can_decode_a_frame_lets_it_end() {
     assert!(received > 3960, "{received}");
 }
 
-/// 1 does not hear that 0 begins, for it sends itself: afterwards what is left of the frame is energy
-/// without a preamble. Near 0 that is enough to wait for its end; farther away 1 goes on at once.
+/// 1 does not hear that 0 begins, for it sends itself: afterwards what is left of the frame is
+/// energy without a preamble. Near 0 that is enough to wait for its end; farther away 1 goes on at
+/// once.
 #[test]
 fn energy_without_a_preamble_counts_from_a_higher_threshold_on() {
     let second_arrives = |distance_m: f64| {

@@ -5,8 +5,8 @@
 //! | `V2X_SIM_RUNS` | so many towns, instead of the 10,000 of every run |
 //! | `V2X_SIM_FAULTS` | at least so many faults in each town, one every 80 ms on average, with less traffic |
 //!
-//! Counted as faults are changes made to a town: cuts, heals, crashes, starts and so on. The frames that
-//! bad links lose on their own are not.
+//! Counted as faults are changes made to a town: cuts, heals, crashes, starts and so on. The frames
+//! that bad links lose on their own are not.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -32,8 +32,9 @@ const PER_FAULT: Duration = ms(80);
 /// … and most are over after this.
 const OVER_WITHIN: Duration = ms(1500);
 
-/// Where two RSUs send the LAN's broadcasts a process stands still no longer than this. A relay that slept sends on
-/// old heartbeats and old floods as if they were of now; who is two hops away takes the second copy for a new frame.
+/// Where two RSUs send the LAN's broadcasts a process stands still no longer than this. A relay
+/// that slept sends on old heartbeats and old floods as if they were of now; who is two hops away
+/// takes the second copy for a new frame.
 const STALL_MAX: Duration = ms(900);
 
 /// With faults up to the end, the reply that shows the way down to an OBU may be lost in one of the
@@ -100,7 +101,8 @@ fn no_packet_goes_in_circles_on_the_worst_of_links() {
         }
         // Frames here are under way for up to 45 ms, longer than a change of upstream takes.
         town.world.tolerate_revisits(1);
-        // Two RSUs send one broadcast twice, and an OBU that changes between them hears both copies.
+        // Two RSUs send one broadcast twice, and an OBU that changes between them hears both
+        // copies.
         if rsus.len() == 1 {
             let host = town.host;
             town.world.add_flow(Flow::steady(host, Target::Everyone, at(330), ms(50), 70));
@@ -193,8 +195,8 @@ fn faults_asked() -> Option<u32> {
     Some(text.parse().expect("V2X_SIM_FAULTS: a number"))
 }
 
-/// Cuts, one-way cuts, restarts, isolation, radios that go down, processes that stand still and loss at random
-/// times; some are over some time later, some stay. Without a number wanted, a few.
+/// Cuts, one-way cuts, restarts, isolation, radios that go down, processes that stand still and
+/// loss at random times; some are over some time later, some stay. Without a number wanted, a few.
 fn plan_faults(
     town: &mut Town,
     graph: &Graph,

@@ -1,5 +1,5 @@
-//! A relay that has another upstream says so once, and everybody behind it is reached over the new way: those behind it
-//! say nothing, however many they are.
+//! A relay that has another upstream says so once, and everybody behind it is reached over the new
+//! way: those behind it say nothing, however many they are.
 //!
 //! `V2X_SIM_RUNS` for more seeds than the 8 of every run.
 

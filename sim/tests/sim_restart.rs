@@ -1,7 +1,8 @@
-//! A node that starts again is heard again, however much its boot count has grown meanwhile: by one, as with a
-//! state file, or by as many quarters of a second as it was alive, and whatever the low byte of that. And so it is
-//! with the boot counts simulated nodes have by themselves, which are those of the programs; and where a clock was set
-//! back in between, and nothing else counts, with fewer.
+//! A node that starts again is heard again, however much its boot count has grown meanwhile: by
+//! one, as with a state file, or by as many quarters of a second as it was alive, and whatever the
+//! low byte of that. And so it is with the boot counts simulated nodes have by themselves, which
+//! are those of the programs; and where a clock was set back in between, and nothing else counts,
+//! with fewer.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
@@ -55,8 +56,8 @@ fn town(seed: u64, delta: i32) -> Town {
     Town { world, lan, host, riders }
 }
 
-/// Restarts `node`, with traffic both ways, over one hop and over two. From `silent_for` after that nothing may be
-/// lost.
+/// Restarts `node`, with traffic both ways, over one hop and over two. From `silent_for` after that
+/// nothing may be lost.
 fn restart(test: &str, node: NodeIndex, silent_for: Duration) {
     let deltas: Vec<i32> = (1..=256).chain([DAY, DAY + 128, 365 * DAY]).collect();
     restart_with(test, node, silent_for, &deltas);
@@ -161,8 +162,9 @@ fn a_vehicle_behind_a_relay_is_heard_after_a_restart_however_long_it_lived() {
     restart_after(test, BEHIND, ms(1000));
 }
 
-/// A client that speaks once and never again; then its vehicle starts again, whatever way it ended, and the RSU in use
-/// goes. A vehicle with a state file knows it still, and the other RSU hears of it.
+/// A client that speaks once and never again; then its vehicle starts again, whatever way it ended,
+/// and the RSU in use goes. A vehicle with a state file knows it still, and the other RSU hears of
+/// it.
 #[test]
 fn a_client_that_never_speaks_again_is_reached_after_a_restart_and_a_hand_over() {
     let test = "a_client_that_never_speaks_again_is_reached_after_a_restart_and_a_hand_over";
@@ -192,8 +194,8 @@ fn a_client_that_never_speaks_again_is_reached_after_a_restart_and_a_hand_over()
     println!("after the crash: {}", spread(gaps));
 }
 
-/// An RSU that says goodbye and is back before anybody has forgotten it: 250 to 425 ms later, for the goodbye itself takes
-/// 200 ms. The vehicle hears it and a relay, which hears it too.
+/// An RSU that says goodbye and is back before anybody has forgotten it: 250 to 425 ms later, for
+/// the goodbye itself takes 200 ms. The vehicle hears it and a relay, which hears it too.
 #[test]
 fn an_rsu_that_is_back_soon_after_its_goodbye_is_a_way_again_for_all() {
     let test = "an_rsu_that_is_back_soon_after_its_goodbye_is_a_way_again_for_all";

@@ -1,5 +1,6 @@
-//! All small towns: every connected topology up to five nodes with one and with two RSUs, and in each
-//! of them every single cut and every single restart. Nothing is left to chance but the phases.
+//! All small towns: every connected topology up to five nodes with one and with two RSUs, and in
+//! each of them every single cut and every single restart. Nothing is left to chance but the
+//! phases.
 //!
 //! `V2X_SIM_RUNS=20` runs each case with that many seeds.
 

@@ -40,8 +40,8 @@ fn frames_take_as_long_as_their_links_and_no_longer() {
     assert_eq!(world.flow(flow).unwrap().received_at(clients[3], 0), Some(at(19)));
 }
 
-/// A world is a value of its own: begun here and ended on another thread, beside others, it does the
-/// same to the byte.
+/// A world is a value of its own: begun here and ended on another thread, beside others, it does
+/// the same to the byte.
 #[test]
 fn worlds_run_on_several_threads_at_a_time() {
     const fn assert_send<T: Send>() {}
@@ -285,7 +285,8 @@ struct Flooder {
 
 const FLOOD: u8 = 8;
 
-/// Bytes in front of the inner frame: Ethernet header and data header, with a flood's moment behind.
+/// Bytes in front of the inner frame: Ethernet header and data header, with a flood's moment
+/// behind.
 const fn header_len(is_flood: bool) -> usize {
     14 + 22 + 4 * is_flood as usize
 }

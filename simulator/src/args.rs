@@ -9,8 +9,8 @@ use simulator::scenario::{Override, Span, parse_variants};
 /// Runs scenarios of vehicles and road-side units in virtual time, on the nodes the daemons run
 ///
 /// docs/simulator.md describes scenario files and results. Exit code: 0 when all is well, 1 when a
-/// rule was broken that is watched in every run, 2 when a scenario or the command line is wrong, 130
-/// or 143 when SIGINT or SIGTERM ended it before its time.
+/// rule was broken that is watched in every run, 2 when a scenario or the command line is wrong,
+/// 130 or 143 when SIGINT or SIGTERM ended it before its time.
 #[derive(Debug, Parser)]
 #[command(name = "v2xsim", version)]
 pub(crate) struct Args {
@@ -28,7 +28,8 @@ pub(crate) enum Command {
     Map(Map),
     /// Write loss and delay of every link over time, for replaying them elsewhere
     Links(Links),
-    /// Run a scenario with our protocol and with others: what each delivers, and what its routes cost
+    /// Run a scenario with our protocol and with others: what each delivers, and what its routes
+    /// cost
     Protocols(Protocols),
     /// Run scenes of many places, towns, radios and loads, and hold them against goals
     Sweep(Sweep),
@@ -151,8 +152,8 @@ pub(crate) struct Protocols {
     #[command(flatten)]
     pub(crate) runs: Runs,
 
-    /// Whose nodes: daemons (what ships), flooding (plain, carries no traffic), batman-model (the published rules
-    /// of B.A.T.M.A.N. IV)
+    /// Whose nodes: daemons (what ships), flooding (plain, carries no traffic), batman-model (the
+    /// published rules of B.A.T.M.A.N. IV)
     #[arg(
         long,
         value_name = "A,B,C",
@@ -179,8 +180,8 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "FILE", requires = "file")]
     pub(crate) mobility: Option<PathBuf>,
 
-    /// Results of all scenes, as JSON, kept up to date; beside it a table (.csv), and a directory with
-    /// all scenes (.scenes)
+    /// Results of all scenes, as JSON, kept up to date; beside it a table (.csv), and a directory
+    /// with all scenes (.scenes)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
 
@@ -208,7 +209,8 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
-    /// Change a field in every scene, such as settings.obu.policy.suppression=false; may be repeated
+    /// Change a field in every scene, such as settings.obu.policy.suppression=false; may be
+    /// repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<Override>,
 }

@@ -1,4 +1,5 @@
-//! Many runs at once: every variant of a scenario with every seed, on several threads ([`Campaign`]).
+//! Many runs at once: every variant of a scenario with every seed, on several threads
+//! ([`Campaign`]).
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -123,11 +124,11 @@ impl Campaign {
         })
     }
 
-    /// Runs everything; what came of it is in the order of variants and seeds, whatever the number of
-    /// threads. A broken rule ends its own run only.
+    /// Runs everything; what came of it is in the order of variants and seeds, whatever the number
+    /// of threads. A broken rule ends its own run only.
     ///
-    /// Missing are the runs that were not finished when the campaign was told to stop, and the run of
-    /// a thread that panicked.
+    /// Missing are the runs that were not finished when the campaign was told to stop, and the run
+    /// of a thread that panicked.
     pub fn run(&self, progress: impl Fn(Duration) + Sync) -> Vec<Outcome> {
         let runs: Vec<(usize, u64)> = self.runs().collect();
         let next = AtomicUsize::new(0);

@@ -154,8 +154,8 @@ impl Cast {
         Ok(Casting::of(source, scenario)?.draw(scenario, seed))
     }
 
-    /// Gives everybody a name; these vehicles are those of `mobility`. Beside it are the fields that
-    /// name nobody, and what is wrong with them.
+    /// Gives everybody a name; these vehicles are those of `mobility`. Beside it are the fields
+    /// that name nobody, and what is wrong with them.
     pub(crate) fn with(scenario: &Scenario, vehicles: &[Vehicle]) -> (Self, Vec<(String, String)>) {
         let (cast, names, problems) = (Self::empty(scenario), BTreeMap::new(), Vec::new());
         let mut maker = Maker { scenario, cast, names, problems };
@@ -364,7 +364,8 @@ impl Maker<'_> {
         let mut start = flow.start.unwrap_or(scenario.warm_up).after_start();
         let stop = flow.stop.map_or(scenario.duration, |stop| stop.min(scenario.duration));
         let mut stop = stop.after_start();
-        // A vehicle sends and is sent to while it is on the road, and has time to find its way first.
+        // A vehicle sends and is sent to while it is on the road, and has time to find its way
+        // first.
         for client in [Some(from), if let To::Client(to) = to { Some(to) } else { None }] {
             let node = client.and_then(|client| self.cast.vehicle_of(client));
             let Some(node) = node.and_then(|node| self.cast.nodes.get(node.0)) else { continue };
@@ -376,8 +377,8 @@ impl Maker<'_> {
         let every = Duration::from_micros(micros(every));
         let arrivals = flow.arrivals;
         if arrivals == scenario::Arrivals::Even {
-            // Flows do not send all at once, as hosts do not: each begins another part of its interval
-            // later (multiples of the golden ratio are spread evenly).
+            // Flows do not send all at once, as hosts do not: each begins another part of its
+            // interval later (multiples of the golden ratio are spread evenly).
             let part = (self.cast.flows.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             let later = (u128::from(part) * u128::from(micros(every))) >> 32;
             start += Duration::from_micros(u64::try_from(later).unwrap_or_default());

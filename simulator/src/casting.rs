@@ -1,4 +1,5 @@
-//! What casts are drawn from: [`Casting`], a scenario with the movements it names, read once for all seeds.
+//! What casts are drawn from: [`Casting`], a scenario with the movements it names, read once for
+//! all seeds.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,8 @@ use crate::scenario::{Mobility, Pick, Scenario, ScenarioError, Source};
 /// What the cast of every seed is drawn from.
 #[derive(Clone, Debug)]
 pub struct Casting {
-    /// Vehicles of a file, in the window of time that is wanted; none where they are made from the seed.
+    /// Vehicles of a file, in the window of time that is wanted; none where they are made from the
+    /// seed.
     read: Option<Movement>,
 }
 

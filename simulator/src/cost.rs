@@ -1,4 +1,5 @@
-//! What simulating cost: [`Cost`]. It differs from run to run, and is kept apart from what was measured.
+//! What simulating cost: [`Cost`]. It differs from run to run, and is kept apart from what was
+//! measured.
 
 use std::fs;
 use std::time::{Duration, Instant};

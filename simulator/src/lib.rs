@@ -1,6 +1,7 @@
 //! Scenarios of vehicles and road-side units, run on the real nodes in virtual time.
 //!
-//! `v2xsim` is this library with a command line; `docs/simulator.md` describes its files and results.
+//! `v2xsim` is this library with a command line; `docs/simulator.md` describes its files and
+//! results.
 //!
 //! ```text
 //! scenario file ──► scenario::Source ──► Scenario ─┐

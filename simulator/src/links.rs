@@ -10,8 +10,9 @@
 //! | `signal_dbm` | dBm  | mean strength of the frames that are received; else empty |
 //! | `signal_sd_db` | dB | their standard deviation                                 |
 //!
-//! There is a row at every look for each pair in range, and one with `loss` 1 when a pair gets out of
-//! range. Traffic and contention are not in it: frames of the daemons that replay it make their own.
+//! There is a row at every look for each pair in range, and one with `loss` 1 when a pair gets out
+//! of range. Traffic and contention are not in it: frames of the daemons that replay it make their
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -103,8 +104,8 @@ fn tenths(db: f64) -> String {
     ((db * 10.0).round() / 10.0).to_string()
 }
 
-/// What a short frame needs at 6 Mbit/s, preamble included, with the mean wait for a free medium. The
-/// time light takes is nothing beside it.
+/// What a short frame needs at 6 Mbit/s, preamble included, with the mean wait for a free medium.
+/// The time light takes is nothing beside it.
 const DELAY: Duration = Duration::from_micros(300);
 
 /// To a millionth: enough for any medium, and short.

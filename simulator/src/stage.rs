@@ -139,8 +139,8 @@ impl Stage {
                 Home::Behind(node) => cast.nodes.get(node.0).map(cast::Member::appears),
                 Home::Lan(_) => None,
             };
-            // One after the other, as hosts come up, behind a TAP that is there: after the wait for the
-            // boot count.
+            // One after the other, as hosts come up, behind a TAP that is there: after the wait for
+            // the boot count.
             let wait = Duration::from_micros(10_000 + 997 * (index as u64 % 64));
             let at = appears.unwrap_or_default() + boot::UNIT + wait;
             world.add_flow(Flow::once(ClientIndex(index), Target::Everyone, at));

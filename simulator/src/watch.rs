@@ -1,5 +1,5 @@
-//! What cannot be seen from outside: [`Watched`], a node with an observer that notes which frames of
-//! which flow it sends to whom, and which it gets, in a [`Journal`] all nodes of a world share.
+//! What cannot be seen from outside: [`Watched`], a node with an observer that notes which frames
+//! of which flow it sends to whom, and which it gets, in a [`Journal`] all nodes of a world share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -74,14 +74,15 @@ fn two_nodes_find_each_other_and_carry_frames_both_ways() {
     assert_eq!(lost(&record), 0);
     let routes = record.routes;
     assert!(routes.reachable > 0 && routes.working == routes.reachable, "{routes:?}");
-    // Each second two OGMs, each repeated by the other: 14 bytes of Ethernet and 52 of OGM (76 while it announces).
+    // Each second two OGMs, each repeated by the other: 14 bytes of Ethernet and 52 of OGM (76
+    // while it announces).
     let ogms = record.control.kinds.iter().find(|kind| kind.kind == "ogm").unwrap();
     assert!((38..=42).contains(&ogms.frames), "{ogms:?}");
     assert_eq!(ogms.bytes, 66 * ogms.frames);
 }
 
-/// 20 s without traffic are enough to fill windows and tables all along it; then nothing is lost, and
-/// no frame goes in a circle: each takes exactly the hops there are.
+/// 20 s without traffic are enough to fill windows and tables all along it; then nothing is lost,
+/// and no frame goes in a circle: each takes exactly the hops there are.
 #[test]
 fn a_line_carries_frames_without_a_circle() {
     for seed in 1..=5 {
@@ -103,8 +104,8 @@ fn hand_overs_after(record: &Record, second: f64) -> Vec<&HandOver> {
     of_far.filter(|one| one.time_s >= second).collect()
 }
 
-/// One relay is better, and falls silent: it is left when its last OGMs have gone out of the mean of five. Measured
-/// 4.1 to 9.4 s, half within 6.1 s.
+/// One relay is better, and falls silent: it is left when its last OGMs have gone out of the mean
+/// of five. Measured 4.1 to 9.4 s, half within 6.1 s.
 #[test]
 fn a_silent_relay_is_left_within_the_mean_of_five_ogms() {
     let links = "rsu-left rsu-right left-far right-far:0.2";
@@ -122,8 +123,9 @@ fn a_silent_relay_is_left_within_the_mean_of_five_ogms() {
     }
     taken.sort_by(f64::total_cmp);
     println!("left after {:.2} to {:.2} s, half within {:.2} s", taken[0], taken[19], taken[9]);
-    // Five OGMs of the RSU must come over the other relay, which loses one in five: the first up to an interval after
-    // the death, and each waits up to 0.11 s to be passed on. No more than five intervals more were lost.
+    // Five OGMs of the RSU must come over the other relay, which loses one in five: the first up to
+    // an interval after the death, and each waits up to 0.11 s to be passed on. No more than five
+    // intervals more were lost.
     let window = f64::from(MEAN_OF) * INTERVAL.as_secs_f64();
     assert!(taken[0] > window - 1.5 && taken[9] < window + 2.0, "{taken:?}");
     assert!(taken[19] < 2.0 * window, "{taken:?}");
@@ -143,8 +145,8 @@ fn a_link_that_works_worse_one_way_is_not_taken() {
     }
 }
 
-/// Two RSUs on one LAN: a client's broadcast reaches the server once, whoever brings it, and one from
-/// the server reaches the client once.
+/// Two RSUs on one LAN: a client's broadcast reaches the server once, whoever brings it, and one
+/// from the server reaches the client once.
 #[test]
 fn rsus_on_one_lan_bring_broadcasts_once() {
     let links = "east-far west-far";
@@ -160,7 +162,8 @@ fn rsus_on_one_lan_bring_broadcasts_once() {
     }
 }
 
-/// Who starts late has missed what RSUs announced of their clients, asks for it, and carries frames both ways.
+/// Who starts late has missed what RSUs announced of their clients, asks for it, and carries frames
+/// both ways.
 #[test]
 fn who_starts_late_asks_for_the_tables_it_missed() {
     let faults = "20s,crash,far 40s,start,far";
@@ -209,7 +212,8 @@ fn sent(node: &mut Model, from: Timestamp, until: Timestamp) -> Vec<(Timestamp, 
     frames
 }
 
-/// A broadcast goes out three times, 5 ms apart, from the node it comes from and from each that hears it, once.
+/// A broadcast goes out three times, 5 ms apart, from the node it comes from and from each that
+/// hears it, once.
 #[test]
 fn a_broadcast_is_sent_three_times_by_every_node_once() {
     let ms = Timestamp::from_millis;
@@ -234,8 +238,9 @@ fn a_broadcast_is_sent_three_times_by_every_node_once() {
     assert_eq!(hear(1700, &copies[1].1), (0, 0), "its second copy");
 }
 
-/// A line of three, the first of which comes into range when its announcements are over: its first OGM tells the last
-/// of a table it misses, and of the first way there. batman-adv asks before it has that way, in vain, and again later.
+/// A line of three, the first of which comes into range when its announcements are over: its first
+/// OGM tells the last of a table it misses, and of the first way there. batman-adv asks before it
+/// has that way, in vain, and again later.
 #[test]
 fn the_first_question_for_a_table_has_no_way_yet() {
     let ms = Timestamp::from_millis;
@@ -270,8 +275,8 @@ fn the_first_question_for_a_table_has_no_way_yet() {
     assert_eq!(last.counters().tap_to_wire, 1, "it asked again, and was told");
 }
 
-/// RSUs on one LAN: what one brings from the LAN over the radio does not go back to it by another, and a client one
-/// answers for is not announced by another to which a switch floods its frame.
+/// RSUs on one LAN: what one brings from the LAN over the radio does not go back to it by another,
+/// and a client one answers for is not announced by another to which a switch floods its frame.
 #[test]
 fn an_rsu_leaves_alone_what_another_on_its_lan_answers_for() {
     const LAPTOP: Mac = Mac([2, 9, 0, 0, 0, 2]);

@@ -1,5 +1,5 @@
-//! A crowd whose clients all speak, on a radio with contention: what it says to keep its routes must leave room for
-//! what they are for.
+//! A crowd whose clients all speak, on a radio with contention: what it says to keep its routes
+//! must leave room for what they are for.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -12,8 +12,8 @@ use simulator::measure::{self, Record, Run, Suite, Unfinished};
 use simulator::scenario::Source;
 use simulator::summary::Summary;
 
-/// So many standing OBUs within 1000 m by 400 m around an RSU, up to two hops away, with a client each. Each sends a
-/// frame a second, and gets one.
+/// So many standing OBUs within 1000 m by 400 m around an RSU, up to two hops away, with a client
+/// each. Each sends a frame a second, and gets one.
 fn crowd(obus: usize) -> String {
     let mut text = String::from(
         r#"

@@ -92,7 +92,8 @@ fn a_run_says_what_of_it_no_daemon_does() {
     }
 }
 
-/// JSON says null and CSV nothing where nothing was measured: no traffic, no channel, no whole second.
+/// JSON says null and CSV nothing where nothing was measured: no traffic, no channel, no whole
+/// second.
 #[test]
 fn files_leave_empty_what_was_not_measured() {
     let directory = tempfile::tempdir().unwrap();

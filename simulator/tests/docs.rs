@@ -1,4 +1,5 @@
-//! Documentation that can be checked: figures come from commands that can be run again, and links lead somewhere.
+//! Documentation that can be checked: figures come from commands that can be run again, and links
+//! lead somewhere.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -86,4 +87,47 @@ fn links_lead_to_a_file_and_a_heading_that_are_there() {
             assert!(is_there, "{}: no heading for {target}", path.display());
         }
     }
+}
+
+/// Longest line of prose, in characters: as rustfmt has it for code.
+const COLUMNS: usize = 100;
+
+/// Files with one of these endings, those that are built left out.
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs" || e == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// Tables, code and words that are longer cannot be wrapped.
+#[test]
+fn prose_is_no_wider_than_code() {
+    let mut files = Vec::new();
+    sources(&root(), &mut files);
+    assert!(files.len() > 300, "{} files", files.len());
+    let mut wide = Vec::new();
+    for path in files {
+        let is_document = path.extension().is_some_and(|e| e == "md");
+        let text = fs::read_to_string(&path).unwrap();
+        let mut is_code = false;
+        for (line, number) in text.lines().zip(1..) {
+            let comment = line.trim_start().strip_prefix("//");
+            let prose = comment.map(|prose| prose.trim_start_matches(['/', '!']));
+            let prose = if is_document { Some(line) } else { prose };
+            let Some(prose) = prose else { continue };
+            let prose = prose.trim();
+            is_code ^= prose.starts_with("```");
+            let can_wrap = !is_code && !prose.starts_with('|') && prose.contains(' ');
+            if can_wrap && line.chars().count() > COLUMNS {
+                wide.push(format!("{}:{number}", path.display()));
+            }
+        }
+    }
+    assert_eq!(wide, [""; 0]);
 }

@@ -223,7 +223,8 @@ fn a_vehicle_predicts_only_where_radios_report_signal() {
     assert!(!unreported.is_empty() && !unreported.contains(&"predicted"), "{unreported:?}");
 }
 
-/// Two ways to the RSU, of which the one in use loses a third of all tries; each frame is tried three times.
+/// Two ways to the RSU, of which the one in use loses a third of all tries; each frame is tried
+/// three times.
 #[test]
 fn what_a_radio_gives_up_goes_once_more_where_radios_tell() {
     let text = "duration = \"60s\"\n[radio]\nmodel = \"links\"\nretries = 2\n[[lan]]\nid = \"road\"\n\
@@ -244,7 +245,8 @@ fn what_a_radio_gives_up_goes_once_more_where_radios_tell() {
     assert!(told[1] * 4 < silent[1] && told[0] * 3 < silent[0] * 2, "{silent:?}, {told:?}");
 }
 
-/// A thousand broadcasts of 200 bytes a second, each counted as 264, in whole units of 64: the RSU's setting says how many of them it sends.
+/// A thousand broadcasts of 200 bytes a second, each counted as 264, in whole units of 64: the
+/// RSU's setting says how many of them it sends.
 #[test]
 fn an_rsu_sends_as_much_broadcast_as_its_group_rate_lets_it() {
     let text = "duration = \"11s\"\n[[lan]]\nid = \"road\"\n[[rsu]]\nid = \"r\"\nlan = \"road\"\n\
@@ -267,8 +269,8 @@ fn an_rsu_sends_as_much_broadcast_as_its_group_rate_lets_it() {
     }
 }
 
-/// Cameras fill the channel around one of two RSUs, between which a car goes to and fro. What the full one left in its TAP
-/// the car has long had from the other one.
+/// Cameras fill the channel around one of two RSUs, between which a car goes to and fro. What the
+/// full one left in its TAP the car has long had from the other one.
 #[test]
 fn a_full_rsu_brings_no_broadcast_a_second_time() {
     let text = r#"
@@ -319,8 +321,8 @@ fn traffic_differs_from_seed_to_seed() {
     let poisson = ["fault.at=10s", "flow.arrivals=poisson"];
     let counts: Vec<u64> = (1..=8).flat_map(|seed| sent(&poisson, seed)).collect();
     assert_eq!(sent(&poisson, 1), counts[..2]);
-    // Nine seconds of 100 frames: mean and variance of a count are 900. Sixteen counts: within three
-    // standard deviations of the mean, and of a variance that such counts show (chi-square).
+    // Nine seconds of 100 frames: mean and variance of a count are 900. Sixteen counts: within
+    // three standard deviations of the mean, and of a variance that such counts show (chi-square).
     let mean = counts.iter().sum::<u64>() as f64 / 16.0;
     let variance = counts.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / 15.0;
     assert!((mean - 900.0).abs() < 3.0 * 30.0 / 4.0, "{counts:?}");

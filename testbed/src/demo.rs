@@ -21,8 +21,8 @@ const GAP_SILENT_MAX: Duration = Duration::from_millis(300);
 const GAP_GOODBYE_MAX: Duration = Duration::from_millis(50);
 /// Longest wait for a route at the start, and for one to come back.
 const ROUTE_WITHIN: Duration = Duration::from_secs(10);
-/// Longest wait for the record of a hand-over, which is written when the new way is acknowledged and the old one is
-/// not listened to any more.
+/// Longest wait for the record of a hand-over, which is written when the new way is acknowledged
+/// and the old one is not listened to any more.
 const RECORD_WITHIN: Duration = Duration::from_secs(3);
 
 /// Runs the demo inside the arena. Fails when anything did not work as promised.
@@ -207,7 +207,8 @@ fn judge(
     );
     let (now, _) = scene.upstream_of(obu)?;
     ensure!(now.name() == other.name(), "{} should now use {}", obu.name(), other.name());
-    // Its record says why the old upstream was left, as it turned out: that it had died shows only afterwards.
+    // Its record says why the old upstream was left, as it turned out: that it had died shows only
+    // afterwards.
     let attachment = obu.attachment()?;
     let record = wait_until("record of the hand-over", RECORD_WITHIN, || {
         let is_record =

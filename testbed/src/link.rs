@@ -132,8 +132,8 @@ impl Netns {
         self.set(name, "address", |link| link.address(mac.0.to_vec()))
     }
 
-    /// Makes an interface a port of a bridge. A port that is operational forwards at once; the bridge
-    /// itself becomes operational some time after its first such port.
+    /// Makes an interface a port of a bridge. A port that is operational forwards at once; the
+    /// bridge itself becomes operational some time after its first such port.
     pub fn enslave(&self, name: &str, bridge: &str) -> Result<()> {
         let bridge = self.state(bridge)?.index;
         self.set(name, "bridge", |link| link.controller(bridge))
@@ -144,8 +144,8 @@ impl Netns {
         self.set(name, "no bridge", |link| link.nocontroller())
     }
 
-    /// Keeps frames that come in through this port of a bridge from other such ports: they reach only
-    /// the bridge itself, and ports that are not isolated.
+    /// Keeps frames that come in through this port of a bridge from other such ports: they reach
+    /// only the bridge itself, and ports that are not isolated.
     pub fn isolate(&self, name: &str) -> Result<()> {
         let message = LinkBridgePort::new(self.state(name)?.index).isolated(true).build();
         self.netlink(async |handle| Ok(handle.link().set_port(message).execute().await?))

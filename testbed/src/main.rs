@@ -1,4 +1,5 @@
-//! `testbed`: demo, corridor and system bench, and the radio medium the testbed runs as a process of its own.
+//! `testbed`: demo, corridor and system bench, and the radio medium the testbed runs as a process
+//! of its own.
 
 use std::process::ExitCode;
 
@@ -25,7 +26,8 @@ enum Command {
     Soak(testbed::soak::command::Options),
     /// Let everything go wrong that does in a long life, and see what holds
     Days(testbed::days::command::Options),
-    /// End living daemons and start them again, after seconds and after minutes, in many towns at once
+    /// End living daemons and start them again, after seconds and after minutes, in many towns at
+    /// once
     Restarts(testbed::restarts::command::Options),
     /// Measure what hosts with an MTU of 1500 get through radios of 1500
     Mtu(testbed::mtu::Options),

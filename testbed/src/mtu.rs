@@ -1,12 +1,12 @@
-//! `testbed mtu`: hosts that were told nothing, so that their MTU is 1500, behind radios that carry 1500, beside
-//! the same hosts behind radios with room for our header.
+//! `testbed mtu`: hosts that were told nothing, so that their MTU is 1500, behind radios that carry
+//! 1500, beside the same hosts behind radios with room for our header.
 //!
 //! ```text
 //! laptop ── br0 ── tap0 obu ))) (((relay))) ((( rsu tap0 ── br0 ── lan0 ── server
 //! ```
 //!
-//! All bridges and hosts have an MTU of 1500. With radios of 1500 TCP segments are shortened, and the rest
-//! goes in two frames over each hop; with radios of 1560 everything goes in one.
+//! All bridges and hosts have an MTU of 1500. With radios of 1500 TCP segments are shortened, and
+//! the rest goes in two frames over each hop; with radios of 1560 everything goes in one.
 
 use std::net::IpAddr;
 use std::rc::Rc;

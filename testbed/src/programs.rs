@@ -20,8 +20,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// `TESTBED_BIN`, `OBU_BIN`, `RSU_BIN`, `V2XCTL_BIN` and `NAIVE_RELAY_BIN` when set; otherwise beside the running program, where
-    /// cargo puts all binaries of a profile.
+    /// `TESTBED_BIN`, `OBU_BIN`, `RSU_BIN`, `V2XCTL_BIN` and `NAIVE_RELAY_BIN` when set; otherwise
+    /// beside the running program, where cargo puts all binaries of a profile.
     pub fn find() -> Result<Self> {
         let program = std::env::current_exe().context("path of this program")?;
         let dir = program.parent().context("directory of this program")?;

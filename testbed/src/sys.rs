@@ -40,8 +40,8 @@ impl PacketSocket {
         Self::open_filtered(interface, &[])
     }
 
-    /// As [`PacketSocket::open`], with a filter that says which frames there are (classic BPF, socket(7)
-    /// `SO_ATTACH_FILTER`); an empty one is none.
+    /// As [`PacketSocket::open`], with a filter that says which frames there are (classic BPF,
+    /// socket(7) `SO_ATTACH_FILTER`); an empty one is none.
     pub(crate) fn open_filtered(interface: &str, filter: &[SockFilter]) -> io::Result<Self> {
         let index = interface_index(interface)?;
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -103,15 +103,15 @@ impl PacketSocket {
         Ok(buf.get(..TAG_LEN + got))
     }
 
-    /// Puts a `virtio_net_hdr` in front of every frame, read or sent: frames longer than the MTU are
-    /// passed on whole, with what the kernel needs to know to cut them.
+    /// Puts a `virtio_net_hdr` in front of every frame, read or sent: frames longer than the MTU
+    /// are passed on whole, with what the kernel needs to know to cut them.
     pub(crate) fn with_offload_header(self) -> io::Result<Self> {
         self.set(libc::SOL_PACKET, PACKET_VNET_HDR, &1_i32)?;
         Ok(self)
     }
 
-    /// Reads one frame without its VLAN tag, which is beside it: length and tag. `None` when nothing
-    /// waits.
+    /// Reads one frame without its VLAN tag, which is beside it: length and tag. `None` when
+    /// nothing waits.
     pub(crate) fn recv_apart(
         &self,
         room: &mut [u8],
@@ -198,7 +198,8 @@ pub(crate) fn disable_offloads(interface: &str) -> io::Result<()> {
     switch_off(interface, &[SET_TCP_SEGMENTATION, SET_TX_CHECKSUM])
 }
 
-/// Whether the process asks a radio, by one of its sockets, which of its frames were acknowledged (`SO_WIFI_STATUS`).
+/// Whether the process asks a radio, by one of its sockets, which of its frames were acknowledged
+/// (`SO_WIFI_STATUS`).
 pub fn asks_for_acknowledgements(pid: u32) -> io::Result<bool> {
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {
         let entry = entry?;
@@ -243,8 +244,9 @@ fn descriptor_of(pid: u32, number: c_int) -> io::Result<OwnedFd> {
     own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
 }
 
-/// Takes every offload from an interface (`ethtool -K … rx off tx off tso off gso off gro off`): the
-/// stack makes and checks each frame as it would be on a wire. In the namespace of the calling thread.
+/// Takes every offload from an interface (`ethtool -K … rx off tx off tso off gso off gro off`):
+/// the stack makes and checks each frame as it would be on a wire. In the namespace of the calling
+/// thread.
 pub(crate) fn disable_all_offloads(interface: &str) -> io::Result<()> {
     const SET_RX_CHECKSUM: u32 = 0x15;
     const SET_GENERIC_SEGMENTATION: u32 = 0x24;
@@ -277,8 +279,8 @@ fn switch_off(interface: &str, commands: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a TAP that exchanges frames longer than its MTU, and unfinished checksums, with whoever holds
-/// it: a `virtio_net_hdr` is in front of every frame. Reads and writes do not block.
+/// Creates a TAP that exchanges frames longer than its MTU, and unfinished checksums, with whoever
+/// holds it: a `virtio_net_hdr` is in front of every frame. Reads and writes do not block.
 pub(crate) fn open_offload_tap(name: &str) -> io::Result<File> {
     let file = File::options()
         .read(true)
@@ -295,8 +297,8 @@ pub(crate) fn open_offload_tap(name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates a TUN device that is a monitor interface to whoever looks at its link type, under a name the
-/// kernel chooses, and down. Writes do not block; in front of each is a `tun_pi`.
+/// Creates a TUN device that is a monitor interface to whoever looks at its link type, under a name
+/// the kernel chooses, and down. Writes do not block; in front of each is a `tun_pi`.
 pub(crate) fn open_monitor() -> io::Result<(File, String)> {
     let file = File::options()
         .read(true)
@@ -352,11 +354,11 @@ pub(crate) fn send_batch(socket: BorrowedFd<'_>, payload: &[u8]) -> io::Result<u
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Takes up to [`BATCH`] datagrams from a socket and forgets them; how many there were. Waits for the
-/// first one as the socket's timeout has it.
+/// Takes up to [`BATCH`] datagrams from a socket and forgets them; how many there were. Waits for
+/// the first one as the socket's timeout has it.
 pub(crate) fn discard_batch(socket: BorrowedFd<'_>) -> io::Result<usize> {
-    // SAFETY: plain C structs for which all zeroes is a valid value. Without room for data the kernel
-    // drops each datagram's content, which is what is wanted.
+    // SAFETY: plain C structs for which all zeroes is a valid value. Without room for data the
+    // kernel drops each datagram's content, which is what is wanted.
     let mut messages: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
     // SAFETY: the messages have neither address nor data, so the kernel writes lengths and flags
     // only; the count is that of the array, and there is no timeout to point at.

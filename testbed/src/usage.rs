@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Time on a processor, of all its threads, in user space and in the kernel: what `utime` and
-    /// `stime` of `/proc/PID/stat` count in ticks of 10 ms. A thread that has ended no longer counts.
+    /// `stime` of `/proc/PID/stat` count in ticks of 10 ms. A thread that has ended no longer
+    /// counts.
     pub cpu: Duration,
     /// Resident memory (`VmRSS`), bytes.
     pub resident: u64,

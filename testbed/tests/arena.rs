@@ -105,7 +105,8 @@ fn a_cut_link_carries_nothing_and_heals() -> Result<()> {
     Ok(())
 }
 
-/// A radio has more data to send than there is room for. What neighbours say comes after it, and arrives first.
+/// A radio has more data to send than there is room for. What neighbours say comes after it, and
+/// arrives first.
 fn control_goes_before_data_that_waits() -> Result<()> {
     const DATA: u32 = 6000;
     /// The first byte of what is in the frame is that of a heartbeat.

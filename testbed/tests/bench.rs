@@ -1,5 +1,5 @@
-//! The system bench in its quickest form: not what it measures, but that it measures everything, and
-//! that what it measures against is comparable.
+//! The system bench in its quickest form: not what it measures, but that it measures everything,
+//! and that what it measures against is comparable.
 
 #![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
 

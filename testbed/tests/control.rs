@@ -1,5 +1,5 @@
-//! `v2xctl` against living daemons: every command in both forms, what it shows is what the scene is, and
-//! faults are found with it alone.
+//! `v2xctl` against living daemons: every command in both forms, what it shows is what the scene
+//! is, and faults are found with it alone.
 
 #![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
 

@@ -37,8 +37,8 @@ fn a_life_of_a_minute_breaks_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Instead of each daemon a program that starts it and does something no daemon may; over links that
-/// flip bits.
+/// Instead of each daemon a program that starts it and does something no daemon may; over links
+/// that flip bits.
 fn planted_daemons_and_links_are_found() -> Result<()> {
     let programs = Programs::find()?;
     let mischief = [

@@ -1,5 +1,5 @@
-//! What comes in from outside: no package needs a newer Rust than we claim, none has a licence we do not take, and none
-//! comes from elsewhere than the registry.
+//! What comes in from outside: no package needs a newer Rust than we claim, none has a licence we
+//! do not take, and none comes from elsewhere than the registry.
 
 #![allow(clippy::unwrap_used, reason = "test code: a surprise in cargo's output is a failed test")]
 

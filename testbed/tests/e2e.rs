@@ -165,8 +165,8 @@ fn frames_of_every_kind() -> Result<()> {
     })
 }
 
-/// Bridged on both sides, behind radios of 1500: TCP with every byte checked, and the longest datagrams there
-/// are, with and without "don't fragment", both ways.
+/// Bridged on both sides, behind radios of 1500: TCP with every byte checked, and the longest
+/// datagrams there are, with and without "don't fragment", both ways.
 fn hosts_with_an_mtu_of_1500() -> Result<()> {
     for hops in [1, 2] {
         let mut bed = Testbed::new(1)?;
@@ -222,8 +222,8 @@ fn hosts_with_an_mtu_of_1500() -> Result<()> {
     Ok(())
 }
 
-/// As behind a router: Linux learns the MTU of the path and makes its datagrams fit, so that no frame takes two.
-/// What may be fragmented is carried in two all the same.
+/// As behind a router: Linux learns the MTU of the path and makes its datagrams fit, so that no
+/// frame takes two. What may be fragmented is carried in two all the same.
 fn senders_hear_of_what_is_too_long() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
@@ -244,7 +244,8 @@ fn senders_hear_of_what_is_too_long() -> Result<()> {
             let way = format!("{} to {}", from.name(), at.name());
             for (to, payload) in [(at.v4, 1472), (at.v6, 1452)] {
                 let udp = stream(from, at, to, payload)?;
-                // The first is answered; the next is refused by the sender's own kernel, which says so once.
+                // The first is answered; the next is refused by the sender's own kernel, which says
+                // so once.
                 let is_told = (1..=4).contains(&udp.lost) && udp.received > 40;
                 ensure!(is_told && udp.duplicates == 0, "{way}, {to}: {udp:?}");
                 transfer(&from.ns, &at.ns, to, 1_000_000).with_context(|| way.clone())?;
@@ -253,7 +254,8 @@ fn senders_hear_of_what_is_too_long() -> Result<()> {
             ensure!(counters.contains("too_big_told="), "{way}: {counters}");
             ensure!(!counters.contains("fragmented="), "{way}: {counters}");
             from.ns.run(|| Ok(std::fs::write("/proc/sys/net/ipv4/ip_no_pmtu_disc", "1")?))?;
-            // Another destination, of which nothing is known yet: the node's own address on that side.
+            // Another destination, of which nothing is known yet: the node's own address on that
+            // side.
             let other = if from.name() == "laptop" { &rsu.host } else { &obu.host };
             let udp = stream(from, other, other.v4, 1472)?;
             ensure!(udp.lost == 0 && udp.received > 40, "{way}, may be fragmented: {udp:?}");
@@ -417,7 +419,8 @@ fn tcp_is_intact_over_a_bad_link() -> Result<()> {
     })
 }
 
-/// Super-frames at both ends, at one, at none: the same bytes, and no checksum the kernels find wrong.
+/// Super-frames at both ends, at one, at none: the same bytes, and no checksum the kernels find
+/// wrong.
 fn tcp_crosses_with_offload_at_either_end() -> Result<()> {
     for (at_rsu, at_obu) in [("on", "on"), ("on", "off"), ("off", "auto"), ("off", "off")] {
         let mut bed = Testbed::new(1)?;
@@ -458,7 +461,8 @@ fn tcp_crosses_with_offload_at_either_end() -> Result<()> {
     Ok(())
 }
 
-/// A ping over a short way is answered before a daemon goes to sleep, and its counters tell; unless it is told not to look.
+/// A ping over a short way is answered before a daemon goes to sleep, and its counters tell; unless
+/// it is told not to look.
 fn answers_are_looked_for() -> Result<()> {
     for limit_us in ["1000", "0"] {
         let mut bed = Testbed::new(1)?;
@@ -479,8 +483,8 @@ fn answers_are_looked_for() -> Result<()> {
     Ok(())
 }
 
-/// Frames that find a daemon asleep leave it in bundles, unless it makes none; a relay takes them apart and puts
-/// them together again.
+/// Frames that find a daemon asleep leave it in bundles, unless it makes none; a relay takes them
+/// apart and puts them together again.
 fn what_waits_together_travels_together() -> Result<()> {
     for makes_bundles in [true, false] {
         let mut bed = Testbed::new(1)?;
@@ -603,7 +607,8 @@ fn alone(
     result.map_err(|error| anyhow!("{error:#}\n{}", testbed::daemon::tail(&log, 20)))
 }
 
-/// SIGHUP: what is logged changes, the rest is named and waits, and a file with a fault changes nothing.
+/// SIGHUP: what is logged changes, the rest is named and waits, and a file with a fault changes
+/// nothing.
 fn a_file_is_read_again() -> Result<()> {
     const READ: &str = "the configuration was read again";
     const WAITING: &str = "the configuration was read again; these wait for the next start";
@@ -665,7 +670,8 @@ fn a_supervisor_is_told() -> Result<()> {
     })
 }
 
-/// Nothing here has a radio that could tell; but it is asked, by whoever makes something of the answer.
+/// Nothing here has a radio that could tell; but it is asked, by whoever makes something of the
+/// answer.
 fn a_vehicle_asks_its_radio() -> Result<()> {
     chain(1, |bed, _, obu| {
         let rsu = bed.nodes().first().context("a road-side unit")?;
@@ -734,9 +740,9 @@ fn corridor_hands_over_eight_clients() -> Result<()> {
     Ok(())
 }
 
-/// Two road-side units; the vehicle passes from one to the other within five seconds. Where its radio
-/// tells the signal it changes before a frame is lost; where it does not, it changes when frames are
-/// lost.
+/// Two road-side units; the vehicle passes from one to the other within five seconds. Where its
+/// radio tells the signal it changes before a frame is lost; where it does not, it changes when
+/// frames are lost.
 fn a_fading_link_is_left_in_time() -> Result<()> {
     let with = fading_drive(&fading_links())?;
     println!("    with signal: {with:?}");
@@ -750,9 +756,9 @@ fn a_fading_link_is_left_in_time() -> Result<()> {
     Ok(())
 }
 
-/// One fades by 7.5 dB a second from −60 dBm, the other comes up as fast from −90. The mean of the last
-/// two seconds tells 6 dB of difference after 3.4 s; from −93 dBm on, a second later, the first loses
-/// frames, and all from −97.
+/// One fades by 7.5 dB a second from −60 dBm, the other comes up as fast from −90. The mean of the
+/// last two seconds tells 6 dB of difference after 3.4 s; from −93 dBm on, a second later, the
+/// first loses frames, and all from −97.
 fn fading_links() -> LinkTrace {
     let mut steps = Vec::new();
     for tenths in 0..53_u32 {
@@ -814,8 +820,8 @@ fn fading_drive(trace: &LinkTrace) -> Result<FadingDrive> {
     })
 }
 
-/// Radios of 500 kbit/s, and clients that offer each way ten times as much in small datagrams, for six seconds. The radio
-/// drops nearly all of it, and everybody stays with its upstream.
+/// Radios of 500 kbit/s, and clients that offer each way ten times as much in small datagrams, for
+/// six seconds. The radio drops nearly all of it, and everybody stays with its upstream.
 fn data_does_not_starve_control() -> Result<()> {
     const OFFERED_EVERY: Duration = Duration::from_micros(200);
     let slow = Quality { rate_bps: Some(500_000), ..Quality::default() };
@@ -959,9 +965,9 @@ fn a_restarted_vehicle_is_reached_at_once() -> Result<()> {
     })
 }
 
-/// A camera says one word and never another. Then its vehicle's OBU is killed and started again, and the RSU in use dies. Who
-/// is behind it the OBU knows from the bridge its TAP is in; or, as here the bridge has forgotten it too, from the file
-/// beside its state file.
+/// A camera says one word and never another. Then its vehicle's OBU is killed and started again,
+/// and the RSU in use dies. Who is behind it the OBU knows from the bridge its TAP is in; or, as
+/// here the bridge has forgotten it too, from the file beside its state file.
 fn a_silent_client_is_known_after_a_restart() -> Result<()> {
     const ATTACHED_WITHIN: Duration = Duration::from_secs(5);
     for source in ["bridge", "file"] {
@@ -1021,9 +1027,9 @@ fn a_silent_client_is_known_after_a_restart() -> Result<()> {
     Ok(())
 }
 
-/// `--bridge` puts it there at the start, again when it was deleted, and again when it was taken out;
-/// and a daemon that ends in order has nothing to warn of. Without the flag somebody else puts it there and takes
-/// it out, and only a TAP that was deleted is put there again.
+/// `--bridge` puts it there at the start, again when it was deleted, and again when it was taken
+/// out; and a daemon that ends in order has nothing to warn of. Without the flag somebody else puts
+/// it there and takes it out, and only a TAP that was deleted is put there again.
 fn a_tap_stays_in_its_bridge() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
@@ -1071,8 +1077,8 @@ fn a_tap_stays_in_its_bridge() -> Result<()> {
     })
 }
 
-/// A healthy one is beside it.
-/// With a TAP as the flags say a vehicle needs `CAP_NET_RAW` and nothing else; without one it says what it lacks.
+/// A healthy one is beside it. With a TAP as the flags say a vehicle needs `CAP_NET_RAW` and
+/// nothing else; without one it says what it lacks.
 fn a_prepared_tap_takes_no_right_to_change_it() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
@@ -1515,7 +1521,8 @@ fn first_contact_names_what_is_wrong() -> Result<()> {
     })
 }
 
-/// Each of two nodes that do not understand each other says what the other one uses, and a third that hears nobody does not.
+/// Each of two nodes that do not understand each other says what the other one uses, and a third
+/// that hears nobody does not.
 fn different_ethertypes_are_named() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
@@ -1570,7 +1577,8 @@ fn tagged_frames_are_named() -> Result<()> {
     })
 }
 
-/// A neighbour's, on a radio that takes less; and those of a host in the vehicle, for which the radio has become too small.
+/// A neighbour's, on a radio that takes less; and those of a host in the vehicle, for which the
+/// radio has become too small.
 fn frames_that_are_too_long_are_named() -> Result<()> {
     const WARNING: &str = "frame too long, dropped";
     let named = |node: &Node, from: Mac, bytes: u64, cure: &str| -> Result<()> {

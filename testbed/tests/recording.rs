@@ -1,4 +1,5 @@
-//! Real daemons with `--record`: a drive with traffic, a fail-over and a killed vehicle is replayed to the byte.
+//! Real daemons with `--record`: a drive with traffic, a fail-over and a killed vehicle is replayed
+//! to the byte.
 
 mod harness;
 
@@ -37,8 +38,8 @@ fn record(node: &Node, directory: &Path) {
     node.extra_args.borrow_mut().extend(flag);
 }
 
-/// A vehicle behind two relays. TCP runs both ways, then the relay in use dies. All four are recorded, the one that is
-/// killed too.
+/// A vehicle behind two relays. TCP runs both ways, then the relay in use dies. All four are
+/// recorded, the one that is killed too.
 fn a_drive_is_replayed() -> Result<()> {
     Programs::find()?.require_daemons()?;
     let mut bed = Testbed::new(1)?;
@@ -111,7 +112,8 @@ fn a_drive_is_replayed() -> Result<()> {
     Ok(())
 }
 
-/// The directory is a file system of 256 KiB: pings pass, and the log says once that the recording does not.
+/// The directory is a file system of 256 KiB: pings pass, and the log says once that the recording
+/// does not.
 fn a_full_disk_costs_no_frame() -> Result<()> {
     Programs::find()?.require_daemons()?;
     let mut bed = Testbed::new(1)?;

@@ -16,14 +16,16 @@ fn main() -> ExitCode {
     harness::main(&[("whoever_restarts_after_a_life_is_heard", whoever_restarts_is_heard)])
 }
 
-/// Quarters of a second: a minute, a day, and what differs by 128 to 256 in the low byte, which is all
-/// that data frames carry of a boot count. A day is a multiple of 256. No two neighbours add up to one:
-/// two lives in a row that do take 64 s, and a receiver remembers the first of them for 10 s.
+/// Quarters of a second: a minute, a day, and what differs by 128 to 256 in the low byte, which is
+/// all that data frames carry of a boot count. A day is a multiple of 256. No two neighbours add up
+/// to one: two lives in a row that do take 64 s, and a receiver remembers the first of them for 10
+/// s.
 const LIVES: [u32; 8] = [240, 345_600, 128, 129, 192, 254, 255, 345_600 + 131];
 /// How long a node is away, in turn: unnoticed, noticed, forgotten as neighbour.
 const AWAY: [Duration; 3] = [ms(0), ms(400), ms(1200)];
 
-/// Each node of a row restarts by each of kill and TERM after each life; one town for each, side by side.
+/// Each node of a row restarts by each of kill and TERM after each life; one town for each, side by
+/// side.
 fn whoever_restarts_is_heard() -> Result<()> {
     let programs = Programs::find()?;
     programs.require_daemons()?;

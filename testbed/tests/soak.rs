@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     ])
 }
 
-/// Each pair of offloads with one kind of traffic, so that together all kinds are there. All pairs with
-/// all kinds is `make soak`.
+/// Each pair of offloads with one kind of traffic, so that together all kinds are there. All pairs
+/// with all kinds is `make soak`.
 fn nothing_is_harmed_over(hops: usize) -> Result<()> {
     let programs = Programs::find()?;
     programs.require_daemons()?;
@@ -62,8 +62,8 @@ fn a_wrong_checksum_is_counted() -> Result<()> {
     Ok(())
 }
 
-/// An end whose SYN was answered by a segment that got lost sends it again, on a connection that the other
-/// end holds to be open. The kernel counts that among segments that are wrong.
+/// An end whose SYN was answered by a segment that got lost sends it again, on a connection that
+/// the other end holds to be open. The kernel counts that among segments that are wrong.
 fn a_repeated_handshake_is_no_error() -> Result<()> {
     let line = Line::cable(false)?;
     let listener = line.road.run(|| Ok(TcpListener::bind((ROAD_V4, 0))?))?;
@@ -82,7 +82,8 @@ fn a_repeated_handshake_is_no_error() -> Result<()> {
 
 const SYN: u8 = 2;
 
-/// From the vehicle to the road side, as a frame on the cable; with the right checksum unless one is given.
+/// From the vehicle to the road side, as a frame on the cable; with the right checksum unless one
+/// is given.
 fn send_segment(line: &Line, ports: [u16; 2], flags: u8, checksum: Option<u16>) -> Result<()> {
     let (to, from) = (line.road.state(TAP)?.mac, line.vehicle.state(TAP)?.mac);
     let ip = |address: std::net::IpAddr| match address {

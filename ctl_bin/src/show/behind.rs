@@ -96,7 +96,8 @@ pub(super) fn tree(names: &Names, view: &View) -> String {
     text
 }
 
-/// Those whose upstream is `of`, and all below them. Whoever has been written is taken out of `left`, so it ends.
+/// Those whose upstream is `of`, and all below them. Whoever has been written is taken out of
+/// `left`, so it ends.
 fn branch(names: &Names, of: NodeId, depth: usize, left: &mut Vec<&Obu>, text: &mut String) {
     let (here, rest): (Vec<_>, Vec<_>) = left.iter().partition(|obu| obu.upstream == of);
     *left = rest;

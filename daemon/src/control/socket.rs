@@ -75,7 +75,8 @@ impl From<SocketError> for Failure {
 }
 
 impl Sockets {
-    /// Makes those the user wants; none if there are to be none, or if nobody asked for them and they cannot be had.
+    /// Makes those the user wants; none if there are to be none, or if nobody asked for them and
+    /// they cannot be had.
     pub(super) async fn open(args: &Common) -> Result<Option<Self>, Failure> {
         if args.no_control {
             return Ok(None);

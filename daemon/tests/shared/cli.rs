@@ -97,7 +97,8 @@ impl Daemon {
         }
     }
 
-    /// Every flag has a key; all faults of a file are told at once, by the start and by whatever only looks.
+    /// Every flag has a key; all faults of a file are told at once, by the start and by whatever
+    /// only looks.
     pub(crate) fn bad_files_are_refused(&self) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("node.toml");

@@ -1,10 +1,12 @@
 //! Whom an answer goes to when many ask the same question at once: [`Askers`].
 //!
-//! When two nodes that do not hear each other send a heartbeat in the same moment, half of those who wait for
-//! one of them miss it, and in a crowd that is sixty OBUs that soon all ask whether it is still there. Each of
-//! them listens, so one answer can be for all, and whoever has not asked yet need not.
+//! When two nodes that do not hear each other send a heartbeat in the same moment, half of those
+//! who wait for one of them miss it, and in a crowd that is sixty OBUs that soon all ask whether it
+//! is still there. Each of them listens, so one answer can be for all, and whoever has not asked
+//! yet need not.
 //!
-//! Who is not behind us yet is answered alone: it waits for a proof of its own, which a broadcast may fail to bring.
+//! Who is not behind us yet is answered alone: it waits for a proof of its own, which a broadcast
+//! may fail to bring.
 
 use std::time::Duration;
 
@@ -14,8 +16,8 @@ use crate::time::Timestamp;
 /// OBUs of an RSU from which on they are a crowd.
 pub const CROWD: u16 = 32;
 
-/// Questions of two nodes this close together are of many. Half the time over which those in a crowd that miss a
-/// heartbeat ask, so two of them are enough to notice.
+/// Questions of two nodes this close together are of many. Half the time over which those in a
+/// crowd that miss a heartbeat ask, so two of them are enough to notice.
 const MANY_WITHIN: Duration = Duration::from_millis(25);
 
 /// Who asked us alone last.
@@ -25,8 +27,8 @@ pub struct Askers {
 }
 
 impl Askers {
-    /// `asker` asks us alone for our way to `rsu`: whom to answer, one of `obus` that share the radio. `is_child`: whoever
-    /// asks sends through us.
+    /// `asker` asks us alone for our way to `rsu`: whom to answer, one of `obus` that share the
+    /// radio. `is_child`: whoever asks sends through us.
     pub fn addressee(
         &mut self,
         now: Timestamp,

@@ -55,11 +55,11 @@ const MOVES_WITHIN: Duration = Duration::from_secs(20);
 
 /// Clients by VLAN and MAC, with the owner (a port, a node) each was last heard behind.
 ///
-/// Half of the places belong to clients that came while one of these was free; nobody pushes those out.
-/// The other half is shared: when full, the owner with the most entries there loses the one unused for
-/// longest. So a single noisy owner cannot push the others out (the rule of Open vSwitch,
-/// `lib/mac-learning.h`), and a flood of addresses, from one owner or from many, pushes out those that
-/// came with it and not who was known before, however silent.
+/// Half of the places belong to clients that came while one of these was free; nobody pushes those
+/// out. The other half is shared: when full, the owner with the most entries there loses the one
+/// unused for longest. So a single noisy owner cannot push the others out (the rule of Open
+/// vSwitch, `lib/mac-learning.h`), and a flood of addresses, from one owner or from many, pushes
+/// out those that came with it and not who was known before, however silent.
 #[derive(Clone, Debug)]
 pub struct ClientCache<Owner> {
     entries: HashMap<Client, Entry<Owner>, FixedState>,
@@ -126,8 +126,8 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         self.learn_settled(now, client, owner, Duration::ZERO)
     }
 
-    /// As [`ClientCache::learn`]; but a client that came to another owner less than `settled_for` ago
-    /// stays there: the frame was under way meanwhile.
+    /// As [`ClientCache::learn`]; but a client that came to another owner less than `settled_for`
+    /// ago stays there: the frame was under way meanwhile.
     #[inline]
     pub fn learn_settled(
         &mut self,
@@ -240,8 +240,8 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         (now.since(entry.used) < self.age_max).then_some(entry.owner)
     }
 
-    /// When a frame from the client was last noted where it is now (to within a second); `None` if it
-    /// never spoke there.
+    /// When a frame from the client was last noted where it is now (to within a second); `None` if
+    /// it never spoke there.
     #[inline]
     pub fn last_heard(&self, client: Client) -> Option<Timestamp> {
         self.entries.get(&client)?.heard

@@ -64,7 +64,8 @@ counters! {
     relayed,
     /// Floods relayed for others.
     flood_relayed,
-    /// Frames for or of an OBU that had gone to another RSU a moment before, passed on all the same.
+    /// Frames for or of an OBU that had gone to another RSU a moment before, passed on all the
+    /// same.
     forwarded_late,
     /// Clients that moved too often and were held where they were for a while.
     clients_damped,
@@ -104,8 +105,8 @@ counters! {
     drop_reflected,
     /// Floods dropped: budget for unknown destinations, or for broadcast and multicast, used up.
     drop_flood_limit,
-    /// Floods dropped: they may have waited in the TAP for so long, while the radio was full, that an OBU could not tell
-    /// whether another RSU has brought them already.
+    /// Floods dropped: they may have waited in the TAP for so long, while the radio was full, that
+    /// an OBU could not tell whether another RSU has brought them already.
     drop_flood_late,
     /// Data frames dropped: from OBUs that have not announced themselves there were too many.
     drop_strangers,
@@ -119,7 +120,8 @@ counters! {
     evicted,
     /// Events lost because nobody read them.
     events_lost,
-    /// Clients of which an RSU's LAN was not told, or less often than others, because there were too many.
+    /// Clients of which an RSU's LAN was not told, or less often than others, because there were
+    /// too many.
     wired_limited,
     /// Events not reported, because there were too many of their kind.
     events_limited,

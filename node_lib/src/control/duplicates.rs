@@ -3,12 +3,12 @@
 //! The window is that of RFC 6479 in its simplest form: the highest sequence number seen and a
 //! bitmap of at least the [`WINDOW`] numbers up to it, cleared a word at a time.
 //!
-//! A source that restarts counts from the beginning again, under another boot byte. Eight bits do not
-//! tell which of two starts came first: boot counts follow the clock and jump by any number. So
-//! nothing is concluded from their order. A source has two windows, each for one boot byte: that of its
-//! present start, and that of the one before, whose last frames may still come. A third takes the
-//! place of the one unused for longer. So a restart is heard with its first frame, and a frame with a
-//! wrong boot byte takes nothing from the source it pretends to be.
+//! A source that restarts counts from the beginning again, under another boot byte. Eight bits do
+//! not tell which of two starts came first: boot counts follow the clock and jump by any number. So
+//! nothing is concluded from their order. A source has two windows, each for one boot byte: that of
+//! its present start, and that of the one before, whose last frames may still come. A third takes
+//! the place of the one unused for longer. So a restart is heard with its first frame, and a frame
+//! with a wrong boot byte takes nothing from the source it pretends to be.
 
 use std::time::Duration;
 
@@ -17,20 +17,20 @@ use crate::mac::NodeId;
 use crate::order::{Boot, Seq};
 use crate::time::Timestamp;
 
-/// Sequence numbers remembered per source, at least. A radio may keep a frame for half a second, and
-/// one that goes another way then overtakes as many as its source sends meanwhile, an RSU to all its
-/// OBUs together: this is enough for 8,000 frames/s.
+/// Sequence numbers remembered per source, at least. A radio may keep a frame for half a second,
+/// and one that goes another way then overtakes as many as its source sends meanwhile, an RSU to
+/// all its OBUs together: this is enough for 8,000 frames/s.
 pub const WINDOW: u32 = 64 * (WORDS as u32 - 1);
 
 /// Of a window: 512 bytes. A power of two, so that numbers may wrap.
 const WORDS: usize = 64;
 
-/// Sources remembered. Beyond, the quarter silent for longest is forgotten; one at a time would mean to
-/// look at all of them for each frame of a made-up source.
+/// Sources remembered. Beyond, the quarter silent for longest is forgotten; one at a time would
+/// mean to look at all of them for each frame of a made-up source.
 const SOURCES_MAX: usize = 1024;
 
-/// A window unused for so long begins anew: no frame is under way for longer. With 256 boot bytes two
-/// starts share one now and then.
+/// A window unused for so long begins anew: no frame is under way for longer. With 256 boot bytes
+/// two starts share one now and then.
 const WINDOW_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// One number far ahead makes all that follow look too old. If it was corrupted or forged, the
@@ -218,9 +218,9 @@ impl Duplicates {
         true
     }
 
-    /// A source that started `before` has started `again`, as its control frames say. Only where both
-    /// have the same low byte must its old numbers be forgotten: otherwise they have a window of their
-    /// own, and the new one may be in use already.
+    /// A source that started `before` has started `again`, as its control frames say. Only where
+    /// both have the same low byte must its old numbers be forgotten: otherwise they have a window
+    /// of their own, and the new one may be in use already.
     pub fn note_restart(&mut self, source: NodeId, before: Boot, again: Boot) {
         if before != again
             && before.low_byte() == again.low_byte()

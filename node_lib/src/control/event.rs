@@ -71,8 +71,8 @@ pub struct Attachment {
 
 /// What a change of upstream or RSU cost, as far as the OBU can know.
 ///
-/// It is written when the RSU has acknowledged the announcement made over the new way and the old way
-/// is not listened to any more, or when the next change came before that.
+/// It is written when the RSU has acknowledged the announcement made over the new way and the old
+/// way is not listened to any more, or when the next change came before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct HandOver {
@@ -80,23 +80,24 @@ pub struct HandOver {
     pub from: Attachment,
     /// After it. `None` only in a record that another change cut short.
     pub to: Option<Attachment>,
-    /// Why the old upstream was left, as it turned out: one that was left because it faded, and was not heard
-    /// again, had died.
+    /// Why the old upstream was left, as it turned out: one that was left because it faded, and was
+    /// not heard again, had died.
     pub cause: Cause,
-    /// Whether the RSU acknowledged the new way. If not, nothing goes over it, and the RSU was only told; or the next
-    /// change came first, and its gap begins where this one did.
+    /// Whether the RSU acknowledged the new way. If not, nothing goes over it, and the RSU was only
+    /// told; or the next change came first, and its gap begins where this one did.
     pub acknowledged: bool,
     /// Time without a way that was believed: zero when the new one was there before the old one was
-    /// given up; otherwise from the last sign of life of the old upstream to the first frame over a way
-    /// that was acknowledged later. Clients were cut off for no longer than this, and for up to one
-    /// heartbeat interval less: when the upstream died after its last sign of life, nobody knows.
+    /// given up; otherwise from the last sign of life of the old upstream to the first frame over a
+    /// way that was acknowledged later. Clients were cut off for no longer than this, and for up to
+    /// one heartbeat interval less: when the upstream died after its last sign of life, nobody
+    /// knows.
     #[cfg_attr(feature = "serde", serde(rename = "gap_ms", with = "millis"))]
     pub gap: Duration,
-    /// Frames of our clients dropped because there was no way. Frames for them that the RSU could not
-    /// deliver are counted there.
+    /// Frames of our clients dropped because there was no way. Frames for them that the RSU could
+    /// not deliver are counted there.
     pub lost: u64,
-    /// Frames handed to the old upstream after its last sign of life and to nobody else. Some may have
-    /// arrived.
+    /// Frames handed to the old upstream after its last sign of life and to nobody else. Some may
+    /// have arrived.
     pub at_risk: u64,
     /// Frames from above that came twice while both ways were listened to, and were delivered once.
     pub doubled: u64,
@@ -198,8 +199,8 @@ pub enum Event {
         /// Announcements sent until then.
         attempts: u32,
     },
-    /// A client's frames come from ever other places: it is held where it is for a while. Two switches
-    /// are looped, or two machines have one address.
+    /// A client's frames come from ever other places: it is held where it is for a while. Two
+    /// switches are looped, or two machines have one address.
     ClientHeld {
         /// The client.
         client: Client,
@@ -211,7 +212,8 @@ pub enum Event {
         /// The MAC the last frame of it came from.
         mac: Mac,
     },
-    /// An OBU cannot be reached by the RSU it is attached to: more relays lie between than a frame has room for.
+    /// An OBU cannot be reached by the RSU it is attached to: more relays lie between than a frame
+    /// has room for.
     TooFar {
         /// The OBU.
         obu: NodeId,

@@ -2,7 +2,8 @@
 
 use crate::mac::Mac;
 
-/// Addresses and VLAN of a client's Ethernet frame. Handed on by value, so that it stays in registers.
+/// Addresses and VLAN of a client's Ethernet frame. Handed on by value, so that it stays in
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inner {
     /// To whom.

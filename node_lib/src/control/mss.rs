@@ -1,11 +1,11 @@
-//! TCP over a path that carries less than its hosts believe: the MSS option of a SYN is lowered to what
-//! fits ([`Clamp`]).
+//! TCP over a path that carries less than its hosts believe: the MSS option of a SYN is lowered to
+//! what fits ([`Clamp`]).
 //!
-//! Hosts derive the MSS they announce from the MTU of their own interface (RFC 6691 §2), here 1500. Each
-//! segment of that size would need two frames on a radio of 1500, for a handful of bytes. Path MTU discovery would find
-//! out, but is slow, and dead where ICMP is filtered (RFC 2923 §2.1; RFC 4821 is for hosts, and off by
-//! default). So whoever sends a SYN or SYN-ACK over the radio lowers the option, as PPPoE gateways do. Each
-//! hop does it, so the smallest radio of the path decides.
+//! Hosts derive the MSS they announce from the MTU of their own interface (RFC 6691 §2), here 1500.
+//! Each segment of that size would need two frames on a radio of 1500, for a handful of bytes. Path
+//! MTU discovery would find out, but is slow, and dead where ICMP is filtered (RFC 2923 §2.1; RFC
+//! 4821 is for hosts, and off by default). So whoever sends a SYN or SYN-ACK over the radio lowers
+//! the option, as PPPoE gateways do. Each hop does it, so the smallest radio of the path decides.
 //!
 //! | field | value |
 //! |---|---|
@@ -46,8 +46,8 @@ pub struct Clamp {
 }
 
 impl Clamp {
-    /// Looks at a client's Ethernet frame. `None` unless it is a SYN that asks for segments longer than
-    /// IP packets of `packet_max` bytes can carry.
+    /// Looks at a client's Ethernet frame. `None` unless it is a SYN that asks for segments longer
+    /// than IP packets of `packet_max` bytes can carry.
     #[inline]
     pub fn of(frame: &[u8], packet_max: usize) -> Option<Self> {
         let headers = Headers::parse(frame).ok()?;
@@ -77,7 +77,8 @@ impl Clamp {
         let check: [u8; 2] = array_at(frame, check_at).ok()?;
         let change = match (mss_at - check_at) % 2 {
             0 => Change { from: asked, to: most },
-            // The option may begin anywhere: a number across two words counts with its bytes swapped.
+            // The option may begin anywhere: a number across two words counts with its bytes
+            // swapped.
             _ => Change { from: asked.swap_bytes(), to: most.swap_bytes() },
         };
         Some(Self { mss_at, mss: most, check_at, check: change.applied_to(check) })

@@ -35,8 +35,8 @@ pub enum LinkEvent {
     MtuChanged(usize),
     /// What is written to the TAP arrives (again).
     LanUp,
-    /// What is written to the TAP is lost: it is down, gone, or out of its bridge. A node that starts
-    /// takes it that it is not.
+    /// What is written to the TAP is lost: it is down, gone, or out of its bridge. A node that
+    /// starts takes it that it is not.
     LanDown,
 }
 
@@ -60,22 +60,24 @@ pub trait Node {
 
     /// What the radio with address `from` sent lately comes in this strong, in dBm.
     ///
-    /// A measurement is an event of its own and not part of a frame, because no interface that carries
-    /// Ethernet frames tells the signal with the frame: drivers report it per station when asked
-    /// (nl80211), or with a copy of the frame on a monitor interface (radiotap), before or after the
-    /// frame itself. A driver calls it where the radio tells, at most a few times per 100 ms for each
-    /// address, and never where it does not. Addresses the node does not know are ignored.
+    /// A measurement is an event of its own and not part of a frame, because no interface that
+    /// carries Ethernet frames tells the signal with the frame: drivers report it per station when
+    /// asked (nl80211), or with a copy of the frame on a monitor interface (radiotap), before or
+    /// after the frame itself. A driver calls it where the radio tells, at most a few times per 100
+    /// ms for each address, and never where it does not. Addresses the node does not know are
+    /// ignored.
     fn handle_signal(&mut self, _now: Timestamp, _from: Mac, _dbm: i8) {}
 
-    /// The radio gave this frame of ours up: it was for one neighbour, and however often it was sent, no
-    /// acknowledgement came. The neighbour may have received it all the same.
+    /// The radio gave this frame of ours up: it was for one neighbour, and however often it was
+    /// sent, no acknowledgement came. The neighbour may have received it all the same.
     ///
-    /// `frame` is the whole Ethernet frame as it was sent; one of those in it, if it was a bundle. A driver calls
-    /// it where the radio tells, as those of 802.11 can, and never where it does not.
+    /// `frame` is the whole Ethernet frame as it was sent; one of those in it, if it was a bundle.
+    /// A driver calls it where the radio tells, as those of 802.11 can, and never where it does
+    /// not.
     fn handle_unacknowledged(&mut self, _now: Timestamp, _frame: &[u8], _out: &mut Replies) {}
 
-    /// Whether this node makes use of [`Node::handle_unacknowledged`]. If not, a driver need not ask the radio, which
-    /// costs processor time for each unicast frame.
+    /// Whether this node makes use of [`Node::handle_unacknowledged`]. If not, a driver need not
+    /// ask the radio, which costs processor time for each unicast frame.
     fn wants_unacknowledged(&self) -> bool {
         false
     }
@@ -83,19 +85,20 @@ pub trait Node {
     /// A whole Ethernet frame came out of the TAP.
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
 
-    /// The same, of a frame that may have waited in the TAP for so long that it is [late], because nobody read it while
-    /// the radio was full.
+    /// The same, of a frame that may have waited in the TAP for so long that it is [late], because
+    /// nobody read it while the radio was full.
     ///
     /// [late]: crate::transport::tap_wait::TAP_LATE
     fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
         self.handle_tap(now, frame, out);
     }
 
-    /// These clients are behind the TAP, though they may not have spoken since this node started: an earlier
-    /// start noted them, or the bridge that the TAP is a port of knows them behind its other ports.
+    /// These clients are behind the TAP, though they may not have spoken since this node started:
+    /// an earlier start noted them, or the bridge that the TAP is a port of knows them behind its
+    /// other ports.
     ///
-    /// It is hearsay. What the node has heard of a client since it started, from either side, counts for
-    /// more, and a frame of it that comes off the radio ends it.
+    /// It is hearsay. What the node has heard of a client since it started, from either side,
+    /// counts for more, and a frame of it that comes off the radio ends it.
     fn handle_clients(&mut self, _now: Timestamp, _clients: &[Remembered], _out: &mut Replies) {}
 
     /// Who is behind the TAP, in an order that does not change: what the next start is told with
@@ -120,8 +123,8 @@ pub trait Node {
     /// How long to keep running after [`Node::handle_shutdown`].
     fn linger(&self) -> std::time::Duration;
 
-    /// How many neighbours could be upstream towards the RSU in use, the upstream among them. None for an
-    /// RSU, and for an OBU without a way.
+    /// How many neighbours could be upstream towards the RSU in use, the upstream among them. None
+    /// for an RSU, and for an OBU without a way.
     fn candidates(&self, _now: Timestamp) -> usize {
         0
     }
@@ -131,13 +134,14 @@ pub trait Node {
         Snapshot::of(self.id(), Role::Other)
     }
 
-    /// Of [`Node::snapshot`] the part from which an OBU decides: taken after a decision, it says why.
+    /// Of [`Node::snapshot`] the part from which an OBU decides: taken after a decision, it says
+    /// why.
     fn routes(&self, _now: Timestamp) -> Vec<Route> {
         Vec::new()
     }
 
-    /// Forgets clients, all or those with this address, as if they had not been heard; those that speak are learnt
-    /// anew. Returns how many.
+    /// Forgets clients, all or those with this address, as if they had not been heard; those that
+    /// speak are learnt anew. Returns how many.
     fn forget_clients(
         &mut self,
         _now: Timestamp,

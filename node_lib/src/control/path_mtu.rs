@@ -6,16 +6,18 @@
 //! | IPv6 | ICMPv6 packet too big (type 2), the same (RFC 4443 §3.2, RFC 8201) |
 //! | anything else | none: nobody would understand it |
 //!
-//! A bridge has no address of its own to answer from. So the answer has the source the sender waits for: address
-//! and MAC of the host the packet was for, in the VLAN it came in. Bridges and switches know that MAC behind
-//! this port already, so no table learns anything false; a host that checks the way back to a source finds it right;
-//! and the host needs only the header inside to find the connection. Linux answers the same way for VXLAN and
-//! GENEVE that are ports of a bridge (`iptunnel_pmtud_build_icmp` in `net/ipv4/ip_tunnel_core.c`, since 5.9).
+//! A bridge has no address of its own to answer from. So the answer has the source the sender waits
+//! for: address and MAC of the host the packet was for, in the VLAN it came in. Bridges and
+//! switches know that MAC behind this port already, so no table learns anything false; a host that
+//! checks the way back to a source finds it right; and the host needs only the header inside to
+//! find the connection. Linux answers the same way for VXLAN and GENEVE that are ports of a bridge
+//! (`iptunnel_pmtud_build_icmp` in `net/ipv4/ip_tunnel_core.c`, since 5.9).
 //!
-//! Never answered are ICMP errors, groups, broadcasts, later parts of a packet, and packets whose sender is nobody in
-//! particular (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)). IPv6 would allow answers about groups. Each member's way has
-//! another MTU, though, and the smallest would be forced on all. Answers have a limit (RFC 4443 §2.4 (f)): who sends
-//! long packets with a false source must not make us send as many.
+//! Never answered are ICMP errors, groups, broadcasts, later parts of a packet, and packets whose
+//! sender is nobody in particular (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)). IPv6 would allow answers
+//! about groups. Each member's way has another MTU, though, and the smallest would be forced on
+//! all. Answers have a limit (RFC 4443 §2.4 (f)): who sends long packets with a false source must
+//! not make us send as many.
 
 use std::time::Duration;
 
@@ -26,8 +28,8 @@ use crate::offload::Sum;
 use crate::offload::headers::{Headers, V6_LEN, Version, array_at, u8_at, u16_at};
 use crate::time::Timestamp;
 
-/// Answers: 100 a second, 50 at once. A host keeps what it was told for ten minutes (RFC 1191 §6.3), so
-/// thousands of hosts need less.
+/// Answers: 100 a second, 50 at once. A host keeps what it was told for ten minutes (RFC 1191
+/// §6.3), so thousands of hosts need less.
 const ANSWERS: TokenBucket = TokenBucket::new(50, Duration::from_millis(10));
 
 /// What every host takes, and no path is said to carry less: RFC 791 §3.1 and RFC 8200 §5.
@@ -62,20 +64,22 @@ const PRECEDENCE: u8 = 0xc0;
 /// What is said to senders of packets that are too long.
 #[derive(Clone, Debug)]
 pub struct PathMtu {
-    /// Senders hear of whatever takes more than one frame; otherwise only of what no number of frames carries.
+    /// Senders hear of whatever takes more than one frame; otherwise only of what no number of
+    /// frames carries.
     is_discovered: bool,
     answers: TokenBucket,
 }
 
 impl PathMtu {
-    /// With `is_discovered` senders are told of every packet that takes more than one frame of the radio; without
-    /// only of those that [fragments](crate::messages::fragment) do not carry either.
+    /// With `is_discovered` senders are told of every packet that takes more than one frame of the
+    /// radio; without only of those that [fragments](crate::messages::fragment) do not carry
+    /// either.
     pub const fn new(is_discovered: bool) -> Self {
         Self { is_discovered, answers: ANSWERS }
     }
 
-    /// The answer to a client's frame, for a way past radios with this MTU. `None`: it is not too long, or its sender cannot
-    /// be told, or has been told often enough.
+    /// The answer to a client's frame, for a way past radios with this MTU. `None`: it is not too
+    /// long, or its sender cannot be told, or has been told often enough.
     #[inline]
     pub fn answer(&mut self, now: Timestamp, frame: &[u8], radio_mtu: usize) -> Option<Answer> {
         let most = if self.is_discovered {
@@ -187,8 +191,8 @@ fn fill_in(flat: &mut [u8], at: usize, check: [u8; 2]) {
 fn may_be_told_v4(frame: &[u8], headers: &Headers) -> Option<bool> {
     let flags = u16_at(frame, headers.network + 6).ok()?;
     let [from, to] = [12, 16].map(|at| array_at::<4>(frame, headers.network + at));
-    // This network, this host, groups and reserved (RFC 1122 §3.2.1.3); its own broadcast a host sends to
-    // the MAC for all.
+    // This network, this host, groups and reserved (RFC 1122 §3.2.1.3); its own broadcast a host
+    // sends to the MAC for all.
     let is_one = |address: [u8; 4]| !matches!(address, [0 | 127 | 224.., ..]);
     let is_error = headers.protocol == ICMP
         && flags & FRAGMENT_OFFSET == 0

@@ -20,8 +20,8 @@ use crate::time::Timestamp;
 /// Relays a message may pass: as many as on the longest way down.
 pub const HOP_LIMIT: u8 = RELAYS_MAX;
 
-/// Who a data frame is sent to, and the longest packet that gets there, in bytes. Where the neighbour is on a way, and the
-/// smallest radio of that is known, it is what passes all of them.
+/// Who a data frame is sent to, and the longest packet that gets there, in bytes. Where the
+/// neighbour is on a way, and the smallest radio of that is known, it is what passes all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
     /// The neighbour, or broadcast.
@@ -31,7 +31,8 @@ pub struct NextHop {
 }
 
 impl NextHop {
-    /// The next hop that reaches all of `neighbours`: nobody, the only one, or a broadcast with the smallest MTU of them.
+    /// The next hop that reaches all of `neighbours`: nobody, the only one, or a broadcast with the
+    /// smallest MTU of them.
     pub fn for_all(neighbours: impl Iterator<Item = NextHop>) -> Option<NextHop> {
         neighbours.reduce(|to, one| NextHop {
             mac: if to.mac == one.mac { to.mac } else { Mac::BROADCAST },
@@ -62,8 +63,8 @@ pub struct Radio {
 
 /// A frame off the radio that is for us, read up to its message.
 ///
-/// The message is read in the form its reader works with, and not as any of nine, to be copied from hand to
-/// hand: that was a fifth of what an RSU does with a client's frame.
+/// The message is read in the form its reader works with, and not as any of nine, to be copied from
+/// hand to hand: that was a fifth of what an RSU does with a client's frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
     /// The radio that sent it.
@@ -110,14 +111,15 @@ impl Radio {
         Self { id, boot, mac, ethertype, mtu, cut_up, path_mtu, too_long: None }
     }
 
-    /// With `is_on`, clients are told of each packet that takes more than one frame ([`PathMtu::new`]).
+    /// With `is_on`, clients are told of each packet that takes more than one frame
+    /// ([`PathMtu::new`]).
     #[must_use]
     pub fn with_pmtu_discovery(self, is_on: bool) -> Self {
         Self { path_mtu: PathMtu::new(is_on), ..self }
     }
 
-    /// Takes a frame off the radio. `None`, and counted, when it is malformed or none of our business:
-    /// sent to another node, or our own coming back.
+    /// Takes a frame off the radio. `None`, and counted, when it is malformed or none of our
+    /// business: sent to another node, or our own coming back.
     #[inline]
     pub fn hear<'a>(&self, frame: &'a [u8], counters: &mut Counters) -> Option<Heard<'a>> {
         // Addresses first: on a shared medium most frames are for others, and need no parsing.
@@ -170,8 +172,9 @@ impl Radio {
         });
     }
 
-    /// Tells the sender of a client's frame that came from the TAP if it is too long ([`PathMtu`]) for the way that begins
-    /// with this hop. If so, the frame is not to be sent; the sender makes a shorter one of it.
+    /// Tells the sender of a client's frame that came from the TAP if it is too long ([`PathMtu`])
+    /// for the way that begins with this hop. If so, the frame is not to be sent; the sender makes
+    /// a shorter one of it.
     #[inline]
     pub fn tell_too_big(
         &mut self,
@@ -200,8 +203,8 @@ impl Radio {
         u16::try_from(self.mtu).unwrap_or(u16::MAX)
     }
 
-    /// Sends a data frame, in fragments if the radios do not carry it in one. `false`, and counted, when
-    /// they cannot carry it at all.
+    /// Sends a data frame, in fragments if the radios do not carry it in one. `false`, and counted,
+    /// when they cannot carry it at all.
     #[inline]
     pub fn data<'a>(
         &mut self,
@@ -280,8 +283,8 @@ impl Radio {
         }
     }
 
-    /// TCP in either direction is to need one frame of this radio for each segment. The MSS in a SYN is what
-    /// the other side may send, so what comes in counts as much as what goes out.
+    /// TCP in either direction is to need one frame of this radio for each segment. The MSS in a
+    /// SYN is what the other side may send, so what comes in counts as much as what goes out.
     #[inline]
     fn clamp(&self, frame: &[u8], counters: &mut Counters) -> Option<Clamp> {
         let clamp = Clamp::of(frame, packet_max(self.mtu))?;

@@ -20,8 +20,8 @@ impl Random {
         self.0.next_u32()
     }
 
-    /// A number below `limit` (0 if `limit` is 0), by multiply and shift (Lemire, 2019); its bias of
-    /// less than `limit`/2³² does not matter for jitter.
+    /// A number below `limit` (0 if `limit` is 0), by multiply and shift (Lemire, 2019); its bias
+    /// of less than `limit`/2³² does not matter for jitter.
     pub fn below(&mut self, limit: u32) -> u32 {
         let product = u64::from(self.0.next_u32()) * u64::from(limit);
         (product >> 32) as u32

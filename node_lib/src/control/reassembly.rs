@@ -8,12 +8,12 @@ use crate::messages::data::Data;
 use crate::messages::fragment::Fragment;
 use crate::time::Timestamp;
 
-/// How long a message may take to arrive. Its parts leave the sender one right behind the other: what is
-/// between them is the radio repeating what was lost, and frames more urgent.
+/// How long a message may take to arrive. Its parts leave the sender one right behind the other:
+/// what is between them is the radio repeating what was lost, and frames more urgent.
 pub const AGE_MAX: Duration = Duration::from_millis(200);
 
-/// Messages of one neighbour under way. What comes after that is too late for the first of them, as a radio keeps
-/// the order of frames of one priority.
+/// Messages of one neighbour under way. What comes after that is too late for the first of them, as
+/// a radio keeps the order of frames of one priority.
 pub const PER_NEIGHBOUR_MAX: usize = 8;
 
 /// Messages under way in all.
@@ -60,10 +60,10 @@ impl Entry {
 
 /// Puts messages together from [fragments](Fragment), each of which came in a frame of its own.
 ///
-/// Bounded in number, bytes and time. A neighbour with [`PER_NEIGHBOUR_MAX`] under way loses its oldest to its next.
-/// When there are [`ENTRIES_MAX`] or more than [`BYTES_MAX`], the neighbour with the most loses its oldest.
-/// A part that was there already is ignored. A part that contradicts those before it begins anew, as its sender
-/// may have.
+/// Bounded in number, bytes and time. A neighbour with [`PER_NEIGHBOUR_MAX`] under way loses its
+/// oldest to its next. When there are [`ENTRIES_MAX`] or more than [`BYTES_MAX`], the neighbour
+/// with the most loses its oldest. A part that was there already is ignored. A part that
+/// contradicts those before it begins anew, as its sender may have.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembly {
     /// Oldest first.
@@ -77,8 +77,8 @@ impl Reassembly {
         Self::default()
     }
 
-    /// Takes the fragment that came in `frame`. Gives the whole frame when it was the last one missing; it should
-    /// come back with [`Reassembly::give_back`].
+    /// Takes the fragment that came in `frame`. Gives the whole frame when it was the last one
+    /// missing; it should come back with [`Reassembly::give_back`].
     pub fn add(
         &mut self,
         now: Timestamp,

@@ -10,9 +10,10 @@ use crate::control::radio::NextHop;
 /// The driver keeps one of these for the life of the node, sends what is in it and then calls
 /// [`Replies::recycle`]: from then on no reply costs an allocation.
 ///
-/// A driver that keeps the received frame where it is until the replies are sent may say so before each
-/// call: see [`Replies::lend`]. Then the payload of a frame that is passed on is not copied. Every other driver
-/// (a simulator, a test) finds whole frames in [`Replies::as_slice`] and need not know.
+/// A driver that keeps the received frame where it is until the replies are sent may say so before
+/// each call: see [`Replies::lend`]. Then the payload of a frame that is passed on is not copied.
+/// Every other driver (a simulator, a test) finds whole frames in [`Replies::as_slice`] and need
+/// not know.
 #[derive(Debug, Default)]
 pub struct Replies {
     items: Vec<ReplyType>,
@@ -28,8 +29,8 @@ pub struct Replies {
 /// Spare buffers kept: one burst of 64 frames, each answered by at most two.
 const SPARE_MAX: usize = 128;
 
-/// What a buffer begins with: room for a header and for all but the longest control frames, so that hardly any
-/// has to grow.
+/// What a buffer begins with: room for a header and for all but the longest control frames, so that
+/// hardly any has to grow.
 const SPARE_CAPACITY_MIN: usize = 256;
 
 /// A spare buffer that grew beyond this (a jumbo frame) is given back to the allocator.
@@ -58,7 +59,8 @@ pub struct Loan {
     pub index: usize,
     /// Which bytes of it.
     pub payload: Range<usize>,
-    /// What goes in front of them, over what is there: see [`Replies::head`]. `None` for a frame to the TAP.
+    /// What goes in front of them, over what is there: see [`Replies::head`]. `None` for a frame to
+    /// the TAP.
     pub head: Option<Range<usize>>,
 }
 
@@ -82,8 +84,8 @@ impl Replies {
         self.items.push(ReplyType::TapFlat(flat));
     }
 
-    /// Appends a frame for the radio: what `head` writes into an empty buffer, then `payload`, which is
-    /// not copied if it is a part of the frame that was lent.
+    /// Appends a frame for the radio: what `head` writes into an empty buffer, then `payload`,
+    /// which is not copied if it is a part of the frame that was lent.
     #[inline]
     pub fn wire_around(&mut self, payload: &[u8], head: impl FnOnce(&mut Vec<u8>)) {
         let begin = self.heads.len();
@@ -110,8 +112,8 @@ impl Replies {
         }
     }
 
-    /// What is for this neighbour, or for all, passes radios on its way that take no longer packets: whoever puts several
-    /// frames into one has to know.
+    /// What is for this neighbour, or for all, passes radios on its way that take no longer
+    /// packets: whoever puts several frames into one has to know.
     pub fn keep_short(&mut self, to: NextHop) {
         match self.narrow.iter_mut().find(|known| known.mac == to.mac) {
             Some(known) => known.mtu = known.mtu.min(to.mtu),
@@ -171,10 +173,10 @@ impl Replies {
         }
     }
 
-    /// The frame that will be handled next stays where it is until [`Replies::recycle`], as number `index`
-    /// of its burst, and with `headroom` bytes in front of it that may be written over. The payload of
-    /// a reply that is a part of it becomes a [`Loan`] instead of a copy; of two headers for the
-    /// same payload only the first, as there is room for one.
+    /// The frame that will be handled next stays where it is until [`Replies::recycle`], as number
+    /// `index` of its burst, and with `headroom` bytes in front of it that may be written over. The
+    /// payload of a reply that is a part of it becomes a [`Loan`] instead of a copy; of two headers
+    /// for the same payload only the first, as there is room for one.
     #[inline]
     pub fn lend(&mut self, index: usize, frame: &[u8], headroom: usize) {
         let start = frame.as_ptr().addr();
@@ -216,8 +218,8 @@ impl Replies {
         self.spare.pop().unwrap_or_else(|| Vec::with_capacity(SPARE_CAPACITY_MIN))
     }
 
-    /// Which part of the lent frame `payload` is, if it is one, and if a header of `head` bytes (`None`: no
-    /// header) can be written in front of it without touching what is on loan already.
+    /// Which part of the lent frame `payload` is, if it is one, and if a header of `head` bytes
+    /// (`None`: no header) can be written in front of it without touching what is on loan already.
     #[inline]
     fn borrow(&mut self, payload: &[u8], head: Option<usize>) -> Option<(usize, Range<usize>)> {
         let lent = self.lent.as_mut()?;

@@ -1,14 +1,15 @@
 //! How a node stands, as plain data for whoever looks inside: [`Snapshot`].
 //!
-//! It is made on request, from tables the node has anyway, and never on the way of a packet. What is in it
-//! is what an operator asks: who am I, am I well, who is around, through whom could I send and why not, who
-//! is behind me. A control socket, a web page and a recording show the same.
+//! It is made on request, from tables the node has anyway, and never on the way of a packet. What
+//! is in it is what an operator asks: who am I, am I well, who is around, through whom could I send
+//! and why not, who is behind me. A control socket, a web page and a recording show the same.
 //!
-//! * Every figure has its unit at the end of its name. Costs have none: they are expected transmissions.
+//! * Every figure has its unit at the end of its name. Costs have none: they are expected
+//!   transmissions.
 //! * What ends in `_ms` and is no span is an *age*: so long before the snapshot.
 //! * What is not known is `None`, `null` in JSON, and never 0.
-//! * With the feature `serde` all of it can be written and read: ids and addresses are strings, choices are words in
-//!   kebab-case. A reader must expect fields it does not know.
+//! * With the feature `serde` all of it can be written and read: ids and addresses are strings,
+//!   choices are words in kebab-case. A reader must expect fields it does not know.
 
 mod clients;
 mod neighbours;

@@ -5,19 +5,20 @@ use std::fmt;
 
 /// Entries by key, in the order of keys.
 ///
-/// Looked up dozens of times for every frame heard, and seldom added to: so the keys lie side by side, to
-/// be searched without touching anything else, and the values do as well.
+/// Looked up dozens of times for every frame heard, and seldom added to: so the keys lie side by
+/// side, to be searched without touching anything else, and the values do as well.
 #[derive(Clone)]
 pub struct Table<K, V> {
     keys: Vec<K>,
     /// In the order of `keys`.
     values: Vec<V>,
-    /// Where among many a key was last found. Frames come in bursts: the next is mostly of the same.
+    /// Where among many a key was last found. Frames come in bursts: the next is mostly of the
+    /// same.
     last: Cell<usize>,
 }
 
-/// Up to so many keys are compared one after the other, which takes a processor less time than to guess
-/// wrong which half to look at.
+/// Up to so many keys are compared one after the other, which takes a processor less time than to
+/// guess wrong which half to look at.
 const FEW: usize = 16;
 
 impl<K, V> Default for Table<K, V> {

@@ -53,8 +53,9 @@ impl TokenBucket {
         self.filled += self.every.saturating_mul(new);
         self.tokens = self.tokens.saturating_add(new).min(self.burst);
         if self.tokens == self.burst {
-            // Full: the next token comes a whole `every` after this one goes. Else all buckets of one rate, on every
-            // node that was started at the same time, would be filled at the same moments.
+            // Full: the next token comes a whole `every` after this one goes. Else all buckets of
+            // one rate, on every node that was started at the same time, would be filled at the
+            // same moments.
             self.filled = now;
         }
         match self.tokens.checked_sub(count) {

@@ -1,8 +1,9 @@
 //! Which class a frame is sent in: what the client asked for, and ours above it.
 //!
-//! A radio with queues per class (Wi-Fi: IEEE 802.11 §10.2.4.2) sends the higher user priorities first. A client
-//! says what it wants in the VLAN tag of its frame (PCP) or else in the IP header (DSCP). The node that takes the
-//! frame out of its TAP writes that into the header, where every hop finds it. The DSCPs are mapped as RFC 8325 §4.3 recommends.
+//! A radio with queues per class (Wi-Fi: IEEE 802.11 §10.2.4.2) sends the higher user priorities
+//! first. A client says what it wants in the VLAN tag of its frame (PCP) or else in the IP header
+//! (DSCP). The node that takes the frame out of its TAP writes that into the header, where every
+//! hop finds it. The DSCPs are mapped as RFC 8325 §4.3 recommends.
 
 use crate::messages::prefix::PRIORITY;
 use crate::messages::{ETHERNET_HEADER_LEN, Kind};
@@ -10,8 +11,8 @@ use crate::messages::{ETHERNET_HEADER_LEN, Kind};
 /// User priority of control frames ("network control", IEEE 802.1Q-2018 table I-2).
 pub const CONTROL: u8 = 7;
 
-/// The highest a client can have. User priorities 6 and 7 share one queue of a Wi-Fi radio, that for
-/// voice (IEEE 802.11 table 10-1); so no data frame stands in the way of control.
+/// The highest a client can have. User priorities 6 and 7 share one queue of a Wi-Fi radio, that
+/// for voice (IEEE 802.11 table 10-1); so no data frame stands in the way of control.
 pub const DATA_MAX: u8 = 5;
 
 /// The usual one.
@@ -52,8 +53,8 @@ fn of_client(frame: &[u8]) -> Option<u8> {
     }
 }
 
-/// RFC 8325 figure 1; what is not in it counts by its upper three bits no more than "excellent effort", as a
-/// class nobody agreed on is not to be ahead of one somebody did.
+/// RFC 8325 figure 1; what is not in it counts by its upper three bits no more than "excellent
+/// effort", as a class nobody agreed on is not to be ahead of one somebody did.
 fn of_dscp(dscp: u8) -> u8 {
     match dscp {
         // CS6, CS7: routing protocols of the client's own network.

@@ -44,8 +44,8 @@ impl Burst {
         }
     }
 
-    /// From now on this many frames are enough, though there may be room for more: a frame that comes alone
-    /// need not wait until its device has been found empty.
+    /// From now on this many frames are enough, though there may be room for more: a frame that
+    /// comes alone need not wait until its device has been found empty.
     pub fn limit(&mut self, frames: usize) {
         self.limit = frames.min(self.slots);
     }
@@ -65,8 +65,8 @@ impl Burst {
         HEADROOM.saturating_add(self.slot_len)
     }
 
-    /// The next free slot, as long as the last [`Burst::reset`] asked for or longer; `None` when all
-    /// are taken. What is written there counts only after [`Burst::commit`].
+    /// The next free slot, as long as the last [`Burst::reset`] asked for or longer; `None` when
+    /// all are taken. What is written there counts only after [`Burst::commit`].
     pub fn vacant(&mut self) -> Option<&mut [u8]> {
         self.vacant_slots().next()
     }
@@ -82,8 +82,9 @@ impl Burst {
             .filter_map(|slot| slot.get_mut(HEADROOM..))
     }
 
-    /// From `head` bytes in front of the next free slot on `len` bytes in one piece, over the slots behind it,
-    /// which are free too: for what is as a rule a frame and at times much longer. `None` when all are taken.
+    /// From `head` bytes in front of the next free slot on `len` bytes in one piece, over the slots
+    /// behind it, which are free too: for what is as a rule a frame and at times much longer.
+    /// `None` when all are taken.
     pub fn vacant_area(&mut self, head: usize, len: usize) -> Option<&mut [u8]> {
         if self.is_full() {
             return None;
@@ -160,8 +161,8 @@ impl Burst {
         bytes.unwrap_or_default()
     }
 
-    /// Writes `head` right in front of byte `start` of a frame, over what is there and, where that is not
-    /// enough, into the headroom. `false`, and nothing done, when it does not fit.
+    /// Writes `head` right in front of byte `start` of a frame, over what is there and, where that
+    /// is not enough, into the headroom. `false`, and nothing done, when it does not fit.
     pub fn put_head(&mut self, index: usize, start: usize, head: &[u8]) -> bool {
         let Some(place) = self.frames.get(index) else { return false };
         let Some(begin) = (HEADROOM + start).checked_sub(head.len()) else { return false };
@@ -174,7 +175,8 @@ impl Burst {
         true
     }
 
-    /// The bytes `range` of a frame and the `head` bytes in front of them; empty if they are not all there.
+    /// The bytes `range` of a frame and the `head` bytes in front of them; empty if they are not
+    /// all there.
     pub fn part(&self, index: usize, head: usize, range: Range<usize>) -> &[u8] {
         let bytes = || {
             let place = self.frames.get(index)?;

@@ -46,15 +46,15 @@ pub trait Links {
     /// call replaces an older one that has not finished.
     fn configure_tap(&mut self, mtu: usize);
 
-    /// The next measurement of how strong somebody's frames come in on the radio, if there is one. None
-    /// where the radio does not tell.
+    /// The next measurement of how strong somebody's frames come in on the radio, if there is one.
+    /// None where the radio does not tell.
     fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Sample> {
         let _ = cx;
         Poll::Pending
     }
 
-    /// Who is behind the bridge that the TAP has come into, once for each time it does. Nothing where
-    /// nobody can tell.
+    /// Who is behind the bridge that the TAP has come into, once for each time it does. Nothing
+    /// where nobody can tell.
     fn poll_clients(&mut self, cx: &mut Context<'_>) -> Poll<Vec<Remembered>> {
         let _ = cx;
         Poll::Pending

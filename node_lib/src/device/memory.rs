@@ -1,7 +1,7 @@
 //! Two ends of a cable in one process, for tests and benches. Frames keep their order; a full queue
-//! drops the newest, like a network card. Frames wait in buffers of the pool, so with both ends on one
-//! thread none costs an allocation once the queues are warm. An event descriptor (eventfd(2)) tells that
-//! there are some, so that one thread can wait for the other.
+//! drops the newest, like a network card. Frames wait in buffers of the pool, so with both ends on
+//! one thread none costs an allocation once the queues are warm. An event descriptor (eventfd(2))
+//! tells that there are some, so that one thread can wait for the other.
 
 use std::collections::VecDeque;
 use std::io;
@@ -45,8 +45,8 @@ pub struct Memory {
     counters: Counters,
 }
 
-/// Two ends of a cable for frames with payloads of up to `mtu` bytes. An error is that of the kernel: too many files
-/// are open.
+/// Two ends of a cable for frames with payloads of up to `mtu` bytes. An error is that of the
+/// kernel: too many files are open.
 pub fn pair(mtu: usize) -> io::Result<(Memory, Memory)> {
     let (there, back) = (Lane::new()?, Lane::new()?);
     let end = |name: &str, inbound: &Arc<Lane>, outbound: &Arc<Lane>| Memory {

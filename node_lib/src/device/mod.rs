@@ -1,9 +1,9 @@
 //! Where frames come from and go to: TAP, packet socket, UDP multicast and an in-memory pair.
 //!
 //! The loop in [`crate::runtime`] sees only [`Device`], so it cannot tell them apart. The shape is
-//! *batch in, batch out*: [`Device::recv`] fills a [`Burst`] the loop owns, with as few system calls as
-//! the device can manage; [`Device::send`] is given all that there is to send, so that a device can
-//! gather it into one system call (`sendmmsg`) or one super-frame (TAP offload).
+//! *batch in, batch out*: [`Device::recv`] fills a [`Burst`] the loop owns, with as few system
+//! calls as the device can manage; [`Device::send`] is given all that there is to send, so that a
+//! device can gather it into one system call (`sendmmsg`) or one super-frame (TAP offload).
 //!
 //! | file | device | needs |
 //! |---|---|---|
@@ -62,9 +62,10 @@ pub trait Device {
     /// The interface, for logs.
     fn name(&self) -> &str;
 
-    /// What to wait on with epoll(7): readable, or in error, as long as [`Device::recv`] is worth calling, and
-    /// writable when a device that was full is worth another try. Early is harmless. `None` while there is nothing
-    /// to wait for. It changes with [`Device::reopen`] and at no other time.
+    /// What to wait on with epoll(7): readable, or in error, as long as [`Device::recv`] is worth
+    /// calling, and writable when a device that was full is worth another try. Early is harmless.
+    /// `None` while there is nothing to wait for. It changes with [`Device::reopen`] and at no
+    /// other time.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// The same for [`Device::recv_control`]. `None` where that has nothing to tell.
@@ -72,30 +73,33 @@ pub trait Device {
         None
     }
 
-    /// Like [`Device::recv`], for control frames where a device keeps them apart: they overtake the data
-    /// that waits, and a flood of data takes no room of theirs. Elsewhere they come with the rest.
+    /// Like [`Device::recv`], for control frames where a device keeps them apart: they overtake the
+    /// data that waits, and a flood of data takes no room of theirs. Elsewhere they come with the
+    /// rest.
     fn recv_control(&mut self, burst: &mut Burst) -> Received {
         burst.reset(0);
         Received::Drained
     }
 
-    /// Moves waiting frames into `burst` until it is full or none is left. Asks the kernel even when
-    /// no readiness was signalled, so a late process sees what is queued before it acts on a timer.
+    /// Moves waiting frames into `burst` until it is full or none is left. Asks the kernel even
+    /// when no readiness was signalled, so a late process sees what is queued before it acts on a
+    /// timer.
     fn recv(&mut self, burst: &mut Burst) -> Received;
 
     /// From now on [`Device::recv_unacknowledged`] is asked, where the device can tell.
     fn want_unacknowledged(&mut self) {}
 
-    /// Moves unicast frames of ours that the radio gave up, because nobody acknowledged them, into `burst`, as they were
-    /// sent, until it is full or none is left. For devices that tell; they say so by an error on
-    /// [`Device::descriptor`], which lasts until all of it is read.
+    /// Moves unicast frames of ours that the radio gave up, because nobody acknowledged them, into
+    /// `burst`, as they were sent, until it is full or none is left. For devices that tell; they
+    /// say so by an error on [`Device::descriptor`], which lasts until all of it is read.
     fn recv_unacknowledged(&mut self, burst: &mut Burst) -> Received {
         burst.reset(0);
         Received::Drained
     }
 
-    /// Sends frames in this order, each as exactly one. After [`Sent::Full`], [`Device::descriptor`] will tell
-    /// when there is room; after [`Sent::Gone`], see [`Device::reopen`].
+    /// Sends frames in this order, each as exactly one. After [`Sent::Full`],
+    /// [`Device::descriptor`] will tell when there is room; after [`Sent::Gone`], see
+    /// [`Device::reopen`].
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent;
 
     /// The interface changed, appeared (again) or, with `None`, disappeared.

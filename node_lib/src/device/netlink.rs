@@ -116,7 +116,8 @@ impl fmt::Debug for Netlink {
 }
 
 impl Netlink {
-    /// Connects, and collects notifications from now on. Must run inside a tokio runtime with I/O and time.
+    /// Connects, and collects notifications from now on. Must run inside a tokio runtime with I/O
+    /// and time.
     pub fn open() -> Result<Self, DeviceError> {
         let (handle, messages, server) = connect()
             .map_err(|source| DeviceError::new("netlink", "connect to the kernel", source))?;
@@ -158,8 +159,8 @@ impl Netlink {
     }
 
     /// What would keep the TAP of this name from being made, or taken over, as far as that can be
-    /// seen without opening it and without knowing who asks; and who may open the one that is there,
-    /// if there is one.
+    /// seen without opening it and without knowing who asks; and who may open the one that is
+    /// there, if there is one.
     pub async fn find_tap(&self, name: &str) -> Result<Option<TapOwner>, DeviceError> {
         name::check(name)?;
         let Some(message) = read(&self.handle, name).await? else { return Ok(None) };
@@ -228,8 +229,8 @@ impl Netlink {
             }
         };
         let tap = read(&self.handle, name).await?.as_ref().and_then(parse);
-        // Answers and notifications come through one socket: what was said while the TAP was made is
-        // here by now, and older than what was just read.
+        // Answers and notifications come through one socket: what was said while the TAP was made
+        // is here by now, and older than what was just read.
         while let Some(Some(message)) = self.messages.next().now_or_never() {
             self.note(message);
         }
@@ -245,13 +246,14 @@ impl Netlink {
         self.settings.mac = Some(mac);
     }
 
-    /// Whether nothing is connected to this interface: it is in no bridge, has no address but what IPv6 makes by
-    /// itself, and nothing is built on top of it. `false` if there is none.
+    /// Whether nothing is connected to this interface: it is in no bridge, has no address but what
+    /// IPv6 makes by itself, and nothing is built on top of it. `false` if there is none.
     pub async fn is_unused(&self, name: &str) -> Result<bool, DeviceError> {
         is_unused(&self.handle, name).await
     }
 
-    /// Says so once if nothing is connected to the TAP after this time. Must run inside a tokio runtime with time.
+    /// Says so once if nothing is connected to the TAP after this time. Must run inside a tokio
+    /// runtime with time.
     pub fn warn_if_unused(&mut self, name: &str, after: Duration) {
         let (handle, tap) = (self.handle.clone(), name.to_owned());
         self.looking = Some(tokio::spawn(async move {
@@ -267,12 +269,14 @@ impl Netlink {
         }));
     }
 
-    /// Reports from now on what `source` tells of the radio. Must run inside a tokio runtime with time.
+    /// Reports from now on what `source` tells of the radio. Must run inside a tokio runtime with
+    /// time.
     pub fn watch_signal(&mut self, source: SignalSource) {
         self.signal = Some(source.watch());
     }
 
-    /// Reports from now on who is behind the bridge that the TAP is a port of: now, and whenever it is put into one.
+    /// Reports from now on who is behind the bridge that the TAP is a port of: now, and whenever it
+    /// is put into one.
     pub fn watch_clients(&mut self) {
         self.tells_clients = true;
         self.ask_bridge();

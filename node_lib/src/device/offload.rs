@@ -1,12 +1,12 @@
 //! What a TAP with vnet headers does that a plain one does not: a read may bring a super-frame, a
 //! write may hand one over. How they are split and joined is in [`crate::offload`].
 //!
-//! One system call brings the vnet header and the frame, in one piece: each further piece of memory named to
-//! `readv` or `writev` costs 50 ns, a tenth of what a small frame takes through a TAP. Where to, depends on
-//! what came before. An ordinary frame lands in the slot where it is wanted, and a super-frame, which the
-//! slots behind that one hold as well, is moved out of their way. In a stream of super-frames it is the other
-//! way round: they are read to where they are cut, and the ordinary frame is moved. What a full burst leaves
-//! of a super-frame comes with the next.
+//! One system call brings the vnet header and the frame, in one piece: each further piece of memory
+//! named to `readv` or `writev` costs 50 ns, a tenth of what a small frame takes through a TAP.
+//! Where to, depends on what came before. An ordinary frame lands in the slot where it is wanted,
+//! and a super-frame, which the slots behind that one hold as well, is moved out of their way. In a
+//! stream of super-frames it is the other way round: they are read to where they are cut, and the
+//! ordinary frame is moved. What a full burst leaves of a super-frame comes with the next.
 //!
 //! For the same reason a frame that joins no other is copied behind its vnet header.
 
@@ -23,8 +23,8 @@ use crate::offload::{self, Gso, Joiner, Malformed, Segments, VnetHeader, vnet};
 const FRAME_MAX: usize = 14 + 2 * 4 + 65_535;
 /// What to offer the kernel; one byte more than there can be.
 const READ_MAX: usize = vnet::LEN + FRAME_MAX + 1;
-/// Ordinary frames in a row after which the next is expected to be one too. Acknowledgements go among the
-/// super-frames of another flow.
+/// Ordinary frames in a row after which the next is expected to be one too. Acknowledgements go
+/// among the super-frames of another flow.
 const STREAK: u8 = 16;
 
 /// Memory and unfinished work of one TAP.
@@ -77,7 +77,8 @@ impl Offload {
         Ok(())
     }
 
-    /// Takes the frame of `len` bytes that lies in `self.read` if a super-frame was expected, else in the burst.
+    /// Takes the frame of `len` bytes that lies in `self.read` if a super-frame was expected, else
+    /// in the burst.
     fn take(
         &mut self,
         was_expected: bool,

@@ -1,23 +1,25 @@
 //! A raw packet socket on the radio interface (packet(7)).
 //!
-//! * Created with protocol 0, and given EtherType and interface in `bind`: otherwise frames of every
-//!   interface arrive until then.
+//! * Created with protocol 0, and given EtherType and interface in `bind`: otherwise frames of
+//!   every interface arrive until then.
 //! * Only what the kernel marks as for us, for a group or for everybody is taken. What it marks as
 //!   for another host is dropped **even if the destination is our address**: that is how a
 //!   VLAN-tagged frame arrives, stripped of its tag, which belongs to somebody else's network.
-//! * A deleted interface leaves the descriptor dead; when one of that name comes back, `bind` on the
-//!   same descriptor revives it and needs no capability.
-//! * `send` succeeding means nothing but that a queue took the frame. After `ENOBUFS` (the queue of the interface
-//!   is full) poll still says "writable", so there is no point in waiting: counted and dropped. After
-//!   `EAGAIN` (our own buffer is full of what the interface has not sent yet) it tells when there is room.
-//! * Up to 64 frames per system call both ways. A call that gets fewer than it has room for found the end
-//!   of the queue and is not repeated.
-//! * Control frames have a socket of their own, told apart by a filter on the type of the message. Behind the
-//!   data of a client that floods, heartbeats and answers would come late or, with the buffer full, not at
-//!   all, and every neighbour would seem to be dying. It is bound after the one for data, so that the kernel
-//!   offers it each frame first: who is last need not share the frame, which would cost a copy of its head.
-//! * `SO_PRIORITY` 256 + user priority is what mac80211 takes as the class to send in; elsewhere a queueing
-//!   discipline may look at it.
+//! * A deleted interface leaves the descriptor dead; when one of that name comes back, `bind` on
+//!   the same descriptor revives it and needs no capability.
+//! * `send` succeeding means nothing but that a queue took the frame. After `ENOBUFS` (the queue of
+//!   the interface is full) poll still says "writable", so there is no point in waiting: counted
+//!   and dropped. After `EAGAIN` (our own buffer is full of what the interface has not sent yet) it
+//!   tells when there is room.
+//! * Up to 64 frames per system call both ways. A call that gets fewer than it has room for found
+//!   the end of the queue and is not repeated.
+//! * Control frames have a socket of their own, told apart by a filter on the type of the message.
+//!   Behind the data of a client that floods, heartbeats and answers would come late or, with the
+//!   buffer full, not at all, and every neighbour would seem to be dying. It is bound after the one
+//!   for data, so that the kernel offers it each frame first: who is last need not share the frame,
+//!   which would cost a copy of its head.
+//! * `SO_PRIORITY` 256 + user priority is what mac80211 takes as the class to send in; elsewhere a
+//!   queueing discipline may look at it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -45,8 +47,8 @@ const ASK_MIN: usize = 4;
 const SURVEYED_LEN: usize = 14;
 /// Of frames of every EtherType (`ETH_P_ALL`).
 const EVERY_ETHERTYPE: u16 = libc::ETH_P_ALL as u16;
-/// In the first byte of the address of a group, or of everybody. The kernel never marks a frame to these as for another
-/// host but for a VLAN tag, of a VLAN that this interface is not in.
+/// In the first byte of the address of a group, or of everybody. The kernel never marks a frame to
+/// these as for another host but for a VLAN tag, of a VLAN that this interface is not in.
 const GROUP_BIT: u8 = 1;
 /// Offset of a message's type in an Ethernet frame.
 const TYPE_AT: u32 = 14;
@@ -67,9 +69,9 @@ pub struct Packet {
     counters: Counters,
 }
 
-/// Whether another program hears frames of this EtherType on this interface, as a node does: two nodes on one radio do
-/// not hear each other, because a packet socket does not get what another on its interface sends. `false` also where
-/// the kernel does not tell.
+/// Whether another program hears frames of this EtherType on this interface, as a node does: two
+/// nodes on one radio do not hear each other, because a packet socket does not get what another on
+/// its interface sends. `false` also where the kernel does not tell.
 pub fn is_in_use(index: u32, ethertype: u16) -> bool {
     sockets_on(index, ethertype) > 0
 }
@@ -80,7 +82,8 @@ fn sockets_on(index: u32, ethertype: u16) -> usize {
     table.lines().filter(|line| is_on(line, index, ethertype)).count()
 }
 
-/// A line of `/proc/net/packet`: address, references, type, EtherType in hexadecimal, interface, and more.
+/// A line of `/proc/net/packet`: address, references, type, EtherType in hexadecimal, interface,
+/// and more.
 fn is_on(line: &str, index: u32, ethertype: u16) -> bool {
     let mut fields = line.split_whitespace().skip(3);
     let bound = fields.next().and_then(|field| u16::from_str_radix(field, 16).ok());
@@ -91,7 +94,8 @@ fn is_on(line: &str, index: u32, ethertype: u16) -> bool {
 #[derive(Debug)]
 struct Queue {
     socket: Socket,
-    /// Frames to ask for next: preparing room for many costs time that one frame alone would have to wait.
+    /// Frames to ask for next: preparing room for many costs time that one frame alone would have
+    /// to wait.
     ask_for: usize,
     /// The user priority of what was sent last.
     priority: Option<u8>,
@@ -249,7 +253,8 @@ impl Packet {
         }
     }
 
-    /// Keeps what came back unacknowledged. All else that comes back must be taken off the queue as well.
+    /// Keeps what came back unacknowledged. All else that comes back must be taken off the queue as
+    /// well.
     fn take_returned(&self, burst: &mut Burst) -> io::Result<()> {
         let Some(slot) = burst.vacant() else { return Ok(()) };
         let returned = sys::recv_returned(self.data.socket.as_fd(), slot)?;
@@ -261,8 +266,8 @@ impl Packet {
         Ok(())
     }
 
-    /// Takes the error waiting on the sockets, which otherwise the next call would return instead of
-    /// doing its work.
+    /// Takes the error waiting on the sockets, which otherwise the next call would return instead
+    /// of doing its work.
     fn clear_error(&self) {
         for queue in [&self.data, &self.control] {
             let _ = queue.socket.take_error();
@@ -377,8 +382,8 @@ impl Device for Packet {
             let batch = frames.get(done..end).unwrap_or_default();
             let is_control = first.priority == traffic_class::CONTROL;
             let Self { name, data, control, .. } = self;
-            // What the one for control has no room for waits for the one for data, as that is the one
-            // whose room is waited for.
+            // What the one for control has no room for waits for the one for data, as that is the
+            // one whose room is waited for.
             let sent = match is_control.then(|| control.send(name, first.priority, batch)) {
                 Some(Err(error)) if sys::is_would_block(&error) => {
                     data.send(name, first.priority, batch)
@@ -467,8 +472,8 @@ impl Device for Packet {
     }
 }
 
-/// Frames of another EtherType whose first byte is that of one of our messages. In no other protocol that
-/// is common is it: 4 or 6 in front for IP, 0 for ARP and LLDP.
+/// Frames of another EtherType whose first byte is that of one of our messages. In no other
+/// protocol that is common is it: 4 or 6 in front for IP, 0 for ARP and LLDP.
 fn survey_filter(ethertype: u16) -> [SockFilter; 8] {
     let code = |parts: u32| u16::try_from(parts).unwrap_or_default();
     let load = |size| code(libc::BPF_LD | size | libc::BPF_ABS);

@@ -27,8 +27,8 @@ pub(super) fn clear_tap_offload(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, NONE) }).map(drop)
 }
 
-/// Opens the TAP `name`, new or persistent, with a vnet header in front of each frame. Reads and writes
-/// return `WouldBlock` instead of waiting.
+/// Opens the TAP `name`, new or persistent, with a vnet header in front of each frame. Reads and
+/// writes return `WouldBlock` instead of waiting.
 pub(super) fn open_vnet_tap(name: &str) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -42,8 +42,8 @@ pub(super) fn open_vnet_tap(name: &str) -> io::Result<File> {
     if features & libc::IFF_VNET_HDR as libc::c_uint == 0 {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // SAFETY: all of it is integers, pointers, and arrays and unions of them, for which zero bytes are
-    // a value.
+    // SAFETY: all of it is integers, pointers, and arrays and unions of them, for which zero bytes
+    // are a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The zero at the end stays: names have been checked to be shorter.
     let room = request.ifr_name.len() - 1;
@@ -108,8 +108,8 @@ pub(super) fn bind_packet(fd: BorrowedFd<'_>, ethertype: u16, index: u32) -> io:
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
 }
 
-/// The link type (`ARPHRD_…`) of the interface a packet socket is bound to; 0 if it is to none, or to
-/// one that no longer exists.
+/// The link type (`ARPHRD_…`) of the interface a packet socket is bound to; 0 if it is to none, or
+/// to one that no longer exists.
 pub(super) fn bound_link_type(fd: BorrowedFd<'_>) -> io::Result<u16> {
     // SAFETY: all fields are integers or arrays of them, for which zero bytes are a value.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -140,8 +140,9 @@ fn header_of(part: &mut libc::iovec) -> libc::mmsghdr {
     header
 }
 
-/// Reads one frame into each of the first slots, as many as are waiting and at most `most`, and says in `reads` how
-/// long each is and how the kernel classified it. Returns how many were asked for.
+/// Reads one frame into each of the first slots, as many as are waiting and at most `most`, and
+/// says in `reads` how long each is and how the kernel classified it. Returns how many were asked
+/// for.
 pub(super) fn recv_packets<'a>(
     fd: BorrowedFd<'_>,
     most: usize,
@@ -168,9 +169,9 @@ pub(super) fn recv_packets<'a>(
         header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         wanted += 1;
     }
-    // SAFETY: the first `wanted` headers, at most `BATCH`, each point to an address, and through an iovec to a
-    // slot; all of them exclusively ours and alive for the call, with their own lengths. MSG_TRUNC
-    // only changes the lengths returned. No time limit is given.
+    // SAFETY: the first `wanted` headers, at most `BATCH`, each point to an address, and through an
+    // iovec to a slot; all of them exclusively ours and alive for the call, with their own lengths.
+    // MSG_TRUNC only changes the lengths returned. No time limit is given.
     let read = unsafe {
         libc::recvmmsg(
             fd.as_raw_fd(),
@@ -217,8 +218,8 @@ fn recv_packet<'a>(
     Ok(())
 }
 
-/// Sends frames in order, at most `BATCH` of them, until one is refused. Returns how many were taken; the error
-/// is that of the first frame.
+/// Sends frames in order, at most `BATCH` of them, until one is refused. Returns how many were
+/// taken; the error is that of the first frame.
 pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::Result<usize> {
     if let [one] = frames {
         // SAFETY: the frame is alive for the call, and the length is its own.
@@ -234,14 +235,15 @@ pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::R
         header.write(header_of(part.write(libc::iovec { iov_base, iov_len })));
         count += 1;
     }
-    // SAFETY: the first `count` headers, at most `BATCH`, each point through an iovec to a frame; all
-    // are alive for the call, and the kernel only reads the frames.
+    // SAFETY: the first `count` headers, at most `BATCH`, each point through an iovec to a frame;
+    // all are alive for the call, and the kernel only reads the frames.
     let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr().cast(), count, 0) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Asks for what becomes of each frame sent on the socket: a radio of 802.11 whose driver tells gives it back on the error
-/// queue, with whether it was acknowledged (`SO_WIFI_STATUS`, Linux 3.3; mac80211, `ieee80211_report_ack_skb`).
+/// Asks for what becomes of each frame sent on the socket: a radio of 802.11 whose driver tells
+/// gives it back on the error queue, with whether it was acknowledged (`SO_WIFI_STATUS`, Linux 3.3;
+/// mac80211, `ieee80211_report_ack_skb`).
 pub(super) fn want_wifi_status(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_int(fd, libc::SO_WIFI_STATUS, 1)
 }
@@ -255,7 +257,8 @@ pub(super) struct Returned {
     pub(super) acknowledged: Option<bool>,
 }
 
-/// Room for the control messages of one returned frame, aligned as they must be: several times what the kernel adds.
+/// Room for the control messages of one returned frame, aligned as they must be: several times what
+/// the kernel adds.
 const CONTROL_WORDS: usize = 32;
 
 /// Takes the next frame off the error queue.
@@ -265,13 +268,15 @@ pub(super) fn recv_returned(fd: BorrowedFd<'_>, slot: &mut [u8]) -> io::Result<R
     let mut header = header_of(&mut part).msg_hdr;
     header.msg_control = control.as_mut_ptr().cast();
     header.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: the header points to the slot and to the room for control messages, both exclusively ours and alive for
-    // the call, with their own lengths. MSG_TRUNC only changes the length returned.
+    // SAFETY: the header points to the slot and to the room for control messages, both exclusively
+    // ours and alive for the call, with their own lengths. MSG_TRUNC only changes the length
+    // returned.
     let len = unsafe {
         libc::recvmsg(fd.as_raw_fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_TRUNC)
     };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: the kernel has written whole control messages into `control`, and their length into `header`.
+    // SAFETY: the kernel has written whole control messages into `control`, and their length into
+    // `header`.
     Ok(Returned { len, acknowledged: unsafe { wifi_status(&header) } })
 }
 
@@ -279,10 +284,12 @@ pub(super) fn recv_returned(fd: BorrowedFd<'_>, slot: &mut [u8]) -> io::Result<R
 ///
 /// # Safety
 ///
-/// `msg_control` points to `msg_controllen` bytes of whole control messages, aligned as they must be.
+/// `msg_control` points to `msg_controllen` bytes of whole control messages, aligned as they must
+/// be.
 unsafe fn wifi_status(header: &libc::msghdr) -> Option<bool> {
     let mut status = None;
-    // SAFETY: the macros walk no further than the caller promises, and what they point to is a whole message.
+    // SAFETY: the macros walk no further than the caller promises, and what they point to is a
+    // whole message.
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(header);
         while let Some(message) = at.as_ref() {
@@ -338,8 +345,8 @@ fn set_int(fd: BorrowedFd<'_>, option: libc::c_int, value: i32) -> io::Result<()
     .map(drop)
 }
 
-/// Sets the user priority of everything sent on the socket from now on. mac80211 knows it by the 256 in
-/// front (`cfg80211_classify8021d`).
+/// Sets the user priority of everything sent on the socket from now on. mac80211 knows it by the
+/// 256 in front (`cfg80211_classify8021d`).
 pub(super) fn set_priority(fd: BorrowedFd<'_>, user_priority: u8) -> io::Result<()> {
     set_int(fd, libc::SO_PRIORITY, 256 + i32::from(user_priority))
 }
@@ -353,8 +360,8 @@ pub(crate) fn boottime() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Makes this thread sleep as long as it says. Otherwise the kernel adds up to 50 µs to save wake-ups (prctl(2),
-/// `PR_SET_TIMERSLACK`).
+/// Makes this thread sleep as long as it says. Otherwise the kernel adds up to 50 µs to save
+/// wake-ups (prctl(2), `PR_SET_TIMERSLACK`).
 pub(crate) fn sleep_precisely() {
     const NANOSECOND: libc::c_ulong = 1;
     // SAFETY: the call takes its arguments by value.

@@ -4,9 +4,9 @@
 //! a write to an interface that is down says `EIO`; on one that was deleted everything says
 //! `EBADFD`; a write of any length is accepted, so the length is checked here.
 //!
-//! With [`TapOffload::Auto`] or [`TapOffload::On`] frames have vnet headers, and up to 64 KiB of a TCP flow
-//! cross in one system call: see [`crate::offload`]. A plain one is opened by `tun-tap`, which knows
-//! no vnet headers.
+//! With [`TapOffload::Auto`] or [`TapOffload::On`] frames have vnet headers, and up to 64 KiB of a
+//! TCP flow cross in one system call: see [`crate::offload`]. A plain one is opened by `tun-tap`,
+//! which knows no vnet headers.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -148,8 +148,9 @@ fn open_with_offload(name: &str) -> Result<File, Problem> {
         io::ErrorKind::Unsupported => Problem::NoOffload(error),
         _ => explain(error),
     })?;
-    // UDP as well: of what a sender with `UDP_SEGMENT` hands over, more comes through, as the queue of the
-    // TAP holds super-frames instead of frames (1.05 to 5.5 times, median 1.9, in five rounds in turns).
+    // UDP as well: of what a sender with `UDP_SEGMENT` hands over, more comes through, as the queue
+    // of the TAP holds super-frames instead of frames (1.05 to 5.5 times, median 1.9, in five
+    // rounds in turns).
     sys::set_tap_offload(file.as_fd(), sys::TapOffload::TcpAndUdp)
         .or_else(|_| sys::set_tap_offload(file.as_fd(), sys::TapOffload::Tcp))
         .map_err(Problem::NoOffload)?;

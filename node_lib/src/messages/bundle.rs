@@ -7,14 +7,14 @@
 //! |      2 |     2 | length   | 4 + the messages                                                     |
 //! |      4 |       | messages | data messages, each from its prefix on, one right behind the other   |
 //!
-//! A small frame costs a host more for the system calls than for its bytes, and a radio for getting on the
-//! air: on a 10 MHz channel at 6 Mbit/s its preamble (40 µs) and the shortest gap before it (AIFS of best
-//! effort, 110 µs) take as long as 112 bytes. So what waits together goes together, as in an A-MSDU
-//! (IEEE 802.11-2020 §9.3.2.2), and nothing ever waits for company.
+//! A small frame costs a host more for the system calls than for its bytes, and a radio for getting
+//! on the air: on a 10 MHz channel at 6 Mbit/s its preamble (40 µs) and the shortest gap before it
+//! (AIFS of best effort, 110 µs) take as long as 112 bytes. So what waits together goes together,
+//! as in an A-MSDU (IEEE 802.11-2020 §9.3.2.2), and nothing ever waits for company.
 //!
-//! It is not a message to a node: whoever drives one opens the frame ([`Messages`]) and hands over what is in
-//! it, each message behind the frame's Ethernet header as if it had come alone. A node that is given a bundle
-//! refuses it as a type it does not know.
+//! It is not a message to a node: whoever drives one opens the frame ([`Messages`]) and hands over
+//! what is in it, each message behind the frame's Ethernet header as if it had come alone. A node
+//! that is given a bundle refuses it as a type it does not know.
 
 use std::ops::Range;
 
@@ -45,8 +45,8 @@ fn is_data(message: &[u8]) -> bool {
     message.first().is_some_and(|first| DATA.contains(first))
 }
 
-/// How many of these frames, from the first on, fit into one bundle of at most `frame_max` bytes, Ethernet
-/// header included: data messages behind the same header. One means: none but itself.
+/// How many of these frames, from the first on, fit into one bundle of at most `frame_max` bytes,
+/// Ethernet header included: data messages behind the same header. One means: none but itself.
 pub fn fitting<'a>(frame_max: usize, frames: impl IntoIterator<Item = &'a [u8]>) -> usize {
     let mut frames = frames.into_iter();
     let Some((header, first)) = frames.next().and_then(split) else { return 1 };
@@ -80,8 +80,8 @@ fn split(frame: &[u8]) -> Option<(&[u8], &[u8])> {
     frame.split_at_checked(ETHERNET_HEADER_LEN)
 }
 
-/// Goes through the messages in a bundle. Knows only where they are, so that the frame may be written to
-/// meanwhile, behind what is still to come.
+/// Goes through the messages in a bundle. Knows only where they are, so that the frame may be
+/// written to meanwhile, behind what is still to come.
 #[derive(Clone, Debug)]
 pub struct Messages {
     next: usize,

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// Expected transmissions (ETX) from a node to its RSU, in 1/64 of a transmission.
 ///
-/// A perfect link costs [`Cost::ONE`], a link that loses half its frames twice that, a path the sum of
-/// its links. Sums saturate: [`Cost::MAX`] is "as bad as can be said", 1024 transmissions. Two bytes,
-/// big-endian, on the wire.
+/// A perfect link costs [`Cost::ONE`], a link that loses half its frames twice that, a path the sum
+/// of its links. Sums saturate: [`Cost::MAX`] is "as bad as can be said", 1024 transmissions. Two
+/// bytes, big-endian, on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cost(pub u16);
 

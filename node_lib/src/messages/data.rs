@@ -42,19 +42,19 @@
 //! |     22 |     4 | taken_at    | sequence of the RSU's last heartbeat before it took the frame       |
 //! |     26 |       | payload     | the inner frame, at least its 14-byte header                        |
 //!
-//! Two RSUs on one LAN each send its broadcasts down. `taken_at` tells an OBU that hears both RSUs which of their
-//! floods were taken from the LAN at the same time, however late they come.
+//! Two RSUs on one LAN each send its broadcasts down. `taken_at` tells an OBU that hears both RSUs
+//! which of their floods were taken from the LAN at the same time, however late they come.
 //!
-//! Source, `boot` and `seq` together suppress duplicates. Eight bits of boot count only have to differ from
-//! those of the start before. Which of two is the later one they do not tell.
+//! Source, `boot` and `seq` together suppress duplicates. Eight bits of boot count only have to
+//! differ from those of the start before. Which of two is the later one they do not tell.
 //!
-//! The user priority stands in the header so that a relay need not look for it in the inner frame, which may be
-//! encrypted some day.
+//! The user priority stands in the header so that a relay need not look for it in the inner frame,
+//! which may be encrypted some day.
 //!
-//! What is before the inner frame has 22 bytes and a multiple of 4 more, 50 at most: ≡ 2 mod 4. Behind 14 bytes of outer
-//! Ethernet and 14 of inner, the inner IP header starts at byte 50 of the frame or a multiple of 4 later, ≡ 14 mod 4. A
-//! receiver that places frames so that the IP header after one Ethernet header is aligned (Linux: `NET_IP_ALIGN`) has this
-//! one aligned too.
+//! What is before the inner frame has 22 bytes and a multiple of 4 more, 50 at most: ≡ 2 mod 4.
+//! Behind 14 bytes of outer Ethernet and 14 of inner, the inner IP header starts at byte 50 of the
+//! frame or a multiple of 4 later, ≡ 14 mod 4. A receiver that places frames so that the IP header
+//! after one Ethernet header is aligned (Linux: `NET_IP_ALIGN`) has this one aligned too.
 
 use std::mem::offset_of;
 
@@ -64,14 +64,15 @@ use super::{ETHERNET_HEADER_LEN, Kind, ParseError, fragment};
 use crate::mac::NodeId;
 use crate::order::Seq;
 
-/// Length of the fields both messages begin with: all that is before the inner frame, but for ways and floods.
+/// Length of the fields both messages begin with: all that is before the inner frame, but for ways
+/// and floods.
 pub const HEADER_LEN: usize = 22;
 
 /// The longest header: that of a way with as many labels as there may be.
 pub const HEADER_LEN_MAX: usize = HEADER_LEN + way_len(LABELS_MAX);
 
-/// Kept for a way's labels in each frame of the radio: ways of eight hops. What goes farther takes longer headers, and
-/// a full frame then goes in two fragments.
+/// Kept for a way's labels in each frame of the radio: ways of eight hops. What goes farther takes
+/// longer headers, and a full frame then goes in two fragments.
 pub const WAY_KEPT: usize = way_len(6);
 
 /// Where `hop_limit` (1 byte) of a [`ToUpstream`] stands, from the prefix on.
@@ -80,8 +81,8 @@ pub const HOP_LIMIT_OFFSET: usize = offset_of!(Wire, limit);
 /// An IEEE 802.1Q tag.
 pub const VLAN_TAG_LEN: usize = 4;
 
-/// What the inner frame costs of the radio's MTU beside the IP packet in it: our header, room for a way, its Ethernet
-/// header and one VLAN tag. The outer Ethernet header is not in the MTU.
+/// What the inner frame costs of the radio's MTU beside the IP packet in it: our header, room for a
+/// way, its Ethernet header and one VLAN tag. The outer Ethernet header is not in the MTU.
 pub const OVERHEAD: usize = HEADER_LEN + WAY_KEPT + INNER_OVERHEAD;
 
 /// The same for the longest way.
@@ -97,26 +98,27 @@ pub const TAP_MTU_MIN: usize = 68;
 /// The largest: header and frame fit the length field.
 pub const TAP_MTU_MAX: usize = u16::MAX as usize - OVERHEAD_MAX;
 
-/// The smallest MTU of a radio: it carries the smallest IPv4 packet in one frame, and every control message that
-/// cannot be split.
+/// The smallest MTU of a radio: it carries the smallest IPv4 packet in one frame, and every control
+/// message that cannot be split.
 pub const RADIO_MTU_MIN: usize = TAP_MTU_MIN + OVERHEAD;
 
-/// The longest IP packet that fits a radio with this MTU in one frame, tagged or not, on ways of up to eight hops. On a
-/// longer way it takes two fragments.
+/// The longest IP packet that fits a radio with this MTU in one frame, tagged or not, on ways of up
+/// to eight hops. On a longer way it takes two fragments.
 #[inline]
 pub const fn packet_max(radio_mtu: usize) -> usize {
     radio_mtu.saturating_sub(OVERHEAD)
 }
 
-/// The longest IP packet that a radio with this MTU carries in as many [fragments](super::fragment) as there may be,
-/// tagged or not, on ways of any length: here nothing carries what does not fit, so the longest way counts.
+/// The longest IP packet that a radio with this MTU carries in as many [fragments](super::fragment)
+/// as there may be, tagged or not, on ways of any length: here nothing carries what does not fit,
+/// so the longest way counts.
 #[inline]
 pub const fn packet_max_in_fragments(radio_mtu: usize) -> usize {
     fragment::message_max(radio_mtu).saturating_sub(OVERHEAD_MAX)
 }
 
-/// The largest MTU of a TAP on a radio with this MTU: every frame of the TAP, tagged or not, gets through in as many
-/// [fragments](super::fragment) as there may be. `None` below [`RADIO_MTU_MIN`].
+/// The largest MTU of a TAP on a radio with this MTU: every frame of the TAP, tagged or not, gets
+/// through in as many [fragments](super::fragment) as there may be. `None` below [`RADIO_MTU_MIN`].
 pub const fn tap_mtu_max(radio_mtu: usize) -> Option<usize> {
     if radio_mtu < RADIO_MTU_MIN {
         return None;
@@ -585,7 +587,8 @@ mod tests {
         }
     }
 
-    /// A message down with these relays and this behind the fixed fields, its length as it should be.
+    /// A message down with these relays and this behind the fixed fields, its length as it should
+    /// be.
     fn raw(relays: u8, behind: &[u8]) -> Vec<u8> {
         let len = u8::try_from(HEADER_LEN + behind.len()).unwrap();
         let mut bytes = vec![0x29, 0, 0, len, 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];

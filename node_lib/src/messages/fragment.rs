@@ -11,13 +11,15 @@
 //! |     11 |     1 | count    | parts of the message, 2 to 8                                         |
 //! |     12 |       | part     | bytes index × size to (index + 1) × size of the message              |
 //!
-//! All parts but the last have the same size, `total / count` rounded up. So where a part belongs and how
-//! long it is follows from the header. One of another length is refused, and parts cannot overlap.
+//! All parts but the last have the same size, `total / count` rounded up. So where a part belongs
+//! and how long it is follows from the header. One of another length is refused, and parts cannot
+//! overlap.
 //!
-//! Fragments live for one hop. The neighbour puts the message together ([`crate::control::reassembly`]) and
-//! handles it as if it had come in one frame; if it passes it on, it cuts it up for its own radio. So radios
-//! of different MTU may follow each other, and whoever counts, routes or looks for duplicates knows no
-//! fragments. The priority stands in each, as only the first part has the header of the frame inside.
+//! Fragments live for one hop. The neighbour puts the message together
+//! ([`crate::control::reassembly`]) and handles it as if it had come in one frame; if it passes it
+//! on, it cuts it up for its own radio. So radios of different MTU may follow each other, and
+//! whoever counts, routes or looks for duplicates knows no fragments. The priority stands in each,
+//! as only the first part has the header of the frame inside.
 
 use std::ops::Range;
 
@@ -27,8 +29,9 @@ use super::{ETHERNET_HEADER_LEN, Kind, ParseError, data};
 /// Length before the part.
 pub const HEADER_LEN: usize = 12;
 
-/// Parts of a message, at most. Eight carry a packet of 1500 over a radio of 208, and one of 9000 over a
-/// radio of 1500; with more the loss of one frame in a hundred would cost more than every twelfth message.
+/// Parts of a message, at most. Eight carry a packet of 1500 over a radio of 208, and one of 9000
+/// over a radio of 1500; with more the loss of one frame in a hundred would cost more than every
+/// twelfth message.
 pub const COUNT_MAX: u8 = 8;
 
 /// The shortest message: an inner frame that is only a header.
@@ -64,8 +67,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The parts of a message of `total` bytes for a radio with this MTU. `None` if it does not carry it in
-    /// [`COUNT_MAX`].
+    /// The parts of a message of `total` bytes for a radio with this MTU. `None` if it does not
+    /// carry it in [`COUNT_MAX`].
     pub fn all(total: usize, radio_mtu: usize) -> Option<impl Iterator<Item = Self>> {
         let room = radio_mtu.checked_sub(HEADER_LEN).filter(|room| *room > 0)?;
         let total = u16::try_from(total).ok()?;

@@ -2,8 +2,8 @@
 
 /// Declares the fixed part of a message as its field table: offset, name, bytes.
 ///
-/// The offsets and the total are compared with the fields at compile time, and `parse` takes the struct
-/// apart without `..`: a row that is missing, misplaced or unread does not compile.
+/// The offsets and the total are compared with the fields at compile time, and `parse` takes the
+/// struct apart without `..`: a row that is missing, misplaced or unread does not compile.
 macro_rules! layout {
     (
         $(#[$meta:meta])*
@@ -92,8 +92,8 @@ macro_rules! fixed_size {
     };
 }
 
-/// `Vec<u8>` (flat) and `Vec<Vec<u8>>` (nested) from a reference, in terms of `wire_len`, `emit` and
-/// `push_parts`.
+/// `Vec<u8>` (flat) and `Vec<Vec<u8>>` (nested) from a reference, in terms of `wire_len`, `emit`
+/// and `push_parts`.
 macro_rules! conversions {
     ($($name:ty),* $(,)?) => {
         $(

@@ -15,13 +15,14 @@
 //! | 12 | [`fragment::Fragment`] | `fragment.rs` | anyone, to a neighbour |
 //!
 //! All numbers are big-endian. Offsets count from the byte after the 14-byte Ethernet header. Every
-//! message opens with the four-byte prefix of [`prefix`]; its explicit length is there because Ethernet
-//! pads. [`message::Message`] is the frame with its Ethernet header, [`packet_type::PacketType`] any one
-//! message. Bytes from outside enter through `TryFrom<&[u8]>` only; past it nothing is malformed.
+//! message opens with the four-byte prefix of [`prefix`]; its explicit length is there because
+//! Ethernet pads. [`message::Message`] is the frame with its Ethernet header,
+//! [`packet_type::PacketType`] any one message. Bytes from outside enter through `TryFrom<&[u8]>`
+//! only; past it nothing is malformed.
 //!
-//! Three ways out, for every type: `emit` appends to a buffer the caller owns; `Vec<u8>` is the flat
-//! form, one allocation of the exact size; `Vec<Vec<u8>>` is the older nested form, one part per row of
-//! the field table, for gather writes. The parts joined are the flat form.
+//! Three ways out, for every type: `emit` appends to a buffer the caller owns; `Vec<u8>` is the
+//! flat form, one allocation of the exact size; `Vec<Vec<u8>>` is the older nested form, one part
+//! per row of the field table, for gather writes. The parts joined are the flat form.
 
 #[macro_use]
 mod layout;
@@ -51,11 +52,13 @@ pub const ETHERTYPE_DEFAULT: u16 = 0x88b5;
 /// Destination, source, EtherType.
 pub const ETHERNET_HEADER_LEN: usize = 14;
 
-/// Smallest Ethernet frame without its check sequence (IEEE 802.3 §4A.4.2): shorter ones are padded.
+/// Smallest Ethernet frame without its check sequence (IEEE 802.3 §4A.4.2): shorter ones are
+/// padded.
 pub const MIN_FRAME_LEN: usize = 60;
 
 /// No path is longer. A message that says so is refused, which ends whatever made it travel on.
 pub const MAX_HOPS: u8 = 32;
 
-/// Longest time between two heartbeats of an RSU, in milliseconds: what `--hello-periodicity` takes.
+/// Longest time between two heartbeats of an RSU, in milliseconds: what `--hello-periodicity`
+/// takes.
 pub const INTERVAL_MS_MAX: u16 = 10_000;

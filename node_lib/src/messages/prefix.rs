@@ -6,11 +6,12 @@
 //! |      1 |     1 | flags   | bits 7–6 key slot, must be 0; bits 5–0 per message, unused ones 0    |
 //! |      2 |     2 | length  | bytes of the message, from offset 0                                  |
 //!
-//! Bytes past `length` are Ethernet padding and ignored, as long as the frame has no more than 60 bytes;
-//! in a longer frame nobody pads, so they are refused.
+//! Bytes past `length` are Ethernet padding and ignored, as long as the frame has no more than 60
+//! bytes; in a longer frame nobody pads, so they are refused.
 //!
 //! A key slot other than 0 is reserved for the security envelope: boot index (8 bytes) and counter
-//! (8 bytes) right after the prefix, a tag (16 bytes) last. This version refuses it rather than guess.
+//! (8 bytes) right after the prefix, a tag (16 bytes) last. This version refuses it rather than
+//! guess.
 
 use super::control::{ack, announcement, heartbeat, probe, withdrawal};
 use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError, data, fragment, way};
@@ -52,7 +53,8 @@ pub const STRIDE_MAX: u8 = 2;
 /// Flag of [`Kind::ToDownstream`]: for every OBU attached to the source.
 pub const FLOOD: u8 = 0x08;
 
-/// Flags of [`Kind::ToUpstream`], [`Kind::ToDownstream`] and [`Kind::Fragment`]: user priority of the frame inside.
+/// Flags of [`Kind::ToUpstream`], [`Kind::ToDownstream`] and [`Kind::Fragment`]: user priority of
+/// the frame inside.
 pub const PRIORITY: u8 = 0x07;
 
 /// Which message, with its type code.
@@ -73,8 +75,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order of the codes; 10 is that of the [bundle](super::bundle), and 15 is kept for kinds whose
-    /// code stands in the byte after the prefix.
+    /// Every kind, in the order of the codes; 10 is that of the [bundle](super::bundle), and 15 is
+    /// kept for kinds whose code stands in the byte after the prefix.
     pub const ALL: [Self; 10] = [
         Self::Heartbeat,
         Self::HeartbeatReply,
@@ -109,7 +111,8 @@ impl Kind {
         }
     }
 
-    /// Bytes of the fixed part, prefix included; for [fixed](Self::is_fixed) kinds the whole message.
+    /// Bytes of the fixed part, prefix included; for [fixed](Self::is_fixed) kinds the whole
+    /// message.
     pub const fn fixed_len(self) -> usize {
         match self {
             Self::Heartbeat => heartbeat::LEN,

@@ -1,26 +1,27 @@
 //! The way down to an OBU in few bytes: [`Way`], made of [`Label`]s.
 //!
-//! An RSU knows every OBU's upstream, so it knows the whole way, and writes it into what it sends down (a source
-//! route, as in the non-storing mode of RPL, RFC 6550 §9.7 and RFC 6554). A relay keeps nothing of ways that lead
-//! past it.
+//! An RSU knows every OBU's upstream, so it knows the whole way, and writes it into what it sends
+//! down (a source route, as in the non-storing mode of RPL, RFC 6550 §9.7 and RFC 6554). A relay
+//! keeps nothing of ways that lead past it.
 //!
 //! | field  | bytes | meaning                                                                  |
 //! |--------|------:|--------------------------------------------------------------------------|
 //! | relays |     1 | relays yet to pass, the next node among them: 0 at the OBU, at most 15   |
 //! | labels |   2 × | of the relays beyond the next one, the nearest first: relays − 1, or none |
 //!
-//! * The first relay is the frame's addressee, and the last node the message's destination. So one hop and two need
-//!   no label, and *n* hops need *n* − 2.
-//! * A relay takes the first label off and sends to its child of that label; without labels to its child of the
-//!   destination's id. Each hop makes the number of relays smaller, and where it is zero nobody passes the message
-//!   on: so nothing can go round in a circle.
-//! * A [`Label`] follows from the node id. Nobody has to give it out or to ask for it. Two children of one relay
-//!   share one by chance once in 65,536 pairs: then both are sent to, and the wrong one drops the message.
+//! * The first relay is the frame's addressee, and the last node the message's destination. So one
+//!   hop and two need no label, and *n* hops need *n* − 2.
+//! * A relay takes the first label off and sends to its child of that label; without labels to its
+//!   child of the destination's id. Each hop makes the number of relays smaller, and where it is
+//!   zero nobody passes the message on: so nothing can go round in a circle.
+//! * A [`Label`] follows from the node id. Nobody has to give it out or to ask for it. Two children
+//!   of one relay share one by chance once in 65,536 pairs: then both are sent to, and the wrong
+//!   one drops the message.
 
 use crate::mac::NodeId;
 
-/// Relays on the longest way. With one hop more, sixteen in all, a way is as long as any that is worth having: at 90 %
-/// per hop, sixteen hops deliver 19 %.
+/// Relays on the longest way. With one hop more, sixteen in all, a way is as long as any that is
+/// worth having: at 90 % per hop, sixteen hops deliver 19 %.
 pub const RELAYS_MAX: u8 = 15;
 
 /// Labels in one message.
@@ -29,8 +30,9 @@ pub const LABELS_MAX: usize = RELAYS_MAX as usize - 1;
 /// Bytes of a label.
 pub const LABEL_LEN: usize = 2;
 
-/// Stands for a node among the children of a relay: the low 16 bits of the CRC-32 of its id (the polynomial of
-/// IEEE 802.3). Vendors number their interfaces, so ids differ in few bits; their checksums in many.
+/// Stands for a node among the children of a relay: the low 16 bits of the CRC-32 of its id (the
+/// polynomial of IEEE 802.3). Vendors number their interfaces, so ids differ in few bits; their
+/// checksums in many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub [u8; LABEL_LEN]);
 
@@ -54,8 +56,8 @@ impl<'a> Way<'a> {
     /// No relay is left: the next node is the OBU.
     pub const END: Self = Self { relays: 0, labels: &[] };
 
-    /// A way past so many relays, with the labels of all but the next. `None` if there are more or fewer, or more relays
-    /// than [`RELAYS_MAX`].
+    /// A way past so many relays, with the labels of all but the next. `None` if there are more or
+    /// fewer, or more relays than [`RELAYS_MAX`].
     #[inline]
     pub fn new(relays: u8, labels: &'a [[u8; LABEL_LEN]]) -> Option<Self> {
         let is_one = relays <= RELAYS_MAX && labels.len() == labels_of(relays);

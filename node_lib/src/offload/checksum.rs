@@ -1,17 +1,18 @@
 //! The Internet checksum (RFC 1071): the complement of the one's complement sum of 16-bit words.
 //!
-//! Words are summed as they lie in memory; the sum comes out in the same order (RFC 1071 §2 (B)), so
-//! nothing is swapped but the few numbers added by value. 32-bit words in a 64-bit sum need no
+//! Words are summed as they lie in memory; the sum comes out in the same order (RFC 1071 §2 (B)),
+//! so nothing is swapped but the few numbers added by value. 32-bit words in a 64-bit sum need no
 //! carries for 16 GiB, and the compiler makes vectors of the loop.
 //!
-//! Why not a crate: `internet-checksum` 0.2 takes twice as long for 1460 bytes (84 ns against 43, same
-//! run), `ip4sum` 0.1 as long (45 ns), and neither gives the sum before the complement, which is what
-//! a half-done checksum holds. The loop is three lines without `unsafe`.
+//! Why not a crate: `internet-checksum` 0.2 takes twice as long for 1460 bytes (84 ns against 43,
+//! same run), `ip4sum` 0.1 as long (45 ns), and neither gives the sum before the complement, which
+//! is what a half-done checksum holds. The loop is three lines without `unsafe`.
 //!
-//! Compiled a second time for processors with AVX2, and chosen between at run time by `multiversion`, it takes
-//! 34 ns for 1460 bytes instead of 64 (`benches/offload.rs`, same run). Joining takes 0.8 of the time it took,
-//! and splitting, with the copy in the same pass, 0.6. Tried and left out: summing the halves of 64-bit words by
-//! mask and shift, in a quarter less time without AVX2 and a little more with it.
+//! Compiled a second time for processors with AVX2, and chosen between at run time by
+//! `multiversion`, it takes 34 ns for 1460 bytes instead of 64 (`benches/offload.rs`, same run).
+//! Joining takes 0.8 of the time it took, and splitting, with the copy in the same pass, 0.6. Tried
+//! and left out: summing the halves of 64-bit words by mask and shift, in a quarter less time
+//! without AVX2 and a little more with it.
 
 use multiversion::multiversion;
 
@@ -40,8 +41,8 @@ impl Sum {
     }
 
     /// The sum of the pseudo header of TCP and UDP: `addresses` are source and destination as they
-    /// lie in the header of IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1), `len` is that of the header
-    /// and payload of `protocol`.
+    /// lie in the header of IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1), `len` is that of the
+    /// header and payload of `protocol`.
     #[inline]
     pub fn pseudo_header(addresses: &[u8], protocol: u8, len: u32) -> Self {
         Self::of(addresses).plus(Self::of(&[0, protocol])).plus(Self::of(&len.to_be_bytes()))
@@ -62,7 +63,8 @@ impl Sum {
         self.plus(Self(number.to_be().into()))
     }
 
-    /// Without a 16-bit number that was summed before (RFC 1624 §3: adding the complement subtracts).
+    /// Without a 16-bit number that was summed before (RFC 1624 §3: adding the complement
+    /// subtracts).
     #[inline]
     #[must_use]
     pub fn minus_u16(self, number: u16) -> Self {

@@ -16,8 +16,8 @@
 //! | is an IP fragment of TCP, or cut off | of every flow ends: its ports are not known |
 //!
 //! All else passes as it is and ends nothing. Narrower than GRO: the window must not change, a
-//! checksum must have the one form splitting gives it, and identifications that stay the same do not
-//! join, because a vnet header cannot say that they did. Ends come also with the batch, with 64
+//! checksum must have the one form splitting gives it, and identifications that stay the same do
+//! not join, because a vnet header cannot say that they did. Ends come also with the batch, with 64
 //! segments, and at 65,535 bytes.
 //!
 //! The kernel takes a super-frame's word for it, so checksums are verified first, but only where
@@ -129,8 +129,8 @@ impl Joiner {
         }
     }
 
-    /// The writes that hand `frames` over. Order is kept within each flow, and among frames that are
-    /// of no TCP flow.
+    /// The writes that hand `frames` over. Order is kept within each flow, and among frames that
+    /// are of no TCP flow.
     pub fn join<'a, F: AsRef<[u8]>>(
         &'a mut self,
         frames: &'a [F],

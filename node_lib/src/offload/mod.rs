@@ -1,8 +1,9 @@
 //! Segmentation offload towards the host: super-frames to frames and back.
 //!
-//! A TAP opened with `IFF_VNET_HDR` and the offloads of `TUNSETOFFLOAD` gives and takes *super-frames*: up
-//! to 64 KiB of one TCP flow under one header, with the checksum left half done. The radio carries
-//! only frames. So what the host sends is split here, and what comes for it is joined:
+//! A TAP opened with `IFF_VNET_HDR` and the offloads of `TUNSETOFFLOAD` gives and takes
+//! *super-frames*: up to 64 KiB of one TCP flow under one header, with the checksum left half done.
+//! The radio carries only frames. So what the host sends is split here, and what comes for it is
+//! joined:
 //!
 //! ```text
 //!  host ══ super-frame + vnet header ══► [`Segments`] ── frames ──► radio

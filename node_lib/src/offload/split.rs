@@ -15,8 +15,8 @@
 //! length exchanged, not computed anew: with an IPv6 routing header the addresses in it are not
 //! those of the IPv6 header, and only the sender's stack knows (RFC 8200 §8.1).
 //!
-//! Of the headers is summed once what all segments have in common, and for each segment only what is its own: to
-//! read them where a part of them was just written takes longer.
+//! Of the headers is summed once what all segments have in common, and for each segment only what
+//! is its own: to read them where a part of them was just written takes longer.
 //!
 //! The headers are found by looking. `hdr_len` is not used, and `csum_start` must agree with what
 //! was found: whoever may write the vnet header may write anything.

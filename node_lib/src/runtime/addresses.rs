@@ -2,8 +2,8 @@
 //! attached.
 //!
 //! The kernel would say it when the interface comes up (`arp_notify`), long before a frame gets
-//! through. Hosts on the LAN that know another MAC for an address of ours would send there until their
-//! entry has expired, which takes half a minute and more.
+//! through. Hosts on the LAN that know another MAC for an address of ours would send there until
+//! their entry has expired, which takes half a minute and more.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -12,8 +12,8 @@ use crate::device::Event;
 
 /// Remembers that one of its sources wants to be asked, and can be waited for like a frame.
 ///
-/// Interfaces and signals are watched by tokio, on a thread of its own: for what comes once in a while its tasks and
-/// wakers are the simplest. Their wakers ring here.
+/// Interfaces and signals are watched by tokio, on a thread of its own: for what comes once in a
+/// while its tasks and wakers are the simplest. Their wakers ring here.
 #[derive(Debug)]
 pub(super) struct Bell {
     inner: Arc<Inner>,
@@ -62,8 +62,8 @@ impl Bell {
         }
         // Before they are asked, so that a source that rings right now is heard the next time.
         self.inner.rung.store(false, Ordering::Release);
-        // What tokio watches answers a task 128 times, and then only wakes it, until the task has returned to its
-        // executor (tokio::task::coop). The loop never returns.
+        // What tokio watches answers a task 128 times, and then only wakes it, until the task has
+        // returned to its executor (tokio::task::coop). The loop never returns.
         let mut ask = Some(ask);
         let asked = poll_fn(|cx| ask.take().map_or(Poll::Pending, |ask| Poll::Ready(ask(cx))));
         let asked = pin!(tokio::task::unconstrained(asked));

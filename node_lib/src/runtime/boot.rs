@@ -60,9 +60,9 @@ fn time_of_day() -> Duration {
     told_apart(wall_clock(), device::boottime())
 }
 
-/// A clock that was never set says the same at every start. The time since the machine started takes its
-/// place: it tells the starts on it apart. What is not told apart is a start after the machine's own, and
-/// by then others have forgotten us, as that takes them ten seconds.
+/// A clock that was never set says the same at every start. The time since the machine started
+/// takes its place: it tells the starts on it apart. What is not told apart is a start after the
+/// machine's own, and by then others have forgotten us, as that takes them ten seconds.
 fn told_apart(wall: Duration, uptime: Duration) -> Duration {
     if wall >= boot::EPOCH { wall } else { boot::EPOCH.saturating_add(uptime) }
 }

@@ -1,13 +1,16 @@
 //! Staying awake for the answer to a frame.
 //!
-//! Who asks over a short way hears the answer some tens of microseconds later, and a core that went to sleep in between has
-//! to wake up first, which takes part of that again, most of all in a virtual machine. So after a frame that was passed
-//! on alone the loop looks for the answer by itself for a moment before it waits to be woken: what `net.core.busy_poll`
-//! (Linux, Documentation/admin-guide/sysctl/net.rst) does for a socket, and a hypervisor for a guest that halts.
+//! Who asks over a short way hears the answer some tens of microseconds later, and a core that went
+//! to sleep in between has to wake up first, which takes part of that again, most of all in a
+//! virtual machine. So after a frame that was passed on alone the loop looks for the answer by
+//! itself for a moment before it waits to be woken: what `net.core.busy_poll` (Linux,
+//! Documentation/admin-guide/sysctl/net.rst) does for a socket, and a hypervisor for a guest that
+//! halts.
 //!
-//! Where answers take longer, or a stream flows one way, that is time for nothing. So it is done only where it has
-//! lately helped, as adaptive halt polling does it (Documentation/virt/kvm/halt-polling.rst): each way for itself,
-//! because an answer is seldom answered. A relay passes on both the same way, and knows the answer by having looked for it.
+//! Where answers take longer, or a stream flows one way, that is time for nothing. So it is done
+//! only where it has lately helped, as adaptive halt polling does it
+//! (Documentation/virt/kvm/halt-polling.rst): each way for itself, because an answer is seldom
+//! answered. A relay passes on both the same way, and knows the answer by having looked for it.
 
 use std::time::Duration;
 
@@ -15,13 +18,13 @@ use crate::device::Side;
 
 /// Shares are in 256ths.
 const ALL: u16 = 256;
-/// The share of frames answered in time from which on it is worth while: an answer that comes at once spares the asker
-/// a wake-up; one that does not costs nobody but our core.
+/// The share of frames answered in time from which on it is worth while: an answer that comes at
+/// once spares the asker a wake-up; one that does not costs nobody but our core.
 const WORTH: u16 = ALL / 4;
 /// Frames over which the share is taken, an exponentially weighted moving average.
 const MEMORY: u16 = 8;
-/// Where it was not worth while, one frame of these tells whether it is now. With the longest wait of 1 ms that is 4 µs
-/// of processor time per frame, and less with the default.
+/// Where it was not worth while, one frame of these tells whether it is now. With the longest wait
+/// of 1 ms that is 4 µs of processor time per frame, and less with the default.
 const RETRY: u32 = 256;
 
 /// What came of it since the start.

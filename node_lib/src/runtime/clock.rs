@@ -33,8 +33,9 @@ impl Clock {
 
 /// Wakes the loop at a time of its clock.
 ///
-/// A timer of the kernel (timerfd_create(2)) and not the time limit of poll(2): it goes off on time after the machine
-/// was asleep, and a loop that waits for frames does not start and stop a timer with each of them.
+/// A timer of the kernel (timerfd_create(2)) and not the time limit of poll(2): it goes off on time
+/// after the machine was asleep, and a loop that waits for frames does not start and stop a timer
+/// with each of them.
 #[derive(Debug)]
 pub(super) struct Alarm {
     clock: Clock,

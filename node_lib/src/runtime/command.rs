@@ -38,14 +38,16 @@ pub trait Commands {
     fn tell(&mut self, _told: Told) {}
 }
 
-/// SIGTERM and SIGINT stop, SIGUSR1 reports. SIGHUP stops as well, unless it is [taken](Self::take_hang_up):
-/// without a file to read again, whoever hangs up a terminal wants what was started there to end. SIGUSR2 is ignored.
+/// SIGTERM and SIGINT stop, SIGUSR1 reports. SIGHUP stops as well, unless it is
+/// [taken](Self::take_hang_up): without a file to read again, whoever hangs up a terminal wants
+/// what was started there to end. SIGUSR2 is ignored.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Option<Signal>,
-    /// A terminal that is closed says so twice, by the kernel and by the shell: no reason for haste.
+    /// A terminal that is closed says so twice, by the kernel and by the shell: no reason for
+    /// haste.
     hung_up: bool,
     user1: Signal,
     user2: Signal,

@@ -1,11 +1,13 @@
-//! Looking inside a running node from other threads: [`Inside`] asks, the loop answers between two turns.
+//! Looking inside a running node from other threads: [`Inside`] asks, the loop answers between two
+//! turns.
 //!
 //! Three rules keep whoever looks from costing frames:
 //!
 //! * Questions wait in a bounded queue, and whoever asks waits there too; the loop never does.
-//! * All who ask for a [`View`] at a time get the same one, and the loop makes the next one so much later that views
-//!   take at most a fiftieth of its time ([`SHARE`]), however many ask.
-//! * Events go into a bounded ring. Who reads too slowly misses the oldest, and is told how many they were.
+//! * All who ask for a [`View`] at a time get the same one, and the loop makes the next one so much
+//!   later that views take at most a fiftieth of its time ([`SHARE`]), however many ask.
+//! * Events go into a bounded ring. Who reads too slowly misses the oldest, and is told how many
+//!   they were.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};

@@ -23,7 +23,8 @@ const BURST: u32 = 10;
 /// One more line of a kind may be written this often.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The kind of event that comes with every frame of a stream: one line of it is written at once, and one more …
+/// The kind of event that comes with every frame of a stream: one line of it is written at once,
+/// and one more …
 const TOO_LONG: &str = "frame too long";
 
 /// … this often.
@@ -32,8 +33,8 @@ const TOO_LONG_EVERY: Duration = Duration::from_secs(10);
 /// How often it is said what was not written.
 const SUMMARY_EVERY: Duration = Duration::from_secs(10);
 
-/// What remote nodes and clients cause, with as many lines for each kind as a person reads. Others cannot
-/// fill a disk with it, and one kind does not hide another.
+/// What remote nodes and clients cause, with as many lines for each kind as a person reads. Others
+/// cannot fill a disk with it, and one kind does not hide another.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
     kinds: BTreeMap<&'static str, Limit>,
@@ -60,8 +61,8 @@ impl Limit {
 }
 
 impl EventLog {
-    /// One line for something that happened to the node, or one more to be told of in sum. Says whether
-    /// this is the first word of an RSU that it knows our clients where we are now.
+    /// One line for something that happened to the node, or one more to be told of in sum. Says
+    /// whether this is the first word of an RSU that it knows our clients where we are now.
     pub(super) fn event(&mut self, now: Timestamp, event: &Event) -> bool {
         if let Event::Acknowledged { rsu, epoch, attempts } = event
             && self.acknowledged.replace((*rsu, *epoch)) == Some((*rsu, *epoch))

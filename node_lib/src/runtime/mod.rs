@@ -3,26 +3,30 @@
 //! One thread, one loop, no channel, no lock and no allocation per packet. A turn:
 //!
 //! 1. Wait until the radio or the TAP has frames, a deadline has come, an interface changed or the
-//!    operator wants something (`wait.rs`). If the last turn left frames behind, there is no waiting.
-//! 2. Control frames first, where the radio keeps them apart: they overtake the data that waits. Then
-//!    about [`BURST`] frames of the radio, those in bundles each by itself, go into the node, then up to as many
-//!    of the TAP, so that a busy side cannot starve the other. What the node answers is sent right after that, in order, each
-//!    reply as one frame and all of a side together. A frame that is passed on is not copied: its new
-//!    header is written in front of where it lies.
+//!    operator wants something (`wait.rs`). If the last turn left frames behind, there is no
+//!    waiting.
+//! 2. Control frames first, where the radio keeps them apart: they overtake the data that waits.
+//!    Then about [`BURST`] frames of the radio, those in bundles each by itself, go into the node,
+//!    then up to as many of the TAP, so that a busy side cannot starve the other. What the node
+//!    answers is sent right after that, in order, each reply as one frame and all of a side
+//!    together. A frame that is passed on is not copied: its new header is written in front of
+//!    where it lies.
 //! 3. A deadline that has come is handled only when the radio has nothing left that was queued
 //!    before: a process that was stopped for three seconds first hears what its neighbours said in
-//!    the meantime, and then judges their silence. Where control is kept apart, control is all that is waited
-//!    for: a heartbeat must not be late because a client floods. Elsewhere, under a load that never drains, it
-//!    waits for at most [`DRAIN_TURNS`] bursts.
-//! 4. Small frames for the same neighbour that were waiting together leave the radio in one ([`bundler`](crate::transport::bundler)); none
-//!    waits for another.
-//! 5. A radio that has no room ([`outbox`](crate::transport::outbox)) stops the reading of the TAP, and nothing else.
-//! 6. After a turn with traffic the loop rests for [`Runtime::coalesce`] and looks again by itself, before it waits
-//!    to be woken: see [`BUSY`]. After a frame that was passed on alone it looks for the answer for up to
-//!    [`Runtime::busy_poll`], where answers come that fast (`busy_poll.rs`).
+//!    the meantime, and then judges their silence. Where control is kept apart, control is all that
+//!    is waited for: a heartbeat must not be late because a client floods. Elsewhere, under a load
+//!    that never drains, it waits for at most [`DRAIN_TURNS`] bursts.
+//! 4. Small frames for the same neighbour that were waiting together leave the radio in one
+//!    ([`bundler`](crate::transport::bundler)); none waits for another.
+//! 5. A radio that has no room ([`outbox`](crate::transport::outbox)) stops the reading of the TAP,
+//!    and nothing else.
+//! 6. After a turn with traffic the loop rests for [`Runtime::coalesce`] and looks again by itself,
+//!    before it waits to be woken: see [`BUSY`]. After a frame that was passed on alone it looks
+//!    for the answer for up to [`Runtime::busy_poll`], where answers come that fast
+//!    (`busy_poll.rs`).
 //!
-//! The loop blocks its thread. Interfaces and signals ([`Links`], [`Commands`]) may be watched by tokio, which then
-//! needs another one.
+//! The loop blocks its thread. Interfaces and signals ([`Links`], [`Commands`]) may be watched by
+//! tokio, which then needs another one.
 
 pub mod addresses;
 mod bell;
@@ -67,9 +71,10 @@ use inside::{Request, Told, Viewers};
 use log::EventLog;
 use wait::{Ready, Waiter};
 
-/// Frames of a turn, both sides together, from which on there is traffic, and more of it on its way. To be woken by
-/// the next frame costs its sender an interrupt and us a context switch, often several times per burst;
-/// not to be woken costs nothing but the wait. It is what a network card does with `rx-usecs` (ethtool(8)).
+/// Frames of a turn, both sides together, from which on there is traffic, and more of it on its
+/// way. To be woken by the next frame costs its sender an interrupt and us a context switch, often
+/// several times per burst; not to be woken costs nothing but the wait. It is what a network card
+/// does with `rx-usecs` (ethtool(8)).
 pub const BUSY: usize = 8;
 
 /// Control frames wait no longer than this while nobody asks who has something: a hundredth of a
@@ -105,8 +110,8 @@ pub struct Runtime {
     pub coalesce: Duration,
     /// How long to stay awake for the answer to a frame; zero: not at all.
     pub busy_poll: Duration,
-    /// Frames the host would say of its own addresses ([`addresses::announcements`]): the node is given
-    /// them, as if from the TAP, when it is attached anew.
+    /// Frames the host would say of its own addresses ([`addresses::announcements`]): the node is
+    /// given them, as if from the TAP, when it is attached anew.
     pub announcements: Vec<Vec<u8>>,
     /// Clients of an earlier start: the node is told of them before anything else.
     pub remembered: Vec<Remembered>,
@@ -115,8 +120,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Drives `node` until it is told to stop. An error is that of the kernel refusing a descriptor to wait on (too many
-    /// files are open) or to wait (no memory).
+    /// Drives `node` until it is told to stop. An error is that of the kernel refusing a descriptor
+    /// to wait on (too many files are open) or to wait (no memory).
     pub fn run(
         self,
         node: &mut impl Node,
@@ -214,10 +219,12 @@ struct Ports<'a, R, T> {
 }
 
 impl<R: Device, T: Device> Ports<'_, R, T> {
-    /// Sends replies in order, each as one frame, and takes their buffers back. What is on loan lies in `burst`.
+    /// Sends replies in order, each as one frame, and takes their buffers back. What is on loan
+    /// lies in `burst`.
     fn transmit(&mut self, now: Timestamp, replies: &mut Replies, burst: &mut Burst) {
         if replies.is_empty() {
-            // A frame that nobody answers ends its loan as well: something else will lie in its place.
+            // A frame that nobody answers ends its loan as well: something else will lie in its
+            // place.
             replies.lend_nothing();
             return;
         }
@@ -267,8 +274,8 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
     }
 }
 
-/// How many frames to wait for when there were `last` the turn before. Where one came alone the next does too: it
-/// goes on before the system call that finds no other.
+/// How many frames to wait for when there were `last` the turn before. Where one came alone the
+/// next does too: it goes on before the system call that finds no other.
 fn enough_after(last: usize) -> usize {
     if last <= 1 { 1 } else { BURST }
 }
@@ -354,8 +361,9 @@ pub struct Running<'a, N, R, T, L, C> {
 }
 
 impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, L, C> {
-    /// One turn: waits for something to do, and does it. It waits no longer than `patience`; without one for as long as
-    /// it takes. Says how the loop ended if it did; then there must be no other turn.
+    /// One turn: waits for something to do, and does it. It waits no longer than `patience`;
+    /// without one for as long as it takes. Says how the loop ended if it did; then there must be
+    /// no other turn.
     pub fn turn(&mut self, patience: Option<Duration>) -> io::Result<Option<Exit>> {
         let ready = self.wait(patience)?;
         if let Some(exit) = self.turn_bell() {
@@ -526,8 +534,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         self.waiter.wait(patience)
     }
 
-    /// Stays awake for a moment after a frame that was passed on alone, where that has helped lately. `None`: there is
-    /// nothing to stay awake for.
+    /// Stays awake for a moment after a frame that was passed on alone, where that has helped
+    /// lately. `None`: there is nothing to stay awake for.
     fn look_for_an_answer(&mut self, patience: Option<Duration>) -> io::Result<Option<Ready>> {
         let Some((side, limit)) = self.ports.busy_poll.question() else { return Ok(None) };
         let limit = patience.map_or(limit, |patience| patience.min(limit));
@@ -634,8 +642,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         let enough = enough_after(self.radio_last);
         let mut more = self.take_from_radio(now, enough, &mut taken);
         if more && taken < BURST {
-            // An answer of the host (to a ping, to a segment) is there by the time the frame has been written. What
-            // is left of it is still there when its turn comes.
+            // An answer of the host (to a ping, to a segment) is there by the time the frame has
+            // been written. What is left of it is still there when its turn comes.
             if std::mem::take(&mut self.ports.tap_written) && !self.ports.way_out.has_data() {
                 self.tap_more = self.turn_tap(now);
             }
@@ -646,7 +654,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     }
 
     fn take_from_radio(&mut self, now: Timestamp, enough: usize, taken: &mut usize) -> bool {
-        // A burst of full bundles is a thousand frames: control, deadlines and the TAP must not wait for so many.
+        // A burst of full bundles is a thousand frames: control, deadlines and the TAP must not
+        // wait for so many.
         self.burst.limit(enough.div_ceil(self.per_frame));
         let received = self.ports.radio.recv(&mut self.burst);
         let frames = self.burst.len();
@@ -658,16 +667,16 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         received == Received::More
     }
 
-    /// What the radio gave up, one burst of it. What is left is told of again: a radio that is full of frames it gives up
-    /// must not keep us from what comes.
+    /// What the radio gave up, one burst of it. What is left is told of again: a radio that is full
+    /// of frames it gives up must not keep us from what comes.
     fn turn_unacknowledged(&mut self, now: Timestamp) {
         self.burst.limit(BURST);
         self.ports.radio.recv_unacknowledged(&mut self.burst);
         self.tell_burst(now, N::handle_unacknowledged);
     }
 
-    /// Tells the node of a burst of the radio, and sends what it answers. Returns how many frames it was,
-    /// those in bundles each by itself.
+    /// Tells the node of a burst of the radio, and sends what it answers. Returns how many frames
+    /// it was, those in bundles each by itself.
     fn tell_burst(&mut self, now: Timestamp, tell: Tell<N>) -> usize {
         let mut taken = 0;
         for index in 0..self.burst.len() {
@@ -685,8 +694,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         taken
     }
 
-    /// Has each frame in a bundle handled, and says how many these are. None of them is lent: the next is written over
-    /// its end.
+    /// Has each frame in a bundle handled, and says how many these are. None of them is lent: the
+    /// next is written over its end.
     fn take_apart(
         &mut self,
         now: Timestamp,
@@ -709,7 +718,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         let more = loop {
             let before = taken;
             let more = self.take_from_tap(now, enough, &mut taken);
-            // Sending took longer than reading: there may be more by now, though there was none a moment ago.
+            // Sending took longer than reading: there may be more by now, though there was none a
+            // moment ago.
             if taken == before || taken >= BURST || self.ports.way_out.has_data() {
                 break more;
             }

@@ -1,9 +1,10 @@
 //! [`Waiter`]: sleeps until there is something to do.
 //!
-//! One epoll(7) over four descriptors, and not tokio's readiness: a task that waits for a frame is woken through a
-//! waker and a scheduler, and has to find the end of every queue by one read more.
+//! One epoll(7) over four descriptors, and not tokio's readiness: a task that waits for a frame is
+//! woken through a waker and a scheduler, and has to find the end of every queue by one read more.
 //!
-//! Unlike poll(2) it asks only the device for its state that woke it, and enters no queue before it sleeps.
+//! Unlike poll(2) it asks only the device for its state that woke it, and enters no queue before it
+//! sleeps.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -90,7 +91,8 @@ impl Waiter {
         Ok(Self { epoll, alarm, bell, radio: EventFlags::empty(), tap: EventFlags::empty() })
     }
 
-    /// Watches a device for frames from now on. A descriptor that is closed is forgotten by the kernel.
+    /// Watches a device for frames from now on. A descriptor that is closed is forgotten by the
+    /// kernel.
     pub(super) fn watch(
         &mut self,
         side: Side,
@@ -132,7 +134,8 @@ impl Waiter {
         }
     }
 
-    /// Waits for a device, the alarm or the bell, and no longer than `patience`; without one for as long as it takes.
+    /// Waits for a device, the alarm or the bell, and no longer than `patience`; without one for as
+    /// long as it takes.
     pub(super) fn wait(&mut self, patience: Option<Duration>) -> io::Result<Ready> {
         // More than a `Timespec` holds is for ever.
         let limit = patience.and_then(|patience| Timespec::try_from(patience).ok());

@@ -1,9 +1,9 @@
 //! The arithmetic of boot counts: from the time of day and the last start to this one.
 //!
-//! A boot count is a number of 250 ms since 2024. A start without a state file takes the number of the
-//! next unit and waits until it begins: it is higher than that of any start before, however soon after
-//! that it comes, as long as the clock is not set back. A start with a state file takes at least one
-//! more than what the file says, and does not wait.
+//! A boot count is a number of 250 ms since 2024. A start without a state file takes the number of
+//! the next unit and waits until it begins: it is higher than that of any start before, however
+//! soon after that it comes, as long as the clock is not set back. A start with a state file takes
+//! at least one more than what the file says, and does not wait.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ pub struct Counted {
     pub wait: Duration,
 }
 
-/// The boot count of a start that has only the time of day, given since 1970: that of the next unit,
-/// and the time until it begins. Times before [`EPOCH`] count as that; after the last unit, in 2058,
-/// the last one is given again and again.
+/// The boot count of a start that has only the time of day, given since 1970: that of the next
+/// unit, and the time until it begins. Times before [`EPOCH`] count as that; after the last unit,
+/// in 2058, the last one is given again and again.
 pub fn by_clock(time_of_day: Duration) -> Counted {
     let since = time_of_day.saturating_sub(EPOCH);
     let unit = since.as_millis() / UNIT.as_millis() + 1;

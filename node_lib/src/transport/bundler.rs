@@ -63,8 +63,9 @@ impl Bundler {
         }
     }
 
-    /// The same frames in the same order, those next to each other in bundles where they fit: the radio, and what is
-    /// `narrow` on the way of those for it. `room` is where they are put if any do.
+    /// The same frames in the same order, those next to each other in bundles where they fit: the
+    /// radio, and what is `narrow` on the way of those for it. `room` is where they are put if any
+    /// do.
     pub(super) fn gather<'a, 'r>(
         &'a mut self,
         frames: &'r [Outgoing<'a>],
@@ -122,7 +123,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Looks at a received frame. One that is no bundle, or none that can be opened, is the node's to judge.
+    /// Looks at a received frame. One that is no bundle, or none that can be opened, is the node's
+    /// to judge.
     #[inline]
     pub fn open(frame: &[u8]) -> Option<Self> {
         if !bundle::is_bundle(frame) {
@@ -133,8 +135,8 @@ impl Opened {
         Some(Self { header, messages, frames: 0, is_malformed: false })
     }
 
-    /// The next frame in it: a message, and in front of it the Ethernet header, written over the end of the message
-    /// before. `frame` is the bundle, each time.
+    /// The next frame in it: a message, and in front of it the Ethernet header, written over the
+    /// end of the message before. `frame` is the bundle, each time.
     pub fn next_in<'a>(&mut self, frame: &'a mut [u8]) -> Option<&'a [u8]> {
         match self.messages.next_in(frame)? {
             Ok(message) => {

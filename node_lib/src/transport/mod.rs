@@ -1,5 +1,5 @@
-//! Between a node and its interfaces: what a daemon and a simulation do alike with the frames a node
-//! gives and is given.
+//! Between a node and its interfaces: what a daemon and a simulation do alike with the frames a
+//! node gives and is given.
 //!
 //! ```text
 //!  node ─► Bundler ─► Outbox ─► radio            TAP, of the MTU that TapMtu says ─► node
@@ -7,8 +7,8 @@
 //!          one neighbour      has no room for    radio ─► Opened: bundles taken apart ─► node
 //! ```
 //!
-//! Nothing here knows a socket or a clock. A radio is a [`Sink`]: a device of a daemon, or the channel of a
-//! simulated world.
+//! Nothing here knows a socket or a clock. A radio is a [`Sink`]: a device of a daemon, or the
+//! channel of a simulated world.
 
 pub mod bundler;
 pub mod mtu;
@@ -31,8 +31,8 @@ pub const BURST: usize = 64;
 /// Frames of one side that are sent together: a burst, each answered twice.
 pub const CHUNK: usize = 2 * BURST;
 
-/// Bursts of the radio that may hold back a deadline: 2,048 frames, which is more than half of what its sockets hold
-/// if all of them are full ones.
+/// Bursts of the radio that may hold back a deadline: 2,048 frames, which is more than half of what
+/// its sockets hold if all of them are full ones.
 pub const DRAIN_TURNS: u32 = 32;
 
 /// A whole Ethernet frame to be sent.
@@ -78,7 +78,8 @@ pub trait Sink {
     /// Sends frames in this order, each as exactly one.
     fn take(&mut self, frames: &[Outgoing<'_>]) -> Sent;
 
-    /// This frame was dropped on its way here: too many waited, or it waited for too long. It is counted.
+    /// This frame was dropped on its way here: too many waited, or it waited for too long. It is
+    /// counted.
     fn dropped(&mut self, frame: &[u8]) {
         let _ = frame;
     }
@@ -94,7 +95,8 @@ pub struct WayOut {
 }
 
 impl WayOut {
-    /// To a radio of this MTU, in bytes. With `bundles`, small frames for the same neighbour leave in one.
+    /// To a radio of this MTU, in bytes. With `bundles`, small frames for the same neighbour leave
+    /// in one.
     pub fn new(radio_mtu: usize, bundles: bool) -> Self {
         let bundler = Bundler::new(bundles.then_some(radio_mtu));
         Self { bundler, ..Self::default() }
@@ -105,8 +107,9 @@ impl WayOut {
         self.bundler.set_radio_mtu(mtu);
     }
 
-    /// Sends frames that were there together, up to [`CHUNK`] of them bundled at a time; what the radio has no room
-    /// for waits. `narrow` is who takes shorter frames than our radio, as [`Replies::narrow`] says.
+    /// Sends frames that were there together, up to [`CHUNK`] of them bundled at a time; what the
+    /// radio has no room for waits. `narrow` is who takes shorter frames than our radio, as
+    /// [`Replies::narrow`] says.
     ///
     /// [`Replies::narrow`]: crate::control::node::Replies::narrow
     pub fn send(
@@ -140,8 +143,8 @@ impl WayOut {
         self.tap_wait.is_open()
     }
 
-    /// So many frames were read from the TAP, the last one there was among them or not. Whether they may have waited
-    /// there for [`TAP_LATE`] or longer.
+    /// So many frames were read from the TAP, the last one there was among them or not. Whether
+    /// they may have waited there for [`TAP_LATE`] or longer.
     ///
     /// [`TAP_LATE`]: tap_wait::TAP_LATE
     pub fn note_tap_read(&mut self, now: Timestamp, frames: usize, is_end: bool) -> bool {
@@ -153,7 +156,8 @@ impl WayOut {
         self.outbox.is_waiting()
     }
 
-    /// Data waits: there is no point in reading more from the TAP, whose own queue drops what is too much.
+    /// Data waits: there is no point in reading more from the TAP, whose own queue drops what is
+    /// too much.
     pub fn has_data(&self) -> bool {
         self.outbox.has_data()
     }

@@ -1,9 +1,9 @@
 //! MTU arithmetic: the TAP is an Ethernet interface like others, over whatever the radio carries.
 //!
-//! A frame from the TAP travels behind our header: 14 bytes of inner Ethernet header, up to 4 of an inner VLAN
-//! tag and 22 of ours. The radio's own Ethernet header is not part of its MTU. What does not fit goes in
-//! [fragments](crate::messages::fragment), so the MTU of the TAP is that of the hosts beside it, and bridges pass
-//! their frames on.
+//! A frame from the TAP travels behind our header: 14 bytes of inner Ethernet header, up to 4 of an
+//! inner VLAN tag and 22 of ours. The radio's own Ethernet header is not part of its MTU. What does
+//! not fit goes in [fragments](crate::messages::fragment), so the MTU of the TAP is that of the
+//! hosts beside it, and bridges pass their frames on.
 
 use crate::messages::data;
 pub use crate::messages::data::{TAP_MTU_MAX, TAP_MTU_MIN};

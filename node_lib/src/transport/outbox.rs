@@ -12,15 +12,15 @@ use crate::time::Timestamp;
 
 use super::{Outgoing, Sent, Sink};
 
-/// Data frames that wait at most: four bursts. The radio's own buffer in front of it is larger; this one only
-/// bridges the moment until the loop knows, and stops reading the TAP.
+/// Data frames that wait at most: four bursts. The radio's own buffer in front of it is larger;
+/// this one only bridges the moment until the loop knows, and stops reading the TAP.
 pub const DATA_MAX: usize = 256;
 
 /// Control frames that wait at most.
 pub const CONTROL_MAX: usize = 64;
 
-/// How long a frame waits at most: half a heartbeat's interval. Whatever a radio could not take for so long
-/// is of no use to a voice, and TCP has sent it again.
+/// How long a frame waits at most: half a heartbeat's interval. Whatever a radio could not take for
+/// so long is of no use to a voice, and TCP has sent it again.
 pub const AGE_MAX: Duration = Duration::from_millis(50);
 
 /// Frames per attempt.
@@ -44,8 +44,8 @@ impl OutboxCounters {
     }
 }
 
-/// Bounded in number and age. Control never waits behind data, and the newest is dropped when it is full, so that what
-/// does get through is in order and without holes.
+/// Bounded in number and age. Control never waits behind data, and the newest is dropped when it is
+/// full, so that what does get through is in order and without holes.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     control: VecDeque<Held>,
@@ -133,7 +133,8 @@ impl Outbox {
         !(self.control.is_empty() && self.data.is_empty())
     }
 
-    /// Data waits: there is no point in reading more from the TAP, whose own queue drops what is too much.
+    /// Data waits: there is no point in reading more from the TAP, whose own queue drops what is
+    /// too much.
     pub(super) fn has_data(&self) -> bool {
         !self.data.is_empty()
     }
@@ -154,7 +155,8 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    /// Takes as many as it has room for, and remembers the first byte of each, also of those dropped.
+    /// Takes as many as it has room for, and remembers the first byte of each, also of those
+    /// dropped.
     #[derive(Default)]
     struct Narrow {
         room: usize,

@@ -1,27 +1,31 @@
 //! How long frames may have waited in the TAP: `TapWait`.
 //!
-//! While data waits for the radio the TAP is not read. Nothing tells when a frame was put there; but the TAP's queue is in
-//! order and bounded, so there is a moment before which nothing in it can have come.
+//! While data waits for the radio the TAP is not read. Nothing tells when a frame was put there;
+//! but the TAP's queue is in order and bounded, so there is a moment before which nothing in it can
+//! have come.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// Frames that wait at most in a TAP that nobody reads; the newest is dropped (`TUN_READQ_SIZE`, drivers/net/tun.c).
+/// Frames that wait at most in a TAP that nobody reads; the newest is dropped (`TUN_READQ_SIZE`,
+/// drivers/net/tun.c).
 pub const TAP_QUEUE_MAX: usize = 500;
 
-/// What may have waited for so long is late. Two RSUs on one LAN take the same broadcast from it at the same moment, and
-/// an OBU knows the copy of the second by that moment, which is the moment it was read from the TAP. So this must be
-/// clearly less than the 900 ms within which equal broadcasts are one (`obu_lib/control/floods.rs`); the rest is for
-/// heartbeats that come late.
+/// What may have waited for so long is late. Two RSUs on one LAN take the same broadcast from it at
+/// the same moment, and an OBU knows the copy of the second by that moment, which is the moment it
+/// was read from the TAP. So this must be clearly less than the 900 ms within which equal
+/// broadcasts are one (`obu_lib/control/floods.rs`); the rest is for heartbeats that come late.
 pub const TAP_LATE: Duration = Duration::from_millis(400);
 
 /// Since when what is in the TAP may have waited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TapWait {
-    /// Nothing in the TAP came before; `None`: it has been read to its end since it was last left alone.
+    /// Nothing in the TAP came before; `None`: it has been read to its end since it was last left
+    /// alone.
     since: Option<Timestamp>,
-    /// A later moment, and the frames read since: with [`TAP_QUEUE_MAX`] of them all is gone that waited then.
+    /// A later moment, and the frames read since: with [`TAP_QUEUE_MAX`] of them all is gone that
+    /// waited then.
     mark: Timestamp,
     read: usize,
 }

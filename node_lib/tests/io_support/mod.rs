@@ -24,8 +24,8 @@ pub(crate) fn in_namespace<F: Future<Output = ()>>(test: impl FnOnce() -> F + Se
     }
 }
 
-/// A plain user becomes root where only its own namespaces count. That takes a process with a single
-/// thread, which a test program is not, so this one test runs again in a process of its own.
+/// A plain user becomes root where only its own namespaces count. That takes a process with a
+/// single thread, which a test program is not, so this one test runs again in a process of its own.
 fn again_as_root_of_a_user_namespace() {
     let test = std::thread::current().name().expect("the test runner names threads").to_owned();
     let itself = std::env::current_exe().unwrap();

@@ -272,7 +272,8 @@ fn the_other_zero_of_a_header_checksum_passes_as_it_is() {
 fn other_addresses_ports_or_tags_are_other_flows() {
     let flow = Flow { tags: 1, ..Flow::PLAIN };
     let transport = flow.transport();
-    // MAC addresses, tag, IP addresses, ports; the IPv4 addresses changed so that checksums stay right.
+    // MAC addresses, tag, IP addresses, ports; the IPv4 addresses changed so that checksums stay
+    // right.
     let changes: [(usize, usize); 5] =
         [(0, 1), (6, 7), (14, 15), (transport - 6, transport - 2), (transport, transport + 2)];
     for (a, b) in changes {

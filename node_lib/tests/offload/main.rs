@@ -1,5 +1,5 @@
-//! Segmentation offload against an independent opinion: frames are built, and what comes out is read
-//! and checked, by `etherparse`.
+//! Segmentation offload against an independent opinion: frames are built, and what comes out is
+//! read and checked, by `etherparse`.
 
 #![allow(
     clippy::unwrap_used,

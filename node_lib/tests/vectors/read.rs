@@ -1,4 +1,5 @@
-//! Reads the test vectors: frames in hexadecimal, `#` starts a comment. Tests and benches share them.
+//! Reads the test vectors: frames in hexadecimal, `#` starts a comment. Tests and benches share
+//! them.
 
 /// One frame from `tests/vectors`.
 pub(crate) struct Vector {

@@ -1,5 +1,6 @@
-//! The Wireshark dissector, `packaging/wireshark/v2x.lua`, held against the parser: what it shows of each vector, what it
-//! makes of frames that were cut, changed, bundled and fragmented, and whether it knows each field of the document.
+//! The Wireshark dissector, `packaging/wireshark/v2x.lua`, held against the parser: what it shows
+//! of each vector, what it makes of frames that were cut, changed, bundled and fragmented, and
+//! whether it knows each field of the document.
 
 #![allow(
     clippy::unwrap_used,
@@ -63,7 +64,8 @@ fn judged(frame: &[u8]) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// For each frame whether it is marked as malformed and as cut. What goes wrong in the dissector itself is an error.
+/// For each frame whether it is marked as malformed and as cut. What goes wrong in the dissector
+/// itself is an error.
 fn marks(frames: &[Captured]) -> Vec<(bool, bool)> {
     let wanted = ["v2x.malformed", "v2x.cut", "_ws.lua.error", "_ws.malformed"];
     let mut flags = vec!["-T", "fields", "-E", "separator=;"];
@@ -99,8 +101,8 @@ fn table_rows(section: &str) -> Vec<Row> {
     rows
 }
 
-/// The name in the dissector of a row of the document. Most have one name in all messages, so that one filter finds
-/// them in all; `payload` is another protocol.
+/// The name in the dissector of a row of the document. Most have one name in all messages, so that
+/// one filter finds them in all; `payload` is another protocol.
 fn name_of(kind: Kind, row: &str) -> String {
     match (kind, row) {
         (_, "labels") => "v2x.label".into(),
@@ -254,7 +256,8 @@ fn one_flipped_bit_is_judged_as_the_parser_judges_it() {
     }
 }
 
-/// Values of one byte that lie at and beside the ends of ranges: one flipped bit does not find them all.
+/// Values of one byte that lie at and beside the ends of ranges: one flipped bit does not find them
+/// all.
 #[test]
 fn every_byte_of_interest_is_judged_as_the_parser_judges_it() {
     let mut frames = Vec::new();

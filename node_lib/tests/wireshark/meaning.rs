@@ -44,8 +44,8 @@ fn way(way: Way<'_>) -> [Field; 2] {
     [one("v2x.relays", way.relays()), ("v2x.label", labels)]
 }
 
-/// Every field of the message but those of its prefix. Each message is taken apart without `..`: one that gains a field
-/// does not compile here until the dissector shows that too.
+/// Every field of the message but those of its prefix. Each message is taken apart without `..`:
+/// one that gains a field does not compile here until the dissector shows that too.
 pub(crate) fn of(packet: &PacketType<'_>) -> Vec<Field> {
     match packet {
         PacketType::Control(control) => of_control(control),

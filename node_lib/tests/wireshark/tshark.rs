@@ -88,7 +88,8 @@ pub(crate) struct Shown {
     pub(crate) len: u64,
 }
 
-/// Every field of our protocol in one message, by name, in the order of the bytes. Not those of messages in it.
+/// Every field of our protocol in one message, by name, in the order of the bytes. Not those of
+/// messages in it.
 pub(crate) fn fields(message: &Value) -> BTreeMap<String, Vec<Shown>> {
     let mut found: BTreeMap<String, Vec<Shown>> = BTreeMap::new();
     collect(message, &mut found);

@@ -1,5 +1,5 @@
-//! Our client set as frames that are ready to be sent: built when the set changes, patched when needed.
-//! Announcing, repeating and noting what is acknowledged allocate nothing.
+//! Our client set as frames that are ready to be sent: built when the set changes, patched when
+//! needed. Announcing, repeating and noting what is acknowledged allocate nothing.
 
 use node_lib::Order;
 use node_lib::control::node::Replies;
@@ -40,7 +40,8 @@ pub(crate) struct Acked {
 }
 
 impl Announcements {
-    /// The set is now this. `mtu`: the longest packet that passes all radios on the way to those who are told, in bytes.
+    /// The set is now this. `mtu`: the longest packet that passes all radios on the way to those
+    /// who are told, in bytes.
     pub(crate) fn rebuild(&mut self, radio: &Radio, mtu: u16, sorted: &[Client]) {
         self.mtu = mtu;
         self.digest = client_digest(sorted);
@@ -77,7 +78,8 @@ impl Announcements {
         self.clients
     }
 
-    /// Sends the parts that are not acknowledged. Each has an order of its own, the next after `last`.
+    /// Sends the parts that are not acknowledged. Each has an order of its own, the next after
+    /// `last`.
     pub(crate) fn send(
         &mut self,
         context: &mut Context,

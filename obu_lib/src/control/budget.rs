@@ -1,8 +1,8 @@
 //! How often this OBU may ask its neighbours, and announce its clients: [`Budget`].
 //!
-//! What is said on a full channel gets lost, or the answer to it does; to say it again then is to fill the channel
-//! further, until nothing gets through any more. So all OBUs of a crowd share a budget, each its part:
-//! the more there are, the rarer each speaks.
+//! What is said on a full channel gets lost, or the answer to it does; to say it again then is to
+//! fill the channel further, until nothing gets through any more. So all OBUs of a crowd share a
+//! budget, each its part: the more there are, the rarer each speaks.
 
 use std::time::Duration;
 
@@ -14,15 +14,17 @@ use super::timing;
 /// Time between two of a kind, and so many at once.
 type Rate = (Duration, u32);
 
-/// Questions where there is no crowd: 200 a second, 32 at once. Anybody may pretend to be a candidate.
+/// Questions where there is no crowd: 200 a second, 32 at once. Anybody may pretend to be a
+/// candidate.
 const QUESTIONS_ALONE: Rate = (Duration::from_millis(5), 32);
 
 /// Announcements where there is no crowd: as many as anybody may ask for.
 const ANNOUNCEMENTS_ALONE: Rate = (Duration::from_millis(1), 100);
 
-/// All OBUs around together: 100 a second. A question takes the radio for about 0.4 ms with its answer and both
-/// acknowledgements at 6 Mbit/s, an announcement with its own for half a millisecond on each hop, so this
-/// is 4 and 5 % of the time when everybody looks for a way, or has found one.
+/// All OBUs around together: 100 a second. A question takes the radio for about 0.4 ms with its
+/// answer and both acknowledgements at 6 Mbit/s, an announcement with its own for half a
+/// millisecond on each hop, so this is 4 and 5 % of the time when everybody looks for a way, or has
+/// found one.
 const SHARED_EVERY: Duration = Duration::from_millis(10);
 
 /// Questions at once in a crowd: one to a silent upstream, the others to those that may replace it.

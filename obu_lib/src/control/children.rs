@@ -1,8 +1,8 @@
 //! Who sends through us: [`Children`], all that a relay keeps of the ways down.
 //!
-//! An RSU writes the way into what it sends down ([`node_lib::messages::way`]). A relay finds the next hop among
-//! those that told it who they are: what an OBU says to its RSU passes its upstream first, and names the OBU. So
-//! a relay knows a child before the RSU can send anything to it.
+//! An RSU writes the way into what it sends down ([`node_lib::messages::way`]). A relay finds the
+//! next hop among those that told it who they are: what an OBU says to its RSU passes its upstream
+//! first, and names the OBU. So a relay knows a child before the RSU can send anything to it.
 
 use std::time::Duration;
 
@@ -13,23 +13,24 @@ use node_lib::control::table::Table;
 use node_lib::messages::Label;
 use node_lib::{Mac, NodeId, Timestamp};
 
-/// Children known at once: as many as there are neighbours. Beyond, a newcomer takes the place of the one unheard for
-/// longest of those that were not heard again after their first second. Made-up children are many, and say one word
-/// each. If there are none such, the newcomer is refused.
+/// Children known at once: as many as there are neighbours. Beyond, a newcomer takes the place of
+/// the one unheard for longest of those that were not heard again after their first second. Made-up
+/// children are many, and say one word each. If there are none such, the newcomer is refused.
 const CHILDREN_MAX: usize = 256;
 
 /// See [`CHILDREN_MAX`].
 const HEARD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// RSUs towards which a child sends through us: its own, the next one, and those of others behind it. Beyond, the one
-/// unheard for longest goes.
+/// RSUs towards which a child sends through us: its own, the next one, and those of others behind
+/// it. Beyond, the one unheard for longest goes.
 const TOWARDS_MAX: usize = 4;
 
 /// A child is believed for so many times what it said about its next word: two of them may be lost.
 const WORDS: u32 = 3;
 
-/// Of children that answer to one name both are sent to, and no more. Two nodes share a label by chance, and a node
-/// that has changed its address, or somebody who pretends to be it, has two addresses for a while.
+/// Of children that answer to one name both are sent to, and no more. Two nodes share a label by
+/// chance, and a node that has changed its address, or somebody who pretends to be it, has two
+/// addresses for a while.
 const NAMESAKES_MAX: usize = 2;
 
 /// Where to send what is for one child.
@@ -54,8 +55,9 @@ struct Towards {
     heard: Timestamp,
     /// Its next word comes within this.
     within: Duration,
-    /// Until then somebody is believed to be reached from there through it: the child itself, or others behind it.
-    /// A child that only says who its own upstream is, because others once came through it, is not reached.
+    /// Until then somebody is believed to be reached from there through it: the child itself, or
+    /// others behind it. A child that only says who its own upstream is, because others once came
+    /// through it, is not reached.
     reached_until: Timestamp,
 }
 
@@ -98,8 +100,8 @@ impl Child {
 }
 
 impl Children {
-    /// A neighbour said, with a word of its own, that we are its upstream. Returns how many were evicted for it, or
-    /// refused.
+    /// A neighbour said, with a word of its own, that we are its upstream. Returns how many were
+    /// evicted for it, or refused.
     pub(crate) fn hear(&mut self, now: Timestamp, mac: Mac, said: Said) -> u64 {
         let Said { id, mtu, rsu, within, is_reached } = said;
         let mut evicted = 0;
@@ -183,8 +185,8 @@ impl Children {
         self.namesakes(now, rsu, |child| child.id == id)
     }
 
-    /// The one known for longest, and the one heard last: who pretends to be a child cannot take its place while the child
-    /// was there first, and has it no longer than it speaks.
+    /// The one known for longest, and the one heard last: who pretends to be a child cannot take
+    /// its place while the child was there first, and has it no longer than it speaks.
     #[inline]
     fn namesakes(
         &self,
@@ -201,8 +203,8 @@ impl Children {
         first.into_iter().chain(last).map(hop).collect()
     }
 
-    /// Where to send what comes from this RSU for all: to nobody, to the only child, or to all in earshot; not because of
-    /// the neighbour `from` whom it came.
+    /// Where to send what comes from this RSU for all: to nobody, to the only child, or to all in
+    /// earshot; not because of the neighbour `from` whom it came.
     pub(crate) fn all(&self, now: Timestamp, rsu: NodeId, from: Mac) -> Option<NextHop> {
         let is_meant = |(mac, child): &(&Mac, &Child)| **mac != from && child.is_reached(now, rsu);
         let meant = self.by_mac.iter().filter(is_meant);

@@ -21,8 +21,8 @@ pub(crate) struct LocalClients {
     tap_mac: Option<Mac>,
 }
 
-/// The cache's time begins an hour before that of the node: so there is a time for what was heard before the
-/// start, for as long as it counts.
+/// The cache's time begins an hour before that of the node: so there is a time for what was heard
+/// before the start, for as long as it counts.
 #[inline]
 fn known(now: Timestamp) -> Timestamp {
     now + AGE_MAX
@@ -44,7 +44,8 @@ impl LocalClients {
         Self { cache: ClientCache::new(CLIENTS_MAX, AGE_MAX, seed), tap_mac }
     }
 
-    /// A client spoke on the TAP. Returns whether the set changed, and how many were evicted for it.
+    /// A client spoke on the TAP. Returns whether the set changed, and how many were evicted for
+    /// it.
     #[inline]
     pub(crate) fn learn(&mut self, now: Timestamp, inner: Inner) -> (bool, u64) {
         let (learnt, evicted) = self.cache.learn(known(now), client(inner.vlan, inner.source), ());

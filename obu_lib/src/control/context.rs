@@ -31,7 +31,8 @@ pub(crate) struct Context {
     pub(crate) load: Load,
     /// How often clients may be announced.
     pub(crate) announcing: Budget,
-    /// OBUs that share the radio with us: those attached to our RSU, or the last one, and to others about as near.
+    /// OBUs that share the radio with us: those attached to our RSU, or the last one, and to others
+    /// about as near.
     pub(crate) obus: u16,
     /// Between two heartbeats of the RSU the node is attached to, or was last.
     pub(crate) interval: Duration,
@@ -39,7 +40,8 @@ pub(crate) struct Context {
     pub(crate) obus_at: Timestamp,
     /// Radio hops to the RSU the node is attached to.
     pub(crate) hops: Option<u8>,
-    /// The farthest RSU whose heartbeats we relay for others: hops to it, and its id. `None`: we relay all.
+    /// The farthest RSU whose heartbeats we relay for others: hops to it, and its id. `None`: we
+    /// relay all.
     pub(crate) last_relayed: Option<(u8, NodeId)>,
     /// The radio can send.
     pub(crate) link_is_up: bool,
@@ -85,8 +87,9 @@ impl Context {
         self.share_with(now, obus);
     }
 
-    /// Without heartbeats the crowd fades from memory: by half each second, as fast as after a restart of its RSU.
-    /// Else a vehicle that left a jam would have its manners at the next RSU. Called once a second.
+    /// Without heartbeats the crowd fades from memory: by half each second, as fast as after a
+    /// restart of its RSU. Else a vehicle that left a jam would have its manners at the next RSU.
+    /// Called once a second.
     pub(crate) fn age_obus(&mut self, now: Timestamp) {
         if now.since(self.obus_at) >= OBUS_FRESH_FOR.max(self.interval * 3) {
             self.share_with(now, self.obus / 2);
@@ -110,8 +113,8 @@ impl Context {
         self.obus >= timing::CROWD
     }
 
-    /// In a crowd of whom we hear many ourselves: not spread along a road, or over a town. What clients depend on must
-    /// do with its part of the radio here as well.
+    /// In a crowd of whom we hear many ourselves: not spread along a road, or over a town. What
+    /// clients depend on must do with its part of the radio here as well.
     pub(crate) fn is_congested(&self) -> bool {
         self.is_in_crowd() && self.hears_many()
     }
@@ -127,8 +130,8 @@ impl Context {
         self.heard_lately >= usize::from(timing::LOTTERY)
     }
 
-    /// How many OBUs share the radio at least, by what is heard of them, until RSUs know. Zero unless they are a
-    /// crowd: fewer do no harm whatever they think.
+    /// How many OBUs share the radio at least, by what is heard of them, until RSUs know. Zero
+    /// unless they are a crowd: fewer do no harm whatever they think.
     pub(crate) fn obus_at_least(&self, now: Timestamp) -> u16 {
         if now >= self.started + timing::COLD_FOR {
             return 0;
@@ -143,7 +146,8 @@ impl Context {
         self.active_at.is_none_or(|at| now.since(at) >= timing::IDLE_AFTER)
     }
 
-    /// One of a crowd, whose clients are still: many others may be in its place, and nobody waits for it.
+    /// One of a crowd, whose clients are still: many others may be in its place, and nobody waits
+    /// for it.
     pub(crate) fn may_defer(&self, now: Timestamp) -> bool {
         self.is_in_crowd() && self.is_idle(now)
     }
@@ -153,8 +157,8 @@ impl Context {
         self.random.up_to(timing::crowd_wait_max(self.obus))
     }
 
-    /// An upstream did not answer. We may well go on hearing it: then the link works one way only, and
-    /// nothing it proved before counts any more.
+    /// An upstream did not answer. We may well go on hearing it: then the link works one way only,
+    /// and nothing it proved before counts any more.
     pub(crate) fn fell_silent(&mut self, mac: Mac) {
         if let Some(neighbour) = self.neighbours.get_mut(mac) {
             neighbour.note_silence();

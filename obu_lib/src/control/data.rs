@@ -64,8 +64,8 @@ impl Obu {
         }
     }
 
-    /// Sends a frame that came from `from`, or from our own clients, to the upstream; while that is in doubt, the
-    /// latter through the next best as well.
+    /// Sends a frame that came from `from`, or from our own clients, to the upstream; while that is
+    /// in doubt, the latter through the next best as well.
     #[inline]
     fn send_up(
         &mut self,
@@ -102,7 +102,8 @@ impl Obu {
         self.context.radio.data(hop, data, out, &mut self.context.counters);
     }
 
-    /// A part of a neighbour's message. With the last one it is handled as if it had come in one frame.
+    /// A part of a neighbour's message. With the last one it is handled as if it had come in one
+    /// frame.
     pub(super) fn take_fragment(
         &mut self,
         now: Timestamp,
@@ -222,8 +223,8 @@ impl Obu {
         is_new
     }
 
-    /// Where a message of this RSU that came from a neighbour goes on to on its way down, and the way from there.
-    /// Counted, when it must go no further.
+    /// Where a message of this RSU that came from a neighbour goes on to on its way down, and the
+    /// way from there. Counted, when it must go no further.
     #[inline]
     pub(super) fn next_hops<'a>(
         &mut self,

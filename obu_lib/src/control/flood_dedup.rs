@@ -2,9 +2,9 @@
 //!
 //! Within one RSU the sequence number tells a copy. Two RSUs number their floods independently, and
 //! an OBU that changes from one to the other may have had a broadcast from the first when the
-//! second's copy arrives. Both took it from the LAN at the same moment, and each says after which of its heartbeats that
-//! was. So a flood is known by what is in it and by that moment, as our clock has it: however late a copy comes, and by
-//! whichever RSU.
+//! second's copy arrives. Both took it from the LAN at the same moment, and each says after which
+//! of its heartbeats that was. So a flood is known by what is in it and by that moment, as our
+//! clock has it: however late a copy comes, and by whichever RSU.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,11 +12,13 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use node_lib::{NodeId, Timestamp};
 
-/// Two RSUs took equal frames from the LAN within this: they are one. It must be less than the second after which ARP
-/// and neighbour discovery ask again with an equal frame (arp(7) `retrans_time_ms`; RFC 4861 §10, RETRANS_TIMER). It
-/// must be more than what the moments are wrong by: an interval, by which the moment is known, the time by which one
-/// RSU's heartbeats come later than those of the other, and the time an RSU that is busy leaves a frame in its TAP. With
-/// intervals of a second and more a late copy may be delivered; that is better than a question that is not.
+/// Two RSUs took equal frames from the LAN within this: they are one. It must be less than the
+/// second after which ARP and neighbour discovery ask again with an equal frame (arp(7)
+/// `retrans_time_ms`; RFC 4861 §10, RETRANS_TIMER). It must be more than what the moments are wrong
+/// by: an interval, by which the moment is known, the time by which one RSU's heartbeats come later
+/// than those of the other, and the time an RSU that is busy leaves a frame in its TAP. With
+/// intervals of a second and more a late copy may be delivered; that is better than a question that
+/// is not.
 const SAME_WITHIN: Duration = Duration::from_millis(900);
 
 /// Floods are remembered for so long: no frame is under way for longer …
@@ -25,8 +27,8 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 /// … and so many. Beyond, the oldest goes, and a copy of it would be delivered twice.
 const REMEMBERED_MAX: usize = 1024;
 
-/// RSUs whose copies of one flood are told apart. A vehicle that changes RSU more often than that within
-/// [`REMEMBERED_FOR`] takes every further copy for one.
+/// RSUs whose copies of one flood are told apart. A vehicle that changes RSU more often than that
+/// within [`REMEMBERED_FOR`] takes every further copy for one.
 const RSUS_MAX: usize = 4;
 
 /// One flood that was delivered.
@@ -34,7 +36,8 @@ const RSUS_MAX: usize = 4;
 struct Heard {
     /// Digest and length.
     content: (u32, usize),
-    /// When the RSU took it from the LAN, by our clock; `None` where we do not hear the RSU's heartbeats (any more).
+    /// When the RSU took it from the LAN, by our clock; `None` where we do not hear the RSU's
+    /// heartbeats (any more).
     taken: Option<Timestamp>,
     /// The RSUs that have brought it.
     rsus: ArrayVec<NodeId, RSUS_MAX>,
@@ -48,12 +51,14 @@ pub(crate) struct Floods {
 }
 
 impl Floods {
-    /// Notes a flood that `rsu` took from the LAN at `taken`; whether it must be delivered, or another RSU's copy was.
+    /// Notes a flood that `rsu` took from the LAN at `taken`; whether it must be delivered, or
+    /// another RSU's copy was.
     ///
     /// Where the moment of one of the two is not known, the times at which they came are compared.
     ///
-    /// A client may well send equal frames, and only one RSU may have passed on the first of them. So each RSU brings
-    /// one copy at most of what was delivered, and of equal frames it is the nearest in time.
+    /// A client may well send equal frames, and only one RSU may have passed on the first of them.
+    /// So each RSU brings one copy at most of what was delivered, and of equal frames it is the
+    /// nearest in time.
     pub(crate) fn is_new(
         &mut self,
         now: Timestamp,
@@ -169,7 +174,8 @@ mod tests {
         let mut floods = Floods::default();
         assert!(hears(&mut floods, 2000, (ONE, 1000), b"who has"));
         assert!(hears(&mut floods, 2000, (ONE, 1400), b"who has"));
-        // Of the second. Were it taken for the first's, the first's own copy would be delivered again.
+        // Of the second. Were it taken for the first's, the first's own copy would be delivered
+        // again.
         assert!(!hears(&mut floods, 2000, (OTHER, 1450), b"who has"));
         assert!(!hears(&mut floods, 2000, (OTHER, 850), b"who has"));
     }

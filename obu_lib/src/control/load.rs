@@ -1,9 +1,10 @@
 //! How full the air around us is of heartbeats: [`Load`].
 //!
-//! Heartbeats are most of what nodes say whether or not anybody has something to send, and everybody in earshot hears the
-//! same ones. They are counted as if nobody held back: one of a relay that brings every fourth counts four times. So the measure
-//! does not fall because nodes follow it, and they need not feel their way to a balance, as the adaptive approach of
-//! ETSI TS 102 687 (§5.4) does.
+//! Heartbeats are most of what nodes say whether or not anybody has something to send, and
+//! everybody in earshot hears the same ones. They are counted as if nobody held back: one of a
+//! relay that brings every fourth counts four times. So the measure does not fall because nodes
+//! follow it, and they need not feel their way to a balance, as the adaptive approach of ETSI TS
+//! 102 687 (§5.4) does.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,11 +15,12 @@ use node_lib::messages::prefix::STRIDE_MAX;
 /// Heartbeats are counted for so long …
 const BIN: Duration = Duration::from_millis(100);
 
-/// … and the counts averaged exponentially, with this weight as a right shift: over 0.8 s, and 0.4 s while they rise.
+/// … and the counts averaged exponentially, with this weight as a right shift: over 0.8 s, and 0.4
+/// s while they rise.
 const WEIGHT_SHIFT: u32 = 3;
 
-/// The air is full from so many heartbeats in each [`BIN`] on: they take 2 % of a radio of 6 Mbit/s, on which each takes
-/// 0.16 ms …
+/// The air is full from so many heartbeats in each [`BIN`] on: they take 2 % of a radio of 6
+/// Mbit/s, on which each takes 0.16 ms …
 const FULL_FROM: u32 = 12;
 
 /// … until they are fewer than so many.
@@ -88,7 +90,8 @@ impl Load {
     }
 }
 
-/// What follows from it: who compares the states of nodes need not tell apart counts from which nothing does.
+/// What follows from it: who compares the states of nodes need not tell apart counts from which
+/// nothing does.
 impl fmt::Debug for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Load({})", self.obus())

@@ -59,13 +59,14 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 /// Neighbours silent for this long, and 30 intervals, are forgotten.
 const NEIGHBOUR_AGE_MAX: Duration = Duration::from_secs(60);
 
-/// Beside our own, we relay the heartbeats of so many RSUs, the nearest ones. Where there is an RSU at each crossing
-/// the radio would be full of them otherwise. Whoever has an RSU among its nearest hears of it all the same: so has
-/// everybody on the shortest way to it, or those that are nearer there would be nearer to whoever is behind as well.
+/// Beside our own, we relay the heartbeats of so many RSUs, the nearest ones. Where there is an RSU
+/// at each crossing the radio would be full of them otherwise. Whoever has an RSU among its nearest
+/// hears of it all the same: so has everybody on the shortest way to it, or those that are nearer
+/// there would be nearer to whoever is behind as well.
 const RSUS_RELAYED: usize = 2;
 
-/// RSUs known at once. Beyond, the one with the oldest news goes of those nobody may count on us for; a new one is
-/// refused if there is none.
+/// RSUs known at once. Beyond, the one with the oldest news goes of those nobody may count on us
+/// for; a new one is refused if there is none.
 const ROUTES_MAX: usize = 64;
 
 /// Being called so much later than asked means that we were late ourselves.
@@ -81,7 +82,8 @@ pub(super) struct Attached {
 /// Control plane of one OBU. See the crate's documentation for its life.
 ///
 /// In a crowd most frames heard change nothing. What they look at comes first, and in this order in
-/// memory, so that a simulation of hundreds of nodes finds it in few lines of the processor's cache.
+/// memory, so that a simulation of hundreds of nodes finds it in few lines of the processor's
+/// cache.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub struct Obu {
@@ -204,8 +206,8 @@ impl Obu {
         self.attached.is_some_and(|attached| attached.rsu == rsu)
     }
 
-    /// The neighbour frames for this RSU go to: our own while we are attached to it, those of others
-    /// in any case.
+    /// The neighbour frames for this RSU go to: our own while we are attached to it, those of
+    /// others in any case.
     pub fn upstream_for(&self, rsu: NodeId) -> Option<NodeId> {
         Some(self.routes.get(&rsu)?.upstream_candidate()?.id)
     }
@@ -223,7 +225,8 @@ impl Obu {
 
     /// Does whatever is due, and says when to come back.
     fn drive(&mut self, now: Timestamp, out: &mut Replies) {
-        // Whatever comes first after a process stood still, and as a rule that is a frame that waited.
+        // Whatever comes first after a process stood still, and as a rule that is a frame that
+        // waited.
         if now.since(self.deadline) > LATE_OURSELVES {
             self.context.grace_until = now + LATE_OURSELVES;
         }
@@ -259,8 +262,8 @@ impl Obu {
         }
     }
 
-    /// The farthest of the [`RSUS_RELAYED`] nearest RSUs, ours not counted. Of RSUs equally near the lowest ids come
-    /// first, so that neighbours choose the same.
+    /// The farthest of the [`RSUS_RELAYED`] nearest RSUs, ours not counted. Of RSUs equally near
+    /// the lowest ids come first, so that neighbours choose the same.
     fn last_relayed(&self, ours: Option<NodeId>) -> Option<(u8, NodeId)> {
         if self.routes.len() <= RSUS_RELAYED {
             return None;
@@ -327,8 +330,8 @@ impl Obu {
         }
     }
 
-    /// Others go to this RSU through us, and it may not know our upstream yet. One that we are just leaving does; that we
-    /// are attached elsewhere it hears last.
+    /// Others go to this RSU through us, and it may not know our upstream yet. One that we are just
+    /// leaving does; that we are attached elsewhere it hears last.
     pub(super) fn register_for_others(&mut self, now: Timestamp, rsu: NodeId, out: &mut Replies) {
         if self.is_parting_from(rsu) {
             return;

@@ -1,5 +1,5 @@
-//! Telling RSUs who our upstream is and who is behind our TAP: a word until it is acknowledged after every change, and
-//! one about once a second.
+//! Telling RSUs who our upstream is and who is behind our TAP: a word until it is acknowledged
+//! after every change, and one about once a second.
 //!
 //! Three kinds of RSUs must know something of us:
 //!
@@ -9,8 +9,9 @@
 //! | we may go to next (*standby*) | the same, so that it is ready |
 //! | others are attached to through us | our upstream: without it the RSU does not find the way down to them |
 //!
-//! A new upstream takes one word, however many are behind us: they have the same upstreams as before. As long as no frame
-//! goes this way it is only mentioned, in a reply that nobody acknowledges.
+//! A new upstream takes one word, however many are behind us: they have the same upstreams as
+//! before. As long as no frame goes this way it is only mentioned, in a reply that nobody
+//! acknowledges.
 
 use std::time::Duration;
 
@@ -33,17 +34,17 @@ const REPEAT_FIRST: Duration = Duration::from_millis(20);
 /// … up to this …
 const REPEAT_MAX: Duration = Duration::from_millis(320);
 
-/// … and after so many the periodic reply has to heal it. An RSU asks nobody who stands by for clients: that one goes on,
-/// as rarely as it replies.
+/// … and after so many the periodic reply has to heal it. An RSU asks nobody who stands by for
+/// clients: that one goes on, as rarely as it replies.
 const ATTEMPTS_MAX: u32 = 12;
 
-/// After so many, about 0.9 s, the RSU, or the way to it, does not work for us, whatever its heartbeats say:
-/// another RSU is used if there is one. Where each of six hops there and back loses every tenth frame, it takes
-/// six attempts to be heard once in 99 cases.
+/// After so many, about 0.9 s, the RSU, or the way to it, does not work for us, whatever its
+/// heartbeats say: another RSU is used if there is one. Where each of six hops there and back loses
+/// every tenth frame, it takes six attempts to be heard once in 99 cases.
 const ATTEMPTS_IN_VAIN: u32 = 6;
 
-/// In a crowd, announcements of idle OBUs that went to another RSU, or whose RSU started again, are spread over so many
-/// times [`Context::crowd_wait`].
+/// In a crowd, announcements of idle OBUs that went to another RSU, or whose RSU started again, are
+/// spread over so many times [`Context::crowd_wait`].
 const ANNOUNCE_SLOWER: u32 = 4;
 
 /// While frames go this way, after so many periodic replies the next one is to be acknowledged:
@@ -72,7 +73,8 @@ struct Pending {
     attempts: u32,
     next: Timestamp,
     wait: Duration,
-    /// The RSU knows where we were before: as long as nothing goes this way, the word may be mentioned only.
+    /// The RSU knows where we were before: as long as nothing goes this way, the word may be
+    /// mentioned only.
     is_change: bool,
     /// It was mentioned, and waits until it matters.
     is_mentioned: bool,
@@ -241,7 +243,8 @@ impl Registration {
         self.clients_changed.get_or_insert(now);
     }
 
-    /// The client set must be read again now. `mtu`: the longest packet on the ways to those who are told.
+    /// The client set must be read again now. `mtu`: the longest packet on the ways to those who
+    /// are told.
     pub(crate) fn wants_clients(&mut self, now: Timestamp, mtu: u16) -> bool {
         let due = self.clients_changed.is_some_and(|at| now.since(at) >= GATHER_FOR);
         if due {
@@ -255,16 +258,17 @@ impl Registration {
         self.heard = Some((seq, now));
     }
 
-    /// Our clients speak again: what could wait while they were still goes out now, or answers to them
-    /// would take the old way.
+    /// Our clients speak again: what could wait while they were still goes out now, or answers to
+    /// them would take the old way.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
         if let Some(first) = self.attached.pending.as_mut().filter(|p| p.attempts == 0) {
             first.next = first.next.min(now);
         }
     }
 
-    /// We are attached anew. The RSU that knows our clients is told who our upstream is, another one all: whoever has
-    /// the highest epoch owns our clients. In a crowd those whose clients are still take their time.
+    /// We are attached anew. The RSU that knows our clients is told who our upstream is, another
+    /// one all: whoever has the highest epoch owns our clients. In a crowd those whose clients are
+    /// still take their time.
     pub(crate) fn begin(
         &mut self,
         context: &mut Context,
@@ -302,8 +306,8 @@ impl Registration {
         self.attached.tell(Word::Set(Acked::default()), self.order, now);
     }
 
-    /// An RSU started again: it has forgotten all it was told. Many others have to tell it in this moment as well. In a
-    /// crowd they spread it.
+    /// An RSU started again: it has forgotten all it was told. Many others have to tell it in this
+    /// moment as well. In a crowd they spread it.
     pub(crate) fn tell_again(
         &mut self,
         context: &mut Context,
@@ -352,8 +356,8 @@ impl Registration {
         if is_ours { Some(&mut self.attached) } else { self.relayed.get_mut(&rsu) }
     }
 
-    /// Clients of somebody behind us are announced to this RSU: it can answer only if it knows our upstream. What was
-    /// only mentioned is mentioned again.
+    /// Clients of somebody behind us are announced to this RSU: it can answer only if it knows our
+    /// upstream. What was only mentioned is mentioned again.
     pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
         if let Some(telling) = self.told(rsu, is_ours)
             && telling.pending.as_ref().is_some_and(|pending| pending.is_mentioned)
@@ -405,7 +409,8 @@ impl Registration {
         }
     }
 
-    /// Sends what is due to this RSU. Whether the RSU we are attached to is told of a new upstream and need not answer.
+    /// Sends what is due to this RSU. Whether the RSU we are attached to is told of a new upstream
+    /// and need not answer.
     pub(crate) fn drive(
         &mut self,
         context: &mut Context,
@@ -444,7 +449,8 @@ impl Registration {
         is_mentioned && towards.standing == Standing::Attached
     }
 
-    /// Sends the word that is due, if there is one. Whether it is only mentioned, in the next reply.
+    /// Sends the word that is due, if there is one. Whether it is only mentioned, in the next
+    /// reply.
     fn tell_if_due(
         &mut self,
         context: &mut Context,
@@ -463,8 +469,8 @@ impl Registration {
         };
         let may_mention = pending.is_change || towards.standing == Standing::Relay;
         if may_mention && pending.attempts == 0 && !towards.is_used {
-            // On a radio that fades an idle vehicle may change its upstream every other second. It mentions it in a
-            // reply: now at its own RSU, and in the next at others.
+            // On a radio that fades an idle vehicle may change its upstream every other second. It
+            // mentions it in a reply: now at its own RSU, and in the next at others.
             if is_attached && !pending.is_mentioned {
                 telling.reply_at = now;
             }
@@ -646,7 +652,8 @@ impl Registration {
         }
     }
 
-    /// When [`Registration::drive`] next has something to do. `is_reached`: there is a way to this RSU, and it is told.
+    /// When [`Registration::drive`] next has something to do. `is_reached`: there is a way to this
+    /// RSU, and it is told.
     pub(crate) fn deadline(&self, is_reached: impl Fn(NodeId) -> bool) -> Timestamp {
         let mut next = self.attached.deadline();
         if let Some(standby) = self.standby.as_ref().filter(|standby| is_reached(standby.rsu)) {

@@ -1,12 +1,14 @@
 //! What the radio gave up is sent once more.
 //!
-//! A radio of 802.11 sends a unicast frame up to seven times within milliseconds. Over a link that was there a moment
-//! ago and is not now, or to a neighbour that somebody else drowns, all of them are lost; the next best way, or a few
-//! milliseconds later the same one, is mostly there. So each clients' frame that the radio gives up, ours or one we relay,
-//! goes once more, and then no more: on a channel that is full every frame costs another its place.
+//! A radio of 802.11 sends a unicast frame up to seven times within milliseconds. Over a link that
+//! was there a moment ago and is not now, or to a neighbour that somebody else drowns, all of them
+//! are lost; the next best way, or a few milliseconds later the same one, is mostly there. So each
+//! clients' frame that the radio gives up, ours or one we relay, goes once more, and then no more:
+//! on a channel that is full every frame costs another its place.
 //!
-//! That no acknowledgement came says little of the neighbour. On a full channel it is there, and to leave it would cost all
-//! behind us their way: a silent neighbour is found by its [watch](super::timing::Watch).
+//! That no acknowledgement came says little of the neighbour. On a full channel it is there, and to
+//! leave it would cost all behind us their way: a silent neighbour is found by its
+//! [watch](super::timing::Watch).
 
 use node_lib::control::node::Replies;
 use node_lib::messages::Message;

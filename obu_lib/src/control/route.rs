@@ -58,8 +58,8 @@ pub(crate) struct Loss {
     pub(crate) doubt: Option<Doubt>,
 }
 
-/// The way to one RSU. In memory in this order: first what every heartbeat of it changes, then what is
-/// looked at when something is to be done.
+/// The way to one RSU. In memory in this order: first what every heartbeat of it changes, then what
+/// is looked at when something is to be done.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
@@ -91,7 +91,8 @@ pub(crate) struct Route {
     feasibility: Feasibility,
     /// When the candidates are next compared with the upstream.
     consider_at: Timestamp,
-    /// Data has gone to the upstream, or it was asked, since this moment without proof that it arrives.
+    /// Data has gone to the upstream, or it was asked, since this moment without proof that it
+    /// arrives.
     unproven_since: Option<Timestamp>,
     /// When a frame last went through the upstream, up or down.
     active_at: Option<Timestamp>,
@@ -227,7 +228,8 @@ impl Route {
             .min(context.radio.said_mtu())
     }
 
-    /// The longest packet that passes all radios between the RSU and this neighbour, in bytes, its own among them.
+    /// The longest packet that passes all radios between the RSU and this neighbour, in bytes, its
+    /// own among them.
     #[inline]
     pub(crate) fn mtu_beyond(&self, mac: Mac) -> u16 {
         self.candidates.get(mac).map_or(u16::MAX, |candidate| candidate.advert.mtu)
@@ -243,7 +245,8 @@ impl Route {
         self.upstream_candidate().map(|upstream| self.rank_of(context, now, upstream))
     }
 
-    /// How good the way through this candidate is, for choosing between RSUs: how many share it says nothing about that.
+    /// How good the way through this candidate is, for choosing between RSUs: how many share it
+    /// says nothing about that.
     fn rank_of(&self, context: &Context, now: Timestamp, candidate: &Candidate) -> Rank {
         Ranker { relay: Cost::ZERO, ..self.ranker(context, now) }.rank(candidate)
     }
@@ -302,7 +305,8 @@ impl Route {
             return learned;
         }
         if advert.stride > 0 && !self.holds_back_around && self.is_quiet(context, now) {
-            // Before a restart we may have held back as well, and somebody count on us for longer than we are quiet.
+            // Before a restart we may have held back as well, and somebody count on us for longer
+            // than we are quiet.
             self.holds_back_around = true;
             self.withdrawals_left = timing::SAID_TIMES;
             self.withdraw_at = now;
@@ -324,9 +328,9 @@ impl Route {
         learned
     }
 
-    /// A neighbour says that its way leads through us, this far. So it believes that we advertised one hop less: we did, or
-    /// did before we restarted, or somebody did in our name. Whichever it was, it binds us, or we might send through whoever
-    /// is behind that neighbour.
+    /// A neighbour says that its way leads through us, this far. So it believes that we advertised
+    /// one hop less: we did, or did before we restarted, or somebody did in our name. Whichever it
+    /// was, it binds us, or we might send through whoever is behind that neighbour.
     fn stand_by_what_is_believed(&mut self, now: Timestamp, theirs: Distance) {
         let Some(hops) = theirs.hops.checked_sub(1).filter(|hops| *hops > 0) else { return };
         self.feasibility.advertised(Distance { hops, ..theirs });
@@ -336,8 +340,8 @@ impl Route {
         }
     }
 
-    /// Whether what this neighbour just said can change anything before the next deadline. In a crowd
-    /// most of what is heard cannot, and need not be thought about.
+    /// Whether what this neighbour just said can change anything before the next deadline. In a
+    /// crowd most of what is heard cannot, and need not be thought about.
     pub(crate) fn is_moved_by(&self, context: &Context, now: Timestamp, from: Mac) -> bool {
         match self.upstream_candidate() {
             Some(upstream) => {
@@ -351,7 +355,8 @@ impl Route {
         }
     }
 
-    /// A neighbour relayed a heartbeat, or the RSU sent one: who else speaks, and who lacks candidates.
+    /// A neighbour relayed a heartbeat, or the RSU sent one: who else speaks, and who lacks
+    /// candidates.
     pub(crate) fn note_heartbeat(
         &mut self,
         context: &mut Context,
@@ -422,8 +427,8 @@ impl Route {
         timing::probe_every(self.interval, self.crowd_size(context), targets)
     }
 
-    /// When the RSU sent its heartbeat of this number, by our clock and about: as many intervals before or after the
-    /// newest we have heard, and not later than now.
+    /// When the RSU sent its heartbeat of this number, by our clock and about: as many intervals
+    /// before or after the newest we have heard, and not later than now.
     pub(crate) fn when(&self, now: Timestamp, seq: Seq) -> Timestamp {
         let before = self.newest.seq.0.saturating_sub(seq.0);
         let after = seq.0.saturating_sub(self.newest.seq.0);
@@ -446,9 +451,9 @@ impl Route {
         self.children = u8::try_from(children).unwrap_or(u8::MAX).min(CHILDREN_MAX);
     }
 
-    /// Data goes to the upstream, and to nobody else or by a second way as well. Returns the time after which the
-    /// upstream's silence is asked about, if that may be sooner than planned: because there was no traffic, or because
-    /// all the traffic before has been proven to arrive.
+    /// Data goes to the upstream, and to nobody else or by a second way as well. Returns the time
+    /// after which the upstream's silence is asked about, if that may be sooner than planned:
+    /// because there was no traffic, or because all the traffic before has been proven to arrive.
     pub(crate) fn note_sent(
         &mut self,
         context: &Context,
@@ -464,7 +469,8 @@ impl Route {
         (!is_planned).then(|| self.watch(context, now).late_after)
     }
 
-    /// Where it is congested, what the upstream has proven lately need not be asked again for each frame.
+    /// Where it is congested, what the upstream has proven lately need not be asked again for each
+    /// frame.
     fn is_trusted(&self, context: &Context, now: Timestamp) -> bool {
         // Asked for each frame: who the upstream is lies elsewhere in memory.
         self.is_congested(context) && {
@@ -474,8 +480,9 @@ impl Route {
         }
     }
 
-    /// The upstream was asked in its turn. Should it not answer it is watched as if it were silent, for all its heartbeats:
-    /// an OBU whose clients are still would not know else that nobody hears it, and that the LAN cannot reach it.
+    /// The upstream was asked in its turn. Should it not answer it is watched as if it were silent,
+    /// for all its heartbeats: an OBU whose clients are still would not know else that nobody hears
+    /// it, and that the LAN cannot reach it.
     pub(crate) fn note_question(&mut self, now: Timestamp) {
         self.unproven_since.get_or_insert(now);
     }
@@ -563,10 +570,10 @@ impl Route {
         }
     }
 
-    /// In a crowd, an idle OBU that has just lost its upstream does not take any long way there is: the next
-    /// heartbeat may bring one as good as the last. Otherwise whenever the vehicle that many route
-    /// through drives off, all of them would go round by the other end of the town, and come back three
-    /// seconds later. Returns the most hops it accepts.
+    /// In a crowd, an idle OBU that has just lost its upstream does not take any long way there is:
+    /// the next heartbeat may bring one as good as the last. Otherwise whenever the vehicle that
+    /// many route through drives off, all of them would go round by the other end of the town, and
+    /// come back three seconds later. Returns the most hops it accepts.
     pub(crate) fn hold_down(&self, context: &Context, now: Timestamp) -> Option<u8> {
         let waits = context.policy.suppression
             && self.upstream.is_none()
@@ -638,9 +645,9 @@ impl Route {
         self.say_withdrawal_if_due(context, now, out);
     }
 
-    /// Whether neighbours are asked for proof as soon as they could be upstream. In a crowd, those towards
-    /// another RSU wait for their turn among the probes, and without a way until there has been time to find
-    /// one to the last RSU.
+    /// Whether neighbours are asked for proof as soon as they could be upstream. In a crowd, those
+    /// towards another RSU wait for their turn among the probes, and without a way until there has
+    /// been time to find one to the last RSU.
     fn wants_proof(&self, context: &Context, now: Timestamp, is_ours: bool) -> bool {
         let is_other = context.last.is_some_and(|(rsu, lost_at)| {
             rsu != self.rsu && now < lost_at + timing::hold_down(self.interval)

@@ -14,9 +14,9 @@ use super::context::Context;
 /// once, and what one is answered the others hear.
 const ASK_WITHIN: Duration = Duration::from_millis(5);
 
-/// In a crowd, those that have time wait longer, from half of this up to all of it: they know neighbours whom they
-/// ask first, and hear what others say. They ask no more often either: when a town is switched on, relays listen for
-/// longer than that before they have an answer.
+/// In a crowd, those that have time wait longer, from half of this up to all of it: they know
+/// neighbours whom they ask first, and hear what others say. They ask no more often either: when a
+/// town is switched on, relays listen for longer than that before they have an answer.
 const KNOWN_FIRST: Duration = Duration::from_millis(250);
 
 /// The first questions follow each other this fast: a vehicle that starts beside an RSU must not
@@ -37,7 +37,8 @@ const NONCES_MAX: usize = 4;
 /// Answers wait a random time from 1 ms up to this …
 const ANSWER_WITHIN: Duration = Duration::from_millis(6);
 
-/// … and those of nodes that are silent in a crowd, and so not needed as upstream, this much longer …
+/// … and those of nodes that are silent in a crowd, and so not needed as upstream, this much longer
+/// …
 const SILENT_WAIT: Duration = Duration::from_millis(8);
 
 /// … and are not sent when so many others answered before.

@@ -1,7 +1,7 @@
 //! Every time the OBU's decisions depend on, in one place.
 //!
-//! Most are multiples of the heartbeat interval *I* the RSU advertises, so the whole scales with it.
-//! With the default of 100 ms a silent upstream is given up after 225 ms.
+//! Most are multiples of the heartbeat interval *I* the RSU advertises, so the whole scales with
+//! it. With the default of 100 ms a silent upstream is given up after 225 ms.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ pub(crate) struct Watch {
     pub(crate) ask_every: Duration,
     /// The first question waits a random time up to this: many may have missed the same heartbeat.
     pub(crate) ask_within: Duration,
-    /// Questions that must go unanswered before it is dead. At 10 % loss in each direction six in a row
-    /// are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
+    /// Questions that must go unanswered before it is dead. At 10 % loss in each direction six in a
+    /// row are lost with probability 0.19⁶ ≈ 5·10⁻⁵, and only after a heartbeat was.
     pub(crate) asked_min: u32,
     /// Silence after which it is dead, if it did not answer.
     pub(crate) dead_after: Duration,
@@ -31,9 +31,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// While frames go through it: asked after 1.2 I, because heartbeats come at most 1.1 I apart and
-    /// relays delay them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after 2.25 I, which
-    /// leaves 75 ms of 300 for the hand-over itself.
+    /// While frames go through it: asked after 1.2 I, because heartbeats come at most 1.1 I apart
+    /// and relays delay them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after 2.25 I,
+    /// which leaves 75 ms of 300 for the hand-over itself.
     pub(crate) fn close(interval: Duration) -> Self {
         Self {
             late_after: interval * 6 / 5,
@@ -45,10 +45,11 @@ impl Watch {
         }
     }
 
-    /// The same where it is congested, where one lost heartbeat is no reason to ask: those of relays that do not hear
-    /// each other collide, and were everybody behind such a relay to ask six times, the answers would collide as
-    /// well, until nothing else got through any more. Asked after 2.2 I, or up to a fifth later, every I/8, twice, as the
-    /// radio repeats a question itself; dead after 2.75 I.
+    /// The same where it is congested, where one lost heartbeat is no reason to ask: those of
+    /// relays that do not hear each other collide, and were everybody behind such a relay to ask
+    /// six times, the answers would collide as well, until nothing else got through any more. Asked
+    /// after 2.2 I, or up to a fifth later, every I/8, twice, as the radio repeats a question
+    /// itself; dead after 2.75 I.
     pub(crate) fn close_when_congested(interval: Duration) -> Self {
         Self {
             late_after: interval * 11 / 5,
@@ -60,11 +61,12 @@ impl Watch {
         }
     }
 
-    /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy radio would do little
-    /// else. It brings one each *P*, of this stride. Asked after P + 0.2 I and 2.4 I at the earliest, three times, one each
-    /// I/10; dead P + 1.25 I after its last sign of life, and 3 I at the earliest. The first question waits a random part
-    /// of what is left of that: many may have missed the same, and are spared theirs by the first answer. Who asks only
-    /// once gives it up when what it said of itself counts no more ([`fresh_for`]).
+    /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy
+    /// radio would do little else. It brings one each *P*, of this stride. Asked after P + 0.2 I
+    /// and 2.4 I at the earliest, three times, one each I/10; dead P + 1.25 I after its last sign
+    /// of life, and 3 I at the earliest. The first question waits a random part of what is left of
+    /// that: many may have missed the same, and are spared theirs by the first answer. Who asks
+    /// only once gives it up when what it said of itself counts no more ([`fresh_for`]).
     pub(crate) fn idle(interval: Duration, stride: u8) -> Self {
         let period = period(interval, stride);
         let late_after = (period + interval / 5).max(interval * 12 / 5);
@@ -81,23 +83,26 @@ impl Watch {
     }
 }
 
-/// How long a proof that a neighbour hears us is believed: 100 I. In a crowd there are few probes ([`probe_every`]): after
-/// 30 I hardly anybody would know more than one neighbour to be proven, take that one, good or not, as upstream, or have
-/// to ask first; then far more relays would be needed than with a choice. That a proof of 10 s ago still holds the first
-/// frame will tell: [`Watch::close`].
+/// How long a proof that a neighbour hears us is believed: 100 I. In a crowd there are few probes
+/// ([`probe_every`]): after 30 I hardly anybody would know more than one neighbour to be proven,
+/// take that one, good or not, as upstream, or have to ask first; then far more relays would be
+/// needed than with a choice. That a proof of 10 s ago still holds the first frame will tell:
+/// [`Watch::close`].
 pub(crate) fn proven_for(interval: Duration) -> Duration {
     interval * 100
 }
 
-/// Where it is congested, how long the upstream's proof that it hears us spares us the question whether frames sent since
-/// have arrived: 30 I. The radio repeats what is not acknowledged, and the upstream itself is asked in its turn.
+/// Where it is congested, how long the upstream's proof that it hears us spares us the question
+/// whether frames sent since have arrived: 30 I. The radio repeats what is not acknowledged, and
+/// the upstream itself is asked in its turn.
 pub(crate) fn trusted_for(interval: Duration) -> Duration {
     interval * 30
 }
 
-/// Who was heard within 100 I is around us, and lies in the way of what we say. In a crowd few speak, and the others only
-/// when it is their turn: within 3 I hardly more than the relays are heard. Neighbours are remembered for longer, but a
-/// vehicle that has left a jam is not where it is congested any more.
+/// Who was heard within 100 I is around us, and lies in the way of what we say. In a crowd few
+/// speak, and the others only when it is their turn: within 3 I hardly more than the relays are
+/// heard. Neighbours are remembered for longer, but a vehicle that has left a jam is not where it
+/// is congested any more.
 pub(crate) fn heard_lately(interval: Duration) -> Duration {
     interval * 100
 }
@@ -110,8 +115,9 @@ pub(crate) fn ask_every(interval: Duration) -> Duration {
 /// Without a frame for this long a route is idle, and watched less closely.
 pub(crate) const IDLE_AFTER: Duration = Duration::from_secs(5);
 
-/// Nobody that brings every heartbeat is upstream after 3 I of silence, however late it was chosen and however little it was
-/// asked since. A route nobody uses is not worth questions: it lapses then too.
+/// Nobody that brings every heartbeat is upstream after 3 I of silence, however late it was chosen
+/// and however little it was asked since. A route nobody uses is not worth questions: it lapses
+/// then too.
 pub(crate) fn lapsed_after(interval: Duration) -> Duration {
     fresh_for(interval, 0)
 }
@@ -121,16 +127,16 @@ pub(crate) fn stuck_after(interval: Duration) -> Duration {
     interval * 20
 }
 
-/// After a restart: half an interval longer than anybody believes what one of this stride said; 3.5 I of one that brought every
-/// heartbeat. So by its end every neighbour has either noticed our silence or heard our new boot count, and
-/// nobody sends through us on old news.
+/// After a restart: half an interval longer than anybody believes what one of this stride said; 3.5
+/// I of one that brought every heartbeat. So by its end every neighbour has either noticed our
+/// silence or heard our new boot count, and nobody sends through us on old news.
 pub(crate) fn quiet_for(interval: Duration, stride: u8) -> Duration {
     fresh_for(interval, stride) + interval / 2
 }
 
 /// Time between two probes that keep candidates proven and links measured: each of `targets` every
-/// 10 I, but in a crowd no more than 2 per interval by all `obus` of an RSU together. At 100 ms that
-/// is 20 questions and 20 answers a second, 0.8 % of a radio of 6 Mbit/s.
+/// 10 I, but in a crowd no more than 2 per interval by all `obus` of an RSU together. At 100 ms
+/// that is 20 questions and 20 answers a second, 0.8 % of a radio of 6 Mbit/s.
 pub(crate) fn probe_every(interval: Duration, obus: u16, targets: usize) -> Duration {
     let targets = u32::try_from(targets).unwrap_or(u32::MAX).max(1);
     (interval * 10 / targets).max(interval * u32::from(obus) / 2)
@@ -139,9 +145,9 @@ pub(crate) fn probe_every(interval: Duration, obus: u16, targets: usize) -> Dura
 /// Replies of all OBUs of one RSU together, per ten heartbeat intervals.
 const REPLIES_PER_TEN: u32 = 24;
 
-/// Time between two replies of an OBU: ten heartbeat intervals, but in a crowd no more than 2.4
-/// per interval by all `obus` of an RSU together. At 100 ms that is 24 a second, each of which takes
-/// a radio of 6 Mbit/s for about 0.2 ms with its acknowledgement: 0.5 % on the last hop.
+/// Time between two replies of an OBU: ten heartbeat intervals, but in a crowd no more than 2.4 per
+/// interval by all `obus` of an RSU together. At 100 ms that is 24 a second, each of which takes a
+/// radio of 6 Mbit/s for about 0.2 ms with its acknowledgement: 0.5 % on the last hop.
 pub(crate) fn reply_every(interval: Duration, obus: u16) -> Duration {
     interval * 10 * u32::from(obus).max(REPLIES_PER_TEN) / REPLIES_PER_TEN
 }
@@ -157,8 +163,8 @@ pub(crate) fn consider_every(interval: Duration) -> Duration {
     interval / 2
 }
 
-/// Of the time an OBU in a crowd waits before something many others may have to say as well, a part per
-/// OBU: 1 ms for each, up to a quarter of a second; nothing where there is no crowd.
+/// Of the time an OBU in a crowd waits before something many others may have to say as well, a part
+/// per OBU: 1 ms for each, up to a quarter of a second; nothing where there is no crowd.
 pub(crate) fn crowd_wait_max(obus: u16) -> Duration {
     if obus < CROWD { Duration::ZERO } else { Duration::from_millis(u64::from(obus.min(250))) }
 }
@@ -174,8 +180,8 @@ pub(crate) fn longest(reply_every: Duration) -> Duration {
     reply_every * 5 / 4
 }
 
-/// No OBU has its next word later than this, 800 intervals. A child that says more may be made up, and would keep its
-/// place for hours.
+/// No OBU has its next word later than this, 800 intervals. A child that says more may be made up,
+/// and would keep its place for hours.
 pub(crate) fn within_max(interval: Duration) -> Duration {
     longest(standby_every(reply_every(interval, OBUS_MAX)))
 }
@@ -187,32 +193,33 @@ pub(crate) const LOTTERY: u16 = 16;
 /// OBUs of an RSU from which on they are a crowd.
 pub(crate) const CROWD: u16 = node_lib::control::askers::CROWD;
 
-/// An RSU counts the OBUs that have registered, and when a whole town is switched on none has. So for this long
-/// after its start an OBU takes it that there are at least [`OBUS_PER_NEIGHBOUR`] times as many as it hears: time
-/// for all to register.
+/// An RSU counts the OBUs that have registered, and when a whole town is switched on none has. So
+/// for this long after its start an OBU takes it that there are at least [`OBUS_PER_NEIGHBOUR`]
+/// times as many as it hears: time for all to register.
 pub(crate) const COLD_FOR: Duration = Duration::from_secs(5);
 
-/// What one OBU hears is a part of those that share the RSU with it and lie in each other's way: within two hops
-/// there is four times the area, but streets, not areas, are full. Two, found by experiment: with one, the
-/// storm of a cold start of 165 vehicles goes on for three seconds, as without the rule; four saves a tenth of the first
-/// second's, and makes a crowd of eight vehicles.
+/// What one OBU hears is a part of those that share the RSU with it and lie in each other's way:
+/// within two hops there is four times the area, but streets, not areas, are full. Two, found by
+/// experiment: with one, the storm of a cold start of 165 vehicles goes on for three seconds, as
+/// without the rule; four saves a tenth of the first second's, and makes a crowd of eight vehicles.
 pub(crate) const OBUS_PER_NEIGHBOUR: u16 = 2;
 
-/// After an RSU has started again, the number of its OBUs is believed to fall by at most one in so many per
-/// heartbeat: it has none at first, and those it had are no smaller a crowd for that.
+/// After an RSU has started again, the number of its OBUs is believed to fall by at most one in so
+/// many per heartbeat: it has none at first, and those it had are no smaller a crowd for that.
 pub(crate) const CROWD_LEAVES_BY: u16 = 16;
 
 /// No RSU knows of more OBUs at once, whatever a heartbeat says.
 pub(crate) const OBUS_MAX: u16 = 1024;
 
-/// A relay in a crowd of this stride that has brought no news for so long says again what it said last, or all behind it
-/// would ask whether it is still there, at the same moment: just before any [`Watch::late_after`].
+/// A relay in a crowd of this stride that has brought no news for so long says again what it said
+/// last, or all behind it would ask whether it is still there, at the same moment: just before any
+/// [`Watch::late_after`].
 pub(crate) fn calm_after(interval: Duration, stride: u8) -> Duration {
     period(interval, stride) + interval / 7
 }
 
-/// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has heard two heartbeats of
-/// each relay that brings all.
+/// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has
+/// heard two heartbeats of each relay that brings all.
 pub(crate) fn hold_down(interval: Duration) -> Duration {
     interval * 11 / 5
 }
@@ -220,8 +227,8 @@ pub(crate) fn hold_down(interval: Duration) -> Duration {
 /// Relays wait a random time up to this, so that neighbours do not all speak at once.
 pub(crate) const RELAY_DELAY_MAX: Duration = Duration::from_millis(4);
 
-/// In a crowd they wait up to this much longer, each time anew: twenty of them then rarely speak at once although they may
-/// not hear each other, and who collided once will not again.
+/// In a crowd they wait up to this much longer, each time anew: twenty of them then rarely speak at
+/// once although they may not hear each other, and who collided once will not again.
 pub(crate) const CROWD_DELAY_MAX: Duration = Duration::from_millis(24);
 
 /// How long a relay waits for the copy of a candidate it would rather have.
@@ -230,11 +237,13 @@ pub(crate) fn prefer_for(interval: Duration) -> Duration {
 }
 
 /// For this long a candidate must have been better before it is taken: longer than the slow link
-/// averages look back, so that one run of luck is not enough. It counts from the last change at the earliest.
+/// averages look back, so that one run of luck is not enough. It counts from the last change at the
+/// earliest.
 pub(crate) const BETTER_FOR: Duration = Duration::from_secs(3);
 
-/// The same, so long after there was no way at all: half of that time. The first way is that of whoever proved first that it
-/// hears us, and may be a long way round; what chose it in haste is not worth three seconds of patience.
+/// The same, so long after there was no way at all: half of that time. The first way is that of
+/// whoever proved first that it hears us, and may be a long way round; what chose it in haste is
+/// not worth three seconds of patience.
 pub(crate) fn better_for(attached_for: Duration) -> Duration {
     BETTER_FOR.min(attached_for / 2)
 }
@@ -251,21 +260,21 @@ pub(crate) const SHUN_FOR: Duration = Duration::from_secs(60);
 /// An RSU stays on standby for so long after it was last worth it.
 pub(crate) const STANDBY_FOR: Duration = Duration::from_secs(2);
 
-/// After a change of RSU what still comes from the old one is taken, and the old one is told that we
-/// left only then: longer than frames wait in any queue here.
+/// After a change of RSU what still comes from the old one is taken, and the old one is told that
+/// we left only then: longer than frames wait in any queue here.
 pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 
-/// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it: 32 I, and
-/// 10 s at least. By then nobody counts on what we advertised: an upstream that brings no news is left
-/// after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising, and whoever heard us leaves
-/// us 10.5 I later at most ([`fresh_for`]).
+/// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it:
+/// 32 I, and 10 s at least. By then nobody counts on what we advertised: an upstream that brings no
+/// news is left after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising,
+/// and whoever heard us leaves us 10.5 I later at most ([`fresh_for`]).
 pub(crate) fn forget_after(interval: Duration) -> Duration {
     (interval * 32).max(Duration::from_secs(10))
 }
 
-/// A relay that lost its upstream looks for another for so long before it withdraws its route: time for
-/// a question and an answer, twice. Where it is congested until the next heartbeats have come, or everybody behind it
-/// would look as well.
+/// A relay that lost its upstream looks for another for so long before it withdraws its route: time
+/// for a question and an answer, twice. Where it is congested until the next heartbeats have come,
+/// or everybody behind it would look as well.
 pub(crate) fn withdraw_after(interval: Duration, is_congested: bool) -> Duration {
     if is_congested { hold_down(interval) } else { Duration::from_millis(20) }
 }

@@ -1,4 +1,5 @@
-//! What goes up and down in a conversation, with all its fields: clients' frames, replies, announcements.
+//! What goes up and down in a conversation, with all its fields: clients' frames, replies,
+//! announcements.
 
 use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::Control;

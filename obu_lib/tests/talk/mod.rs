@@ -204,7 +204,8 @@ impl Talk {
         t
     }
 
-    /// Hears four heartbeats of `via`, which is `hops` from the RSU, asks it, and is attached through it.
+    /// Hears four heartbeats of `via`, which is `hops` from the RSU, asks it, and is attached
+    /// through it.
     pub(crate) fn settle(&mut self, via: Mac, hops: u8) {
         for beat in 1..=4 {
             self.hear(beat * 100, via, Heard::heartbeat(beat as u32, hops));
@@ -318,8 +319,8 @@ impl Talk {
         }
     }
 
-    /// The upstream that speaks answers what it was asked since it last did; who only hears it is no upstream
-    /// for long.
+    /// The upstream that speaks answers what it was asked since it last did; who only hears it is
+    /// no upstream for long.
     fn answer_as_upstream(
         &mut self,
         from: Mac,
@@ -659,7 +660,8 @@ impl Talk {
         panic!("{who} was never asked");
     }
 
-    /// `who`, so many hops from this RSU that is not ours, answers what it is asked; A stays our upstream.
+    /// `who`, so many hops from this RSU that is not ours, answers what it is asked; A stays our
+    /// upstream.
     pub(crate) fn prove_towards(&mut self, rsu: Mac, who: Mac, hops: u8) {
         for seq in 2..100 {
             self.pass(self.now + 50);

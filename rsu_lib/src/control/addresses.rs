@@ -1,5 +1,5 @@
-//! Which network addresses clients have, as far as their own frames say: so that the LAN can be told
-//! of a move in the words of ARP and neighbour discovery.
+//! Which network addresses clients have, as far as their own frames say: so that the LAN can be
+//! told of a move in the words of ARP and neighbour discovery.
 
 pub(crate) mod snooping;
 
@@ -11,7 +11,8 @@ use node_lib::messages::control::announcement::Client;
 use super::clients::CLIENTS_MAX;
 use snooping::{Address, Said};
 
-/// Addresses of one client: at most one of IPv4 and two of IPv6, one for the link and one beyond it.
+/// Addresses of one client: at most one of IPv4 and two of IPv6, one for the link and one beyond
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub(crate) v4: Option<Ipv4Addr>,

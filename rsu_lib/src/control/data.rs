@@ -46,8 +46,9 @@ impl Rsu {
             self.compare_ways(now, from, data, out);
         }
         if self.obus.must_ask_sender(now, obu, LATE_FOR) {
-            // We restarted, its announcement is still on the way, or somebody else said goodbye for it. A stranger behind
-            // a relay cannot be asked: its frame does not say which way it came. Its next reply does.
+            // We restarted, its announcement is still on the way, or somebody else said goodbye for
+            // it. A stranger behind a relay cannot be asked: its frame does not say which way it
+            // came. Its next reply does.
             let is_beside_us = data.hop_limit == HOP_LIMIT;
             let edge = Edge { via: self.radio.id, mac: Some(from), mtu: u16::MAX };
             let way = if is_beside_us { self.obus.way_by(edge) } else { self.obus.way(obu) };
@@ -112,8 +113,8 @@ impl Rsu {
         }
     }
 
-    /// Whether a frame of this OBU shows where its client is. An OBU that has not announced itself may be
-    /// made up: it fills half of the table at most, and takes no client from one that has.
+    /// Whether a frame of this OBU shows where its client is. An OBU that has not announced itself
+    /// may be made up: it fills half of the table at most, and takes no client from one that has.
     #[inline]
     fn may_teach(&self, now: Timestamp, is_known: bool, source: Client) -> bool {
         is_known
@@ -124,7 +125,8 @@ impl Rsu {
             }
     }
 
-    /// A part of a neighbour's message. With the last one it is handled as if it had come in one frame.
+    /// A part of a neighbour's message. With the last one it is handled as if it had come in one
+    /// frame.
     pub(super) fn take_fragment(
         &mut self,
         now: Timestamp,
@@ -139,9 +141,10 @@ impl Rsu {
         }
     }
 
-    /// A frame from the LAN. `is_late`: it may have waited in the TAP for so long that an OBU that has had it from another
-    /// RSU would take it for another frame. It is not flooded, unless hosts need it to find each other: of that a
-    /// second copy does no harm, and a full radio may be full for long.
+    /// A frame from the LAN. `is_late`: it may have waited in the TAP for so long that an OBU that
+    /// has had it from another RSU would take it for another frame. It is not flooded, unless hosts
+    /// need it to find each other: of that a second copy does no harm, and a full radio may be full
+    /// for long.
     pub(super) fn take_from_tap(
         &mut self,
         now: Timestamp,
@@ -183,7 +186,8 @@ impl Rsu {
     }
 
     fn flood_from_tap(&mut self, now: Timestamp, inner: Inner, frame: &[u8], out: &mut Replies) {
-        // Reverse ARP only tells switches, us included, where a client is: vehicles need not hear it.
+        // Reverse ARP only tells switches, us included, where a client is: vehicles need not hear
+        // it.
         if inner.ethertype == rarp::ETHERTYPE {
             return;
         }
@@ -196,8 +200,8 @@ impl Rsu {
             self.counters.drop_duplicate += 1;
             return;
         }
-        // An OBU whose client this was a moment ago would take it for a sign that the client has left
-        // its LAN. It hears of it from the RSU it went to, if at all.
+        // An OBU whose client this was a moment ago would take it for a sign that the client has
+        // left its LAN. It hears of it from the RSU it went to, if at all.
         let except = self.late.obu(now, source).unwrap_or(NodeId::NONE);
         self.flood(now, except, budget(inner, frame), frame, out);
     }
@@ -231,9 +235,9 @@ impl Rsu {
         self.send_down(way.first, destination, frame, out);
     }
 
-    /// To every attached OBU but one, within a budget, because every such frame costs airtime on the
-    /// whole radio. One frame, however many OBUs there are; to a single next hop it goes by unicast, which
-    /// a radio repeats when it is not acknowledged.
+    /// To every attached OBU but one, within a budget, because every such frame costs airtime on
+    /// the whole radio. One frame, however many OBUs there are; to a single next hop it goes by
+    /// unicast, which a radio repeats when it is not acknowledged.
     fn flood(
         &mut self,
         now: Timestamp,
@@ -303,14 +307,16 @@ enum Budget {
     Vital,
 }
 
-/// ARP, and what goes to groups no router passes on (RFC 5771 §4, RFC 4291 §2.7: neighbour discovery,
-/// group membership, mDNS, DHCPv6, routing protocols), is vital, and so is DHCP. A video stream is not.
+/// ARP, and what goes to groups no router passes on (RFC 5771 §4, RFC 4291 §2.7: neighbour
+/// discovery, group membership, mDNS, DHCPv6, routing protocols), is vital, and so is DHCP. A video
+/// stream is not.
 fn budget(inner: Inner, frame: &[u8]) -> Budget {
     let payload = payload(frame);
     let is_vital = match inner.ethertype {
         ARP => true,
         IPV4 => {
-            // Destination 224.0.0.0/24; or UDP, first fragment, to the ports of DHCP (RFC 2131 §4.1).
+            // Destination 224.0.0.0/24; or UDP, first fragment, to the ports of DHCP (RFC 2131
+            // §4.1).
             let header = 4 * usize::from(payload.first().copied().unwrap_or(0) & 15);
             let port = payload.get(header + 2..header + 4);
             let is_first =

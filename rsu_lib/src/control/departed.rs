@@ -1,5 +1,5 @@
-//! What is still under way when an OBU has gone to another RSU: frames of the LAN that a switch sent
-//! here before it knew, and frames of the OBU that some relay still had.
+//! What is still under way when an OBU has gone to another RSU: frames of the LAN that a switch
+//! sent here before it knew, and frames of the OBU that some relay still had.
 //!
 //! For [`LATE_FOR`] the former are sent down the old way, and the latter handed to the LAN, without
 //! taking them for news: the client is where the other RSU says it is.
@@ -24,8 +24,8 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    /// The client was behind `obu` until now. Beyond [`CLIENTS_MAX`] nothing is kept: what is late for
-    /// that client is dropped.
+    /// The client was behind `obu` until now. Beyond [`CLIENTS_MAX`] nothing is kept: what is late
+    /// for that client is dropped.
     pub(crate) fn add(&mut self, now: Timestamp, client: Client, obu: NodeId) {
         self.expire(now);
         if self.ending.len() < CLIENTS_MAX {

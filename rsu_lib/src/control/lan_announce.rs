@@ -1,10 +1,10 @@
 //! Telling the LAN where clients are now, so that its switches move the port without waiting for
 //! the client to speak.
 //!
-//! As hypervisors do after a live migration, the RSU sends from the client's own MAC: one reverse-ARP
-//! request, from which switches learn, and, as far as the client's addresses are known, an ARP
-//! announcement and unsolicited neighbour advertisements, for those who look at addresses: routers,
-//! switches that answer ARP for others, and vehicles behind other RSUs.
+//! As hypervisors do after a live migration, the RSU sends from the client's own MAC: one
+//! reverse-ARP request, from which switches learn, and, as far as the client's addresses are known,
+//! an ARP announcement and unsolicited neighbour advertisements, for those who look at addresses:
+//! routers, switches that answer ARP for others, and vehicles behind other RSUs.
 
 pub(crate) mod arp;
 pub(crate) mod nd;
@@ -72,7 +72,8 @@ impl WiredAnnouncements {
         }
     }
 
-    /// Writes what is due, for clients that are still here. Returns how often a client was left out.
+    /// Writes what is due, for clients that are still here. Returns how often a client was left
+    /// out.
     pub(crate) fn drive(
         &mut self,
         now: Timestamp,

@@ -1,5 +1,5 @@
-//! Announcements of another RSU on the LAN come in several rounds, for switches that were busy. Vehicles
-//! need to hear them once.
+//! Announcements of another RSU on the LAN come in several rounds, for switches that were busy.
+//! Vehicles need to hear them once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use node_lib::messages::control::announcement::Client;
 
 use super::addresses::snooping::Address;
 
-/// Rounds are closer together than this; what a host announces by itself again is not (RFC 5227 §1.1:
-/// 2 s).
+/// Rounds are closer together than this; what a host announces by itself again is not (RFC 5227
+/// §1.1: 2 s).
 const SAME_WITHIN: Duration = Duration::from_secs(1);
 
 /// Announcements remembered. Beyond, the oldest goes, and a further round of it is passed on.

@@ -41,33 +41,33 @@ pub(super) use attachment::About;
 /// Frames for unknown clients that may go over the radio: 100 a second, 200 at once.
 const FLOODS: TokenBucket = TokenBucket::new(200, Duration::from_millis(10));
 
-/// What broadcast and multicast may take of the radio, in units of [`GROUP_UNIT`]: so many kB a second,
-/// twice as much at once. 128 kB are a fifth of the time of a radio of 6 Mbit/s, or a thousand ARP
-/// requests.
+/// What broadcast and multicast may take of the radio, in units of [`GROUP_UNIT`]: so many kB a
+/// second, twice as much at once. 128 kB are a fifth of the time of a radio of 6 Mbit/s, or a
+/// thousand ARP requests.
 fn group_budget(kilobytes: u32) -> TokenBucket {
     let every = GROUP_UNIT as u64 * 1000 / u64::from(kilobytes.max(1));
     let burst = kilobytes.saturating_mul(2000) / GROUP_UNIT as u32;
     TokenBucket::new(burst.max(1), Duration::from_micros(every.max(1)))
 }
 
-/// Data frames of OBUs that have not announced themselves: 1,000 a second, 1,000 at once. They may be made up, and are
-/// all the LAN gets of such; an OBU whose announcement is still on its way, or whose RSU has just restarted, is known
-/// within a few milliseconds.
+/// Data frames of OBUs that have not announced themselves: 1,000 a second, 1,000 at once. They may
+/// be made up, and are all the LAN gets of such; an OBU whose announcement is still on its way, or
+/// whose RSU has just restarted, is known within a few milliseconds.
 const STRANGERS: TokenBucket = TokenBucket::new(1000, Duration::from_millis(1));
 
 /// "Announce yourself" is said to strangers at most 100 times a second, and OBUs are told as often
 /// what was said for them.
 const QUESTIONS: TokenBucket = TokenBucket::new(20, Duration::from_millis(10));
 
-/// Probes are answered at most 250 times a second, 32 at once: more would keep our heartbeats from the
-/// radio for so long that everybody asks.
+/// Probes are answered at most 250 times a second, 32 at once: more would keep our heartbeats from
+/// the radio for so long that everybody asks.
 const ANSWERS: TokenBucket = TokenBucket::new(32, Duration::from_millis(4));
 
 /// Somebody else with our id is reported at most every ten seconds, and so are two OBUs with one.
 const CONFLICTS: TokenBucket = TokenBucket::new(1, Duration::from_secs(10));
 
-/// OBUs that come are reported ten times a second at most, 64 at once; one that was not reported is not
-/// reported when it goes either.
+/// OBUs that come are reported ten times a second at most, 64 at once; one that was not reported is
+/// not reported when it goes either.
 const ARRIVALS: TokenBucket = TokenBucket::new(64, Duration::from_millis(100));
 
 /// A client that is held is reported at most every ten seconds.
@@ -99,7 +99,8 @@ const SENT_MAX: usize = 64;
 pub struct AttachedObu {
     /// Who.
     pub obu: NodeId,
-    /// Radio hops to it; `None` while a relay on the way has not said who its upstream is, or is gone.
+    /// Radio hops to it; `None` while a relay on the way has not said who its upstream is, or is
+    /// gone.
     pub hops: Option<u8>,
     /// Smoothed time from a heartbeat to the OBU's reply, without the time the OBU held it.
     pub round_trip: Option<Duration>,
@@ -135,8 +136,8 @@ pub struct Rsu {
     pub(super) reassembly: Reassembly,
     pub(super) seq: Seq,
     pub(super) floods: TokenBucket,
-    /// For broadcast and multicast, and apart from it for what hosts need to find each other. `None`:
-    /// without limit.
+    /// For broadcast and multicast, and apart from it for what hosts need to find each other.
+    /// `None`: without limit.
     pub(super) groups: Option<[TokenBucket; 2]>,
     pub(super) strangers: TokenBucket,
     pub(super) questions: TokenBucket,

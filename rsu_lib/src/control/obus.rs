@@ -2,16 +2,16 @@
 //!
 //! Frames can be forged, and nothing in them tells. So what one frame may change is limited:
 //!
-//! * **A step is believed at once**, if boot count, epoch and sequence go on from what was said last.
-//!   What the OBU itself says then is older than what was said for it: it is told, and answers with a
-//!   higher epoch, which is news.
-//! * **A jump is believed when a second word bears it out** ([`WITNESS_AFTER`] later), and the count
-//!   known so far says nothing new meanwhile. That holds for a restart too: an OBU repeats its
-//!   announcement until it is answered.
-//! * **Who is attached and alive is never pushed out** by newcomers. When all places are taken, those unheard
-//!   for longest are asked whether they are still there. Who does not answer makes room; until then newcomers
-//!   are refused. Else a thousand announcements of made-up OBUs would shut out real ones for as long as OBUs of
-//!   so large a crowd may be silent, four minutes.
+//! * **A step is believed at once**, if boot count, epoch and sequence go on from what was said
+//!   last. What the OBU itself says then is older than what was said for it: it is told, and
+//!   answers with a higher epoch, which is news.
+//! * **A jump is believed when a second word bears it out** ([`WITNESS_AFTER`] later), and the
+//!   count known so far says nothing new meanwhile. That holds for a restart too: an OBU repeats
+//!   its announcement until it is answered.
+//! * **Who is attached and alive is never pushed out** by newcomers. When all places are taken,
+//!   those unheard for longest are asked whether they are still there. Who does not answer makes
+//!   room; until then newcomers are refused. Else a thousand announcements of made-up OBUs would
+//!   shut out real ones for as long as OBUs of so large a crowd may be silent, four minutes.
 
 pub(crate) mod left;
 pub(crate) mod tree;
@@ -37,16 +37,16 @@ const OBUS_MAX: usize = 1024;
 /// A missing client set is asked for at most this often.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// Clients kept of one OBU; what a set has beyond is not kept, and the set never complete. A vehicle
-/// announces 512 at most.
+/// Clients kept of one OBU; what a set has beyond is not kept, and the set never complete. A
+/// vehicle announces 512 at most.
 const SET_MAX: usize = 2048;
 
-/// Clients kept of all OBUs together: four times those the RSU forwards for. What is announced beyond
-/// is not kept.
+/// Clients kept of all OBUs together: four times those the RSU forwards for. What is announced
+/// beyond is not kept.
 const CLAIMS_MAX: usize = 4 * CLIENTS_MAX;
 
-/// What an OBU that left has said is remembered for so long, so that a late copy of it is known as such:
-/// no frame is under way for longer.
+/// What an OBU that left has said is remembered for so long, so that a late copy of it is known as
+/// such: no frame is under way for longer.
 const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 
 /// A sequence number further ahead is a jump, and so is an epoch more than [`EPOCH_STEP_MAX`]
@@ -58,8 +58,8 @@ const SEQ_STEP_MAX: u32 = 1024;
 /// again is believed with its third word, and soon enough if one of them is lost.
 const WITNESS_AFTER: Duration = Duration::from_millis(50);
 
-/// A word so many numbers behind the last, or [`LATE_FOR`] after it, is no copy that was overtaken, but most likely the
-/// OBU itself, of whom somebody else has spoken.
+/// A word so many numbers behind the last, or [`LATE_FOR`] after it, is no copy that was overtaken,
+/// but most likely the OBU itself, of whom somebody else has spoken.
 const CONTESTED_FROM: u32 = 4;
 
 /// For a newcomer's place, OBUs unheard for so long are asked …
@@ -69,12 +69,12 @@ const SILENT_FOR: Duration = Duration::from_secs(1);
 const KNOCKS_AT_ONCE: usize = 8;
 const KNOCK_EVERY: Duration = Duration::from_millis(100);
 
-/// … and so often each, before one that says nothing goes. At 10 % loss in either direction an OBU that is there
-/// is taken to be gone once in 20,000 times, and its next reply brings it back.
+/// … and so often each, before one that says nothing goes. At 10 % loss in either direction an OBU
+/// that is there is taken to be gone once in 20,000 times, and its next reply brings it back.
 const KNOCKS: u8 = 6;
 
-/// Two starts of one OBU that take turns so often, within [`DUEL_WITHIN`], are two OBUs. An OBU that starts
-/// again and again is one: each start is another.
+/// Two starts of one OBU that take turns so often, within [`DUEL_WITHIN`], are two OBUs. An OBU
+/// that starts again and again is one: each start is another.
 const DUEL_AFTER: u8 = 3;
 
 /// See [`DUEL_AFTER`].
@@ -84,7 +84,8 @@ const DUEL_WITHIN: Duration = Duration::from_secs(10);
 /// this often, however often it says so.
 const VOUCH_EVERY: Duration = Duration::from_millis(500);
 
-/// Words of an OBU that may be missed before it is taken to be gone, and the shortest time that takes.
+/// Words of an OBU that may be missed before it is taken to be gone, and the shortest time that
+/// takes.
 const WORDS: u32 = 3;
 const SILENCE_MIN: Duration = Duration::from_secs(5);
 
@@ -99,8 +100,8 @@ pub(crate) enum Standing {
     Attached,
 }
 
-/// What an OBU said, in the order in which it counts: a restart is newer than all before it, then the
-/// higher epoch, and of what it says within one the last word.
+/// What an OBU said, in the order in which it counts: a restart is newer than all before it, then
+/// the higher epoch, and of what it says within one the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Word {
     boot: Boot,
@@ -153,8 +154,8 @@ struct Rival {
     since: Timestamp,
 }
 
-/// How often two starts under one id have taken turns. What is late of a start that is over makes one turn
-/// with its successor at most: it has all come within [`LATE_FOR`].
+/// How often two starts under one id have taken turns. What is late of a start that is over makes
+/// one turn with its successor at most: it has all come within [`LATE_FOR`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Duel {
     between: [Boot; 2],
@@ -191,7 +192,8 @@ pub(crate) enum Verdict {
     Old,
     /// Far from all that was said: nothing is concluded from it yet.
     Unproven,
-    /// Newer than all before, but with it two OBUs would be behind each other: nothing is concluded from it.
+    /// Newer than all before, but with it two OBUs would be behind each other: nothing is concluded
+    /// from it.
     Circular,
 }
 
@@ -269,8 +271,8 @@ impl Obus {
         self.by_id.get(&obu).is_some_and(Registered::is_attached)
     }
 
-    /// An OBU announces (a part of) its clients. The verdict says whether the way it came is the way
-    /// back.
+    /// An OBU announces (a part of) its clients. The verdict says whether the way it came is the
+    /// way back.
     pub(crate) fn claim(
         &mut self,
         now: Timestamp,
@@ -346,7 +348,8 @@ impl Obus {
         (verdict, Claim::Accepted(accepted))
     }
 
-    /// An OBU answers a heartbeat, and says by the way how it stands to us. `None`: nothing changes but its upstream.
+    /// An OBU answers a heartbeat, and says by the way how it stands to us. `None`: nothing changes
+    /// but its upstream.
     pub(crate) fn hear_reply(
         &mut self,
         now: Timestamp,
@@ -362,7 +365,8 @@ impl Obus {
             if !self.make_room() {
                 return (Verdict::Unknown, None);
             }
-            // Others come through it. That it may be made up makes it no worse than an announcement.
+            // Others come through it. That it may be made up makes it no worse than an
+            // announcement.
             let mut relay = Registered::new(now, says, reply.digest, 1);
             relay.standing = Standing::Standby;
             self.by_id.insert(obu, relay);
@@ -457,8 +461,9 @@ impl Obus {
         was_attached
     }
 
-    /// What this reply is answered, and with which epoch: that its upstream is known, if it wants to know; that its
-    /// clients are to be announced, if the set we hold is not the one it names; or that somebody else speaks for it.
+    /// What this reply is answered, and with which epoch: that its upstream is known, if it wants
+    /// to know; that its clients are to be announced, if the set we hold is not the one it names;
+    /// or that somebody else speaks for it.
     pub(crate) fn answer(
         &self,
         now: Timestamp,
@@ -670,8 +675,9 @@ impl Obus {
         self.by_id.len() < OBUS_MAX || self.attached < self.by_id.len()
     }
 
-    /// Makes room for one more. Attached OBUs are not pushed out by new ones, see [`Obus::knock`], nor are those
-    /// on whom others' ways lead. First go those that left, then those on standby, the longest unheard before others.
+    /// Makes room for one more. Attached OBUs are not pushed out by new ones, see [`Obus::knock`],
+    /// nor are those on whom others' ways lead. First go those that left, then those on standby,
+    /// the longest unheard before others.
     fn make_room(&mut self) -> bool {
         if self.by_id.len() < OBUS_MAX {
             return true;
@@ -891,7 +897,8 @@ impl Registered {
 }
 
 impl Verdict {
-    /// What is newest is no more than a word that waits for another while the tree would have a circle with it.
+    /// What is newest is no more than a word that waits for another while the tree would have a
+    /// circle with it.
     fn unless(self, is_circular: bool) -> Self {
         if self == Self::Newest && is_circular { Self::Circular } else { self }
     }

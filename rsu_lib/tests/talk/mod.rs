@@ -131,7 +131,8 @@ impl Talk {
         self.hear(by, US, packet);
     }
 
-    /// An OBU announces its clients, from behind this upstream or, with itself, from behind the RSU.
+    /// An OBU announces its clients, from behind this upstream or, with itself, from behind the
+    /// RSU.
     pub(crate) fn announce(&mut self, obu: Mac, via: Mac, epoch: u32, macs: &[Mac]) {
         self.moves(obu, if via == obu { US } else { via });
         let words = self.words(obu, epoch, macs);

@@ -34,7 +34,8 @@ pub struct Csma {
     pub retries: u8,
     /// Frames waiting in each of the four queues of a node; what comes on top is dropped.
     pub queue_len_max: usize,
-    /// Frames not sent within this time are dropped, as of no use any more (dot11EDCATableMSDULifetime).
+    /// Frames not sent within this time are dropped, as of no use any more
+    /// (dot11EDCATableMSDULifetime).
     pub lifetime: Duration,
     /// The best first. Which one a frame is in, its user priority says: that of the daemons
     /// ([`traffic_class`](node_lib::control::traffic_class)).
@@ -85,8 +86,8 @@ impl Category {
 }
 
 impl Csma {
-    /// 6 Mbit/s, seven attempts (the default of dot11ShortRetryLimit), 64 frames a queue, for 500 units of 1024 µs (the default of
-    /// dot11EDCATableMSDULifetime).
+    /// 6 Mbit/s, seven attempts (the default of dot11ShortRetryLimit), 64 frames a queue, for 500
+    /// units of 1024 µs (the default of dot11EDCATableMSDULifetime).
     pub const DEFAULT: Self = Self {
         rate: DataRate::Mbps6,
         retries: 6,

@@ -50,8 +50,8 @@ pub enum CodeRate {
 }
 
 impl DataRate {
-    /// The lowest, at which everyone must be able to send and receive. The header of every frame goes
-    /// at it.
+    /// The lowest, at which everyone must be able to send and receive. The header of every frame
+    /// goes at it.
     pub const LOWEST: Self = Self::Mbps3;
 
     /// All of them, the lowest first.
@@ -99,8 +99,8 @@ impl DataRate {
         }
     }
 
-    /// The rate of an acknowledgement: the highest mandatory one (3, 6, 12 Mbit/s) that is not above
-    /// the rate of the data (10.6.6.5.2).
+    /// The rate of an acknowledgement: the highest mandatory one (3, 6, 12 Mbit/s) that is not
+    /// above the rate of the data (10.6.6.5.2).
     pub const fn of_ack(self) -> Self {
         match self {
             Self::Mbps3 | Self::Mbps4_5 => Self::Mbps3,
@@ -180,7 +180,8 @@ mod tests {
         assert_eq!(DataRate::Mbps6.airtime(1536), us(2096));
         assert_eq!(DataRate::Mbps3.airtime(88), us(40 + 8 * 31));
         assert_eq!(DataRate::Mbps27.airtime(88), us(40 + 8 * 4));
-        // Exactly full symbols: (16 + 8·len + 6) = 24·n has no whole solution at 6; at 3, len 1: 30.
+        // Exactly full symbols: (16 + 8·len + 6) = 24·n has no whole solution at 6; at 3, len
+        // 1: 30.
         assert_eq!(DataRate::Mbps3.airtime(1), us(40 + 8 * 2));
     }
 

@@ -114,7 +114,8 @@ impl Channel {
         air.hear(frame, node, Some(dbm(power)))
     }
 
-    /// Without contention: an acknowledgement occupies the channel of its sender and of who hears it.
+    /// Without contention: an acknowledgement occupies the channel of its sender and of who hears
+    /// it.
     fn acknowledge_at_once(&mut self, by: usize, kind: Use) {
         self.stations.occupy_with_ack(by, kind);
         for ear in self.earshot.of(by) {

@@ -15,16 +15,17 @@ pub enum ErrorModel {
     /// payload apart, so long frames are lost more easily than short ones, and a disturbance costs
     /// what it lasts.
     ///
-    /// The model of NIST as in ns-3: Pei and Henderson, "Validation of OFDM error rate model in ns-3",
-    /// Boeing, 2010. White noise; errors before decoding by modulation
-    /// ([`DataRate::symbol_errors`]); after soft decoding of the convolutional code of 802.11
-    /// (K = 7, generators 133 and 171) at most p ≤ 1/(2b) · Σ c_d · D^d per bit, D = √(4p(1 − p)), b
+    /// The model of NIST as in ns-3: Pei and Henderson, "Validation of OFDM error rate model in
+    /// ns-3", Boeing, 2010. White noise; errors before decoding by modulation
+    /// ([`DataRate::symbol_errors`]); after soft decoding of the convolutional code of 802.11 (K =
+    /// 7, generators 133 and 171) at most p ≤ 1/(2b) · Σ c_d · D^d per bit, D = √(4p(1 − p)), b
     /// bits of data a step; *n* bits survive with (1 − p)ⁿ.
     #[default]
     Nist,
 }
 
-/// A weight spectrum: bits in error, summed over all wrong paths at each distance from the right one.
+/// A weight spectrum: bits in error, summed over all wrong paths at each distance from the right
+/// one.
 struct Spectrum {
     /// Bits of data a step of the (punctured) code.
     bits: u32,
@@ -232,8 +233,8 @@ mod tests {
     use super::*;
 
     /// What ns-3 checks of its own model (`src/wifi/test/wifi-error-rate-models-test.cc`, from the
-    /// programme of the paper): dB, and the share of 16,000 bits in a row that survive. Its rates are
-    /// those of 20 MHz, ours half of them.
+    /// programme of the paper): dB, and the share of 16,000 bits in a row that survive. Its rates
+    /// are those of 20 MHz, ours half of them.
     #[test]
     fn success_is_what_the_paper_has() {
         use DataRate::{Mbps3, Mbps4_5, Mbps6, Mbps9, Mbps12, Mbps18, Mbps24, Mbps27};

@@ -26,18 +26,18 @@ impl Shape {
         Self { steps: Vec::new(), beyond: m }
     }
 
-    /// As measured between vehicles in a suburb: Cheng et al., IEEE JSAC 25(8), 2007, table IV, used
-    /// by distance as Artery does (`VanetNakagamiFading.ned`). Below 0.5, as beyond 72 m, is worse
-    /// than Rayleigh: they took off nothing but the mean by distance, so shadowing is in it.
+    /// As measured between vehicles in a suburb: Cheng et al., IEEE JSAC 25(8), 2007, table IV,
+    /// used by distance as Artery does (`VanetNakagamiFading.ned`). Below 0.5, as beyond 72 m, is
+    /// worse than Rayleigh: they took off nothing but the mean by distance, so shadowing is in it.
     pub fn suburb() -> Self {
         let steps = vec![(4.7, 3.01), (11.7, 1.18), (28.9, 1.94), (71.6, 1.86), (177.3, 0.45)];
         Self { steps, beyond: 0.32 }
     }
 
-    /// [`Shape::suburb`], but never below 1, Rayleigh: the worst that scattering alone makes of a frame.
-    /// What is worse than that, as Cheng et al. measured beyond 72 m, is what stood in the way. So this
-    /// is for a radio that has [`Shadowing`](crate::radio::Shadowing) as well, which would count
-    /// twice otherwise.
+    /// [`Shape::suburb`], but never below 1, Rayleigh: the worst that scattering alone makes of a
+    /// frame. What is worse than that, as Cheng et al. measured beyond 72 m, is what stood in the
+    /// way. So this is for a radio that has [`Shadowing`](crate::radio::Shadowing) as well, which
+    /// would count twice otherwise.
     pub fn scatter() -> Self {
         let Self { steps, beyond } = Self::suburb();
         let steps = steps.into_iter().map(|(up_to, m)| (up_to, m.max(1.0))).collect();

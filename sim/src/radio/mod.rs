@@ -25,8 +25,8 @@
 //! | [`airtime`] | how long that takes |
 //! | [`occupancy`] | how full the channel is |
 //!
-//! Not modelled: buildings, Doppler, adjacent channels, RTS/CTS, rate adaptation, and the time light
-//! takes.
+//! Not modelled: buildings, Doppler, adjacent channels, RTS/CTS, rate adaptation, and the time
+//! light takes.
 
 pub mod access;
 pub mod airtime;
@@ -64,7 +64,8 @@ pub struct Radio {
     pub shadowing: Option<Shadowing>,
     /// Each frame's own strength.
     pub fading: Fading,
-    /// What noise and interference do to it. A disk has an edge instead of noise, and so a threshold.
+    /// What noise and interference do to it. A disk has an edge instead of noise, and so a
+    /// threshold.
     pub errors: ErrorModel,
     /// Powers and thresholds.
     pub budget: Budget,
@@ -88,8 +89,8 @@ pub struct Budget {
     /// A frame is received if it is this much stronger than noise and interference, in dB; with
     /// [`ErrorModel::Threshold`].
     pub sinr_db: f64,
-    /// Its preamble and header can be decoded if it is this much stronger, in dB: who can is busy until
-    /// it ends.
+    /// Its preamble and header can be decoded if it is this much stronger, in dB: who can is busy
+    /// until it ends.
     pub preamble_db: f64,
     /// A frame this much stronger than everything else is received even if it began later, in dB.
     pub capture_db: f64,
@@ -102,18 +103,19 @@ pub struct Budget {
 impl Budget {
     /// A vehicle's radio at 6 Mbit/s.
     ///
-    /// * 20 dBm and 3 dB of antennas: the usual 23 dBm of EIRP, 10 dB below the limit of ETSI EN 302 571.
-    /// * Noise −98 dBm: thermal noise of 10 MHz (−104 dBm) and 6 dB of the receiver; also the default
-    ///   of Veins (`sommer/veins examples/veins`).
-    /// * 8 dB for QPSK 1/2: Jiang, Chen and Delgrossi, "Optimal data rate selection for vehicle safety
-    ///   communications", VANET 2008, who need 5 dB for 3 Mbit/s and 15 for 12. So −90 dBm suffice,
-    ///   8 dB better than 802.11-2020 table 17-18 demands, as radios on the market are.
+    /// * 20 dBm and 3 dB of antennas: the usual 23 dBm of EIRP, 10 dB below the limit of ETSI EN
+    ///   302 571.
+    /// * Noise −98 dBm: thermal noise of 10 MHz (−104 dBm) and 6 dB of the receiver; also the
+    ///   default of Veins (`sommer/veins examples/veins`).
+    /// * 8 dB for QPSK 1/2: Jiang, Chen and Delgrossi, "Optimal data rate selection for vehicle
+    ///   safety communications", VANET 2008, who need 5 dB for 3 Mbit/s and 15 for 12. So −90 dBm
+    ///   suffice, 8 dB better than 802.11-2020 table 17-18 demands, as radios on the market are.
     /// * 4 dB for the preamble: the default of ns-3 (`ThresholdPreambleDetectionModel`). The header
     ///   after it goes at 3 Mbit/s and survives then.
-    /// * Busy from −65 dBm without a preamble: 20 dB above the least sensitivity the standard demands
-    ///   at the lowest rate, −85 dBm (802.11-2020, 17.3.10.6, 10 MHz). With one, busy for the frame's
-    ///   length from where it can be decoded; the standard demands this from −85 dBm on, and radios
-    ///   that receive weaker frames do it with those too.
+    /// * Busy from −65 dBm without a preamble: 20 dB above the least sensitivity the standard
+    ///   demands at the lowest rate, −85 dBm (802.11-2020, 17.3.10.6, 10 MHz). With one, busy for
+    ///   the frame's length from where it can be decoded; the standard demands this from −85 dBm
+    ///   on, and radios that receive weaker frames do it with those too.
     pub const VEHICLE: Self = Self {
         tx_dbm: 20.0,
         gain_dbi: 3.0,
@@ -166,8 +168,9 @@ impl Radio {
     /// suburb of Pittsburgh; 802.11p on top.
     ///
     /// Their *m* holds all that was not the mean by distance, shadowing included. So the share of
-    /// frames that arrive is right at each distance, over all links; but each frame has its own luck,
-    /// where in a street those of one link are shadowed together. See [`Radio::suburb_shadowed`].
+    /// frames that arrive is right at each distance, over all links; but each frame has its own
+    /// luck, where in a street those of one link are shadowed together. See
+    /// [`Radio::suburb_shadowed`].
     pub fn suburb() -> Self {
         Self {
             fading: Fading::Nakagami(Shape::suburb()),
@@ -216,8 +219,8 @@ impl Radio {
             (PathLoss::Disk { loss, .. }, _) => 1.0 - loss,
             (_, ErrorModel::Threshold) => exceeds(self.weakest_dbm()),
             (_, ErrorModel::Nist) if self.fading == Fading::Still => self.success(mean_dbm),
-            // What survives at one strength falls from all to nothing within a decibel or two: as good
-            // as some edges, each for its share of frames.
+            // What survives at one strength falls from all to nothing within a decibel or two: as
+            // good as some edges, each for its share of frames.
             (_, ErrorModel::Nist) => {
                 let levels = self.rate().levels_db();
                 let shares = levels.iter().map(|db| exceeds(self.budget.noise_dbm + db));
@@ -256,9 +259,9 @@ impl Radio {
     /// How strong the frames are that are received, over this distance and of this mean strength,
     /// shadowing included, when nobody disturbs them. `None` if none is.
     ///
-    /// Only what is strong enough is received, so near the edge this is above `mean_dbm`, and falls less
-    /// steeply: mean and deviation over the fading's distribution, each strength weighted with its
-    /// chance to be received, summed in steps of half a decibel.
+    /// Only what is strong enough is received, so near the edge this is above `mean_dbm`, and falls
+    /// less steeply: mean and deviation over the fading's distribution, each strength weighted with
+    /// its chance to be received, summed in steps of half a decibel.
     pub fn strength_at(&self, distance_m: f64, mean_dbm: f64) -> Option<Strength> {
         if self.delivery_at(distance_m, mean_dbm) <= 0.0 {
             return None;
@@ -292,8 +295,8 @@ impl Radio {
         Some(Strength { mean_dbm: mean_dbm + mean, deviation_db })
     }
 
-    /// The weakest frame that is received when nobody disturbs it, in dBm; with [`ErrorModel::Nist`],
-    /// of which half are.
+    /// The weakest frame that is received when nobody disturbs it, in dBm; with
+    /// [`ErrorModel::Nist`], of which half are.
     pub fn weakest_dbm(&self) -> f64 {
         let Budget { noise_dbm, sensitivity_dbm, sinr_db, .. } = self.budget;
         match (self.path_loss, self.errors) {
@@ -318,8 +321,8 @@ impl Radio {
     }
 }
 
-/// Steps in which a distribution of fading is summed; where that begins and ends, relative to the mean;
-/// and the share that is left out.
+/// Steps in which a distribution of fading is summed; where that begins and ends, relative to the
+/// mean; and the share that is left out.
 const FADE_STEP_DB: f64 = 0.5;
 const FADE_LEAST_DB: f64 = -60.0;
 const FADE_MOST_DB: f64 = 20.0;
@@ -411,8 +414,8 @@ mod tests {
         }
     }
 
-    /// Half of the frames of the reference length survive 5.9 dB above noise, at −92.1 dBm: 115.1 dB
-    /// after 23 dBm, 100 m and a factor of 10^(27.24 / 40) beyond.
+    /// Half of the frames of the reference length survive 5.9 dB above noise, at −92.1 dBm: 115.1
+    /// dB after 23 dBm, 100 m and a factor of 10^(27.24 / 40) beyond.
     #[test]
     fn without_fading_the_edge_is_as_wide_as_the_error_model_has_it() {
         let radio = Radio::with_path_loss(PathLoss::DUAL_SLOPE);

@@ -9,11 +9,11 @@ pub(crate) enum Use {
 
 /// Shares of time, 0 to 1.
 ///
-/// A unicast frame is paid for with its acknowledgement and the pause (SIFS) before it, which nobody
-/// else may use: both count as what the frame is, for whoever hears the acknowledgement.
+/// A unicast frame is paid for with its acknowledgement and the pause (SIFS) before it, which
+/// nobody else may use: both count as what the frame is, for whoever hears the acknowledgement.
 ///
-/// The first three are sums over frames, so two that overlap count twice; `busy` is the time in which
-/// there was anything on the air, each moment once, and pauses left out. Without contention
+/// The first three are sums over frames, so two that overlap count twice; `busy` is the time in
+/// which there was anything on the air, each moment once, and pauses left out. Without contention
 /// ([`Access::Instant`]) nothing overlaps.
 ///
 /// [`Access::Instant`]: crate::radio::Access::Instant

@@ -34,9 +34,9 @@ pub enum PathLoss {
 pub const REFERENCE_DB: f64 = 47.86;
 
 impl PathLoss {
-    /// Break at 100 m, exponents 2 and 4: Cheng et al., "Mobile vehicle-to-vehicle narrow-band channel
-    /// measurement and characterization of the 5.9 GHz DSRC frequency band", IEEE JSAC 25(8), 2007,
-    /// rounded as in Artery (`VanetNakagamiFading.ned`).
+    /// Break at 100 m, exponents 2 and 4: Cheng et al., "Mobile vehicle-to-vehicle narrow-band
+    /// channel measurement and characterization of the 5.9 GHz DSRC frequency band", IEEE JSAC
+    /// 25(8), 2007, rounded as in Artery (`VanetNakagamiFading.ned`).
     pub const DUAL_SLOPE: Self =
         Self::DualSlope { break_m: 100.0, near_exponent: 2.0, far_exponent: 4.0 };
 

@@ -7,15 +7,15 @@ use crate::mobility::Position;
 
 /// Shadowing as a Gaussian field in decibels over the places of both ends.
 ///
-/// Two links whose ends are d and e metres apart have shadows that correlate by
-/// exp(−d/d₀) · exp(−e/d₀): be it one link before and after a vehicle moved (Gudmundson, "Correlation
-/// model for shadow fading in mobile radio systems", Electronics Letters 27(23), 1991, for both ends),
-/// or those of two vehicles behind one house. So neighbours fade together, and nothing changes while
+/// Two links whose ends are d and e metres apart have shadows that correlate by exp(−d/d₀) ·
+/// exp(−e/d₀): be it one link before and after a vehicle moved (Gudmundson, "Correlation model for
+/// shadow fading in mobile radio systems", Electronics Letters 27(23), 1991, for both ends), or
+/// those of two vehicles behind one house. So neighbours fade together, and nothing changes while
 /// both ends stand still.
 ///
-/// The field is a sum of [`WAVES`] waves over the four coordinates of both ends: Wang, Tameh and Nix,
-/// "Joint shadowing process in urban peer-to-peer radio channels", IEEE Transactions on Vehicular
-/// Technology 57(1), 2008. It follows from the seed and the places alone.
+/// The field is a sum of [`WAVES`] waves over the four coordinates of both ends: Wang, Tameh and
+/// Nix, "Joint shadowing process in urban peer-to-peer radio channels", IEEE Transactions on
+/// Vehicular Technology 57(1), 2008. It follows from the seed and the places alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shadowing {
     /// Standard deviation up to [`Shadowing::break_m`], in dB.
@@ -38,8 +38,8 @@ impl Shadowing {
     /// d₀ between vehicles on a motorway (the same).
     pub const MOTORWAY_CORRELATION_M: f64 = 25.0;
 
-    /// 5.6 dB up to 100 m and 8.1 dB beyond (Cheng et al., IEEE JSAC 25(8), 2007); correlated as among
-    /// houses.
+    /// 5.6 dB up to 100 m and 8.1 dB beyond (Cheng et al., IEEE JSAC 25(8), 2007); correlated as
+    /// among houses.
     pub const SUBURB: Self = Self {
         near_db: 5.6,
         far_db: 8.1,
@@ -73,8 +73,8 @@ pub const WAVES: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     correlation_m: f64,
-    /// Those of what both directions share; then, if links are not symmetric, those of what each has
-    /// for itself.
+    /// Those of what both directions share; then, if links are not symmetric, those of what each
+    /// has for itself.
     waves: Vec<Wave>,
 }
 
@@ -101,8 +101,8 @@ impl Field {
         let wave = |n: usize| {
             let mut luck = Luck::new(seed, n, n, FIELD);
             let mut vector = || {
-                // In the plane the spectrum of exp(−r/d₀) is (1 + k²d₀²)^(−3/2): the share of waves up
-                // to k is 1 − (1 + k²d₀²)^(−1/2), which is turned round here.
+                // In the plane the spectrum of exp(−r/d₀) is (1 + k²d₀²)^(−3/2): the share of waves
+                // up to k is 1 − (1 + k²d₀²)^(−1/2), which is turned round here.
                 let beyond = luck.unit();
                 let k = (1.0 / (beyond * beyond) - 1.0).sqrt() / shadowing.correlation_m / TAU;
                 let (sine, cosine) = libm::sincos(TAU * luck.unit());
@@ -133,8 +133,8 @@ impl Field {
     fn common(&self, [a, b]: [&Front; 2], distance_m: f64) -> f64 {
         let [there, back] =
             [(a, b), (b, a)].map(|(from, to)| dot(parts(&from.as_one).0, parts(&to.as_other).0));
-        // Each way is a field of variance WAVES / 2. They are of places with exchanged ends, each the
-        // distance apart.
+        // Each way is a field of variance WAVES / 2. They are of places with exchanged ends, each
+        // the distance apart.
         let alike = libm::exp(-2.0 * distance_m / self.correlation_m);
         f64::from(there + back) / (WAVES as f64 * (1.0 + alike)).sqrt()
     }
@@ -148,8 +148,8 @@ impl Field {
     }
 }
 
-/// Sine and cosine of so many turns. Whole ones are taken off first, which leaves enough digits for a
-/// fast function.
+/// Sine and cosine of so many turns. Whole ones are taken off first, which leaves enough digits for
+/// a fast function.
 #[allow(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
 fn sincos_of(turns: f64) -> (f32, f32) {
     let rest = turns - (turns as i64) as f64;
@@ -218,8 +218,8 @@ mod tests {
         Position::new(x_m, y_m)
     }
 
-    /// Values of SEEDS draws: a deviation is off by 1/√(2n), 1.1 %, a correlation by 1/√n, 1.6 %; here
-    /// four of those.
+    /// Values of SEEDS draws: a deviation is off by 1/√(2n), 1.1 %, a correlation by 1/√n, 1.6 %;
+    /// here four of those.
     #[test]
     fn has_the_asked_deviation_at_any_distance() {
         for (distance_m, asked) in
@@ -234,7 +234,8 @@ mod tests {
         }
     }
 
-    /// Who is behind the same house is in the same shadow; both ends count, and the other way round.
+    /// Who is behind the same house is in the same shadow; both ends count, and the other way
+    /// round.
     #[test]
     fn neighbours_fade_together() {
         for correlation_m in [Shadowing::URBAN_CORRELATION_M, Shadowing::MOTORWAY_CORRELATION_M] {

@@ -1,12 +1,12 @@
 //! Who sends when, and who receives it: contention, collisions and acknowledgements, [`Stations`].
 //!
-//! Every node is a station. It locks on to the first frame whose preamble it can decode, or to a later
-//! one strong enough to drown the first, and has received it if it survived noise and everything else
-//! until its end ([`ErrorModel`]). While it is locked the channel is busy for it, whatever becomes of the frame: it
-//! has read how long that lasts. What it missed the preamble of is mere energy, summed up in
-//! [`Station::energy`], and makes the channel busy only from a threshold 20 dB higher on. While the
-//! channel is busy its countdown stands still. Nothing here knows of hidden nodes: they are those who do
-//! not hear each other.
+//! Every node is a station. It locks on to the first frame whose preamble it can decode, or to a
+//! later one strong enough to drown the first, and has received it if it survived noise and
+//! everything else until its end ([`ErrorModel`]). While it is locked the channel is busy for it,
+//! whatever becomes of the frame: it has read how long that lasts. What it missed the preamble of
+//! is mere energy, summed up in [`Station::energy`], and makes the channel busy only from a
+//! threshold 20 dB higher on. While the channel is busy its countdown stands still. Nothing here
+//! knows of hidden nodes: they are those who do not hear each other.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -158,8 +158,8 @@ struct Station {
     /// The category whose head counts down or is on air.
     active: usize,
     phase: Phase,
-    /// When its countdown is next looked at: not later than it ends. Most countdowns are stopped and
-    /// end later, which costs nothing this way.
+    /// When its countdown is next looked at: not later than it ends. Most countdowns are stopped
+    /// and end later, which costs nothing this way.
     looked_at: Option<Timestamp>,
     /// Tells a wait for an acknowledgement from those before it.
     turn: u32,
@@ -310,8 +310,9 @@ impl Stations {
         }
     }
 
-    /// Is there room for a frame of this user priority? If not, the node is among [`Stations::roomy`] as soon as half of
-    /// the queue is empty: the socket of a kernel is writable again then (`sock_writeable`, include/net/sock.h).
+    /// Is there room for a frame of this user priority? If not, the node is among
+    /// [`Stations::roomy`] as soon as half of the queue is empty: the socket of a kernel is
+    /// writable again then (`sock_writeable`, include/net/sock.h).
     pub(crate) fn has_room(&mut self, node: usize, priority: u8) -> bool {
         let category = Category::place_of(priority);
         let Some(station) = self.stations.get_mut(node) else { return true };
@@ -795,7 +796,8 @@ impl Station {
         self.heads.get_mut(self.active)?.as_mut()
     }
 
-    /// Keeps the slots not yet counted. Who would send before it can have noticed goes on and sends.
+    /// Keeps the slots not yet counted. Who would send before it can have noticed goes on and
+    /// sends.
     fn stop_counting(&mut self, now: Timestamp) {
         let Phase::Waiting { start, end } = self.phase else { return };
         if end <= now + CCA_TIME {

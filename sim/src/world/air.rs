@@ -13,8 +13,8 @@ use crate::world::{Happening, Slot, World};
 use node_lib::mac::Mac;
 use node_lib::time::Timestamp;
 
-/// What a [`Medium`] sees of the world, and says of frames. What it says happens when it has returned,
-/// in this order.
+/// What a [`Medium`] sees of the world, and says of frames. What it says happens when it has
+/// returned, in this order.
 #[derive(Debug)]
 pub struct Air<'a> {
     now: Timestamp,

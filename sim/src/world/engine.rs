@@ -103,8 +103,8 @@ impl World {
         }
     }
 
-    /// Lets links change as a trace has it, from now on; steps of the past come at once. Faults keep
-    /// nodes apart as before. For worlds without a [`Radio`](crate::Radio).
+    /// Lets links change as a trace has it, from now on; steps of the past come at once. Faults
+    /// keep nodes apart as before. For worlds without a [`Radio`](crate::Radio).
     pub fn replay(&mut self, trace: &LinkTrace) {
         for (from, to, steps) in trace.links() {
             let pair = self.replays.len();
@@ -195,8 +195,8 @@ impl World {
         }
     }
 
-    /// Calls a node with what its clock shows, and notes what it reports. What it gives for the TAP is handed over;
-    /// what it gives for the radio waits to be sent.
+    /// Calls a node with what its clock shows, and notes what it reports. What it gives for the TAP
+    /// is handed over; what it gives for the radio waits to be sent.
     pub(super) fn have(
         &mut self,
         index: usize,

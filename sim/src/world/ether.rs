@@ -112,8 +112,8 @@ impl World {
         }
     }
 
-    /// From now on this medium carries what nodes with places send; links are out of use. Faults keep
-    /// nodes apart as before. What is under way or waits in a medium there was before is lost.
+    /// From now on this medium carries what nodes with places send; links are out of use. Faults
+    /// keep nodes apart as before. What is under way or waits in a medium there was before is lost.
     pub fn set_medium(&mut self, medium: Box<dyn Medium>) {
         let (look_every, is_first) =
             (medium.look_every().max(LOOK_EVERY_MIN), self.ether.is_none());
@@ -161,7 +161,8 @@ impl World {
         self.plan(end, Happening::Disappear { node: node.0 });
     }
 
-    /// Where a node is; `None` before its first and after its last waypoint, or if it was put nowhere.
+    /// Where a node is; `None` before its first and after its last waypoint, or if it was put
+    /// nowhere.
     pub fn position(&self, node: NodeIndex) -> Option<Position> {
         let body = self.bodies.get(node.0)?;
         match &body.track {
@@ -186,7 +187,8 @@ impl World {
         }
     }
 
-    /// All directions that let anything through: what a [`LinkTrace`] is made of. In the order of nodes.
+    /// All directions that let anything through: what a [`LinkTrace`] is made of. In the order of
+    /// nodes.
     ///
     /// [`LinkTrace`]: crate::LinkTrace
     pub fn deliveries(&self) -> Vec<Delivery> {
@@ -304,8 +306,8 @@ impl World {
         self.ether.as_ref().map_or(NONE, |ether| &ether.airtime)
     }
 
-    /// Frames dropped on their way to the air because too many were waiting, or for too long: in the queue of the
-    /// node's TAP, in its outbox, or in its radio.
+    /// Frames dropped on their way to the air because too many were waiting, or for too long: in
+    /// the queue of the node's TAP, in its outbox, or in its radio.
     pub fn queue_drops(&self, node: NodeIndex) -> u64 {
         let in_radio = self.ether.as_ref();
         let in_radio = in_radio.map_or(0, |ether| ether.carrier.borrow().medium.dropped(node));
@@ -313,7 +315,8 @@ impl World {
         in_radio + waited.full + waited.late + self.tap_counters(node).full
     }
 
-    /// Has the radio of a node room for a frame of this user priority? If not, it tells when it has.
+    /// Has the radio of a node room for a frame of this user priority? If not, it tells when it
+    /// has.
     pub(super) fn has_room(&mut self, node: usize, priority: u8) -> bool {
         let Some(ether) = &mut self.ether else { return true };
         let (medium, _) = ether.medium_and_cuts(&self.bodies);

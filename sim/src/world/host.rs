@@ -1,6 +1,6 @@
-//! What is around a node on its machine, as it is around a daemon: the way out to the radio with its bundles
-//! and its outbox, the interface of the TAP with MTU and queue, and the sockets of the radio, which fill
-//! while the process stands still.
+//! What is around a node on its machine, as it is around a daemon: the way out to the radio with
+//! its bundles and its outbox, the interface of the TAP with MTU and queue, and the sockets of the
+//! radio, which fill while the process stands still.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -62,8 +62,8 @@ struct Socket {
 }
 
 impl Socket {
-    /// A frame comes; with no room it is dropped. The kernel takes one as long as what it has does not
-    /// reach the limit (`packet_rcv`, net/packet/af_packet.c).
+    /// A frame comes; with no room it is dropped. The kernel takes one as long as what it has does
+    /// not reach the limit (`packet_rcv`, net/packet/af_packet.c).
     fn push(&mut self, flight: &Arc<Flight>) {
         if self.bytes >= 2 * RECV_BUFFER {
             self.dropped += 1;
@@ -114,14 +114,14 @@ impl Sink for Antenna<'_> {
 }
 
 impl World {
-    /// Whether nodes that start from now on send small frames for the same neighbour in one, as with the daemons'
-    /// `--bundles`. They do unless told otherwise.
+    /// Whether nodes that start from now on send small frames for the same neighbour in one, as
+    /// with the daemons' `--bundles`. They do unless told otherwise.
     pub fn bundle(&mut self, bundles: bool) {
         self.bundles = bundles;
     }
 
-    /// What operators decide about the MTU of the TAPs of this role, for nodes that start from now on. A node whose
-    /// radio does not fit does not start.
+    /// What operators decide about the MTU of the TAPs of this role, for nodes that start from now
+    /// on. A node whose radio does not fit does not start.
     pub fn set_tap_mtu(&mut self, role: Role, mtu: TapMtu) {
         match role {
             Role::Obu => self.tap_mtu.0 = mtu,
@@ -173,7 +173,8 @@ impl World {
         self.slots.get(index)?.details.host.way_out.expires()
     }
 
-    /// Calls a node with what its clock shows, then sends what it wants sent and notes what it reports.
+    /// Calls a node with what its clock shows, then sends what it wants sent and notes what it
+    /// reports.
     pub(super) fn drive(
         &mut self,
         index: usize,
@@ -184,7 +185,8 @@ impl World {
         self.send(index);
     }
 
-    /// Sends what a node gave for the radio since this was last done: as a daemon does after each burst.
+    /// Sends what a node gave for the radio since this was last done: as a daemon does after each
+    /// burst.
     fn send(&mut self, index: usize) {
         if self.replies.is_empty() {
             return;
@@ -235,7 +237,8 @@ impl World {
         self.read_tap(index);
     }
 
-    /// A frame goes to the radio: everyone linked may hear it. `false` if the radio has no room for it.
+    /// A frame goes to the radio: everyone linked may hear it. `false` if the radio has no room for
+    /// it.
     fn transmit(&mut self, index: usize, outgoing: &Outgoing<'_>) -> bool {
         let Outgoing { bytes: frame, priority } = *outgoing;
         let Some(subject) = self.subject(index) else { return true };
@@ -278,8 +281,8 @@ impl World {
         true
     }
 
-    /// A node hears a frame, at this strength if that is known. One that stands still reads it later; how
-    /// strong it was nobody asks then.
+    /// A node hears a frame, at this strength if that is known. One that stands still reads it
+    /// later; how strong it was nobody asks then.
     pub(super) fn hear(&mut self, index: usize, flight: &Arc<Flight>, dbm: Option<i8>) {
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.node.is_some()) else {
             return;
@@ -289,7 +292,8 @@ impl World {
         self.trace.add(self.now, What::Heard { node: index, from, kind, crc });
         if is_stalled {
             if let Some(host) = self.host_mut(index) {
-                // As the filters of the daemons' sockets have it: what is not known comes with data.
+                // As the filters of the daemons' sockets have it: what is not known comes with
+                // data.
                 let is_control = !kind.is_data() && kind != Kind(0);
                 let socket = if is_control { &mut host.control } else { &mut host.data };
                 socket.push(flight);
@@ -343,7 +347,8 @@ impl World {
         }
     }
 
-    /// Tells a node what its radio gave up. One that stands still or has started again never hears of it.
+    /// Tells a node what its radio gave up. One that stands still or has started again never hears
+    /// of it.
     pub(super) fn tell_unacknowledged(&mut self, index: usize, life: u32, flight: &Flight) {
         let Some(slot) = self.slots.get(index) else { return };
         if slot.life != life || slot.node.is_none() || slot.is_stalled {
@@ -386,8 +391,8 @@ impl World {
         }
     }
 
-    /// Reads what waits in the TAP as far as the radio has room: one frame, and then bursts, as a daemon
-    /// does.
+    /// Reads what waits in the TAP as far as the radio has room: one frame, and then bursts, as a
+    /// daemon does.
     fn read_tap(&mut self, index: usize) {
         let mut enough = 1;
         while self.read_burst_of_tap(index, enough) {
@@ -418,7 +423,8 @@ impl World {
         true
     }
 
-    /// The process of a node is stopped (SIGSTOP) for this long; one that does not live yet goes on.
+    /// The process of a node is stopped (SIGSTOP) for this long; one that does not live yet goes
+    /// on.
     pub(super) fn stall(&mut self, index: usize, span: Duration) {
         let until = self.now + span;
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.node.is_some()) else {
@@ -431,7 +437,8 @@ impl World {
         self.plan(until, Happening::Resume { node: index, life });
     }
 
-    /// Something happened to an interface of a node, or somebody wants it to stop. True if it hears of that later.
+    /// Something happened to an interface of a node, or somebody wants it to stop. True if it hears
+    /// of that later.
     pub(super) fn is_put_off(&mut self, index: usize, event: Option<LinkEvent>) -> bool {
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.is_stalled) else {
             return false;
@@ -443,9 +450,9 @@ impl World {
         true
     }
 
-    /// The process goes on (SIGCONT). It does what the loop of a daemon does after it was stopped: interfaces and
-    /// signals first, then control, data and TAP in bursts, and deadlines when the radio has nothing left
-    /// that was said before.
+    /// The process goes on (SIGCONT). It does what the loop of a daemon does after it was stopped:
+    /// interfaces and signals first, then control, data and TAP in bursts, and deadlines when the
+    /// radio has nothing left that was said before.
     pub(super) fn resume(&mut self, index: usize, life: u32) {
         let now = self.now;
         let Some(slot) = self.slots.get_mut(index) else { return };
@@ -490,8 +497,8 @@ impl World {
             let Some(host) = self.host_mut(index) else { return true };
             let socket = if is_control { &mut host.control } else { &mut host.data };
             let Some(flight) = socket.pop() else { break };
-            // Routes have changed meanwhile, and it may well have to go back: that is no loop. From here on it must
-            // not come to any node twice.
+            // Routes have changed meanwhile, and it may well have to go back: that is no loop. From
+            // here on it must not come to any node twice.
             let anew = |parcel: &Parcel| Parcel { trail: None, ..*parcel };
             let parcels: Vec<_> = flight.parcels.iter().map(anew).collect();
             self.read(index, &flight, &parcels, None);

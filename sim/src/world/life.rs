@@ -6,11 +6,11 @@
 //! ([`boot`](node_lib::start::boot)); nothing is heard or sent before the wait is over.
 //!
 //! A node that counts in a state file notes its clients beside it, by the rule of the daemons
-//! ([`clients`](node_lib::start::clients)), and is told of them when it starts again. It looks when it is woken
-//! by itself, which an OBU is every second; noting takes no time.
+//! ([`clients`](node_lib::start::clients)), and is told of them when it starts again. It looks when
+//! it is woken by itself, which an OBU is every second; noting takes no time.
 //!
-//! A node's [`Timestamp`]s count from its own start, as those of a daemon do: what one node calls now
-//! says nothing about another.
+//! A node's [`Timestamp`]s count from its own start, as those of a daemon do: what one node calls
+//! now says nothing about another.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ pub enum Counting {
     /// By the time of day, as a daemon without `--state-file`: a start waits for up to 250 ms.
     #[default]
     Clock,
-    /// In a file that outlives the process, as a daemon with `--state-file`: a start does not wait, and knows the clients of
-    /// the one before.
+    /// In a file that outlives the process, as a daemon with `--state-file`: a start does not wait,
+    /// and knows the clients of the one before.
     StateFile,
 }
 
@@ -77,8 +77,8 @@ impl World {
         self.began_at + self.now.since(Timestamp::ZERO)
     }
 
-    /// The time of day now is this, since 1970, for all nodes. Zero is what a machine without a clock
-    /// believes when it is switched on.
+    /// The time of day now is this, since 1970, for all nodes. Zero is what a machine without a
+    /// clock believes when it is switched on.
     pub fn set_time_of_day(&mut self, since_1970: Duration) {
         self.began_at = since_1970.saturating_sub(self.now.since(Timestamp::ZERO));
     }
@@ -98,7 +98,9 @@ impl World {
         Some(slot.clock(self.now))
     }
 
-    /// Usable candidates of a node for its upstream ([`Node::candidates`](node_lib::control::node::Node::candidates)); `None` if it does not run.
+    /// Usable candidates of a node for its upstream
+    /// ([`Node::candidates`](node_lib::control::node::Node::candidates)); `None` if it does not
+    /// run.
     pub fn candidates(&self, node: NodeIndex) -> Option<usize> {
         Some(self.node(node)?.candidates(self.clock(node)?))
     }

@@ -1,5 +1,5 @@
-//! Stations so simple that every outcome is plain: each sends what comes out of its TAP, and hands to its
-//! TAP what it hears. [`Cell`] is some of them along a line.
+//! Stations so simple that every outcome is plain: each sends what comes out of its TAP, and hands
+//! to its TAP what it hears. [`Cell`] is some of them along a line.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -19,8 +19,8 @@ use sim::{
 use crate::puppet::{self, Puppet};
 
 /// Sends what comes out of its TAP in a data frame to the node the client's address names, or as it
-/// is if it is a frame of ours already; hands what it hears to its TAP. What its radio gave up it answers with a
-/// probe for all.
+/// is if it is a frame of ours already; hands what it hears to its TAP. What its radio gave up it
+/// answers with a probe for all.
 pub(crate) struct Station {
     n: u8,
     seq: u32,

@@ -1,5 +1,5 @@
-//! What a vehicle makes of damaged frames, a thousand a second: real ones of its own town with a few bytes changed,
-//! half of them under their true sender's address.
+//! What a vehicle makes of damaged frames, a thousand a second: real ones of its own town with a
+//! few bytes changed, half of them under their true sender's address.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,7 +37,8 @@ fn overheard(seed: u64) -> BTreeMap<u8, Vec<Vec<u8>>> {
     town.world.at(at(2500), Fault::Shutdown(Y));
     town.world.run_until(at(3000)).unwrap();
     let mut kinds = BTreeMap::<u8, Vec<Vec<u8>>>::new();
-    // Data that is sent again is delivered again in time: without keys nobody can tell, and no route changes.
+    // Data that is sent again is delivered again in time: without keys nobody can tell, and no
+    // route changes.
     let is_data = |code: u8| matches!(code, 8..=10 | 12);
     for sent in town.world.air().iter().filter(|sent| !is_data(sent.frame[14] & 0x0f)) {
         kinds.entry(sent.frame[14] & 0x0f).or_default().push(sent.frame.clone());
@@ -74,15 +75,18 @@ fn script(seed: u64) -> Script {
         .collect()
 }
 
-/// Changes of upstream at all three vehicles together, of 10,000 frames. Measured are 11 to 56, over 60 seeds: each takes
-/// a second witness, or a silence, and comes back once. There were 2,525 when one frame was enough.
+/// Changes of upstream at all three vehicles together, of 10,000 frames. Measured are 11 to 56,
+/// over 60 seeds: each takes a second witness, or a silence, and comes back once. There were 2,525
+/// when one frame was enough.
 const CHANGES_MAX: usize = 80;
 
-/// After the last damaged frame the way up is there again within so long: a later count of the RSU is doubted when it
-/// has been silent for three intervals, and two heartbeats confirm the true one. (In 1 of 200 towns, none of those run
-/// here, the vehicle was with an RSU that does not exist, whose interval was damaged as well: 3 of those were 3.4 s.)
+/// After the last damaged frame the way up is there again within so long: a later count of the RSU
+/// is doubted when it has been silent for three intervals, and two heartbeats confirm the true one.
+/// (In 1 of 200 towns, none of those run here, the vehicle was with an RSU that does not exist,
+/// whose interval was damaged as well: 3 of those were 3.4 s.)
 const UP_AFTER: Duration = ms(1500);
-/// The way down, where the RSU may have to hear the vehicle's next reply, which comes within 1.25 s.
+/// The way down, where the RSU may have to hear the vehicle's next reply, which comes within 1.25
+/// s.
 const DOWN_AFTER: Duration = ms(1500);
 
 #[test]

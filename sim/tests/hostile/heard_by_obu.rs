@@ -182,8 +182,8 @@ const SCRIPTS: [(&str, Script); 14] = [
     ("a goodbye of a relay", relay_goodbye),
 ];
 
-/// Forges with every script, and returns for how long after the last forged frame any client was without
-/// frames.
+/// Forges with every script, and returns for how long after the last forged frame any client was
+/// without frames.
 fn attack(
     test: &str,
     graph: &Graph,
@@ -244,8 +244,9 @@ fn run(
     Ok(healed)
 }
 
-/// Nine intervals: eight until the RSU itself has counted as far as news may be ahead, or three until what was believed has
-/// been silent for long enough; and the rest for heartbeats to come through, and for the RSU to hear of everybody again.
+/// Nine intervals: eight until the RSU itself has counted as far as news may be ahead, or three
+/// until what was believed has been silent for long enough; and the rest for heartbeats to come
+/// through, and for the RSU to hear of everybody again.
 const SOON: Duration = ms(900);
 
 #[test]
@@ -260,8 +261,8 @@ fn what_is_forged_for_seconds_is_forgotten_within_nine_intervals_after_the_last(
     attack(test, &Graph::chain(4), 30, ms(100), Link::CLEAN, SOON);
 }
 
-/// Where A believes what is behind it, and that believes what was said in A's name, frames would go round. The world ends
-/// at the first that comes to a node again.
+/// Where A believes what is behind it, and that believes what was said in A's name, frames would go
+/// round. The world ends at the first that comes to a node again.
 #[test]
 fn on_a_ring_no_frame_goes_round_whatever_is_forged_a_hundred_times_a_second() {
     let test = "on_a_ring_no_frame_goes_round_whatever_is_forged_a_hundred_times_a_second";
@@ -330,8 +331,8 @@ const FIRST: Heartbeat = Heartbeat {
     stride: 0,
 };
 
-/// For 15 s it is nearer to all but one of the vehicles than their own RSU, and of lower id; it may be there before
-/// they start.
+/// For 15 s it is nearer to all but one of the vehicles than their own RSU, and of lower id; it may
+/// be there before they start.
 #[test]
 fn a_false_rsu_that_acknowledges_nothing_is_left_while_it_lasts_and_forgotten_afterwards() {
     let test =

@@ -33,8 +33,8 @@ fn id(n: usize) -> NodeId {
     radio(n).into()
 }
 
-/// A town of an RSU, a vehicle, another behind it, and the forger, whom all hear. Every boot count in
-/// it is 1, as the forger knows.
+/// A town of an RSU, a vehicle, another behind it, and the forger, whom all hear. Every boot count
+/// in it is 1, as the forger knows.
 fn town(seed: u64, script: Script) -> Town {
     let world = Town::world_of_first_starts(seed);
     let graph = Graph::new(3, [(0, 1), (1, 2)]);
@@ -102,8 +102,8 @@ fn stranger(n: u32) -> NodeId {
     NodeId([2, 9, 9, a, b, c])
 }
 
-/// Sends to both vehicles all the time. Nothing may be lost but from [`FROM`] until `heals_within` after
-/// the forger's last frame; with `during`, the longest gap meanwhile.
+/// Sends to both vehicles all the time. Nothing may be lost but from [`FROM`] until `heals_within`
+/// after the forger's last frame; with `during`, the longest gap meanwhile.
 fn holds(
     test: &str,
     script: impl Fn() -> Script + Sync,
@@ -156,8 +156,8 @@ fn replies_for_a_vehicle_take_its_frames_only_while_they_come() {
     }
 }
 
-/// A relay sends to whoever says that it is the vehicle, and to the vehicle. What the forger says of its upstream, the
-/// vehicle's next word corrects.
+/// A relay sends to whoever says that it is the vehicle, and to the vehicle. What the forger says
+/// of its upstream, the vehicle's next word corrects.
 #[test]
 fn replies_forged_to_a_relay_take_a_vehicles_frames_only_while_they_come() {
     let test = "replies_forged_to_a_relay_take_a_vehicles_frames_only_while_they_come";
@@ -475,7 +475,8 @@ fn two_rsus_with_one_id_do_not_duel() {
         let changes = town.changes(at(5000)).len();
         let (boots, arrived) = (own_boots(&town), town.arrived_up(flow));
         let is_quiet = reported.iter().all(|n| (1..=4).contains(n)) && changes <= 2;
-        // What the vehicle relays may be of its own past, for all the older one knows: it goes above once.
+        // What the vehicle relays may be of its own past, for all the older one knows: it goes
+        // above once.
         if !is_quiet || !matches!(boots[..], [1] | [1, 901]) || arrived < 1190 {
             let what = format!("{reported:?} reports, {changes} changes, {boots:?}, {arrived}");
             return Err(wrong(&town, what));

@@ -1,7 +1,7 @@
-//! Somebody on the radio who sends what it likes. Frames are not authenticated, so while a forger sends it
-//! can do harm; these tests hold that the harm ends with it: no single frame has an effect that outlives
-//! its repetition by more than a few intervals, and whoever is attached and heard is not pushed out by
-//! those who are neither.
+//! Somebody on the radio who sends what it likes. Frames are not authenticated, so while a forger
+//! sends it can do harm; these tests hold that the harm ends with it: no single frame has an effect
+//! that outlives its repetition by more than a few intervals, and whoever is attached and heard is
+//! not pushed out by those who are neither.
 //!
 //! | part | who hears the forger |
 //! |---|---|

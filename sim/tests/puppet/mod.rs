@@ -8,7 +8,8 @@ use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::{Mac, NodeId, Timestamp};
 use sim::Guest;
 
-/// What a test wants of a node. Without more than its address it listens to nobody and says nothing.
+/// What a test wants of a node. Without more than its address it listens to nobody and says
+/// nothing.
 pub(crate) trait Puppet {
     /// Its radio, and so its id.
     fn mac(&self) -> Mac;

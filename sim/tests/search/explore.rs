@@ -53,8 +53,8 @@ impl Depth {
 #[derive(Clone, Debug)]
 pub struct Bounds {
     pub depth: Depth,
-    /// Cuts and restarts happen at these times, frames are decided on from the first to one interval
-    /// after the last.
+    /// Cuts and restarts happen at these times, frames are decided on from the first to one
+    /// interval after the last.
     pub slots: Vec<Timestamp>,
     /// A cut link works again after this long, or never.
     pub repairs: Vec<Option<Duration>>,
@@ -144,8 +144,8 @@ pub fn search(graph: &Graph, setup: Setup, bounds: &Bounds) -> (Option<Found>, W
 }
 
 impl Search<'_> {
-    /// Follows one run to its end, and every other that leaves it from here on. The slot `slot` comes
-    /// next, of which the first `tried` decisions were tried.
+    /// Follows one run to its end, and every other that leaves it from here on. The slot `slot`
+    /// comes next, of which the first `tried` decisions were tried.
     fn follow(
         &mut self,
         mut world: World,

@@ -1,11 +1,11 @@
 //! Exhaustive search over the nodes as they ship, for ways that lead in a circle.
 //!
 //! All connected graphs of a few nodes with one RSU; in each of them every run with at most so many
-//! decisions against it: a frame lost, late or doubled at one receiver; a link cut in one direction or
-//! both, for three intervals or for good; a node restarted where it was or elsewhere, having lost either
-//! direction of any of its links. After every step no way may lead in a circle, no packet come to a
-//! node again, and each way must lead to somebody who advertised better (see `check`). Everybody sends
-//! after every change of a way.
+//! decisions against it: a frame lost, late or doubled at one receiver; a link cut in one direction
+//! or both, for three intervals or for good; a node restarted where it was or elsewhere, having
+//! lost either direction of any of its links. After every step no way may lead in a circle, no
+//! packet come to a node again, and each way must lead to somebody who advertised better (see
+//! `check`). Everybody sends after every change of a way.
 //!
 //! Runs are followed depth first over copies of the nodes; a state that was met before with as many
 //! decisions left is not followed again (see `state` for what tells states apart).
@@ -46,12 +46,12 @@ use world::Setup;
 /// Three intervals: long enough for an upstream to be given up.
 const CUT_FOR: Duration = ms(300);
 
-/// After the last slot: an upstream is found dead within 2.25 intervals, a restarted node routes after
-/// 3.5, and then it takes a heartbeat.
+/// After the last slot: an upstream is found dead within 2.25 intervals, a restarted node routes
+/// after 3.5, and then it takes a heartbeat.
 const TAIL: Duration = ms(480);
 
-/// Cuts and a restart, two in a run, at two moments: before routes over several hops form (the quiet
-/// period after the common start ends at 350 ms), and when they have formed.
+/// Cuts and a restart, two in a run, at two moments: before routes over several hops form (the
+/// quiet period after the common start ends at 350 ms), and when they have formed.
 fn two_faults() -> Bounds {
     bounds(Depth { all: 2, cuts: 2, restarts: 1, frames: 0 }, 2, 200)
 }
@@ -104,8 +104,8 @@ fn without_the_quiet_period_the_search_finds_a_loop() {
     println!("without the quiet period:\n{}", shortest_loop(policy));
 }
 
-/// The loop that takes fewest decisions, then fewest nodes, then fewest links; of which the same search
-/// finds none when all rules hold.
+/// The loop that takes fewest decisions, then fewest nodes, then fewest links; of which the same
+/// search finds none when all rules hold.
 fn shortest_loop(policy: Policy) -> String {
     for all in 1..=2 {
         let mut bounds = two_faults();
@@ -137,8 +137,8 @@ fn asked_for() -> Option<(usize, Bounds)> {
     Some((env("V2X_SEARCH_NODES", 4), bounds(depth, slots, every)))
 }
 
-/// Searches all graphs of these sizes; says what was done, and the shortest run that broke a rule, if
-/// any. Returns how many graphs had one.
+/// Searches all graphs of these sizes; says what was done, and the shortest run that broke a rule,
+/// if any. Returns how many graphs had one.
 fn exhaust(
     test: &str,
     nodes: RangeInclusive<usize>,

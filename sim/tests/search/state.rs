@@ -1,7 +1,8 @@
 //! Whether two states are the same: a hash over everything in them that decides what comes next.
 //!
-//! Nodes are read through their derived `Debug`, so that a new field counts without anybody thinking
-//! of it here. Left out, by name, is what cannot change which neighbour is upstream or when.
+//! Nodes are read through their derived `Debug`, so that a new field counts without anybody
+//! thinking of it here. Left out, by name, is what cannot change which neighbour is upstream or
+//! when.
 
 use std::fmt::{self, Write};
 use std::hash::{BuildHasher, Hasher};
@@ -40,8 +41,8 @@ const LEFT_OUT: &[&str] = &[
     // Only of a crowd's questions.
     "Obu.askers",
     "Rsu.askers",
-    // Averages and counts of hellos and probes, and what is made of them. They rank candidates that are
-    // all feasible; that any other of them is chosen is brought about by cuts.
+    // Averages and counts of hellos and probes, and what is made of them. They rank candidates that
+    // are all feasible; that any other of them is chosen is brought about by cuts.
     "Core.hello",
     "Rsu.hello",
     "Neighbour.hello",

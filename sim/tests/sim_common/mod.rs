@@ -228,8 +228,8 @@ fn failures_shown() -> usize {
 /// Long runs say how far they are after so many seeds.
 const SHOW_EVERY: usize = 20_000;
 
-/// Runs `run` for every seed, on all cores, and gives back what it found in the order of seeds. Fails
-/// with the first failures and how to see them again.
+/// Runs `run` for every seed, on all cores, and gives back what it found in the order of seeds.
+/// Fails with the first failures and how to see them again.
 #[track_caller]
 pub fn run_all<T: Send>(
     file: &str,
@@ -299,8 +299,9 @@ impl Drop for Town {
     }
 }
 
-/// What a forger makes of a frame: in half of all another sender, one of so many, and up to three places with other
-/// bytes, some as long as an id. `change` makes one byte of what it was and a random one.
+/// What a forger makes of a frame: in half of all another sender, one of so many, and up to three
+/// places with other bytes, some as long as an id. `change` makes one byte of what it was and a
+/// random one.
 pub fn scribble(
     frame: &mut [u8],
     senders: u64,

@@ -1,18 +1,20 @@
-//! Several RSUs on one LAN: [`Backbone`], which keeps a client's frames from coming out twice or going in a circle.
+//! Several RSUs on one LAN: [`Backbone`], which keeps a client's frames from coming out twice or
+//! going in a circle.
 //!
-//! Bridge loop avoidance II, as batman-adv has it switched on by default: for each client of the mesh one gateway
-//! is responsible, which has claimed it. Gateways tell each other on the LAN; a claim bears the client's address,
-//! so that switches learn where it is now.
+//! Bridge loop avoidance II, as batman-adv has it switched on by default: for each client of the
+//! mesh one gateway is responsible, which has claimed it. Gateways tell each other on the LAN; a
+//! claim bears the client's address, so that switches learn where it is now.
 //!
 //! Simpler than `net/batman-adv/bridge_loop_avoidance.c`, each time in favour of the model:
 //!
-//! * Gateways on a LAN believe each other's claims at once. In batman-adv they first have to hear of each other over
-//!   the mesh (`batadv_check_claim_group`), and until then each puts the others' clients on its radio as its own.
+//! * Gateways on a LAN believe each other's claims at once. In batman-adv they first have to hear
+//!   of each other over the mesh (`batadv_check_claim_group`), and until then each puts the others'
+//!   clients on its radio as its own.
 //! * One that starts does not hold broadcasts back for 30 s (`BATADV_BLA_WAIT_PERIODS`).
 //! * Frames that look for loops are not sent (each minute, `BATADV_BLA_LOOPDETECT_PERIODS`).
 //!
-//! And in nobody's: a LAN here loses nothing, so tables of claims are not compared; and a vehicle does not claim on
-//! its own TAP, where no other gateway is.
+//! And in nobody's: a LAN here loses nothing, so tables of claims are not compared; and a vehicle
+//! does not claim on its own TAP, where no other gateway is.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -21,12 +23,14 @@ use node_lib::{Mac, Timestamp};
 
 /// Gateways make themselves known so often (`BATADV_BLA_PERIOD_LENGTH`).
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
-/// A silent gateway is gone, and a claim over (`BATADV_BLA_BACKBONE_TIMEOUT`, `BATADV_BLA_CLAIM_TIMEOUT`).
+/// A silent gateway is gone, and a claim over (`BATADV_BLA_BACKBONE_TIMEOUT`,
+/// `BATADV_BLA_CLAIM_TIMEOUT`).
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(60);
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(100);
 /// A client whose frames were heard over the radio so lately has not moved to the LAN.
 const RACE: Duration = Duration::from_millis(100);
-/// Broadcasts remembered by content, and for how long (`BATADV_DUPLIST_SIZE`, `BATADV_DUPLIST_TIMEOUT`).
+/// Broadcasts remembered by content, and for how long (`BATADV_DUPLIST_SIZE`,
+/// `BATADV_DUPLIST_TIMEOUT`).
 const DUPLICATES_MAX: usize = 16;
 const DUPLICATE_FOR: Duration = Duration::from_millis(500);
 
@@ -90,7 +94,8 @@ impl Backbone {
         frame
     }
 
-    /// What a gateway says every [`PERIOD`]: which clients it gives back, and that it is there. Forgets who has not.
+    /// What a gateway says every [`PERIOD`]: which clients it gives back, and that it is there.
+    /// Forgets who has not.
     pub(super) fn announce(&mut self, now: Timestamp) -> Vec<Vec<u8>> {
         let Self { gateways, claims, us, .. } = self;
         gateways.retain(|_, heard| now.since(*heard) <= GATEWAY_TIMEOUT);

@@ -1,9 +1,11 @@
-//! B.A.T.M.A.N. IV, for comparison: [`Model`], a node that routes by the published rules of batman-adv.
+//! B.A.T.M.A.N. IV, for comparison: [`Model`], a node that routes by the published rules of
+//! batman-adv.
 //!
-//! **A model, not the program.** It is written after the documentation of batman-adv (open-mesh.org: B.A.T.M.A.N. IV,
-//! bridge loop avoidance II, translation tables), the constants and rules of its source (2026, `net/batman-adv`), and
-//! the older draft-wunderlich-openmesh-manet-routing-00, and shares no code with it. Frames have its layout, so that
-//! they take the air they would take there. All settings are its defaults:
+//! **A model, not the program.** It is written after the documentation of batman-adv
+//! (open-mesh.org: B.A.T.M.A.N. IV, bridge loop avoidance II, translation tables), the constants
+//! and rules of its source (2026, `net/batman-adv`), and the older
+//! draft-wunderlich-openmesh-manet-routing-00, and shares no code with it. Frames have its layout,
+//! so that they take the air they would take there. All settings are its defaults:
 //!
 //! | what | value |
 //! |---|---|
@@ -15,23 +17,26 @@
 //! | clients | announced with OGMs, asked for when missed; a client of several nodes is reached over the best |
 //! | RSUs on one LAN | bridge loop avoidance: one of them is responsible for a client's broadcasts |
 //!
-//! Every node takes part alike: an OBU knows no RSU, but sends to whoever announces the client, over the best way. Which
-//! originators are RSUs the model is told for its reports alone ([`Attachment`]); no rule of it asks.
+//! Every node takes part alike: an OBU knows no RSU, but sends to whoever announces the client,
+//! over the best way. Which originators are RSUs the model is told for its reports alone
+//! ([`Attachment`]); no rule of it asks.
 //!
 //! What is simpler than batman-adv, and in whose favour it is:
 //!
-//! * In favour of the model: clients do not roam, and RSUs believe each other from the start; `translation` and
-//!   `backbone` say what that leaves out.
-//! * Against it: a broadcast is repeated even where its sender is the only neighbour (`batadv_send_no_broadcast`).
-//! * In nobody's: there is one ranking, where batman-adv keeps a second one for frames of its own clients, without the
-//!   penalty for half-duplex radios; with one radio the two differ by a factor. What one frame of the radio does not
-//!   carry is dropped and counted, where batman-adv sends fragments, and clients' priorities are not looked at
-//!   (`batadv_skb_set_priority`): no scenario has frames so large, or with a priority. The distributed ARP table,
-//!   gateways (DHCP) and multicast optimisation have nothing to do here, and several radios and bonding (off by
+//! * In favour of the model: clients do not roam, and RSUs believe each other from the start;
+//!   `translation` and `backbone` say what that leaves out.
+//! * Against it: a broadcast is repeated even where its sender is the only neighbour
+//!   (`batadv_send_no_broadcast`).
+//! * In nobody's: there is one ranking, where batman-adv keeps a second one for frames of its own
+//!   clients, without the penalty for half-duplex radios; with one radio the two differ by a
+//!   factor. What one frame of the radio does not carry is dropped and counted, where batman-adv
+//!   sends fragments, and clients' priorities are not looked at (`batadv_skb_set_priority`): no
+//!   scenario has frames so large, or with a priority. The distributed ARP table, gateways (DHCP)
+//!   and multicast optimisation have nothing to do here, and several radios and bonding (off by
 //!   default) do not occur.
 //!
-//! OGMs wait in the queue for best effort of a radio as well: the priority batman-adv gives them (`TC_PRIO_CONTROL`)
-//! Linux does not take for one of Wi-Fi (`cfg80211_classify8021d`).
+//! OGMs wait in the queue for best effort of a radio as well: the priority batman-adv gives them
+//! (`TC_PRIO_CONTROL`) Linux does not take for one of Wi-Fi (`cfg80211_classify8021d`).
 
 mod backbone;
 mod queue;
@@ -64,8 +69,8 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 const JITTER: Duration = Duration::from_millis(20);
 /// An OGM is repeated after up to so long, if it does not wait for others.
 const REPEAT_WITHIN: Duration = Duration::from_millis(10);
-/// OGMs of which the mean is taken (`BATADV_TQ_GLOBAL_WINDOW_SIZE`): a next hop that is silent is left after no more
-/// of them.
+/// OGMs of which the mean is taken (`BATADV_TQ_GLOBAL_WINDOW_SIZE`): a next hop that is silent is
+/// left after no more of them.
 pub const MEAN_OF: u32 = 5;
 
 /// How often a broadcast is sent, and how far apart (`BATADV_NUM_BCASTS_WIRELESS`).
@@ -191,7 +196,8 @@ impl Model {
         if let Some(table) = Table::find(ogm.tvlvs)
             && let Some(missing) = self.translation.hear(now, ogm.orig, &table)
         {
-            // batman-adv asks before it ranks: on the first OGM of an originator there is no way to it yet.
+            // batman-adv asks before it ranks: on the first OGM of an originator there is no way to
+            // it yet.
             if had_way {
                 let mut question = Vec::new();
                 missing.emit(&mut question);
@@ -338,7 +344,8 @@ impl Model {
         }
     }
 
-    /// Hands a client's frame that came over the radio to the TAP; `broadcast_by` is the originator of one to all.
+    /// Hands a client's frame that came over the radio to the TAP; `broadcast_by` is the originator
+    /// of one to all.
     fn deliver(
         &mut self,
         now: Timestamp,

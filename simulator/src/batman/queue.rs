@@ -1,4 +1,5 @@
-//! OGMs that wait to be sent: [`Queue`], which joins those of others into one frame (`batadv_iv_ogm_queue_add`).
+//! OGMs that wait to be sent: [`Queue`], which joins those of others into one frame
+//! (`batadv_iv_ogm_queue_add`).
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use super::wire::{DIRECT_LINK, Ogm};
 
 /// OGMs wait so long for others (`BATADV_MAX_AGGREGATION_MS`).
 const HOLD: Duration = Duration::from_millis(100);
-/// A frame has no more bytes (`BATADV_MAX_AGGREGATION_BYTES`), nor OGMs (`BATADV_MAX_AGGREGATION_PACKETS`).
+/// A frame has no more bytes (`BATADV_MAX_AGGREGATION_BYTES`), nor OGMs
+/// (`BATADV_MAX_AGGREGATION_PACKETS`).
 const BYTES_MAX: usize = 512;
 const OGMS_MAX: u8 = 32;
 /// Frames that wait (`BATADV_BATMAN_QUEUE_LEN`); another is dropped.

@@ -1,15 +1,17 @@
 //! Which neighbour leads to which originator: [`Ranking`], by transmission quality (TQ).
 //!
-//! The rules of B.A.T.M.A.N. IV as `net/batman-adv/bat_iv_ogm.c` has them, for one half-duplex radio:
+//! The rules of B.A.T.M.A.N. IV as `net/batman-adv/bat_iv_ogm.c` has them, for one half-duplex
+//! radio:
 //!
-//! * *Receive quality* RQ of a neighbour: of its last 64 OGMs, how many were heard from itself. *Echo quality* EQ: of
-//!   our own last 64, how many it was heard to repeat. The local quality is EQ / RQ, what gets through from
-//!   us to it, with asymmetric links made worse: × (1 − (1 − RQ)³).
-//! * The TQ of an OGM is what it says × the local quality of who sent it × a penalty for a half-duplex radio, and
-//!   whoever repeats it takes [`HOP_PENALTY`] off.
-//! * The TQ of a neighbour for an originator is the mean of its last 5 OGMs that were not zero; with each new
-//!   OGM of the originator the others' go on by a zero, until that one arrives over them too. The next hop
-//!   is the neighbour with the highest; among equals the one that was, unless another hears us better.
+//! * *Receive quality* RQ of a neighbour: of its last 64 OGMs, how many were heard from itself.
+//!   *Echo quality* EQ: of our own last 64, how many it was heard to repeat. The local quality is
+//!   EQ / RQ, what gets through from us to it, with asymmetric links made worse: × (1 − (1 − RQ)³).
+//! * The TQ of an OGM is what it says × the local quality of who sent it × a penalty for a
+//!   half-duplex radio, and whoever repeats it takes [`HOP_PENALTY`] off.
+//! * The TQ of a neighbour for an originator is the mean of its last 5 OGMs that were not zero;
+//!   with each new OGM of the originator the others' go on by a zero, until that one arrives over
+//!   them too. The next hop is the neighbour with the highest; among equals the one that was,
+//!   unless another hears us better.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,14 +24,16 @@ use super::wire::{DIRECT_LINK, NOT_BEST_NEXT_HOP, Ogm, TTL};
 
 /// The best there is.
 pub(super) const TQ_MAX: u8 = 255;
-/// Taken off at each hop, of 255 (`hop_penalty`), and once more by a radio that cannot send while it hears.
+/// Taken off at each hop, of 255 (`hop_penalty`), and once more by a radio that cannot send while
+/// it hears.
 const HOP_PENALTY: u8 = 30;
 const MEAN_OF: usize = super::MEAN_OF as usize;
-/// A neighbour that has brought no OGM of an originator for so long is forgotten for it, an originator after twice the
-/// time (`BATADV_PURGE_TIMEOUT`).
+/// A neighbour that has brought no OGM of an originator for so long is forgotten for it, an
+/// originator after twice the time (`BATADV_PURGE_TIMEOUT`).
 const PURGE: Duration = Duration::from_secs(200);
 
-/// Originators known, and neighbours for each. batman-adv has no such bound; here a newcomer is refused.
+/// Originators known, and neighbours for each. batman-adv has no such bound; here a newcomer is
+/// refused.
 const ORIGINATORS_MAX: usize = 2048;
 const VIAS_MAX: usize = 256;
 
@@ -197,7 +201,8 @@ pub(super) struct Ranking {
     pub(super) refused: u64,
 }
 
-/// Local quality of a link, as [the module](self) says: EQ / RQ, worse if asymmetric. 0 if it works one way only.
+/// Local quality of a link, as [the module](self) says: EQ / RQ, worse if asymmetric. 0 if it works
+/// one way only.
 fn local_quality(echoes: u64, heard: u64) -> (u32, u32) {
     let (rq, max) = (heard.count_ones(), u32::from(TQ_MAX));
     let own = (max * echoes.count_ones().min(rq)).checked_div(rq).unwrap_or(0);
@@ -354,7 +359,8 @@ impl Ranking {
         Some(via.last_seen)
     }
 
-    /// Is this broadcast of an originator new? One of an originator nobody has heard of is not taken.
+    /// Is this broadcast of an originator new? One of an originator nobody has heard of is not
+    /// taken.
     pub(super) fn is_new_broadcast(&mut self, now: Timestamp, orig: Mac, number: u32) -> bool {
         let Some(of) = self.originators.get_mut(&orig) else { return false };
         let ahead = window::ahead(number, of.last_broadcast);
@@ -369,7 +375,8 @@ impl Ranking {
         true
     }
 
-    /// Forgets who has not been heard of for long; returns the originators to which there is no way any more.
+    /// Forgets who has not been heard of for long; returns the originators to which there is no way
+    /// any more.
     pub(super) fn purge(&mut self, now: Timestamp) -> Vec<Mac> {
         let mut gone = Vec::new();
         self.originators.retain(|orig, of| {

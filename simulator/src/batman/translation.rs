@@ -1,17 +1,21 @@
-//! Which client lives behind which originator: [`Translation`], the translation table of batman-adv.
+//! Which client lives behind which originator: [`Translation`], the translation table of
+//! batman-adv.
 //!
-//! A node announces its clients in its OGMs: a version, a checksum over all of them, and the last changes as long
-//! as they are new. Who missed a change asks for the whole table; whoever on the way has it answers.
+//! A node announces its clients in its OGMs: a version, a checksum over all of them, and the last
+//! changes as long as they are new. Who missed a change asks for the whole table; whoever on the
+//! way has it answers.
 //!
 //! Simpler than `net/batman-adv/translation-table.c`:
 //!
-//! * A client does not roam. None in a scenario moves from one node to another; what moves are the nodes. In favour of
-//!   the model: batman-adv also takes it for roaming when a switch floods a vehicle's frame to an RSU that does not
-//!   know the claim, tells the vehicle so (`batadv_send_roam_adv`), and sends frames to the wrong node until it speaks
-//!   again. And a relay that knows a newer version of a table than a unicast frame bears drops that frame
+//! * A client does not roam. None in a scenario moves from one node to another; what moves are the
+//!   nodes. In favour of the model: batman-adv also takes it for roaming when a switch floods a
+//!   vehicle's frame to an RSU that does not know the claim, tells the vehicle so
+//!   (`batadv_send_roam_adv`), and sends frames to the wrong node until it speaks again. And a
+//!   relay that knows a newer version of a table than a unicast frame bears drops that frame
 //!   (`batadv_check_unicast_ttvn`); here it passes it on.
-//! * A table is asked for and sent whole, where batman-adv may send the last changes alone: a few bytes against the
-//!   model. There is one VLAN, and addresses of multicast groups are not announced: some bytes in its favour.
+//! * A table is asked for and sent whole, where batman-adv may send the last changes alone: a few
+//!   bytes against the model. There is one VLAN, and addresses of multicast groups are not
+//!   announced: some bytes in its favour.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,14 +26,14 @@ use super::wire::{TABLE_DIFF, TABLE_FULL, TABLE_REQUEST, TABLE_RESPONSE, Table, 
 
 /// OGMs that carry a change again after the first (`BATADV_TT_OGM_APPEND_MAX`).
 const REPEATS: u8 = 3;
-/// A client that was silent for so long is gone (`BATADV_TT_LOCAL_TIMEOUT`, and of who is known by a broadcast only
-/// `BATADV_TT_CLIENT_TEMP_TIMEOUT`).
+/// A client that was silent for so long is gone (`BATADV_TT_LOCAL_TIMEOUT`, and of who is known by
+/// a broadcast only `BATADV_TT_CLIENT_TEMP_TIMEOUT`).
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Nobody is asked twice within this (`BATADV_TT_REQUEST_TIMEOUT`).
 const ASKS_EVERY: Duration = Duration::from_secs(3);
 
-/// Clients of one node: what one frame of a radio of 1,500 bytes carries. batman-adv has no such bound while
-/// fragments are on; here a newcomer is refused.
+/// Clients of one node: what one frame of a radio of 1,500 bytes carries. batman-adv has no such
+/// bound while fragments are on; here a newcomer is refused.
 const CLIENTS_MAX: usize = 110;
 /// Nodes whose clients are known, and clients known by a broadcast only; the oldest goes.
 const TABLES_MAX: usize = 2048;
@@ -84,14 +88,15 @@ pub(super) struct Translation {
     remotes: BTreeMap<Mac, Remote>,
     /// Originators of each client.
     origins: BTreeMap<Mac, Vec<Mac>>,
-    /// Clients whose broadcasts came before their node's table (`batadv_tt_add_temporary_global_entry`).
+    /// Clients whose broadcasts came before their node's table
+    /// (`batadv_tt_add_temporary_global_entry`).
     heard: VecDeque<(Mac, Mac, Timestamp)>,
     /// Clients that found no room.
     pub(super) refused: u64,
 }
 
-/// Of a table: the same for the same clients, in whatever order they came. Not the polynomial of batman-adv, as nothing
-/// but equality counts.
+/// Of a table: the same for the same clients, in whatever order they came. Not the polynomial of
+/// batman-adv, as nothing but equality counts.
 fn checksum(clients: &BTreeSet<Mac>) -> u32 {
     let one = |client: &Mac| {
         // FNV-1a (RFC 9923).
@@ -129,7 +134,8 @@ impl Translation {
         heard.retain(|(_, _, since)| now.since(*since) <= CLIENT_TIMEOUT);
     }
 
-    /// Appends our table to an OGM that is made now: once for each, as it counts how often a change was sent.
+    /// Appends our table to an OGM that is made now: once for each, as it counts how often a change
+    /// was sent.
     pub(super) fn announce(&mut self, out: &mut Vec<u8>) {
         if self.pending.is_empty() {
             match self.repeats {
@@ -147,7 +153,8 @@ impl Translation {
         emit_table(TABLE_DIFF, self.version, checksum(&self.announced), changes, out);
     }
 
-    /// An OGM says what is behind its originator. Returns the table to be asked for, if it cannot be told from that.
+    /// An OGM says what is behind its originator. Returns the table to be asked for, if it cannot
+    /// be told from that.
     pub(super) fn hear(&mut self, now: Timestamp, orig: Mac, table: &Table<'_>) -> Option<Missing> {
         if !self.remotes.contains_key(&orig) && self.remotes.len() >= TABLES_MAX {
             self.refused += 1;
@@ -244,7 +251,8 @@ impl Translation {
         }
     }
 
-    /// A broadcast of a client came from this originator: unless it is announced, it is there from now on.
+    /// A broadcast of a client came from this originator: unless it is announced, it is there from
+    /// now on.
     pub(super) fn note_heard(&mut self, now: Timestamp, client: Mac, orig: Mac) {
         let is_announced = self.origins.contains_key(&client) || self.ours.contains_key(&client);
         let is_known = self.heard.iter().any(|(heard, by, _)| (*heard, *by) == (client, orig));

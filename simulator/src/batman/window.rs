@@ -1,5 +1,5 @@
-//! Sliding windows over sequence numbers, as batman-adv has them (`bitarray.h`, `batadv_window_protected`): bit *n* of
-//! a window stands for the number *n* before the last.
+//! Sliding windows over sequence numbers, as batman-adv has them (`bitarray.h`,
+//! `batadv_window_protected`): bit *n* of a window stands for the number *n* before the last.
 
 use std::time::Duration;
 
@@ -49,7 +49,8 @@ pub(super) fn note(window: &mut u64, ahead: i32, marks: bool) -> bool {
     }
 }
 
-/// A number that is far off is not believed while an earlier one that was has been so for less than 30 s.
+/// A number that is far off is not believed while an earlier one that was has been so for less than
+/// 30 s.
 pub(super) fn is_protected(now: Timestamp, ahead: i32, reset: &mut Option<Timestamp>) -> bool {
     if bit(ahead).is_some() || (0..EXPECTED).contains(&ahead) {
         return false;

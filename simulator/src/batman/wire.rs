@@ -1,5 +1,6 @@
-//! Frames of batman-adv, in its own layout and so of its own size on air (`batadv_packet.h`, compatibility
-//! version 15). All numbers are big-endian and follow the Ethernet header, whose EtherType is 0x4305.
+//! Frames of batman-adv, in its own layout and so of its own size on air (`batadv_packet.h`,
+//! compatibility version 15). All numbers are big-endian and follow the Ethernet header, whose
+//! EtherType is 0x4305.
 //!
 //! Originator message ([`Ogm`]); several follow each other in one frame:
 //!
@@ -17,12 +18,14 @@
 //! |     22 |     2 | tvlv length |                                                             |
 //! |     24 |       | tvlvs       | type 1, version 1, length 2, value                          |
 //!
-//! The others, each with what follows it: unicast (`0x40`, version, ttl, version of the table, destination 6; the
-//! client's frame), broadcast (`0x01`, version, ttl, 0, seqno 4, originator 6; the client's frame), and unicast of
-//! tvlvs (`0x44`, version, ttl, 0, destination 6, source 6, tvlv length 2, 0 2; tvlvs).
+//! The others, each with what follows it: unicast (`0x40`, version, ttl, version of the table,
+//! destination 6; the client's frame), broadcast (`0x01`, version, ttl, 0, seqno 4, originator 6;
+//! the client's frame), and unicast of tvlvs (`0x44`, version, ttl, 0, destination 6, source 6,
+//! tvlv length 2, 0 2; tvlvs).
 //!
-//! A table of clients is tvlv 4, version 1: flags 1, version of the table 1, number of VLANs 2 (1), then for the
-//! VLAN checksum 4, VLAN 2, reserved 2; and 12 bytes for each client: flags 1 (1: gone), reserved 3, MAC 6, VLAN 2.
+//! A table of clients is tvlv 4, version 1: flags 1, version of the table 1, number of VLANs 2 (1),
+//! then for the VLAN checksum 4, VLAN 2, reserved 2; and 12 bytes for each client: flags 1 (1:
+//! gone), reserved 3, MAC 6, VLAN 2.
 
 use node_lib::Mac;
 
@@ -264,8 +267,8 @@ pub(super) fn emit_table(
     }
 }
 
-/// Appends what else an OGM carries by default: that the node takes part in the distributed ARP table, and in
-/// multicast optimisation. Neither does anything here; they are sent for their size.
+/// Appends what else an OGM carries by default: that the node takes part in the distributed ARP
+/// table, and in multicast optimisation. Neither does anything here; they are sent for their size.
 pub(super) fn emit_usual_tvlvs(out: &mut Vec<u8>) {
     out.extend([TVLV_DISTRIBUTED_ARP, 1, 0, 0]);
     out.extend([TVLV_MULTICAST, 2, 0, 4, 0, 0, 0, 0]);
@@ -291,7 +294,8 @@ mod tests {
 
     #[test]
     fn frames_have_the_sizes_of_batman_adv_and_are_read_as_written() {
-        // struct batadv_ogm_packet 24; tvlvs: table 4 + 4 + 8, and 12 for each change; ARP 4; multicast 8.
+        // struct batadv_ogm_packet 24; tvlvs: table 4 + 4 + 8, and 12 for each change; ARP 4;
+        // multicast 8.
         let (idle, busy) = (tvlvs(&[]), tvlvs(&[(A, true), (B, false)]));
         let mut frame = Vec::new();
         for (tvlvs, len) in [(&idle, 52), (&busy, 76)] {

@@ -39,8 +39,8 @@ pub(super) fn conclude(
     exit_code(stop, "run", planned, outcomes.len(), !broken.is_empty())
 }
 
-/// Says on standard error why some of what was planned is missing, and returns the exit code. `what` is one
-/// of them.
+/// Says on standard error why some of what was planned is missing, and returns the exit code.
+/// `what` is one of them.
 pub(super) fn exit_code(
     stop: &Stop,
     what: &str,

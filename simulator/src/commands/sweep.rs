@@ -39,8 +39,8 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode> {
     let (set, flag) = (args.set.as_slice(), stop.flag());
     let sweep =
         simulator::sweep::Sweep { scenes: &scenes, set, jobs: jobs(args.jobs), stop: &flag };
-    // Mistakes are known before results of an earlier sweep are replaced, and what cannot be written
-    // before an hour has passed.
+    // Mistakes are known before results of an earlier sweep are replaced, and what cannot be
+    // written before an hour has passed.
     sweep.check()?;
     say_where_vehicles_are_few(&plan);
     let directory = args.out.with_extension("scenes");

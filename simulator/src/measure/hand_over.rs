@@ -43,7 +43,8 @@ pub struct HandOver {
     pub doubled: u64,
     /// Of those, sent over two links at once.
     pub sent_twice: u64,
-    /// Longest time in which nothing of a flow came through; none without frames, which would show it.
+    /// Longest time in which nothing of a flow came through; none without frames, which would show
+    /// it.
     pub gap_ms: Option<f64>,
     /// The same, counting only frames that another route would have saved.
     pub gap_by_routing_ms: Option<f64>,

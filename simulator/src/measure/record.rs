@@ -1,7 +1,7 @@
 //! What was measured, in the form in which it is written as JSON: [`Record`].
 //!
-//! Nothing in it depends on the machine or on how long the run took: the same scenario and seed give
-//! the same bytes.
+//! Nothing in it depends on the machine or on how long the run took: the same scenario and seed
+//! give the same bytes.
 
 use serde::Serialize;
 
@@ -17,8 +17,8 @@ pub struct Record {
     pub trace_hash: String,
     /// Each flow.
     pub flows: Vec<FlowRecord>,
-    /// How long their frames were under way, for sums over runs. Not written: [`FlowRecord`] has what
-    /// comes of it.
+    /// How long their frames were under way, for sums over runs. Not written: [`FlowRecord`] has
+    /// what comes of it.
     #[serde(skip)]
     pub delays: Vec<FlowDelays>,
     /// Each change of upstream or RSU of an OBU, after the warm-up.
@@ -204,8 +204,8 @@ pub struct KindCount {
     pub bytes: u64,
 }
 
-/// How much of the time a channel carries something, 0 to 1. Frames that overlap count twice, but in
-/// `busy`.
+/// How much of the time a channel carries something, 0 to 1. Frames that overlap count twice, but
+/// in `busy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
     /// Frames that keep routes.

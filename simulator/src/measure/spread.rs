@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// The smallest value that this share of all values does not exceed: nearest rank, so each is a value
-/// that occurred.
+/// The smallest value that this share of all values does not exceed: nearest rank, so each is a
+/// value that occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Half of them.

@@ -13,8 +13,8 @@ use super::{Movement, csv, ns2, sumo_csv, sumo_xml};
 /// Reads a movement file of any known kind, compressed or not.
 ///
 /// # Errors
-/// The file cannot be read, or is not as its kind should be: the error names file, line and what was
-/// expected there. Its positions look like degrees.
+/// The file cannot be read, or is not as its kind should be: the error names file, line and what
+/// was expected there. Its positions look like degrees.
 pub fn read(path: &Path) -> Result<Movement, MobilityError> {
     let read = || {
         let movement = read_any(open(path)?)?;

@@ -1,9 +1,9 @@
 //! How a vehicle follows the one before it: the Intelligent Driver Model ([`Driver`]).
 //!
-//! Treiber, Hennecke and Helbing, "Congested traffic states in empirical observations and microscopic
-//! simulations", Physical Review E 62, 1805 (2000). In dense traffic it brakes too late to be stable: a
-//! small disturbance grows to a wave of stop and go, as on a motorway. Everything is plain arithmetic
-//! and square roots, which give the same bits on every machine.
+//! Treiber, Hennecke and Helbing, "Congested traffic states in empirical observations and
+//! microscopic simulations", Physical Review E 62, 1805 (2000). In dense traffic it brakes too late
+//! to be stable: a small disturbance grows to a wave of stop and go, as on a motorway. Everything
+//! is plain arithmetic and square roots, which give the same bits on every machine.
 
 /// Length of a vehicle.
 pub(super) const LENGTH_M: f64 = 5.0;

@@ -1,5 +1,5 @@
-//! Degrees of longitude and latitude where metres are expected ([`suspect`]): read as metres, a whole
-//! town would lie within a hand's breadth, and everybody would hear everybody.
+//! Degrees of longitude and latitude where metres are expected ([`suspect`]): read as metres, a
+//! whole town would lie within a hand's breadth, and everybody would hear everybody.
 
 use super::{Movement, Point};
 
@@ -32,5 +32,6 @@ pub(super) fn suspect(movement: &Movement) -> Option<Suspicion> {
     (span_s > 0.0 && speed < SPEED_MAX).then_some(Suspicion { at, speed })
 }
 
-/// A second. In degrees 400 km/h, which no vehicle drives; in metres 4 m an hour, at which none drives.
+/// A second. In degrees 400 km/h, which no vehicle drives; in metres 4 m an hour, at which none
+/// drives.
 const SPEED_MAX: f64 = 0.001;

@@ -21,8 +21,8 @@ pub enum Crossings {
     Stops,
 }
 
-/// Streets a block apart, with a lane each way. At each crossing a vehicle goes straight on or turns, as
-/// the seed has it; at the edge of the town it turns. Nobody comes or leaves.
+/// Streets a block apart, with a lane each way. At each crossing a vehicle goes straight on or
+/// turns, as the seed has it; at the edge of the town it turns. Nobody comes or leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grid {
     /// Blocks to the east and to the north.
@@ -199,8 +199,8 @@ impl<'a> Town<'a> {
         }
     }
 
-    /// The lane one takes at the end of this one, and whether that is a turn: half of them go straight
-    /// on where that can be.
+    /// The lane one takes at the end of this one, and whether that is a turn: half of them go
+    /// straight on where that can be.
     fn choose(&mut self, lane: usize) -> (usize, bool) {
         let Some(lane) = self.lanes.get(lane) else { return (0, false) };
         let leads = self.index.get(lane.to).copied().unwrap_or_default();
@@ -249,8 +249,8 @@ impl<'a> Town<'a> {
         has_left.then(|| lane.cars.pop_front()).flatten()
     }
 
-    /// Where everybody of a lane is a step later. The leader may be over the line, and the line closed for
-    /// who comes after it: each looks at both, and does what the nearer of them wants.
+    /// Where everybody of a lane is a step later. The leader may be over the line, and the line
+    /// closed for who comes after it: each looks at both, and does what the nearer of them wants.
     fn drive(&self, lane: &Lane) -> Vec<Motion> {
         let mut before: Option<Motion> = None;
         let motions = lane.cars.iter().map(|car| {
@@ -284,7 +284,8 @@ impl<'a> Town<'a> {
         Some(Ahead { gap_m, speed_mps: last.speed_mps })
     }
 
-    /// The line, if one has to stop there. Who is too fast for that when a light turns red drives on.
+    /// The line, if one has to stop there. Who is too fast for that when a light turns red drives
+    /// on.
     fn line(&self, lane: &Lane, car: &Car) -> Option<Ahead> {
         let left_m = self.grid.block_m - LINE_M - car.motion.at_m;
         let is_closed = match self.grid.crossings {
@@ -405,7 +406,8 @@ mod tests {
         for vehicles in [100, 400] {
             let grid = Grid { crossings: Crossings::Stops, vehicles, ..TOWN };
             let mut town = Town::new(&grid, 1);
-            // Of each vehicle: the lane it came to from its beginning, and whether it has stopped there.
+            // Of each vehicle: the lane it came to from its beginning, and whether it has stopped
+            // there.
             let mut seen: Vec<Option<(usize, bool)>> = vec![None; vehicles as usize];
             let mut crossed = 0;
             for _ in 0..180 * STEPS_PER_S {

@@ -1,5 +1,5 @@
-//! Where vehicles drive: [`Movement`], read from the files of others, drawn as straight lines, or made from
-//! a seed as a town ([`grid`]) or a motorway ([`motorway`]).
+//! Where vehicles drive: [`Movement`], read from the files of others, drawn as straight lines, or
+//! made from a seed as a town ([`grid`]) or a motorway ([`motorway`]).
 //!
 //! | file | read by | known by |
 //! |---|---|---|
@@ -9,7 +9,8 @@
 //! | ns-2 movement | [`ns2`] | `$` or `#` as the first character |
 //!
 //! Any of them may be compressed with gzip. A file is known by what is in it, not by its name.
-//! Positions are metres in a plane; degrees are refused. Between two positions a vehicle drives straight and evenly.
+//! Positions are metres in a plane; degrees are refused. Between two positions a vehicle drives
+//! straight and evenly.
 
 pub mod csv;
 mod error;
@@ -104,8 +105,8 @@ pub struct Movement {
 }
 
 impl Movement {
-    /// Keeps what happens in a window of time, and lets time begin with it. Vehicles that are not on
-    /// the road in the window are left out.
+    /// Keeps what happens in a window of time, and lets time begin with it. Vehicles that are not
+    /// on the road in the window are left out.
     pub fn cut(&mut self, from: Timestamp, to: Option<Timestamp>) {
         for vehicle in &mut self.vehicles {
             let ends_after = |end: &Timestamp| {

@@ -7,8 +7,9 @@ use super::follow::{Ahead, Driver, LENGTH_M, Motion, STEPS_PER_S};
 use super::{Movement, Point, Vehicle, Waypoint};
 
 /// A straight motorway with as many lanes each way, driven from one end to the other. Who leaves at
-/// the end is followed by another one at the beginning, so that there are always as many. There is no
-/// changing of lanes. Density alone makes waves of slow traffic, as the Intelligent Driver Model has it.
+/// the end is followed by another one at the beginning, so that there are always as many. There is
+/// no changing of lanes. Density alone makes waves of slow traffic, as the Intelligent Driver Model
+/// has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motorway {
     /// Length.

@@ -1,9 +1,9 @@
 //! Floating-car data of Eclipse SUMO as CSV (`--fcd-output file.csv`, SUMO 1.21 and later).
 //!
-//! A header line such as `timestep_time;vehicle_id;vehicle_x;vehicle_y;vehicle_angle;…` and one line
-//! per vehicle and time step. Which columns there are, and in which order, is for the user of SUMO to
-//! say; time, id, x and y must be among them. A separator chosen with `--output.column-separator` is
-//! found in the header.
+//! A header line such as `timestep_time;vehicle_id;vehicle_x;vehicle_y;vehicle_angle;…` and one
+//! line per vehicle and time step. Which columns there are, and in which order, is for the user of
+//! SUMO to say; time, id, x and y must be among them. A separator chosen with
+//! `--output.column-separator` is found in the header.
 
 use std::io::{BufRead as _, BufReader, Read};
 

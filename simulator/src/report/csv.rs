@@ -1,5 +1,5 @@
-//! Results as tables for programs: one file for runs, and beside it one each for flows, hand-overs and
-//! seconds.
+//! Results as tables for programs: one file for runs, and beside it one each for flows, hand-overs
+//! and seconds.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,8 @@ use crate::measure::{
 use crate::ships::does_not_ship;
 use crate::summary::{FlowSum, Spread, Summary, percent};
 
-/// Writes `out.csv`, `out.flows.csv`, `out.hand-overs.csv` and `out.seconds.csv`; returns their names.
+/// Writes `out.csv`, `out.flows.csv`, `out.hand-overs.csv` and `out.seconds.csv`; returns their
+/// names.
 ///
 /// # Errors
 /// A file cannot be written.

@@ -65,8 +65,8 @@ impl BrokenRun {
     }
 }
 
-/// The whole report. With `with_cost` it also says what the runs cost, and is no longer the same every
-/// time.
+/// The whole report. With `with_cost` it also says what the runs cost, and is no longer the same
+/// every time.
 ///
 /// # Errors
 /// None that is known: everything in it can be written.

@@ -52,8 +52,8 @@ pub fn one(scenario: &Scenario, row: &Row<'_>, does_not_ship: &[String]) -> Stri
     text
 }
 
-/// Tables with a row for each variant: traffic, delay by direction, hand-overs, and routes with what
-/// they cost. Below, what of all variants does not ship.
+/// Tables with a row for each variant: traffic, delay by direction, hand-overs, and routes with
+/// what they cost. Below, what of all variants does not ship.
 pub fn many(rows: &[Row<'_>], does_not_ship: &[String]) -> String {
     let names = short_names(rows.first().map_or(&[] as &[Override], |row| row.changes));
     let table = |columns: &[&str], cells: &dyn Fn(&Row<'_>) -> Vec<String>| {

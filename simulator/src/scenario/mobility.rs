@@ -113,8 +113,8 @@ impl Default for Motorway {
     }
 }
 
-/// Vehicles on a kilometre of lane where nothing is said: in a town most of them drive, on a motorway
-/// there are waves of slow traffic.
+/// Vehicles on a kilometre of lane where nothing is said: in a town most of them drive, on a
+/// motorway there are waves of slow traffic.
 const GRID_PER_KM: f64 = 10.0;
 const MOTORWAY_PER_KM: f64 = 35.0;
 /// From green to green where nothing is said.

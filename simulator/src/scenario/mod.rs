@@ -1,7 +1,7 @@
 //! What is to be simulated: [`Scenario`], read from a TOML file.
 //!
-//! The fields, their units and defaults are described in `docs/simulator.md`. A field nobody knows, a
-//! value out of its range and a name nobody has are errors that say where and what was expected.
+//! The fields, their units and defaults are described in `docs/simulator.md`. A field nobody knows,
+//! a value out of its range and a name nobody has are errors that say where and what was expected.
 
 mod check;
 mod error;
@@ -82,8 +82,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// [`Scenario::revisits`] or its default: none where frames are under way for a millisecond, and
-    /// two where they wait in queues while routes change.
+    /// [`Scenario::revisits`] or its default: none where frames are under way for a millisecond,
+    /// and two where they wait in queues while routes change.
     pub fn revisits(&self) -> u32 {
         let waits = self.radio.model != Model::Links && self.radio.access == Access::Csma;
         self.revisits.unwrap_or(if waits { 2 } else { 0 })

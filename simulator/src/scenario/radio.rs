@@ -206,7 +206,8 @@ impl Radio {
         numbers
     }
 
-    /// Fields that mean something beside another only: the field, whether that is so, and beside what.
+    /// Fields that mean something beside another only: the field, whether that is so, and beside
+    /// what.
     pub(super) fn companions(&self) -> [(&'static str, bool, &'static str); 12] {
         let shadows = |number: Option<f64>| number.is_none() || self.shadowing;
         let (csma, instant) = (self.access == Access::Csma, self.access == Access::Instant);

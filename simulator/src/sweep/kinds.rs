@@ -1,4 +1,5 @@
-//! The scenes of one kind together ([`Row`]), and those of two sweeps beside each other ([`Change`]).
+//! The scenes of one kind together ([`Row`]), and those of two sweeps beside each other
+//! ([`Change`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 

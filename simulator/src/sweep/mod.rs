@@ -1,8 +1,8 @@
 //! Many places, towns, radios and loads at once, held against goals: [`Sweep`].
 //!
 //! What is measured in one place says little about another. A sweep makes scenes from a seed
-//! ([`Scene`]), runs them all, and says of each [`Kind`] of scene what is usual, what is worst, and how
-//! many meet the [goals](goal::GOALS).
+//! ([`Scene`]), runs them all, and says of each [`Kind`] of scene what is usual, what is worst, and
+//! how many meet the [goals](goal::GOALS).
 //!
 //! | module | what it is |
 //! |---|---|
@@ -56,8 +56,8 @@ impl Sweep<'_> {
         self.scenes.iter().try_for_each(|scene| opened(scene, self.set).map(drop))
     }
 
-    /// Runs all scenes; `finished` is told of each. A broken rule ends no scene: its figures count, and
-    /// what was broken is told beside them.
+    /// Runs all scenes; `finished` is told of each. A broken rule ends no scene: its figures count,
+    /// and what was broken is told beside them.
     ///
     /// # Errors
     /// A scene is no scenario: what was changed does not go with it.

@@ -215,9 +215,9 @@ pub const KINDS: [Kind; 10] = {
 };
 
 impl Plan {
-    /// The scenes: towns take turns, and within a town radios and places of road-side units. Of each
-    /// kind the `n`-th scene has the same town, places and seed. The first scenes of all kinds come
-    /// first, so that a sweep that is ended early has seen something of each.
+    /// The scenes: towns take turns, and within a town radios and places of road-side units. Of
+    /// each kind the `n`-th scene has the same town, places and seed. The first scenes of all kinds
+    /// come first, so that a sweep that is ended early has seen something of each.
     pub fn scenes(&self) -> Vec<Scene> {
         let orders: Vec<Vec<usize>> = (0_u64..)
             .zip(&self.towns)

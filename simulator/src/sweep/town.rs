@@ -39,7 +39,8 @@ const DENSEST: [usize; 3] = [2, 1, 4];
 const RANDOM_MAX: usize = 6;
 /// Side of the squares in which vehicles are counted.
 const SQUARE_M: f64 = 50.0;
-/// Road-side units where most vehicles are have this distance at least: else they stood at one crossing.
+/// Road-side units where most vehicles are have this distance at least: else they stood at one
+/// crossing.
 const APART_M: f64 = 200.0;
 
 impl Town {
@@ -70,8 +71,8 @@ impl Town {
         ]
     }
 
-    /// The town of a scenario that takes its vehicles from a file: the part of it, so long, in which
-    /// most vehicles are on the road. Its road-side units are the first set of places.
+    /// The town of a scenario that takes its vehicles from a file: the part of it, so long, in
+    /// which most vehicles are on the road. Its road-side units are the first set of places.
     ///
     /// # Errors
     /// Its file of movements cannot be used, there is none, or no vehicle is in it.

@@ -21,8 +21,8 @@ pub struct Options {
     /// How often everything is measured, in turns
     #[arg(long, default_value_t = 7, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
     rounds: usize,
-    /// Only variants whose name has this in it, such as "1 hop"; several times for any of several. "one loop"
-    /// and "two threads" are measured only when asked for
+    /// Only variants whose name has this in it, such as "1 hop"; several times for any of several.
+    /// "one loop" and "two threads" are measured only when asked for
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
     /// Directory for bench.txt, bench.md, bench.json and bench.svg; by default target/bench
@@ -36,8 +36,8 @@ pub fn run(options: &Options) -> Result<()> {
     run_plan(&Plan::full(options.rounds), &options.only, &output)
 }
 
-/// Measures as much as this plan says, with the variants [chosen](super::Variant::chosen) by `only`, and
-/// writes the results to a directory.
+/// Measures as much as this plan says, with the variants [chosen](super::Variant::chosen) by
+/// `only`, and writes the results to a directory.
 pub fn run_plan(plan: &Plan, only: &[String], output: &Path) -> Result<()> {
     let start = Instant::now();
     std::fs::create_dir_all(output).with_context(|| output.display().to_string())?;

@@ -1,8 +1,8 @@
 //! The memory of a road-side unit that knows as many vehicles and clients as it ever will.
 //!
-//! The real `rsu`, and at the other end of its radio a program that speaks for all the vehicles. The
-//! unit acknowledges each announcement, and tells its LAN of each client: both are counted, so that it
-//! is known what the memory holds.
+//! The real `rsu`, and at the other end of its radio a program that speaks for all the vehicles.
+//! The unit acknowledges each announcement, and tells its LAN of each client: both are counted, so
+//! that it is known what the memory holds.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,7 +38,8 @@ pub struct FullRsu {
 
 const RSU: Mac = Mac([2, 0x0b, 0, 0, 1, 3]);
 const READY_WITHIN: Duration = Duration::from_secs(5);
-/// What may be lost in a socket buffer is said again, and the LAN is told of a thousand clients a second.
+/// What may be lost in a socket buffer is said again, and the LAN is told of a thousand clients a
+/// second.
 const SAID_AT_MOST: u32 = 60;
 /// Reverse ARP, by which the LAN is told (RFC 903).
 const RARP: [u8; 2] = [0x80, 0x35];

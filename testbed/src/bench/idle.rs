@@ -1,8 +1,9 @@
 //! Round trips while nothing else happens, of all variants at the same time.
 //!
-//! A program that waits for frames sleeps, and so does its core. How long that takes to wake up changes within
-//! seconds on a machine that is itself a guest, and by more than the variants differ. So all their lines are up at
-//! once, and asked in turns for a fraction of a second each: whatever changes, changes for all.
+//! A program that waits for frames sleeps, and so does its core. How long that takes to wake up
+//! changes within seconds on a machine that is itself a guest, and by more than the variants
+//! differ. So all their lines are up at once, and asked in turns for a fraction of a second each:
+//! whatever changes, changes for all.
 
 use std::path::Path;
 

@@ -70,7 +70,8 @@ impl Spent {
 }
 
 /// Ticks of all cores that were not idle: the columns of proc(5) but `idle`, `iowait`, and those of
-/// guests, which are in `user` already. What a hypervisor took away (`steal`) is somebody's as well.
+/// guests, which are in `user` already. What a hypervisor took away (`steal`) is somebody's as
+/// well.
 fn busy_ticks(stat: &str) -> Option<u64> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = all.split_whitespace().map_while(|column| column.parse().ok()).collect();

@@ -1,17 +1,19 @@
-//! The system bench: the daemons against the kernel's own cable and against a naive relay, in turns.
+//! The system bench: the daemons against the kernel's own cable and against a naive relay, in
+//! turns.
 //!
-//! Absolute figures of one machine say little and drift while it is measured; what holds is how they
-//! compare within one run. So every round measures all variants, each round in another order, and
-//! figures are medians over rounds with the least and the most beside them. Every run of every round is
-//! in the JSON.
+//! Absolute figures of one machine say little and drift while it is measured; what holds is how
+//! they compare within one run. So every round measures all variants, each round in another order,
+//! and figures are medians over rounds with the least and the most beside them. Every run of every
+//! round is in the JSON.
 //!
-//! A round begins with round trips while nothing else happens, over the lines of all variants in turns (`idle.rs`). Then each
-//! run starts its programs anew on a [`Line`](crate::line::Line) of fresh namespaces and takes, one after the other: one TCP
-//! flow, with round trips meanwhile; four TCP flows; UDP with 64 and with 1400 bytes, sent as fast as the stack takes it. All
-//! of it shares the machine's cores: senders, receivers and both ends' programs.
+//! A round begins with round trips while nothing else happens, over the lines of all variants in
+//! turns (`idle.rs`). Then each run starts its programs anew on a [`Line`](crate::line::Line) of
+//! fresh namespaces and takes, one after the other: one TCP flow, with round trips meanwhile; four
+//! TCP flows; UDP with 64 and with 1400 bytes, sent as fast as the stack takes it. All of it shares
+//! the machine's cores: senders, receivers and both ends' programs.
 //!
-//! Some variants answer a question of their own and take part only when [asked for](Variant::chosen):
-//! whether a daemon should have one loop or two threads.
+//! Some variants answer a question of their own and take part only when [asked
+//! for](Variant::chosen): whether a daemon should have one loop or two threads.
 
 mod chart;
 pub mod command;
@@ -48,8 +50,8 @@ pub enum Progress<'a> {
     FullRsu,
 }
 
-/// Measures all rounds of a plan, with the variants [chosen](Variant::chosen) by `only`, and a road-side unit
-/// full of vehicles. `tell` hears how it goes on.
+/// Measures all rounds of a plan, with the variants [chosen](Variant::chosen) by `only`, and a
+/// road-side unit full of vehicles. `tell` hears how it goes on.
 ///
 /// # Errors
 /// A program is missing, or does not carry frames.
@@ -79,8 +81,8 @@ pub fn run(
     Ok(Results { variants, runs, full_rsu })
 }
 
-/// The variants in another order each round: each begins once, and two of four rounds go backwards. (Were it
-/// every second, two variants would always have the same order.)
+/// The variants in another order each round: each begins once, and two of four rounds go backwards.
+/// (Were it every second, two variants would always have the same order.)
 fn in_turn(variants: &[Variant], round: usize) -> Vec<Variant> {
     let mut order = variants.to_vec();
     let turn = round % order.len().max(1);

@@ -65,8 +65,8 @@ impl Results {
         Spread::of(self.of(variant).filter_map(figure.of))
     }
 
-    /// By how much a figure of one variant exceeds that of another: the medians' ratio, and the least
-    /// and most of the ratios of single rounds.
+    /// By how much a figure of one variant exceeds that of another: the medians' ratio, and the
+    /// least and most of the ratios of single rounds.
     pub fn ratio(&self, variant: Variant, to: Variant, figure: &Figure) -> Option<Spread> {
         let (ours, theirs) = (self.spread(variant, figure)?, self.spread(to, figure)?);
         let each = self.of(variant).filter_map(|run| {
@@ -174,8 +174,8 @@ fn ends(run: &Run) -> impl Iterator<Item = &Process> {
     first(run).into_iter().chain(last(run))
 }
 
-/// Processor time of both ends per datagram that arrived. Frames on the radio say little about these: several
-/// small ones may share one.
+/// Processor time of both ends per datagram that arrived. Frames on the radio say little about
+/// these: several small ones may share one.
 fn per_datagram(run: &Run, udp: Udp, of: fn(&Process) -> Cost) -> Option<f64> {
     let cpu_ns: u64 = ends(run).map(|process| of(process).cpu_ns).sum();
     (udp.delivered > 0 && cpu_ns > 0).then(|| cpu_ns as f64 / udp.delivered as f64)

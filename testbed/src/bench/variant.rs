@@ -25,7 +25,8 @@ pub enum Variant {
         /// Of all TAPs.
         offload: Offload,
     },
-    /// Over one hop, what the daemons do for speed without a node: one loop, or a thread for each direction.
+    /// Over one hop, what the daemons do for speed without a node: one loop, or a thread for each
+    /// direction.
     Loops {
         /// 1 or 2.
         threads: u8,
@@ -46,8 +47,8 @@ impl Variant {
         all
     }
 
-    /// With one of `only` in their names, of all and of those that answer a question of their own; without
-    /// `only`, all.
+    /// With one of `only` in their names, of all and of those that answer a question of their own;
+    /// without `only`, all.
     pub fn chosen(has_offload: bool, only: &[String]) -> Vec<Self> {
         let mut variants = Self::all(has_offload);
         if only.is_empty() {

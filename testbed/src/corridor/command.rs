@@ -24,8 +24,8 @@ pub struct Options {
     /// … to this one; there is a road-side unit every 300 m
     #[arg(long, default_value_t = 1200.0)]
     to: f64,
-    /// A link trace instead: CSV with time_s, from, to, loss, delay_us, and signal_dbm, signal_sd_db
-    /// where they are known
+    /// A link trace instead: CSV with time_s, from, to, loss, delay_us, and signal_dbm,
+    /// signal_sd_db where they are known
     #[arg(long, value_name = "FILE", conflicts_with_all = ["speeds", "from", "to"])]
     links: Option<PathBuf>,
     /// Frames per second, in all, in each direction
@@ -57,8 +57,8 @@ enum Told {
     No,
 }
 
-/// Drives inside the arena. Fails when a frame came twice, a hand-over did not happen, or the bridge
-/// did not learn of one.
+/// Drives inside the arena. Fails when a frame came twice, a hand-over did not happen, or the
+/// bridge did not learn of one.
 pub fn run(options: &Options) -> Result<()> {
     let start = Instant::now();
     let screen = Screen::new();

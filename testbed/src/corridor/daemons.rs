@@ -21,8 +21,8 @@ use crate::{Quality, medium};
 pub struct RealDrive {
     /// As of any drive.
     pub drive: Drive,
-    /// What the bridge between the road-side units learnt about clients: when, from the start of the
-    /// run, about which client, behind which port.
+    /// What the bridge between the road-side units learnt about clients: when, from the start of
+    /// the run, about which client, behind which port.
     pub learnt: Vec<(Duration, Mac, String)>,
     /// The clients, those that talk first.
     pub clients: Vec<Mac>,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::odds::Odds;
 use crate::probe::StreamLog;
 
-/// Frames sent so long before the vehicle left a road-side unit, or after it had arrived at another,
-/// are looked at with the hand-over.
+/// Frames sent so long before the vehicle left a road-side unit, or after it had arrived at
+/// another, are looked at with the hand-over.
 pub const WINDOW: Duration = Duration::from_secs(1);
 
 /// A vehicle sends to another road-side unit, or to none, from now on.
@@ -163,8 +163,8 @@ impl Drive {
         }
     }
 
-    /// Frames the road-side unit in use loses on its link, on average, of those sent in this span. What
-    /// is sent while there is none is not the fault of a link.
+    /// Frames the road-side unit in use loses on its link, on average, of those sent in this span.
+    /// What is sent while there is none is not the fault of a link.
     pub fn lost_by_link(&self, from: Duration, to: Duration) -> u64 {
         let of = |logs: &[StreamLog], odds: &dyn Fn(&str, Duration) -> f64| {
             let sent = logs.iter().flat_map(|log| &log.sent);

@@ -87,8 +87,8 @@ impl Comparison {
         real.iter().enumerate().map(compare).collect()
     }
 
-    /// What must hold however busy the machine is: a promise counts in lost frames, and a machine that
-    /// makes everybody wait loses none.
+    /// What must hold however busy the machine is: a promise counts in lost frames, and a machine
+    /// that makes everybody wait loses none.
     pub fn check(&self, corridor: &Corridor) -> Result<()> {
         let drive = &self.real.drive;
         ensure!(drive.doubled() == 0, "{} frames arrived twice", drive.doubled());
@@ -251,8 +251,8 @@ impl Comparison {
     }
 }
 
-/// What each drive delivered, and why the vehicle changed its road-side unit: daemons first, then the
-/// mean of the simulated drives.
+/// What each drive delivered, and why the vehicle changed its road-side unit: daemons first, then
+/// the mean of the simulated drives.
 pub fn side_by_side(sides: &[(&str, Comparison)]) -> Table {
     let mut table = table(&[
         "",

@@ -51,8 +51,9 @@ mod tests {
         };
         // Beside rsu2 in the middle, as far from rsu1 at first as from rsu3 at last.
         let (first, second) = (losses("rsu1"), losses("rsu2"));
-        // At 450 m the mean is −91.0 dBm, 1.1 dB above what half of the frames survive: with m = 0.32
-        // the gamma distribution has 0.68 below that. At 150 m it is −71.9 dBm, and m = 0.45: 0.10.
+        // At 450 m the mean is −91.0 dBm, 1.1 dB above what half of the frames survive: with m =
+        // 0.32 the gamma distribution has 0.68 below that. At 150 m it is −71.9 dBm, and m = 0.45:
+        // 0.10.
         let ends = [first[0], *first.last().unwrap()];
         assert!(first.is_sorted(), "{first:?}");
         assert!((ends[0] - 0.10).abs() < 0.02 && (ends[1] - 0.68).abs() < 0.02, "{ends:?}");

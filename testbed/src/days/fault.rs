@@ -221,8 +221,8 @@ impl Script {
     }
 }
 
-/// Faults of one round must not undo each other. A daemon that starts while the disk is full rightly
-/// refuses to.
+/// Faults of one round must not undo each other. A daemon that starts while the disk is full
+/// rightly refuses to.
 fn go_together(kind: Kind, with: &[Fault]) -> bool {
     with.iter().all(|other| {
         other.kind != kind

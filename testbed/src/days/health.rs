@@ -12,7 +12,8 @@ use crate::world::Node;
 
 /// Younger daemons are still filling their tables.
 const WARM_AFTER: Duration = Duration::from_secs(3);
-/// Descriptors above those of a warm daemon: what is open for a moment, such as a radio being reopened.
+/// Descriptors above those of a warm daemon: what is open for a moment, such as a radio being
+/// reopened.
 const DESCRIPTORS_MORE: usize = 4;
 /// No daemon needs more resident memory with all its tables full (11 MiB with a million clients).
 const RESIDENT_MAX: u64 = 24 << 20;

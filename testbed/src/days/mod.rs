@@ -1,5 +1,5 @@
-//! A week in minutes: real daemons, and everything that goes wrong in a long life, one thing after the
-//! other and at times several at once.
+//! A week in minutes: real daemons, and everything that goes wrong in a long life, one thing after
+//! the other and at times several at once.
 //!
 //! ```text
 //!            server
@@ -14,13 +14,13 @@
 //! ```
 //!
 //! The server exchanges a numbered frame with each host every 10 ms. A *round* is what the seed's
-//! script lets happen at the same time ([`fault`]); when it is over, frames must flow again on every
-//! stream within the promised time, counted in frames. While it lasts, vehicles that have another way
-//! must have found it. What else must hold is looked at all the time ([`health`]).
+//! script lets happen at the same time ([`fault`]); when it is over, frames must flow again on
+//! every stream within the promised time, counted in frames. While it lasts, vehicles that have
+//! another way must have found it. What else must hold is looked at all the time ([`health`]).
 //!
-//! What takes a week is the growth of the boot count between restarts, which the state file tells, and
-//! the clocks of daemons, which begin months ahead in time namespaces. The time of day is everybody's
-//! and stays as it is.
+//! What takes a week is the growth of the boot count between restarts, which the state file tells,
+//! and the clocks of daemons, which begin months ahead in time namespaces. The time of day is
+//! everybody's and stays as it is.
 
 pub mod command;
 pub mod fault;
@@ -89,8 +89,8 @@ impl Plan {
     }
 }
 
-/// Runs it all inside the arena, and tells `progress` about each round. Broken invariants are in the
-/// report; an error is a failure of the testbed.
+/// Runs it all inside the arena, and tells `progress` about each round. Broken invariants are in
+/// the report; an error is a failure of the testbed.
 pub fn run(
     plan: &Plan,
     programs: &Programs,
@@ -291,9 +291,10 @@ impl Run {
         Ok(())
     }
 
-    /// Nothing arrives twice, with one exception that is counted. A bridge that has come up knows no
-    /// addresses and sends a frame for a vehicle to both road-side units. Both may carry it, when the
-    /// vehicle has gone from one to the other meanwhile and the LAN could not tell the first.
+    /// Nothing arrives twice, with one exception that is counted. A bridge that has come up knows
+    /// no addresses and sends a frame for a vehicle to both road-side units. Both may carry it,
+    /// when the vehicle has gone from one to the other meanwhile and the LAN could not tell the
+    /// first.
     fn judge_doubled(&mut self) {
         let mut flooded = 0;
         for Doubled { stream, sent, again } in self.pulse.take_doubled() {
@@ -377,8 +378,8 @@ fn stream_name(stream: usize) -> String {
     format!("{way} host{}", stream / 2 + 1)
 }
 
-/// What no daemon may count here: nobody sends it frames it cannot read. And one that has lived all the
-/// time has carried something.
+/// What no daemon may count here: nobody sends it frames it cannot read. And one that has lived all
+/// the time has carried something.
 fn counters_are_sane(node: &Node, is_elder: bool) -> Result<()> {
     if !node.has_log() {
         return Ok(());

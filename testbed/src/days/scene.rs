@@ -29,7 +29,8 @@ pub const FIRST_VEHICLE: usize = 2;
 /// The small disk that logs and state files share, in bytes.
 const DISK_BYTES: u64 = 48 << 20;
 const PAYLOAD_LEN: usize = 100;
-/// Of the frames with which clients make themselves known: "local experimental 1" is the nodes' own.
+/// Of the frames with which clients make themselves known: "local experimental 1" is the nodes'
+/// own.
 const CLIENT_ETHERTYPE: u16 = 0x88b7;
 /// Lines each daemon writes to the full disk: counters, of half a kilobyte at least.
 const LINES_INTO_FULL: u32 = 12;
@@ -272,8 +273,8 @@ impl Scene {
         Ok(())
     }
 
-    /// Lets the next start of a node come after a life. Two lives in a row that together are a multiple
-    /// of 256 quarters of a second take a minute at least; here they would take a second.
+    /// Lets the next start of a node come after a life. Two lives in a row that together are a
+    /// multiple of 256 quarters of a second take a minute at least; here they would take a second.
     fn age(&mut self, node: &Node, life: u32) -> Result<()> {
         let path = self.disk.join(format!("{}.boot", node.name()));
         let [before_last, _] = self.boots.get(node.name()).copied().unwrap_or_default();
@@ -311,8 +312,8 @@ impl Scene {
         Ok(())
     }
 
-    /// Frames to the server with one source address after the other, behind a vehicle; and as many on
-    /// the LAN to the vehicle's host.
+    /// Frames to the server with one source address after the other, behind a vehicle; and as many
+    /// on the LAN to the vehicle's host.
     fn let_clients_speak(&mut self, fault: &Fault) -> Result<()> {
         let vehicle = fault.at + 1 - FIRST_VEHICLE;
         let (Some(server), Some(host)) = (self.endpoints.first(), self.endpoints.get(vehicle))

@@ -18,7 +18,8 @@ use crate::world::ATTACHMENT_CHANGED;
 pub enum Carrier {
     /// One frame per system call (`benches/naive_relay/`).
     Naive,
-    /// Its other form over one hop: batches and super-frames, in one loop or in a thread for each direction.
+    /// Its other form over one hop: batches and super-frames, in one loop or in a thread for each
+    /// direction.
     Loops {
         /// 1 or 2.
         threads: u8,

@@ -1,5 +1,5 @@
-//! A vehicle, perhaps a relaying vehicle, and the road side in a line, joined by the kernel's own cables
-//! alone: for measurements and soaks, in which the radio must not be what is measured.
+//! A vehicle, perhaps a relaying vehicle, and the road side in a line, joined by the kernel's own
+//! cables alone: for measurements and soaks, in which the radio must not be what is measured.
 //!
 //! ```text
 //! 1 hop    vehicle: tap0 radio0 ───veth─── radio0 tap0 :road
@@ -9,9 +9,10 @@
 //!                                                 :relay (a bridge)
 //! ```
 //!
-//! The ends of a line of two must not hear each other. The relay's radio is a bridge whose two ports are
-//! *isolated*: what comes in through one reaches the bridge's own interface and not the other port.
-//! That costs one look into the bridge's table per frame and no further interface, for whoever relays.
+//! The ends of a line of two must not hear each other. The relay's radio is a bridge whose two
+//! ports are *isolated*: what comes in through one reaches the bridge's own interface and not the
+//! other port. That costs one look into the bridge's table per frame and no further interface, for
+//! whoever relays.
 
 mod carrier;
 

@@ -130,8 +130,8 @@ impl Ether {
         })
     }
 
-    /// `from` sends a frame. Calls `deliver` for what arrives at once, with its strength in dBm where
-    /// the link has one; the rest waits for [`Ether::handle_timeout`].
+    /// `from` sends a frame. Calls `deliver` for what arrives at once, with its strength in dBm
+    /// where the link has one; the rest waits for [`Ether::handle_timeout`].
     pub fn send(
         &mut self,
         now: Instant,
@@ -249,8 +249,8 @@ impl Link {
         if class == Class::Control { control } else { data }
     }
 
-    /// When the frame has left the sender; `None` when the queue is full. Control is sent before data that waits, which is
-    /// sent that much later, but for what waits already.
+    /// When the frame has left the sender; `None` when the queue is full. Control is sent before
+    /// data that waits, which is sent that much later, but for what waits already.
     fn transmit(&mut self, now: Instant, class: Class, len: u64) -> Option<Instant> {
         let Some(rate) = self.quality.rate_bps.filter(|rate| *rate > 0) else { return Some(now) };
         let takes = |bytes: u64| {

@@ -125,8 +125,9 @@ impl Medium {
         self.ask(&Request::Attach { radio: radio.to_owned(), mac: mac.0 }).map(drop)
     }
 
-    /// Creates a monitor interface for a radio, in this namespace and down, and says its name. Frames
-    /// that arrive at the radio appear there with a radiotap header, where links say how strong.
+    /// Creates a monitor interface for a radio, in this namespace and down, and says its name.
+    /// Frames that arrive at the radio appear there with a radiotap header, where links say how
+    /// strong.
     pub fn monitor(&mut self, radio: &str) -> Result<String> {
         match self.ask(&Request::Monitor { radio: radio.to_owned() })? {
             Answer::Created(name) => Ok(name),
@@ -162,8 +163,8 @@ impl Medium {
         link.map(|link| link.counters).with_context(|| format!("{to} never heard {from}"))
     }
 
-    /// Stops the medium where it is, as a machine does that has no time for it, or lets it go on. What radios
-    /// send meanwhile waits, as far as there is room.
+    /// Stops the medium where it is, as a machine does that has no time for it, or lets it go on.
+    /// What radios send meanwhile waits, as far as there is room.
     pub fn stall(&self, is_stalled: bool) -> Result<()> {
         let signal = if is_stalled { signal::SIGSTOP } else { signal::SIGCONT };
         let pid = Pid::from_raw(self.child.id().try_into().context("a process id")?);

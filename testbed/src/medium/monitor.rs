@@ -1,8 +1,9 @@
 //! A monitor interface: what arrives at a radio, with a radiotap header that says how strong.
 //!
-//! It is a TUN device whose link type is set to that of 802.11 with radiotap (803) before it comes up.
-//! So whoever reads it cannot tell it from one of mac80211, but for the frames themselves: each is a
-//! data frame of 802.11 in OCB mode with the sender's address and the beginning of what it carries.
+//! It is a TUN device whose link type is set to that of 802.11 with radiotap (803) before it comes
+//! up. So whoever reads it cannot tell it from one of mac80211, but for the frames themselves: each
+//! is a data frame of 802.11 in OCB mode with the sender's address and the beginning of what it
+//! carries.
 
 use std::fs::File;
 use std::io::{self, Write};

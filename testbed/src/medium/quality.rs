@@ -26,8 +26,8 @@ pub struct Quality {
     /// does when no acknowledgement comes: each try has its own luck and takes [`RETRY_AFTER`].
     /// Broadcasts, and what others overhear, have one try.
     pub retries: u32,
-    /// Bits per second; frames wait in a queue of [`QUEUE_BYTES`], control in one of its own that is sent first. What does
-    /// not fit is dropped.
+    /// Bits per second; frames wait in a queue of [`QUEUE_BYTES`], control in one of its own that
+    /// is sent first. What does not fit is dropped.
     pub rate_bps: Option<u64>,
     /// How strong frames come in; unknown if it is not said. Told to a receiver that has a monitor
     /// interface.

@@ -1,8 +1,9 @@
 //! The medium process: sockets and standard input around an [`Ether`].
 //!
-//! A node asks its radio to send control before data (`SO_PRIORITY`), and one with queues per class does
-//! (IEEE 802.11 §10.2.4.2). A veth pair forgets the priority, so the medium tells control by the type of the
-//! message. It has a socket for it, so that data that waits here takes no room from it.
+//! A node asks its radio to send control before data (`SO_PRIORITY`), and one with queues per class
+//! does (IEEE 802.11 §10.2.4.2). A veth pair forgets the priority, so the medium tells control by
+//! the type of the message. It has a socket for it, so that data that waits here takes no room from
+//! it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -46,7 +47,8 @@ pub fn serve(seed: u64) -> Result<()> {
         };
         let mut with_data = ready.radios.iter();
         loop {
-            // Before each burst of data, not only once: another radio may have had something to say.
+            // Before each burst of data, not only once: another radio may have had something to
+            // say.
             radios
                 .iter()
                 .for_each(|(name, radio)| carry_from(name, Class::Control, &radio.control));
@@ -72,8 +74,8 @@ fn carry(
     monitors: &mut BTreeMap<String, Monitor>,
 ) {
     for _ in 0..BURST_MAX {
-        // An error: the radio is down, and comes back by itself; or it was deleted, and this socket stays
-        // silent until the radio is attached again.
+        // An error: the radio is down, and comes back by itself; or it was deleted, and this socket
+        // stays silent until the radio is attached again.
         let Ok(Some(frame)) = queue.recv(buf) else { return };
         ether.send(now, from, class, frame, &mut |to, frame, dbm| {
             deliver(radios, monitors, to, frame, dbm);

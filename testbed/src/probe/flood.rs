@@ -31,8 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What the receiving socket holds, so that its own pauses lose nothing.
 const RECV_BUFFER: usize = 8 << 20;
 
-/// Sends datagrams with `payload` bytes from `from` to the address `to` of `at`, many with each system
-/// call, and counts for `duration`.
+/// Sends datagrams with `payload` bytes from `from` to the address `to` of `at`, many with each
+/// system call, and counts for `duration`.
 pub fn flood(
     from: &Netns,
     at: &Netns,

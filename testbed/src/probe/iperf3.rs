@@ -49,7 +49,8 @@ impl Iperf3 {
         Ok(serving)
     }
 
-    /// Sends to the server over so many connections, for whole seconds; with `is_both_ways` also back.
+    /// Sends to the server over so many connections, for whole seconds; with `is_both_ways` also
+    /// back.
     pub fn run(
         &self,
         from: &Netns,
@@ -78,8 +79,9 @@ impl Iperf3 {
     }
 }
 
-/// Whether the server was still busy with the run before. It says so, or it opens its listening socket anew after that
-/// run, and the kernel resets who has connected to the old one. A run that had begun is never tried again.
+/// Whether the server was still busy with the run before. It says so, or it opens its listening
+/// socket anew after that run, and the kernel resets who has connected to the old one. A run that
+/// had begun is never tried again.
 fn is_still_busy(report: &Value, error: &str) -> bool {
     const BUSY: [&str; 4] =
         ["unable to connect", "server is busy", "Connection refused", "Connection reset"];

@@ -1,7 +1,9 @@
-//! Steady streams of numbered frames that can be looked at while they run, for as long as one likes.
+//! Steady streams of numbered frames that can be looked at while they run, for as long as one
+//! likes.
 //!
-//! [`Streams`](super::Streams) keeps everything and tells it at the end. This keeps what was sent in
-//! the last minute and totals of the rest, so a run of days needs no more memory than one of minutes.
+//! [`Streams`](super::Streams) keeps everything and tells it at the end. This keeps what was sent
+//! in the last minute and totals of the rest, so a run of days needs no more memory than one of
+//! minutes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd;
@@ -97,8 +99,8 @@ pub struct Outage {
 }
 
 impl Pulse {
-    /// Starts sending frames with this payload (at least 4 bytes), one each `every` from the first to
-    /// the second of each pair of endpoints. No pair may be there twice.
+    /// Starts sending frames with this payload (at least 4 bytes), one each `every` from the first
+    /// to the second of each pair of endpoints. No pair may be there twice.
     pub fn start(
         endpoints: &[Endpoint],
         pairs: &[(usize, usize)],

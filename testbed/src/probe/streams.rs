@@ -83,8 +83,8 @@ const GRACE: Duration = Duration::from_millis(500);
 const LOOK_EVERY_MS: u16 = 20;
 
 impl Streams {
-    /// Starts sending frames with this payload (at least 4 bytes) over all streams, their first frames
-    /// spread evenly over their intervals.
+    /// Starts sending frames with this payload (at least 4 bytes) over all streams, their first
+    /// frames spread evenly over their intervals.
     pub fn start(endpoints: &[Endpoint], streams: &[Stream], payload_len: usize) -> Result<Self> {
         let open = |Endpoint { ns, interface, .. }: &Endpoint| {
             ns.run(|| PacketSocket::open(interface).with_context(|| interface.clone()))

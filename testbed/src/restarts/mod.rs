@@ -6,9 +6,9 @@
 //!                   host1    host2          each exchanges a frame with the server every 10 ms
 //! ```
 //!
-//! A node that starts again must be told from its past: its numbers begin anew, and what tells is the
-//! boot count, which follows the clock. So a life of a minute is not like one of a second, and each town
-//! here either waits for it or writes it into the state file.
+//! A node that starts again must be told from its past: its numbers begin anew, and what tells is
+//! the boot count, which follows the clock. So a life of a minute is not like one of a second, and
+//! each town here either waits for it or writes it into the state file.
 
 pub mod command;
 
@@ -64,7 +64,8 @@ pub struct Town {
 }
 
 impl Town {
-    /// Lays a town whose last vehicle is so many hops away. Towns side by side need different names.
+    /// Lays a town whose last vehicle is so many hops away. Towns side by side need different
+    /// names.
     pub fn lay(programs: &Programs, name: &str, hops: usize) -> Result<Self> {
         let mut bed = Testbed::with_programs(1, programs.clone())?;
         let server = bed.add_host(&format!("{name}-server"))?;
@@ -109,8 +110,9 @@ impl Town {
         Ok(())
     }
 
-    /// Ends a node, leaves it away for a time and starts it again, with traffic all the while. How long
-    /// each stream was without a way, from the moment the node was running with its TAP in place.
+    /// Ends a node, leaves it away for a time and starts it again, with traffic all the while. How
+    /// long each stream was without a way, from the moment the node was running with its TAP in
+    /// place.
     ///
     /// `life` lets the boot count grow as by a life of so many quarters of a second.
     pub fn restart(

@@ -46,7 +46,8 @@ impl StackErrors {
             ip_headers: paired(v4, "Ip:", "InHdrErrors")?
                 + paired(extended, "IpExt:", "InCsumErrors")?,
             tcp_checksums,
-            // The kernel counts those with a wrong checksum here as well, and each SYN on an open connection.
+            // The kernel counts those with a wrong checksum here as well, and each SYN on an open
+            // connection.
             tcp_segments: paired(v4, "Tcp:", "InErrs")?
                 .saturating_sub(tcp_checksums)
                 .saturating_sub(challenges(extended)?),

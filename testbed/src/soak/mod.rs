@@ -1,11 +1,11 @@
-//! The data path under load for long, with every byte checked: hops, segmentation offload at either end,
-//! IP versions and VLAN tags, while the radio's MTU changes.
+//! The data path under load for long, with every byte checked: hops, segmentation offload at either
+//! end, IP versions and VLAN tags, while the radio's MTU changes.
 //!
-//! Each case runs the real programs on a fresh [`Line`]: iperf3 with sixteen flows in each direction, a
-//! transfer in each direction in which every byte is checked, and datagrams too long for one frame, all
-//! at once. Meanwhile the radios get another MTU again and again, and the TAPs keep theirs. Whatever a
-//! program harms without the receiver's checksum noticing is found by content, and whatever the checksum
-//! notices is found in the kernel's counters: both must be zero.
+//! Each case runs the real programs on a fresh [`Line`]: iperf3 with sixteen flows in each
+//! direction, a transfer in each direction in which every byte is checked, and datagrams too long
+//! for one frame, all at once. Meanwhile the radios get another MTU again and again, and the TAPs
+//! keep theirs. Whatever a program harms without the receiver's checksum noticing is found by
+//! content, and whatever the checksum notices is found in the kernel's counters: both must be zero.
 
 pub mod command;
 mod errors;
@@ -128,7 +128,8 @@ const ROAD_TAGGED: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(10, 31, 0, 1)),
     IpAddr::V6(Ipv6Addr::new(0xfd31, 0, 0, 0, 0, 0, 0, 1)),
 ];
-/// MTUs of the radio, one after the other. The last alone has room for a frame of the TAP in one piece.
+/// MTUs of the radio, one after the other. The last alone has room for a frame of the TAP in one
+/// piece.
 const MTUS: [u32; 4] = [1400, RADIO_MTU - 1, 1321, RADIO_MTU];
 /// A datagram in several fragments, and how often one is sent.
 const DATAGRAM_LEN: usize = 4000;
@@ -214,7 +215,8 @@ impl Ends {
     }
 }
 
-/// Changes the MTU of all radios, and sees to it that those of the TAPs stay, until it is over. How often.
+/// Changes the MTU of all radios, and sees to it that those of the TAPs stay, until it is over. How
+/// often.
 fn change_mtus(line: &Line, every: Duration, is_over: &AtomicBool) -> Result<u32> {
     let mut changes = 0;
     for mtu in MTUS.into_iter().cycle() {

@@ -1,9 +1,9 @@
-//! A VLAN over a TAP, by a thread of ours: as an interface of type `vlan` does it, for kernels that have
-//! no such interfaces.
+//! A VLAN over a TAP, by a thread of ours: as an interface of type `vlan` does it, for kernels that
+//! have no such interfaces.
 //!
-//! Hosts use a TAP of ours. What they send there gets its tag and goes out of the interface below; what
-//! comes in there with the tag loses it and goes up. Both sides have segmentation offload, so that
-//! tagged frames longer than the MTU meet the data path too, and are cut and joined by it.
+//! Hosts use a TAP of ours. What they send there gets its tag and goes out of the interface below;
+//! what comes in there with the tag loses it and goes up. Both sides have segmentation offload, so
+//! that tagged frames longer than the MTU meet the data path too, and are cut and joined by it.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -42,8 +42,8 @@ pub struct Obu {
     pub upstream: NodeId,
     /// Its address, if the RSU is its upstream.
     pub mac: Option<Mac>,
-    /// Relays on the way down to it, the first one first. `None`: there is no way, because one of them has not said who
-    /// its upstream is, has fallen silent, or there are too many.
+    /// Relays on the way down to it, the first one first. `None`: there is no way, because one of
+    /// them has not said who its upstream is, has fallen silent, or there are too many.
     pub way: Option<Vec<NodeId>>,
     /// It was last heard.
     pub heard_ms: u64,

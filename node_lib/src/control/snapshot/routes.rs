@@ -47,9 +47,11 @@ impl fmt::Display for Standing {
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Obstacle {
-    /// Its next heartbeat is overdue by more than an interval. It may be used all the same, after all others.
+    /// Its next heartbeat is overdue by more than an interval. It may be used all the same, after
+    /// all others.
     Late,
-    /// What we said to the RSU through it was not answered. It may be used all the same, where there is no other.
+    /// What we said to the RSU through it was not answered. It may be used all the same, where
+    /// there is no other.
     Unanswered,
     /// It, or the RSU, said goodbye.
     Leaving,
@@ -61,7 +63,8 @@ pub enum Obstacle {
     Quiet,
     /// What it said of its way is too old to count.
     Stale,
-    /// What it advertises is no better than what we advertised: through it frames could come back to us.
+    /// What it advertises is no better than what we advertised: through it frames could come back
+    /// to us.
     Infeasible,
 }
 
@@ -88,7 +91,8 @@ pub struct Route {
     pub rsu: NodeId,
     /// How it stands with us.
     pub standing: Standing,
-    /// The neighbour frames for it go to: ours while we are attached to it, those of others in any case.
+    /// The neighbour frames for it go to: ours while we are attached to it, those of others in any
+    /// case.
     pub upstream: Option<NodeId>,
     /// Radio hops through that one.
     pub hops: Option<u8>,
@@ -106,7 +110,8 @@ pub struct Route {
     pub quiet_for_ms: Option<u64>,
     /// So much longer any other RSU is preferred. `None`: it is not shunned.
     pub shunned_for_ms: Option<u64>,
-    /// Somebody says that it counts otherwise, and is not believed yet: it may have restarted, or two RSUs have one id.
+    /// Somebody says that it counts otherwise, and is not believed yet: it may have restarted, or
+    /// two RSUs have one id.
     pub is_contested: bool,
     /// Who could be upstream, the best first: usable ones before those that are not.
     pub candidates: Vec<Candidate>,
@@ -126,7 +131,8 @@ pub struct Candidate {
     pub obstacles: Vec<Obstacle>,
     /// Radio hops to the RSU through it.
     pub hops: u8,
-    /// Expected transmissions to the RSU, by which candidates are ranked: the sum of the following three.
+    /// Expected transmissions to the RSU, by which candidates are ranked: the sum of the following
+    /// three.
     pub cost: f64,
     /// From it to the RSU, as it says.
     pub advertised_cost: f64,
@@ -134,7 +140,8 @@ pub struct Candidate {
     pub link_cost: f64,
     /// Our share of what it costs that it is a relay.
     pub relay_cost: f64,
-    /// By so much it is cheaper than the one in use; dearer, if negative. `None`: none is in use, or this one is.
+    /// By so much it is cheaper than the one in use; dearer, if negative. `None`: none is in use,
+    /// or this one is.
     pub margin: Option<f64>,
     /// So much cheaper it has to be to be called better.
     pub margin_needed: Option<f64>,

@@ -18,8 +18,8 @@ pub struct TapSettings {
     pub addresses: Vec<TapAddress>,
     /// Its MAC, so that a TAP that had to be re-created is the same for its neighbours.
     pub mac: Option<Mac>,
-    /// The bridge it is to be in: the TAP is up only while it is a port of it and it is up. Without one
-    /// the TAP is up when it is up itself, once it is where somebody had put the one before it.
+    /// The bridge it is to be in: the TAP is up only while it is a port of it and it is up. Without
+    /// one the TAP is up when it is up itself, once it is where somebody had put the one before it.
     pub bridge: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! [`Home`]: the bridge somebody put the TAP into by hand, so that one made again goes there too.
 //!
-//! Whoever takes the TAP out of its bridge, or deletes the bridge, means it. Whoever deletes the TAP gets another
-//! one, which the bridge does not know. The kernel tells the two apart: of a TAP that is being deleted it
-//! does not say that it left its bridge.
+//! Whoever takes the TAP out of its bridge, or deletes the bridge, means it. Whoever deletes the
+//! TAP gets another one, which the bridge does not know. The kernel tells the two apart: of a TAP
+//! that is being deleted it does not say that it left its bridge.
 
 use super::interface::Seen;
 

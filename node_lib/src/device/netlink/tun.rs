@@ -1,4 +1,5 @@
-//! What the kernel tells of a TAP and of no other interface: who may open it, and with how many queues.
+//! What the kernel tells of a TAP and of no other interface: who may open it, and with how many
+//! queues.
 
 use std::fmt;
 
@@ -7,8 +8,8 @@ use rtnetlink::packet_route::link::{InfoData, InfoTun, LinkInfo, LinkMessage};
 
 use super::interface::infos_of;
 
-/// Who may open a TAP without `CAP_NET_ADMIN`, by numbers as this user namespace has them. Where both are
-/// set both must be met; where neither is, everybody may.
+/// Who may open a TAP without `CAP_NET_ADMIN`, by numbers as this user namespace has them. Where
+/// both are set both must be met; where neither is, everybody may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapOwner {
     /// Only this user.

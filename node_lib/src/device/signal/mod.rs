@@ -6,9 +6,9 @@
 //! | [`monitor`] | per frame, in front of a copy of it ([`radiotap`]) | a monitor interface, `CAP_NET_RAW` |
 //!
 //! Neither tells it with the frame itself, so a measurement is an event of its own
-//! ([`Node::handle_signal`](crate::control::node::Node::handle_signal)). A source is asked by a task
-//! beside the packet loop. What it says waits in [`Reports`], averaged by address, until the loop
-//! takes it: so a busy channel costs the loop a few calls per 100 ms, not one per frame.
+//! ([`Node::handle_signal`](crate::control::node::Node::handle_signal)). A source is asked by a
+//! task beside the packet loop. What it says waits in [`Reports`], averaged by address, until the
+//! loop takes it: so a busy channel costs the loop a few calls per 100 ms, not one per frame.
 
 pub mod monitor;
 pub mod nl80211;
@@ -25,8 +25,8 @@ use crate::mac::Mac;
 use monitor::Monitor;
 use nl80211::Nl80211;
 
-/// Addresses whose measurements wait for the loop; those of more are dropped and counted. As many as
-/// a node has neighbours (`obu_lib`, `link/neighbour.rs`).
+/// Addresses whose measurements wait for the loop; those of more are dropped and counted. As many
+/// as a node has neighbours (`obu_lib`, `link/neighbour.rs`).
 pub const WAITING_MAX: usize = 256;
 
 /// One measurement.

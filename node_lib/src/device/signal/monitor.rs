@@ -3,8 +3,8 @@
 //! * Read all at once, twenty times a second, and only the beginning of each frame: nobody is woken
 //!   by a frame, and what is copied of it is its headers.
 //! * An interface that is down tells nothing until it is up; the socket stays bound to it.
-//! * A deleted one leaves the descriptor dead. One of that name that comes back is bound on the same
-//!   descriptor, which needs no capability.
+//! * A deleted one leaves the descriptor dead. One of that name that comes back is bound on the
+//!   same descriptor, which needs no capability.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -24,7 +24,8 @@ use crate::device::{name, sys};
 pub const EVERY: Duration = Duration::from_millis(50);
 /// Between two attempts to bind to an interface that has vanished.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
-/// Frames of one look at most: ten times what 802.11p carries meanwhile. The rest waits in the socket.
+/// Frames of one look at most: ten times what 802.11p carries meanwhile. The rest waits in the
+/// socket.
 const LOOK_MAX: usize = 4096;
 /// What is read of a frame: radiotap headers have some dozen bytes, an 802.11 header 16 up to the
 /// sender's address.
@@ -67,7 +68,8 @@ impl Monitor {
     /// Opens the monitor interface `name`.
     ///
     /// # Errors
-    /// There is no such interface, it carries other headers than radiotap, or `CAP_NET_RAW` is missing.
+    /// There is no such interface, it carries other headers than radiotap, or `CAP_NET_RAW` is
+    /// missing.
     pub fn open(name: &str) -> Result<Self, DeviceError> {
         name::check(name)?;
         let error =

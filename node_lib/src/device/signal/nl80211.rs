@@ -1,8 +1,9 @@
-//! Signal from station statistics: what the driver of an 802.11 interface remembers of each station it
-//! hears (nl80211, `iw dev IFACE station dump`), and how busy its channel is (`survey dump`).
+//! Signal from station statistics: what the driver of an 802.11 interface remembers of each station
+//! it hears (nl80211, `iw dev IFACE station dump`), and how busy its channel is (`survey dump`).
 //!
-//! In OCB mode mac80211 keeps statistics of whoever it heard a frame of. They say how strong the *last*
-//! frame was, however long ago; so a measurement counts only if more frames came since the last time.
+//! In OCB mode mac80211 keeps statistics of whoever it heard a frame of. They say how strong the
+//! *last* frame was, however long ago; so a measurement counts only if more frames came since the
+//! last time.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -77,7 +78,8 @@ pub struct Nl80211 {
 }
 
 impl Nl80211 {
-    /// Asks the kernel whether `interface` is one of 802.11. Must run inside a tokio runtime with I/O.
+    /// Asks the kernel whether `interface` is one of 802.11. Must run inside a tokio runtime with
+    /// I/O.
     ///
     /// # Errors
     /// There is no such interface, or it is none of 802.11, or the kernel has no 802.11 at all.

@@ -1,5 +1,5 @@
-//! What stands in front of a frame on a monitor interface (<https://www.radiotap.org>), and who sent
-//! the frame behind it.
+//! What stands in front of a frame on a monitor interface (<https://www.radiotap.org>), and who
+//! sent the frame behind it.
 //!
 //! | offset | bytes | field | meaning |
 //! |-------:|------:|-------|---------|
@@ -20,8 +20,8 @@
 //! | 4 | 2 | 1 | hopping |
 //! | 5 | 1 | 1 | antenna signal, dBm, two's complement |
 //!
-//! Words that follow describe single antennas, or are a vendor's; the first word's signal is that of
-//! all antennas together (`ieee80211_add_rx_radiotap_header` in mac80211).
+//! Words that follow describe single antennas, or are a vendor's; the first word's signal is that
+//! of all antennas together (`ieee80211_add_rx_radiotap_header` in mac80211).
 
 use super::Sample;
 use crate::mac::Mac;

@@ -28,11 +28,12 @@
 //! |      2 |     2 | count       | addresses that follow, at least 1                                   |
 //! |      4 |   6 × | macs        | unicast addresses                                                   |
 //!
-//! A message has at most 230 addresses, in all groups together: with one group that is 46 + 4 + 1380 = 1430 bytes,
-//! which a radio of 1500 carries. A set without clients is one part without groups.
+//! A message has at most 230 addresses, in all groups together: with one group that is 46 + 4 +
+//! 1380 = 1430 bytes, which a radio of 1500 carries. A set without clients is one part without
+//! groups.
 //!
-//! An OBU keeps its announcement ready as a frame and patches it when it needs it; a relay patches `hops` in the copy
-//! it forwards. Both are in [`ready`].
+//! An OBU keeps its announcement ready as a frame and patches it when it needs it; a relay patches
+//! `hops` in the copy it forwards. Both are in [`ready`].
 
 pub mod ready;
 
@@ -96,7 +97,8 @@ pub struct Announcement<'a> {
     pub parts: u8,
     /// The OBU's next word comes within this, in 0.1 s.
     pub within_ds: u16,
-    /// The longest packet of the OBU's own radio, in bytes. From those of all on the way the RSU makes that of the way.
+    /// The longest packet of the OBU's own radio, in bytes. From those of all on the way the RSU
+    /// makes that of the way.
     pub mtu: u16,
     /// From the OBU to the sender.
     pub hops: u8,
@@ -208,8 +210,9 @@ impl<'a> Clients<'a> {
         groups * GROUP_HEADER_LEN + sorted.len() * Mac::LEN
     }
 
-    /// How many of the first of these clients, which are sorted, go into one message with `room` bytes
-    /// for groups. Every VLAN costs four bytes more, so that [`MAX_CLIENTS`] alone is no safe measure.
+    /// How many of the first of these clients, which are sorted, go into one message with `room`
+    /// bytes for groups. Every VLAN costs four bytes more, so that [`MAX_CLIENTS`] alone is no safe
+    /// measure.
     pub fn fitting(sorted: &[Client], room: usize) -> usize {
         let mut used = 0;
         let mut vlan = None;
@@ -276,8 +279,9 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Digest of a set of clients, which is sorted and has no client twice: CRC-32 (IEEE 802.3) over VLAN
-/// (2 bytes, big-endian) and MAC of each. Two equal sets have one digest, however they were sent.
+/// Digest of a set of clients, which is sorted and has no client twice: CRC-32 (IEEE 802.3) over
+/// VLAN (2 bytes, big-endian) and MAC of each. Two equal sets have one digest, however they were
+/// sent.
 pub fn client_digest(sorted: &[Client]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     for client in sorted {

@@ -1,5 +1,5 @@
-//! Heartbeat: an RSU makes itself known and relays carry the news outward. HeartbeatReply: an OBU tells
-//! the RSU that it is there and who its upstream is, along the path it would send data on.
+//! Heartbeat: an RSU makes itself known and relays carry the news outward. HeartbeatReply: an OBU
+//! tells the RSU that it is there and who its upstream is, along the path it would send data on.
 //!
 //! # Heartbeat
 //!
@@ -22,14 +22,15 @@
 //! |     46 |     1 | hop_limit   | relays still allowed                                                |
 //! |     47 |     1 | hops        | from the RSU to the sender, at most 32; 0 at the RSU and only there |
 //!
-//! What the RSU says comes first and is the same in all copies (offsets 4 to 21), what each sender says of itself
-//! follows: so the first can be signed by the RSU, and the rest by the sender.
+//! What the RSU says comes first and is the same in all copies (offsets 4 to 21), what each sender
+//! says of itself follows: so the first can be signed by the RSU, and the rest by the sender.
 //!
-//! A gap in `hello` is loss on the link from the sender, and nothing else: a relay that had no news to
-//! pass on leaves no gap. `via` lets a node see that a neighbour routes through it. `mtu` is there because a radio
-//! drops longer frames before anybody can count them: what goes to the RSU through this neighbour is no longer. A relay says
-//! the smaller of its own radio's and of what its upstream said; so it is known at the far end of the way. `obus` sets
-//! the pace of what every OBU says about once a second: the more there are, the rarer each speaks.
+//! A gap in `hello` is loss on the link from the sender, and nothing else: a relay that had no news
+//! to pass on leaves no gap. `via` lets a node see that a neighbour routes through it. `mtu` is
+//! there because a radio drops longer frames before anybody can count them: what goes to the RSU
+//! through this neighbour is no longer. A relay says the smaller of its own radio's and of what its
+//! upstream said; so it is known at the far end of the way. `obus` sets the pace of what every OBU
+//! says about once a second: the more there are, the rarer each speaks.
 //!
 //! # HeartbeatReply
 //!
@@ -53,15 +54,16 @@
 //! |     50 |     1 | reserved    | zero                                                                |
 //! |     51 |     1 | hops        | from the OBU to the sender, 0 at the OBU, at most 32                |
 //!
-//! *Goodbye*: the OBU leaves. *Standby*: the OBU is attached elsewhere. It may come, or others that are on their way
-//! to this RSU come through it. *Acknowledge*: the OBU wants to hear that the RSU knows its upstream
-//! ([`super::ack::AckStatus::Accepted`]; [`super::ack::AckStatus::Known`] to an OBU on standby).
+//! *Goodbye*: the OBU leaves. *Standby*: the OBU is attached elsewhere. It may come, or others that
+//! are on their way to this RSU come through it. *Acknowledge*: the OBU wants to hear that the RSU
+//! knows its upstream ([`super::ack::AckStatus::Accepted`]; [`super::ack::AckStatus::Known`] to an
+//! OBU on standby).
 //!
-//! The upstreams of all OBUs are the tree from which an RSU makes the ways down ([`crate::messages::way`]).
-//! An RSU that holds no set of an attached OBU, or one of another digest, asks for it
-//! ([`super::ack::AckStatus::SendAll`]).
-//! Three times `within_ds` without a word, and the OBU is taken to be gone.
-//! `held_100us` is what the RSU subtracts to see the round trip of the path.
+//! The upstreams of all OBUs are the tree from which an RSU makes the ways down
+//! ([`crate::messages::way`]). An RSU that holds no set of an attached OBU, or one of another
+//! digest, asks for it ([`super::ack::AckStatus::SendAll`]). Three times `within_ds` without a
+//! word, and the OBU is taken to be gone. `held_100us` is what the RSU subtracts to see the round
+//! trip of the path.
 
 use crate::mac::NodeId;
 use crate::messages::prefix::{
@@ -141,7 +143,8 @@ pub struct Heartbeat {
     pub via: NodeId,
     /// Of the path from sender to RSU.
     pub cost: Cost,
-    /// The longest packet that passes all radios from the sender to the RSU, its own among them, in bytes.
+    /// The longest packet that passes all radios from the sender to the RSU, its own among them, in
+    /// bytes.
     pub mtu: u16,
     /// Relays still allowed.
     pub hop_limit: u8,
@@ -149,8 +152,8 @@ pub struct Heartbeat {
     pub hops: u8,
     /// The sender knows fewer candidates than it would like.
     pub few_candidates: bool,
-    /// Neighbours that this RSU reaches through the sender, at most [`CHILDREN_MAX`](crate::messages::prefix::CHILDREN_MAX):
-    /// so many, or more.
+    /// Neighbours that this RSU reaches through the sender, at most
+    /// [`CHILDREN_MAX`](crate::messages::prefix::CHILDREN_MAX): so many, or more.
     pub children: u8,
     /// The sender brings the heartbeats whose number is a multiple of two to this power.
     pub stride: u8,
@@ -253,7 +256,8 @@ pub struct HeartbeatReply {
     pub answers: Seq,
     /// How long the OBU held the heartbeat, in 0.1 ms.
     pub held_100us: u16,
-    /// The longest packet of the OBU's own radio, in bytes. From those of all on the way the RSU makes that of the way.
+    /// The longest packet of the OBU's own radio, in bytes. From those of all on the way the RSU
+    /// makes that of the way.
     pub mtu: u16,
     /// From the OBU to the sender.
     pub hops: u8,

@@ -1,7 +1,7 @@
 //! Probe: is this link alive, and what would you do for me? ProbeAnswer: the sender's route, now.
 //!
-//! A node probes an upstream that fell silent, and solicits (`rsu` zero) when it has none. The answer is
-//! worth as much as a heartbeat of that neighbour: it carries the same fields.
+//! A node probes an upstream that fell silent, and solicits (`rsu` zero) when it has none. The
+//! answer is worth as much as a heartbeat of that neighbour: it carries the same fields.
 //!
 //! # Probe
 //!
@@ -143,7 +143,8 @@ pub struct ProbeAnswer {
     pub asker: NodeId,
     /// Of the question.
     pub nonce: u32,
-    /// The longest packet that passes all radios from the sender to the RSU, in bytes; without a way, that of its own.
+    /// The longest packet that passes all radios from the sender to the RSU, in bytes; without a
+    /// way, that of its own.
     pub mtu: u16,
     /// Whose route this is; may be [`NodeId::NONE`] only without a route.
     pub rsu: NodeId,

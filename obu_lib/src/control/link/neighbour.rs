@@ -1,9 +1,9 @@
 //! Who is in radio range, and how well each direction of the link works.
 //!
 //! A link has two directions, and only an answer to something we sent proves ours: `send()`
-//! succeeding proves nothing. What we hear is judged by the *hello* number every node counts up with
-//! each heartbeat it sends, so gaps are exact losses; what gets through to the other side is judged
-//! by the share of our probes that are answered.
+//! succeeding proves nothing. What we hear is judged by the *hello* number every node counts up
+//! with each heartbeat it sends, so gaps are exact losses; what gets through to the other side is
+//! judged by the share of our probes that are answered.
 
 use std::time::Duration;
 
@@ -30,14 +30,16 @@ struct Outstanding {
 /// Probes to one neighbour that may be under way at once; an older one counts as lost.
 const OUTSTANDING_MAX: usize = 8;
 
-/// An answer takes about 2 ms. One that is not there when we ask again, at least this later, is missed.
+/// An answer takes about 2 ms. One that is not there when we ask again, at least this later, is
+/// missed.
 const OVERDUE_AFTER: Duration = Duration::from_millis(10);
 
 /// One neighbour.
 ///
 /// Thousands of these are looked at for every second of a large simulation, and with each heartbeat
-/// those of all candidates. So they are two lines of 64 bytes of a processor's cache, side by side, in
-/// this order: what is asked of every candidate and what a heartbeat changes, then signal and questions.
+/// those of all candidates. So they are two lines of 64 bytes of a processor's cache, side by side,
+/// in this order: what is asked of every candidate and what a heartbeat changes, then signal and
+/// questions.
 #[repr(C, align(128))]
 #[derive(Clone, Debug)]
 pub struct Neighbour {
@@ -282,12 +284,12 @@ impl Neighbours {
     /// A control frame came from `mac`, sent by node `id` in its start number `boot`. `interval`:
     /// between two heartbeats around here.
     ///
-    /// One frame never replaces a neighbour that is alive and well, for it may be forged or damaged.
-    /// A later boot count, or another node at this MAC, is believed when a second frame says the
-    /// same and none of the known one came between, or when the known one has been silent for
-    /// 2.4 intervals. An earlier boot count comes from a frame that was late on its way, or from a node
-    /// without a state file whose clock was set back: it is believed when the later one has been
-    /// silent for 3 intervals.
+    /// One frame never replaces a neighbour that is alive and well, for it may be forged or
+    /// damaged. A later boot count, or another node at this MAC, is believed when a second frame
+    /// says the same and none of the known one came between, or when the known one has been silent
+    /// for 2.4 intervals. An earlier boot count comes from a frame that was late on its way, or
+    /// from a node without a state file whose clock was set back: it is believed when the later one
+    /// has been silent for 3 intervals.
     pub fn hear(
         &mut self,
         now: Timestamp,

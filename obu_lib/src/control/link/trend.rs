@@ -16,7 +16,8 @@ pub(super) const SLOW_SHIFT: u32 = 5;
 ///
 /// The first samples are averaged plainly, later ones exponentially (`s ← s + (x − s)/2ⁿ`), so that
 /// a young link is judged by what was seen, not by where the average started. Integer arithmetic,
-/// so that simulations repeat bit for bit. A node keeps three for each neighbour, so each is one word.
+/// so that simulations repeat bit for bit. A node keeps three for each neighbour, so each is one
+/// word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Share {
     /// Samples so far in the highest byte, the value in the others.
@@ -52,15 +53,16 @@ impl Share {
     }
 }
 
-/// How much more likely it is by now that a link got bad than that it is as it used to be: a cumulative
-/// sum of log-likelihood ratios that never falls below zero (Page, Biometrika 41, 1954), in 1/1000 nat.
+/// How much more likely it is by now that a link got bad than that it is as it used to be: a
+/// cumulative sum of log-likelihood ratios that never falls below zero (Page, Biometrika 41, 1954),
+/// in 1/1000 nat.
 ///
-/// It is the quickest way to notice that a link got bad at an unknown moment, for a given rate of false
-/// alarms, and needs no window: every heartbeat heard or missed counts. Questions count while they stay
-/// unanswered, of which there are many just when heartbeats are missed. An answer takes back what they
-/// weighed and nothing else: radios repeat what is sent to one addressee, so an answer proves life, not
-/// quality. *Bad* means to lose 40 points more
-/// than the link did over the last 13 s; so a link that always lost a fifth is not called bad for it.
+/// It is the quickest way to notice that a link got bad at an unknown moment, for a given rate of
+/// false alarms, and needs no window: every heartbeat heard or missed counts. Questions count while
+/// they stay unanswered, of which there are many just when heartbeats are missed. An answer takes
+/// back what they weighed and nothing else: radios repeat what is sent to one addressee, so an
+/// answer proves life, not quality. *Bad* means to lose 40 points more than the link did over the
+/// last 13 s; so a link that always lost a fifth is not called bad for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCusum {
     hellos: u16,
@@ -81,9 +83,9 @@ struct Weights {
     unanswered: u16,
 }
 
-/// Usual loss *p* of 0.02, 0.1, 0.2, 0.3, against *q* = *p* + 0.4: a hello missed weighs ln(q/p), one heard
-/// ln((1−p)/(1−q)); a question and its answer pass the link both ways, so for one unanswered 1 − p
-/// becomes (1 − p)².
+/// Usual loss *p* of 0.02, 0.1, 0.2, 0.3, against *q* = *p* + 0.4: a hello missed weighs ln(q/p),
+/// one heard ln((1−p)/(1−q)); a question and its answer pass the link both ways, so for one
+/// unanswered 1 − p becomes (1 − p)².
 const WEIGHTS: [Weights; 4] = [
     Weights { missed: 3045, heard: 525, unanswered: 2815 },
     Weights { missed: 1609, heard: 588, unanswered: 1373 },
@@ -167,13 +169,13 @@ struct Mean {
     cdbm: i16,
 }
 
-/// Signal strength of what a neighbour sends, over the last 2 s: a line through the averages of each
-/// 100 ms (least squares), in integers, so that simulations repeat bit for bit.
+/// Signal strength of what a neighbour sends, over the last 2 s: a line through the averages of
+/// each 100 ms (least squares), in integers, so that simulations repeat bit for bit.
 #[derive(Clone, Debug, Default)]
 pub struct SignalTrend {
     newest: Option<Bin>,
-    /// Those before it, oldest first. The first may be older than [`SPAN`]: who adds to a list does not
-    /// touch its other end in memory, as long as there is room.
+    /// Those before it, oldest first. The first may be older than [`SPAN`]: who adds to a list does
+    /// not touch its other end in memory, as long as there is room.
     over: VecDeque<Mean>,
 }
 

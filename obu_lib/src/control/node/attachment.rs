@@ -171,8 +171,8 @@ impl Obu {
         Some(expected.filter(is_as_good).unwrap_or(best))
     }
 
-    /// Why to leave an RSU that still works for this one. *Better* needs margin and time, *predicted*
-    /// and *fading* a strong alternative, and none follows a change at once.
+    /// Why to leave an RSU that still works for this one. *Better* needs margin and time,
+    /// *predicted* and *fading* a strong alternative, and none follows a change at once.
     fn reason_to_go(&mut self, now: Timestamp, ours: Way, next: Way) -> Option<Cause> {
         let context = &self.context;
         let (route, other) = (self.routes.get(&ours.rsu)?, self.routes.get(&next.rsu)?);
@@ -311,8 +311,8 @@ impl Obu {
         }
     }
 
-    /// Keeps the best candidates proven, and the link to the upstream measured. The upstream's answer is also what
-    /// shows an OBU whose clients are still that it is heard.
+    /// Keeps the best candidates proven, and the link to the upstream measured. The upstream's
+    /// answer is also what shows an OBU whose clients are still that it is heard.
     pub(super) fn probe_candidates(&mut self, now: Timestamp, out: &mut Replies) {
         if now < self.probe_candidates_at || !self.context.link_is_up {
             return;

@@ -1,5 +1,5 @@
-//! From the decision to change to the moment the old way is closed: both ways are listened to, the old
-//! RSU is told last, and a record says what it cost.
+//! From the decision to change to the moment the old way is closed: both ways are listened to, the
+//! old RSU is told last, and a record says what it cost.
 
 use std::time::Duration;
 
@@ -127,14 +127,15 @@ impl Obu {
             || self.parting.is_some_and(|parting| parting.rsu == rsu && now < parting.until)
     }
 
-    /// This RSU was left a moment ago, and still finds the way to us: what is late comes from there.
+    /// This RSU was left a moment ago, and still finds the way to us: what is late comes from
+    /// there.
     pub(super) fn is_parting_from(&self, rsu: NodeId) -> bool {
         let upstream = self.upstream_for(rsu);
         self.parting.is_some_and(|from| from.rsu == rsu && Some(from.upstream) == upstream)
     }
 
-    /// Tells the old RSU that we left when nothing can be on its way from there any more, and closes
-    /// the record of a change that is settled.
+    /// Tells the old RSU that we left when nothing can be on its way from there any more, and
+    /// closes the record of a change that is settled.
     pub(super) fn settle(&mut self, now: Timestamp, out: &mut Replies) {
         if let Some(parting) = self.parting.filter(|parting| now >= parting.until) {
             self.parting = None;
@@ -180,7 +181,8 @@ impl Obu {
             // It was slow to answer, not gone.
             (lost_at, record.at_risk) = (now, 0);
         } else if record.cause == Cause::Fading && was_in_doubt {
-            // It left questions unanswered, and has not been heard since: it was dying, and we did not know yet.
+            // It left questions unanswered, and has not been heard since: it was dying, and we did
+            // not know yet.
             record.cause = Cause::Dead;
         }
         record.acknowledged = acknowledged_at.is_some();
@@ -197,7 +199,8 @@ impl Obu {
         self.context.event(Event::HandOver(record));
     }
 
-    /// While the upstream is in doubt the way back to us follows the second way, and returns with it.
+    /// While the upstream is in doubt the way back to us follows the second way, and returns with
+    /// it.
     pub(super) fn show_the_way_back(&mut self, now: Timestamp, out: &mut Replies) {
         let Some(Attached { rsu, upstream }) = self.attached else { return };
         let Some(turn) = self.routes.get_mut(&rsu).and_then(|route| route.take_turn()) else {

@@ -73,7 +73,8 @@ impl Obu {
             || route.is_some_and(|route| route.is_moved_by(&self.context, now, from))
     }
 
-    /// Those attached to RSUs no more than one hop farther than ours: on the air it does not matter which.
+    /// Those attached to RSUs no more than one hop farther than ours: on the air it does not matter
+    /// which.
     fn obus_around(&self) -> u16 {
         let most = self.context.hops.map_or(u8::MAX, |ours| ours.saturating_add(1));
         let near = self.routes.values().filter(|r| r.hops().is_some_and(|hops| hops <= most));
@@ -156,8 +157,8 @@ impl Obu {
         true
     }
 
-    /// Whether one more RSU can be known. What was advertised for an RSU must be kept as long as somebody may
-    /// count on it.
+    /// Whether one more RSU can be known. What was advertised for an RSU must be kept as long as
+    /// somebody may count on it.
     fn make_room_for_a_route(&mut self, now: Timestamp) -> bool {
         if self.routes.len() < ROUTES_MAX {
             return true;
@@ -329,8 +330,8 @@ impl Obu {
         });
     }
 
-    /// Where a word for an RSU goes on to, and hops from its origin then. `None`, and counted, when it must go no
-    /// further. Who says it without a hop on its way is our child.
+    /// Where a word for an RSU goes on to, and hops from its origin then. `None`, and counted, when
+    /// it must go no further. Who says it without a hop on its way is our child.
     fn pass_on(
         &mut self,
         now: Timestamp,

@@ -10,8 +10,9 @@ use super::Obu;
 ///
 /// `RSU via NEIGHBOUR (2 hops): cost 2.10, heard 90 %, strain 0.31, -71 dBm going to -74; …`
 ///
-/// *LossCusum* is how much speaks for the link having got bad, in nat; the signal is there where the radio tells it.
-/// Words in brackets say what keeps a way from being used: [`node_lib::control::snapshot::Obstacle`].
+/// *LossCusum* is how much speaks for the link having got bad, in nat; the signal is there where
+/// the radio tells it. Words in brackets say what keeps a way from being used:
+/// [`node_lib::control::snapshot::Obstacle`].
 pub(super) struct Weighed<'a> {
     obu: &'a Obu,
     now: Timestamp,

@@ -17,8 +17,9 @@ use super::super::timing;
 use super::suppression::Speakers;
 use super::{CANDIDATE_INTERVALS, Route};
 
-/// An RSU more than this much further away than ours is no alternative to anybody who hears us: its news is
-/// left to others until we lose ours. With two hops, the air around one RSU is full of the other's.
+/// An RSU more than this much further away than ours is no alternative to anybody who hears us: its
+/// news is left to others until we lose ours. With two hops, the air around one RSU is full of the
+/// other's.
 const DETOUR_MAX: u8 = 1;
 
 impl Route {
@@ -70,8 +71,8 @@ impl Route {
         self.relay_at = Some(now + wait);
     }
 
-    /// Says again what was said last when there has been no news for long, so that those behind us know
-    /// that we are still there.
+    /// Says again what was said last when there has been no news for long, so that those behind us
+    /// know that we are still there.
     pub(super) fn plan_calming(&mut self, context: &mut Context, now: Timestamp) {
         if self.relay_at.is_none() && self.calm_at(context, now).is_some_and(|at| now >= at) {
             self.relay_at = Some(now + context.random.up_to(timing::RELAY_DELAY_MAX / 4));
@@ -96,15 +97,16 @@ impl Route {
         context.random.up_to(timing::CROWD_DELAY_MAX.min(self.interval / 4))
     }
 
-    /// A relay brings the heartbeats whose number is a multiple of two to the power of its stride: the same ones as all
-    /// others of that stride, or none would get far. More often than it said it may speak at once.
+    /// A relay brings the heartbeats whose number is a multiple of two to the power of its stride:
+    /// the same ones as all others of that stride, or none would get far. More often than it said
+    /// it may speak at once.
     fn leaves_out(&self, context: &Context, now: Timestamp, order: Order) -> bool {
         let stride = self.stride(context, now).min(self.stride_said);
         !order.seq.0.is_multiple_of(1 << stride)
     }
 
-    /// How rarely we bring heartbeats from now on: where the air is full a relay through which nothing goes brings every
-    /// fourth. Nobody brings them more often than its upstream does.
+    /// How rarely we bring heartbeats from now on: where the air is full a relay through which
+    /// nothing goes brings every fourth. Nobody brings them more often than its upstream does.
     fn stride(&self, context: &Context, now: Timestamp) -> u8 {
         let holds_back = context.policy.suppression && context.load.is_full() && self.is_idle(now);
         if holds_back { STRIDE_MAX } else { self.upstream_stride().min(STRIDE_MAX) }

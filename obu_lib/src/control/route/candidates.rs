@@ -21,9 +21,9 @@ pub fn period(interval: Duration, stride: u8) -> Duration {
     interval * (1 << stride.min(STRIDE_MAX))
 }
 
-/// After so long without another what a neighbour of this stride advertised no longer counts: two of its heartbeats may be
-/// lost, and the third may be half an interval late. The quiet period of a restarted node is longer, so by its end
-/// nobody sends through it on the strength of old news.
+/// After so long without another what a neighbour of this stride advertised no longer counts: two
+/// of its heartbeats may be lost, and the third may be half an interval late. The quiet period of a
+/// restarted node is longer, so by its end nobody sends through it on the strength of old news.
 pub fn fresh_for(interval: Duration, stride: u8) -> Duration {
     period(interval, stride) * 5 / 2 + interval / 2
 }
@@ -81,8 +81,9 @@ impl Candidate {
         self.leaving > 0
     }
 
-    /// It says goodbye, or the RSU does. That no longer counts when it brings a heartbeat of a later start of
-    /// the RSU, or two newer ones: it came back, or never left, and the goodbye was forged.
+    /// It says goodbye, or the RSU does. That no longer counts when it brings a heartbeat of a
+    /// later start of the RSU, or two newer ones: it came back, or never left, and the goodbye was
+    /// forged.
     pub fn note_goodbye(&mut self) {
         self.leaving = STAYS_AFTER;
     }
@@ -147,13 +148,14 @@ pub struct Judge<'a> {
     pub proven_for: Duration,
 }
 
-/// Questions in a row a proof outlives. At 10 % loss in each direction four stay unanswered with probability
-/// 0.19⁴ ≈ 10⁻³.
+/// Questions in a row a proof outlives. At 10 % loss in each direction four stay unanswered with
+/// probability 0.19⁴ ≈ 10⁻³.
 const UNANSWERED_MAX: u8 = 3;
 
-/// What a relay costs all that send through it together: a transmission. It sends every heartbeat, and must tell the
-/// RSU of its own upstream. Each of them bears its share, so those behind an RSU's range gather at few relays, and
-/// the others may stay silent. Who has a relay for itself alone leaves it for one that seven share and that is no further.
+/// What a relay costs all that send through it together: a transmission. It sends every heartbeat,
+/// and must tell the RSU of its own upstream. Each of them bears its share, so those behind an
+/// RSU's range gather at few relays, and the others may stay silent. Who has a relay for itself
+/// alone leaves it for one that seven share and that is no further.
 pub const RELAY: Cost = Cost::ONE;
 
 impl Ranker<'_> {
@@ -199,7 +201,8 @@ impl Ranker<'_> {
         cost.saturating_add(self.share(candidate))
     }
 
-    /// Our share of what it costs that the candidate is a relay. An RSU sends its heartbeats in any case.
+    /// Our share of what it costs that the candidate is a relay. An RSU sends its heartbeats in any
+    /// case.
     fn share(&self, candidate: &Candidate) -> Cost {
         if candidate.advert.distance.hops == 0 {
             return Cost::ZERO;
@@ -227,16 +230,16 @@ impl Judge<'_> {
         self.is_eligible(&next)
     }
 
-    /// The neighbour has proven that it hears us, not too long ago, and has not left more than three questions in a row
-    /// unanswered since.
+    /// The neighbour has proven that it hears us, not too long ago, and has not left more than
+    /// three questions in a row unanswered since.
     pub fn is_proven(&self, mac: Mac) -> bool {
         let neighbour = self.ranker.neighbours.get(mac);
         let proven = neighbour.filter(|n| n.unanswered <= UNANSWERED_MAX).and_then(|n| n.proven);
         proven.is_some_and(|at| self.ranker.now.since(at) < self.proven_for)
     }
 
-    /// Each thing that keeps it from being upstream right now. That it is late, or that the RSU does not answer through it,
-    /// keeps it only while there is another.
+    /// Each thing that keeps it from being upstream right now. That it is late, or that the RSU
+    /// does not answer through it, keeps it only while there is another.
     pub fn obstacles(&self, candidate: &Candidate) -> impl Iterator<Item = Obstacle> {
         let age = self.ranker.now.since(candidate.heard);
         let hops = candidate.advert.distance.hops;
@@ -266,8 +269,9 @@ fn hops_through(candidate: &Candidate) -> u8 {
 }
 
 impl Candidates {
-    /// A neighbour advertised a way. News older than what it said before is ignored: `false`. So is a
-    /// newcomer to a full table that is no better than those in it; `upstream` is never pushed out.
+    /// A neighbour advertised a way. News older than what it said before is ignored: `false`. So is
+    /// a newcomer to a full table that is no better than those in it; `upstream` is never pushed
+    /// out.
     pub fn hear(
         &mut self,
         now: Timestamp,
@@ -358,8 +362,8 @@ impl Candidates {
     }
 
     /// Drops the one with the oldest news, if that is old, or else the furthest and dearest, if the
-    /// newcomer is neither. In a crowd more neighbours speak than fit: who is in stays in, or candidates
-    /// would come and go with every heartbeat.
+    /// newcomer is neither. In a crowd more neighbours speak than fit: who is in stays in, or
+    /// candidates would come and go with every heartbeat.
     fn make_room(&mut self, newcomer: Advert, upstream: Option<Mac>) -> bool {
         let is_old = |c: &Candidate| {
             (1..OLD_ORDERS).fold(c.advert.distance.order, |order, _| order.next())

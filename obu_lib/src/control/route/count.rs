@@ -1,23 +1,23 @@
 //! Which heartbeats of an RSU are believed: those of its present count.
 //!
-//! An RSU numbers its heartbeats: boot count, then sequence ([`Order`]). Everything rests on that number,
-//! so one frame with a wrong one, forged or damaged, must not move it far:
+//! An RSU numbers its heartbeats: boot count, then sequence ([`Order`]). Everything rests on that
+//! number, so one frame with a wrong one, forged or damaged, must not move it far:
 //!
-//! * What lies within [`STRAY`] of the newest heartbeat, and of what may have been missed since, is of the
-//!   present count.
-//! * A *later* number, as of an RSU that restarted, is believed when the present count is so late that an upstream
-//!   would be asked; or, where that is patient, when the present count misses a heartbeat and a second one of the later
-//!   count has come.
-//! * An *earlier* number is believed when the present count has been silent for as long as an upstream may
-//!   be, and the earlier one goes on meanwhile. So what a forger said is forgotten soon after it stops; and
-//!   so is what an RSU said whose clock was set back.
+//! * What lies within [`STRAY`] of the newest heartbeat, and of what may have been missed since, is
+//!   of the present count.
+//! * A *later* number, as of an RSU that restarted, is believed when the present count is so late
+//!   that an upstream would be asked; or, where that is patient, when the present count misses a
+//!   heartbeat and a second one of the later count has come.
+//! * An *earlier* number is believed when the present count has been silent for as long as an
+//!   upstream may be, and the earlier one goes on meanwhile. So what a forger said is forgotten
+//!   soon after it stops; and so is what an RSU said whose clock was set back.
 //!
-//! Going back breaks the order on which feasibility rests. It is the same as a restart of this node, for this
-//! RSU only: what was advertised is forgotten, and nobody is routed through, nor for, until nobody counts on it
-//! any more.
+//! Going back breaks the order on which feasibility rests. It is the same as a restart of this
+//! node, for this RSU only: what was advertised is forgotten, and nobody is routed through, nor
+//! for, until nobody counts on it any more.
 //!
-//! The interval between heartbeats is a constant of an RSU. Another is believed when two heartbeats in a row
-//! say so.
+//! The interval between heartbeats is a constant of an RSU. Another is believed when two heartbeats
+//! in a row say so.
 
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ fn is_near(one: Order, other: Order) -> bool {
     one.boot == other.boot && one.seq.0.abs_diff(other.seq.0) <= STRAY
 }
 
-/// The last number that was not of the present count. One near it confirms it, any other takes its place.
+/// The last number that was not of the present count. One near it confirms it, any other takes its
+/// place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim(Order);
 
@@ -137,15 +138,16 @@ impl Route {
         Learned::Anew(boot)
     }
 
-    /// A neighbour that is not believed itself says this number: it confirms nothing, but may be confirmed.
+    /// A neighbour that is not believed itself says this number: it confirms nothing, but may be
+    /// confirmed.
     pub(crate) fn note_doubtful(&mut self, now: Timestamp, order: Order) {
         if self.claim_near(order).is_none() && !self.is_of_present_count(now, order) {
             self.claim = Some(Claim(order));
         }
     }
 
-    /// What this number can confirm. A claim that is far from it does not stand in its way: whoever made it up may be
-    /// gone for good.
+    /// What this number can confirm. A claim that is far from it does not stand in its way: whoever
+    /// made it up may be gone for good.
     fn claim_near(&self, order: Order) -> Option<Order> {
         self.claim.map(|Claim(claimed)| claimed).filter(|claimed| is_near(*claimed, order))
     }
@@ -166,8 +168,8 @@ impl Route {
         }
     }
 
-    /// The count went back: all that rests on it goes, as if the node had restarted. Whoever heard us advertise
-    /// it may count on that for a while yet.
+    /// The count went back: all that rests on it goes, as if the node had restarted. Whoever heard
+    /// us advertise it may count on that for a while yet.
     fn start_over(&mut self, now: Timestamp) {
         if self.upstream.is_some() {
             self.lose_upstream(now, Cause::Restarted);

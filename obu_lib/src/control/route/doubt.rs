@@ -1,11 +1,11 @@
 //! While the upstream is in doubt: a second way for what cannot wait.
 //!
 //! Between the first questions an upstream leaves unanswered and the moment it is given up lie some
-//! 70 ms in which every frame sent to it may be lost. For that moment, and only then, frames of our own
-//! clients go through the best other candidate as well, towards the same RSU, which drops the second copy.
-//! Candidates are feasible, so both ways are free of loops. Frames of others are not doubled, or a frame
-//! that passes several relays in doubt would go twice from each. Towards another RSU nothing is doubled: two
-//! RSUs on one LAN cannot drop each other's copies.
+//! 70 ms in which every frame sent to it may be lost. For that moment, and only then, frames of our
+//! own clients go through the best other candidate as well, towards the same RSU, which drops the
+//! second copy. Candidates are feasible, so both ways are free of loops. Frames of others are not
+//! doubled, or a frame that passes several relays in doubt would go twice from each. Towards
+//! another RSU nothing is doubled: two RSUs on one LAN cannot drop each other's copies.
 
 use node_lib::{Mac, Timestamp};
 
@@ -15,8 +15,8 @@ use super::Route;
 /// Intervals: doubt does not last longer. The upstream has answered by then, or has been given up.
 const DOUBT_MAX: u32 = 3;
 
-/// Bytes sent twice in one doubt: 300 ms of 1.7 Mbit/s. Beyond, a busy vehicle would take the air from
-/// others for frames that most likely arrive anyway.
+/// Bytes sent twice in one doubt: 300 ms of 1.7 Mbit/s. Beyond, a busy vehicle would take the air
+/// from others for frames that most likely arrive anyway.
 const BUDGET: usize = 64 * 1024;
 
 /// The second way, while the first is in doubt.
@@ -69,8 +69,9 @@ impl Route {
         }
     }
 
-    /// Through whom a frame of our own clients, of this length, goes as well. Frames of others are not doubled:
-    /// when several relays of a way are in doubt at once, each would double what the one before had doubled.
+    /// Through whom a frame of our own clients, of this length, goes as well. Frames of others are
+    /// not doubled: when several relays of a way are in doubt at once, each would double what the
+    /// one before had doubled.
     pub(crate) fn second_way(
         &mut self,
         context: &Context,

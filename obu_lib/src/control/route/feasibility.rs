@@ -2,9 +2,9 @@
 //!
 //! Every node remembers, per RSU, the best distance it ever advertised: its *feasibility distance*.
 //! It may send through a neighbour only if that neighbour advertised a distance strictly better.
-//! Along any chain of next hops the feasibility distance then strictly improves, so the chain cannot
-//! come back to where it was, whatever was lost, delayed or reordered on the way. Ranking by hops
-//! alone loops: one RSU and three OBUs suffice.
+//! Along any chain of next hops the feasibility distance then strictly improves, so the chain
+//! cannot come back to where it was, whatever was lost, delayed or reordered on the way. Ranking by
+//! hops alone loops: one RSU and three OBUs suffice.
 //!
 //! The distance counts hops, never measured cost: it must grow strictly with each hop.
 

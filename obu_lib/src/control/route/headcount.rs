@@ -4,16 +4,18 @@ use node_lib::Order;
 
 use super::super::timing;
 
-/// What the heartbeats of one RSU say about how many OBUs are attached to it, and what of that is believed.
+/// What the heartbeats of one RSU say about how many OBUs are attached to it, and what of that is
+/// believed.
 ///
-/// * Of the copies of one heartbeat the highest number counts: a relay that has only been answered about the RSU so
-///   far guesses, and a guess that is too low must not make a crowd forget that it is one.
-/// * Believed is the median of what the last two heartbeats said and what was believed before. So a number that is
-///   forged, or damaged, moves nothing, unless two heartbeats in a row say it; and then it is gone two heartbeats
-///   later.
-/// * An RSU that starts again knows nobody at first, and those it had are no smaller a crowd for that. So when
-///   it counts anew, what is believed falls by a sixteenth per heartbeat at most, from what has lasted: that rises
-///   by a sixteenth per heartbeat.
+/// * Of the copies of one heartbeat the highest number counts: a relay that has only been answered
+///   about the RSU so far guesses, and a guess that is too low must not make a crowd forget that it
+///   is one.
+/// * Believed is the median of what the last two heartbeats said and what was believed before. So a
+///   number that is forged, or damaged, moves nothing, unless two heartbeats in a row say it; and
+///   then it is gone two heartbeats later.
+/// * An RSU that starts again knows nobody at first, and those it had are no smaller a crowd for
+///   that. So when it counts anew, what is believed falls by a sixteenth per heartbeat at most,
+///   from what has lasted: that rises by a sixteenth per heartbeat.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headcount {
     /// The heartbeat being counted, and the highest number in its copies.

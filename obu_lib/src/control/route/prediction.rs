@@ -1,11 +1,12 @@
 //! Where links are going, and what follows from it: leaving an upstream before it is lost.
 //!
-//! Two things are watched of each neighbour ([`crate::control::link::trend`]). Whether its heartbeats and
-//! answers come as they used to: when too much speaks against it, the upstream is *fading*. And, where
-//! the radio reports it, how strong its frames come in: the line through the last 2 s, extended by half a
-//! second, *predicts* who will be stronger before anything is lost. The delay of answers is measured
-//! too, but says more about how busy the radio is than about how far away somebody is, so it decides
-//! nothing here. Neither does the slope of the share heard: ten heartbeats a second are too few for one.
+//! Two things are watched of each neighbour ([`crate::control::link::trend`]). Whether its
+//! heartbeats and answers come as they used to: when too much speaks against it, the upstream is
+//! *fading*. And, where the radio reports it, how strong its frames come in: the line through the
+//! last 2 s, extended by half a second, *predicts* who will be stronger before anything is lost.
+//! The delay of answers is measured too, but says more about how busy the radio is than about how
+//! far away somebody is, so it decides nothing here. Neither does the slope of the share heard: ten
+//! heartbeats a second are too few for one.
 //!
 //! Every threshold was found by experiment: `docs/performance.md`, "How the thresholds were found".
 
@@ -64,8 +65,8 @@ impl Route {
         self.strain(context, now, candidate) >= context.thresholds.fading_millinats
     }
 
-    /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: it is no further from its RSU,
-    /// and see [`Prediction::yields_to`].
+    /// The trend says to leave `ours`, a candidate here, for `theirs`, one of `other`: it is no
+    /// further from its RSU, and see [`Prediction::yields_to`].
     pub(crate) fn yields(
         &self,
         context: &Context,
@@ -90,8 +91,8 @@ impl Prediction {
         })
     }
 
-    /// The trend says to leave this one: `other` will come in clearly stronger, and is strong or at least heard as
-    /// well as this one.
+    /// The trend says to leave this one: `other` will come in clearly stronger, and is strong or at
+    /// least heard as well as this one.
     fn yields_to(&self, other: &Self, thresholds: &Thresholds) -> bool {
         let margin = thresholds.signal_margin_cdb;
         let is_stronger = self.signal.zip(other.signal).is_some_and(|(ours, theirs)| {
@@ -104,8 +105,8 @@ impl Prediction {
     }
 }
 
-/// An alternative that had been out of reach may be strong before enough of its last hellos were heard:
-/// when nothing speaks against it any more, and …
+/// An alternative that had been out of reach may be strong before enough of its last hellos were
+/// heard: when nothing speaks against it any more, and …
 const RECOVERED_MILLINATS: u32 = 500;
 
 /// … half of them were.

@@ -1,20 +1,21 @@
 //! Who speaks in a crowd: [`Suppression`].
 //!
-//! Were every OBU in a jam to relay every heartbeat, the radio would be full of them, and all but a few
-//! would tell nobody anything new. So each OBU counts how many others relay a heartbeat from at most one
-//! hop further away than itself, and takes part in a lottery: with too few speakers some of the silent ones start,
-//! with too many some of those that speak fall silent. It is the counter-based scheme of Ni et al.
-//! (MobiCom 1999, §3.2) with two changes. The choice is kept from one heartbeat to the next, because a
-//! neighbour counts as a candidate only while it speaks regularly. And whoever is needed always speaks:
-//! others route through it, or somebody behind it says that it knows too few candidates.
+//! Were every OBU in a jam to relay every heartbeat, the radio would be full of them, and all but a
+//! few would tell nobody anything new. So each OBU counts how many others relay a heartbeat from at
+//! most one hop further away than itself, and takes part in a lottery: with too few speakers some
+//! of the silent ones start, with too many some of those that speak fall silent. It is the
+//! counter-based scheme of Ni et al. (MobiCom 1999, §3.2) with two changes. The choice is kept from
+//! one heartbeat to the next, because a neighbour counts as a candidate only while it speaks
+//! regularly. And whoever is needed always speaks: others route through it, or somebody behind it
+//! says that it knows too few candidates.
 
 use std::time::Duration;
 
 use node_lib::control::random::Random;
 use node_lib::{Order, Timestamp};
 
-/// How many shall speak: with fewer in earshot some of the silent ones start to, with more some of those
-/// that speak fall silent. Between the two nothing changes.
+/// How many shall speak: with fewer in earshot some of the silent ones start to, with more some of
+/// those that speak fall silent. Between the two nothing changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speakers {
     least: u32,
@@ -36,8 +37,8 @@ const START_ONE_IN: u32 = 4;
 /// At most one in two falls silent at a time.
 const STOP_ONE_IN: u32 = 2;
 
-/// Of those that could help a neighbour with few candidates, one in eight does so per heartbeat, until
-/// it has enough.
+/// Of those that could help a neighbour with few candidates, one in eight does so per heartbeat,
+/// until it has enough.
 const HELP_ONE_IN: u32 = 8;
 
 /// Who helps, speaks for so long.

@@ -71,8 +71,9 @@ impl Route {
         }
         let may_defer = self.may_defer(context, now);
         if may_defer && self.asked > 0 {
-            // Every further question would be asked by all that route through it, up to seven times each while the
-            // radio waits for its acknowledgement, and its silence alone ends it soon.
+            // Every further question would be asked by all that route through it, up to seven times
+            // each while the radio waits for its acknowledgement, and its silence alone ends it
+            // soon.
             self.ask_at = (self.believed_since() + watch.silence_max).max(context.grace_until);
             return;
         }
@@ -80,8 +81,9 @@ impl Route {
             return self.do_without_asking(context, now, upstream, watch);
         }
         if self.asked == 1 && !may_defer {
-            // No answer to the first question: if it is dead we want to know at once who else is alive. In full air the best
-            // of them must do, or nobody hears the answers for the questions.
+            // No answer to the first question: if it is dead we want to know at once who else is
+            // alive. In full air the best of them must do, or nobody hears the answers for the
+            // questions.
             let most = if context.load.is_full() { 1 } else { usize::MAX };
             for mac in self.ready(context, now).into_iter().take(most) {
                 if !self.is_congested(context) || context.questions.take(now) {
@@ -98,9 +100,10 @@ impl Route {
         self.ask_at = now + context.random.jitter(watch.ask_every, jitter);
     }
 
-    /// What clients or others depend on is asked about in any case; the rest within the budget. In a crowd, who still
-    /// hears its upstream believes that it is heard as well: were each frame of each client a reason to ask, a hundred
-    /// vehicles that say little would fill the radio with questions.
+    /// What clients or others depend on is asked about in any case; the rest within the budget. In
+    /// a crowd, who still hears its upstream believes that it is heard as well: were each frame of
+    /// each client a reason to ask, a hundred vehicles that say little would fill the radio with
+    /// questions.
     fn may_ask(&self, context: &mut Context, now: Timestamp, watch: Watch) -> bool {
         if self.is_idle(now) {
             return context.questions.take(now);
@@ -109,8 +112,8 @@ impl Route {
         !(is_heard && self.is_congested(context)) || context.questions.take_spare(now)
     }
 
-    /// The channel is full of questions. As long as the upstream is heard, it is believed to hear us; when
-    /// it has not been heard for three intervals, it is dead without them.
+    /// The channel is full of questions. As long as the upstream is heard, it is believed to hear
+    /// us; when it has not been heard for three intervals, it is dead without them.
     fn do_without_asking(
         &mut self,
         context: &mut Context,
@@ -148,14 +151,15 @@ impl Route {
         }
         let is_rsu =
             self.upstream_candidate().is_some_and(|upstream| upstream.advert.distance.hops == 0);
-        // An RSU is there, and nothing can loop through it: where the air is full, a hundred OBUs that all missed the
-        // same two heartbeats must not all ask.
+        // An RSU is there, and nothing can loop through it: where the air is full, a hundred OBUs
+        // that all missed the same two heartbeats must not all ask.
         let stride =
             if is_rsu && context.load.is_full() { STRIDE_MAX } else { self.upstream_stride() };
         Watch::idle(self.interval, stride)
     }
 
-    /// The upstream has not said for so long what it would have said by now that nothing it said counts.
+    /// The upstream has not said for so long what it would have said by now that nothing it said
+    /// counts.
     pub(super) fn lapsed_after(&self) -> Duration {
         fresh_for(self.interval, self.upstream_stride())
     }
@@ -185,8 +189,8 @@ impl Route {
         self.candidates_in_reach(context, now) < context.cached_candidates
     }
 
-    /// Neighbours no further away than we are that could be upstream with the next heartbeat, the upstream
-    /// among them.
+    /// Neighbours no further away than we are that could be upstream with the next heartbeat, the
+    /// upstream among them.
     pub(crate) fn candidates_in_reach(&self, context: &Context, now: Timestamp) -> usize {
         let judge = self.judge(context, now);
         // Whoever is further away than we are may well be behind us.
@@ -217,8 +221,8 @@ impl Route {
         ranked.into_iter().map(|(_, mac)| mac).collect()
     }
 
-    /// Where to send what the radio did not get through to this neighbour: to the best other one, or to the upstream after
-    /// all.
+    /// Where to send what the radio did not get through to this neighbour: to the best other one,
+    /// or to the upstream after all.
     pub(crate) fn way_beside(&self, context: &Context, now: Timestamp, mac: Mac) -> Option<Mac> {
         self.best_beside(context, now, mac).map(|(_, other)| other).or(self.upstream)
     }
@@ -255,10 +259,10 @@ impl Route {
         }
     }
 
-    /// What we said to the RSU through the upstream was not answered. Whether another neighbour takes
-    /// its place, and the upstream is for a minute one for those that hear no other. `as_first`: only
-    /// if no other has been tried in that time, and only if the upstream is a relay: it may pass on
-    /// everything but words.
+    /// What we said to the RSU through the upstream was not answered. Whether another neighbour
+    /// takes its place, and the upstream is for a minute one for those that hear no other.
+    /// `as_first`: only if no other has been tried in that time, and only if the upstream is a
+    /// relay: it may pass on everything but words.
     pub(crate) fn leave_unanswered(
         &mut self,
         context: &Context,
@@ -352,7 +356,8 @@ impl Route {
         }
     }
 
-    /// In a crowd, an OBU through which nothing goes: many others are in its place, and it has time.
+    /// In a crowd, an OBU through which nothing goes: many others are in its place, and it has
+    /// time.
     pub(super) fn may_defer(&self, context: &Context, now: Timestamp) -> bool {
         self.is_in_crowd(context) && self.is_idle(now) && context.is_idle(now)
     }
@@ -384,8 +389,8 @@ impl Route {
         }
     }
 
-    /// When a neighbour may be asked for proof again: each question it did not answer doubles the wait,
-    /// up to once per interval while there is no way at all, or ten intervals.
+    /// When a neighbour may be asked for proof again: each question it did not answer doubles the
+    /// wait, up to once per interval while there is no way at all, or ten intervals.
     fn proof_due_at(&self, context: &Context, mac: Mac) -> Option<Timestamp> {
         let neighbour = context.neighbours.get(mac)?;
         let longest = if context.hops.is_some() { self.interval * 10 } else { self.interval };
@@ -410,8 +415,8 @@ impl Route {
         let mut rising: Option<(Rank, Mac)> = None;
         let mut choice: Option<(Rank, Mac, Cause)> = None;
         let is_suspect = judge.ranker.is_suspect(&upstream);
-        // What there is to know of a link lies elsewhere in memory. Most neighbours of a crowd are none to
-        // go to however good it is, and need not be asked about it.
+        // What there is to know of a link lies elsewhere in memory. Most neighbours of a crowd are
+        // none to go to however good it is, and need not be asked about it.
         let may_be_chosen = |c: &Candidate| {
             fading
                 || is_suspect
@@ -479,8 +484,8 @@ impl Route {
         }
     }
 
-    /// A neighbour that has not proven that it hears us is asked, instead of waiting for its turn, where frames go through us
-    /// and it does not leave questions unanswered.
+    /// A neighbour that has not proven that it hears us is asked, instead of waiting for its turn,
+    /// where frames go through us and it does not leave questions unanswered.
     fn is_worth_asking(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
         let unanswered = context.neighbours.get(mac).map(|neighbour| neighbour.unanswered);
         !self.is_idle(now) && unanswered.is_some_and(|n| u32::from(n) < DOUBTED_AFTER)
@@ -494,9 +499,9 @@ impl Route {
     }
 }
 
-/// Questions that stay unanswered before an upstream is in doubt. At 10 % loss in each direction two in
-/// a row do with probability 0.04, and only after a heartbeat was lost: then frames go twice for about
-/// 17 ms, four times in 100 s.
+/// Questions that stay unanswered before an upstream is in doubt. At 10 % loss in each direction
+/// two in a row do with probability 0.04, and only after a heartbeat was lost: then frames go twice
+/// for about 17 ms, four times in 100 s.
 pub(super) const DOUBTED_AFTER: u32 = 2;
 
 /// A candidate must cost at most three quarters of the upstream …

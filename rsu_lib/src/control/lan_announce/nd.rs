@@ -16,8 +16,8 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 /// The same, on Ethernet (RFC 2464 §7).
 const ALL_NODES_MAC: Mac = Mac([0x33, 0x33, 0, 0, 0, 1]);
 
-/// "I am a router": taken from what the client said itself, because hosts that hear the contrary stop
-/// using it as one (RFC 4861 §7.2.5).
+/// "I am a router": taken from what the client said itself, because hosts that hear the contrary
+/// stop using it as one (RFC 4861 §7.2.5).
 const ROUTER: u8 = 0x80;
 
 /// "This answers a question."
@@ -199,8 +199,8 @@ mod tests {
     /// Our own arithmetic against numbers worked out by hand.
     #[test]
     fn the_checksum_is_the_one_a_well_known_packet_has() {
-        // Echo request ::1 to ::1, identifier 0x1234, sequence 1, no data: 8000 + 1234 + 1 + 1 + 1 + 8
-        // + 3a = 9279 (hexadecimal), complemented.
+        // Echo request ::1 to ::1, identifier 0x1234, sequence 1, no data: 8000 + 1234 + 1 + 1 +
+        // 1 + 8 + 3a = 9279 (hexadecimal), complemented.
         let sum = checksum(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, &hex("80000000 12340001"));
         assert_eq!(sum, !0x9279);
         let echo = Icmpv6Type::EchoRequest(IcmpEchoHeader { id: 0x1234, seq: 1 });

@@ -11,7 +11,8 @@ pub(crate) const ETHERTYPE: u16 = 0x8035;
 /// Operation "request reverse".
 const REQUEST_REVERSE: u8 = 3;
 
-/// Asks, from the client's MAC, which address that MAC has, as hypervisors do after a live migration.
+/// Asks, from the client's MAC, which address that MAC has, as hypervisors do after a live
+/// migration.
 pub(super) fn write(client: Client, frame: &mut Vec<u8>) {
     let mac = client.mac.0;
     header(Mac::BROADCAST, client, ETHERTYPE, frame);

@@ -73,8 +73,9 @@ impl Rsu {
     }
 
     /// An announcement takes a client from no OBU that is here, if the client was heard behind that
-    /// one, or that one has announced it for longer. Epochs of two OBUs are unrelated counters, and an
-    /// OBU goes on announcing what it has not heard for an hour; where a client is, its own frames tell.
+    /// one, or that one has announced it for longer. Epochs of two OBUs are unrelated counters, and
+    /// an OBU goes on announcing what it has not heard for an hour; where a client is, its own
+    /// frames tell.
     fn keeps(&self, now: Timestamp, owner: NodeId, other: NodeId, client: Client) -> bool {
         let since = |obu| self.obus.claimed(client, obu).map_or((1, now), |at| (0, at));
         self.obus.is_here(owner)
@@ -110,8 +111,8 @@ impl Rsu {
     }
 
     /// A client's frame came through `port`. Whether the LAN must be told that the client is here.
-    // Always: else what was just read of the frame is written to memory only to be read again, in parts of
-    // other sizes, which makes the processor wait.
+    // Always: else what was just read of the frame is written to memory only to be read again, in
+    // parts of other sizes, which makes the processor wait.
     #[inline(always)]
     pub(in crate::control) fn learn(
         &mut self,
@@ -121,8 +122,8 @@ impl Rsu {
         port: Port,
     ) -> bool {
         let client = client(inner.vlan, inner.source);
-        // What another RSU still had of a client that has just come here does not take it back; that
-        // RSU's reverse ARP does.
+        // What another RSU still had of a client that has just come here does not take it back;
+        // that RSU's reverse ARP does.
         let is_overtaken = port == Port::Tap && inner.ethertype != rarp::ETHERTYPE;
         let settled_for = if is_overtaken { LATE_FOR } else { Duration::ZERO };
         let (learnt, evicted) = self.clients.learn_settled(now, client, port, settled_for);
@@ -144,8 +145,8 @@ impl Rsu {
         }
     }
 
-    /// Does what it means that the client was heard where it was not heard lately. Whether the LAN must be
-    /// told that the client is here.
+    /// Does what it means that the client was heard where it was not heard lately. Whether the LAN
+    /// must be told that the client is here.
     #[cold]
     fn note_learnt(
         &mut self,
@@ -179,8 +180,8 @@ impl Rsu {
         }
     }
 
-    /// A client that moves too often has been put back to where it was before. Whether the LAN must be
-    /// told.
+    /// A client that moves too often has been put back to where it was before. Whether the LAN must
+    /// be told.
     fn hold(&mut self, now: Timestamp, client: Client, port: Port) -> bool {
         match self.clients.owner(now, client) {
             Some(Port::Obu(obu)) if !(self.obus.is_here(obu) && self.obus.is_reached(obu)) => {

@@ -22,11 +22,13 @@ use super::attachment::About;
 /// What we hear of our own id above our boot count must be heard again within this …
 const WITNESS_WITHIN: Duration = Duration::from_secs(5);
 
-/// … and be no further ahead: two years of a boot count that the clock makes, in quarters of a second.
+/// … and be no further ahead: two years of a boot count that the clock makes, in quarters of a
+/// second.
 const BOOT_JUMP_MAX: u32 = 1 << 28;
 
-/// Heartbeat intervals from one word of an OBU to its next, at most: 1,024 OBUs share 24 replies in ten intervals, are half
-/// as rare again on standby, and up to a quarter late. Who says more may be made up, and would stay for hours.
+/// Heartbeat intervals from one word of an OBU to its next, at most: 1,024 OBUs share 24 replies in
+/// ten intervals, are half as rare again on standby, and up to a quarter late. Who says more may be
+/// made up, and would stay for hours.
 const WITHIN_MAX: u32 = 800;
 
 /// Questions kept for OBUs that have announced themselves.
@@ -34,8 +36,8 @@ const QUESTIONS_KEPT: u32 = 10;
 
 impl Rsu {
     pub(super) fn hear_heartbeat(&mut self, now: Timestamp, from: Mac, heartbeat: &Heartbeat) {
-        // Relays bring our own heartbeats back; only one that is newer than any of ours is news. Without
-        // a hop on its way it is not ours, however old it is.
+        // Relays bring our own heartbeats back; only one that is newer than any of ours is news.
+        // Without a hop on its way it is not ours, however old it is.
         let is_another = heartbeat.hops == 0;
         if heartbeat.rsu != self.radio.id || (heartbeat.order <= self.order && !is_another) {
             return;
@@ -47,9 +49,9 @@ impl Rsu {
             // Were each to go above the other, they would never end. So OBUs follow the newer one.
             return;
         }
-        // We were started with a lower boot count than before, it seems: OBUs would ignore us until they
-        // forget what they have heard. If it is heard again we go above it, but not any distance, and once:
-        // else it is another RSU with our id, or a forgery.
+        // We were started with a lower boot count than before, it seems: OBUs would ignore us until
+        // they forget what they have heard. If it is heard again we go above it, but not any
+        // distance, and once: else it is another RSU with our id, or a forgery.
         let first = self.heard_above.filter(|at| now.since(*at) <= WITNESS_WITHIN);
         let first = *self.heard_above.insert(first.unwrap_or(now));
         let is_borne_out = now.since(first) >= self.period / 2;
@@ -62,7 +64,8 @@ impl Rsu {
         }
     }
 
-    /// Somebody else has our id: one of us must have another, or nobody in earshot of both gets anywhere.
+    /// Somebody else has our id: one of us must have another, or nobody in earshot of both gets
+    /// anywhere.
     fn is_of_our_id(&mut self, now: Timestamp, from: Mac, id: NodeId) -> bool {
         let is_ours = id == self.radio.id;
         if is_ours {
@@ -187,7 +190,8 @@ impl Rsu {
         self.send_ack(obu, way, status, about, out);
     }
 
-    /// Who says that its upstream is this one. What came without a hop on its way came from the OBU itself.
+    /// Who says that its upstream is this one. What came without a hop on its way came from the OBU
+    /// itself.
     fn edge(&self, from: Mac, via: NodeId, mtu: u16, hops: u8) -> Edge {
         let is_ours = via == self.radio.id && hops == 0;
         Edge { via, mac: is_ours.then_some(from), mtu }
@@ -205,8 +209,8 @@ impl Rsu {
         }
     }
 
-    /// Whether this OBU was not asked just now, and there is a question left. Some are kept for OBUs that are known:
-    /// those that are not may be made up, and many.
+    /// Whether this OBU was not asked just now, and there is a question left. Some are kept for
+    /// OBUs that are known: those that are not may be made up, and many.
     pub(in crate::control) fn may_question(&mut self, now: Timestamp, obu: NodeId) -> bool {
         let left = if self.obus.knows(obu) { 0 } else { QUESTIONS_KEPT };
         self.obus.may_ask(now, obu) && self.questions.take_above(now, left)
@@ -242,7 +246,8 @@ impl Rsu {
         }
     }
 
-    /// An OBU says that it is here, or that others come through it: that its clients were seen on the LAN is no farewell.
+    /// An OBU says that it is here, or that others come through it: that its clients were seen on
+    /// the LAN is no farewell.
     fn note_verdict(&mut self, verdict: Verdict, obu: NodeId) {
         match verdict {
             Verdict::Newest => self.note_stays(obu),

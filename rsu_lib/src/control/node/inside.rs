@@ -63,7 +63,8 @@ impl Rsu {
     }
 }
 
-/// OBUs whose upstream the RSU is. It keeps no table of neighbours: nothing it does depends on how well it hears them.
+/// OBUs whose upstream the RSU is. It keeps no table of neighbours: nothing it does depends on how
+/// well it hears them.
 fn neighbours_of(obus: &[snapshot::Obu]) -> Vec<Neighbour> {
     let near = obus.iter().filter(|obu| obu.standing != snapshot::ObuStanding::Gone);
     let by_mac: BTreeMap<Mac, _> = near.filter_map(|obu| Some((obu.mac?, obu))).collect();

@@ -1,12 +1,14 @@
 //! The tree of upstreams, from which the ways down are made.
 //!
-//! Each OBU says who its upstream is. That is one edge; followed upwards, edges lead to the RSU, and the other way
-//! round they are the way down ([`node_lib::messages::way`]). When a relay has another upstream, its edge
-//! changes, and with it the ways to all behind it: they need say nothing.
+//! Each OBU says who its upstream is. That is one edge; followed upwards, edges lead to the RSU,
+//! and the other way round they are the way down ([`node_lib::messages::way`]). When a relay has
+//! another upstream, its edge changes, and with it the ways to all behind it: they need say
+//! nothing.
 //!
-//! The upstreams of OBUs cannot form a circle (`docs/architecture.md`, "Why it does not loop"). Words of two OBUs may
-//! come in another order than they were said, and so what is known of them may. An edge that would close a circle is
-//! refused, and the word that said so is not answered; it will be repeated, when the word it overtook has come.
+//! The upstreams of OBUs cannot form a circle (`docs/architecture.md`, "Why it does not loop").
+//! Words of two OBUs may come in another order than they were said, and so what is known of them
+//! may. An edge that would close a circle is refused, and the word that said so is not answered; it
+//! will be repeated, when the word it overtook has come.
 
 use arrayvec::ArrayVec;
 use node_lib::control::radio::NextHop;
@@ -24,7 +26,8 @@ pub(crate) const HOPS_MAX: usize = RELAYS_MAX as usize + 1;
 pub(crate) struct Edge {
     /// The upstream.
     pub(crate) via: NodeId,
-    /// The OBU's address, if we are its upstream: where its words came from, and what is for it goes to.
+    /// The OBU's address, if we are its upstream: where its words came from, and what is for it
+    /// goes to.
     pub(crate) mac: Option<Mac>,
     /// The longest packet of the OBU's radio, in bytes.
     pub(crate) mtu: u16,
@@ -33,7 +36,8 @@ pub(crate) struct Edge {
 /// The way down to an OBU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// The first relay, or the OBU itself; and the longest packet that passes all radios on the way.
+    /// The first relay, or the OBU itself; and the longest packet that passes all radios on the
+    /// way.
     pub(crate) first: NextHop,
     labels: ArrayVec<[u8; LABEL_LEN], LABELS_MAX>,
     /// Relays, the first among them.
@@ -68,9 +72,9 @@ impl Obus {
         self.way_by(known.edge)
     }
 
-    /// The way to an OBU with this edge, whatever is known of it. It may lead through one that has said goodbye, or went to
-    /// another RSU: that one still passes on what is under way, and those behind it have just this moment to find another
-    /// way. It leads through none that fell silent.
+    /// The way to an OBU with this edge, whatever is known of it. It may lead through one that has
+    /// said goodbye, or went to another RSU: that one still passes on what is under way, and those
+    /// behind it have just this moment to find another way. It leads through none that fell silent.
     pub(crate) fn way_by(&self, edge: Edge) -> Result<Way, NoWay> {
         // From the OBU's upstream to the first relay.
         let mut relays = ArrayVec::<NodeId, { HOPS_MAX - 1 }>::new();
@@ -97,7 +101,8 @@ impl Obus {
         })
     }
 
-    /// Relays on the way down to an OBU with this edge, the first one first; `None` if there is no way.
+    /// Relays on the way down to an OBU with this edge, the first one first; `None` if there is no
+    /// way.
     pub(super) fn relays(&self, edge: Edge) -> Option<Vec<NodeId>> {
         self.way_by(edge).ok()?;
         let mut relays = Vec::new();

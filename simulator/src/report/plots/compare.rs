@@ -1,5 +1,5 @@
-//! Several variants in one picture: panels side by side, in which each variant has its colour and its
-//! marker, and a legend below.
+//! Several variants in one picture: panels side by side, in which each variant has its colour and
+//! its marker, and a legend below.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -31,7 +31,8 @@ pub(super) fn draw(
     Ok(svg)
 }
 
-/// Colours that are told apart by every eye (Okabe and Ito 2008), but for yellow, which white hides.
+/// Colours that are told apart by every eye (Okabe and Ito 2008), but for yellow, which white
+/// hides.
 const COLORS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
