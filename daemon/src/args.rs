@@ -439,10 +439,8 @@ impl Resolved {
         let line = |arg: &Arg| {
             let key = arg.get_id().as_str();
             let Some(value) = self.value(arg) else { return format!("# {key} is not set\n") };
-            let quoted = match value.parse::<i64>() {
-                Ok(number) => number.to_string(),
-                Err(_) => toml::Value::String(value).to_string(),
-            };
+            let is_bare = !arg.get_action().takes_values() || value.parse::<i64>().is_ok();
+            let quoted = if is_bare { value } else { toml::Value::String(value).to_string() };
             format!("{:<40} # {}\n", format!("{key} = {quoted}"), self.origin(arg))
         };
         config::settings(&self.command).map(line).collect()

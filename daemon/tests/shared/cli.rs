@@ -38,7 +38,7 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("--control", "/nonexistent/v2x.sock", "/run/"),
     ("--record", "/dev/null/recordings", "/dev/null"),
     ("--record-size", "64", "0"),
-    ("--record-age", "60", "-1"),
+    ("--record-age", "60", "soon"),
     ("--record-snap", "96", "65536"),
     ("--log", "warn", "loud"),
     ("--log-format", "json", "xml"),
@@ -103,7 +103,7 @@ impl Daemon {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("node.toml");
         let path = file.to_str().unwrap();
-        let faults: Vec<_> = self.flags().filter(|(flag, ..)| *flag != "--state-file").collect();
+        let faults: Vec<_> = self.flags().filter(|(flag, ..)| !is_path(flag)).collect();
         let key = |flag: &str| flag.trim_start_matches('-').replace('-', "_");
         let text: String =
             faults.iter().map(|(flag, _, bad)| format!("{} = \"{bad}\"\n", key(flag))).collect();
@@ -143,6 +143,7 @@ impl Daemon {
             ("ip = \"10.0.0.1,fd00::1\"", format!("{path}:4")),
             ("log = \"error\"", "--log".to_owned()),
             ("coalesce = 30", "default".to_owned()),
+            ("no_control = false", "default".to_owned()),
         ] {
             let line = shown.lines().find(|line| line.starts_with(setting));
             let line = line.unwrap_or_else(|| panic!("{setting} is not in:\n{shown}"));

@@ -14,8 +14,8 @@ use super::world::World;
 /// `Type.field`s that do not count.
 const LEFT_OUT: &[&str] = &[
     // Counted or reported only.
-    "Core.counters",
-    "Core.events",
+    "Context.counters",
+    "Context.events",
     "Rsu.counters",
     "Rsu.events",
     "Rsu.sent",
@@ -27,15 +27,16 @@ const LEFT_OUT: &[&str] = &[
     "Route.at_risk",
     "Route.loss",
     // Luck: depends on node and time alone, see `World`.
-    "Core.random",
+    "Context.random",
     "Rsu.random",
     // Rate limits far above what a few nodes say.
-    "Core.questions",
-    "Core.announcing",
+    "Context.questions",
+    "Context.announcing",
     "Obu.complaints",
     "Obu.answers",
     "Obu.conflicts",
     "Rsu.questions",
+    "Rsu.tellings",
     "Rsu.answers",
     "Rsu.conflicts",
     // Only of a crowd's questions.
@@ -43,7 +44,7 @@ const LEFT_OUT: &[&str] = &[
     "Rsu.askers",
     // Averages and counts of hellos and probes, and what is made of them. They rank candidates that
     // are all feasible; that any other of them is chosen is brought about by cuts.
-    "Core.hello",
+    "Context.hello",
     "Rsu.hello",
     "Neighbour.hello",
     "Neighbour.history",
@@ -65,8 +66,8 @@ const LEFT_OUT: &[&str] = &[
     "Route.ask_at",
     "Solicitation.nonces",
     // Matter after 3 s or more, longer than a run.
-    "Core.active_at",
-    "Core.obus_at",
+    "Context.active_at",
+    "Context.obus_at",
     "Route.active_at",
     "Route.consider_at",
     "Route.lost_at",
