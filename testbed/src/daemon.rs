@@ -103,9 +103,10 @@ impl Daemon {
                 return Ok(status);
             }
             if start.elapsed() > timeout {
+                let threads = threads(self.child.id());
                 self.child.kill()?;
                 self.child.wait()?;
-                bail!("the daemon did not end within {timeout:?} and was killed");
+                bail!("the daemon did not end within {timeout:?} and was killed; {threads}");
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -174,6 +175,29 @@ fn children_live_ahead(ahead: Duration) -> Result<()> {
 
 /// How long a daemon may take from signal to exit.
 const EXIT_WITHIN: Duration = Duration::from_secs(3);
+
+/// What each thread of a process waits for, as far as the kernel tells.
+fn threads(pid: u32) -> String {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let told = tasks.map(|task| {
+        let read = |name| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let (status, stack) = (read("status"), read("stack"));
+        let of = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key));
+            line.map(|value| value.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        let place = stack.lines().next().unwrap_or_default().trim();
+        let (name, state) = (of("Name:").unwrap_or_default(), of("State:").unwrap_or_default());
+        let waiting = of("SigPnd:").unwrap_or_default();
+        let (shared, blocked) =
+            (of("ShdPnd:").unwrap_or_default(), of("SigBlk:").unwrap_or_default());
+        format!(
+            "{name}: {state}, {place}, in {}, pending {waiting} {shared}, blocked {blocked}",
+            read("syscall").split_whitespace().take(4).collect::<Vec<_>>().join(" ")
+        )
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
 
 impl LogEvent {
     /// What happened.
