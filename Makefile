@@ -59,7 +59,7 @@ days:
 # The manual pages and completions come from the flags themselves. PROFILE=sim builds in a fraction of the time.
 deb:
 	@.ci/setup deb
-	$(CARGO) build --profile $(PROFILE) --locked -p obu -p rsu -p packaging
+	$(CARGO) build --profile $(PROFILE) --locked -p obu -p rsu -p v2xctl -p recorder -p packaging
 	$(CARGO) run --profile $(PROFILE) --locked -p packaging --bin pages -- packaging/pages
 	$(CARGO) deb --locked --no-build --profile $(PROFILE) -p packaging
 

@@ -13,6 +13,7 @@ use daemon::exit::Kind;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 const DAEMONS: [&str; 2] = ["obu", "rsu"];
+const TOOLS: [&str; 2] = ["v2xctl", "v2xtrace"];
 /// Exposure that `systemd-analyze security` may find, in tenths; 0 is best, 100 worst.
 const EXPOSURE_MAX: &str = "20";
 
@@ -79,7 +80,7 @@ fn the_units_give_what_the_daemons_need_and_no_more() {
 fn both_units_differ_in_nothing_but_their_daemon() {
     let obu =
         unit("obu").replace("on-board", "road-side").replace("OBU_", "RSU_").replace("obu", "rsu");
-    assert_eq!(obu.replace("MemoryMax=64M", "MemoryMax=256M"), unit("rsu"));
+    assert_eq!(obu.replace("MemoryMax=160M", "MemoryMax=320M"), unit("rsu"));
 }
 
 #[test]
@@ -99,7 +100,8 @@ fn everything_in_the_package_is_there_or_made() {
     for asset in deb["assets"].as_array().unwrap() {
         let [source, target, mode] = [0, 1, 2].map(|index| asset[index].as_str().unwrap());
         if let Some(program) = source.strip_prefix("target/release/") {
-            assert!(DAEMONS.contains(&program) && mode == "755", "{source}");
+            let is_ours = DAEMONS.contains(&program) || TOOLS.contains(&program);
+            assert!(is_ours && mode == "755", "{source}");
         } else if let Some(page) = source.strip_prefix("pages/") {
             assert!(unused.remove(page), "{source} is not made, or twice in the list");
         } else {
@@ -110,6 +112,9 @@ fn everything_in_the_package_is_there_or_made() {
         assert!(targets.insert(target), "{source}");
     }
     assert!(unused.is_empty(), "made, and not in the package: {unused:?}");
+    for program in DAEMONS.iter().chain(&TOOLS) {
+        assert!(targets.contains(&format!("usr/bin/{program}")), "{program}");
+    }
     for file in deb["conf-files"].as_array().unwrap() {
         let file = file.as_str().unwrap().trim_start_matches('/');
         assert!(targets.contains(file), "{file} is a configuration file, and not in the package");
