@@ -21,8 +21,9 @@ use node_lib::settings::{self, LoopSettings};
 use node_lib::transport::mtu;
 use node_lib::{Mac, NodeId};
 
-use crate::start::print;
-use crate::{Role, config, exit, logging};
+use crate::exit::print;
+use crate::log_filter::filter;
+use crate::{Role, config, exit};
 
 /// Flags of both daemons.
 #[derive(Clone, Debug, clap::Args)]
@@ -321,7 +322,7 @@ fn socket_path(text: &str) -> Result<PathBuf, String> {
 }
 
 fn log_filter(text: &str) -> Result<String, String> {
-    logging::filter(text).map(|_| text.to_owned())
+    filter(text).map(|_| text.to_owned())
 }
 
 fn unicast(text: &str) -> Result<Mac, String> {

@@ -7,7 +7,7 @@
 use std::fs;
 
 use anyhow::anyhow;
-use node_lib::device::netlink::TapOwner;
+use node_lib::device::TapOwner;
 use node_lib::device::{DeviceError, Problem};
 use tracing::debug;
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use node_lib::device::DeviceError;
 use node_lib::runtime::boot::BootError;
 
@@ -98,6 +99,17 @@ fn say(text: String) {
     });
     if said.is_ok() {
         let _ = is_done.recv_timeout(LAST_WORDS_MAX);
+    }
+}
+
+/// Writes what the user asked for.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // Who closed the pipe did not want to know; the exit code says it all.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Kind::Runtime, anyhow!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -23,6 +23,7 @@ pub mod capabilities;
 pub mod config;
 pub mod control;
 pub mod exit;
+mod log_filter;
 pub mod logging;
 mod radio;
 pub mod recording;

@@ -5,11 +5,11 @@ use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::anyhow;
-use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Common, LogFormat};
 use crate::exit::{Failure, Kind};
+use crate::log_filter::filter;
 use crate::sink::Sink;
 
 /// Logging under way. When it is dropped the last lines are written, in bounded time.
@@ -101,23 +101,6 @@ pub fn start(args: &Common) -> Result<Logging, Failure> {
     };
     started.map_err(|error| failed(&error))?;
     Ok(Logging { sink, level: LogLevel::new(&args.log, replace) })
-}
-
-/// What is to be logged; an error says what it has to look like.
-pub(crate) fn filter(text: &str) -> Result<EnvFilter, String> {
-    let refuse = |why: String| {
-        let expected = "expected off, error, warn, info, debug or trace, alone or as MODULE=LEVEL, \
-                        separated by commas";
-        format!("{why}; {expected}")
-    };
-    // Taken alone, an unknown word would be a module, and silence everything else.
-    for part in text.split(',').filter(|part| !part.contains(['=', '['])) {
-        // The parser takes an empty word for "error".
-        if part.trim().is_empty() || part.trim().parse::<LevelFilter>().is_err() {
-            return Err(refuse(format!("{part:?} is not a level")));
-        }
-    }
-    EnvFilter::builder().parse(text).map_err(|error| refuse(error.to_string()))
 }
 
 #[cfg(test)]

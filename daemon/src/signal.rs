@@ -8,7 +8,7 @@ use tracing::info;
 
 use crate::args::Bind;
 use crate::exit::Failure;
-use crate::start::print;
+use crate::exit::print;
 
 /// What `--signal` takes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! From flags to a running node: checks, devices, loop, shutdown.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use tracing::{info, warn};
 use crate::args::{Bind, Common};
 use crate::capabilities;
 use crate::control::Control;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, print};
 use crate::radio::Radio;
 use crate::recording::{self, Plan};
 use crate::reload::Reload;
@@ -406,17 +406,6 @@ pub fn print_remembered(state_file: Option<&Path>) -> Result<(), Failure> {
         Ok(clients) => format!("clients: {} known from {}\n", clients.len(), file.path().display()),
         Err(error) => format!("clients: none known: {error}\n"),
     })
-}
-
-/// Writes what the user asked for.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
-        // Who closed the pipe did not want to know; the exit code says it all.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Kind::Runtime, anyhow!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use node_lib::runtime::command::{Command, Commands};
-use node_lib::runtime::inside::{Request, Told};
+use node_lib::runtime::request::{Request, Told};
 use tokio::time::{Interval, MissedTickBehavior};
 use tracing::warn;
 

@@ -8,8 +8,9 @@
 )]
 
 use node_lib::control::counters::Counters;
+use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{Replies, ReplyType};
-use node_lib::control::radio::{NextHop, Radio};
+use node_lib::control::radio::Radio;
 use node_lib::control::reassembly::Reassembly;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
@@ -17,8 +18,8 @@ use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::flags::{CHILDREN_MAX, STRIDE_MAX};
 use node_lib::messages::fragment::{Fragment, Place};
-use node_lib::messages::prefix::{CHILDREN_MAX, STRIDE_MAX};
 use node_lib::messages::way::{LABELS_MAX, RELAYS_MAX};
 use node_lib::messages::{
     Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PacketType, ParseError, Way, bundle,

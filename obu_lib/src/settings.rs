@@ -1,12 +1,11 @@
-//! What the operator decides about an OBU, and how that becomes a [`Config`].
+//! What the operator decides about an OBU.
 
 use std::ops::RangeInclusive;
 
-use node_lib::Start;
 use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::settings::HELLO_HISTORY;
 
-use crate::{Config, Policy, Thresholds};
+use crate::{Policy, Thresholds};
 
 /// Candidates kept ready beside the upstream.
 pub const CACHED_CANDIDATES: usize = 3;
@@ -44,12 +43,5 @@ impl Default for Settings {
             policy: Policy::default(),
             thresholds: Thresholds::default(),
         }
-    }
-}
-
-impl Settings {
-    /// What an OBU with these settings runs with after this start: in a daemon and in a simulation.
-    pub fn config(&self, start: &Start) -> Config {
-        Config { start: *start, settings: self.clone() }
     }
 }

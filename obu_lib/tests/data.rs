@@ -6,8 +6,9 @@ mod talk;
 
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Event, Limit, TooLong};
+use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{Node, Replies, ReplyType};
-use node_lib::control::radio::{NextHop, Radio};
+use node_lib::control::radio::Radio;
 use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};

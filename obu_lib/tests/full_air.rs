@@ -5,7 +5,7 @@
 mod talk;
 
 use node_lib::Mac;
-use node_lib::messages::prefix::STRIDE_MAX;
+use node_lib::messages::flags::STRIDE_MAX;
 use talk::{A, CAMERA, Heard, RSU, SERVER, Talk};
 
 /// One hop from an RSU that so many relays repeat, farther away than we are.

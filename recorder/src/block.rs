@@ -58,6 +58,12 @@ pub struct Head {
 }
 
 impl Head {
+    /// What stands in front of a header.
+    pub(crate) const fn of_header() -> Self {
+        let (first, last) = (Timestamp::ZERO, Timestamp::ZERO);
+        Self { kind: Kind::Header, records: 0, sequence: 0, first, last }
+    }
+
     /// The bytes in front of `payload`.
     pub fn emit(&self, payload: &[u8]) -> [u8; HEAD_LEN] {
         let mut out = [0; HEAD_LEN];

@@ -17,11 +17,10 @@ use node_lib::Timestamp;
 use rustix::fs::Access;
 use tracing::{info, warn};
 
-use crate::block::HEAD_LEN;
+use crate::block::{HEAD_LEN, Head};
 use crate::header::Header;
 use crate::read::EXTENSION;
 use crate::tap::Cause;
-use crate::write::header_head;
 
 /// Where kept moments are.
 pub const FROZEN: &str = "frozen";
@@ -171,7 +170,7 @@ impl Ring {
     fn begin(&mut self) -> io::Result<&mut Growing> {
         let header = Header { segment: self.next, ..self.header.clone() };
         let payload = header.emit();
-        let head = header_head().emit(&payload);
+        let head = Head::of_header().emit(&payload);
         let mut tries = 0;
         let (file, path) = loop {
             let sealed = self.name(self.next);

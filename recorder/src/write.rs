@@ -37,7 +37,7 @@ impl FileWriter {
             Form::Lines
         } else {
             let payload = header.emit();
-            out.write_all(&header_head().emit(&payload))?;
+            out.write_all(&Head::of_header().emit(&payload))?;
             out.write_all(&payload)?;
             let (first, last) = (Timestamp::ZERO, Timestamp::ZERO);
             Form::Blocks { payload: Vec::new(), records: 0, sequence: 0, first, last }
@@ -104,10 +104,4 @@ impl FileWriter {
         self.out.flush()?;
         self.out.get_ref().sync_data()
     }
-}
-
-/// What stands in front of a header.
-pub(crate) fn header_head() -> Head {
-    let (first, last) = (Timestamp::ZERO, Timestamp::ZERO);
-    Head { kind: Kind::Header, records: 0, sequence: 0, first, last }
 }

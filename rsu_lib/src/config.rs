@@ -19,3 +19,10 @@ impl Config {
         Settings::default().config(&Start::new(radio_mac))
     }
 }
+
+impl Settings {
+    /// What an RSU with these settings runs with after this start: in a daemon and in a simulation.
+    pub fn config(&self, start: &Start) -> Config {
+        Config { start: *start, settings: self.clone() }
+    }
+}

@@ -1,13 +1,10 @@
-//! What the operator decides about an RSU, and how that becomes a [`Config`].
+//! What the operator decides about an RSU.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use node_lib::Start;
 use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::settings::HELLO_HISTORY;
-
-use crate::Config;
 
 /// Time between heartbeats.
 pub const HELLO_PERIODICITY: Duration = Duration::from_millis(100);
@@ -49,12 +46,5 @@ impl Default for Settings {
             hello_history: HELLO_HISTORY,
             group_rate: GROUP_RATE,
         }
-    }
-}
-
-impl Settings {
-    /// What an RSU with these settings runs with after this start: in a daemon and in a simulation.
-    pub fn config(&self, start: &Start) -> Config {
-        Config { start: *start, settings: self.clone() }
     }
 }

@@ -8,7 +8,7 @@ mod talk;
 use node_lib::control::counters::Counters;
 use node_lib::control::node::Node;
 use node_lib::control::reassembly::Reassembly;
-use node_lib::messages::data::tap_mtu_max;
+use node_lib::messages::capacity::tap_mtu_max;
 use node_lib::messages::fragment::Fragment;
 use node_lib::messages::{Message, PacketType};
 use node_lib::{Mac, Start, Timestamp};

@@ -1,8 +1,6 @@
 //! What a bystander reads off a frame of batman-adv (`batadv_packet.h`, compatibility version 15),
 //! so that what a model of it sends is counted as our own frames are.
 
-use super::frame::Kind;
-
 /// EtherType, and packet types, the first byte after it.
 const ETHERTYPE: [u8; 2] = [0x43, 0x05];
 const OGM: u8 = 0x00;
@@ -18,13 +16,24 @@ fn packet(frame: &[u8]) -> Option<&[u8]> {
     frame.get(12..)?.strip_prefix(&ETHERTYPE)
 }
 
-/// The kind of a whole Ethernet frame, if it is one of batman-adv; 0 if it is another of those.
-pub(super) fn kind(frame: &[u8]) -> Option<Kind> {
+/// What is told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packet {
+    Ogm,
+    /// A client's frame in one of batman-adv.
+    Data,
+    /// A table of clients, or the question for it.
+    ClientTable,
+    Other,
+}
+
+/// What a whole Ethernet frame is, if it is one of batman-adv.
+pub(super) fn packet_of(frame: &[u8]) -> Option<Packet> {
     Some(match *packet(frame)?.first()? {
-        OGM => Kind::OGM,
-        BROADCAST | UNICAST => Kind::MESH_DATA,
-        TVLV => Kind::CLIENT_TABLE,
-        _ => Kind(0),
+        OGM => Packet::Ogm,
+        BROADCAST | UNICAST => Packet::Data,
+        TVLV => Packet::ClientTable,
+        _ => Packet::Other,
     })
 }
 
@@ -40,8 +49,8 @@ pub(super) fn inner(frame: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{Packet, inner_frames};
+    use super::{BROADCAST, ETHERTYPE, OGM, TVLV, UNICAST};
+    use crate::{Kind, Packet, inner_frames};
 
     #[test]
     fn frames_of_batman_adv_are_told_apart_and_those_of_clients_are_found_in_them() {

@@ -54,8 +54,13 @@ impl Kind {
 
     /// The kind of a whole Ethernet frame; 0 if it is none of these.
     pub fn of(frame: &[u8]) -> Self {
-        if let Some(kind) = batman::kind(frame) {
-            return kind;
+        if let Some(packet) = batman::packet_of(frame) {
+            return match packet {
+                batman::Packet::Ogm => Self::OGM,
+                batman::Packet::Data => Self::MESH_DATA,
+                batman::Packet::ClientTable => Self::CLIENT_TABLE,
+                batman::Packet::Other => Self(0),
+            };
         }
         match frame.get(14).map(|first| first & 0x0f) {
             Some(kind @ 1..=9) => Self(kind),

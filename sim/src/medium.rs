@@ -80,7 +80,7 @@ use std::time::Duration;
 use crate::frame::Flight;
 use crate::index::NodeIndex;
 use crate::mobility::Position;
-use crate::radio::{AirtimeSecond, Strength};
+use crate::radio::{AirtimeSecond, LOOK_EVERY, Strength};
 pub use crate::world::Air;
 use node_lib::time::Timestamp;
 
@@ -147,6 +147,3 @@ pub trait Medium: Send {
 /// Something a medium will do: a number it makes and understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Step(pub u64);
-
-/// A vehicle at 130 km/h moves 3.6 m meanwhile.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -7,10 +7,9 @@ use std::time::Duration;
 use node_lib::{Mac, Timestamp};
 use sim::{NodeIndex, Position, Role, Track};
 
-use crate::casting::Casting;
 use crate::mobility::line::{AtEnd, Line};
 use crate::mobility::{Point, Vehicle};
-use crate::scenario::{self, Scenario, ScenarioError, Source};
+use crate::scenario::{self, Scenario};
 
 /// Every node, client and flow of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,14 +145,6 @@ pub struct Link {
 }
 
 impl Cast {
-    /// Reads movements, and draws the cast of this seed.
-    ///
-    /// # Errors
-    /// As [`Casting::of`](crate::casting::Casting::of).
-    pub fn of(source: &Source, scenario: &Scenario, seed: u64) -> Result<Self, ScenarioError> {
-        Ok(Casting::of(source, scenario)?.draw(scenario, seed))
-    }
-
     /// Gives everybody a name; these vehicles are those of `mobility`. Beside it are the fields
     /// that name nobody, and what is wrong with them.
     pub(crate) fn with(scenario: &Scenario, vehicles: &[Vehicle]) -> (Self, Vec<(String, String)>) {

@@ -113,3 +113,13 @@ fn chosen(mobility: &Mobility, all: usize, seed: u64) -> Option<Vec<usize>> {
 
 /// Purpose of the stream of randomness.
 const DICE: u64 = 0x7069_636b;
+
+impl Cast {
+    /// Reads movements, and draws the cast of this seed.
+    ///
+    /// # Errors
+    /// As [`Casting::of`].
+    pub fn of(source: &Source, scenario: &Scenario, seed: u64) -> Result<Self, ScenarioError> {
+        Ok(Casting::of(source, scenario)?.draw(scenario, seed))
+    }
+}

@@ -7,7 +7,8 @@ use control_socket::health::{Problem, problems};
 use control_socket::record::{Change, Happened, History};
 use node_lib::control::event::Event;
 use node_lib::control::snapshot::View;
-use node_lib::runtime::inside::{Inside, Told};
+use node_lib::runtime::inside::Inside;
+use node_lib::runtime::request::Told;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 

@@ -10,6 +10,7 @@
 //! | [`replies`] | what is to be sent, and the buffers it is built in |
 //! | [`table`] | a map for a few entries that are looked up with every frame |
 //! | [`radio`] | how a message becomes a frame, and which frames are ours |
+//! | [`next_hop`] | to whom a data frame goes, and how long it may be there |
 //! | [`mss`] | how long the segments of a TCP connection may be |
 //! | [`path_mtu`] | what senders of packets that are too long are told |
 //! | [`random`] | jitter and nonces, from a seed |
@@ -25,6 +26,7 @@ pub mod duplicates;
 pub mod event;
 pub mod inner;
 pub mod mss;
+pub mod next_hop;
 pub mod node;
 pub mod path_mtu;
 pub mod radio;

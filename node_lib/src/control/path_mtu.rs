@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use crate::control::token_bucket::TokenBucket;
 use crate::mac::Mac;
-use crate::messages::data::{INNER_OVERHEAD, packet_max, packet_max_in_fragments};
+use crate::messages::capacity::{INNER_OVERHEAD, packet_max, packet_max_in_fragments};
 use crate::offload::Sum;
 use crate::offload::headers::{Headers, V6_LEN, Version, array_at, u8_at, u16_at};
 use crate::time::Timestamp;

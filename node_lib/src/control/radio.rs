@@ -3,12 +3,14 @@
 use crate::control::counters::Counters;
 use crate::control::event::{Limit, TooLong};
 use crate::control::mss::Clamp;
+use crate::control::next_hop::NextHop;
 use crate::control::node::Replies;
 use crate::control::path_mtu::PathMtu;
 use crate::mac::{Mac, NodeId};
 use crate::messages::ParseError;
+use crate::messages::capacity::packet_max;
 use crate::messages::control::Control;
-use crate::messages::data::{Data, packet_max};
+use crate::messages::data::Data;
 use crate::messages::fragment::{Fragment, Place, message_max};
 use crate::messages::message::{Message, emit_ethernet, emit_head};
 use crate::messages::packet_type::PacketType;
@@ -19,27 +21,6 @@ use crate::time::Timestamp;
 
 /// Relays a message may pass: as many as on the longest way down.
 pub const HOP_LIMIT: u8 = RELAYS_MAX;
-
-/// Who a data frame is sent to, and the longest packet that gets there, in bytes. Where the
-/// neighbour is on a way, and the smallest radio of that is known, it is what passes all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NextHop {
-    /// The neighbour, or broadcast.
-    pub mac: Mac,
-    /// MTU of its radio, of the smallest one for a broadcast or on the way; ours may be smaller.
-    pub mtu: u16,
-}
-
-impl NextHop {
-    /// The next hop that reaches all of `neighbours`: nobody, the only one, or a broadcast with the
-    /// smallest MTU of them.
-    pub fn for_all(neighbours: impl Iterator<Item = NextHop>) -> Option<NextHop> {
-        neighbours.reduce(|to, one| NextHop {
-            mac: if to.mac == one.mac { to.mac } else { Mac::BROADCAST },
-            mtu: to.mtu.min(one.mtu),
-        })
-    }
-}
 
 /// This node's end of the radio.
 #[derive(Clone, Debug)]

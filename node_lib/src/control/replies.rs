@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use crate::control::next_hop::NextHop;
 use crate::control::node::ReplyType;
-use crate::control::radio::NextHop;
 
 /// Replies in the order they are to be sent, and the spare buffers they are built in.
 ///

@@ -5,7 +5,7 @@
 //! (DSCP). The node that takes the frame out of its TAP writes that into the header, where every
 //! hop finds it. The DSCPs are mapped as RFC 8325 §4.3 recommends.
 
-use crate::messages::prefix::PRIORITY;
+use crate::messages::flags::PRIORITY;
 use crate::messages::{ETHERNET_HEADER_LEN, Kind};
 
 /// User priority of control frames ("network control", IEEE 802.1Q-2018 table I-2).

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::netlink::TapOwner;
+use super::tap_owner::TapOwner;
 
 /// An interface could not be opened, read or configured.
 #[derive(Debug, thiserror::Error)]

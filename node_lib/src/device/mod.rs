@@ -30,6 +30,7 @@ pub mod packet;
 pub mod signal;
 mod sys;
 pub mod tap;
+mod tap_owner;
 pub mod udp;
 
 use std::os::fd::BorrowedFd;
@@ -43,6 +44,7 @@ pub(crate) use event::Event;
 pub use link::{Link, LinkChange, Links, Side, StaticLinks};
 pub use sys::random;
 pub(crate) use sys::{boottime, sleep_precisely};
+pub use tap_owner::TapOwner;
 
 use crate::control::event::TooLong;
 

@@ -31,6 +31,7 @@ use tracing::{debug, warn};
 
 use super::error::{DeviceError, Problem};
 use super::signal::{Sample, SignalCounters, SignalSource, Watch};
+use super::tap_owner::TapOwner;
 use super::{Link, LinkChange, Links, Side, name};
 use crate::mac::Mac;
 use crate::start::clients::Remembered;
@@ -41,7 +42,6 @@ use connection::{Messages, Server, connect};
 use home::Home;
 use interface::{Seen, find_bridge, has_index, is_unused, kind_of, name_of, parse, read};
 use neighbours::Place;
-pub use tun::TapOwner;
 use tun::tun_info;
 
 /// Wait before a broken connection to the kernel is opened anew.

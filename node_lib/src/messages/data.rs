@@ -58,9 +58,11 @@
 
 use std::mem::offset_of;
 
-use super::prefix::{FLOOD, PRIORITY, flag, length};
+use super::flags::{FLOOD, PRIORITY, flag};
+use super::format::Format;
+use super::prefix::length;
 use super::way::{LABEL_LEN, LABELS_MAX, Way, labels_of};
-use super::{ETHERNET_HEADER_LEN, Kind, ParseError, fragment};
+use super::{ETHERNET_HEADER_LEN, Kind, ParseError};
 use crate::mac::NodeId;
 use crate::order::Seq;
 
@@ -77,61 +79,6 @@ pub const WAY_KEPT: usize = way_len(6);
 
 /// Where `hop_limit` (1 byte) of a [`ToUpstream`] stands, from the prefix on.
 pub const HOP_LIMIT_OFFSET: usize = offset_of!(Wire, limit);
-
-/// An IEEE 802.1Q tag.
-pub const VLAN_TAG_LEN: usize = 4;
-
-/// What the inner frame costs of the radio's MTU beside the IP packet in it: our header, room for a
-/// way, its Ethernet header and one VLAN tag. The outer Ethernet header is not in the MTU.
-pub const OVERHEAD: usize = HEADER_LEN + WAY_KEPT + INNER_OVERHEAD;
-
-/// The same for the longest way.
-const OVERHEAD_MAX: usize = HEADER_LEN_MAX + INNER_OVERHEAD;
-
-/// What a packet is longer as a client's frame, at most.
-pub const INNER_OVERHEAD: usize = ETHERNET_HEADER_LEN + VLAN_TAG_LEN;
-
-/// The smallest MTU IPv4 works with (RFC 791 §3.2). IPv6 needs 1280 (RFC 8200 §5), but a node that
-/// carries only IPv4 is none the worse for a smaller one.
-pub const TAP_MTU_MIN: usize = 68;
-
-/// The largest: header and frame fit the length field.
-pub const TAP_MTU_MAX: usize = u16::MAX as usize - OVERHEAD_MAX;
-
-/// The smallest MTU of a radio: it carries the smallest IPv4 packet in one frame, and every control
-/// message that cannot be split.
-pub const RADIO_MTU_MIN: usize = TAP_MTU_MIN + OVERHEAD;
-
-/// The longest IP packet that fits a radio with this MTU in one frame, tagged or not, on ways of up
-/// to eight hops. On a longer way it takes two fragments.
-#[inline]
-pub const fn packet_max(radio_mtu: usize) -> usize {
-    radio_mtu.saturating_sub(OVERHEAD)
-}
-
-/// The longest IP packet that a radio with this MTU carries in as many [fragments](super::fragment)
-/// as there may be, tagged or not, on ways of any length: here nothing carries what does not fit,
-/// so the longest way counts.
-#[inline]
-pub const fn packet_max_in_fragments(radio_mtu: usize) -> usize {
-    fragment::message_max(radio_mtu).saturating_sub(OVERHEAD_MAX)
-}
-
-/// The largest MTU of a TAP on a radio with this MTU: every frame of the TAP, tagged or not, gets
-/// through in as many [fragments](super::fragment) as there may be. `None` below [`RADIO_MTU_MIN`].
-pub const fn tap_mtu_max(radio_mtu: usize) -> Option<usize> {
-    if radio_mtu < RADIO_MTU_MIN {
-        return None;
-    }
-    Some(packet_max_in_fragments(radio_mtu))
-}
-
-/// The smallest MTU of a radio that carries the frames of a TAP with this MTU.
-pub const fn radio_mtu_for(tap_mtu: usize) -> usize {
-    let each =
-        (tap_mtu + OVERHEAD_MAX).div_ceil(fragment::COUNT_MAX as usize) + fragment::HEADER_LEN;
-    if each > RADIO_MTU_MIN { each } else { RADIO_MTU_MIN }
-}
 
 /// Bytes of so many labels with their padding.
 const fn way_len(labels: usize) -> usize {
@@ -329,6 +276,8 @@ pub struct ToDownstream<'a> {
 }
 
 impl ToUpstream<'_> {
+    pub(crate) const FORMAT: Format = Format::at_least(Kind::ToUpstream, HEADER_LEN, PRIORITY);
+
     /// Bytes on the wire, prefix included.
     #[inline]
     pub const fn wire_len(&self) -> usize {
@@ -365,6 +314,9 @@ impl ToUpstream<'_> {
 }
 
 impl ToDownstream<'_> {
+    pub(crate) const FORMAT: Format =
+        Format::at_least(Kind::ToDownstream, HEADER_LEN, FLOOD | PRIORITY);
+
     /// Bytes on the wire, prefix included.
     #[inline]
     pub const fn wire_len(&self) -> usize {
@@ -442,10 +394,10 @@ impl ToDownstream<'_> {
 
 /// Flags and fields of either message, and what follows them.
 #[inline]
-fn open(kind: Kind, bytes: &[u8]) -> Result<(u8, Wire, &[u8]), ParseError> {
-    let (flags, body) = kind.open(bytes)?;
+fn open(format: Format, bytes: &[u8]) -> Result<(u8, Wire, &[u8]), ParseError> {
+    let (flags, body) = format.open(bytes)?;
     let Some((wire, rest)) = Wire::read(body) else {
-        return Err(kind.truncated(body.len()));
+        return Err(format.truncated(body.len()));
     };
     Ok((flags, wire, rest))
 }
@@ -469,7 +421,7 @@ impl<'a> TryFrom<&'a [u8]> for ToUpstream<'a> {
     #[inline]
     fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let kind = Kind::ToUpstream;
-        let (flags, wire, rest) = open(kind, bytes)?;
+        let (flags, wire, rest) = open(Self::FORMAT, bytes)?;
         let (_, payload) = payload(kind, rest, 0)?;
         let Wire {
             version_type: _,
@@ -499,7 +451,7 @@ impl<'a> TryFrom<&'a [u8]> for ToDownstream<'a> {
     #[inline]
     fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let kind = Kind::ToDownstream;
-        let (flags, wire, rest) = open(kind, bytes)?;
+        let (flags, wire, rest) = open(Self::FORMAT, bytes)?;
         let Wire {
             version_type: _,
             flags: _,
@@ -542,11 +494,12 @@ impl<'a> TryFrom<&'a [u8]> for ToDownstream<'a> {
     }
 }
 
-conversions!(ToUpstream<'_>, ToDownstream<'_>, Data<'_>, super::control::Control<'_>);
+conversions!(ToUpstream<'_>, ToDownstream<'_>, Data<'_>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::capacity::{TAP_MTU_MAX, VLAN_TAG_LEN};
     use crate::messages::way::RELAYS_MAX;
 
     const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
@@ -770,20 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tagged_frame_of_the_tap_gets_through_the_radio() {
-        // 22 header, 12 for the labels of eight hops, 14 inner Ethernet, 4 VLAN tag.
-        assert_eq!((OVERHEAD, packet_max(1500), packet_max(30)), (52, 1448, 0));
-        // What the longest way takes of eight fragments: 50 header, 14, 4.
-        assert_eq!(tap_mtu_max(1500), Some(8 * (1500 - 12) - 68));
-        assert_eq!(tap_mtu_max(120), Some(8 * (120 - 12) - 68));
-        assert_eq!(tap_mtu_max(119), None);
-        assert_eq!(tap_mtu_max(65_536), Some(TAP_MTU_MAX));
-        assert_eq!((radio_mtu_for(68), radio_mtu_for(1500)), (120, 208));
-        for tap in (68..10_000).step_by(7) {
-            let radio = radio_mtu_for(tap);
-            assert!(tap_mtu_max(radio) >= Some(tap), "{tap}");
-            assert!(radio == RADIO_MTU_MIN || tap_mtu_max(radio - 1) < Some(tap), "{tap}");
-        }
+    fn the_longest_frame_of_the_largest_tap_fits_the_length_field() {
         let largest = vec![0; TAP_MTU_MAX + ETHERNET_HEADER_LEN + VLAN_TAG_LEN];
         let labels = labels();
         let way = Way::new(RELAYS_MAX, &labels[..LABELS_MAX]).unwrap();

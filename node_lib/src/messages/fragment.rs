@@ -23,7 +23,9 @@
 
 use std::ops::Range;
 
-use super::prefix::{PRIORITY, length};
+use super::flags::PRIORITY;
+use super::format::Format;
+use super::prefix::length;
 use super::{ETHERNET_HEADER_LEN, Kind, ParseError, data};
 
 /// Length before the part.
@@ -99,6 +101,8 @@ pub struct Fragment<'a> {
 }
 
 impl Fragment<'_> {
+    pub(crate) const FORMAT: Format = Format::at_least(Kind::Fragment, HEADER_LEN, PRIORITY);
+
     /// Bytes on the wire, prefix included.
     #[inline]
     pub const fn wire_len(&self) -> usize {
@@ -141,9 +145,9 @@ impl<'a> TryFrom<&'a [u8]> for Fragment<'a> {
 
     fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let kind = Kind::Fragment;
-        let (flags, body) = kind.open(bytes)?;
+        let (flags, body) = Self::FORMAT.open(bytes)?;
         let Some((wire, part)) = Wire::read(body) else {
-            return Err(kind.truncated(body.len()));
+            return Err(Self::FORMAT.truncated(body.len()));
         };
         let Wire {
             version_type: _,

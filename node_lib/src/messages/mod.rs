@@ -28,12 +28,17 @@
 mod layout;
 
 pub mod bundle;
+pub mod capacity;
 pub mod control;
 pub mod cost;
 pub mod data;
 pub mod error;
+mod fields;
+pub mod flags;
+pub(crate) mod format;
 pub mod fragment;
 pub mod message;
+
 pub mod packet_type;
 pub mod prefix;
 pub mod way;

@@ -7,6 +7,7 @@ use super::control::heartbeat::{Heartbeat, HeartbeatReply};
 use super::control::probe::{Probe, ProbeAnswer};
 use super::control::withdrawal::Withdrawal;
 use super::data::{Data, ToDownstream, ToUpstream};
+use super::format::Format;
 use super::fragment::Fragment;
 use super::{Kind, ParseError};
 
@@ -57,6 +58,39 @@ impl PacketType<'_> {
             Self::Data(data) => data.push_parts(parts),
             Self::Fragment(fragment) => fragment.push_parts(parts),
         }
+    }
+}
+
+impl Kind {
+    const fn format(self) -> Format {
+        match self {
+            Self::Heartbeat => Heartbeat::FORMAT,
+            Self::HeartbeatReply => HeartbeatReply::FORMAT,
+            Self::Probe => Probe::FORMAT,
+            Self::ProbeAnswer => ProbeAnswer::FORMAT,
+            Self::Withdrawal => Withdrawal::FORMAT,
+            Self::Announcement => Announcement::FORMAT,
+            Self::AnnouncementAck => AnnouncementAck::FORMAT,
+            Self::ToUpstream => ToUpstream::FORMAT,
+            Self::ToDownstream => ToDownstream::FORMAT,
+            Self::Fragment => Fragment::FORMAT,
+        }
+    }
+
+    /// Bytes of the fixed part, prefix included; for [fixed](Self::is_fixed) kinds the whole
+    /// message.
+    pub const fn fixed_len(self) -> usize {
+        self.format().fixed_len
+    }
+
+    /// All messages of this kind have one length.
+    pub const fn is_fixed(self) -> bool {
+        self.format().is_fixed
+    }
+
+    /// The flags this kind has; all others must be zero.
+    pub const fn known_flags(self) -> u8 {
+        self.format().known_flags
     }
 }
 
@@ -118,3 +152,26 @@ from_message! {
 }
 
 conversions!(PacketType<'_>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::capacity::RADIO_MTU_MIN;
+    use crate::messages::control::{ack, announcement, withdrawal};
+
+    #[test]
+    fn the_smallest_radio_carries_each_message_and_has_room_for_the_envelope() {
+        const ENVELOPE: usize = 8 + 8 + 16;
+        let one_client = announcement::HEADER_LEN + 4 + 6;
+        let one_rsu = withdrawal::HEADER_LEN + 6;
+        let longest_way = ack::HEADER_LEN + 14 * 2;
+        let fixed = Kind::ALL.into_iter().filter(|kind| kind.is_fixed()).map(Kind::fixed_len);
+        for len in fixed.chain([one_client, one_rsu, longest_way]) {
+            assert!(len + ENVELOPE <= RADIO_MTU_MIN, "{len}");
+        }
+        // The longest that a radio of 1500 is given: all clients there may be, on one VLAN.
+        let most_clients = announcement::HEADER_LEN + 4 + 6 * announcement::MAX_CLIENTS;
+        assert_eq!(most_clients, 1430);
+        assert!(most_clients + ENVELOPE <= 1500);
+    }
+}

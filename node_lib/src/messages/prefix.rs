@@ -13,9 +13,7 @@
 //! (8 bytes) right after the prefix, a tag (16 bytes) last. This version refuses it rather than
 //! guess.
 
-use super::control::{ack, announcement, heartbeat, probe, withdrawal};
-use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError, data, fragment, way};
-use crate::mac::NodeId;
+use super::{ETHERNET_HEADER_LEN, MIN_FRAME_LEN, ParseError};
 
 /// Length of the prefix.
 pub const LEN: usize = 4;
@@ -25,37 +23,6 @@ pub const VERSION: u8 = 2;
 
 /// A message and its padding are no longer than this: the smallest frame without its header.
 pub const MIN_BODY_LEN: usize = MIN_FRAME_LEN - ETHERNET_HEADER_LEN;
-
-/// Flag of [`Kind::HeartbeatReply`] and [`Kind::Withdrawal`]: the sender leaves the network.
-pub const GOODBYE: u8 = 0x01;
-
-/// Flag of [`Kind::HeartbeatReply`] and [`Kind::Announcement`]: the OBU is attached elsewhere.
-pub const STANDBY: u8 = 0x02;
-
-/// Flag of [`Kind::HeartbeatReply`]: the OBU waits for an acknowledgement.
-pub const ACKNOWLEDGE: u8 = 0x04;
-
-/// Flag of [`Kind::Heartbeat`]: the sender knows fewer candidates than it would like.
-pub const FEW_CANDIDATES: u8 = 0x01;
-
-/// Flags of [`Kind::Heartbeat`]: how many neighbours are reached from this RSU through the sender.
-pub const CHILDREN: u8 = 0x0e;
-
-/// The most it can say: so many, or more.
-pub const CHILDREN_MAX: u8 = CHILDREN >> CHILDREN.trailing_zeros();
-
-/// Flags of [`Kind::Heartbeat`] and [`Kind::ProbeAnswer`]: the stride of the sender.
-pub const STRIDE: u8 = 0x30;
-
-/// The largest: every fourth heartbeat.
-pub const STRIDE_MAX: u8 = 2;
-
-/// Flag of [`Kind::ToDownstream`]: for every OBU attached to the source.
-pub const FLOOD: u8 = 0x08;
-
-/// Flags of [`Kind::ToUpstream`], [`Kind::ToDownstream`] and [`Kind::Fragment`]: user priority of
-/// the frame inside.
-pub const PRIORITY: u8 = 0x07;
 
 /// Which message, with its type code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,49 +78,6 @@ impl Kind {
         }
     }
 
-    /// Bytes of the fixed part, prefix included; for [fixed](Self::is_fixed) kinds the whole
-    /// message.
-    pub const fn fixed_len(self) -> usize {
-        match self {
-            Self::Heartbeat => heartbeat::LEN,
-            Self::HeartbeatReply => heartbeat::REPLY_LEN,
-            Self::Probe => probe::LEN,
-            Self::ProbeAnswer => probe::ANSWER_LEN,
-            Self::Withdrawal => withdrawal::HEADER_LEN,
-            Self::Announcement => announcement::HEADER_LEN,
-            Self::AnnouncementAck => ack::HEADER_LEN,
-            Self::ToUpstream | Self::ToDownstream => data::HEADER_LEN,
-            Self::Fragment => fragment::HEADER_LEN,
-        }
-    }
-
-    /// All messages of this kind have one length.
-    pub const fn is_fixed(self) -> bool {
-        match self {
-            Self::Heartbeat | Self::HeartbeatReply | Self::Probe | Self::ProbeAnswer => true,
-            Self::Withdrawal
-            | Self::Announcement
-            | Self::AnnouncementAck
-            | Self::ToUpstream
-            | Self::ToDownstream
-            | Self::Fragment => false,
-        }
-    }
-
-    /// The flags this kind has; all others must be zero.
-    pub const fn known_flags(self) -> u8 {
-        match self {
-            Self::Heartbeat => FEW_CANDIDATES | CHILDREN | STRIDE,
-            Self::ProbeAnswer => STRIDE,
-            Self::HeartbeatReply => GOODBYE | STANDBY | ACKNOWLEDGE,
-            Self::Withdrawal => GOODBYE,
-            Self::Announcement => STANDBY,
-            Self::ToDownstream => FLOOD | PRIORITY,
-            Self::ToUpstream | Self::Fragment => PRIORITY,
-            _ => 0,
-        }
-    }
-
     /// Reads the kind off a message (from its prefix on) and looks no further.
     #[inline]
     pub fn peek(bytes: &[u8]) -> Result<Self, ParseError> {
@@ -174,177 +98,6 @@ impl Kind {
     pub(super) const fn first_byte(self) -> [u8; 1] {
         [VERSION << 4 | self.code()]
     }
-
-    /// Judges the prefix; returns the flags and the message without its padding.
-    #[inline]
-    pub(super) fn open(self, bytes: &[u8]) -> Result<(u8, &[u8]), ParseError> {
-        let message = self.name();
-        let &[first, flags, l0, l1, ..] = bytes else {
-            return Err(ParseError::Truncated { message, need: LEN, have: bytes.len() });
-        };
-        if first != VERSION << 4 | self.code() {
-            let have = Self::peek(bytes)?.code();
-            return Err(ParseError::Type { message, need: self.code(), have });
-        }
-        if flags >> 6 != 0 {
-            return Err(ParseError::Envelope { message, slot: flags >> 6 });
-        }
-        if flags & !self.known_flags() != 0 {
-            return Err(ParseError::Flags { message, need: self.known_flags(), have: flags });
-        }
-        let length = usize::from(u16::from_be_bytes([l0, l1]));
-        let need = self.fixed_len();
-        if length < need || self.is_fixed() && length > need {
-            return Err(ParseError::Length { message, need, have: length });
-        }
-        let Some(body) = bytes.get(..length) else {
-            return Err(ParseError::Truncated { message, need: length, have: bytes.len() });
-        };
-        if bytes.len() > length && bytes.len() > MIN_BODY_LEN {
-            return Err(ParseError::TrailingBytes { message, need: length, have: bytes.len() });
-        }
-        Ok((flags, body))
-    }
-
-    /// The error for a fixed part that is not there. [`Self::open`] has seen to it that it is.
-    pub(super) const fn truncated(self, have: usize) -> ParseError {
-        ParseError::Truncated { message: self.name(), need: self.fixed_len(), have }
-    }
-
-    /// The error for a value out of range.
-    pub(super) const fn value(
-        self,
-        field: &'static str,
-        need: &'static str,
-        have: u32,
-    ) -> ParseError {
-        ParseError::Value { message: self.name(), field, need, have }
-    }
-
-    /// The node named in a field; nobody is refused.
-    #[inline]
-    pub(super) fn node(self, field: &'static str, bytes: [u8; 6]) -> Result<NodeId, ParseError> {
-        if bytes == NodeId::NONE.0 {
-            return Err(ParseError::NoNode { message: self.name(), field });
-        }
-        Ok(NodeId(bytes))
-    }
-
-    /// A hop count, at most [`super::MAX_HOPS`].
-    #[inline]
-    pub(super) fn hops(self, hops: u8) -> Result<u8, ParseError> {
-        if hops > super::MAX_HOPS {
-            return Err(self.value("hops", "at most 32", u32::from(hops)));
-        }
-        Ok(hops)
-    }
-
-    /// A stride, from the flags.
-    #[inline]
-    pub(super) fn stride(self, flags: u8) -> Result<u8, ParseError> {
-        const { assert!(STRIDE_MAX == 2, "as the error says") };
-        let stride = (flags & STRIDE) >> STRIDE.trailing_zeros();
-        if stride > STRIDE_MAX {
-            return Err(self.value("stride", "at most 2", stride.into()));
-        }
-        Ok(stride)
-    }
-
-    /// A heartbeat interval in milliseconds, at most [`super::INTERVAL_MS_MAX`].
-    #[inline]
-    pub(super) fn interval(self, bytes: [u8; 2]) -> Result<u16, ParseError> {
-        match u16::from_be_bytes(bytes) {
-            interval @ 1..=super::INTERVAL_MS_MAX => Ok(interval),
-            have => Err(self.value("interval_ms", "1 to 10000", have.into())),
-        }
-    }
-
-    /// The MTU of a radio, in bytes, at least [`data::RADIO_MTU_MIN`].
-    #[inline]
-    pub(super) fn mtu(self, bytes: [u8; 2]) -> Result<u16, ParseError> {
-        match u16::from_be_bytes(bytes) {
-            mtu if usize::from(mtu) >= data::RADIO_MTU_MIN => Ok(mtu),
-            have => Err(self.value("mtu", "at least 120", have.into())),
-        }
-    }
-
-    /// The upstream of `origin`, which is not itself.
-    #[inline]
-    pub(super) fn upstream(self, via: [u8; 6], origin: [u8; 6]) -> Result<NodeId, ParseError> {
-        if via == origin {
-            return Err(ParseError::Via { message: self.name(), have: NodeId(via) });
-        }
-        self.node("via", via)
-    }
-
-    /// When the next word comes, in 0.1 s: at least 1.
-    #[inline]
-    pub(super) fn within(self, bytes: [u8; 2]) -> Result<u16, ParseError> {
-        match u16::from_be_bytes(bytes) {
-            0 => Err(self.value("within_ds", "at least 1", 0)),
-            within => Ok(within),
-        }
-    }
-
-    /// Hops of `sender` from `rsu`: none exactly at the RSU itself, and nobody else is without an
-    /// upstream of its own.
-    #[inline]
-    pub(super) fn hops_from(
-        self,
-        hops: u8,
-        (rsu, sender, via): (NodeId, NodeId, NodeId),
-    ) -> Result<u8, ParseError> {
-        let is_rsu = sender == rsu;
-        if is_rsu != (hops == 0) {
-            return Err(self.value("hops", "0 at the RSU, and nowhere else", hops.into()));
-        }
-        if is_rsu != (via == NodeId::NONE) {
-            return Err(ParseError::Via { message: self.name(), have: via });
-        }
-        self.hops(hops)
-    }
-
-    /// Relays yet to pass, at most [`way::RELAYS_MAX`].
-    #[inline]
-    pub(super) fn relays(self, relays: u8) -> Result<u8, ParseError> {
-        const { assert!(way::RELAYS_MAX == 15, "as the error says") };
-        if relays > way::RELAYS_MAX {
-            return Err(self.value("relays", "at most 15", relays.into()));
-        }
-        Ok(relays)
-    }
-
-    /// `part` of `parts`, counted from zero.
-    #[inline]
-    pub(super) fn part(self, part: u8, parts: u8) -> Result<(), ParseError> {
-        if part >= parts {
-            return Err(self.value("part", "below parts", u32::from(part)));
-        }
-        Ok(())
-    }
-}
-
-/// This flag if it `is_set`.
-#[inline]
-pub(super) const fn flag(is_set: bool, flag: u8) -> u8 {
-    if is_set { flag } else { 0 }
-}
-
-/// The number of children as it stands in the flags.
-pub(super) const fn children_flags(children: u8) -> u8 {
-    debug_assert!(children <= CHILDREN_MAX);
-    (children << CHILDREN.trailing_zeros()) & CHILDREN
-}
-
-/// The number of children, from the flags.
-pub(super) const fn children(flags: u8) -> u8 {
-    (flags & CHILDREN) >> CHILDREN.trailing_zeros()
-}
-
-/// A stride as it stands in the flags.
-pub(super) const fn stride_flags(stride: u8) -> u8 {
-    debug_assert!(stride <= STRIDE_MAX);
-    (stride << STRIDE.trailing_zeros()) & STRIDE
 }
 
 /// The length field of a message of `len` bytes.
@@ -448,22 +201,6 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Kind::peek(&kind.first_byte()), Ok(kind));
         }
-    }
-
-    #[test]
-    fn the_smallest_radio_carries_each_message_and_has_room_for_the_envelope() {
-        const ENVELOPE: usize = 8 + 8 + 16;
-        let one_client = announcement::HEADER_LEN + 4 + 6;
-        let one_rsu = withdrawal::HEADER_LEN + 6;
-        let longest_way = ack::HEADER_LEN + 14 * 2;
-        let fixed = Kind::ALL.into_iter().filter(|kind| kind.is_fixed()).map(Kind::fixed_len);
-        for len in fixed.chain([one_client, one_rsu, longest_way]) {
-            assert!(len + ENVELOPE <= data::RADIO_MTU_MIN, "{len}");
-        }
-        // The longest that a radio of 1500 is given: all clients there may be, on one VLAN.
-        let most_clients = announcement::HEADER_LEN + 4 + 6 * announcement::MAX_CLIENTS;
-        assert_eq!(most_clients, 1430);
-        assert!(most_clients + ENVELOPE <= 1500);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where the headers of an Ethernet frame stand: up to two VLAN tags, IPv4 with options, IPv6 with
 //! extension headers.
 
-use super::split::Malformed;
+use super::malformed::Malformed;
 
 /// IP protocol numbers (IANA).
 pub(crate) const TCP: u8 = 6;

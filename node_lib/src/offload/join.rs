@@ -24,12 +24,13 @@
 //! there is something to join: a segment that stays alone is left to the kernel.
 
 use super::checksum::Sum;
+use super::gso::Gso;
 use super::headers::{
     ACK, CWR, FIN, Headers, PSH, RST, SYN, TCP, TCP_CHECK, TCP_FLAGS, TCP_LEN_MIN, URG, V6_LEN,
     Version, array_at, put,
 };
-use super::split::Malformed;
-use super::vnet::{self, Gso, VnetHeader};
+use super::malformed::Malformed;
+use super::vnet::{self, VnetHeader};
 
 /// Flows that may be open at once. One more ends the oldest.
 pub const FLOWS_MAX: usize = 16;

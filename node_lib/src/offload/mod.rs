@@ -21,12 +21,16 @@
 //! flow. Nothing here does I/O, allocates after warm-up, or panics on what it is given.
 
 pub mod checksum;
+mod gso;
 pub(crate) mod headers;
 pub mod join;
+mod malformed;
 pub mod split;
 pub mod vnet;
 
 pub use checksum::Sum;
+pub use gso::Gso;
 pub use join::{Joiner, Write};
-pub use split::{Malformed, Segments, complete};
-pub use vnet::{Gso, VnetHeader};
+pub use malformed::Malformed;
+pub use split::{Segments, complete};
+pub use vnet::VnetHeader;

@@ -13,7 +13,8 @@
 //! |      6 |     2 | `csum_start`  | where checksumming starts, in bytes from the Ethernet header    |
 //! |      8 |     2 | `csum_offset` | where the checksum goes, in bytes from `csum_start`             |
 
-use super::split::Malformed;
+use super::gso::Gso;
+use super::malformed::Malformed;
 
 /// Bytes it takes.
 pub const LEN: usize = 10;
@@ -21,21 +22,6 @@ pub const LEN: usize = 10;
 const NEEDS_CSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
 const ECN: u8 = 0x80;
-
-/// What a frame is to be split into.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Gso {
-    /// Nothing: it is an ordinary frame.
-    #[default]
-    None = 0,
-    /// TCP segments over IPv4.
-    TcpV4 = 1,
-    /// TCP segments over IPv6.
-    TcpV6 = 4,
-    /// UDP datagrams over either.
-    Udp = 5,
-}
 
 /// One vnet header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

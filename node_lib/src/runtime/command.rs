@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::debug;
 
-use super::inside::{Request, Told};
+use super::request::{Request, Told};
 
 /// An instruction to the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

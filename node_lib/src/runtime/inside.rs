@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::control::event::Event;
-use crate::control::snapshot::{Route, View};
+use crate::control::snapshot::View;
 use crate::mac::Mac;
 use crate::runtime::command::{Command, Commands};
+use crate::runtime::request::{Request, Told};
 use crate::time::Timestamp;
 
 /// Questions that wait for the loop; beyond, whoever asks waits for room.
@@ -32,27 +32,6 @@ pub const VIEW_EVERY: Duration = Duration::from_millis(20);
 
 /// After a view that took so long to make, the next one is made so many times as long later.
 pub const SHARE: u32 = 50;
-
-/// A question to the loop, and where its answer goes.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Request {
-    /// How do you stand?
-    View(oneshot::Sender<Arc<View>>),
-    /// Forget clients: all, or those with this address. The answer is how many there were.
-    ForgetClients(Option<Mac>, oneshot::Sender<usize>),
-}
-
-/// An event as those who listen are told of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Told {
-    /// When, on the clock of the loop.
-    pub at: Timestamp,
-    /// What.
-    pub event: Event,
-    /// For a change of upstream: all there was to choose from, right after the decision.
-    pub routes: Vec<Route>,
-}
 
 /// The loop is gone, or on its last legs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

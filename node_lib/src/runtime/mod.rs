@@ -38,6 +38,7 @@ pub mod command;
 mod first_contact;
 pub mod inside;
 mod log;
+pub mod request;
 mod wait;
 
 use std::io;
@@ -49,8 +50,8 @@ use arrayvec::ArrayVec;
 use tracing::{debug, info, trace, warn};
 
 use crate::control::event::Event;
+use crate::control::next_hop::NextHop;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
-use crate::control::radio::NextHop;
 use crate::control::replies::Loan;
 use crate::control::snapshot::{Groups, Interface, View, span_ms};
 use crate::device::signal::{self, Sample};
@@ -67,8 +68,9 @@ use clients::{ClientFile, Keeper};
 use clock::Clock;
 use command::{Command, Commands};
 use first_contact::FirstContact;
-use inside::{Request, Told, Viewers};
+use inside::Viewers;
 use log::EventLog;
+use request::{Request, Told};
 use wait::{Ready, Waiter};
 
 /// Frames of a turn, both sides together, from which on there is traffic, and more of it on its
@@ -573,7 +575,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             let clients = links.poll_clients(cx);
             let may_ask = !viewers.is_full();
             let request = if may_ask { commands.poll_request(cx) } else { Poll::Pending };
-            let mut left = signal::WAITING_MAX;
+            let mut left = signal::reports::WAITING_MAX;
             while let Poll::Ready(Sample { from, dbm }) = links.poll_signal(cx) {
                 trace!(%from, dbm, "signal");
                 node.handle_signal(clock.now(), from, dbm);

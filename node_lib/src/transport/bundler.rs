@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use tracing::trace;
 
 use super::{CHUNK, Outgoing};
-use crate::control::radio::NextHop;
+use crate::control::next_hop::NextHop;
 use crate::messages::ETHERNET_HEADER_LEN;
 use crate::messages::bundle::{self, Messages};
 

@@ -18,7 +18,7 @@ pub mod tap_wait;
 
 use arrayvec::ArrayVec;
 
-use crate::control::radio::NextHop;
+use crate::control::next_hop::NextHop;
 use crate::control::traffic_class;
 use crate::time::Timestamp;
 use bundler::{BundleCounters, Bundler, Opened};

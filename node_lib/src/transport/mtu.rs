@@ -5,8 +5,8 @@
 //! not fit goes in [fragments](crate::messages::fragment), so the MTU of the TAP is that of the
 //! hosts beside it, and bridges pass their frames on.
 
-use crate::messages::data;
-pub use crate::messages::data::{TAP_MTU_MAX, TAP_MTU_MIN};
+use crate::messages::capacity;
+pub use crate::messages::capacity::{TAP_MTU_MAX, TAP_MTU_MIN};
 
 /// The MTU of Ethernet (RFC 894), and so of every host that was told nothing else.
 pub const TAP_MTU_DEFAULT: usize = 1500;
@@ -21,7 +21,7 @@ pub enum MtuError {
     #[error(
         "a TAP MTU of {tap} needs a radio MTU of at least {} and the radio has {radio}; \
          use --mtu {} or less, or raise the MTU of the radio",
-        data::radio_mtu_for(*tap), data::tap_mtu_max(*radio).unwrap_or(0)
+        capacity::radio_mtu_for(*tap), capacity::tap_mtu_max(*radio).unwrap_or(0)
     )]
     TapTooLarge {
         /// MTU of the TAP.
@@ -33,7 +33,7 @@ pub enum MtuError {
     #[error(
         "a radio MTU of {radio} leaves {} for the TAP, and it needs at least {least}; \
          raise the MTU of the radio to {} or more",
-        data::tap_mtu_max(*radio).unwrap_or(0), data::radio_mtu_for(*least)
+        capacity::tap_mtu_max(*radio).unwrap_or(0), capacity::radio_mtu_for(*least)
     )]
     RadioTooSmall {
         /// MTU of the radio.
@@ -66,7 +66,7 @@ impl TapMtu {
     /// The MTU of the TAP over a radio with this one.
     pub fn over(self, radio: usize) -> Result<usize, MtuError> {
         let least = if self.ipv6 { TAP_MTU_MIN_IPV6 } else { TAP_MTU_MIN };
-        let largest = data::tap_mtu_max(radio).unwrap_or(0);
+        let largest = capacity::tap_mtu_max(radio).unwrap_or(0);
         match self.fixed {
             Some(tap) if tap < least => Err(MtuError::TapTooSmall { tap, least }),
             Some(tap) if tap > largest => Err(MtuError::TapTooLarge { tap, radio }),

@@ -9,7 +9,7 @@ use node_lib::messages::control::announcement::ready::{PartOf, Patch, ReadyAnnou
 use node_lib::messages::control::announcement::{self, Client, Clients, client_digest};
 
 use super::context::Context;
-use super::registration::{Standing, Towards};
+use super::towards::{Standing, Towards};
 
 /// Parts a set can have: a set for a radio too small for it is announced as far as this goes.
 const PARTS_MAX: usize = u8::MAX as usize;

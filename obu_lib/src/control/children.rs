@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use node_lib::control::radio::NextHop;
+use node_lib::control::next_hop::NextHop;
 use node_lib::control::snapshot;
 use node_lib::control::table::Table;
 use node_lib::messages::Label;

@@ -1,8 +1,9 @@
 //! Where clients' frames go: from the TAP up, from above to the TAP, and past us for others.
 
 use node_lib::control::inner::Inner;
+use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{Node, Replies};
-use node_lib::control::radio::{HOP_LIMIT, NextHop};
+use node_lib::control::radio::HOP_LIMIT;
 use node_lib::control::traffic_class;
 use node_lib::messages::Way;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};

@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use node_lib::Timestamp;
-use node_lib::messages::prefix::STRIDE_MAX;
+use node_lib::messages::flags::STRIDE_MAX;
 
 /// Heartbeats are counted for so long …
 const BIN: Duration = Duration::from_millis(100);

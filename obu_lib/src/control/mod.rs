@@ -8,6 +8,7 @@
 //! | `budget` | how often neighbours may be asked |
 //! | `solicitation` | asking and answering for a way between heartbeats |
 //! | `registration` | telling RSUs who our upstream is and who is behind our TAP |
+//! | `towards` | how we stand to an RSU, and the way there |
 //! | `announcements` | our client set as frames that are ready |
 //! | `clients` | who is behind our TAP |
 //! | `children` | who sends through us |
@@ -30,3 +31,4 @@ mod retransmit;
 pub mod route;
 mod solicitation;
 mod timing;
+mod towards;

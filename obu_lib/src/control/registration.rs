@@ -22,11 +22,12 @@ use node_lib::control::table::Table;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
-use node_lib::{EPOCH_STEP_MAX, Mac, NodeId, Order, Seq, Timestamp};
+use node_lib::{EPOCH_STEP_MAX, NodeId, Order, Seq, Timestamp};
 
 use super::announcements::{Acked, Announcements, Heading};
 use super::context::Context;
 use super::timing;
+use super::towards::{Standing, Towards};
 
 /// First repetition of a word that is not acknowledged; each further one waits twice as long …
 const REPEAT_FIRST: Duration = Duration::from_millis(20);
@@ -80,30 +81,6 @@ struct Pending {
     is_mentioned: bool,
     /// It is no news: only whether it is answered counts.
     is_check: bool,
-}
-
-/// How we stand to an RSU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Our clients are behind it.
-    Attached,
-    /// We may go there next.
-    Standby,
-    /// Others are on their way there through us.
-    Relay,
-}
-
-/// Whom we tell, and how to get there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Towards {
-    pub(crate) rsu: NodeId,
-    /// Our upstream: where to send …
-    pub(crate) upstream: Mac,
-    /// … and who it is.
-    pub(crate) via: NodeId,
-    pub(crate) standing: Standing,
-    /// Frames go this way: what is sent down must find us at once.
-    pub(crate) is_used: bool,
 }
 
 /// What one RSU has been told.

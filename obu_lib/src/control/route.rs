@@ -7,7 +7,7 @@ use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
-use node_lib::messages::prefix::CHILDREN_MAX;
+use node_lib::messages::flags::CHILDREN_MAX;
 use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use crate::Ranking;

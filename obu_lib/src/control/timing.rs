@@ -290,7 +290,7 @@ pub(crate) const LINGER: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
-    use node_lib::messages::prefix::STRIDE_MAX;
+    use node_lib::messages::flags::STRIDE_MAX;
 
     use super::*;
 

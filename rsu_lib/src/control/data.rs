@@ -2,8 +2,9 @@
 
 use node_lib::control::client_cache::client;
 use node_lib::control::inner::Inner;
+use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{Node, Replies};
-use node_lib::control::radio::{HOP_LIMIT, NextHop};
+use node_lib::control::radio::HOP_LIMIT;
 use node_lib::control::traffic_class;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::Client;
@@ -11,11 +12,12 @@ use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::fragment::Fragment;
 use node_lib::{Mac, NodeId, Timestamp};
 
+use super::about::About;
 use super::addresses::snooping::{ARP, IPV4, IPV6, payload, said};
 use super::clients::{CLIENTS_MAX, Port};
 use super::departed::LATE_FOR;
 use super::lan_announce::{arp, nd, rarp};
-use super::node::{About, Rsu};
+use super::node::{GROUP_UNIT, Rsu};
 use super::obus::tree::{Edge, Way};
 
 impl Rsu {
@@ -292,9 +294,6 @@ impl Rsu {
         }
     }
 }
-
-/// What frames to all are counted in, in bytes; each costs one unit more for preamble and headers.
-pub(super) const GROUP_UNIT: usize = 64;
 
 /// Whose share of the radio a frame to all takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

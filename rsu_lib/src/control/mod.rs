@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `node` | what is heard and when to act |
 //! | `obus` | which OBUs are attached, and whether we know their clients |
+//! | `about` | which word of an OBU an answer is about |
 //! | `clients` | behind which port each client is |
 //! | `departed` | who left a moment ago, so that what is under way still arrives |
 //! | `data` | where clients' frames go |
@@ -11,6 +12,7 @@
 //! | `addresses` | which network addresses clients have |
 //! | `lan_dedup` | what other RSUs tell the LAN, passed on to vehicles once |
 
+mod about;
 mod addresses;
 mod clients;
 mod data;

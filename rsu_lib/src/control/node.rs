@@ -24,7 +24,6 @@ use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::addresses::AddressBook;
 use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
-use super::data::GROUP_UNIT;
 use super::departed::Late;
 use super::lan_announce::WiredAnnouncements;
 use super::lan_dedup::Repeats;
@@ -36,10 +35,11 @@ mod attachment;
 mod hearing;
 mod inside;
 
-pub(super) use attachment::About;
-
 /// Frames for unknown clients that may go over the radio: 100 a second, 200 at once.
 const FLOODS: TokenBucket = TokenBucket::new(200, Duration::from_millis(10));
+
+/// What frames to all are counted in, in bytes; each costs one unit more for preamble and headers.
+pub(super) const GROUP_UNIT: usize = 64;
 
 /// What broadcast and multicast may take of the radio, in units of [`GROUP_UNIT`]: so many kB a
 /// second, twice as much at once. 128 kB are a fifth of the time of a radio of 6 Mbit/s, or a

@@ -5,69 +5,12 @@ use std::time::Duration;
 
 use node_lib::control::event::{self, Attachment, Cause, Event};
 use node_lib::{NodeId, Timestamp};
-use serde::Serialize;
 use sim::{ClientIndex, NodeIndex};
 
 use super::flows::{Frame, Frames, millis};
-use super::record::{End, Lost};
+use super::record::{End, HandOver, Lost, OwnRecord};
 use crate::cast::To;
 use crate::watch::LostTo;
-
-/// An OBU left one upstream for another, and what its clients saw.
-///
-/// Frames sent from a second before the change to a second after it are looked at; one that lies
-/// within a second of two changes belongs to the nearer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct HandOver {
-    /// The OBU.
-    pub obu: String,
-    /// When it left the old upstream.
-    pub time_s: f64,
-    /// Why.
-    pub cause: &'static str,
-    /// Before.
-    pub from: End,
-    /// After; none if it found no other until the end of the run.
-    pub to: Option<End>,
-    /// The RSU changed too.
-    pub rsu_changed: bool,
-    /// How long the old upstream had been silent.
-    pub silence_ms: f64,
-    /// How long the OBU had no upstream; none if it found no other until the end of the run.
-    pub without_ms: Option<f64>,
-    /// Frames to and from its clients that were sent around the change.
-    pub frames: u64,
-    /// Of those, lost.
-    pub lost: Lost,
-    /// Of those, received twice.
-    pub doubled: u64,
-    /// Of those, sent over two links at once.
-    pub sent_twice: u64,
-    /// Longest time in which nothing of a flow came through; none without frames, which would show
-    /// it.
-    pub gap_ms: Option<f64>,
-    /// The same, counting only frames that another route would have saved.
-    pub gap_by_routing_ms: Option<f64>,
-    /// What the OBU itself wrote down of it; none if the run ended first.
-    pub own: Option<OwnRecord>,
-}
-
-/// What an OBU writes down of a hand-over ([`node_lib::control::event::HandOver`]).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct OwnRecord {
-    /// The RSU acknowledged the new way.
-    pub acknowledged: bool,
-    /// Time without a way that was believed.
-    pub gap_ms: f64,
-    /// Frames of its clients it dropped because there was no way.
-    pub lost: u64,
-    /// Frames it handed to the old upstream after its last sign of life, and to nobody else.
-    pub at_risk: u64,
-    /// Frames that came twice, and were delivered once.
-    pub doubled: u64,
-    /// Frames it sent both ways.
-    pub sent_twice: u64,
-}
 
 /// How far from a change a lost frame still belongs to it.
 const WINDOW: Duration = Duration::from_secs(1);

@@ -18,10 +18,9 @@ use node_lib::Timestamp;
 use sim::{NodeIndex, Violation, World};
 
 pub use delay::{Delays, Direction};
-pub use hand_over::{HandOver, OwnRecord};
 pub use record::{
-    Airtime, Candidates, Control, End, FlowDelays, FlowRecord, KindCount, Lost, Record, RouteShare,
-    Second, Share,
+    Airtime, Candidates, Control, End, FlowDelays, FlowRecord, HandOver, KindCount, Lost,
+    OwnRecord, Record, RouteShare, Second, Share,
 };
 pub use spread::Spread;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use node_lib::messages::data::RADIO_MTU_MIN;
+use node_lib::messages::capacity::RADIO_MTU_MIN;
 use node_lib::settings::{ETHERTYPE_RANGE, HELLO_HISTORY_RANGE};
 use node_lib::start::RADIO_MTU;
 use node_lib::transport::mtu::{TAP_MTU_MAX, TAP_MTU_MIN};

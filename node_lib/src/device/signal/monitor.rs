@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{debug, info, warn};
 
 use super::radiotap::{self, Told};
-use super::{Reports, Sample};
+use super::reports::{Reports, Sample};
 use crate::device::error::{DeviceError, Problem};
 use crate::device::{name, sys};
 

@@ -20,7 +20,7 @@ use wl_nl80211::{
     Nl80211Survey, Nl80211SurveyInfo,
 };
 
-use super::{Reports, Sample};
+use super::reports::{Reports, Sample};
 use crate::device::error::{DeviceError, Problem};
 use crate::device::name;
 use crate::mac::Mac;

@@ -23,7 +23,7 @@
 //! Words that follow describe single antennas, or are a vendor's; the first word's signal is that
 //! of all antennas together (`ieee80211_add_rx_radiotap_header` in mac80211).
 
-use super::Sample;
+use super::reports::Sample;
 use crate::mac::Mac;
 
 /// The version of the format there has ever been.

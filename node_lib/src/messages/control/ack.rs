@@ -19,6 +19,7 @@
 //! A word of an OBU is an announcement or a reply.
 
 use crate::mac::NodeId;
+use crate::messages::format::Format;
 use crate::messages::prefix::length;
 use crate::messages::way::{LABEL_LEN, Way, labels_of};
 use crate::messages::{Kind, ParseError};
@@ -91,6 +92,8 @@ pub struct AnnouncementAck<'a> {
 }
 
 impl AnnouncementAck<'_> {
+    pub(crate) const FORMAT: Format = Format::at_least(Kind::AnnouncementAck, HEADER_LEN, 0);
+
     /// Bytes on the wire, prefix included.
     #[inline]
     pub const fn wire_len(&self) -> usize {
@@ -135,9 +138,9 @@ impl<'a> TryFrom<&'a [u8]> for AnnouncementAck<'a> {
 
     fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let kind = Kind::AnnouncementAck;
-        let (_, body) = kind.open(bytes)?;
+        let (_, body) = Self::FORMAT.open(bytes)?;
         let Some((wire, labels)) = Wire::read(body) else {
-            return Err(kind.truncated(body.len()));
+            return Err(Self::FORMAT.truncated(body.len()));
         };
         let Wire {
             version_type: _,

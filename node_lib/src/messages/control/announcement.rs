@@ -40,7 +40,9 @@ pub mod ready;
 use std::hash::{Hash, Hasher};
 
 use crate::mac::{Mac, NodeId};
-use crate::messages::prefix::{STANDBY, flag, length};
+use crate::messages::flags::{STANDBY, flag};
+use crate::messages::format::Format;
+use crate::messages::prefix::length;
 use crate::messages::{Kind, ParseError};
 use crate::order::Order;
 
@@ -293,6 +295,8 @@ pub fn client_digest(sorted: &[Client]) -> u32 {
 }
 
 impl Announcement<'_> {
+    pub(crate) const FORMAT: Format = Format::at_least(Kind::Announcement, HEADER_LEN, STANDBY);
+
     /// Bytes on the wire, prefix included.
     #[inline]
     pub const fn wire_len(&self) -> usize {
@@ -347,9 +351,9 @@ impl<'a> TryFrom<&'a [u8]> for Announcement<'a> {
 
     fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let kind = Kind::Announcement;
-        let (flags, body) = kind.open(bytes)?;
+        let (flags, body) = Self::FORMAT.open(bytes)?;
         let Some((wire, groups)) = Wire::read(body) else {
-            return Err(kind.truncated(body.len()));
+            return Err(Self::FORMAT.truncated(body.len()));
         };
         let Wire {
             version_type: _,

@@ -66,10 +66,12 @@
 //! trip of the path.
 
 use crate::mac::NodeId;
-use crate::messages::prefix::{
-    ACKNOWLEDGE, FEW_CANDIDATES, GOODBYE, STANDBY, children, children_flags, flag, length,
-    stride_flags,
+use crate::messages::flags::{
+    ACKNOWLEDGE, CHILDREN, FEW_CANDIDATES, GOODBYE, STANDBY, STRIDE, children, children_flags,
+    flag, stride_flags,
 };
+use crate::messages::format::Format;
+use crate::messages::prefix::length;
 use crate::messages::{Cost, Kind, ParseError};
 use crate::order::{Boot, Order, Seq};
 
@@ -153,13 +155,16 @@ pub struct Heartbeat {
     /// The sender knows fewer candidates than it would like.
     pub few_candidates: bool,
     /// Neighbours that this RSU reaches through the sender, at most
-    /// [`CHILDREN_MAX`](crate::messages::prefix::CHILDREN_MAX): so many, or more.
+    /// [`CHILDREN_MAX`](crate::messages::flags::CHILDREN_MAX): so many, or more.
     pub children: u8,
     /// The sender brings the heartbeats whose number is a multiple of two to this power.
     pub stride: u8,
 }
 
 impl Heartbeat {
+    pub(crate) const FORMAT: Format =
+        Format::fixed(Kind::Heartbeat, LEN, FEW_CANDIDATES | CHILDREN | STRIDE);
+
     #[inline]
     fn wire(&self) -> Wire {
         Wire {
@@ -190,9 +195,9 @@ impl TryFrom<&[u8]> for Heartbeat {
 
     fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
         let kind = Kind::Heartbeat;
-        let (flags, body) = kind.open(bytes)?;
+        let (flags, body) = Self::FORMAT.open(bytes)?;
         let Some((wire, [])) = Wire::read(body) else {
-            return Err(kind.truncated(body.len()));
+            return Err(Self::FORMAT.truncated(body.len()));
         };
         let Wire {
             version_type: _,
@@ -270,6 +275,9 @@ pub struct HeartbeatReply {
 }
 
 impl HeartbeatReply {
+    pub(crate) const FORMAT: Format =
+        Format::fixed(Kind::HeartbeatReply, REPLY_LEN, GOODBYE | STANDBY | ACKNOWLEDGE);
+
     #[inline]
     fn wire(&self) -> ReplyWire {
         ReplyWire {
@@ -301,9 +309,9 @@ impl TryFrom<&[u8]> for HeartbeatReply {
 
     fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
         let kind = Kind::HeartbeatReply;
-        let (flags, body) = kind.open(bytes)?;
+        let (flags, body) = Self::FORMAT.open(bytes)?;
         let Some((wire, [])) = ReplyWire::read(body) else {
-            return Err(kind.truncated(body.len()));
+            return Err(Self::FORMAT.truncated(body.len()));
         };
         let ReplyWire {
             version_type: _,

@@ -70,3 +70,5 @@ impl Control<'_> {
         each!(self, message => message.push_parts(parts));
     }
 }
+
+conversions!(Control<'_>);

@@ -39,7 +39,9 @@
 //! Without a route, `boot` to `hop_limit` are zero.
 
 use crate::mac::NodeId;
-use crate::messages::prefix::{length, stride_flags};
+use crate::messages::flags::{STRIDE, stride_flags};
+use crate::messages::format::Format;
+use crate::messages::prefix::length;
 use crate::messages::{Cost, Kind, ParseError};
 use crate::order::{Boot, Order};
 
@@ -99,6 +101,8 @@ pub struct Probe {
 }
 
 impl Probe {
+    pub(crate) const FORMAT: Format = Format::fixed(Kind::Probe, LEN, 0);
+
     #[inline]
     fn wire(&self) -> Wire {
         Wire {
@@ -118,9 +122,9 @@ impl TryFrom<&[u8]> for Probe {
 
     fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
         let kind = Kind::Probe;
-        let (_, body) = kind.open(bytes)?;
+        let (_, body) = Self::FORMAT.open(bytes)?;
         let Some((wire, [])) = Wire::read(body) else {
-            return Err(kind.truncated(body.len()));
+            return Err(Self::FORMAT.truncated(body.len()));
         };
         let Wire { version_type: _, flags: _, length: _, sender, sender_boot, nonce, rsu } = wire;
         Ok(Self {
@@ -172,6 +176,8 @@ pub struct AnsweredRoute {
 }
 
 impl ProbeAnswer {
+    pub(crate) const FORMAT: Format = Format::fixed(Kind::ProbeAnswer, ANSWER_LEN, STRIDE);
+
     #[inline]
     fn wire(&self) -> AnswerWire {
         // What the other route fields hold when there is none.
@@ -210,10 +216,10 @@ impl TryFrom<&[u8]> for ProbeAnswer {
 
     fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
         let kind = Kind::ProbeAnswer;
-        let (flags, body) = kind.open(bytes)?;
+        let (flags, body) = Self::FORMAT.open(bytes)?;
         let stride = kind.stride(flags)?;
         let Some((wire, [])) = AnswerWire::read(body) else {
-            return Err(kind.truncated(body.len()));
+            return Err(Self::FORMAT.truncated(body.len()));
         };
         let AnswerWire {
             version_type: _,

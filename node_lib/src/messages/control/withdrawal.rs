@@ -14,7 +14,9 @@
 //! One hop, never relayed: who routed through the sender decides for itself and withdraws in turn.
 
 use crate::mac::NodeId;
-use crate::messages::prefix::{GOODBYE, length};
+use crate::messages::flags::GOODBYE;
+use crate::messages::format::Format;
+use crate::messages::prefix::length;
 use crate::messages::{Kind, ParseError};
 use crate::order::Boot;
 
@@ -100,6 +102,8 @@ impl<'a> NodeIds<'a> {
 }
 
 impl Withdrawal<'_> {
+    pub(crate) const FORMAT: Format = Format::at_least(Kind::Withdrawal, HEADER_LEN, GOODBYE);
+
     /// Bytes on the wire, prefix included.
     #[inline]
     pub const fn wire_len(&self) -> usize {
@@ -140,9 +144,9 @@ impl<'a> TryFrom<&'a [u8]> for Withdrawal<'a> {
 
     fn try_from(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let kind = Kind::Withdrawal;
-        let (flags, body) = kind.open(bytes)?;
+        let (flags, body) = Self::FORMAT.open(bytes)?;
         let Some((wire, ids)) = Wire::read(body) else {
-            return Err(kind.truncated(body.len()));
+            return Err(Self::FORMAT.truncated(body.len()));
         };
         let Wire {
             version_type: _,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use node_lib::control::event::{Cause, Event};
+use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::Replies;
-use node_lib::control::radio::NextHop;
 use node_lib::messages::Cost;
 use node_lib::{Mac, NodeId, Timestamp};
 

@@ -7,9 +7,10 @@ use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::node::Replies;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use super::super::registration::{Flags, Standing, Towards};
+use super::super::registration::Flags;
 use super::super::route::{Loss, Turn};
 use super::super::timing;
+use super::super::towards::{Standing, Towards};
 use super::{Attached, Obu};
 
 /// The RSU we left: what is on its way from there is still taken.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use node_lib::control::event::{Cause, Event};
+use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::Replies;
-use node_lib::control::radio::{HOP_LIMIT, NextHop};
+use node_lib::control::radio::HOP_LIMIT;
 use node_lib::messages::control::ack::AnnouncementAck;
 use node_lib::messages::control::announcement::Announcement;
 use node_lib::messages::control::announcement::ready::relay;

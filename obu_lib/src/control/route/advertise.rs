@@ -7,7 +7,7 @@ use node_lib::messages::Cost;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::AnsweredRoute;
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
-use node_lib::messages::prefix::STRIDE_MAX;
+use node_lib::messages::flags::STRIDE_MAX;
 use node_lib::{Mac, Order, Timestamp};
 
 use crate::control::route::feasibility::Distance;

@@ -6,7 +6,7 @@ use node_lib::control::snapshot::Obstacle;
 use node_lib::control::table::Table;
 use node_lib::mac::{Mac, NodeId};
 use node_lib::messages::Cost;
-use node_lib::messages::prefix::STRIDE_MAX;
+use node_lib::messages::flags::STRIDE_MAX;
 use node_lib::order::Order;
 use node_lib::time::Timestamp;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
-use node_lib::messages::prefix::STRIDE_MAX;
+use node_lib::messages::flags::STRIDE_MAX;
 use node_lib::{Mac, Timestamp};
 
 use super::super::context::Context;

@@ -8,7 +8,9 @@ use node_lib::control::inner::Inner;
 use node_lib::control::node::Replies;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Client, Clients};
-use node_lib::{NodeId, Seq, Timestamp};
+use node_lib::{NodeId, Timestamp};
+
+use crate::control::about::About;
 
 use super::super::addresses::snooping::{may_state, payload, said};
 use super::super::clients::{HEARD_LATELY, Port};
@@ -285,22 +287,5 @@ impl Rsu {
                 self.obus.forget(obu);
             }
         }
-    }
-}
-
-/// Which word of an OBU is answered.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::control) struct About {
-    pub(in crate::control) seq: Seq,
-    pub(in crate::control) epoch: u32,
-    pub(in crate::control) digest: u32,
-    pub(in crate::control) part: u8,
-    pub(in crate::control) parts: u8,
-}
-
-impl Default for About {
-    /// None: what is said is no answer.
-    fn default() -> Self {
-        Self { seq: Seq(0), epoch: 0, digest: 0, part: 0, parts: 1 }
     }
 }

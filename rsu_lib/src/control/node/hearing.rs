@@ -17,7 +17,7 @@ use super::super::obus::left::Telling;
 use super::super::obus::tree::Edge;
 use super::super::obus::{Claim, Says, Verdict};
 use super::Rsu;
-use super::attachment::About;
+use crate::control::about::About;
 
 /// What we hear of our own id above our boot count must be heard again within this …
 const WITNESS_WITHIN: Duration = Duration::from_secs(5);

@@ -18,7 +18,7 @@ use node_lib::{NodeId, Timestamp};
 
 use super::tree::{Edge, HOPS_MAX};
 use super::{Obus, Registered, Says, Standing, Word};
-use crate::control::node::About;
+use crate::control::about::About;
 
 /// Ways kept of one OBU. An OBU moves once within the time of a word, or there and back; of forged
 /// moves the first counts, for it is the one from where the OBU is.

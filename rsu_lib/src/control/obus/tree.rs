@@ -11,7 +11,7 @@
 //! will be repeated, when the word it overtook has come.
 
 use arrayvec::ArrayVec;
-use node_lib::control::radio::NextHop;
+use node_lib::control::next_hop::NextHop;
 use node_lib::messages::way::{LABEL_LEN, LABELS_MAX, RELAYS_MAX};
 use node_lib::messages::{self, Label};
 use node_lib::{Mac, NodeId};

@@ -7,7 +7,8 @@
 
 use super::{Announcement, Client, Clients, Wire};
 use crate::mac::{Mac, NodeId};
-use crate::messages::prefix::{STANDBY, flag, length};
+use crate::messages::flags::{STANDBY, flag};
+use crate::messages::prefix::length;
 use crate::messages::{ETHERNET_HEADER_LEN, Message};
 use crate::order::Order;
 use std::mem::offset_of;

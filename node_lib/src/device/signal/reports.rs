@@ -1,0 +1,213 @@
+//! Measurements on their way from a source to the loop.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::mac::Mac;
+
+/// Addresses whose measurements wait for the loop; those of more are dropped and counted. As many
+/// as a node has neighbours (`obu_lib`, `link/neighbour.rs`).
+pub const WAITING_MAX: usize = 256;
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Who sent what was measured.
+    pub from: Mac,
+    /// Power received, in dBm, below 0.
+    pub dbm: i8,
+}
+
+impl Sample {
+    /// A measurement, if it is one: drivers say 0 when they know nothing, and groups send nothing.
+    pub(crate) fn new(from: Mac, dbm: i8) -> Option<Self> {
+        (dbm < 0 && from.is_unicast()).then_some(Self { from, dbm })
+    }
+}
+
+/// What became of measurements since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignalCounters {
+    /// Measurements taken.
+    pub samples: u64,
+    /// Measurements dropped because too many addresses were waiting.
+    pub overflow: u64,
+    /// Times the source could not be asked.
+    pub failures: u64,
+    /// Frames of the monitor interface that could not be read.
+    pub malformed: u64,
+    /// Frames of the monitor interface with a wrong checksum: their sender is a guess.
+    pub bad_fcs: u64,
+    /// Milliseconds the radio has listened to its channel, as its driver says (nl80211 survey).
+    pub channel_active_ms: u64,
+    /// Of those, milliseconds the channel was busy.
+    pub channel_busy_ms: u64,
+}
+
+impl SignalCounters {
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("samples", self.samples),
+            ("overflow", self.overflow),
+            ("failures", self.failures),
+            ("malformed", self.malformed),
+            ("bad_fcs", self.bad_fcs),
+            ("channel_active_ms", self.channel_active_ms),
+            ("channel_busy_ms", self.channel_busy_ms),
+        ]
+        .into_iter()
+    }
+}
+
+/// Measurements on their way to the loop, from any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Reports(Arc<Mutex<Waiting>>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    by_address: BTreeMap<Mac, Sum>,
+    counters: SignalCounters,
+    waker: Option<Waker>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    dbm: i32,
+    count: i32,
+}
+
+impl Sum {
+    fn add(&mut self, dbm: i8) {
+        self.dbm = self.dbm.saturating_add(i32::from(dbm));
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// The mean, rounded to the nearest: every one is below 0.
+    fn mean(self) -> i8 {
+        let count = self.count.max(1);
+        i8::try_from((self.dbm - count / 2) / count).unwrap_or(i8::MIN)
+    }
+}
+
+impl Reports {
+    /// Adds measurements and tells the loop. Several of one address become their mean.
+    pub fn add(&self, samples: impl IntoIterator<Item = Sample>) {
+        let waker = {
+            let mut waiting = self.lock();
+            for Sample { from, dbm } in samples {
+                let is_full = waiting.by_address.len() >= WAITING_MAX;
+                if is_full && !waiting.by_address.contains_key(&from) {
+                    waiting.counters.overflow += 1;
+                    continue;
+                }
+                waiting.counters.samples += 1;
+                waiting.by_address.entry(from).or_default().add(dbm);
+            }
+            if waiting.by_address.is_empty() { None } else { waiting.waker.take() }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The next measurement, if there is one.
+    pub fn poll(&self, cx: &mut Context<'_>) -> Poll<Sample> {
+        let mut waiting = self.lock();
+        match waiting.by_address.pop_first() {
+            Some((from, sum)) => Poll::Ready(Sample { from, dbm: sum.mean() }),
+            None => {
+                waiting.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> SignalCounters {
+        self.lock().counters
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut SignalCounters)) {
+        count(&mut self.lock().counters);
+    }
+
+    /// Whole between any two operations on it.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mac(n: u8) -> Mac {
+        Mac([2, 0, 0, 0, 0, n])
+    }
+
+    fn sample(n: u8, dbm: i8) -> Sample {
+        Sample::new(mac(n), dbm).unwrap()
+    }
+
+    fn take(reports: &Reports) -> Vec<Sample> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let next = || match reports.poll(&mut cx) {
+            Poll::Ready(sample) => Some(sample),
+            Poll::Pending => None,
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn what_waits_is_averaged_by_address_and_taken_once() {
+        let reports = Reports::default();
+        reports.add([sample(2, -60), sample(1, -70), sample(2, -63)]);
+        reports.add([sample(2, -66)]);
+        assert_eq!(take(&reports), [sample(1, -70), sample(2, -63)]);
+        assert_eq!(take(&reports), []);
+        assert_eq!(reports.counters().samples, 4);
+        reports.add([sample(1, -70), sample(1, -71)]);
+        assert_eq!(take(&reports), [sample(1, -71)], "-70.5 to the nearest, away from 0");
+    }
+
+    #[test]
+    fn more_addresses_than_there_is_room_for_are_counted() {
+        let reports = Reports::default();
+        let of = |n: usize| Sample { from: Mac([2, 0, 0, 0, (n / 256) as u8, n as u8]), dbm: -1 };
+        reports.add((0..WAITING_MAX + 5).map(of));
+        reports.add([of(0)]);
+        assert_eq!(take(&reports).len(), WAITING_MAX);
+        assert_eq!(reports.counters().overflow, 5);
+        reports.add([of(WAITING_MAX)]);
+        assert_eq!(take(&reports).len(), 1, "there is room again");
+    }
+
+    #[test]
+    fn whoever_asked_in_vain_is_woken_once_there_is_something() {
+        struct Woken(std::sync::atomic::AtomicUsize);
+        impl std::task::Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        let woken = Arc::new(Woken(0.into()));
+        let waker = Waker::from(Arc::clone(&woken));
+        let reports = Reports::default();
+        assert!(reports.poll(&mut Context::from_waker(&waker)).is_pending());
+        let times = || woken.0.load(std::sync::atomic::Ordering::Relaxed);
+        reports.add([]);
+        assert_eq!(times(), 0);
+        reports.add([sample(1, -50)]);
+        reports.add([sample(1, -50)]);
+        assert_eq!(times(), 1);
+    }
+
+    #[test]
+    fn nothing_is_measured_at_0_dbm_or_of_a_group() {
+        assert_eq!(Sample::new(mac(1), 0), None);
+        assert_eq!(Sample::new(mac(1), 5), None);
+        assert_eq!(Sample::new(Mac::BROADCAST, -50), None);
+    }
+}

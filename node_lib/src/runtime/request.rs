@@ -1,0 +1,31 @@
+//! What a loop is asked, and what it tells those that listen.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::control::event::Event;
+use crate::control::snapshot::{Route, View};
+use crate::mac::Mac;
+use crate::time::Timestamp;
+
+/// A question to the loop, and where its answer goes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Request {
+    /// How do you stand?
+    View(oneshot::Sender<Arc<View>>),
+    /// Forget clients: all, or those with this address. The answer is how many there were.
+    ForgetClients(Option<Mac>, oneshot::Sender<usize>),
+}
+
+/// An event as those who listen are told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// When, on the clock of the loop.
+    pub at: Timestamp,
+    /// What.
+    pub event: Event,
+    /// For a change of upstream: all there was to choose from, right after the decision.
+    pub routes: Vec<Route>,
+}
