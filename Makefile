@@ -4,7 +4,7 @@ CARGO ?= cargo
 PROFILE ?= release
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: deb help demo corridor bench figures count soak restarts days test long mutants e2e check setup
+.PHONY: deb help demo corridor bench figures count structure soak restarts days test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
@@ -17,6 +17,7 @@ help:
 	@echo "make test      all tests, also end to end with real daemons"
 	@echo "make mutants   plant faults into the control planes, count those a test notices; SAMPLE=8 for every eighth"
 	@echo "make count     lines of code and constants of the control planes, without tests and comments"
+	@echo "make structure lines of each crate, its share, files that use each other in a circle"
 	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; ten minutes"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
@@ -95,6 +96,9 @@ mutants:
 
 count:
 	@.ci/count
+
+structure:
+	@cargo test --quiet --locked -p simulator --test structure -- --nocapture
 
 e2e:
 	@.ci/setup test
