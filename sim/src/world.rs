@@ -114,6 +114,7 @@ struct Slot {
     details: Box<Details>,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Slot>() == 64, "one line");
 
 impl Slot {
@@ -367,6 +368,16 @@ impl World {
         let node = self.add_stopped(role, mac, factory);
         self.start(node.0);
         node
+    }
+
+    /// The same for a node whose maker need not be boxed.
+    pub fn add<N: Guest>(
+        &mut self,
+        role: Role,
+        mac: Mac,
+        make: impl Fn(&Start, Timestamp) -> N + Send + 'static,
+    ) -> NodeIndex {
+        self.add_node(role, mac, Box::new(move |start, now| Box::new(make(start, now))))
     }
 
     /// Adds a node that is off, until [`Fault::Start`] or the first waypoint of its track

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
 
 use crate::daemon::LogEvent;
 use crate::netns::Netns;
@@ -25,13 +26,21 @@ const ROUTE_WITHIN: Duration = Duration::from_secs(10);
 /// and the old one is not listened to any more.
 const RECORD_WITHIN: Duration = Duration::from_secs(3);
 
+/// What `testbed demo` is told.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Options {
+    /// Stop after discovery and pings
+    #[arg(long)]
+    pub until_ping: bool,
+}
+
 /// Runs the demo inside the arena. Fails when anything did not work as promised.
-pub fn run() -> Result<()> {
+pub fn run(options: Options) -> Result<()> {
     let start = Instant::now();
     Programs::find()?.require_daemons()?;
     let screen = Screen::new();
     let mut scene = Scene::set_up()?;
-    let told = tell(&screen, &mut scene);
+    let told = tell(&screen, &mut scene, options);
     match told {
         Ok(()) => screen.end(start.elapsed()),
         Err(error) => {
@@ -78,7 +87,7 @@ impl Scene {
     }
 }
 
-fn tell(screen: &Screen, scene: &mut Scene) -> Result<()> {
+fn tell(screen: &Screen, scene: &mut Scene, options: Options) -> Result<()> {
     screen.title("OBU and RSU: a vehicle's LAN on the road-side LAN, by radio");
     screen.text(TOPOLOGY);
     screen
@@ -86,6 +95,9 @@ fn tell(screen: &Screen, scene: &mut Scene) -> Result<()> {
 
     discovery(screen, scene)?;
     pings(screen, scene)?;
+    if options.until_ping {
+        return Ok(());
+    }
     tcp(screen, scene)?;
     silent_death(screen, scene)?;
     goodbye(screen, scene)

@@ -17,7 +17,7 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Show discovery, multi-hop traffic and fail-over with real daemons, in under a minute
-    Demo,
+    Demo(testbed::demo::Options),
     /// Drive past road-side units with a vehicle full of clients, and compare with the simulator
     Corridor(testbed::corridor::command::Options),
     /// Measure the data path against the kernel's own cable and a naive relay
@@ -96,9 +96,9 @@ fn run() -> Result<ExitCode> {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => testbed::mtu::run(&options)?,
         },
-        Command::Demo => match arena::enter()? {
+        Command::Demo(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::demo::run()?,
+            Entered::Inside => testbed::demo::run(options)?,
         },
     }
     Ok(ExitCode::SUCCESS)

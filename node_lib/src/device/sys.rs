@@ -4,7 +4,9 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
+#[cfg(feature = "tun-tap")]
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use arrayvec::ArrayVec;
 use super::Outgoing;
 
 /// Takes the descriptor out of a freshly opened TAP.
+#[cfg(feature = "tun-tap")]
 pub(super) fn tap_file(iface: tun_tap::Iface) -> File {
     let fd = iface.into_raw_fd();
     // SAFETY: `into_raw_fd` gave up ownership of an open descriptor, so nobody else closes it.
@@ -27,14 +30,22 @@ pub(super) fn clear_tap_offload(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, NONE) }).map(drop)
 }
 
+/// Opens the TAP `name`, new or persistent, without anything in front of its frames. Reads and writes
+/// return `WouldBlock` instead of waiting.
+///
+/// It does what `tun-tap` does, for targets on which the C of that crate does not build: it needs
+/// the kernel's headers, which a C library other than glibc does not bring.
+#[cfg(not(feature = "tun-tap"))]
+pub(super) fn open_plain_tap(name: &str) -> io::Result<File> {
+    let file = open_tun()?;
+    attach_tap(&file, name, 0)?;
+    Ok(file)
+}
+
 /// Opens the TAP `name`, new or persistent, with a vnet header in front of each frame. Reads and
 /// writes return `WouldBlock` instead of waiting.
 pub(super) fn open_vnet_tap(name: &str) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open("/dev/net/tun")?;
+    let file = open_tun()?;
     let fd = file.as_raw_fd();
     let mut features: libc::c_uint = 0;
     // SAFETY: TUNGETFEATURES writes one unsigned integer, exclusively ours and alive for the call.
@@ -42,18 +53,7 @@ pub(super) fn open_vnet_tap(name: &str) -> io::Result<File> {
     if features & libc::IFF_VNET_HDR as libc::c_uint == 0 {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // SAFETY: all of it is integers, pointers, and arrays and unions of them, for which zero bytes
-    // are a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The zero at the end stays: names have been checked to be shorter.
-    let room = request.ifr_name.len() - 1;
-    for (to, from) in request.ifr_name.iter_mut().take(room).zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
-    request.ifr_ifru.ifru_flags = flags as libc::c_short;
-    // SAFETY: TUNSETIFF reads and writes one `ifreq`, exclusively ours and alive for the call.
-    check(unsafe { libc::ioctl(fd, libc::TUNSETIFF as _, &raw mut request) })?;
+    attach_tap(&file, name, libc::IFF_VNET_HDR)?;
     // A former owner of a persistent TAP may have wanted other headers than `offload::vnet` has.
     for (operation, value) in
         [(libc::TUNSETVNETHDRSZ, crate::offload::vnet::LEN as libc::c_int), (libc::TUNSETVNETLE, 0)]
@@ -62,6 +62,27 @@ pub(super) fn open_vnet_tap(name: &str) -> io::Result<File> {
         check(unsafe { libc::ioctl(fd, operation as _, &raw const value) })?;
     }
     Ok(file)
+}
+
+/// What a TAP is made from, before it has a name.
+fn open_tun() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")
+}
+
+/// Makes it the TAP `name`, whose frames have no packet information in front, but what `flags` say.
+fn attach_tap(tun: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: all of it is integers, pointers, and arrays and unions of them, for which zero bytes
+    // are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The zero at the end stays: names have been checked to be shorter.
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name.iter_mut().take(room).zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | flags;
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`, exclusively ours and alive for the call.
+    check(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) }).map(drop)
 }
 
 /// What a TAP with vnet headers may hand over unfinished.
@@ -87,6 +108,7 @@ pub(super) fn set_tap_offload(fd: BorrowedFd<'_>, offload: TapOffload) -> io::Re
 }
 
 /// Makes reads and writes return `WouldBlock` instead of waiting.
+#[cfg(feature = "tun-tap")]
 pub(super) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: F_GETFL takes no argument and returns flags by value.
     let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
@@ -177,7 +199,8 @@ pub(super) fn recv_packets<'a>(
             fd.as_raw_fd(),
             headers.as_mut_ptr().cast(),
             wanted,
-            libc::MSG_TRUNC,
+            // Unsigned in musl.
+            libc::MSG_TRUNC as _,
             std::ptr::null_mut(),
         )
     };

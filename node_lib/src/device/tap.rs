@@ -6,14 +6,13 @@
 //!
 //! With [`TapOffload::Auto`] or [`TapOffload::On`] frames have vnet headers, and up to 64 KiB of a
 //! TCP flow cross in one system call: see [`crate::offload`]. A plain one is opened by `tun-tap`,
-//! which knows no vnet headers.
+//! which knows no vnet headers, or, without the feature of that name, by ourselves.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use tracing::{info, trace};
-use tun_tap::{Iface, Mode};
 
 use super::error::{DeviceError, Problem};
 use super::offload::{Offload, Shape};
@@ -137,10 +136,23 @@ fn choose(
 }
 
 fn open_plain(name: &str) -> Result<File, Problem> {
-    let file = sys::tap_file(Iface::without_packet_info(name, Mode::Tap).map_err(explain)?);
+    let file = attach_plain(name).map_err(explain)?;
     sys::clear_tap_offload(file.as_fd())?;
+    Ok(file)
+}
+
+#[cfg(feature = "tun-tap")]
+fn attach_plain(name: &str) -> io::Result<File> {
+    use tun_tap::{Iface, Mode};
+
+    let file = sys::tap_file(Iface::without_packet_info(name, Mode::Tap)?);
     sys::set_nonblocking(file.as_fd())?;
     Ok(file)
+}
+
+#[cfg(not(feature = "tun-tap"))]
+fn attach_plain(name: &str) -> io::Result<File> {
+    sys::open_plain_tap(name)
 }
 
 fn open_with_offload(name: &str) -> Result<File, Problem> {
