@@ -2,7 +2,7 @@
 //! on the LAN behind an RSU greet each other.
 //!
 //! ```sh
-//! cargo run -p node_lib --example two_nodes
+//! cargo run -p sim --example two_nodes
 //! ```
 //!
 //! This is how a simulator drives nodes: it says what time it is, carries frames from one node to
@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use node_lib::control::node::{Node, Replies, ReplyType};
+use node_lib::control::node::{Interface, Node, Replies};
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
@@ -22,7 +22,7 @@ const HOST: Mac = Mac([2, 0, 0, 0, 2, 1]);
 
 fn main() {
     let now = Timestamp::ZERO;
-    let start = |n| Start { seed: u64::from(n), ..Start::new(Mac([2, 0, 0, 0, 0, n])) };
+    let start = |n| Start::new(Mac([2, 0, 0, 0, 0, n]));
     let obu = obu_lib::Settings::default().config(&start(1));
     let rsu = rsu_lib::Settings::default().config(&start(2));
     let mut pair =
@@ -99,15 +99,11 @@ impl Pair {
         };
         call(node, self.now, &mut out);
         for reply in out.take() {
-            match reply {
-                ReplyType::WireFlat(frame) => {
-                    self.air.push_back((self.now + DELAY, other, frame));
+            match reply.interface() {
+                Interface::Radio => {
+                    self.air.push_back((self.now + DELAY, other, reply.into_frame()));
                 }
-                ReplyType::Wire(parts) => {
-                    self.air.push_back((self.now + DELAY, other, parts.concat()));
-                }
-                ReplyType::TapFlat(frame) => self.show(side, &frame),
-                ReplyType::Tap(parts) => self.show(side, &parts.concat()),
+                Interface::Tap => self.show(side, &reply.frame()),
             }
         }
     }

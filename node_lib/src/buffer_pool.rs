@@ -6,6 +6,18 @@
 //! | 512   | announcements of a few dozen clients, most voice and CAM/DENM frames |
 //! | 1500  | everything else up to the usual MTU |
 //!
+//! ```
+//! use node_lib::buffer_pool::{get_buffer, return_buffer, stats};
+//!
+//! let mut buf = get_buffer(300);
+//! assert!(buf.is_empty() && buf.capacity() >= 512, "of the smallest class with room");
+//! buf.extend_from_slice(b"a frame");
+//! return_buffer(buf);
+//! let again = get_buffer(400);
+//! assert!(again.is_empty(), "what was in it is forgotten");
+//! assert_eq!((stats().misses, stats().hits), (1, 1), "allocated once, used twice");
+//! ```
+//!
 //! [`get_buffer`] takes from the smallest class that has room, or allocates; [`return_buffer`] puts
 //! back. A buffer is always handed out empty, and never with less capacity than was asked for. The
 //! largest class is named after the MTU; its buffers have room for the headers in front as well

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Cause as Reason, Event, Events};
-use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
 use node_lib::control::snapshot::{Route, Snapshot};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
@@ -109,13 +109,12 @@ fn replies(pen: &mut Pen<'_>, before: Before, frame: &[u8], out: &Replies) {
             pen.passed(out.head(loan), frame, loan.payload.start, loan.payload.end);
         }
         index += 1;
-        match items.next() {
-            Some(ReplyType::WireFlat(flat)) => pen.frame(kind::TO_RADIO, &[], flat),
-            Some(ReplyType::TapFlat(flat)) => pen.frame(kind::TO_TAP, &[], flat),
-            Some(ReplyType::Wire(parts)) => pen.frame(kind::TO_RADIO, &[], &parts.concat()),
-            Some(ReplyType::Tap(parts)) => pen.frame(kind::TO_TAP, &[], &parts.concat()),
-            None => return,
+        let Some(reply) = items.next() else { return };
+        let kind = match reply.interface() {
+            Interface::Radio => kind::TO_RADIO,
+            Interface::Tap => kind::TO_TAP,
         };
+        pen.frame(kind, &[], &reply.frame());
     }
 }
 

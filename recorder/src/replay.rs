@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use node_lib::control::event::Event;
-use node_lib::control::node::{Node, Replies, ReplyType};
+use node_lib::control::node::{Interface, Node, Replies};
 use node_lib::messages::message::Message;
 use obu_lib::Obu;
 use rsu_lib::Rsu;
@@ -172,12 +172,9 @@ impl Run {
         }
         self.outcome.inputs += 1;
         self.input = Some(record.clone().into_owned());
-        self.out.flatten();
-        let replies = self.out.take().into_iter().filter_map(|reply| match reply {
-            ReplyType::WireFlat(flat) => Some(Output::ToRadio(flat)),
-            ReplyType::TapFlat(flat) => Some(Output::ToTap(flat)),
-            // Made flat before.
-            ReplyType::Wire(_) | ReplyType::Tap(_) => None,
+        let replies = self.out.take().into_iter().map(|reply| match reply.interface() {
+            Interface::Radio => Output::ToRadio(reply.into_frame()),
+            Interface::Tap => Output::ToTap(reply.into_frame()),
         });
         self.waiting.extend(replies);
         while let Some(event) = self.node.poll_event() {

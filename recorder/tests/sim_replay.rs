@@ -236,10 +236,7 @@ fn outputs(recording: &Recording, mut node: Box<dyn Node>) -> Vec<Vec<u8>> {
                 What::Clients(clients) => node.handle_clients(now, clients, &mut out),
                 _ => return Ok(true),
             }
-            all.extend(out.take().into_iter().map(|reply| match reply {
-                ReplyType::WireFlat(flat) | ReplyType::TapFlat(flat) => flat,
-                ReplyType::Wire(parts) | ReplyType::Tap(parts) => parts.concat(),
-            }));
+            all.extend(out.take().into_iter().map(ReplyType::into_frame));
             while let Some(event) = node.poll_event() {
                 all.push(format!("{event:?}").into_bytes());
             }

@@ -18,6 +18,7 @@ use node_lib::time::Timestamp;
 
 /// What a checker watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Rule {
     /// One copy of a data packet came to a node it had already been to: a forwarding loop, or a
     /// packet that was overtaken by a change of routes.

@@ -9,6 +9,7 @@ use crate::link::Link;
 /// A change to the world, made at once ([`World::apply`](crate::World::apply)) or at a set time
 /// ([`World::at`](crate::World::at)).
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Fault {
     /// Nothing passes from the first to the second any more.
     CutOneWay(NodeIndex, NodeIndex),

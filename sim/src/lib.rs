@@ -16,12 +16,12 @@
 //!
 //! let radio = |n| Mac([2, 0, 0, 0, 0, n]);
 //! let mut world = World::new(7);
-//! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(|start, now| {
-//!     Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
-//! }));
-//! let obu = world.add_node(Role::Obu, radio(2), Box::new(|start, now| {
-//!     Box::new(Obu::new(obu_lib::Settings::default().config(start), now))
-//! }));
+//! let rsu = world.add(Role::Rsu, radio(1), |start, now| {
+//!     Rsu::new(rsu_lib::Settings::default().config(start), now)
+//! });
+//! let obu = world.add(Role::Obu, radio(2), |start, now| {
+//!     Obu::new(obu_lib::Settings::default().config(start), now)
+//! });
 //! world.link_all(&Graph::chain(2), Link::lossy(0.01));
 //!
 //! // A host behind the RSU sends to a client behind the OBU, a hundred frames a second; for half a
@@ -49,7 +49,7 @@
 //! | [`LinkTrace`] | loss and delay of links over time ([`World::replay`]): the same trace gives a testbed the same links |
 //! | [`Position`], [`Track`] | where a node stands ([`World::place`]) or drives ([`World::follow`]); a vehicle exists from its first waypoint to its last |
 //! | [`Radio`] | instead of links ([`World::set_radio`]): who hears whom follows from positions, see [`radio`] |
-//! | [`Medium`] | a radio of your own instead ([`World::set_medium`]), see [`medium`] |
+//! | [`Reach`], [`Medium`] | a radio of your own instead ([`World::set_medium`]): in one line, or whole, see [`medium`] |
 //! | [`Fault`] | cut, heal, one way or both; out of range; radio down; crash, restart, goodbye, a process that stands still; another link. Now ([`World::apply`]) or later ([`World::at`]) |
 //! | [`transport`](node_lib::transport) | between a node and its radio, as in the daemons: bundles, and an outbox for what a full radio does not take; the TAP has an MTU and a queue ([`World::tap_counters`]) |
 //! | [`Lan`] | a learning switch. The TAPs of several RSUs plugged into one are one road-side LAN |
@@ -148,6 +148,7 @@ mod link_trace;
 pub mod medium;
 pub mod mobility;
 pub mod radio;
+mod reach;
 mod stats;
 pub mod topology;
 mod trace;
@@ -166,6 +167,7 @@ pub use link_trace::{LinkStep, LinkTrace, LinkTraceError};
 pub use medium::{Air, Medium, Step};
 pub use mobility::{Position, Track};
 pub use radio::{Radio, Strength};
+pub use reach::Reach;
 pub use stats::{Stats, Tally};
 pub use traffic::{AirLoss, Arrivals, Flow, FlowLog, Numbered, Target};
 pub use world::{

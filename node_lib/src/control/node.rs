@@ -1,5 +1,7 @@
 //! The seam: [`Node`] takes frames, time and link events; [`Replies`] takes what it wants sent.
 
+use std::borrow::Cow;
+
 use crate::control::counters::Counters;
 use crate::control::event::Event;
 pub use crate::control::replies::Replies;
@@ -8,7 +10,9 @@ use crate::mac::{Mac, NodeId};
 use crate::start::clients::Remembered;
 use crate::time::Timestamp;
 
-/// One frame a node wants sent. Each is exactly one write to its device: several frames in one
+/// One frame a node wants sent. Drivers ask [`ReplyType::interface`] and [`ReplyType::frame`] and need
+/// not tell the variants apart.
+/// Each is exactly one write to its device: several frames in one
 /// `writev` would become one broken frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyType {
@@ -20,6 +24,60 @@ pub enum ReplyType {
     Wire(Vec<Vec<u8>>),
     /// Frame for the TAP in parts, to be gathered into one write.
     Tap(Vec<Vec<u8>>),
+}
+
+/// Which of a node's two interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Interface {
+    /// The one other nodes hear.
+    Radio,
+    /// The one clients are behind.
+    Tap,
+}
+
+impl ReplyType {
+    /// Where it goes.
+    #[inline]
+    pub fn interface(&self) -> Interface {
+        match self {
+            Self::WireFlat(_) | Self::Wire(_) => Interface::Radio,
+            Self::TapFlat(_) | Self::Tap(_) => Interface::Tap,
+        }
+    }
+
+    /// The whole frame. Only one in parts is copied, and the nodes of this suite make none of those.
+    #[inline]
+    pub fn frame(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::WireFlat(flat) | Self::TapFlat(flat) => Cow::Borrowed(flat),
+            Self::Wire(parts) | Self::Tap(parts) => Cow::Owned(parts.concat()),
+        }
+    }
+
+    /// The whole frame, to keep.
+    pub fn into_frame(self) -> Vec<u8> {
+        match self {
+            Self::WireFlat(flat) | Self::TapFlat(flat) => flat,
+            Self::Wire(parts) | Self::Tap(parts) => parts.concat(),
+        }
+    }
+}
+
+/// The frame in one piece.
+impl From<ReplyType> for Vec<u8> {
+    fn from(reply: ReplyType) -> Self {
+        reply.into_frame()
+    }
+}
+
+/// The frame in parts: one, if it is in one piece.
+impl From<ReplyType> for Vec<Vec<u8>> {
+    fn from(reply: ReplyType) -> Self {
+        match reply {
+            ReplyType::WireFlat(flat) | ReplyType::TapFlat(flat) => vec![flat],
+            ReplyType::Wire(parts) | ReplyType::Tap(parts) => parts,
+        }
+    }
 }
 
 /// What happened to one of the node's two interfaces.
@@ -51,6 +109,30 @@ pub enum LinkEvent {
 ///
 /// Nothing here panics, whatever the bytes; what cannot be used is counted in
 /// [`Node::counters`] and dropped. Every table has a bound and a rule for who is evicted.
+///
+/// This is all there is to driving one:
+///
+/// ```
+/// use node_lib::control::node::{Interface, Node, Replies};
+/// use node_lib::{Mac, Timestamp};
+/// use rsu_lib::Rsu;
+///
+/// let mac = Mac([2, 0, 0, 0, 0, 1]);
+/// let mut node = Rsu::new(rsu_lib::Config::new(mac), Timestamp::ZERO);
+/// let mut out = Replies::new();
+/// let mut sent = 0;
+/// while let Some(now) = node.poll_timeout().filter(|at| *at < Timestamp::from_millis(1000)) {
+///     node.handle_timeout(now, &mut out);
+///     for reply in out.as_slice() {
+///         match reply.interface() {
+///             Interface::Radio => sent += reply.frame().len(), // to every neighbour's handle_wire
+///             Interface::Tap => {}                             // to the clients
+///         }
+///     }
+///     out.recycle();
+/// }
+/// assert!(sent > 0, "an RSU makes itself known");
+/// ```
 pub trait Node {
     /// Who this node is.
     fn id(&self) -> NodeId;
@@ -156,4 +238,27 @@ pub trait Node {
 
     /// The oldest event not yet handed out.
     fn poll_event(&mut self) -> Option<Event>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_the_same_whatever_form_it_has() {
+        let parts = || vec![vec![1, 2], vec![], vec![3]];
+        for (flat, nested, to) in [
+            (ReplyType::WireFlat(vec![1, 2, 3]), ReplyType::Wire(parts()), Interface::Radio),
+            (ReplyType::TapFlat(vec![1, 2, 3]), ReplyType::Tap(parts()), Interface::Tap),
+        ] {
+            assert!(matches!(flat.frame(), Cow::Borrowed(_)), "nothing is copied");
+            for reply in [&flat, &nested] {
+                assert_eq!(reply.interface(), to);
+                assert_eq!(&reply.frame()[..], [1, 2, 3]);
+                assert_eq!(Vec::<u8>::from(reply.clone()), [1, 2, 3]);
+            }
+            assert_eq!(Vec::<Vec<u8>>::from(nested), parts());
+            assert_eq!(Vec::<Vec<u8>>::from(flat), [[1, 2, 3]]);
+        }
+    }
 }

@@ -18,6 +18,7 @@ pub struct DeviceError {
 
 /// What was wrong, and what was expected.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// The name cannot be that of any interface.
     #[error("the name is {0} bytes long; interface names have 1 to 15")]

@@ -5,6 +5,7 @@ use crate::mac::{Mac, NodeId};
 /// What was wrong with a frame, and what the format asks for. A bad frame is weather: count it,
 /// carry on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParseError {
     /// Fewer bytes than the fixed part of the format, or than the message says it has.
     #[error("{message}: {have} bytes where {need} are needed")]

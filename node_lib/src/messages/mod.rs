@@ -23,6 +23,42 @@
 //! Three ways out, for every type: `emit` appends to a buffer the caller owns; `Vec<u8>` is the
 //! flat form, one allocation of the exact size; `Vec<Vec<u8>>` is the older nested form, one part
 //! per row of the field table, for gather writes. The parts joined are the flat form.
+//!
+//! ```
+//! use node_lib::messages::control::Control;
+//! use node_lib::messages::control::heartbeat::Heartbeat;
+//! use node_lib::messages::{Cost, ETHERTYPE_DEFAULT, Message, PacketType};
+//! use node_lib::{Boot, Mac, NodeId, Order, Seq};
+//!
+//! let heartbeat = Heartbeat {
+//!     rsu: NodeId([2, 0, 0, 0, 0, 9]),
+//!     order: Order { boot: Boot(1), seq: Seq(1) },
+//!     interval_ms: 100,
+//!     obus: 0,
+//!     sender: NodeId([2, 0, 0, 0, 0, 9]),
+//!     sender_boot: Boot(1),
+//!     hello: 1,
+//!     via: NodeId::NONE,
+//!     cost: Cost(0),
+//!     mtu: 1500,
+//!     hop_limit: 31,
+//!     hops: 0,
+//!     few_candidates: false,
+//!     children: 0,
+//!     stride: 0,
+//! };
+//! let message = Message {
+//!     to: Mac::BROADCAST,
+//!     from: Mac([2, 0, 0, 0, 0, 9]),
+//!     ethertype: ETHERTYPE_DEFAULT,
+//!     packet: PacketType::Control(Control::Heartbeat(heartbeat)),
+//! };
+//! let flat: Vec<u8> = (&message).into();
+//! assert_eq!(Message::try_from(&flat[..])?, message);
+//! assert_eq!(Vec::<Vec<u8>>::from(&message).concat(), flat);
+//! assert!(Message::try_from(&flat[..61]).is_err(), "a byte is missing");
+//! # Ok::<(), node_lib::messages::ParseError>(())
+//! ```
 
 #[macro_use]
 mod layout;

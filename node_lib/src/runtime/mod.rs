@@ -58,6 +58,7 @@ use crate::device::signal::{self, Sample};
 use crate::device::{
     self, Burst, Device, HEADROOM, Link, LinkChange, Links, Outgoing, Received, Sent, Side,
 };
+use crate::settings::LoopSettings;
 use crate::start::clients::Remembered;
 use crate::time::Timestamp;
 use crate::transport::bundler::Opened;
@@ -122,6 +123,22 @@ pub struct Runtime {
 }
 
 impl Runtime {
+    /// As a daemon does that is told nothing, with nobody remembered and nothing to announce.
+    pub fn new(clock: Clock, radio: Link) -> Self {
+        let LoopSettings { bundles, coalesce, busy_poll } = LoopSettings::DEFAULT;
+        Self {
+            clock,
+            radio,
+            tap_mtu: TapMtu::default(),
+            bundles,
+            coalesce,
+            busy_poll,
+            announcements: Vec::new(),
+            remembered: Vec::new(),
+            client_file: None,
+        }
+    }
+
     /// Drives `node` until it is told to stop. An error is that of the kernel refusing a descriptor
     /// to wait on (too many files are open) or to wait (no memory).
     pub fn run(

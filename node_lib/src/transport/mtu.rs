@@ -16,6 +16,7 @@ pub const TAP_MTU_MIN_IPV6: usize = 1280;
 
 /// Radio and TAP MTU do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MtuError {
     /// The TAP would produce frames the radio cannot carry.
     #[error(

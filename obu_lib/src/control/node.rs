@@ -82,6 +82,55 @@ pub(super) struct Attached {
 
 /// Control plane of one OBU. See the crate's documentation for its life.
 ///
+/// ```
+/// use node_lib::control::node::{Node, Replies};
+/// use node_lib::messages::control::Control;
+/// use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType};
+/// # use node_lib::messages::{Cost, control::heartbeat::Heartbeat};
+/// # use node_lib::{Boot, NodeId, Order, Seq};
+/// use node_lib::{Mac, Timestamp};
+/// use obu_lib::{Config, Obu};
+///
+/// # let heartbeat = Heartbeat {
+/// #     rsu: NodeId([2, 0, 0, 0, 0, 9]),
+/// #     order: Order { boot: Boot(1), seq: Seq(1) },
+/// #     interval_ms: 100,
+/// #     obus: 0,
+/// #     sender: NodeId([2, 0, 0, 0, 0, 9]),
+/// #     sender_boot: Boot(1),
+/// #     hello: 1,
+/// #     via: NodeId::NONE,
+/// #     cost: Cost(0),
+/// #     mtu: 1500,
+/// #     hop_limit: 31,
+/// #     hops: 0,
+/// #     few_candidates: false,
+/// #     children: 0,
+/// #     stride: 0,
+/// # };
+/// let rsu = Mac([2, 0, 0, 0, 0, 9]);
+/// let frame: Vec<u8> = (&Message {
+///     to: Mac::BROADCAST,
+///     from: rsu,
+///     ethertype: ETHERTYPE_DEFAULT,
+///     packet: PacketType::Control(Control::Heartbeat(heartbeat)),
+/// }).into();
+///
+/// let mut obu = Obu::new(Config::new(Mac([2, 0, 0, 0, 0, 1])), Timestamp::ZERO);
+/// let mut out = Replies::new();
+/// // An RSU is heard. Whether it hears us is not known, so the OBU asks it.
+/// obu.handle_wire(Timestamp::from_millis(10), &frame, &mut out);
+/// while let Some(now) = obu.poll_timeout().filter(|at| *at < Timestamp::from_millis(500)) {
+///     obu.handle_timeout(now, &mut out);
+/// }
+/// let asks_it = |frame: &[u8]| {
+///     let said = Message::try_from(frame).unwrap();
+///     said.to == rsu && matches!(said.packet, PacketType::Control(Control::Probe(_)))
+/// };
+/// assert!(out.as_slice().iter().any(|reply| asks_it(&reply.frame())));
+/// assert_eq!(obu.attachment(), None, "it has not answered yet");
+/// ```
+///
 /// In a crowd most frames heard change nothing. What they look at comes first, and in this order in
 /// memory, so that a simulation of hundreds of nodes finds it in few lines of the processor's
 /// cache.

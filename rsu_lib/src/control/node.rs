@@ -107,6 +107,27 @@ pub struct AttachedObu {
 }
 
 /// Control plane of one RSU. See the crate's documentation for its life.
+///
+/// ```
+/// use node_lib::control::node::{Node, Replies};
+/// use node_lib::messages::control::Control;
+/// use node_lib::messages::{Message, PacketType};
+/// use node_lib::{Mac, Timestamp};
+/// use rsu_lib::{Config, Rsu};
+///
+/// let mut rsu = Rsu::new(Config::new(Mac([2, 0, 0, 0, 0, 9])), Timestamp::ZERO);
+/// let mut out = Replies::new();
+/// while let Some(now) = rsu.poll_timeout().filter(|at| *at < Timestamp::from_millis(1000)) {
+///     rsu.handle_timeout(now, &mut out);
+/// }
+/// let is_heartbeat = |frame: &[u8]| {
+///     let said = Message::try_from(frame).unwrap();
+///     matches!(said.packet, PacketType::Control(Control::Heartbeat(_)))
+/// };
+/// let heartbeats = out.as_slice().iter().filter(|reply| is_heartbeat(&reply.frame())).count();
+/// assert!((9..=12).contains(&heartbeats), "one in 100 ms, give or take 10 %");
+/// assert!(rsu.attached().is_empty(), "nobody answered");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rsu {
     pub(super) radio: Radio,

@@ -20,7 +20,7 @@ use crate::world::{
     STRENGTH_SEED, Slot, TapDelivery, World,
 };
 use node_lib::control::event::Event;
-use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
 use node_lib::mac::Mac;
 use node_lib::time::Timestamp;
 
@@ -236,12 +236,10 @@ impl World {
             self.breach(index, Breach { rule: Rule::Cycle, detail });
         }
         for reply in out.as_slice().iter().skip(before) {
-            match reply {
-                ReplyType::WireFlat(frame) => self.judge(index, frame, cause),
-                ReplyType::TapFlat(_) | ReplyType::Tap(_) if !has_lan => {}
-                ReplyType::TapFlat(frame) => self.out_of_tap(index, frame, cause),
-                ReplyType::Wire(parts) => self.judge(index, &parts.concat(), cause),
-                ReplyType::Tap(parts) => self.out_of_tap(index, &parts.concat(), cause),
+            match reply.interface() {
+                Interface::Radio => self.judge(index, &reply.frame(), cause),
+                Interface::Tap if has_lan => self.out_of_tap(index, &reply.frame(), cause),
+                Interface::Tap => {}
             }
         }
         self.replies = out;
