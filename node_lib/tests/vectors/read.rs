@@ -12,7 +12,8 @@ pub(crate) struct Vector {
 /// Every vector, in the order of the names.
 #[allow(clippy::panic, reason = "a broken vector is a broken test")]
 pub(crate) fn all() -> Vec<Vector> {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors");
+    // Also of `fuzz`, beside this crate.
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../node_lib/tests/vectors");
     let mut vectors: Vec<Vector> = std::fs::read_dir(directory)
         .expect("the vectors are part of the source")
         .map(|entry| entry.expect("a readable directory").path())

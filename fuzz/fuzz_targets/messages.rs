@@ -1,0 +1,5 @@
+//! `cargo fuzz run messages --features libfuzzer`
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::messages(data));
