@@ -121,7 +121,13 @@ fn sources(dir: &Path) -> String {
         if path.is_dir() && !path.ends_with("target") {
             found += &sources(&path);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found += &fs::read_to_string(path).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            // A module that lies with another crate.
+            for line in text.lines().filter(|line| line.trim().starts_with("#[path = \"../")) {
+                let elsewhere = dir.join(line.split('"').nth(1).unwrap());
+                found += &fs::read_to_string(elsewhere).unwrap();
+            }
+            found += &text;
         }
     }
     found
