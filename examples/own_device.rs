@@ -20,8 +20,8 @@ use node_lib::{Mac, Start};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 
-/// A radio that is a datagram socket. It never blocks; whoever does not fit in its queue is lost, as
-/// on the air.
+/// A radio that is a datagram socket. It never blocks; whoever does not fit in its queue is lost,
+/// as on the air.
 struct Socket {
     socket: UnixDatagram,
     counters: Counters,

@@ -5,9 +5,9 @@
 //! cc examples/two_nodes.c -Icapi/include -Ltarget/release -lv2x -o two_nodes
 //! ```
 //!
-//! It is the seam of [`node_lib::control::node::Node`] and no more: frames, time and link events in,
-//! frames out. Names of types are those of the header. `include/v2x.h` is made by cbindgen from this
-//! file; a test holds the two together, and another compiles and runs `examples/two_nodes.c`.
+//! It is the seam of [`node_lib::control::node::Node`] and no more: frames, time and link events
+//! in, frames out. Names of types are those of the header. `include/v2x.h` is made by cbindgen from
+//! this file; a test holds the two together, and another compiles and runs `examples/two_nodes.c`.
 //!
 //! Nothing here panics across the border: a null pointer or a value that cannot be is refused with
 //! an error. A node is not to be used from two threads at once; different nodes may be.

@@ -1,5 +1,5 @@
-//! What must hold for any bytes, whoever makes them up: `cargo fuzz` (`fuzz_targets/`), or a test on
-//! the stable toolchain that changes the vectors of the wire format (`tests/stable.rs`).
+//! What must hold for any bytes, whoever makes them up: `cargo fuzz` (`fuzz_targets/`), or a test
+//! on the stable toolchain that changes the vectors of the wire format (`tests/stable.rs`).
 //!
 //! ```sh
 //! cargo test -p fuzz                                      # 20,000 changed frames; FUZZ_RUNS=1000000 for more

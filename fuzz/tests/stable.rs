@@ -1,5 +1,5 @@
-//! The fuzz targets on the stable toolchain: the vectors of the wire format, changed at random from a
-//! seed that is printed. `FUZZ_RUNS` and `FUZZ_SEED` for more, and for others.
+//! The fuzz targets on the stable toolchain: the vectors of the wire format, changed at random from
+//! a seed that is printed. `FUZZ_RUNS` and `FUZZ_SEED` for more, and for others.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 

@@ -87,7 +87,8 @@ fn every_dependency_is_used() {
     for package in ours {
         let manifest = Path::new(text(package, "manifest_path").unwrap());
         let targets = package["targets"].as_array().unwrap();
-        // Those of a build: `lib`, `bin` and the like; anything else is for tests, benches, examples.
+        // Those of a build: `lib`, `bin` and the like; anything else is for tests, benches,
+        // examples.
         let is_built = |target: &&Value| {
             let kinds = target["kind"].as_array().unwrap();
             !kinds.iter().any(|kind| {

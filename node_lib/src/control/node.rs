@@ -10,9 +10,8 @@ use crate::mac::{Mac, NodeId};
 use crate::start::clients::Remembered;
 use crate::time::Timestamp;
 
-/// One frame a node wants sent. Drivers ask [`ReplyType::interface`] and [`ReplyType::frame`] and need
-/// not tell the variants apart.
-/// Each is exactly one write to its device: several frames in one
+/// One frame a node wants sent. Drivers ask [`ReplyType::interface`] and [`ReplyType::frame`] and
+/// need not tell the variants apart. Each is exactly one write to its device: several frames in one
 /// `writev` would become one broken frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyType {
@@ -45,7 +44,8 @@ impl ReplyType {
         }
     }
 
-    /// The whole frame. Only one in parts is copied, and the nodes of this suite make none of those.
+    /// The whole frame. Only one in parts is copied, and the nodes of this suite make none of
+    /// those.
     #[inline]
     pub fn frame(&self) -> Cow<'_, [u8]> {
         match self {

@@ -30,8 +30,8 @@ pub(super) fn clear_tap_offload(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, NONE) }).map(drop)
 }
 
-/// Opens the TAP `name`, new or persistent, without anything in front of its frames. Reads and writes
-/// return `WouldBlock` instead of waiting.
+/// Opens the TAP `name`, new or persistent, without anything in front of its frames. Reads and
+/// writes return `WouldBlock` instead of waiting.
 ///
 /// It does what `tun-tap` does, for targets on which the C of that crate does not build: it needs
 /// the kernel's headers, which a C library other than glibc does not bring.
