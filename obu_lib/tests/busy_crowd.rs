@@ -126,6 +126,27 @@ fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
 }
 
 #[test]
+fn where_it_is_congested_the_long_way_round_is_taken_only_after_the_next_heartbeats() {
+    // B leads there as well, but in so many hops, and has just proven that it hears us.
+    let taken_after = |obus, hops| {
+        let mut t = behind_a(obus);
+        let lost = t.now;
+        t.seq += 1;
+        t.hear(lost, B, Heard::heartbeat_via(t.seq, hops, US));
+        t.hear(lost, B, Heard::heartbeat_via(t.seq + 1, hops, D));
+        t.hear(lost, A, Heard::Withdrawal { goodbye: false });
+        while t.obu.attachment().is_none() && t.now < lost + 1000 {
+            t.pass(t.now + 5);
+        }
+        assert_eq!(t.obu.attachment(), attached(RSU, B, hops + 1));
+        t.now - lost
+    };
+    assert_eq!((taken_after(1, 1), taken_after(1, 6)), (0, 0));
+    assert_eq!(taken_after(200, 1), 0);
+    assert!((220..=225).contains(&taken_after(200, 6)), "{}", taken_after(200, 6));
+}
+
+#[test]
 fn who_has_left_the_jam_for_ten_seconds_is_not_congested_any_more() {
     // Its RSU still has all of them. Alone, one late heartbeat is reason to ask while clients
     // speak.

@@ -570,15 +570,16 @@ impl Route {
         }
     }
 
-    /// In a crowd, an idle OBU that has just lost its upstream does not take any long way there is:
-    /// the next heartbeat may bring one as good as the last. Otherwise whenever the vehicle that
-    /// many route through drives off, all of them would go round by the other end of the town, and
-    /// come back three seconds later. Returns the most hops it accepts.
+    /// In a crowd, an OBU that is idle or congested and has just lost its upstream does not take any
+    /// long way there is: the next heartbeat may bring one as good as the last. Otherwise whenever
+    /// the vehicle that many route through drives off, all of them would go round by the other end
+    /// of the town, and come back three seconds later; and where the air is full of data, each frame
+    /// would fill it on every hop of that way. Returns the most hops it accepts.
     pub(crate) fn hold_down(&self, context: &Context, now: Timestamp) -> Option<u8> {
         let waits = context.policy.suppression
             && self.upstream.is_none()
             && now < self.lost_at + timing::hold_down(self.interval)
-            && self.may_defer(context, now);
+            && (self.may_defer(context, now) || self.is_congested(context));
         waits.then(|| self.last_hops.saturating_add(1))
     }
 
@@ -656,9 +657,9 @@ impl Route {
         is_ours || !self.is_in_crowd(context) || (context.hops.is_none() && !waits)
     }
 
-    /// Without a upstream, when others are told.
-    fn tell_at(&self, context: &Context) -> Timestamp {
-        self.lost_at + timing::withdraw_after(self.interval, self.is_congested(context))
+    /// Without an upstream, when others are told, if there is nothing to wait for.
+    fn tell_at(&self) -> Timestamp {
+        self.lost_at + timing::WITHDRAW_AFTER
     }
 
     /// When [`Route::drive`] next has something to do.
@@ -678,7 +679,7 @@ impl Route {
             if self.hold_down(context, now).is_some() {
                 next = next.min(self.lost_at + timing::hold_down(self.interval));
             } else if self.advertised_at.is_some() {
-                next = next.min(self.tell_at(context).max(now));
+                next = next.min(self.tell_at().max(now));
             }
             if !self.wants_proof(context, now, is_ours) {
                 return next;

@@ -218,8 +218,8 @@ pub(crate) fn calm_after(interval: Duration, stride: u8) -> Duration {
     period(interval, stride) + interval / 7
 }
 
-/// How long an idle OBU in a crowd looks for a way as short as the one it lost: 2.2 I, until it has
-/// heard two heartbeats of each relay that brings all.
+/// How long an OBU in a crowd that is idle or congested looks for a way as short as the one it lost:
+/// 2.2 I, until it has heard two heartbeats of each relay that brings all.
 pub(crate) fn hold_down(interval: Duration) -> Duration {
     interval * 11 / 5
 }
@@ -273,11 +273,8 @@ pub(crate) fn forget_after(interval: Duration) -> Duration {
 }
 
 /// A relay that lost its upstream looks for another for so long before it withdraws its route: time
-/// for a question and an answer, twice. Where it is congested until the next heartbeats have come,
-/// or everybody behind it would look as well.
-pub(crate) fn withdraw_after(interval: Duration, is_congested: bool) -> Duration {
-    if is_congested { hold_down(interval) } else { Duration::from_millis(20) }
-}
+/// for a question and an answer, twice. Whoever holds down ([`hold_down`]) does so until then.
+pub(crate) const WITHDRAW_AFTER: Duration = Duration::from_millis(20);
 
 /// Withdrawals and goodbyes are said this often, because nobody acknowledges them …
 pub(crate) const SAID_TIMES: u8 = 3;
@@ -473,13 +470,12 @@ mod tests {
             assert!(
                 hold_down(interval) > interval * 2 && hold_down(interval) < lapsed_after(interval)
             );
-            assert_eq!(withdraw_after(interval, true), hold_down(interval));
+            assert!(WITHDRAW_AFTER <= hold_down(interval));
             assert!(prefer_for(interval) < interval / 2 && prefer_for(interval) > interval / 10);
             assert_eq!(consider_every(interval) * 2, interval, "twice per heartbeat");
         }
-        let alone = withdraw_after(INTERVALS[1], false);
-        assert!(alone >= ask_every(INTERVALS[1]), "time for a question");
-        assert!(alone <= Duration::from_millis(50), "those behind it lose frames meanwhile");
+        assert!(WITHDRAW_AFTER >= ask_every(INTERVALS[1]), "time for a question");
+        assert!(WITHDRAW_AFTER <= Duration::from_millis(50), "those behind it lose frames meanwhile");
     }
 
     #[test]
