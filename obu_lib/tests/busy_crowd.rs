@@ -126,6 +126,54 @@ fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
 }
 
 #[test]
+fn an_rsu_that_falls_silent_where_much_of_what_it_says_collides_is_borne_with() {
+    // Nobody answers from now on. When it was first asked, and when it was given up.
+    let left_after = |obus, (upstream, hops): (Mac, u8), is_drowned_out: bool| {
+        let mut t = Talk::new();
+        t.obus = obus;
+        t.settle(upstream, hops);
+        for beats in 0..1001_u32 {
+            t.seq += 1;
+            if !is_drowned_out || beats % 4 != 3 {
+                t.hear(t.now, upstream, Heard::heartbeat(t.seq, hops));
+            }
+            // Sixteen in all; so few at a time do not fill the air with heartbeats.
+            for n in (0..16).filter(|n| u32::from(n % 4) == beats % 4) {
+                t.hear(t.now, Mac([2, 0, 0, 0, 2, n]), Heard::heartbeat(t.seq, 3));
+            }
+            t.tap(CAMERA, SERVER);
+            // What it is asked it answers after 5 ms at most.
+            for _ in 0..20 {
+                if let Some(nonce) = t.last_probe(upstream) {
+                    t.hear(t.now, upstream, Heard::answer(nonce, t.seq, hops));
+                }
+                t.acknowledge_all();
+                t.clear();
+                t.pass(t.now + 5);
+            }
+        }
+        let last = t.now - 100;
+        let mut asked_at = None;
+        while t.obu.attachment().is_some() && t.now < last + 2000 {
+            if t.asked().contains(&upstream) {
+                asked_at.get_or_insert(t.now - last);
+            }
+            t.pass(t.now + 5);
+        }
+        (asked_at.unwrap_or_default(), t.now - last)
+    };
+    let alone = left_after(1, (RSU, 0), false);
+    assert!(alone.0 <= 125 && alone.1 <= 230, "{alone:?}");
+    let heard_well = left_after(200, (RSU, 0), false);
+    assert!((220..=245).contains(&heard_well.0) && heard_well.1 <= 300, "{heard_well:?}");
+    let (asked, left) = left_after(200, (RSU, 0), true);
+    assert!((420..=525).contains(&asked) && (525..=1055).contains(&left), "{asked}, {left}");
+    // What leads through a relay might lead back to us.
+    let relay = left_after(200, (A, 1), true);
+    assert!((220..=245).contains(&relay.0) && relay.1 <= 300, "{relay:?}");
+}
+
+#[test]
 fn where_it_is_congested_the_long_way_round_is_taken_only_after_the_next_heartbeats() {
     // B leads there as well, but in so many hops, and has just proven that it hears us.
     let taken_after = |obus, hops| {

@@ -475,7 +475,10 @@ mod tests {
             assert_eq!(consider_every(interval) * 2, interval, "twice per heartbeat");
         }
         assert!(WITHDRAW_AFTER >= ask_every(INTERVALS[1]), "time for a question");
-        assert!(WITHDRAW_AFTER <= Duration::from_millis(50), "those behind it lose frames meanwhile");
+        assert!(
+            WITHDRAW_AFTER <= Duration::from_millis(50),
+            "those behind it lose frames meanwhile"
+        );
     }
 
     #[test]

@@ -226,6 +226,11 @@ impl Neighbour {
         self.signal.look(now, ahead)
     }
 
+    /// Of what it says to all more than every tenth frame is lost.
+    pub fn loses_many(&self) -> bool {
+        self.received.after(4).is_some_and(|heard| heard < WHOLE / 10 * 9)
+    }
+
     /// Expected transmissions until a frame is through and answered: 1 / (share heard × share
     /// answered of what can be heard), the ETX of De Couto et al., MobiCom 2003, §4.
     ///

@@ -13,6 +13,7 @@ use super::super::timing::{self, Watch};
 use super::Route;
 use super::prediction::Predicted;
 use crate::Thresholds;
+use crate::control::link::neighbour::Neighbour;
 use crate::control::route::candidates::{Candidate, Rank, fresh_for};
 
 impl Route {
@@ -142,20 +143,28 @@ impl Route {
 
     /// How closely the upstream is watched.
     pub(super) fn watch(&self, context: &Context, now: Timestamp) -> Watch {
-        if !self.is_idle(now) {
-            return if self.is_congested(context) {
-                Watch::close_when_congested(self.interval)
-            } else {
-                Watch::close(self.interval)
-            };
-        }
-        let is_rsu =
-            self.upstream_candidate().is_some_and(|upstream| upstream.advert.distance.hops == 0);
         // An RSU is there, and nothing can loop through it: where the air is full, a hundred OBUs
-        // that all missed the same two heartbeats must not all ask.
-        let stride =
-            if is_rsu && context.load.is_full() { STRIDE_MAX } else { self.upstream_stride() };
-        Watch::idle(self.interval, stride)
+        // that all missed the same two heartbeats must not all ask, nor leave it.
+        let rsu = self.upstream_candidate().filter(|upstream| upstream.advert.distance.hops == 0);
+        let is_idle = self.is_idle(now);
+        let is_borne_with = |rsu: &Candidate| {
+            if is_idle { context.load.is_full() } else { self.is_drowned_out(context, rsu.mac) }
+        };
+        if rsu.is_some_and(is_borne_with) {
+            Watch::idle(self.interval, STRIDE_MAX)
+        } else if is_idle {
+            Watch::idle(self.interval, self.upstream_stride())
+        } else if self.is_congested(context) {
+            Watch::close_when_congested(self.interval)
+        } else {
+            Watch::close(self.interval)
+        }
+    }
+
+    /// Where it is congested, so much of what this neighbour says collides that its silence says
+    /// little.
+    fn is_drowned_out(&self, context: &Context, mac: Mac) -> bool {
+        self.is_congested(context) && context.neighbours.get(mac).is_some_and(Neighbour::loses_many)
     }
 
     /// The upstream has not said for so long what it would have said by now that nothing it said
