@@ -14,6 +14,7 @@ use node_lib::control::radio::Radio;
 use node_lib::control::reassembly::Reassembly;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
+use node_lib::messages::control::echo::{Echo, Path, Verdict};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
@@ -44,6 +45,9 @@ impl Any {
         let packet = match self.head {
             PacketType::Control(Control::Withdrawal(head)) => {
                 Withdrawal { rsus: NodeIds::parse(&self.tail).unwrap(), ..head }.into()
+            }
+            PacketType::Control(Control::Echo(head)) => {
+                Echo { path: Path::new(self.tail.as_chunks().0).unwrap(), ..head }.into()
             }
             PacketType::Control(Control::Announcement(head)) => {
                 Announcement { clients: Clients::parse(&self.tail).unwrap(), ..head }.into()
@@ -205,6 +209,25 @@ fn withdrawal() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
     })
 }
 
+fn echo() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
+    const SOMEBODY: [[u8; 6]; 1] = [[2; 6]];
+    let said = (any::<u32>(), node(), node(), 0..=MAX_HOPS, 0..=5_u8);
+    let path = prop::collection::vec(node(), 2..=33);
+    (said, path, any::<prop::sample::Index>()).prop_map(
+        |((nonce, target, rsu, hop_limit, verdict), path, place)| {
+            let verdict = Verdict::of(verdict);
+            let at = match verdict {
+                None => 1 + place.index(path.len()),
+                Some(_) => place.index(path.len() - 1),
+            };
+            let (target, at) = (Mac(target.0), u8::try_from(at).unwrap());
+            let somebody = Path::new(&SOMEBODY).unwrap();
+            let head = Echo { nonce, target, rsu, hop_limit, verdict, at, path: somebody };
+            (head.into(), path.iter().flat_map(|id| id.0).collect())
+        },
+    )
+}
+
 fn clients() -> impl Strategy<Value = Vec<Client>> {
     let unicast = mac().prop_filter("an interface", |mac| mac.is_unicast());
     let vlan = prop_oneof![Just(0), 0..5_u16, 0..=4094_u16];
@@ -327,6 +350,7 @@ fn any_message() -> impl Strategy<Value = Any> {
         answer().prop_map(move |message| alone(message.into())),
         ack().prop_map(move |message| alone(message.into())),
         withdrawal(),
+        echo(),
         announcement(),
         data(),
         fragment(),
@@ -390,6 +414,7 @@ fn types_agree(bytes: &[u8]) -> Result<(), TestCaseError> {
     one::<Withdrawal<'_>>(bytes, Kind::Withdrawal)?;
     one::<Announcement<'_>>(bytes, Kind::Announcement)?;
     one::<AnnouncementAck<'_>>(bytes, Kind::AnnouncementAck)?;
+    one::<Echo<'_>>(bytes, Kind::Echo)?;
     one::<ToUpstream<'_>>(bytes, Kind::ToUpstream)?;
     one::<ToDownstream<'_>>(bytes, Kind::ToDownstream)?;
     if Kind::peek(bytes) != Ok(Kind::Fragment) {

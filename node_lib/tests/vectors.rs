@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
+use node_lib::messages::control::echo::{Echo, Path, Verdict};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
@@ -209,6 +210,22 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 ..ack
             };
             (Mac(RELAY.0), RSU, known.into())
+        }
+        "echo" | "echo_answer" => {
+            let is_answer = name == "echo_answer";
+            let nodes: &[NodeId] = if is_answer { &[OBU, RELAY, RSU] } else { &[OBU, RELAY] };
+            buffer.extend(nodes.iter().flat_map(|node| node.0));
+            let echo = Echo {
+                nonce: 0xc0ff_ee03,
+                target: clients()[0].mac,
+                rsu: RSU,
+                hop_limit: 13,
+                verdict: is_answer.then_some(Verdict::Client),
+                at: if is_answer { 1 } else { 2 },
+                path: Path::new(buffer.as_chunks().0).unwrap(),
+            };
+            let (to, from) = if is_answer { (RELAY, RSU) } else { (RSU, RELAY) };
+            (Mac(to.0), from, echo.into())
         }
         "fragment" => {
             let place = Place { total: 118, index: 1, count: 3 };
@@ -424,6 +441,7 @@ fn home(kind: Kind) -> (&'static str, &'static str) {
         Kind::Withdrawal => ("control/withdrawal.rs", "Wire"),
         Kind::Announcement => ("control/announcement.rs", "Wire"),
         Kind::AnnouncementAck => ("control/ack.rs", "Wire"),
+        Kind::Echo => ("control/echo.rs", "Wire"),
         Kind::ToUpstream | Kind::ToDownstream => ("data.rs", "Wire"),
         Kind::Fragment => ("fragment.rs", "Wire"),
     }

@@ -23,6 +23,7 @@ local HOPS_MAX = 32
 local NO_ROUTE = 255
 local RELAYS_MAX = 15
 local RSUS_MAX = 64
+local PATH_MAX = 33
 local CLIENTS_MAX = 230
 local VLAN_MAX = 4094
 local FRAGMENTS_MAX = 8
@@ -42,12 +43,17 @@ v2x.prefs.ethertype = Pref.range(
 local TYPES = {
     [1] = "Heartbeat", [2] = "HeartbeatReply", [3] = "Probe", [4] = "ProbeAnswer",
     [5] = "Withdrawal", [6] = "Announcement", [7] = "AnnouncementAck", [8] = "ToUpstream",
-    [9] = "ToDownstream", [10] = "Bundle", [12] = "Fragment",
+    [9] = "ToDownstream", [10] = "Bundle", [11] = "Echo", [12] = "Fragment",
 }
 local BUNDLE, TO_UPSTREAM, TO_DOWNSTREAM = 10, 8, 9
 
 local STATUSES = {
     [0] = "accepted", [1] = "stale epoch", [2] = "send all", [3] = "known",
+}
+
+local VERDICTS = {
+    [0] = "question", [1] = "reached", [2] = "client of the last on the path", [3] = "hop limit",
+    [4] = "no route", [5] = "unknown",
 }
 
 local field = {}
@@ -74,6 +80,7 @@ add("uint8", "flags.stride", "Stride", base.DEC, nil, 0x30)
 add("bool", "flags.goodbye", "Goodbye", 8, nil, 0x01)
 add("bool", "flags.standby", "Standby", 8, nil, 0x02)
 add("bool", "flags.acknowledge", "Acknowledge", 8, nil, 0x04)
+add("bool", "flags.answer", "Answer", 8, nil, 0x08)
 add("bool", "flags.flood", "Flood", 8, nil, 0x08)
 add("uint8", "flags.priority", "User priority", base.DEC, nil, 0x07)
 number("length", "Length", 16, "bytes")
@@ -107,6 +114,10 @@ number("count", "Count", 8)
 number("part", "Part", 8)
 number("parts", "Parts", 8)
 add("uint8", "status", "Status", base.DEC, STATUSES)
+add("ether", "target", "Target")
+add("uint8", "verdict", "Verdict", base.DEC, VERDICTS)
+number("at", "Place on the path", 8)
+add("ether", "path", "On the path")
 number("relays", "Relays yet to pass", 8)
 add("uint16", "label", "Label", base.HEX)
 add("bytes", "label_padding", "Padding of the labels")
@@ -431,6 +442,41 @@ KINDS[5] = {
     end,
     info = function(v)
         return ("%s %s"):format(v.sender, v.count == 0 and "leaves" or "lost its routes")
+    end,
+}
+
+KINDS[11] = {
+    length = 24, flags = { "answer" },
+    read = function(m)
+        m:row(4, 4, "nonce")
+        m:node(8, "target")
+        m:node(14, "rsu")
+        m:ranged(20, 1, "hop_limit", 0, HOPS_MAX)
+        local least, most = 0, 0
+        if m.value.answer then
+            least, most = 1, 5
+        end
+        m:ranged(21, 1, "verdict", least, most)
+        m:row(22, 1, "at")
+        m:ranged(23, 1, "count", 1, PATH_MAX)
+        local value = m.value
+        if not value.count then
+            return
+        end
+        m:needs(24 + 6 * value.count)
+        least, most = 1, value.count
+        if value.answer then
+            least, most = 0, value.count - 2
+        end
+        if value.at < least or value.at > most then
+            m:refuse(("at %d where it is %d to %d"):format(value.at, least, most))
+        end
+        for index = 0, value.count - 1 do
+            m:node(24 + 6 * index, "path")
+        end
+    end,
+    info = function(v)
+        return ("%s: %s"):format(v.target, VERDICTS[v.verdict] or "?")
     end,
 }
 
@@ -781,7 +827,7 @@ dissect = function(tvb, reported, pinfo, tree, root)
     end
     local kind = KINDS[code]
     if not kind then
-        m:refuse(("type %d where types are 1 to 10 and 12"):format(code))
+        m:refuse(("type %d where types are 1 to 12"):format(code))
         return
     end
     m.name = TYPES[code]

@@ -203,6 +203,7 @@ fn info(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError>
         say(out, &format!("  {}", kinds.join(", ")))?;
         let is_from_start = reports.first().is_some_and(|report| report.missing == 0);
         let why_not = match (header.snap, is_from_start) {
+            (0, _) if header.part > 0 => Some("it was begun while the node ran".to_owned()),
             (0, true) => None,
             (0, false) => Some("its beginning is missing".to_owned()),
             (snap, _) => Some(format!("only {snap} bytes of each frame were kept")),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use node_lib::control::node::LinkEvent;
+use node_lib::control::ping::Ping;
 use node_lib::messages::control::announcement::Client;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
@@ -92,6 +93,12 @@ impl<'a> Records<'a> {
             kind::SHUTDOWN => (What::Shutdown, 0),
             kind::CLIENTS => (What::Clients(input.clients()?.into()), 1),
             kind::FORGET_CLIENTS => (What::ForgetClients(input.mac_or_nil()?), 1),
+            kind::PING => {
+                let target = input.mac()?;
+                let hop_limit = input.small("a hop limit")?;
+                let nonce = u32::try_from(input.uint("a nonce")?).unwrap_or_default();
+                (What::Ping(Ping { target, hop_limit, nonce }), 3)
+            }
             kind::TO_RADIO => (What::ToRadio(input.frame()?), 2),
             kind::TO_TAP => (What::ToTap(input.frame()?), 2),
             kind::PASSED_TO_RADIO => {

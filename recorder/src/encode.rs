@@ -3,6 +3,7 @@
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::control::ping::Ping;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 use rmp::encode;
@@ -22,6 +23,7 @@ pub(crate) mod kind {
     pub(crate) const CLIENTS: u8 = 7;
     pub(crate) const FORGET_CLIENTS: u8 = 8;
     pub(crate) const FROM_TAP_LATE: u8 = 9;
+    pub(crate) const PING: u8 = 10;
     pub(crate) const TO_RADIO: u8 = 16;
     pub(crate) const TO_TAP: u8 = 17;
     pub(crate) const PASSED_TO_RADIO: u8 = 18;
@@ -173,6 +175,13 @@ pub(crate) fn forget_clients(out: &mut Vec<u8>, since: u64, which: Option<Mac>) 
     }
 }
 
+pub(crate) fn ping(out: &mut Vec<u8>, since: u64, ping: Ping) {
+    out.begin(5, kind::PING, since);
+    out.bin(&ping.target.0);
+    out.uint(ping.hop_limit.into());
+    out.uint(ping.nonce.into());
+}
+
 pub(crate) fn bare(out: &mut Vec<u8>, kind: u8, since: u64) {
     out.begin(2, kind, since);
 }
@@ -220,6 +229,7 @@ pub fn record(out: &mut Vec<u8>, base: Timestamp, record: &Record<'_>) {
         What::Shutdown => bare(out, kind::SHUTDOWN, since),
         What::Clients(told) => clients(out, since, told),
         What::ForgetClients(which) => forget_clients(out, since, *which),
+        What::Ping(asked) => ping(out, since, *asked),
         What::Event(happened) => event(out, since, happened),
         What::Mark(text) => mark(out, since, text),
         What::Lost(count) => lost(out, since, *count),

@@ -64,6 +64,10 @@ pub struct Header {
     pub snap: u32,
     /// Number of the file in its recording.
     pub segment: u32,
+    /// Which recording of this start of the node it is: 0 from the making of the node on, 1 and
+    /// more begun while it ran. Those can be looked at, and not replayed.
+    #[serde(default)]
+    pub part: u32,
 }
 
 impl Header {
@@ -91,6 +95,7 @@ impl Header {
             settings: serde_json::to_value(settings)?,
             snap: 0,
             segment: 0,
+            part: 0,
         })
     }
 

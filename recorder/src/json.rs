@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::control::ping::Ping;
 use node_lib::messages::control::announcement::Client;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
@@ -76,6 +77,10 @@ struct Fields<'a> {
     change: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mac: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hop_limit: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nonce: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mtu: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,6 +162,10 @@ pub fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()>
             fields.clients = Some(clients.iter().map(ClientFields::from).collect());
         }
         What::ForgetClients(which) => fields.mac = which.map(|mac| mac.to_string()),
+        What::Ping(Ping { target, hop_limit, nonce }) => {
+            fields.mac = Some(target.to_string());
+            (fields.hop_limit, fields.nonce) = (Some(*hop_limit), Some(*nonce));
+        }
         _ => {}
     }
     put(out, &fields)
@@ -238,6 +247,11 @@ pub fn parse(line: &str) -> Result<Line, LineError> {
             let which = which.map(|text| mac(Some(text)).ok_or_else(|| needs("mac, or none: all")));
             What::ForgetClients(which.transpose()?)
         }
+        "ping" => What::Ping(Ping {
+            target: mac(fields.mac.as_deref()).ok_or_else(|| needs("mac"))?,
+            hop_limit: fields.hop_limit.ok_or_else(|| needs("hop_limit"))?,
+            nonce: fields.nonce.ok_or_else(|| needs("nonce"))?,
+        }),
         "event" => {
             What::Event(event_of(&fields).ok_or_else(|| needs("an event and all its values"))?)
         }

@@ -37,7 +37,7 @@ pub mod export;
 pub mod replay;
 
 pub use header::{Header, Role};
-pub use recorded::Recorded;
-pub use recorder::Recorder;
+pub use recorded::{Recorded, Switch};
+pub use recorder::{PanicGuard, Recorder};
 pub use segment::Limits;
 pub use tap::{Handle, Stats, Tap};

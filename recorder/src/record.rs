@@ -18,6 +18,7 @@
 //! | 7 | clients it is told of | 16 bytes each (bin): VLAN (2), MAC (6), silent for so many µs (8) |
 //! | 8 | clients to forget | MAC (bin, 6), or nil: all |
 //! | 9 | frame out of the TAP that may have waited there for long | length, bytes |
+//! | 10 | an operator asks who is on a way | target (bin, 6), hop limit (uint), nonce (uint) |
 //! | 16 | frame for the radio | length, bytes |
 //! | 17 | frame for the TAP | length, bytes |
 //! | 18 | the last frame passed on to the radio | length, header (bin), where its payload begins (uint) |
@@ -36,6 +37,7 @@ use std::fmt;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::control::ping::Ping;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 
@@ -110,6 +112,8 @@ pub enum What<'a> {
     Clients(Cow<'a, [Remembered]>),
     /// In: clients are to be forgotten, those with this address or all.
     ForgetClients(Option<Mac>),
+    /// In: an operator asks who is on a way.
+    Ping(Ping),
     /// Out: a frame for the radio, before small ones are put together.
     ToRadio(Frame<'a>),
     /// Out: a frame for the TAP.
@@ -137,6 +141,7 @@ impl What<'_> {
                 | Self::Shutdown
                 | Self::Clients(_)
                 | Self::ForgetClients(_)
+                | Self::Ping(_)
         )
     }
 
@@ -171,6 +176,7 @@ impl What<'_> {
             Self::Shutdown => "shutdown",
             Self::Clients(_) => "clients",
             Self::ForgetClients(_) => "forget_clients",
+            Self::Ping(_) => "ping",
             Self::ToRadio(_) => "to_radio",
             Self::ToTap(_) => "to_tap",
             Self::Event(_) => "event",
@@ -194,6 +200,7 @@ impl Record<'_> {
             What::Shutdown => What::Shutdown,
             What::Clients(clients) => What::Clients(Cow::Owned(clients.into_owned())),
             What::ForgetClients(which) => What::ForgetClients(which),
+            What::Ping(ping) => What::Ping(ping),
             What::ToRadio(frame) => What::ToRadio(frame.into_owned()),
             What::ToTap(frame) => What::ToTap(frame.into_owned()),
             What::Event(event) => What::Event(event),

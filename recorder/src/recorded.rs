@@ -1,11 +1,13 @@
 //! A node with a recorder beside it: [`Recorded`].
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Cause as Reason, Event, Events};
 use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
+use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::snapshot::{Route, Snapshot};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
@@ -23,6 +25,7 @@ use crate::tap::{Cause, Pen, Tap};
 pub struct Recorded<N> {
     node: N,
     tap: Option<Tap>,
+    switch: Option<Switch>,
     /// Taken out of the node and not yet by the driver.
     events: Events,
 }
@@ -30,7 +33,13 @@ pub struct Recorded<N> {
 impl<N: Node> Recorded<N> {
     /// Records from now on; of a node that was just made, so that it can be made again.
     pub fn new(node: N, tap: Option<Tap>) -> Self {
-        Self { node, tap, events: Events::default() }
+        Self { node, tap, switch: None, events: Events::default() }
+    }
+
+    /// With a switch that gives it another tap, or none, while it runs.
+    #[must_use]
+    pub fn with_switch(self, switch: Switch) -> Self {
+        Self { switch: Some(switch), ..self }
     }
 
     /// The node.
@@ -38,9 +47,13 @@ impl<N: Node> Recorded<N> {
         &self.node
     }
 
-    /// Writes an input.
+    /// Writes an input. A recording begins and ends with one, so that what comes out is in the same
+    /// as what went in.
     #[inline]
-    fn input(&self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
+    fn input(&mut self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
+        if let Some(tap) = self.switch.as_ref().and_then(Switch::take) {
+            self.tap = tap;
+        }
         if let Some(mut pen) = self.tap.as_ref().and_then(|tap| tap.pen(now)) {
             write(&mut pen);
         }
@@ -75,6 +88,41 @@ impl<N: Node> Recorded<N> {
         if let Some(pen) = pen.as_mut().filter(|_| is_fail_over) {
             pen.freeze(Cause::FailOver);
         }
+    }
+}
+
+/// Gives a node that runs another tap, from another thread.
+#[derive(Clone, Debug, Default)]
+pub struct Switch(Arc<Turned>);
+
+#[derive(Debug, Default)]
+struct Turned {
+    is_turned: AtomicBool,
+    to: Mutex<Option<Option<Tap>>>,
+}
+
+impl Switch {
+    /// From its next input on the node has this tap; with `None` it is not recorded.
+    pub fn turn(&self, to: Option<Tap>) {
+        *self.0.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
+        self.0.is_turned.store(true, Ordering::Release);
+    }
+
+    /// What it was turned to since it was last asked. Never waits: who is just turning it is heard
+    /// the next time.
+    #[inline]
+    fn take(&self) -> Option<Option<Tap>> {
+        if !self.0.is_turned.load(Ordering::Acquire) {
+            return None;
+        }
+        self.take_turned()
+    }
+
+    #[cold]
+    fn take_turned(&self) -> Option<Option<Tap>> {
+        let mut to = self.0.to.try_lock().ok()?;
+        self.0.is_turned.store(false, Ordering::Release);
+        to.take()
     }
 }
 
@@ -215,6 +263,19 @@ impl<N: Node> Node for Recorded<N> {
         let forgotten = self.node.forget_clients(now, which, out);
         self.outputs(now, before, &[], out);
         forgotten
+    }
+
+    fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {
+        self.input(now, |pen| {
+            pen.put(0, |out, since| encode::ping(out, since, ping));
+        });
+        let before = Before::of(out);
+        self.node.handle_ping(now, ping, out);
+        self.outputs(now, before, &[], out);
+    }
+
+    fn poll_echo(&mut self) -> Option<Echoed> {
+        self.node.poll_echo()
     }
 
     fn snapshot(&self, now: Timestamp) -> Snapshot {

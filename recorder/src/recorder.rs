@@ -2,9 +2,9 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
@@ -81,15 +81,7 @@ impl Recorder {
 
     /// From now on a panic has the recording saved, what led to it kept, and then goes its way.
     pub fn save_on_panic(&self) {
-        let shared = Arc::clone(&self.shared);
-        let writer = self.thread.as_ref().map(|thread| thread.thread().id());
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if Some(thread::current().id()) != writer {
-                save(&shared);
-            }
-            before(panic);
-        }));
+        PanicGuard::install().watch(Some(self));
     }
 
     /// Writes what there is and ends. If the disk stalls, it waits for two seconds and no longer.
@@ -107,6 +99,49 @@ impl Recorder {
         } else {
             warn!("the disk takes no more of the recording: its end is missing");
         }
+    }
+}
+
+/// Has the recording that is under way saved when the program panics. One for the life of the
+/// program: hooks cannot be taken off.
+#[derive(Clone, Debug)]
+pub struct PanicGuard(Arc<Mutex<Option<Watched>>>);
+
+/// Whose panic is not saved, because it would have to save itself.
+#[derive(Debug)]
+struct Watched {
+    shared: Arc<Shared>,
+    writer: Option<ThreadId>,
+}
+
+impl PanicGuard {
+    /// Hooks into panics, before whatever hooks there are.
+    pub fn install() -> Self {
+        let guard = Self(Arc::default());
+        let watched = Arc::clone(&guard.0);
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            // Whoever is just changing it has no recording, or two that are whole.
+            let shared = watched.try_lock().ok().and_then(|watched| {
+                let watched = watched.as_ref()?;
+                let is_writer = Some(thread::current().id()) == watched.writer;
+                (!is_writer).then(|| Arc::clone(&watched.shared))
+            });
+            if let Some(shared) = shared {
+                save(&shared);
+            }
+            before(panic);
+        }));
+        guard
+    }
+
+    /// This recording from now on, or none.
+    pub fn watch(&self, recorder: Option<&Recorder>) {
+        let watched = recorder.map(|recorder| Watched {
+            shared: Arc::clone(&recorder.shared),
+            writer: recorder.thread.as_ref().map(|thread| thread.thread().id()),
+        });
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = watched;
     }
 }
 

@@ -28,6 +28,12 @@ pub enum ReplayError {
     /// Its frames were cut.
     #[error("it was made with a snap length of {0} bytes: expected whole frames (--record-snap 0)")]
     Snapped(u32),
+    /// It was begun while the node ran.
+    #[error(
+        "it was begun while the node ran: a replay begins where the node was made (--record); \
+         export and diff work from anywhere"
+    )]
+    Begun,
     /// Its settings are those of another version.
     #[error("its settings are not those of this version: {0}")]
     Settings(#[from] serde_json::Error),
@@ -92,6 +98,9 @@ pub fn replay_with(recording: &Recording, node: Box<dyn Node>) -> Result<Outcome
     let header = recording.header();
     if header.snap > 0 {
         return Err(ReplayError::Snapped(header.snap));
+    }
+    if header.part > 0 {
+        return Err(ReplayError::Begun);
     }
     let mut run = Run {
         node,
@@ -165,6 +174,7 @@ impl Run {
             What::Timeout => self.node.handle_timeout(now, out),
             What::Shutdown => self.node.handle_shutdown(now, out),
             What::Clients(clients) => self.node.handle_clients(now, clients, out),
+            What::Ping(ping) => self.node.handle_ping(now, *ping, out),
             What::ForgetClients(which) => {
                 self.node.forget_clients(now, *which, out);
             }
@@ -253,6 +263,7 @@ pub fn describe(record: &Record<'_>) -> String {
         What::Lost(count) => text += &format!(" {count} records"),
         What::Clients(clients) => text += &format!(" {clients:?}"),
         What::ForgetClients(which) => text += &format!(" {which:?}"),
+        What::Ping(ping) => text += &format!(" {ping:?}"),
         What::Timeout | What::Shutdown => {}
     }
     text

@@ -93,7 +93,13 @@ fn child(job: &str, directory: &Path) {
         }
         "panic" => {
             let recorder = recorder(directory, Limits::default());
-            recorder.save_on_panic();
+            // Whatever was recorded before is over.
+            std::fs::create_dir(directory.join("before")).unwrap();
+            let before = self::recorder(&directory.join("before"), Limits::default());
+            let guard = recorder::PanicGuard::install();
+            guard.watch(Some(&before));
+            guard.watch(Some(&recorder));
+            before.finish();
             let tap = recorder.tap();
             (0..100).for_each(|n| put(&tap, n));
             // As the daemons do, which are built with `panic = "abort"`.

@@ -21,7 +21,7 @@ use recorder::read::Recording;
 use recorder::record::What;
 use recorder::segment::{FROZEN, FROZEN_MAX, Limits, Ring, Store};
 use recorder::tap::Cause;
-use recorder::{Recorded, Recorder};
+use recorder::{Recorded, Recorder, Switch};
 
 const FRAME: [u8; 1000] = [7; 1000];
 
@@ -373,4 +373,47 @@ fn what_is_on_loan_is_recorded_whole_and_in_order() {
         .map(|record| (record.what.name(), record.what.frame().unwrap().bytes.to_vec()))
         .collect();
     assert!(read == expected, "{} records, {} expected", read.len(), expected.len());
+}
+
+#[test]
+fn a_recording_begun_while_the_node_runs_is_its_own_and_no_replay() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = |part| {
+        let header = recorder::Header { part, ..common::header() };
+        Recorder::start(directory.path(), header, Limits::default()).unwrap()
+    };
+    let switch = Switch::default();
+    let first = start(0);
+    let node = Recorded::new(Echo(Counters::default()), Some(first.tap()));
+    let mut node = node.with_switch(switch.clone());
+    let mut hear = |ms| {
+        let mut out = Replies::new();
+        out.lend(0, &FRAME, 64);
+        node.handle_wire(at(ms), &FRAME, &mut out);
+        assert_eq!(out.loans().len() + out.as_slice().len(), 2, "the node goes on");
+    };
+    hear(1);
+    switch.turn(None);
+    first.finish();
+    hear(2);
+    let second = start(1);
+    switch.turn(Some(second.tap()));
+    hear(3);
+    hear(4);
+    second.finish();
+    let files = common::files(directory.path());
+    assert_eq!(files.len(), 2, "{files:?}");
+    let times = |file: &std::path::PathBuf| {
+        let (records, _) = common::read(std::slice::from_ref(file));
+        let inputs = records.into_iter().filter(|record| record.what.name() == "from_radio");
+        inputs.map(|record| record.at).collect::<Vec<_>>()
+    };
+    assert_eq!(times(&files[0]), [at(1)]);
+    assert_eq!(times(&files[1]), [at(3), at(4)]);
+    // They are two recordings of one start, and are not read as one.
+    let said = Recording::open(&files).unwrap_err().to_string();
+    assert!(said.contains("not of the same run"), "{said}");
+    let begun = Recording::open(&files[1..]).unwrap();
+    let said = recorder::replay::replay_with(&begun, Box::new(Echo(Counters::default())));
+    assert!(said.unwrap_err().to_string().contains("begun while the node ran"));
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::snapshot::{Route, Snapshot};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
@@ -240,6 +241,14 @@ impl<N: Node> Node for Watched<N> {
 
     fn routes(&self, now: Timestamp) -> Vec<Route> {
         self.node.routes(now)
+    }
+
+    fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {
+        self.node.handle_ping(now, ping, out);
+    }
+
+    fn poll_echo(&mut self) -> Option<Echoed> {
+        self.node.poll_echo()
     }
 
     fn forget_clients(&mut self, now: Timestamp, which: Option<Mac>, out: &mut Replies) -> usize {

@@ -40,6 +40,10 @@ counters! {
     announcement_tx,
     /// Announcement acknowledgements originated or forwarded.
     ack_tx,
+    /// Echoes sent or passed on, questions and answers.
+    echo_tx,
+    /// Echoes heard that were for this node.
+    echo_rx,
     /// Frames taken from the TAP and sent to the radio.
     tap_to_wire,
     /// Frames taken from the radio and handed to the TAP.
@@ -116,6 +120,10 @@ counters! {
     drop_doubtful,
     /// Frames dropped: replies that would have gone out faster than allowed.
     drop_rate_limit,
+    /// Echoes dropped: more than may be answered or passed on.
+    drop_echo_limit,
+    /// Echoes dropped: answers nobody waits for, or for whom this node is not on the path.
+    drop_echo_stray,
     /// Table entries evicted because a table was full.
     evicted,
     /// Events lost because nobody read them.

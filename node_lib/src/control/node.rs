@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::control::counters::Counters;
 use crate::control::event::Event;
+use crate::control::ping::{Echoed, Ping};
 pub use crate::control::replies::Replies;
 use crate::control::snapshot::{Role, Route, Snapshot};
 use crate::mac::{Mac, NodeId};
@@ -231,6 +232,16 @@ pub trait Node {
         _out: &mut Replies,
     ) -> usize {
         0
+    }
+
+    /// An operator asks who is on the way to a node or client. A node that knows of no echoes says
+    /// nothing.
+    fn handle_ping(&mut self, _now: Timestamp, _ping: Ping, _out: &mut Replies) {}
+
+    /// The oldest answer to [`Node::handle_ping`] not yet handed out. Most of them come with a frame;
+    /// some questions the node answers itself, at once.
+    fn poll_echo(&mut self) -> Option<Echoed> {
+        None
     }
 
     /// What was counted since the start.

@@ -301,6 +301,10 @@ fn count(kind: Kind, len: usize, counters: &mut Counters) {
         Kind::Withdrawal => &mut counters.withdrawal_tx,
         Kind::Announcement => &mut counters.announcement_tx,
         Kind::AnnouncementAck => &mut counters.ack_tx,
+        Kind::Echo => {
+            counters.echo_tx += 1;
+            return;
+        }
         Kind::ToUpstream | Kind::ToDownstream | Kind::Fragment => {
             debug_assert!(false, "data goes through Radio::data, which checks its size");
             return;

@@ -28,9 +28,10 @@ pub fn of(frame: &[u8]) -> u8 {
     }
 }
 
-/// Messages between nodes, and not frames of their clients.
+/// Messages between nodes, and not frames of their clients. An echo shows how frames of clients
+/// fare, and is to stand in the way of nothing else: it goes as they do.
 pub const fn is_control(kind: Kind) -> bool {
-    !matches!(kind, Kind::ToUpstream | Kind::ToDownstream | Kind::Fragment)
+    !matches!(kind, Kind::ToUpstream | Kind::ToDownstream | Kind::Echo | Kind::Fragment)
 }
 
 /// User priority of a client's frame.

@@ -34,7 +34,7 @@ pub enum ParseError {
         have: u8,
     },
     /// No message has this type code.
-    #[error("type {have} where types are 1 to 9 and 12")]
+    #[error("type {have} where types are 1 to 9, 11 and 12")]
     UnknownType {
         /// The code in the message.
         have: u8,

@@ -27,6 +27,9 @@ pub const STRIDE_MAX: u8 = 2;
 /// Downstream data: for every OBU attached to the source.
 pub const FLOOD: u8 = 0x08;
 
+/// Echo: it is the answer. Where data have a priority there is none: it goes as most data do.
+pub const ANSWER: u8 = 0x08;
+
 /// Data either way and fragment: user priority of the frame inside.
 pub const PRIORITY: u8 = 0x07;
 

@@ -12,6 +12,7 @@
 //! | 8 | [`data::ToUpstream`] | `data.rs` | OBU, relayed to the RSU |
 //! | 9 | [`data::ToDownstream`] | `data.rs` | RSU, relayed to the OBU |
 //! | 10 | [`bundle`] of data messages | `bundle.rs` | anyone, to a neighbour |
+//! | 11 | [`control::echo::Echo`] | `control/echo.rs` | anyone, to a neighbour, passed on by all |
 //! | 12 | [`fragment::Fragment`] | `fragment.rs` | anyone, to a neighbour |
 //!
 //! All numbers are big-endian. Offsets count from the byte after the 14-byte Ethernet header. Every

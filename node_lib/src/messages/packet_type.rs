@@ -3,6 +3,7 @@
 use super::control::Control;
 use super::control::ack::AnnouncementAck;
 use super::control::announcement::Announcement;
+use super::control::echo::Echo;
 use super::control::heartbeat::{Heartbeat, HeartbeatReply};
 use super::control::probe::{Probe, ProbeAnswer};
 use super::control::withdrawal::Withdrawal;
@@ -73,6 +74,7 @@ impl Kind {
             Self::AnnouncementAck => AnnouncementAck::FORMAT,
             Self::ToUpstream => ToUpstream::FORMAT,
             Self::ToDownstream => ToDownstream::FORMAT,
+            Self::Echo => Echo::FORMAT,
             Self::Fragment => Fragment::FORMAT,
         }
     }
@@ -109,6 +111,7 @@ impl<'a> TryFrom<&'a [u8]> for PacketType<'a> {
             Kind::AnnouncementAck => AnnouncementAck::try_from(bytes)?.into(),
             Kind::ToUpstream => ToUpstream::try_from(bytes)?.into(),
             Kind::ToDownstream => ToDownstream::try_from(bytes)?.into(),
+            Kind::Echo => Echo::try_from(bytes)?.into(),
             Kind::Fragment => Self::Fragment(Fragment::try_from(bytes)?),
         })
     }
@@ -147,6 +150,7 @@ from_message! {
     Withdrawal<'a> => Control::Withdrawal,
     Announcement<'a> => Control::Announcement,
     AnnouncementAck<'a> => Control::AnnouncementAck,
+    Echo<'a> => Control::Echo,
     ToUpstream<'a> => Data::Upstream,
     ToDownstream<'a> => Data::Downstream,
 }

@@ -38,13 +38,14 @@ pub enum Kind {
     AnnouncementAck = 7,
     ToUpstream = 8,
     ToDownstream = 9,
+    Echo = 11,
     Fragment = 12,
 }
 
 impl Kind {
     /// Every kind, in the order of the codes; 10 is that of the [bundle](super::bundle), and 15 is
     /// kept for kinds whose code stands in the byte after the prefix.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Heartbeat,
         Self::HeartbeatReply,
         Self::Probe,
@@ -54,6 +55,7 @@ impl Kind {
         Self::AnnouncementAck,
         Self::ToUpstream,
         Self::ToDownstream,
+        Self::Echo,
         Self::Fragment,
     ];
 
@@ -74,6 +76,7 @@ impl Kind {
             Self::AnnouncementAck => "AnnouncementAck",
             Self::ToUpstream => "ToUpstream",
             Self::ToDownstream => "ToDownstream",
+            Self::Echo => "Echo",
             Self::Fragment => "Fragment",
         }
     }
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn refuses_an_unknown_type() {
-        for have in [0, 10, 11, 13, 14, 15] {
+        for have in [0, 10, 13, 14, 15] {
             assert_eq!(error(&with(0, 0x20 | have)), ParseError::UnknownType { have });
             assert_eq!(Kind::peek(&[0x20 | have]), Err(ParseError::UnknownType { have }));
         }
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn each_code_has_one_kind() {
         // 10 is the bundle's, which no node is given.
-        let codes: Vec<u8> = (1..=9).chain([12]).collect();
+        let codes: Vec<u8> = (1..=9).chain([11, 12]).collect();
         assert_eq!(Kind::ALL.map(Kind::code), codes[..]);
         for kind in Kind::ALL {
             assert_eq!(Kind::peek(&kind.first_byte()), Ok(kind));
@@ -212,7 +215,7 @@ mod tests {
             error(&bytes).to_string(),
             "Probe: 50 bytes where the message has 24 and padding ends at 46"
         );
-        let unknown = error(&with(0, 0x2b)).to_string();
-        assert_eq!(unknown, "type 11 where types are 1 to 9 and 12");
+        let unknown = error(&with(0, 0x2d)).to_string();
+        assert_eq!(unknown, "type 13 where types are 1 to 9, 11 and 12");
     }
 }

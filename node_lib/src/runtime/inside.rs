@@ -9,13 +9,16 @@
 //! * Events go into a bounded ring. Who reads too slowly misses the oldest, and is told how many
 //!   they were.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::control::ping::Echoed;
 use crate::control::snapshot::View;
+use crate::device;
 use crate::mac::Mac;
 use crate::runtime::command::{Command, Commands};
 use crate::runtime::request::{Request, Told};
@@ -68,6 +71,26 @@ impl Inside {
         let last = Last { at: Instant::now(), view: Arc::clone(&view) };
         self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(last);
         Ok(view)
+    }
+
+    /// Asks who is on the way to a node or client, so many hops far. `None`: no answer came in this
+    /// time.
+    ///
+    /// # Errors
+    /// The node has stopped, or others have asked so much since that this was forgotten.
+    pub async fn ping(
+        &self,
+        target: Mac,
+        hop_limit: u8,
+        patience: Duration,
+    ) -> Result<Option<Echoed>, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Ping(target, hop_limit, reply);
+        self.requests.send(request).await.map_err(|_| Stopped)?;
+        match tokio::time::timeout(patience, answer).await {
+            Ok(answer) => answer.map(Some).map_err(|_| Stopped),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Makes the node forget clients: all, or those with this address. Returns how many.
@@ -131,6 +154,40 @@ impl<C: Commands> Commands for Attended<C> {
     fn tell(&mut self, told: Told) {
         // An error means that the last listener has gone meanwhile.
         let _ = self.events.send(Arc::new(told));
+    }
+}
+
+/// Those who wait for an answer to a ping, in the loop.
+#[derive(Debug, Default)]
+pub(super) struct Pingers {
+    waiting: VecDeque<(u32, oneshot::Sender<Echoed>)>,
+    /// The last number.
+    last: u32,
+}
+
+impl Pingers {
+    /// Somebody waits for the answer with this number, which is new each time.
+    pub(super) fn add(&mut self, pinger: oneshot::Sender<Echoed>) -> u32 {
+        self.waiting.retain(|(_, pinger)| !pinger.is_closed());
+        if self.waiting.len() >= REQUESTS_MAX {
+            self.waiting.pop_front();
+        }
+        // Nobody is to know the numbers beforehand, or answers could be made up. A kernel that gives
+        // none leaves them in a row.
+        let drawn = device::random::<4>().map(u32::from_ne_bytes);
+        let nonce = drawn.unwrap_or_else(|_| self.last.wrapping_add(1));
+        self.last = nonce;
+        self.waiting.push_back((nonce, pinger));
+        nonce
+    }
+
+    /// Hands an answer to whoever waits for it.
+    pub(super) fn answer(&mut self, echoed: Echoed) {
+        let place = self.waiting.iter().position(|(nonce, _)| *nonce == echoed.nonce);
+        if let Some((_, pinger)) = place.and_then(|place| self.waiting.remove(place)) {
+            // Who asked may have gone.
+            let _ = pinger.send(echoed);
+        }
     }
 }
 

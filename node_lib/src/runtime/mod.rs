@@ -52,6 +52,7 @@ use tracing::{debug, info, trace, warn};
 use crate::control::event::Event;
 use crate::control::next_hop::NextHop;
 use crate::control::node::{LinkEvent, Node, Replies, ReplyType};
+use crate::control::ping::Ping;
 use crate::control::replies::Loan;
 use crate::control::snapshot::{Groups, Interface, View, span_ms};
 use crate::device::signal::{self, Sample};
@@ -69,7 +70,7 @@ use clients::{ClientFile, Keeper};
 use clock::Clock;
 use command::{Command, Commands};
 use first_contact::FirstContact;
-use inside::Viewers;
+use inside::{Pingers, Viewers};
 use log::EventLog;
 use request::{Request, Told};
 use wait::{Ready, Waiter};
@@ -213,6 +214,7 @@ impl Runtime {
             first_contact: FirstContact::new(self.clock.now()),
             began: self.clock.now(),
             viewers: Viewers::default(),
+            pingers: Pingers::default(),
             announcements: self.announcements,
             keeper: self.client_file.map(|file| Keeper::start(file, self.clock.now())),
         };
@@ -375,6 +377,7 @@ pub struct Running<'a, N, R, T, L, C> {
     first_contact: FirstContact,
     began: Timestamp,
     viewers: Viewers,
+    pingers: Pingers,
     announcements: Vec<Vec<u8>>,
     keeper: Option<Keeper>,
 }
@@ -427,6 +430,9 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         while let Some(event) = self.node.poll_event() {
             is_attached_anew |= self.events.event(now, &event);
             self.tell(now, event);
+        }
+        while let Some(echoed) = self.node.poll_echo() {
+            self.pingers.answer(echoed);
         }
         let Ports { radio, tap, .. } = &mut self.ports;
         for too_long in [radio.take_too_long(), tap.take_too_long()].into_iter().flatten() {
@@ -519,6 +525,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 info!(which = which.map(tracing::field::display), forgotten, "clients forgotten");
                 // Who asked may have gone.
                 let _ = reply.send(forgotten);
+            }
+            Request::Ping(target, hop_limit, reply) => {
+                let now = self.clock.now();
+                let nonce = self.pingers.add(reply);
+                let ping = Ping { target, hop_limit, nonce };
+                self.node.handle_ping(now, ping, &mut self.replies);
+                self.transmit(now);
             }
         }
     }

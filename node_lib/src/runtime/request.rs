@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::control::event::Event;
+use crate::control::ping::Echoed;
 use crate::control::snapshot::{Route, View};
 use crate::mac::Mac;
 use crate::time::Timestamp;
@@ -17,6 +18,9 @@ pub enum Request {
     View(oneshot::Sender<Arc<View>>),
     /// Forget clients: all, or those with this address. The answer is how many there were.
     ForgetClients(Option<Mac>, oneshot::Sender<usize>),
+    /// Who is on the way to this node or client, so many hops far? Whoever asks sees to it that it
+    /// does not wait for ever.
+    Ping(Mac, u8, oneshot::Sender<Echoed>),
 }
 
 /// An event as those who listen are told of it.

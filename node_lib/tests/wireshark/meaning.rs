@@ -3,6 +3,7 @@
 use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::AnnouncementAck;
 use node_lib::messages::control::announcement::Announcement;
+use node_lib::messages::control::echo::Echo;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
 use node_lib::messages::control::probe::{AnsweredRoute, NO_ROUTE, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
@@ -122,6 +123,20 @@ fn of_control(control: &Control<'_>) -> Vec<Field> {
                 flag("v2x.flags.goodbye", goodbye),
                 one("v2x.count", rsus.len()),
                 ("v2x.rsu", rsus.iter().map(|rsu| rsu.to_string()).collect()),
+            ]
+        }
+        Control::Echo(message) => {
+            let Echo { nonce, target, rsu, hop_limit, verdict, at, path } = *message;
+            vec![
+                hex("v2x.nonce", nonce),
+                one("v2x.target", target),
+                one("v2x.rsu", rsu),
+                one("v2x.hop_limit", hop_limit),
+                one("v2x.verdict", verdict.map_or(0, |verdict| verdict as u8)),
+                flag("v2x.flags.answer", verdict.is_some()),
+                one("v2x.at", at),
+                one("v2x.count", path.len()),
+                ("v2x.path", path.iter().map(|id| id.to_string()).collect()),
             ]
         }
         Control::Announcement(message) => of_announcement(message),

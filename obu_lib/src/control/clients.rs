@@ -85,6 +85,11 @@ impl LocalClients {
         self.cache.owner(known(now), client(inner.vlan, inner.destination)).is_some()
     }
 
+    /// This client is behind the TAP, in whatever VLAN, or is the TAP.
+    pub(crate) fn has(&self, now: Timestamp, mac: Mac) -> bool {
+        Some(mac) == self.tap_mac || self.cache.iter(known(now)).any(|one| one.client.mac == mac)
+    }
+
     /// A frame with this sender came from the radio.
     #[inline]
     pub(crate) fn hear_from_radio(&mut self, now: Timestamp, inner: Inner) -> FromRadio {

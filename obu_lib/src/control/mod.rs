@@ -22,6 +22,7 @@ mod children;
 mod clients;
 mod context;
 mod data;
+mod echoes;
 mod flood_dedup;
 pub mod link;
 mod load;

@@ -6,8 +6,10 @@ use arrayvec::ArrayVec;
 use node_lib::control::askers::Askers;
 use node_lib::control::counters::Counters;
 use node_lib::control::duplicates::Duplicates;
+use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Attachment, Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
@@ -166,6 +168,7 @@ pub struct Obu {
     pub(super) floods: Floods,
     pub(super) reassembly: Reassembly,
     pub(super) clients: LocalClients,
+    pub(super) echoes: Echoes,
     pub(super) seq: Seq,
 }
 
@@ -227,6 +230,7 @@ impl Obu {
             reassembly: Reassembly::new(),
             floods: Floods::default(),
             clients,
+            echoes: Echoes::default(),
             seq: Seq(0),
             complaints: COMPLAINTS,
             answers: ANSWERS,
@@ -538,6 +542,7 @@ impl Node for Obu {
             Control::HeartbeatReply(reply) => self.relay_reply(now, from, reply, out),
             Control::Announcement(a) => self.relay_announcement(now, from, frame, a, out),
             Control::AnnouncementAck(ack) => self.hear_ack(now, from, ack, out),
+            Control::Echo(echo) => return self.hear_echo(now, from, echo, out),
         }
         self.drive(now, out);
     }
@@ -645,6 +650,14 @@ impl Node for Obu {
         let forgotten = self.forget(now, which);
         self.drive(now, out);
         forgotten
+    }
+
+    fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {
+        self.ask_echo(now, ping, out);
+    }
+
+    fn poll_echo(&mut self) -> Option<Echoed> {
+        self.echoes.poll()
     }
 
     fn counters(&self) -> &Counters {

@@ -17,6 +17,7 @@ mod addresses;
 mod clients;
 mod data;
 mod departed;
+mod echoes;
 mod lan_announce;
 mod lan_dedup;
 pub(crate) mod node;

@@ -7,8 +7,10 @@ use node_lib::control::askers::Askers;
 use node_lib::control::client_cache::ClientCache;
 use node_lib::control::counters::Counters;
 use node_lib::control::duplicates::Duplicates;
+use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
@@ -155,6 +157,7 @@ pub struct Rsu {
     pub(super) repeats: Repeats,
     pub(super) duplicates: Duplicates,
     pub(super) reassembly: Reassembly,
+    pub(super) echoes: Echoes,
     pub(super) seq: Seq,
     pub(super) floods: TokenBucket,
     /// For broadcast and multicast, and apart from it for what hosts need to find each other.
@@ -219,6 +222,7 @@ impl Rsu {
             repeats: Repeats::default(),
             duplicates: Duplicates::new(),
             reassembly: Reassembly::new(),
+            echoes: Echoes::default(),
             seq: Seq(0),
             floods: FLOODS,
             groups: (settings.group_rate > 0)
@@ -401,6 +405,14 @@ impl Node for Rsu {
             return self.take_fragment(now, frame, &fragment, out);
         }
         let Some(control) = heard.control(&mut self.counters) else { return };
+        if let Control::Echo(echo) = &control {
+            if was_for_all {
+                self.counters.drop_foreign += 1;
+            } else {
+                self.hear_echo(now, from, echo, out);
+            }
+            return;
+        }
         self.counters.ctl_rx_frames += 1;
         match &control {
             Control::Heartbeat(heartbeat) => self.hear_heartbeat(now, from, heartbeat),
@@ -411,7 +423,7 @@ impl Node for Rsu {
             _ if was_for_all => self.counters.drop_foreign += 1,
             Control::HeartbeatReply(reply) => self.hear_reply(now, from, reply, out),
             Control::Announcement(a) => self.hear_announcement(now, from, a, out),
-            Control::AnnouncementAck(_) => self.counters.drop_foreign += 1,
+            Control::AnnouncementAck(_) | Control::Echo(_) => self.counters.drop_foreign += 1,
         }
         self.drive(now, out);
     }
@@ -475,6 +487,14 @@ impl Node for Rsu {
 
     fn forget_clients(&mut self, now: Timestamp, which: Option<Mac>, _: &mut Replies) -> usize {
         self.forget(now, which)
+    }
+
+    fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {
+        self.ask_echo(now, ping, out);
+    }
+
+    fn poll_echo(&mut self) -> Option<Echoed> {
+        self.echoes.poll()
     }
 
     fn counters(&self) -> &Counters {

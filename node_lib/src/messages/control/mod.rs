@@ -1,7 +1,9 @@
 //! The control plane: messages that find, keep and give up routes, and say who is behind an OBU.
+//! [`echo`] asks who is on a way.
 
 pub mod ack;
 pub mod announcement;
+pub mod echo;
 pub mod heartbeat;
 pub mod probe;
 pub mod withdrawal;
@@ -9,6 +11,7 @@ pub mod withdrawal;
 use super::Kind;
 use ack::AnnouncementAck;
 use announcement::Announcement;
+use echo::Echo;
 use heartbeat::{Heartbeat, HeartbeatReply};
 use probe::{Probe, ProbeAnswer};
 use withdrawal::Withdrawal;
@@ -24,6 +27,7 @@ pub enum Control<'a> {
     Withdrawal(Withdrawal<'a>),
     Announcement(Announcement<'a>),
     AnnouncementAck(AnnouncementAck<'a>),
+    Echo(Echo<'a>),
 }
 
 macro_rules! each {
@@ -36,6 +40,7 @@ macro_rules! each {
             Control::Withdrawal($message) => $what,
             Control::Announcement($message) => $what,
             Control::AnnouncementAck($message) => $what,
+            Control::Echo($message) => $what,
         }
     };
 }
@@ -51,6 +56,7 @@ impl Control<'_> {
             Self::Withdrawal(_) => Kind::Withdrawal,
             Self::Announcement(_) => Kind::Announcement,
             Self::AnnouncementAck(_) => Kind::AnnouncementAck,
+            Self::Echo(_) => Kind::Echo,
         }
     }
 

@@ -115,6 +115,16 @@ impl Obus {
         Some(relays)
     }
 
+    /// Relays on the way down to an OBU, the first one first; `None` if there is no way.
+    pub(crate) fn relays_to(&self, obu: NodeId) -> Option<Vec<NodeId>> {
+        self.relays(self.by_id.get(&obu)?.edge)
+    }
+
+    /// The address of an OBU that sends to us without a relay.
+    pub(crate) fn mac_of(&self, obu: NodeId) -> Option<Mac> {
+        self.by_id.get(&obu)?.edge.mac
+    }
+
     /// This OBU sends to us without a relay, from this address.
     pub(crate) fn is_child(&self, obu: NodeId, mac: Mac) -> bool {
         self.by_id.get(&obu).is_some_and(|known| known.edge.mac == Some(mac))
