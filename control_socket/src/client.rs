@@ -69,6 +69,8 @@ pub struct Client {
     lines: BufReader<UnixStream>,
     hello: Hello,
     next_id: u64,
+    /// A line that has begun.
+    partial: Vec<u8>,
 }
 
 impl Client {
@@ -88,7 +90,8 @@ impl Client {
         stream.set_read_timeout(Some(PATIENCE)).map_err(io)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(io)?;
         let mut lines = BufReader::new(stream);
-        let line = read_line(&mut lines).map_err(io)?;
+        let mut line = Vec::new();
+        read_line(&mut lines, &mut line).map_err(io)?;
         let foreign = || {
             let said = String::from_utf8_lossy(&line).chars().take(80).collect();
             ClientError::Foreign { path: owned(), said }
@@ -104,7 +107,7 @@ impl Client {
             return Err(ClientError::Version { path: owned(), theirs });
         }
         let hello = serde_json::from_value(first).map_err(|_| foreign())?;
-        Ok(Self { path: owned(), lines, hello, next_id: 1 })
+        Ok(Self { path: owned(), lines, hello, next_id: 1, partial: Vec::new() })
     }
 
     /// Who it is.
@@ -157,28 +160,63 @@ impl Client {
         }
     }
 
+    /// Sends a line as it is.
+    pub(crate) fn send(&mut self, line: &[u8]) -> Result<(), ClientError> {
+        self.lines.get_mut().write_all(line).map_err(|source| self.broken(source))
+    }
+
+    /// The next line of the daemon; `None` if none has come in this time.
+    pub(crate) fn next_reply(&mut self, patience: Duration) -> Result<Option<Reply>, ClientError> {
+        // None at all would mean to wait for ever.
+        let patience = patience.max(Duration::from_millis(1));
+        let set = self.lines.get_mut().set_read_timeout(Some(patience));
+        set.map_err(|source| self.broken(source))?;
+        match self.read_line() {
+            Err(ClientError::Io { source, .. }) if is_timeout(&source) => Ok(None),
+            Err(error) => Err(error),
+            Ok(line) => self.reply(&line).map(Some),
+        }
+    }
+
     fn read(&mut self) -> Result<Reply, ClientError> {
-        let line = read_line(&mut self.lines).map_err(|source| self.broken(source))?;
-        serde_json::from_slice(&line).map_err(|error| self.broken(io::Error::other(error)))
+        match self.read_line() {
+            Ok(line) => self.reply(&line),
+            Err(ClientError::Io { source, .. }) => Err(self.broken(source)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn reply(&self, line: &[u8]) -> Result<Reply, ClientError> {
+        serde_json::from_slice(line).map_err(|error| self.broken(io::Error::other(error)))
+    }
+
+    /// What has come of a line stays when the rest does not come in time.
+    fn read_line(&mut self) -> Result<Vec<u8>, ClientError> {
+        let read = read_line(&mut self.lines, &mut self.partial);
+        read.map_err(|source| ClientError::Io { path: self.path.clone(), source })?;
+        Ok(std::mem::take(&mut self.partial))
     }
 
     fn broken(&self, source: io::Error) -> ClientError {
-        let source = match source.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                io::Error::other("the daemon does not answer")
-            }
+        let source = match source {
+            _ if is_timeout(&source) => io::Error::other("the daemon does not answer"),
             _ => source,
         };
         ClientError::Io { path: self.path.clone(), source }
     }
 }
 
-fn read_line(lines: &mut BufReader<UnixStream>) -> io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    lines.take(ANSWER_MAX as u64).read_until(b'\n', &mut line)?;
+fn read_line(lines: &mut BufReader<UnixStream>, line: &mut Vec<u8>) -> io::Result<()> {
+    let room = ANSWER_MAX.saturating_sub(line.len());
+    lines.take(room as u64).read_until(b'\n', line)?;
     match line.pop() {
-        Some(b'\n') => Ok(line),
+        Some(b'\n') => Ok(()),
         None => Err(io::Error::other("the daemon has ended")),
         Some(_) => Err(io::Error::other("the daemon ended in the middle of a line")),
     }
+}
+
+/// Nothing came in time.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

@@ -13,6 +13,7 @@
 //! line: `docs/control-socket.md`.
 
 pub mod client;
+pub mod feed;
 pub mod health;
 pub mod message;
 pub mod path;

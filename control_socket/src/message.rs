@@ -1,6 +1,7 @@
 //! Every line on the socket, both ways. A line is one JSON object.
 
-use node_lib::control::snapshot::{Role, View};
+use node_lib::control::ping::Echoed;
+use node_lib::control::snapshot::{Counts, Role, View};
 use node_lib::{Mac, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,10 @@ pub struct Hello {
     pub name: String,
     /// Its process.
     pub pid: u32,
+    /// When it was started, in milliseconds since 1970: with its process it tells one start from
+    /// another.
+    #[serde(default)]
+    pub started_unix_ms: u64,
     /// What can be done here.
     pub access: Access,
 }
@@ -62,10 +67,12 @@ pub enum Topic {
     Changes,
     /// What is wrong. To subscribers whenever it changes, looked at once a second.
     Problems,
-    /// The settings, and where each comes from. They do not change.
+    /// The settings, and where each comes from, as they are now.
     Config,
     /// What is logged.
     Log,
+    /// Whether and where the node is recorded, and how much of it.
+    Recording,
 }
 
 /// A line of a client.
@@ -93,12 +100,46 @@ pub enum Ask {
     FlushClients(Option<Mac>),
     /// Log this from now on. Needs the read-write socket.
     SetLog(String),
+    /// A setting gets this value from now on, until the next start. Needs the read-write socket.
+    Set(SetAsk),
+    /// Read the configuration file again, as SIGHUP has it read. Needs the read-write socket.
+    Reload,
+    /// What [`Ask::Reload`] would do. Nothing is changed.
+    Check,
+    /// Record into this directory, or where the settings say. Needs the read-write socket.
+    RecordStart(Option<String>),
+    /// Record no longer. Needs the read-write socket.
+    RecordStop,
+    /// Who is on the way to a node or client? Needs the read-write socket: something is sent.
+    Ping(PingAsk),
+    /// This text goes into the recording, and the moment is kept. Needs the read-write socket.
+    RecordMark(String),
+}
+
+/// A question to be sent over the radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PingAsk {
+    /// Id of a node, or address of a client.
+    pub target: Mac,
+    /// Hops it may go, 1 to 32; 1 asks whoever comes first on the way.
+    pub hop_limit: u8,
+    /// How long to wait for the answer, 1 to 10,000.
+    pub within_ms: u16,
+}
+
+/// A setting, and what it is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAsk {
+    /// Its flag, without dashes.
+    pub name: String,
+    /// As it would follow the flag.
+    pub value: String,
 }
 
 impl Ask {
     /// It changes something.
     pub fn is_change(&self) -> bool {
-        matches!(self, Self::FlushClients(_) | Self::SetLog(_))
+        !matches!(self, Self::Get(_) | Self::Subscribe(_) | Self::Unsubscribe(_) | Self::Check)
     }
 }
 
@@ -166,6 +207,16 @@ pub struct Topics {
     /// [`Topic::Log`]; what it is now, after [`Ask::SetLog`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// [`Topic::Recording`]; what it is now, after [`Ask::RecordStart`] and the like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
+    /// What became of the configuration file, after [`Ask::Reload`], or would, after
+    /// [`Ask::Check`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reloaded: Option<Reloaded>,
+    /// After [`Ask::Ping`]: the answer, or that none came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinged: Option<Pinged>,
     /// Clients forgotten, after [`Ask::FlushClients`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flushed: Option<u64>,
@@ -195,8 +246,41 @@ pub enum RefusalKind {
     ReadOnly,
     /// A value in it cannot be used.
     Invalid,
+    /// It cannot be done as things are.
+    Unable,
     /// The node has stopped.
     Stopped,
+}
+
+/// What became of a ping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinged {
+    /// `None`: nothing came back in time.
+    pub answer: Option<Echoed>,
+}
+
+/// The recording of a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recording {
+    /// It is recorded.
+    pub is_on: bool,
+    /// Where; with nothing on, where it was last.
+    pub directory: Option<String>,
+    /// From the making of the node on, so that it can be replayed.
+    pub is_from_start: bool,
+    /// Records, bytes and what was lost, of this recording or the last.
+    pub counters: Counts,
+}
+
+/// What became of a configuration file that was read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reloaded {
+    /// Settings that changed at once.
+    pub taken: Vec<String>,
+    /// Settings that wait for the next start: this daemon cannot change them while it runs.
+    pub waiting: Vec<String>,
 }
 
 /// A setting.
@@ -221,6 +305,8 @@ pub enum Origin {
     Environment,
     /// The configuration file.
     File,
+    /// A client of the control socket.
+    Socket,
     /// Nobody said anything.
     Default,
 }
@@ -243,6 +329,14 @@ mod tests {
             Request { id: 2, ask: Ask::Subscribe(vec![Topic::Events]) }
         );
         assert_eq!(read(r#"{"id":3,"flush-clients":null}"#).ask, Ask::FlushClients(None));
+        assert_eq!(read(r#"{"id":5,"reload":null}"#).ask, Ask::Reload);
+        assert_eq!(read(r#"{"id":6,"record-stop":null}"#).ask, Ask::RecordStop);
+        assert_eq!(read(r#"{"id":7,"record-start":null}"#).ask, Ask::RecordStart(None));
+        let set = SetAsk { name: "log".to_owned(), value: "debug".to_owned() };
+        let text = r#"{"id":8,"set":{"name":"log","value":"debug"}}"#;
+        assert_eq!(read(text).ask, Ask::Set(set));
+        let line = serde_json::to_string(&Request { id: 9, ask: Ask::Check }).unwrap();
+        assert_eq!(read(&line).ask, Ask::Check, "{line}");
         assert_eq!(read(r#"{"id":4,"set-log":"debug"}"#).ask, Ask::SetLog("debug".to_owned()));
         for bad in ["", "{}", r#"{"id":1}"#, r#"{"get":["view"]}"#, r#"{"id":1,"get":["x"]}"#] {
             assert!(serde_json::from_str::<Request>(bad).is_err(), "{bad}");

@@ -14,7 +14,8 @@ Exit codes:
   1  a daemon refused
   2  wrong arguments
   3  a daemon could not be reached
-  4  status: nothing gets through, an OBU without upstream for example";
+  4  status: nothing gets through, an OBU without upstream for example; ping, traceroute: not
+     reached";
 
 /// Looks inside running daemons, and asks them why
 #[derive(Debug, Parser)]
@@ -117,6 +118,43 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Option<ConfigAction>,
     },
+    /// All of it on a full screen: upstream, candidates, throughput, drops, hand-overs
+    Top,
+    /// Ask a node, or the node of a client, and measure how long the answer takes
+    Ping {
+        /// Node id, MAC of a client, or a name of the names file
+        target: String,
+        /// How often
+        #[arg(short, long, value_name = "N", default_value_t = 5,
+            value_parser = clap::value_parser!(u32).range(1..))]
+        count: u32,
+        /// Seconds from one question to the next
+        #[arg(short, long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
+        interval: Duration,
+        /// Seconds to wait for an answer
+        #[arg(short = 'W', long, value_name = "SECONDS", default_value = "1",
+            value_parser = patience)]
+        timeout: Duration,
+    },
+    /// Show who is on the way to a node or client, and how long each takes to answer
+    #[command(visible_alias = "tr")]
+    Traceroute {
+        /// Node id, MAC of a client, or a name of the names file
+        target: String,
+        /// Questions for each hop
+        #[arg(short = 'q', long, value_name = "N", default_value_t = 3,
+            value_parser = clap::value_parser!(u32).range(1..=10))]
+        queries: u32,
+        /// Seconds to wait for an answer
+        #[arg(short = 'W', long, value_name = "SECONDS", default_value = "1",
+            value_parser = patience)]
+        timeout: Duration,
+    },
+    /// Whether the node is recorded, and where; or start and stop it
+    Record {
+        #[command(subcommand)]
+        action: Option<RecordAction>,
+    },
     /// What is logged; with an argument, what is to be logged from now on
     LogLevel {
         /// As --log of the daemons: off, error, warn, info, debug or trace, also per module
@@ -138,10 +176,50 @@ pub(crate) enum ClientAction {
     },
 }
 
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ConfigAction {
     /// All settings
     Show,
+    /// One setting
+    Get {
+        /// Its flag, without dashes
+        name: String,
+    },
+    /// Give a setting a value until the next start; only what can change while the daemon runs
+    Set {
+        /// Its flag, without dashes
+        name: String,
+        /// As it would follow the flag
+        value: String,
+    },
+    /// Read the configuration file and say what is wrong with it, or what a reload would change
+    Check,
+    /// Read the configuration file again, as SIGHUP does, and say what waits for the next start
+    Reload,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum RecordAction {
+    /// Record from now on
+    Start {
+        /// Into this directory of the daemon's host; by default that of --record
+        directory: Option<String>,
+    },
+    /// Record no longer
+    Stop,
+    /// Put a text into the recording, and have the moment kept: 15 s before and 5 s after
+    Mark {
+        /// What happened
+        text: Vec<String>,
+    },
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    let patience = seconds(text)?;
+    if patience > Duration::from_secs(10) {
+        return Err(format!("{text:?}: expected seconds from 0.1 to 10"));
+    }
+    Ok(patience)
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

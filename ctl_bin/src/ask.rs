@@ -1,27 +1,22 @@
 //! Which daemons are asked, for what, and what the shell is told.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use control_socket::client::{Client, ClientError};
-use control_socket::message::{Ask, Topic};
+use control_socket::message::{Ask, SetAsk, Topic};
 use control_socket::path;
 
-use crate::args::{Args, ClientAction, Command, Output};
+use crate::args::{Args, ClientAction, Command, ConfigAction, Output, RecordAction};
 use crate::names::Names;
+use crate::probe;
+use crate::say::{Outcome, complain, print};
 use crate::show;
-
-/// What the shell is told. The worst of all daemons counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
-    Done = 0,
-    Unhealthy = 4,
-    Refused = 1,
-    Usage = 2,
-    Unreachable = 3,
-}
+use crate::top;
+use crate::watch::Watcher;
 
 /// Does what was typed.
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -41,6 +36,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// Once, or again and again.
 fn watch(args: &Args, names: &Names) -> Outcome {
+    let listens = args.command.as_ref().map_or_else(Vec::new, topics_to_watch);
+    let listens = if args.command.is_none() { topics_to_watch(&Command::Status) } else { listens };
+    let mut watchers = BTreeMap::new();
     loop {
         let sockets = match sockets(args) {
             Ok(sockets) => sockets,
@@ -49,17 +47,81 @@ fn watch(args: &Args, names: &Names) -> Outcome {
                 return Outcome::Unreachable;
             }
         };
-        if args.watch.is_some() && args.output == Output::Table {
+        if matches!(args.command, Some(Command::Top)) {
+            return top::run(names, &sockets);
+        }
+        let Some(every) = args.watch else { return ask_all(args, names, &sockets) };
+        if args.output == Output::Table && !matches!(args.command, Some(Command::Events { .. })) {
             // Clears the screen and goes to its corner; who reads a pipe gets one answer after the
             // other.
             print(if io::stdout().is_terminal() { "\x1b[2J\x1b[H" } else { "" });
         }
-        let worst = ask_all(args, names, &sockets);
-        match args.watch {
-            Some(every) => std::thread::sleep(every),
-            None => return worst,
+        if listens.is_empty() {
+            ask_all(args, names, &sockets);
+        } else {
+            for socket in sockets {
+                let start = |socket: &PathBuf| Watcher::start(socket, &listens);
+                watchers.entry(socket).or_insert_with_key(start);
+            }
+            if !show_watched(args, names, &mut watchers) {
+                return Outcome::Unreachable;
+            }
+        }
+        std::thread::sleep(every);
+    }
+}
+
+/// What subscribers of a command are told of again; none, where it has to be asked again.
+fn topics_to_watch(command: &Command) -> Vec<Topic> {
+    match wanted(command) {
+        Ask::Get(topics) | Ask::Subscribe(topics) => {
+            let is_told = |topic: &Topic| {
+                matches!(topic, Topic::View | Topic::Events | Topic::Changes | Topic::Problems)
+            };
+            if topics.iter().all(is_told) { topics } else { Vec::new() }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Shows what is known of each daemon by now. Says whether there is any left to listen to.
+fn show_watched(args: &Args, names: &Names, watchers: &mut BTreeMap<PathBuf, Watcher>) -> bool {
+    let command = args.command.clone().unwrap_or(Command::Status);
+    let is_one_of_many = watchers.len() > 1;
+    let is_events = matches!(command, Command::Events { .. });
+    for watcher in watchers.values_mut() {
+        if let Some(error) = watcher.failed() {
+            complain(&error.to_string());
+        }
+        let mut seen = watcher.seen();
+        let has_come = seen.topics.at_unix_ms > 0;
+        if args.output == Output::Table && is_one_of_many && !is_events {
+            print(&format!("{}:\n", seen.name));
+        }
+        if let Some(away) = &seen.away {
+            complain(away);
+        }
+        let missed = std::mem::take(&mut seen.missed);
+        if missed > 0 {
+            print(&match args.output {
+                Output::Json => format!("{{\"missed\":{missed}}}\n"),
+                Output::Table => format!("{missed} events were missed\n"),
+            });
+        }
+        let is_news = std::mem::take(&mut seen.is_new);
+        if has_come && (is_news || !is_events) {
+            print(&match args.output {
+                Output::Json => show::json(&command, &seen.name, &seen.topics),
+                Output::Table => show::table(&command, names, &seen.name, &seen.topics)
+                    .unwrap_or_else(|refusal| refusal + "\n"),
+            });
+        }
+        if is_events {
+            // Each once.
+            seen.topics.events = None;
         }
     }
+    watchers.values().any(Watcher::is_alive)
 }
 
 /// One after the other; those that are listened to, at the same time.
@@ -118,6 +180,9 @@ fn converse(
     is_one_of_many: bool,
 ) -> Result<Outcome, ClientError> {
     let command = args.command.clone().unwrap_or(Command::Status);
+    if let Some(asked) = probe::Asked::of(&command) {
+        return probe::run(args, names, socket, asked);
+    }
     let ask = wanted(&command);
     let socket = if ask.is_change() { path::read_write(socket) } else { socket.to_owned() };
     let mut client = Client::connect(&socket)?;
@@ -171,14 +236,29 @@ fn listen(
 
 /// What a command needs of the daemon.
 fn wanted(command: &Command) -> Ask {
-    use Topic::{Changes, Config, Events, Log, Problems, View};
+    use Topic::{Changes, Config, Events, Log, Problems, Recording, View};
     Ask::Get(match command {
         Command::Status => vec![View, Problems],
         Command::Handovers { .. } => vec![Changes],
         Command::Why { .. } => vec![View, Changes],
         Command::Events { past: true } => vec![Events],
         Command::Events { past: false } => return Ask::Subscribe(vec![Events]),
-        Command::Config { .. } => vec![Config],
+        Command::Config { action } => match action {
+            None | Some(ConfigAction::Show | ConfigAction::Get { .. }) => vec![Config],
+            Some(ConfigAction::Set { name, value }) => {
+                return Ask::Set(SetAsk { name: name.clone(), value: value.clone() });
+            }
+            Some(ConfigAction::Check) => return Ask::Check,
+            Some(ConfigAction::Reload) => return Ask::Reload,
+        },
+        Command::Record { action: None } => vec![Recording],
+        Command::Record { action: Some(action) } => {
+            return match action {
+                RecordAction::Start { directory } => Ask::RecordStart(directory.clone()),
+                RecordAction::Stop => Ask::RecordStop,
+                RecordAction::Mark { text } => Ask::RecordMark(text.join(" ")),
+            };
+        }
         Command::LogLevel { filter: None } => vec![Log],
         Command::LogLevel { filter: Some(filter) } => return Ask::SetLog(filter.clone()),
         Command::Clients { action: Some(ClientAction::Flush { mac }) } => {
@@ -186,17 +266,4 @@ fn wanted(command: &Command) -> Ask {
         }
         _ => vec![View],
     })
-}
-
-/// Writes to standard output. Who closed it has seen enough.
-pub(crate) fn print(text: &str) {
-    let mut out = anstream::stdout();
-    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-        std::process::exit(0);
-    }
-}
-
-fn complain(text: &str) {
-    // Nobody is left to tell.
-    let _ = writeln!(anstream::stderr(), "v2xctl: {text}");
 }

@@ -3,8 +3,12 @@
 mod args;
 mod ask;
 mod names;
+mod probe;
+mod say;
 mod show;
 mod text;
+mod top;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -39,6 +39,25 @@ impl Names {
         Ok(Self(names))
     }
 
+    /// The address somebody means: itself, or one that has this name. The error says what was
+    /// expected.
+    pub(crate) fn address(&self, text: &str) -> Result<Mac, String> {
+        if let Ok(mac) = text.parse() {
+            return Ok(mac);
+        }
+        let mut meant = self.0.iter().filter(|(_, name)| *name == text).map(|(mac, _)| *mac);
+        match (meant.next(), meant.next()) {
+            (Some(mac), None) => Ok(mac),
+            (Some(one), Some(other)) => {
+                Err(format!("{text} is the name of {one} and of {other}: expected one of these"))
+            }
+            (None, _) => Err(format!(
+                "{text}: expected six hexadecimal bytes such as 02:00:00:00:00:01, or a name that \
+                 stands in the names file (--names, {DEFAULT})"
+            )),
+        }
+    }
+
     /// The name of a client, or its address.
     pub(crate) fn mac(&self, mac: Mac) -> String {
         self.0.get(&mac).cloned().unwrap_or_else(|| mac.to_string())
@@ -62,6 +81,11 @@ mod tests {
             Names::parse("# ours\n02:00:00:00:00:01  rsu north # by the bridge\n\n").unwrap();
         assert_eq!(names.node(NodeId([2, 0, 0, 0, 0, 1])), "rsu north");
         assert_eq!(names.mac(Mac([2, 0, 0, 0, 0, 2])), "02:00:00:00:00:02");
+        assert_eq!(names.address("rsu north"), Ok(Mac([2, 0, 0, 0, 0, 1])));
+        assert_eq!(names.address("02:00:00:00:00:07"), Ok(Mac([2, 0, 0, 0, 0, 7])));
+        assert!(names.address("south").unwrap_err().contains("expected six"));
+        let twins = Names::parse("02:00:00:00:00:01 a\n02:00:00:00:00:02 a").unwrap();
+        assert!(twins.address("a").unwrap_err().contains("02:00:00:00:00:02"));
     }
 
     #[test]

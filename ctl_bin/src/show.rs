@@ -6,7 +6,7 @@
 //! | `around` | neighbors, upstreams, routes, rsus, radio |
 //! | `behind` | clients, obus, tree |
 //! | `past` | handovers, why, events |
-//! | `process` | stats, config, log-level |
+//! | `process` | stats, config, record, log-level |
 
 mod around;
 mod behind;
@@ -18,7 +18,7 @@ use control_socket::message::Topics;
 use node_lib::control::snapshot::View;
 use serde_json::{Map, Value, json};
 
-use crate::args::Command;
+use crate::args::{Command, ConfigAction};
 use crate::names::Names;
 pub(crate) use past::events;
 
@@ -51,14 +51,26 @@ pub(crate) fn table(
         Command::Why { id } => past::why(names, topics, view()?, *id)?,
         Command::Events { .. } => past::events(names, topics),
         Command::Stats { prefix, zero } => process::stats(view()?, prefix.as_deref(), *zero),
-        Command::Config { .. } => process::config(topics),
+        Command::Config { action: Some(ConfigAction::Check) } => process::reloaded(topics, false),
+        Command::Config { action: Some(ConfigAction::Reload) } => process::reloaded(topics, true),
+        Command::Config { action } => process::config(topics, name_in(action.as_ref()))?,
+        Command::Record { .. } => process::recording(topics),
         Command::LogLevel { .. } => format!("{}\n", topics.log.as_deref().unwrap_or("-")),
-        Command::Completions { .. } => String::new(),
+        // They say what they see as they see it.
+        Command::Top
+        | Command::Ping { .. }
+        | Command::Traceroute { .. }
+        | Command::Completions { .. } => String::new(),
     })
 }
 
 /// For programs: one object on one line.
 pub(crate) fn json(command: &Command, daemon: &str, topics: &Topics) -> String {
+    object(daemon, topics, fields(command, topics))
+}
+
+/// An object with these fields behind those that every one has.
+pub(crate) fn object(daemon: &str, topics: &Topics, fields: Value) -> String {
     let mut object = Map::new();
     object.insert("schema".to_owned(), SCHEMA.into());
     object.insert("daemon".to_owned(), daemon.into());
@@ -69,7 +81,7 @@ pub(crate) fn json(command: &Command, daemon: &str, topics: &Topics) -> String {
     ] {
         object.insert(name.to_owned(), value);
     }
-    if let Value::Object(fields) = fields(command, topics) {
+    if let Value::Object(fields) = fields {
         object.extend(fields);
     }
     format!("{}\n", Value::Object(object))
@@ -109,9 +121,24 @@ fn fields(command: &Command, topics: &Topics) -> Value {
         }
         Command::Events { .. } => json!({ "events": topics.events }),
         Command::Stats { .. } => json!({ "counters": view.counters }),
+        Command::Config { action: Some(ConfigAction::Check | ConfigAction::Reload) } => {
+            json!({ "reloaded": topics.reloaded })
+        }
         Command::Config { .. } => json!({ "config": topics.config }),
+        Command::Record { .. } => json!({ "recording": topics.recording }),
         Command::LogLevel { .. } => json!({ "log": topics.log }),
-        Command::Completions { .. } => json!({}),
+        Command::Top
+        | Command::Ping { .. }
+        | Command::Traceroute { .. }
+        | Command::Completions { .. } => json!({}),
+    }
+}
+
+/// Which setting is meant, if it is one.
+fn name_in(action: Option<&ConfigAction>) -> Option<&str> {
+    match action {
+        Some(ConfigAction::Get { name } | ConfigAction::Set { name, .. }) => Some(name),
+        _ => None,
     }
 }
 

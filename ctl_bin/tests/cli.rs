@@ -72,6 +72,7 @@ fn hello(version: u32) -> String {
         version: "0.1.0".to_owned(),
         name: "obu0".to_owned(),
         pid: 7,
+        started_unix_ms: 1,
         access: Access::ReadOnly,
     };
     serde_json::to_string(&hello).unwrap()

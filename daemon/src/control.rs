@@ -25,6 +25,8 @@ use tracing::info;
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::logging::LogLevel;
+use crate::recording::Recording;
+use crate::reload::Reload;
 use keeper::Keeper;
 pub use socket::Sockets;
 
@@ -37,11 +39,16 @@ pub struct About {
     pub settings: Vec<Setting>,
     /// What is logged.
     pub log: LogLevel,
+    /// Reads the configuration again; `None` without a file of it.
+    pub(crate) reload: Option<Reload>,
+    /// What is recorded; `None` where there is no recorder.
+    pub(crate) recording: Option<Recording>,
 }
 
 /// Everything a connection needs.
 #[derive(Debug)]
 struct Shared {
+    started_unix_ms: u64,
     about: About,
     inside: Inside,
     keeper: Arc<Keeper>,
@@ -54,6 +61,7 @@ impl Shared {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             name: self.about.name.clone(),
             pid: std::process::id(),
+            started_unix_ms: self.started_unix_ms,
             access,
         }
     }
@@ -78,8 +86,23 @@ impl Control {
         log: LogLevel,
     ) -> Result<Self, Failure> {
         let sockets = Sockets::open(args).await?;
-        let about = About { name: args.tap_name.clone(), settings, log };
+        let name = args.tap_name.clone();
+        let about = About { name, settings, log, reload: None, recording: None };
         Ok(Self { sockets, about })
+    }
+
+    /// With what reads the configuration again.
+    #[must_use]
+    pub fn with_reload(mut self, reload: Option<Reload>) -> Self {
+        self.about.reload = reload;
+        self
+    }
+
+    /// With the recording of the node.
+    #[must_use]
+    pub(crate) fn with_recording(mut self, recording: Option<Recording>) -> Self {
+        self.about.recording = recording;
+        self
     }
 
     /// Answers from now on, until the returned guard is dropped. Must run inside a tokio runtime.
@@ -87,7 +110,12 @@ impl Control {
         let Sockets { read_only, read_write } = self.sockets?;
         info!(socket = %read_only.path().display(), "control socket");
         let keeper = Keeper::start(&inside);
-        let shared = Arc::new(Shared { about: self.about, inside, keeper });
+        let shared = Arc::new(Shared {
+            started_unix_ms: keeper::now_unix_ms(),
+            about: self.about,
+            inside,
+            keeper,
+        });
         let guards = [(read_only, Access::ReadOnly), (read_write, Access::ReadWrite)];
         let guards = guards.map(|(socket, access)| {
             let (listener, guard) = socket.split();

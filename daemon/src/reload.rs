@@ -2,8 +2,10 @@
 //! is said that it waits for the next start.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Parser;
+use control_socket::message::{Origin, Reloaded, Setting};
 use tracing::{info, warn};
 
 use crate::Role;
@@ -16,21 +18,16 @@ const LIVE: &str = "log";
 /// What the settings are, by key: the words of each.
 type Settings = BTreeMap<String, Option<String>>;
 
-/// Reads the command line, the environment and the file again.
-pub struct Reload {
+/// Reads the command line, the environment and the file again. SIGHUP and the control socket share
+/// it.
+#[derive(Clone)]
+pub struct Reload(Arc<Mutex<Inner>>);
+
+struct Inner {
     read: Box<dyn Fn() -> Result<Settings, String> + Send>,
     /// What the daemon runs with.
     current: Settings,
     level: LogLevel,
-}
-
-/// What became of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// The file cannot be understood: everything stays.
-    Refused(String),
-    /// These wait for the next start, and whether what is logged has changed.
-    Read { waiting: Vec<String>, log: Option<String> },
 }
 
 impl Reload {
@@ -49,19 +46,21 @@ impl Reload {
         level: LogLevel,
     ) -> Option<Self> {
         let current = read().ok()?;
-        Some(Self { read: Box::new(read), current, level })
+        Some(Self(Arc::new(Mutex::new(Inner { read: Box::new(read), current, level }))))
     }
 
-    /// Does it, and says in the log what became of it.
-    pub fn run(&mut self) {
-        match self.outcome() {
-            Outcome::Refused(error) => {
+    /// Does it, and says in the log what became of it. The error says everything that is wrong with
+    /// the file; then all settings stay as they are.
+    pub fn run(&self) -> Result<Reloaded, String> {
+        let outcome = self.outcome(true);
+        match &outcome {
+            Err(error) => {
                 let error = error.trim().replace('\n', "; ");
                 warn!(%error, "the configuration is not taken, all settings stay as they are");
             }
-            Outcome::Read { waiting, log } => {
-                if let Some(log) = log {
-                    info!(%log, "what is logged has changed");
+            Ok(Reloaded { taken, waiting }) => {
+                if taken.iter().any(|key| key == LIVE) {
+                    info!(log = %self.lock().level.current(), "what is logged has changed");
                 }
                 if waiting.is_empty() {
                     info!("the configuration was read again");
@@ -71,40 +70,69 @@ impl Reload {
                 }
             }
         }
+        outcome
     }
 
-    fn outcome(&mut self) -> Outcome {
-        let new = match (self.read)() {
-            Ok(new) => new,
-            Err(error) => return Outcome::Refused(error),
-        };
-        let has_changed = |key: &&String| self.current.get(*key) != new.get(*key);
-        let changed: Vec<_> = new.keys().filter(has_changed).cloned().collect();
-        let mut log = None;
-        if changed.iter().any(|key| key == LIVE)
-            && let Some(Some(filter)) = new.get(LIVE)
-        {
-            if let Err(error) = self.level.set(filter) {
-                return Outcome::Refused(error);
-            }
-            self.current.insert(LIVE.to_owned(), Some(filter.clone()));
-            log = Some(filter.clone());
-        }
-        let waiting = changed.into_iter().filter(|key| key != LIVE).collect();
-        Outcome::Read { waiting, log }
+    /// What [`Self::run`] would do. Changes nothing.
+    pub fn check(&self) -> Result<Reloaded, String> {
+        self.outcome(false)
     }
+
+    fn outcome(&self, is_taken: bool) -> Result<Reloaded, String> {
+        let mut inner = self.lock();
+        let new = (inner.read)()?;
+        let has_changed = |key: &&String| inner.current.get(*key) != new.get(*key);
+        let changed = new.keys().filter(has_changed).cloned();
+        let (mut taken, waiting): (Vec<_>, _) = changed.partition(|key| key == LIVE);
+        match new.get(LIVE) {
+            Some(Some(filter)) if !taken.is_empty() && is_taken => {
+                inner.level.set(filter)?;
+                inner.current.insert(LIVE.to_owned(), Some(filter.clone()));
+            }
+            Some(Some(_)) => {}
+            _ => taken.clear(),
+        }
+        Ok(Reloaded { taken, waiting })
+    }
+
+    /// What is in it is whole between any two operations on it.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A setting gets this value until the next start. The error says which can.
+pub(crate) fn set(name: &str, value: &str, level: &LogLevel) -> Result<(), String> {
+    if name == LIVE {
+        return level.set(value);
+    }
+    Err(format!(
+        "{name} cannot change while the daemon runs; expected {LIVE}. Put it into the configuration \
+         file and start the daemon again"
+    ))
+}
+
+/// The settings of the start, with what has changed since.
+pub(crate) fn as_they_are(settings: &[Setting], level: &LogLevel) -> Vec<Setting> {
+    let mut settings = settings.to_vec();
+    let current = level.current();
+    for setting in settings.iter_mut().filter(|setting| setting.name == LIVE) {
+        if setting.values != [current.as_str()] {
+            (setting.values, setting.from) = (vec![current.clone()], Origin::Socket);
+        }
+    }
+    settings
 }
 
 impl std::fmt::Debug for Reload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reload").field("current", &self.current).finish_non_exhaustive()
+        f.debug_struct("Reload").field("current", &self.lock().current).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
 
     #[test]
     fn what_is_logged_changes_at_once_and_the_rest_waits() {
@@ -122,20 +150,24 @@ mod tests {
                 Ok(())
             }),
         );
-        let mut reload = Reload::new(move || reader.lock().unwrap().clone(), level).unwrap();
-        let read = |waiting: &[&str], log: Option<&str>| Outcome::Read {
-            waiting: waiting.iter().map(|key| (*key).to_owned()).collect(),
-            log: log.map(str::to_owned),
+        let reload = Reload::new(move || reader.lock().unwrap().clone(), level).unwrap();
+        let read = |waiting: &[&str], taken: &[&str]| {
+            let [waiting, taken] = [waiting, taken].map(|k| k.iter().map(|&k| k.into()).collect());
+            Ok(Reloaded { taken, waiting })
         };
-        assert_eq!(reload.outcome(), read(&[], None));
+        assert_eq!(reload.run(), read(&[], &[]));
         *file.lock().unwrap() = Ok(settings("1400", "debug"));
-        assert_eq!(reload.outcome(), read(&["mtu"], Some("debug")));
+        // Looking changes nothing.
+        assert_eq!(reload.check(), read(&["mtu"], &["log"]));
+        assert_eq!(*set.lock().unwrap(), [""; 0]);
+        assert_eq!(reload.run(), read(&["mtu"], &["log"]));
         // What waits goes on waiting, and is said again; what was taken is not.
-        assert_eq!(reload.outcome(), read(&["mtu"], None));
+        assert_eq!(reload.clone().run(), read(&["mtu"], &[]));
         *file.lock().unwrap() = Err("car.toml:1: no".to_owned());
-        assert_eq!(reload.outcome(), Outcome::Refused("car.toml:1: no".to_owned()));
+        assert_eq!(reload.check(), Err("car.toml:1: no".to_owned()));
+        assert_eq!(reload.run(), Err("car.toml:1: no".to_owned()));
         *file.lock().unwrap() = Ok(settings("1500", "debug"));
-        assert_eq!(reload.outcome(), read(&[], None));
+        assert_eq!(reload.run(), read(&[], &[]));
         assert_eq!(*set.lock().unwrap(), ["debug"]);
     }
 }

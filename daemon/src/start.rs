@@ -21,7 +21,7 @@ use node_lib::settings::LoopSettings;
 use node_lib::start::clients::Remembered;
 use node_lib::transport::mtu::TapMtu;
 use node_lib::{Boot, Mac, NodeId, Start};
-use recorder::{Recorded, Recorder};
+use recorder::Recorded;
 use tracing::{info, warn};
 
 use crate::args::{Bind, Common};
@@ -36,6 +36,7 @@ use crate::supervisor::{Supervised, Supervisor};
 /// The tokio runtime of a daemon: one thread beside that of the packet loop. It watches interfaces
 /// and signals, and sleeps nearly all the time.
 pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    has_descriptors()?;
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(1)
@@ -44,6 +45,20 @@ pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .build()
         .context("cannot start the event loop")
         .map_err(|error| Failure::new(Kind::Runtime, error))
+}
+
+/// What a daemon has open, and some room for clients of its control socket.
+const DESCRIPTORS: usize = 40;
+
+/// What takes over signals panics when it cannot have a descriptor. So whether there are enough is
+/// asked before.
+fn has_descriptors() -> Result<(), Failure> {
+    let opened: io::Result<Vec<_>> =
+        (0..DESCRIPTORS).map(|_| fs::File::open("/dev/null")).collect();
+    opened.map(drop).map_err(|error| {
+        let text = "expected a limit (ulimit -n, LimitNOFILE=) that leaves room for";
+        Failure::new(Kind::Runtime, anyhow!("{error}: {text} {DESCRIPTORS} open files"))
+    })
 }
 
 /// What was found before anything was changed.
@@ -273,8 +288,8 @@ impl Devices {
     }
 
     /// What goes into the node, and comes out of it, is recorded as this says.
-    pub fn record(&mut self, plan: Option<Plan>) {
-        self.record = plan;
+    pub fn record(&mut self, plan: Plan) {
+        self.record = Some(plan);
     }
 
     /// SIGHUP reads the configuration again, if there is a file of it, instead of ending the
@@ -327,24 +342,30 @@ impl Devices {
     ) -> Result<(), Failure> {
         let failed = |error| Failure::new(Kind::Runtime, error);
         let mut signals = Signals::install().context("cannot take over signals").map_err(failed)?;
-        if let Some(mut reload) = self.reload.take() {
+        let reload = self.reload.take();
+        if let Some(reload) = reload.clone() {
             let mut hang_ups = signals.take_hang_up();
             tokio::spawn(async move {
                 while let Some(hang_up) = &mut hang_ups
                     && hang_up.recv().await.is_some()
                 {
-                    reload.run();
+                    // What became of it stands in the log.
+                    let _ = reload.run();
                 }
             });
         }
         let (commands, inside) = inside::attend(signals);
-        let serving = control.serve(inside);
         let start = self.start();
         let now = self.clock.now();
         let names = (self.radio.name(), self.tap.name());
-        let recorder = self.record.take().map(|plan| plan.begin(&start, now, names)).transpose()?;
-        let tap = recorder.as_ref().map(Recorder::tap);
+        let begun = self.record.take().map(|plan| plan.begin(&start, now, names)).transpose()?;
+        let (recording, tap) =
+            begun.map_or((None, None), |(recording, tap)| (Some(recording), tap));
+        let serving = control.with_reload(reload).with_recording(recording.clone()).serve(inside);
         let mut node = Recorded::new(create(now), tap);
+        if let Some(recording) = &recording {
+            node = node.with_switch(recording.switch());
+        }
         info!(id = %node.id(), "running");
         let LoopSettings { bundles, coalesce, busy_poll } = self.settings;
         let runtime = Runtime {
@@ -363,8 +384,8 @@ impl Devices {
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut commands)
             .context("cannot wait for frames")
             .map_err(|error| Failure::new(Kind::Runtime, error));
-        if let Some(recorder) = recorder {
-            recording::end(recorder);
+        if let Some(recording) = recording {
+            recording.end();
         }
         // Before the process says that it has stopped: whoever waits for that may start another.
         drop(serving);

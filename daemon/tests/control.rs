@@ -5,16 +5,19 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use control_socket::client::{Client, ClientError};
+use control_socket::feed::{Backoff, Feed, News};
 use control_socket::message::{
-    Access, Ask, CLIENTS_MAX, REQUEST_MAX, RefusalKind, SUBSCRIPTIONS_MAX, Topic,
+    Access, Ask, CLIENTS_MAX, REQUEST_MAX, RefusalKind, SUBSCRIPTIONS_MAX, SetAsk, Topic,
 };
 use daemon::args::Common;
 use daemon::control::Control;
@@ -96,7 +99,7 @@ struct Flags {
 
 /// A node that runs, with its control socket.
 struct Scene {
-    directory: tempfile::TempDir,
+    directory: Rc<tempfile::TempDir>,
     host: RefCell<Memory>,
     air: RefCell<Memory>,
     remote: Remote,
@@ -104,7 +107,10 @@ struct Scene {
 }
 
 fn runs() -> Scene {
-    let directory = tempfile::tempdir().unwrap();
+    runs_in(Rc::new(tempfile::tempdir().unwrap()))
+}
+
+fn runs_in(directory: Rc<tempfile::TempDir>) -> Scene {
     let path = directory.path().join("rsu0.sock");
     let (mut radio, air) = memory::pair(1500).unwrap();
     let (mut tap, host) = memory::pair(1500).unwrap();
@@ -229,6 +235,33 @@ fn only_the_read_write_socket_changes_anything() {
     let set = client.ask(Ask::SetLog("warn,node_lib=debug".to_owned())).unwrap();
     assert_eq!(set.log.as_deref(), Some("warn,node_lib=debug"));
     assert_eq!(refusal(client.ask(Ask::SetLog("loud".to_owned()))), RefusalKind::Invalid);
+}
+
+#[test]
+fn what_a_program_does_not_have_is_refused_with_the_reason() {
+    let scene = runs();
+    let set = |name: &str, value: &str| {
+        Ask::Set(SetAsk { name: name.to_owned(), value: value.to_owned() })
+    };
+    for ask in [
+        Ask::Reload,
+        Ask::RecordStart(None),
+        Ask::RecordStop,
+        Ask::RecordMark("x".to_owned()),
+        set("log", "info"),
+    ] {
+        assert_eq!(refusal(scene.client().ask(ask)), RefusalKind::ReadOnly);
+    }
+    // To look what a reload would do changes nothing.
+    assert_eq!(refusal(scene.client().ask(Ask::Check)), RefusalKind::Unable);
+    let mut client = Client::connect(&scene.rw()).unwrap();
+    assert_eq!(refusal(client.ask(Ask::Reload)), RefusalKind::Unable);
+    assert_eq!(refusal(client.ask(Ask::RecordStart(None))), RefusalKind::Unable);
+    assert_eq!(refusal(client.ask(set("mtu", "1400"))), RefusalKind::Invalid);
+    assert_eq!(refusal(client.ask(set("log", "loud"))), RefusalKind::Invalid);
+    assert!(client.ask(set("log", "debug")).is_ok());
+    let log = client.ask(Ask::Get(vec![Topic::Log])).unwrap().log;
+    assert_eq!(log.as_deref(), Some("debug"));
 }
 
 #[test]
@@ -393,6 +426,136 @@ fn at_a_clean_end_clients_are_left_and_the_sockets_are_gone() {
     assert!(client.next_update().is_err());
     assert!(!scene.path().exists() && !scene.rw().exists());
 }
+
+/// Hands bytes to the socket behind it, and ends each connection after so many.
+struct Cutter {
+    path: PathBuf,
+    is_over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Cutter {
+    fn before(socket: PathBuf, path: PathBuf) -> Self {
+        let listener = UnixListener::bind(&path).unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            for (number, near) in listener.incoming().enumerate() {
+                if ends.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (mut near, mut far) = (near.unwrap(), UnixStream::connect(&socket).unwrap());
+                let (mut near_in, mut far_out) =
+                    (near.try_clone().unwrap(), far.try_clone().unwrap());
+                std::thread::spawn(move || std::io::copy(&mut near_in, &mut far_out));
+                // From the middle of the greeting, over the answer, to some way into the updates.
+                let most = 40 + number as u64 * 7919 % 64_000;
+                let _ = std::io::copy(&mut (&mut far).take(most), &mut near);
+                let _ = near.shutdown(Shutdown::Both);
+                let _ = far.shutdown(Shutdown::Both);
+            }
+        });
+        Self { path, is_over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Cutter {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = UnixStream::connect(&self.path);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+#[test]
+fn over_a_thousand_reconnects_nothing_is_missed_or_doubled_or_the_gap_is_told() {
+    const RECONNECTS: u64 = 1000;
+    let scene = runs();
+    let cutter = Cutter::before(scene.path(), scene.directory.path().join("cut.sock"));
+    let (least, most) = (Duration::from_micros(100), Duration::from_millis(2));
+    let mut feed = Feed::with_backoff(cutter.path.clone(), Backoff::new(least, most));
+    let listeners: Vec<_> =
+        (0..50).map(|n| feed.subscribe(&[[Topic::Events, Topic::Changes][n % 2]])).collect();
+    // As much as the daemon keeps, so that its answers are long.
+    let mut sent = 600;
+    (0..sent).for_each(|n| scene.happens(0, n as u8));
+    let (mut told, mut missed) = (0, 0);
+    // The number that comes next, unless a gap is told.
+    let mut next = None;
+    let mut take = |feed: &Feed, news: News| match news {
+        News::Gap(missing) => {
+            missed += missing.unwrap();
+            *next.as_mut().unwrap() += missing.unwrap();
+        }
+        News::Topics(topics) => {
+            assert_eq!(feed.wanted().is_for(listeners[0], &topics), topics.events.is_some());
+            for happened in topics.events.into_iter().flatten() {
+                // What was before it listened is not missed.
+                let next = next.get_or_insert(happened.number);
+                assert_eq!(happened.number, *next, "twice, out of order, or a gap that is hidden");
+                *next += 1;
+                told += 1;
+            }
+        }
+        News::Restarted => panic!("it is the same daemon"),
+        News::Connected(_) | News::Away(..) => {}
+    };
+    while feed.connections() < RECONNECTS {
+        for _ in 0..3 {
+            scene.happens(0, sent as u8);
+            sent += 1;
+        }
+        if feed.connections() == RECONNECTS / 2 {
+            // So much happens while nobody listens that the daemon cannot have kept it.
+            (0..2000).for_each(|n| scene.happens(0, n as u8));
+            sent += 2000;
+        }
+        while let Some(news) = feed.next(Duration::from_millis(1)).unwrap() {
+            take(&feed, news);
+        }
+    }
+    let until = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < until
+        && let Some(news) = feed.next(Duration::from_secs(1)).unwrap()
+    {
+        take(&feed, news);
+    }
+    assert_eq!(next, Some(sent), "the last one came");
+    assert!(missed > 0 && told > missed / 4, "{told} told, {missed} in gaps");
+    println!("{told} told, {missed} in gaps, {} connections", feed.connections());
+}
+
+#[test]
+fn a_daemon_that_starts_again_is_told_of_and_waited_for() {
+    let mut scene = runs();
+    let (least, most) = (Duration::from_millis(1), Duration::from_millis(5));
+    let mut feed = Feed::with_backoff(scene.path(), Backoff::new(least, most));
+    feed.subscribe(&[Topic::Events]);
+    let kinds = |feed: &mut Feed, until: &str| {
+        let mut kinds = Vec::new();
+        while kinds.last().map(String::as_str) != Some(until) {
+            let news = feed.next(Duration::from_secs(10)).unwrap().unwrap();
+            kinds.push(format!("{news:?}").split(['(', ' ']).next().unwrap().to_owned());
+        }
+        kinds.dedup();
+        kinds
+    };
+    assert_eq!(kinds(&mut feed, "Topics"), ["Connected", "Topics"]);
+    scene.stop();
+    assert_eq!(kinds(&mut feed, "Away"), ["Away"]);
+    let again = runs_in(Rc::clone(&scene.directory));
+    again.happens(0, 1);
+    let said = kinds(&mut feed, "Topics");
+    assert!(said.ends_with(&["Restarted", "Connected", "Topics"].map(str::to_owned)), "{said:?}");
+    // What cannot get better is an error.
+    let file = scene.directory.path().join("file");
+    let listener = UnixListener::bind(&file).unwrap();
+    let foreign = std::thread::spawn(move || writeln!(listener.accept().unwrap().0, "hello"));
+    assert!(matches!(Feed::new(file).next(PATIENCE), Err(ClientError::Foreign { .. })));
+    foreign.join().unwrap().unwrap();
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Drop for Scene {
     fn drop(&mut self) {

@@ -765,7 +765,8 @@ local function flags(m, kind)
     local known = { key_slot = { 0, 2 } }
     local places = {
         few_candidates = { 7, 1 }, children = { 4, 3 }, stride = { 2, 2 }, goodbye = { 7, 1 },
-        standby = { 6, 1 }, acknowledge = { 5, 1 }, flood = { 4, 1 }, priority = { 5, 3 },
+        standby = { 6, 1 }, acknowledge = { 5, 1 }, flood = { 4, 1 }, answer = { 4, 1 },
+        priority = { 5, 3 },
     }
     for _, name in ipairs(kind.flags) do
         local item = tree:add(field["flags." .. name], byte)

@@ -84,7 +84,10 @@ pub trait Store: Send {
 struct Finished {
     path: PathBuf,
     bytes: u64,
-    at: SystemTime,
+    /// How old it was when this run first knew of it, and when that was: from then on it ages by a
+    /// clock that nobody sets.
+    age: Duration,
+    known: Instant,
     /// Of this run: when its last record was written.
     last: Option<Timestamp>,
 }
@@ -138,8 +141,12 @@ impl Ring {
                 continue;
             }
             let known = entry.metadata()?;
-            let at = known.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            finished.push(Finished { path: entry.path(), bytes: known.len(), at, last: None });
+            // Of a file of another run there is only its date. One from the future is new.
+            let age =
+                known.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+            let (age, bytes) = (age.unwrap_or_default(), known.len());
+            let known = Instant::now();
+            finished.push(Finished { path: entry.path(), bytes, age, known, last: None });
         }
         // Boot count and number have leading zeros.
         finished.sort_by(|a, b| a.path.cmp(&b.path));
@@ -219,16 +226,16 @@ impl Ring {
         };
         // The name, too, is to outlive a power cut.
         let _ = File::open(&self.directory).and_then(|directory| directory.sync_all());
-        self.finished.push_back(Finished { path, bytes, at: SystemTime::now(), last: Some(last) });
+        let (age, known) = (Duration::ZERO, Instant::now());
+        self.finished.push_back(Finished { path, bytes, age, known, last: Some(last) });
     }
 
     /// Makes room for so many bytes.
     fn trim(&mut self, more: u64) {
         let growing = self.growing.as_ref().map_or(0, |growing| growing.bytes);
         let mut sum = growing + more + self.finished.iter().map(|file| file.bytes).sum::<u64>();
-        let now = SystemTime::now();
         while let Some(oldest) = self.finished.front() {
-            let age = now.duration_since(oldest.at).unwrap_or_default();
+            let age = oldest.age + oldest.known.elapsed();
             let is_old = self.limits.age.is_some_and(|most| age > most);
             if sum <= self.limits.bytes && !is_old {
                 return;

@@ -13,8 +13,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use harness::ms;
+use nix::sys::signal::Signal;
+use recorder::read::{Item, Recording};
+use recorder::record::What;
+use recorder::replay;
 use serde_json::Value;
-use testbed::probe::{NumberedFrame, Ping, send_frames};
+use testbed::probe::{NumberedFrame, Ping, send_frames, send_raw};
 use testbed::{Host, Node, Programs, Testbed, wait_until};
 
 fn main() -> ExitCode {
@@ -22,7 +26,12 @@ fn main() -> ExitCode {
         ("every_command_shows_the_scene", every_command_shows_the_scene),
         ("a_change_of_upstream_is_explained_afterwards", a_change_is_explained),
         ("what_can_be_changed_is_changed_on_the_read_write_socket", what_can_be_changed),
+        ("a_running_node_is_recorded_and_no_longer", a_running_node_is_recorded),
+        ("a_configuration_is_checked_and_read_again", a_configuration_is_read_again),
+        ("who_is_on_a_way_answers", who_is_on_a_way_answers),
+        ("a_ping_that_is_not_answered_says_why", a_ping_not_answered_says_why),
         ("sockets_come_and_go_with_their_daemons", sockets_come_and_go),
+        ("a_vehicle_whose_data_nobody_accepts_is_found", a_vehicle_nobody_accepts),
         ("a_frame_too_long_is_found", a_frame_too_long_is_found),
         ("two_ethertypes_are_found", two_ethertypes_are_found),
         ("two_nodes_with_one_id_are_found", two_nodes_with_one_id_are_found),
@@ -283,6 +292,215 @@ fn what_can_be_changed() -> Result<()> {
     })
 }
 
+fn a_running_node_is_recorded() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, obu, relay, .. } = row(&mut bed)?;
+    let directory = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+    let place = directory.path().display().to_string();
+    with_logs(bed, |bed| {
+        relay.extra_args.borrow_mut().extend(["--record".to_owned(), place.clone()]);
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        // Begun with the daemon.
+        let state = json(&relay, &["record"])?;
+        ensure!(state["recording"]["is_on"] == true, "{state}");
+        ensure!(state["recording"]["is_from_start"] == true, "{state}");
+        let (code, _, said) = v2xctl(&relay, &["record", "start"])?;
+        ensure!(code == 1 && said.contains("recorded into already"), "{code}: {said}");
+        // Begun while it runs.
+        ensure!(table(&obu, &["record"])? == "off\n");
+        for (line, why) in [
+            (&["record", "start"][..], "without --record"),
+            (&["record", "start", "here"], "begins with /"),
+            (&["record", "start", "/nowhere"], "a directory"),
+            (&["record", "stop"], "nothing is recorded"),
+            (&["record", "mark", "a"], "record start"),
+        ] {
+            let (code, _, said) = v2xctl(&obu, line)?;
+            ensure!(code == 1 && said.contains(why), "{line:?}: {code}: {said}");
+        }
+        let said = table(&obu, &["record", "start", &place])?;
+        ensure!(said.starts_with("on, begun while") && said.contains(&place), "{said}");
+        answers(&obu.host, &server)?;
+        table(&obu, &["record", "mark", "the", "light", "went", "out"])?;
+        shows(&obu, &["record"], |s| s["recording"]["counters"]["frozen"] == 1)?;
+        let said = table(&obu, &["record", "stop"])?;
+        ensure!(said.starts_with("off\n"), "{said}");
+        let state = json(&relay, &["record", "stop"])?;
+        ensure!(state["recording"]["is_on"] == false, "{state}");
+        // Nothing of it cost the daemons anything.
+        answers(&obu.host, &server)?;
+        table(&relay, &["record", "start"])?;
+        relay.stop()?;
+        obu.stop()?;
+        let of = |node: &Node| -> Result<Vec<Recording>> {
+            let id = node.radio.to_string().replace(':', "");
+            let mut files: Vec<_> = std::fs::read_dir(directory.path())?
+                .map(|entry| Ok(entry?.path()))
+                .collect::<Result<_>>()?;
+            files.retain(|file| file.display().to_string().contains(&id));
+            files.sort();
+            files.iter().map(|file| Ok(Recording::open(std::slice::from_ref(file))?)).collect()
+        };
+        // What there was from the making of the node on is replayed; what was begun later is read.
+        let recordings = of(&relay)?;
+        ensure!(recordings.len() == 2, "{recordings:?}");
+        let outcome = replay::replay(&recordings[0])?;
+        ensure!(outcome.difference.is_none() && outcome.outputs > 10, "{outcome:?}");
+        ensure!(replay::replay(&recordings[1]).is_err(), "it was begun later");
+        let [begun] = &of(&obu)?[..] else { return Err(anyhow!("one recording of the vehicle")) };
+        let (mut marks, mut frames) = (Vec::new(), 0);
+        begun.read(|item| {
+            if let Item::Record(record) = item {
+                match &record.what {
+                    What::Mark(text) => marks.push(text.to_string()),
+                    what => frames += usize::from(what.frame().is_some()),
+                }
+            }
+            Ok::<_, recorder::read::ReadError>(true)
+        })?;
+        ensure!(marks == ["the light went out"] && frames > 2, "{marks:?}, {frames} frames");
+        Ok(())
+    })
+}
+
+fn a_configuration_is_read_again() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, rsu, obu, .. } = row(&mut bed)?;
+    let directory = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+    let file = directory.path().join("obu.toml");
+    with_logs(bed, |bed| {
+        std::fs::write(&file, "log = 'info'\nhello_history = 10\n")?;
+        obu.extra_args.borrow_mut().extend(["--config".to_owned(), file.display().to_string()]);
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        ensure!(table(&obu, &["config", "check"])? == "nothing to change\n");
+        std::fs::write(&file, "log = 'debug'\nhello_history = 20\n")?;
+        let said = table(&obu, &["config", "check"])?;
+        ensure!(
+            said.contains("log: would change") && said.contains("hello_history: waits"),
+            "{said}"
+        );
+        ensure!(table(&obu, &["log-level"])? == "info\n", "looking changes nothing");
+        let done = json(&obu, &["config", "reload"])?;
+        ensure!(done["reloaded"]["taken"] == Value::from(vec!["log"]), "{done}");
+        ensure!(done["reloaded"]["waiting"] == Value::from(vec!["hello_history"]), "{done}");
+        ensure!(table(&obu, &["log-level"])? == "debug\n");
+        // Everything that is wrong, with its line; and nothing is taken.
+        std::fs::write(&file, "log = 'trace'\nhello_history = 99\nmtuu = 3\n")?;
+        for command in ["check", "reload"] {
+            let (code, _, said) = v2xctl(&obu, &["config", command])?;
+            let names_both = said.contains("obu.toml:2: hello_history") && said.contains(":3: ");
+            ensure!(code == 1 && names_both, "{code}: {said}");
+        }
+        ensure!(table(&obu, &["log-level"])? == "debug\n");
+        let (code, _, said) = v2xctl(&rsu, &["config", "reload"])?;
+        ensure!(code == 1 && said.contains("without --config"), "{code}: {said}");
+        // One setting.
+        table(&obu, &["config", "set", "log", "warn"])?;
+        let got = table(&obu, &["config", "get", "log"])?;
+        ensure!(
+            got.contains("warn") && got.contains("v2xctl") && got.lines().count() == 2,
+            "{got}"
+        );
+        let (code, _, said) = v2xctl(&obu, &["config", "set", "mtu", "1400"])?;
+        ensure!(code == 1 && said.contains("start the daemon again"), "{code}: {said}");
+        let (code, _, said) = v2xctl(&obu, &["config", "get", "nonsense"])?;
+        ensure!(code == 1 && said.contains("no such setting"), "{code}: {said}");
+        Ok(())
+    })
+}
+
+fn who_is_on_a_way_answers() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, rsu, relay, obu } = row(&mut bed)?;
+    // Another vehicle, beside the road-side unit.
+    let other = bed.add_obu("obu2")?;
+    bed.connect(&rsu, &other)?;
+    let directory = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+    let names = directory.path().join("names");
+    with_logs(bed, |bed| {
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        answers(&other.host, &server)?;
+        let id = |node: &Node| node.radio.to_string();
+        let server_mac = server.mac_now()?.to_string();
+        let lines = |from: &Node, line: &[&str]| -> Result<Vec<Value>> {
+            let (code, out, said) = v2xctl(from, &[&["-o", "json"], line].concat())?;
+            ensure!(
+                code == 0 && said.is_empty(),
+                "{line:?} of {}: {code} {said}{out}",
+                from.name()
+            );
+            out.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+        };
+        // Each way is that of data, and each answer comes from who is on it.
+        let traces: [(&Node, String, &str, &[&Node]); 6] = [
+            (&obu, id(&rsu), "reached", &[&relay, &rsu]),
+            (&obu, id(&relay), "reached", &[&relay]),
+            (&obu, server_mac.clone(), "client", &[&relay, &rsu]),
+            (&rsu, id(&obu), "reached", &[&relay, &obu]),
+            (&rsu, obu.host.mac_now()?.to_string(), "client", &[&relay, &obu]),
+            (&obu, other.host.mac_now()?.to_string(), "client", &[&relay, &rsu, &other]),
+        ];
+        for (from, target, verdict, way) in traces {
+            let hops = lines(from, &["traceroute", &target])?;
+            let by: Vec<_> = hops.iter().filter_map(|hop| hop["by"].as_str()).collect();
+            let expected: Vec<_> = way.iter().map(|node| id(node)).collect();
+            ensure!(by == expected, "{} to {target}: {hops:?}", from.name());
+            let last = hops.last().context("a hop")?;
+            ensure!(last["answer"]["verdict"] == verdict, "{last}");
+            let times = last["round_trips_us"].as_array().context("times")?;
+            ensure!(times.len() == 3 && times.iter().all(|us| us.as_u64() > Some(0)), "{last}");
+            let pings = lines(from, &["ping", "-c", "2", "-i", "0.1", &target])?;
+            ensure!(pings.len() == 3 && pings[2]["answered"] == 2, "{pings:?}");
+            let path = pings[0]["answer"]["path"].as_array().context("a path")?;
+            ensure!(path.len() == 1 + way.len() && path[0] == id(from).as_str(), "{pings:?}");
+        }
+        // By name, for people; itself, and its own client.
+        std::fs::write(&names, format!("{server_mac} server\n{} relay\n", id(&relay)))?;
+        let names = names.display().to_string();
+        let said = table(&obu, &["--names", &names, "traceroute", "server"])?;
+        let lines_of: Vec<_> = said.lines().collect();
+        ensure!(lines_of.len() == 3 && lines_of[1].contains(" 1  relay  "), "{said}");
+        ensure!(lines_of[2].contains("(server is its client)"), "{said}");
+        println!("{}", said.lines().map(|line| format!("    {line}\n")).collect::<String>());
+        let said = table(&obu, &["ping", "-c", "1", &id(&obu)])?;
+        ensure!(said.contains("0 hops") && said.contains("1 answered"), "{said}");
+        let (code, _, said) = v2xctl(&obu, &["ping", "nobody"])?;
+        ensure!(code == 2 && said.contains("names file"), "{code}: {said}");
+        Ok(())
+    })
+}
+
+fn a_ping_not_answered_says_why() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, rsu, relay, obu } = row(&mut bed)?;
+    with_logs(bed, |bed| {
+        start(bed)?;
+        answers(&obu.host, &server)?;
+        let ping = |target: &str| -> Result<String> {
+            let (code, out, said) = v2xctl(&obu, &["ping", "-c", "1", "-W", "0.3", target])?;
+            ensure!(code == 4 && said.is_empty(), "{code}: {said}{out}");
+            println!("{}", out.lines().map(|line| format!("    {line}\n")).collect::<String>());
+            Ok(out)
+        };
+        let said = ping("02:00:00:00:77:77")?;
+        ensure!(said.contains("knows no such node or client"), "{said}");
+        // The RSU is there for the relay's control and stands still: who comes before it answers.
+        rsu.daemon()?.signal(Signal::SIGSTOP)?;
+        let said = ping(&rsu.radio.to_string())?;
+        rsu.daemon()?.signal(Signal::SIGCONT)?;
+        let is_said = said.contains(&relay.radio.to_string()) || said.contains("silent");
+        ensure!(is_said || said.contains("no way on") || said.contains("no upstream"), "{said}");
+        relay.kill()?;
+        shows(&obu, &["status"], |status| status["attached"].is_null())?;
+        let said = ping(&rsu.radio.to_string())?;
+        ensure!(said.contains("this node has no way on"), "{said}");
+        Ok(())
+    })
+}
+
 fn sockets_come_and_go() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let Row { rsu, obu, .. } = row(&mut bed)?;
@@ -312,6 +530,64 @@ fn sockets_come_and_go() -> Result<()> {
         ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
         ensure!(said.contains(&format!("process {pid} (obu)")), "{said}");
         shows(&obu, &["status"], |_| true).context("it goes on")?;
+        Ok(())
+    })
+}
+
+/// Somebody sends data in the vehicle's name, with numbers far ahead of its own: control is well,
+/// and of what the vehicle sends nothing arrives.
+fn a_vehicle_nobody_accepts() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (obu, forger) = (bed.add_obu("obu1")?, bed.add_obu("forger")?);
+    bed.connect(&rsu, &obu)?;
+    bed.connect(&rsu, &forger)?;
+    with_logs(bed, |_| {
+        for node in [&rsu, &obu] {
+            let control = ["--control".to_owned(), socket(node).display().to_string()];
+            node.extra_args.borrow_mut().extend(control);
+            node.start()?;
+        }
+        answers(&obu.host, &server)?;
+        let obus = shows(&rsu, &["obus"], |obus| obus["obus"][0]["boot"].is_u64())?;
+        let boot = obus["obus"][0]["boot"].as_u64().context("a boot count")?;
+        let dropped = || -> Result<u64> {
+            let stats = json(&rsu, &["stats"])?;
+            stats["counters"]["node"]["drop_duplicate"].as_u64().context("drop_duplicate")
+        };
+        let before = dropped()?;
+        // docs/wire-format.md, ToUpstream.
+        let frame = |number: u32| {
+            let inner = [&[0xff; 6][..], &[2, 0, 0, 0, 0x66, 1], &[0x88, 0xb6], &[0; 46]].concat();
+            let mut frame = [&rsu.radio.0[..], &forger.radio.0, &[0x88, 0xb5, 0x28, 0]].concat();
+            frame.extend((22 + inner.len() as u16).to_be_bytes());
+            frame.extend([&rsu.radio.0[..], &obu.radio.0, &[15, boot as u8]].concat());
+            frame.extend(number.wrapping_mul(100_000).to_be_bytes());
+            frame.extend(inner);
+            frame
+        };
+        let frames: Vec<_> = (1..1500).map(frame).collect();
+        let (report, said, rsu_said) = std::thread::scope(|scope| {
+            let ns = forger.ns();
+            let all = frames.iter().map(Vec::as_slice);
+            let storm = scope.spawn(move || send_raw(ns, "radio0", all, ms(2)));
+            std::thread::sleep(ms(200));
+            let report = Ping::count(&obu.host.ns, server.v4, 50, ms(10))?;
+            // What one types.
+            let said = table(&obu, &["ping", "-c", "2", &rsu.radio.to_string()])?;
+            let status = json(&obu, &["status"])?;
+            ensure!(status["is_healthy"] == true, "{status}");
+            let rsu_said = table(&rsu, &["stats", "drop_"])?;
+            storm.join().map_err(|_| anyhow!("the forger died"))??;
+            Ok::<_, anyhow::Error>((report, said, rsu_said))
+        })?;
+        ensure!(report.received * 4 < report.sent, "it gets through: {report:?}");
+        ensure!(said.contains("2 asked, 2 answered"), "{said}");
+        ensure!(rsu_said.contains("drop_duplicate"), "{rsu_said}");
+        let after = dropped()?;
+        println!("    drop_duplicate {before}, then {after}");
+        ensure!(after >= before + 40, "{before}, then {after}");
+        answers(&obu.host, &server)?;
         Ok(())
     })
 }

@@ -1,6 +1,6 @@
-//! The process: `stats`, `config`.
+//! The process: `stats`, `config`, `record`.
 
-use control_socket::message::{Origin, Topics};
+use control_socket::message::{Origin, Reloaded, Topics};
 use node_lib::control::snapshot::View;
 
 use crate::text::{UNKNOWN, table};
@@ -17,16 +17,64 @@ pub(super) fn stats(view: &View, prefix: Option<&str>, zero: bool) -> String {
     table(&["of", "counter", "count"], 2, rows)
 }
 
-pub(super) fn config(topics: &Topics) -> String {
-    let rows = topics.config.iter().flatten().map(|setting| {
-        let from = match setting.from {
-            Origin::Flag => "flag",
-            Origin::Environment => "environment",
-            Origin::File => "file",
-            Origin::Default => "default",
-            _ => UNKNOWN,
-        };
-        vec![setting.name.clone(), setting.values.join(","), from.to_owned()]
-    });
-    table(&["setting", "value", "from"], 3, rows.collect())
+pub(super) fn config(topics: &Topics, only: Option<&str>) -> Result<String, String> {
+    let settings = topics.config.iter().flatten();
+    let meant = settings.filter(|setting| only.is_none_or(|name| setting.name == name));
+    let rows: Vec<_> = meant
+        .map(|setting| {
+            let from = match setting.from {
+                Origin::Flag => "flag",
+                Origin::Environment => "environment",
+                Origin::File => "file",
+                Origin::Default => "default",
+                Origin::Socket => "v2xctl",
+                _ => UNKNOWN,
+            };
+            vec![setting.name.clone(), setting.values.join(","), from.to_owned()]
+        })
+        .collect();
+    match only {
+        Some(name) if rows.is_empty() => Err(format!(
+            "{name} is not set, or there is no such setting: v2xctl config shows all that are"
+        )),
+        _ => Ok(table(&["setting", "value", "from"], 3, rows)),
+    }
+}
+
+/// What became of the configuration file, or would.
+pub(super) fn reloaded(topics: &Topics, is_done: bool) -> String {
+    let Some(Reloaded { taken, waiting }) = &topics.reloaded else { return String::new() };
+    if taken.is_empty() && waiting.is_empty() {
+        return "nothing to change\n".to_owned();
+    }
+    let mut text = String::new();
+    for key in taken {
+        text += &format!("{key}: {}\n", if is_done { "changed" } else { "would change at once" });
+    }
+    for key in waiting {
+        text += &format!("{key}: waits for the next start of the daemon\n");
+    }
+    text
+}
+
+pub(super) fn recording(topics: &Topics) -> String {
+    let Some(recording) = &topics.recording else { return String::new() };
+    let Some(directory) = &recording.directory else { return "off\n".to_owned() };
+    let state = match (recording.is_on, recording.is_from_start) {
+        (true, true) => "on, since the start of the node: can be replayed",
+        (true, false) => "on, begun while the node ran: cannot be replayed",
+        (false, _) => "off",
+    };
+    let count = |name| recording.counters.get(name).unwrap_or(0);
+    let mut text = format!(
+        "{state}\n{directory}: {} records, {} bytes on disk, {} moments kept\n",
+        count("records"),
+        count("bytes"),
+        count("frozen")
+    );
+    let lost = count("lost") + count("lost_on_disk");
+    if lost > 0 {
+        text += &format!("{lost} records lost: the disk is full, or slower than the traffic\n");
+    }
+    text
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control_socket::message::{
-    Access, Answer, Ask, REQUEST_MAX, Refusal, RefusalKind, Request, SUBSCRIPTIONS_MAX, Topic,
-    Topics, Update,
+    Access, Answer, Ask, PingAsk, Pinged, REQUEST_MAX, Recording as Recorded, Refusal, RefusalKind,
+    Reloaded, Request, SUBSCRIPTIONS_MAX, SetAsk, Topic, Topics, Update,
 };
+use node_lib::messages::MAX_HOPS;
 use node_lib::runtime::inside::Stopped;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -20,9 +21,14 @@ use tracing::debug;
 
 use super::Shared;
 use super::keeper::{News, now_unix_ms};
+use crate::recording::Recording;
+use crate::reload::{self, Reload};
 
 /// A client that takes nothing for so long is left.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
+
+/// Nobody waits for longer for the answer to a ping.
+const PING_MS_MAX: u16 = 10_000;
 
 /// What has no moment of its own is told to subscribers this often.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
@@ -156,19 +162,75 @@ impl Connection {
                 Ok(Topics { flushed: u64::try_from(flushed).ok(), ..self.look(&[]).await? })
             }
             Ask::SetLog(filter) => {
-                let set = self.shared.about.log.set(&filter);
-                set.map_err(|text| Refusal { kind: RefusalKind::Invalid, text })?;
+                self.shared.about.log.set(&filter).map_err(invalid)?;
                 self.look(&[Topic::Log]).await
             }
+            Ask::Set(SetAsk { name, value }) => {
+                reload::set(&name, &value, &self.shared.about.log).map_err(invalid)?;
+                self.look(&[Topic::Config]).await
+            }
+            Ask::Reload => self.reload(Reload::run).await,
+            Ask::Check => self.reload(Reload::check).await,
+            Ask::RecordStart(directory) => {
+                self.record(move |recording| recording.start(directory.as_deref())).await
+            }
+            Ask::RecordStop => self.record(Recording::stop).await,
+            Ask::RecordMark(text) => self.record(move |recording| recording.mark(&text)).await,
+            Ask::Ping(ask) => self.ping(ask).await,
             _ => Err(Refusal { kind: RefusalKind::Invalid, text: "not done here".to_owned() }),
         }
     }
 
+    async fn ping(&self, ask: PingAsk) -> Result<Topics, Refusal> {
+        let PingAsk { target, hop_limit, within_ms } = ask;
+        if !(1..=MAX_HOPS).contains(&hop_limit) || !(1..=PING_MS_MAX).contains(&within_ms) {
+            let text = format!(
+                "hop_limit {hop_limit}, within_ms {within_ms}: expected 1 to {MAX_HOPS} and 1 to \
+                 {PING_MS_MAX}"
+            );
+            return Err(invalid(text));
+        }
+        if !target.is_unicast() {
+            return Err(invalid(format!("{target}: expected the address of one node or client")));
+        }
+        let within = Duration::from_millis(within_ms.into());
+        let answer = self.shared.inside.ping(target, hop_limit, within).await.map_err(stopped)?;
+        Ok(Topics { pinged: Some(Pinged { answer }), ..self.look(&[]).await? })
+    }
+
+    /// Has the configuration file read again, which may be slow.
+    async fn reload(
+        &self,
+        read: impl FnOnce(&Reload) -> Result<Reloaded, String> + Send + 'static,
+    ) -> Result<Topics, Refusal> {
+        let Some(reload) = self.shared.about.reload.clone() else {
+            return Err(unable("there is no file to read again: it was started without --config"));
+        };
+        let reloaded = elsewhere(move || read(&reload)).await?.map_err(invalid)?;
+        Ok(Topics { reloaded: Some(reloaded), ..self.look(&[]).await? })
+    }
+
+    /// Has something done to the recording, which may wait for the disk.
+    async fn record(
+        &self,
+        change: impl FnOnce(&Recording) -> Result<(), String> + Send + 'static,
+    ) -> Result<Topics, Refusal> {
+        let Some(recording) = self.shared.about.recording.clone() else {
+            return Err(unable("this program has no recorder"));
+        };
+        elsewhere(move || change(&recording)).await?.map_err(unable)?;
+        self.look(&[Topic::Recording]).await
+    }
+
     /// These topics, now.
     async fn look(&self, topics: &[Topic]) -> Result<Topics, Refusal> {
-        let Shared { about, inside, keeper } = &*self.shared;
+        let Shared { about, inside, keeper, .. } = &*self.shared;
         let view = inside.view().await.map_err(stopped)?;
         let has = |topic| topics.contains(&topic);
+        let recording = match about.recording.clone().filter(|_| has(Topic::Recording)) {
+            Some(recording) => Some(elsewhere(move || recording.view()).await?),
+            None => has(Topic::Recording).then(Recorded::default),
+        };
         Ok(Topics {
             at_unix_ms: now_unix_ms(),
             node: view.node.id,
@@ -176,9 +238,12 @@ impl Connection {
             events: has(Topic::Events).then(|| keeper.events()),
             changes: has(Topic::Changes).then(|| keeper.changes()),
             problems: has(Topic::Problems).then(|| keeper.problems(&view)),
-            config: has(Topic::Config).then(|| about.settings.clone()),
+            config: has(Topic::Config).then(|| reload::as_they_are(&about.settings, &about.log)),
             log: has(Topic::Log).then(|| about.log.current()),
             view: has(Topic::View).then(|| (*view).clone()),
+            recording,
+            reloaded: None,
+            pinged: None,
             flushed: None,
         })
     }
@@ -244,6 +309,21 @@ impl Connection {
     async fn refuse(&mut self, id: u64, kind: RefusalKind, text: String) -> io::Result<()> {
         self.out.line(&Answer { id, ok: None, error: Some(Refusal { kind, text }) }).await
     }
+}
+
+/// Where something may wait without keeping others from their answers.
+async fn elsewhere<T: Send + 'static>(
+    what: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(what).await.map_err(|error| unable(error.to_string()))
+}
+
+fn invalid(text: String) -> Refusal {
+    Refusal { kind: RefusalKind::Invalid, text: text.trim().to_owned() }
+}
+
+fn unable(text: impl Into<String>) -> Refusal {
+    Refusal { kind: RefusalKind::Unable, text: text.into() }
 }
 
 fn stopped(stopped: Stopped) -> Refusal {

@@ -34,6 +34,7 @@ pub type Ids = ArrayVec<[u8; NodeId::LEN], PATH_MAX>;
 
 /// Where a question goes from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one frame; a box would be allocated")]
 pub enum Step {
     /// It has come to its end.
     End(Verdict),
@@ -76,6 +77,7 @@ impl Question {
 
 /// What is to be done with an echo that was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one frame; a box would be allocated")]
 pub enum Heard {
     /// Nothing more.
     Done,

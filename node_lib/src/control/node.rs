@@ -238,8 +238,8 @@ pub trait Node {
     /// nothing.
     fn handle_ping(&mut self, _now: Timestamp, _ping: Ping, _out: &mut Replies) {}
 
-    /// The oldest answer to [`Node::handle_ping`] not yet handed out. Most of them come with a frame;
-    /// some questions the node answers itself, at once.
+    /// The oldest answer to [`Node::handle_ping`] not yet handed out. Most of them come with a
+    /// frame; some questions the node answers itself, at once.
     fn poll_echo(&mut self) -> Option<Echoed> {
         None
     }

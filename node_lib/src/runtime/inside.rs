@@ -172,8 +172,8 @@ impl Pingers {
         if self.waiting.len() >= REQUESTS_MAX {
             self.waiting.pop_front();
         }
-        // Nobody is to know the numbers beforehand, or answers could be made up. A kernel that gives
-        // none leaves them in a row.
+        // Nobody is to know the numbers beforehand, or answers could be made up. A kernel that
+        // gives none leaves them in a row.
         let drawn = device::random::<4>().map(u32::from_ne_bytes);
         let nonce = drawn.unwrap_or_else(|_| self.last.wrapping_add(1));
         self.last = nonce;

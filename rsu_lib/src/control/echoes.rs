@@ -1,5 +1,5 @@
-//! Where an RSU sends a question that an operator asks, here or elsewhere ([`Echoes`]): down the way
-//! data for the target would take.
+//! Where an RSU sends a question that an operator asks, here or elsewhere ([`Echoes`]): down the
+//! way data for the target would take.
 
 use node_lib::control::client_cache::client;
 use node_lib::control::echo::{Heard, Ids, Question, Step};

@@ -106,6 +106,22 @@ pub fn send_frames(
     Ok(())
 }
 
+/// Sends these bytes as they are out of an interface, one frame every `interval`.
+pub fn send_raw<'a>(
+    ns: &Netns,
+    interface: &str,
+    frames: impl IntoIterator<Item = &'a [u8]>,
+    interval: Duration,
+) -> Result<()> {
+    let socket = open(ns, interface)?;
+    for frame in frames {
+        let sent = socket.send(frame);
+        sent.with_context(|| format!("send {} bytes on {}", frame.len(), ns.name()))?;
+        std::thread::sleep(interval);
+    }
+    Ok(())
+}
+
 /// Collects our frames that arrive at an interface; not those this interface itself sends.
 #[derive(Debug)]
 pub struct FrameReceiver {

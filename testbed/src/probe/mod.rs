@@ -11,7 +11,7 @@ mod tcp;
 mod udp;
 
 pub use flood::{FloodReport, flood};
-pub use frames::{FrameReceiver, NumberedFrame, PROBE_ETHERTYPE, send_frames};
+pub use frames::{FrameReceiver, NumberedFrame, PROBE_ETHERTYPE, send_frames, send_raw};
 pub use iperf3::{Iperf3, Iperf3Report};
 pub use ping::{Ping, PingReport};
 pub use pulse::{Doubled, Outage, Pulse, Totals};

@@ -1,5 +1,5 @@
-//! Echo: who is on the way to a node or client, and how far is it? Asked by an operator, answered by
-//! whoever the question comes to the end at.
+//! Echo: who is on the way to a node or client, and how far is it? Asked by an operator, answered
+//! by whoever the question comes to the end at.
 //!
 //! | offset | bytes | field     | meaning                                                               |
 //! |-------:|------:|-----------|-----------------------------------------------------------------------|
@@ -15,9 +15,9 @@
 //! |     23 |     1 | count     | ids that follow, 1 to 33                                              |
 //! |     24 |   6 × | path      | who asks, then everybody on the way                                   |
 //!
-//! The path is what a frame of data meets: each node adds itself and passes the question on to where
-//! it would send data. An answer goes back along the path, so no node keeps anything of a question
-//! that passes.
+//! The path is what a frame of data meets: each node adds itself and passes the question on to
+//! where it would send data. An answer goes back along the path, so no node keeps anything of a
+//! question that passes.
 
 use crate::mac::{Mac, NodeId};
 use crate::messages::flags::ANSWER;

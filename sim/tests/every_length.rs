@@ -1,0 +1,77 @@
+//! Frames of every length there is, from either side, into either role: none harms it, and what is
+//! no message is counted.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+use node_lib::control::node::{Node, Replies};
+use node_lib::{Boot, Mac, NodeId, Start, Timestamp};
+
+const RADIO: Mac = Mac([2, 0, 0, 0, 0, 1]);
+
+fn start() -> Start {
+    Start {
+        id: NodeId(RADIO.0),
+        radio_mac: RADIO,
+        radio_mtu: 1500,
+        tap_mac: None,
+        boot: Boot(7),
+        seed: 1,
+    }
+}
+
+/// Everything that frames of a length can begin with: nothing of ours, each type of message, a VLAN
+/// tag.
+fn frames(len: usize) -> impl Iterator<Item = Vec<u8>> {
+    let heads = (0..=16_u8).map(move |kind| {
+        let mut head = [&RADIO.0[..], &[2, 0, 0, 0, 0, 9], &[0x88, 0xb5]].concat();
+        match kind {
+            0 => head[12..].copy_from_slice(&[0x08, 0x00]),
+            16 => head[12..].copy_from_slice(&[0x81, 0x00]),
+            kind => {
+                head.push(0x20 | kind);
+                head.push(0);
+                let body = u16::try_from(len.saturating_sub(14)).unwrap_or(u16::MAX);
+                head.extend(body.to_be_bytes());
+            }
+        }
+        head
+    });
+    heads.map(move |mut frame| {
+        frame.resize(len, 0x5a);
+        frame
+    })
+}
+
+fn feed(mut node: impl Node) {
+    let mut out = Replies::new();
+    let mut given = 0;
+    // Each length up to two of the longest packets, and from there some of each size.
+    let lens = (0..=3100).chain((3100..65_536).step_by(97)).chain([65_535]);
+    for (turn, len) in lens.enumerate() {
+        let now = Timestamp::from_millis(turn as u64);
+        for frame in frames(len) {
+            node.handle_wire(now, &frame, &mut out);
+            node.handle_tap(now, &frame, &mut out);
+            node.handle_unacknowledged(now, &frame, &mut out);
+            given += 1;
+            out.flatten();
+            out.take();
+        }
+        if node.poll_timeout().is_some_and(|at| at <= now) {
+            node.handle_timeout(now, &mut out);
+        }
+        while node.poll_event().is_some() {}
+    }
+    let counted = node.counters().drop_malformed + node.counters().drop_inner;
+    assert!(counted > given / 2, "{counted} of {given}");
+}
+
+#[test]
+fn an_obu_takes_every_length() {
+    feed(obu_lib::Obu::new(obu_lib::Settings::default().config(&start()), Timestamp::ZERO));
+}
+
+#[test]
+fn an_rsu_takes_every_length() {
+    feed(rsu_lib::Rsu::new(rsu_lib::Settings::default().config(&start()), Timestamp::ZERO));
+}
