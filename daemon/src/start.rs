@@ -28,6 +28,7 @@ use crate::args::{Bind, Common};
 use crate::capabilities;
 use crate::control::Control;
 use crate::exit::{Failure, Kind, print};
+use crate::http;
 use crate::radio::Radio;
 use crate::recording::{self, Plan};
 use crate::reload::Reload;
@@ -118,6 +119,7 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     tun_usable(&args.tap_name)?;
     boot::peek(args.state_file.as_deref())?;
     recording::check(args)?;
+    http::check(args)?;
     Ok(Checked { netlink, has_tap: tap.is_some(), radio, is_shared, tap_mtu })
 }
 
@@ -338,7 +340,7 @@ impl Devices {
             });
         }
         let (commands, inside) = inside::attend(signals);
-        let serving = control.serve(inside);
+        let serving = control.serve(inside)?;
         let start = self.start();
         let now = self.clock.now();
         let names = (self.radio.name(), self.tap.name());

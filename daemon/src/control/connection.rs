@@ -8,7 +8,6 @@ use control_socket::message::{
     Access, Answer, Ask, REQUEST_MAX, Refusal, RefusalKind, Request, SUBSCRIPTIONS_MAX, Topic,
     Topics, Update,
 };
-use node_lib::runtime::inside::Stopped;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -18,8 +17,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::debug;
 
-use super::Shared;
 use super::keeper::{News, now_unix_ms};
+use super::{Shared, stopped};
 
 /// A client that takes nothing for so long is left.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
@@ -129,7 +128,7 @@ impl Connection {
 
     async fn answer(&mut self, id: u64, ask: Ask) -> Result<Topics, Refusal> {
         match ask {
-            Ask::Get(topics) => self.look(&topics).await,
+            Ask::Get(topics) => self.shared.look(&topics).await,
             Ask::Subscribe(topics) => {
                 self.subscriptions.retain(|subscription| subscription.id != id);
                 if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
@@ -141,7 +140,7 @@ impl Connection {
                     self.news = self.shared.keeper.subscribe();
                     self.refresh.reset();
                 }
-                let now = self.look(&topics).await?;
+                let now = self.shared.look(&topics).await?;
                 let (node, role, problems) = (now.node, now.role, now.problems.clone());
                 let last = Topics { node, role, problems, ..Topics::default() };
                 self.subscriptions.push(Subscription { id, topics, last });
@@ -149,38 +148,19 @@ impl Connection {
             }
             Ask::Unsubscribe(of) => {
                 self.subscriptions.retain(|subscription| subscription.id != of);
-                self.look(&[]).await
+                self.shared.look(&[]).await
             }
             Ask::FlushClients(which) => {
                 let flushed = self.shared.inside.forget_clients(which).await.map_err(stopped)?;
-                Ok(Topics { flushed: u64::try_from(flushed).ok(), ..self.look(&[]).await? })
+                Ok(Topics { flushed: u64::try_from(flushed).ok(), ..self.shared.look(&[]).await? })
             }
             Ask::SetLog(filter) => {
                 let set = self.shared.about.log.set(&filter);
                 set.map_err(|text| Refusal { kind: RefusalKind::Invalid, text })?;
-                self.look(&[Topic::Log]).await
+                self.shared.look(&[Topic::Log]).await
             }
             _ => Err(Refusal { kind: RefusalKind::Invalid, text: "not done here".to_owned() }),
         }
-    }
-
-    /// These topics, now.
-    async fn look(&self, topics: &[Topic]) -> Result<Topics, Refusal> {
-        let Shared { about, inside, keeper } = &*self.shared;
-        let view = inside.view().await.map_err(stopped)?;
-        let has = |topic| topics.contains(&topic);
-        Ok(Topics {
-            at_unix_ms: now_unix_ms(),
-            node: view.node.id,
-            role: view.node.role,
-            events: has(Topic::Events).then(|| keeper.events()),
-            changes: has(Topic::Changes).then(|| keeper.changes()),
-            problems: has(Topic::Problems).then(|| keeper.problems(&view)),
-            config: has(Topic::Config).then(|| about.settings.clone()),
-            log: has(Topic::Log).then(|| about.log.current()),
-            view: has(Topic::View).then(|| (*view).clone()),
-            flushed: None,
-        })
     }
 
     /// Tells subscribers what happened, or how much of it they missed.
@@ -220,7 +200,7 @@ impl Connection {
         if wanted.is_empty() {
             return Ok(());
         }
-        let Ok(now) = self.look(&wanted).await else {
+        let Ok(now) = self.shared.look(&wanted).await else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         for subscription in &mut self.subscriptions {
@@ -244,8 +224,4 @@ impl Connection {
     async fn refuse(&mut self, id: u64, kind: RefusalKind, text: String) -> io::Result<()> {
         self.out.line(&Answer { id, ok: None, error: Some(Refusal { kind, text }) }).await
     }
-}
-
-fn stopped(stopped: Stopped) -> Refusal {
-    Refusal { kind: RefusalKind::Stopped, text: stopped.to_string() }
 }
