@@ -176,7 +176,7 @@ function treeOf(node) {
   const edges = [];
   const obus = node.obus.filter((obu) => obu.standing !== "gone");
   const depth = (obu) => (obu.way ? obu.way.length + 1 : 1);
-  const shown = obus.toSorted((a, b) => depth(a) - depth(b)).slice(0, GRAPH_MAX);
+  const shown = obus.slice().sort((a, b) => depth(a) - depth(b)).slice(0, GRAPH_MAX);
   const has = new Set([node.id, ...shown.map((obu) => obu.id)]);
   for (const obu of shown) {
     const row = depth(obu);
