@@ -94,8 +94,9 @@ pub struct Control {
 }
 
 impl Control {
-    /// Makes the sockets the user wants, and listens for HTTP if he wants that. Where nobody asked for any, and the default cannot be had,
-    /// the reason stands in the log and the daemon runs without.
+    /// Makes the sockets the user wants, and listens for HTTP if he wants that. Where nobody asked
+    /// for any, and the default cannot be had, the reason stands in the log and the daemon runs
+    /// without.
     ///
     /// # Errors
     /// What was asked for cannot be had.

@@ -105,6 +105,16 @@ function place(at) {
   return `RSU ${short(at.rsu)} via ${short(at.upstream)} (${at.hops} hops)`;
 }
 
+// What happened, and its figures. Events this page does not know are shown as they come.
+function eventSaid(event) {
+  const { number, at_unix_ms: at, event: kind, ...fields } = event;
+  const what = kind.replaceAll("-", " ");
+  if (kind === "upstream-changed") return [what, `from ${place(event.from)} to ${place(event.to)}: ${changeSaid(event)}`];
+  if (kind === "hand-over") return [what, `to ${place(event.to)}, gap ${event.gap_ms} ms, ${event.lost} frames lost`];
+  const shown = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value).replaceAll(/[{}"]/g, " ") : value);
+  return [what, Object.entries(fields).map(([name, value]) => `${name.replaceAll("_", " ")} ${shown(value)}`).join(", ")];
+}
+
 // ---- what is known ------------------------------------------------------------------------
 
 function blank() {
@@ -218,7 +228,7 @@ function aroundOf(node) {
   const note = (id) => ways.get(id)?.word ?? "heard";
   const row = (list) => list.map((id) => ({ id, kind: "obu", note: isChild.has(id) ? "sends through us" : note(id) }));
   const top = [...rsus.values()].map((route) => ({
-    id: route.rsu, kind: "rsu", note: route.standing === "no-upstream" ? "no way" : (STANDINGS[route.standing] ?? route.standing).split(",")[0].slice(0, 22),
+    id: route.rsu, kind: "rsu", note: route.standing === "no-upstream" ? "no way" : route.standing.replaceAll("-", " "),
   }));
   const self = [{ id: node.id, kind: "obu", isSelf: true, note: "this OBU" }];
   const rows = [top, row(shown.filter((id) => !isChild.has(id))), self, row(shown.filter((id) => isChild.has(id)))];
@@ -239,7 +249,7 @@ function aroundOf(node) {
 }
 
 if (typeof module !== "undefined") {
-  module.exports = { OBSTACLES, STANDINGS, CAUSES, span, standing, reasons, changeSaid, place, blank, take, moving, graph };
+  module.exports = { OBSTACLES, STANDINGS, CAUSES, span, standing, reasons, changeSaid, eventSaid, place, blank, take, moving, graph };
 }
 
 // ---- drawing ------------------------------------------------------------------------------
@@ -252,7 +262,7 @@ function fill(element, properties, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }
 const h = (tag, properties, ...children) => fill(document.createElement(tag), properties, children);
@@ -269,7 +279,7 @@ function draw(id, ...children) {
   const focused = body.contains(document.activeElement) ? document.activeElement.dataset?.key : null;
   const scrolled = body.querySelector(".scroll");
   const at = scrolled ? [scrolled.scrollTop, scrolled.scrollLeft] : null;
-  body.replaceChildren(...children.flat().filter(Boolean));
+  body.replaceChildren(...children.flat(Infinity).filter(Boolean));
   const scroll = body.querySelector(".scroll");
   if (at && scroll) [scroll.scrollTop, scroll.scrollLeft] = at;
   if (focused) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
@@ -293,15 +303,16 @@ function chooseChange(number) {
 const nodeButton = (id, where) =>
   h("button", { class: `link mono${id === chosen ? " sure" : ""}`, title: id, "data-key": `${where}-${id}`, onclick: () => choose(id) }, short(id));
 
-function table(caption, columns, rows, empty) {
+// Columns are names with a kind: "num" at the right, "minor" left out on a phone, "say" a sentence.
+function table(caption, columns, rows, empty, kind = "cards") {
   if (!rows.length) return h("p", { class: "dim" }, empty);
-  const head = columns.map(([name, kind]) => h("th", { scope: "col", class: kind === "num" ? "num" : null }, name));
+  const head = columns.map(([name, kind]) => h("th", { scope: "col", class: kind ?? null }, name));
   const body = rows.map((row) => {
     const cells = row.cells.map((cell, at) => h("td", { "data-name": columns[at][0], class: columns[at][1] ?? null }, cell));
     return h("tr", { class: row.isChosen ? "chosen" : null }, cells);
   });
   return h("div", { class: "scroll" },
-    h("table", { class: "cards" }, caption ? h("caption", {}, caption) : null, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));
+    h("table", { class: kind }, caption ? h("caption", {}, caption) : null, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));
 }
 
 function drawHead() {
@@ -323,17 +334,18 @@ function drawHead() {
   draw("problems", h("ul", { class: "plain" }, said)).hidden = !problems.length;
 }
 
-const COLUMN = 118;
-const ROW = 112;
+const COLUMN = 150;
+const ROW = 92;
 
 function drawTopology() {
   const { rows, edges, left } = graph(state);
   if (!rows.length) return void draw("topology", h("p", { class: "dim" }, "nothing is known yet"));
-  const widest = Math.max(...rows.map((row) => row.length), 3);
+  const widest = Math.max(...rows.map((row) => row.length), 2);
   const [width, height] = [widest * COLUMN, rows.length * ROW];
   const spot = new Map();
   rows.forEach((row, y) => row.forEach((one, x) => {
-    if (!spot.has(one.id)) spot.set(one.id, [(width * (x + 0.5)) / row.length, y * ROW + 34]);
+    // The words are on the right of each.
+    if (!spot.has(one.id)) spot.set(one.id, [(width * (x + 0.5)) / row.length - COLUMN / 4, y * ROW + 26]);
   }));
   const lines = edges.map((edge) => {
     const [[x1, y1], [x2, y2]] = [spot.get(edge.from), spot.get(edge.to)];
@@ -353,12 +365,12 @@ function drawTopology() {
     },
     s("title", {}, one.id), shape,
     s("text", { "text-anchor": "middle", y: 4 }, one.kind === "rsu" ? "RSU" : "OBU"),
-    s("text", { "text-anchor": "middle", y: 36, class: "mono" }, short(one.id)),
-    s("text", { "text-anchor": "middle", y: 51, class: "dim" }, one.note));
+    s("text", { x: 27, y: -2, class: "mono halo" }, short(one.id)),
+    s("text", { x: 27, y: 13, class: "dim halo" }, one.note));
   });
   const legend = "Thick line: in use. Dashed: standby. Thin: usable. Dotted: not usable. Tap a node to see why.";
   draw("topology",
-    h("div", { class: "scroll" }, s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "nodes and ways" }, lines, dots)),
+    h("div", { class: "scroll" }, s("svg", { class: "fit", width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "nodes and ways" }, lines, dots)),
     h("p", { class: "dim small" }, left > 0 ? `${legend} ${left} more are in the table.` : legend));
 }
 
@@ -392,11 +404,11 @@ function drawCandidates() {
         obu.round_trip_us === null ? "–" : `${fixed(obu.round_trip_us / 1000, 1)} ms`,
       ],
     }));
-    const columns = [["vehicle"], ["standing"], ["way down"], ["hops", "num"], ["clients", "num"], ["heard", "num"], ["round trip", "num"]];
+    const columns = [["vehicle"], ["standing"], ["way down"], ["hops", "num minor"], ["clients", "num"], ["heard", "num"], ["round trip", "num minor"]];
     return void draw("candidates", table(null, columns, rows, "no vehicle has announced itself yet"));
   }
   section.querySelector("h2").textContent = "Candidates: through whom an RSU could be reached";
-  const columns = [["neighbour"], ["to RSU"], ["state"], ["hops", "num"], ["score (cost)", "num"], ["margin", "num"], ["heard", "num"], ["signal", "num"], ["last word", "num"], ["why", "say"]];
+  const columns = [["neighbour"], ["to RSU"], ["state"], ["hops", "num minor"], ["score (cost)", "num"], ["margin", "num"], ["heard", "num"], ["signal", "num minor"], ["last word", "num minor"], ["why", "say"]];
   draw("candidates", table("Lower cost is better. Margin: so much cheaper than the one in use, of what is needed.", columns, candidateRows(), "no neighbour has advertised a way yet"));
 }
 
@@ -513,14 +525,13 @@ function drawCounters() {
     return { cells: [h("span", { class: "mono" }, name), `${fixed(rates.at(-1), rates.at(-1) < 10 ? 1 : 0)}/s`, `${total}`,
       s("svg", { width: 120, height: 24, role: "img", "aria-label": `up to ${fixed(most, 1)} a second in the last minute` }, s("polyline", { class: "spark", points }))] };
   });
-  draw("counters", table(null, [["counter"], ["now", "num"], ["total", "num"], ["last minute"]], rows, "nothing has moved yet"));
+  draw("counters", table(null, [["counter"], ["now", "num"], ["total", "num minor"], ["last minute"]], rows, "nothing has moved yet", "narrow"));
 }
 
 function drawEvents() {
   const rows = state.events.slice(-40).reverse().map((event) => {
-    const { number, at_unix_ms: at, event: kind, ...fields } = event;
-    const said = Object.entries(fields).map(([name, value]) => `${name} ${value !== null && typeof value === "object" ? JSON.stringify(value).replaceAll(/[{}"]/g, " ") : value}`);
-    return h("li", {}, h("span", { class: "dim" }, `${clock(at)} #${number} `), h("strong", {}, kind.replaceAll("-", " ")), ` ${said.join(", ")}`);
+    const [what, said] = eventSaid(event);
+    return h("li", {}, h("span", { class: "dim" }, `${clock(event.at_unix_ms)} #${event.number} `), h("strong", {}, what), ` ${said}`);
   });
   const missed = state.missed ? h("p", { class: "warn" }, `${state.missed} events were missed: this browser read too slowly.`) : null;
   draw("events", missed, rows.length ? h("div", { class: "scroll" }, h("ul", { class: "plain small" }, rows)) : h("p", { class: "dim" }, "nothing has happened yet"));

@@ -45,6 +45,14 @@ test("a change is explained by what it turned out to be", () => {
   assert.equal(page.place({ rsu: ID + "01", upstream: ID + "02", hops: 2 }), "RSU 01:01 via 01:02 (2 hops)");
 });
 
+test("an event is said with its figures, also one that nobody knew", () => {
+  const to = { rsu: ID + "01", upstream: ID + "01", hops: 1 };
+  const changed = { number: 1, at_unix_ms: 2, event: "upstream-changed", from: null, to, cause: "first", silence_ms: 0 };
+  assert.deepEqual(page.eventSaid(changed), ["upstream changed", "from nowhere to RSU 01:01: first: there was no way before"]);
+  assert.match(page.eventSaid({ event: "hand-over", to, gap_ms: 17, lost: 2 })[1], /gap 17 ms, 2 frames lost/);
+  assert.deepEqual(page.eventSaid({ number: 3, at_unix_ms: 2, event: "new-thing", some_id: 5 }), ["new thing", "some id 5"]);
+});
+
 test("spans are said in the unit that fits", () => {
   const said = [0, 999, 1000, 119999, 120000, 7200000, 172800000, null].map(page.span);
   assert.deepEqual(said, ["0 ms", "999 ms", "1 s", "119 s", "2 min", "2 h", "2 days", "–"]);

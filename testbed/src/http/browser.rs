@@ -136,7 +136,11 @@ impl Browser {
         let mut text = String::new();
         let mut missing = Vec::new();
         let seen = wait_until("the page", PATIENCE, || {
-            text = self.value("document.body.innerText")?.as_str().unwrap_or_default().to_owned();
+            text = self
+                .value("document.body?.innerText ?? ''")?
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             missing = wanted.iter().filter(|wanted| !text.contains(**wanted)).collect();
             Ok(missing.is_empty().then_some(()))
         });
@@ -162,6 +166,7 @@ impl Browser {
 
     /// All of the page, as PNG.
     pub(super) fn picture(&mut self) -> Result<Vec<u8>> {
+        self.value("scrollTo(0, 0)")?;
         let params = json!({ "captureBeyondViewport": true, "format": "png" });
         let said = self.tell("Page.captureScreenshot", params)?;
         let data = said["data"].as_str().context("a picture")?;
