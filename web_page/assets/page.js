@@ -72,7 +72,7 @@ function standing(route, candidate) {
 
 // Whole sentences: why this candidate is, or is not, the one.
 function reasons(route, candidate) {
-  const said = candidate.obstacles.map((o) => `Not used: ${OBSTACLES[o] ?? o}.`);
+  const said = candidate.obstacles.length ? [`Not used: ${candidate.obstacles.map((o) => OBSTACLES[o] ?? o).join("; ")}.`] : [];
   if (candidate.is_used && route.standing === "in-use") {
     said.unshift(`In use: frames to RSU ${short(route.rsu)} go through it.`);
   } else if (candidate.is_used) {
@@ -192,7 +192,7 @@ function treeOf(node) {
     const row = depth(obu);
     while (rows.length <= row) rows.push([]);
     const way = obu.way ? (obu.standing === "attached" ? "used" : "standby") : "refused";
-    const note = obu.way ? `${obu.standing}, ${obu.clients} clients` : "no way to it";
+    const note = obu.way ? obu.standing : "no way to it";
     rows[row].push({ id: obu.id, kind: "obu", note });
     const above = obu.way ? obu.way.at(-1) ?? node.id : obu.upstream;
     if (has.has(above)) edges.push({ from: obu.id, to: above, kind: way, note: obu.standing });
@@ -286,11 +286,13 @@ function draw(id, ...children) {
   return section;
 }
 
-function choose(id) {
+function choose(id, isFar) {
   chosenChange = null;
   chosen = id;
-  history.replaceState(null, "", id ? `#${id}` : " ");
+  history.replaceState(null, "", `#${id}`);
   render();
+  // On a phone the reasons are below the picture.
+  if (isFar) document.getElementById("detail").scrollIntoView({ block: "nearest" });
 }
 
 function chooseChange(number) {
@@ -360,8 +362,8 @@ function drawTopology() {
     return s("g", {
       class: `node${one.isSelf ? " self" : ""}${one.id === chosen ? " chosen" : ""}`, transform: `translate(${x} ${y})`,
       tabindex: 0, role: "button", "data-key": `dot-${one.id}`, "aria-label": `${one.kind} ${one.id}: ${one.note}`,
-      onclick: () => choose(one.id),
-      onkeydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(one.id)),
+      onclick: () => choose(one.id, true),
+      onkeydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(one.id, true)),
     },
     s("title", {}, one.id), shape,
     s("text", { "text-anchor": "middle", y: 4 }, one.kind === "rsu" ? "RSU" : "OBU"),
@@ -538,6 +540,8 @@ function drawEvents() {
 }
 
 function render() {
+  // An RSU has no upstream that could change.
+  for (const id of ["gaps", "changes"]) document.getElementById(id).hidden = state.role === "rsu";
   drawHead();
   drawTopology();
   drawDetail();
