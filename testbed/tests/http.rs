@@ -128,6 +128,9 @@ fn every_table_is_what_v2xctl_shows() -> Result<()> {
         let status: Value = serde_json::from_str(&get(&obu, "/status")?)?;
         ensure!(status["attached"]["upstream"] == relay.radio.to_string(), "{status}");
         ensure!(status["attached"]["hops"] == 2, "{status}");
+        let clients: Value = serde_json::from_str(&get(&obu, "/clients")?)?;
+        let listed = clients["clients"].as_array().map(Vec::len);
+        ensure!(listed.is_some_and(|listed| status["clients"] == listed), "{status}\n{clients}");
         ensure!(get(&obu, "/healthz")? == "well\n");
         Ok(())
     })
