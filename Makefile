@@ -55,6 +55,8 @@ restarts:
 	$(call testbed,demo,restarts $(if $(RUNS),--runs $(RUNS)))
 
 page:
+	@.ci/setup page
+	@$(CARGO) build --release --locked -p recorder
 	$(call testbed,page,page)
 
 # MINUTES=60 for more of it, SEED=14 to see the same faults again.

@@ -249,7 +249,7 @@ function aroundOf(node) {
 }
 
 if (typeof module !== "undefined") {
-  module.exports = { OBSTACLES, STANDINGS, CAUSES, span, standing, reasons, changeSaid, eventSaid, place, blank, take, moving, graph };
+  module.exports = { OBSTACLES, STANDINGS, CAUSES, span, standing, reasons, changeSaid, eventSaid, place, blank, take, moving, graph, stateAt };
 }
 
 // ---- drawing ------------------------------------------------------------------------------
@@ -575,6 +575,60 @@ function live() {
   }, 500);
 }
 
+// ---- a recording --------------------------------------------------------------------------
+
+const STEPS_FOR_RATES = KEPT_S + 1;
+
+// How it stood at a look: everything that had happened, and the counters of the last minute.
+function stateAt(looks, at) {
+  const then = blank();
+  for (let step = 0; step <= at; step++) {
+    const look = looks[step];
+    take(then, step > at - STEPS_FOR_RATES ? look : { ...look, view: null }, false);
+  }
+  return then;
+}
+
+function play(looks) {
+  const link = document.getElementById("link");
+  if (!looks.length) {
+    link.textContent = "an empty recording";
+    return;
+  }
+  let at = 0;
+  let timer = null;
+  const bar = h("input", { type: "range", min: 0, max: looks.length - 1, value: 0, "aria-label": "time", oninput: () => go(Number(bar.value)) });
+  const time = h("span", { class: "small" });
+  const speed = h("select", { "aria-label": "speed" }, [1, 5, 20, 100].map((times) => h("option", { value: times }, `${times}×`)));
+  const button = h("button", { onclick: () => (timer ? stop() : start()) }, "▶ play");
+  const go = (to) => {
+    at = Math.max(0, Math.min(to, looks.length - 1));
+    state = stateAt(looks, at);
+    bar.value = at;
+    const seconds = (looks[at].at_unix_ms - looks[0].at_unix_ms) / 1000;
+    time.textContent = `${clock(looks[at].at_unix_ms)}, ${seconds.toFixed(1)} s of ${((looks.at(-1).at_unix_ms - looks[0].at_unix_ms) / 1000).toFixed(1)} s`;
+    bar.setAttribute("aria-valuetext", time.textContent);
+    render();
+  };
+  const stop = () => {
+    clearTimeout(timer);
+    timer = null;
+    button.textContent = "▶ play";
+  };
+  const next = () => {
+    if (at + 1 >= looks.length) return void stop();
+    timer = setTimeout(() => { go(at + 1); next(); }, (looks[at + 1].at_unix_ms - looks[at].at_unix_ms) / Number(speed.value));
+  };
+  const start = () => {
+    if (at + 1 >= looks.length) go(0);
+    button.textContent = "❚❚ pause";
+    next();
+  };
+  link.textContent = `recording of ${new Date(looks[0].at_unix_ms).toLocaleDateString()}`;
+  document.querySelector("header").append(h("div", { class: "timebar" }, button, speed, bar, time));
+  go(0);
+}
+
 function fromHash() {
   const hash = decodeURIComponent(location.hash.slice(1));
   const change = /^change-(\d+)$/.exec(hash);
@@ -585,6 +639,8 @@ function fromHash() {
 if (typeof document !== "undefined") {
   fromHash();
   addEventListener("hashchange", () => { fromHash(); render(); });
+  const recording = document.getElementById("recording");
   render();
-  live();
+  if (recording) play(JSON.parse(recording.textContent));
+  else live();
 }

@@ -35,6 +35,19 @@ fn the_page_takes_nothing_from_elsewhere() {
     assert!(!web_page::POLICY.contains("unsafe") && !web_page::POLICY.contains("http"));
 }
 
+#[test]
+fn a_page_with_a_recording_needs_nothing_else() {
+    let [before, after] = web_page::around_recording();
+    let page = format!("{before}{{}}{after}");
+    assert!(!page.contains("/page.css") && !page.contains("/page.js"), "its parts are in it");
+    assert!(page.contains(web_page::CSS) && page.contains(web_page::JS));
+    assert!(page.trim_end().ends_with("</html>"));
+    // Two scripts and a style, each ended once and where it should be.
+    for (open, close, count) in [("<script", "</script>", 2), ("<style", "</style>", 1)] {
+        assert_eq!((page.matches(open).count(), page.matches(close).count()), (count, count));
+    }
+}
+
 /// Whatever a node may say has its words on the page.
 #[test]
 fn every_obstacle_standing_and_cause_is_explained() {

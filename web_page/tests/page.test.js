@@ -71,6 +71,22 @@ test("what comes again replaces what was there, and a bound holds", () => {
   assert.deepEqual([state.changes, state.events], [[], [{ number: 7 }]]);
 });
 
+test("a recording can be looked at at any moment, forwards and backwards", () => {
+  const looks = Array.from({ length: 200 }, (_, n) => ({
+    at_unix_ms: 1000 * n, role: "obu", problems: [], events: n % 50 ? [] : [{ number: n / 50 }], changes: [],
+    view: view({}, { relayed: 7 * n }, 1000 * n + 1),
+  }));
+  for (const at of [0, 199, 120, 3]) {
+    const state = page.stateAt(looks, at);
+    assert.equal(state.at, 1000 * at);
+    assert.equal(state.view, looks[at].view);
+    assert.equal(state.events.length, Math.floor(at / 50) + 1);
+    const rates = page.moving(state)[0]?.rates ?? [];
+    assert.equal(rates.length, at ? Math.min(at + 1, 60) : 0);
+    if (at) assert.equal(rates.at(-1), 7);
+  }
+});
+
 test("counters have their rate, and begin anew with the daemon", () => {
   const state = page.blank();
   const hear = (at, count, uptime) =>

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use super::server::STREAMS_MAX;
-use super::{events, guard, metrics};
+use super::{events, metrics};
 use crate::control::Shared;
 
 /// A loop that does not answer for so long will not.
@@ -66,7 +66,6 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     }
     router
         .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is no such path; see /") })
-        .layer(axum::middleware::from_fn(guard::guard))
         .with_state(endpoint)
 }
 

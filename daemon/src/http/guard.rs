@@ -7,30 +7,25 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use axum::body::HttpBody as _;
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
+use axum::body::HttpBody as Body;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 /// Nothing is loaded and nobody frames it; the page itself allows more.
 const NOTHING: &str =
     "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// Lets through what is a question to us, and puts on the answer what all answers have.
-pub(super) async fn guard(request: Request, next: Next) -> Response {
-    let mut response = match refusal(&request) {
-        Some((status, text)) => (status, format!("{text}\n")).into_response(),
-        None => next.run(request).await,
-    };
-    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+/// Answers itself what is no question to us.
+pub(super) fn refusal<B: Body>(request: &Request<B>) -> Option<Response> {
+    let (status, text) = reason(request)?;
+    let mut response = (status, format!("{text}\n")).into_response();
+    if status == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
-    describe(response.headers_mut());
-    response
+    Some(response)
 }
 
-fn refusal(request: &Request) -> Option<(StatusCode, String)> {
+fn reason<B: Body>(request: &Request<B>) -> Option<(StatusCode, String)> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let text = format!("{}: nothing can be changed here; expected GET", request.method());
         return Some((StatusCode::METHOD_NOT_ALLOWED, text));
@@ -70,7 +65,8 @@ fn is_ours(host: &str) -> bool {
     has_good_port && is_address
 }
 
-fn describe(headers: &mut HeaderMap) {
+/// Puts on an answer what all answers have.
+pub(super) fn describe(headers: &mut HeaderMap) {
     for (name, value) in [
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -9,8 +9,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response, StatusCode, header};
+use futures_util::future::{Either, ready};
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
@@ -18,7 +19,7 @@ use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tracing::debug;
 
-use super::answers;
+use super::{answers, guard};
 use crate::control::Shared;
 
 /// Connections at once. A browser has six, and Prometheus one.
@@ -94,7 +95,19 @@ fn timed(stream: TcpStream) -> TokioIo<std::pin::Pin<Box<TimeoutStream<TcpStream
 }
 
 async fn connection(stream: TcpStream, router: Router) {
-    let served = limits().serve_connection(timed(stream), TowerToHyperService::new(router)).await;
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let answer = match guard::refusal(&request) {
+            Some(refusal) => Either::Left(ready(Ok(refusal))),
+            None => Either::Right(router.call(request)),
+        };
+        async move {
+            let mut response = answer.await?;
+            guard::describe(response.headers_mut());
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let served = limits().serve_connection(timed(stream), service).await;
     if let Err(error) = served {
         debug!(%error, "http: a client is left");
     }

@@ -2,7 +2,8 @@
 //! day and by night. What must be on it is looked for; the pictures are for people.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -52,6 +53,9 @@ pub fn run(options: &Options) -> Result<()> {
     bed.connect(&obu1, &obu2)?;
     bed.connect(&obu1, &obu3)?;
     enable(&bed);
+    let recordings = tempfile::tempdir()?;
+    let record = ["--record".to_owned(), recordings.path().display().to_string()];
+    obu1.extra_args.borrow_mut().extend(record);
     let seen = (|| {
         bed.start_all()?;
         let traffic = Ping::start(&obu3.host.ns, server.v4, Duration::from_millis(20))?;
@@ -78,7 +82,8 @@ pub fn run(options: &Options) -> Result<()> {
         of_status(&obu1, |status| status["attached"]["is_acknowledged"] == true)?;
         look(options, &screen, &obu1, &obu2, &obu3, &rsus)?;
         traffic.stop()?;
-        Ok(())
+        obu1.stop()?;
+        play(options, &screen, &obu1, recordings.path())
     })();
     seen.map_err(|error: anyhow::Error| anyhow::anyhow!("{error:#}\n{}", bed.log_tails()))
 }
@@ -172,5 +177,31 @@ fn look(
     browser.shows(&["✖ ill", "Nothing gets through", "What to do"])?;
     picture(&mut browser, "obu-ill")?;
     beside.shows(&["no word for", "what is shown is old"])?;
+    Ok(())
+}
+
+/// The recording of the same drive, as a page.
+fn play(options: &Options, screen: &Screen, obu: &Node, recordings: &Path) -> Result<()> {
+    let page = std::path::absolute(options.into.join("drive.html"))?;
+    // What is there of an earlier run is not this one's.
+    let _ = fs::remove_file(&page);
+    let mut v2xtrace = Command::new(Programs::find()?.v2xtrace);
+    let output = v2xtrace.arg("page").arg(recordings).arg("-o").arg(&page).output();
+    let output = output.context("v2xtrace: build it with cargo build -p recorder")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut browser = Browser::start(obu.ns(), &options.browser)?;
+    browser.window(DESK, false)?;
+    browser.open(&format!("file://{}", page.display()))?;
+    browser.shows(&["recording of", "0.0 s of", "attached to no RSU", "nothing has moved yet"])?;
+    browser.click(".timebar input")?;
+    browser.shows(&["attached to RSU", "in use", "the upstream fell silent", "node relayed"])?;
+    let picture = options.into.join("recording.png");
+    fs::write(&picture, browser.picture()?)?;
+    browser.value("document.querySelector('.timebar select').value = '100'")?;
+    browser.click(".timebar button")?;
+    browser.shows(&["✖ ill", "Nothing gets through", "▶ play"])?;
+    let complaints = browser.complaints();
+    ensure!(complaints.is_empty(), "the browser complains: {complaints:#?}");
+    screen.good("recording", &picture.display().to_string());
     Ok(())
 }
