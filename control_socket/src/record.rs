@@ -6,7 +6,8 @@ use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::snapshot::{Route, Standing, span_ms};
 use serde::{Deserialize, Serialize};
 
-use crate::table::GAP_CLASSES_MS;
+/// Upper ends of the classes of gaps, in milliseconds: the promised 50 and 300 among them.
+pub const GAP_CLASSES_MS: [u64; 8] = [0, 10, 50, 100, 200, 300, 1000, u64::MAX];
 
 /// Events kept.
 pub const EVENTS_KEPT: usize = 512;

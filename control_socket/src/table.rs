@@ -5,13 +5,10 @@ use node_lib::control::snapshot::{Route, View, span_ms};
 use serde_json::{Map, Value, json};
 
 use crate::message::{Topic, Topics};
-use crate::record::Change;
+use crate::record::{Change, GAP_CLASSES_MS};
 
 /// Version of the objects. Fields may be added within one.
 pub const SCHEMA: u32 = 1;
-
-/// Upper ends of the classes of gaps, in milliseconds: the promised 50 and 300 among them.
-pub const GAP_CLASSES_MS: [u64; 8] = [0, 10, 50, 100, 200, 300, 1000, u64::MAX];
 
 /// What there is to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

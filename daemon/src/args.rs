@@ -22,7 +22,7 @@ use node_lib::transport::mtu;
 use node_lib::{Mac, NodeId};
 
 use crate::exit::print;
-use crate::http::HttpAddress;
+use crate::http::address::HttpAddress;
 use crate::log_filter::filter;
 use crate::{Role, config, exit};
 

@@ -3,8 +3,10 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `address` | where it listens |
 //! | `server` | takes connections, so many at once, each with its limits |
 //! | `guard` | who may ask at all, and what browsers are told about every answer |
+//! | `endpoint` | what the answers are made from |
 //! | `answers` | the tables as JSON, health, the web page |
 //! | `metrics` | the same for Prometheus |
 //! | `events` | a stream of what happens |
@@ -13,16 +15,16 @@
 //! allowed: however much is asked, the loop is asked no more often than the rules of
 //! [`node_lib::runtime::inside`] let it be.
 
+pub mod address;
 mod answers;
+mod endpoint;
 mod events;
 mod guard;
 mod metrics;
 mod server;
 
-use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::str::FromStr;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -32,10 +34,12 @@ use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
 
 use crate::args::Common;
-use crate::control::Shared;
+use crate::control::shared::Shared;
 use crate::exit::{Failure, Kind};
 
-pub use server::{CONNECTIONS_MAX, HEAD_MAX, STREAMS_MAX};
+use address::HttpAddress;
+pub use endpoint::STREAMS_MAX;
+pub use server::{CONNECTIONS_MAX, HEAD_MAX};
 
 /// Connections that wait to be taken.
 const BACKLOG: u32 = 64;
@@ -45,29 +49,6 @@ const SEND_BUFFER: u32 = 256 << 10;
 
 /// By so much less urgent than the packet loop.
 const NICE: i32 = 10;
-
-/// Where the endpoint listens: `PORT`, on this machine only, or `ADDR:PORT`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HttpAddress(pub SocketAddr);
-
-impl FromStr for HttpAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(port) = text.parse() {
-            return Ok(Self((Ipv4Addr::LOCALHOST, port).into()));
-        }
-        let expected =
-            "expected a port such as 8080, or an address with one: 127.0.0.1:8080, [::1]:8080";
-        text.parse().map(Self).map_err(|_| expected.to_owned())
-    }
-}
-
-impl fmt::Display for HttpAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// Looks whether the endpoint could be had, and leaves nothing behind.
 pub fn check(args: &Common) -> Result<(), Failure> {
@@ -173,20 +154,4 @@ pub(crate) fn start(http: Option<Http>, shared: &Arc<Shared>) -> Result<Option<S
     serving
         .context("cannot start the http endpoint")
         .map_err(|error| Failure::new(Kind::Runtime, error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_alone_is_this_machine_only() {
-        let read = |text: &str| text.parse::<HttpAddress>().map(|address| address.to_string());
-        assert_eq!(read("8080"), Ok("127.0.0.1:8080".to_owned()));
-        assert_eq!(read("[::1]:8080"), Ok("[::1]:8080".to_owned()));
-        assert_eq!(read("10.0.0.7:80"), Ok("10.0.0.7:80".to_owned()));
-        for bad in ["", "on", "localhost:80", "70000", "10.0.0.7", "::1:", "http://127.0.0.1:80"] {
-            assert!(read(bad).unwrap_err().contains("127.0.0.1:8080"), "{bad}");
-        }
-    }
 }

@@ -21,7 +21,8 @@ use daemon::logging::LogLevel;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::snapshot::{Role, Snapshot, View};
 use node_lib::runtime::command::{Commands as _, Remote};
-use node_lib::runtime::inside::{self, Request, Told};
+use node_lib::runtime::inside;
+use node_lib::runtime::request::{Request, Told};
 use node_lib::{NodeId, Timestamp};
 use serde_json::Value;
 

@@ -18,7 +18,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::debug;
 
 use super::keeper::{News, now_unix_ms};
-use super::{Shared, stopped};
+use super::shared::{Shared, stopped};
 
 /// A client that takes nothing for so long is left.
 const STALLED_AFTER: Duration = Duration::from_secs(5);

@@ -1,7 +1,6 @@
 //! The tables as JSON, health, and the web page.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Query, State};
@@ -9,36 +8,17 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
-use control_socket::message::{Topic, Topics};
+use control_socket::message::Topic;
 use control_socket::table::Table;
-use node_lib::runtime::inside::VIEW_EVERY;
 use serde::Deserialize;
-use serde_json::json;
-use tokio::sync::{Mutex, Semaphore};
-use tokio::time::Instant;
 
-use super::server::STREAMS_MAX;
+use super::endpoint::{Endpoint, JSON, Ready, Refusal};
 use super::{events, metrics};
-use crate::control::Shared;
-
-/// A loop that does not answer for so long will not.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-const JSON: &str = "application/json";
-
-/// Everything the handlers need.
-#[derive(Debug)]
-pub(super) struct Endpoint {
-    pub(super) shared: Arc<Shared>,
-    /// Those who may listen at once.
-    pub(super) streams: Arc<Semaphore>,
-    metrics: Ready,
-}
+use crate::control::shared::Shared;
 
 /// All paths there are.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-    let endpoint = Arc::new(Endpoint { shared, streams, metrics: Ready::default() });
+    let endpoint = Arc::new(Endpoint::new(shared));
     let mut router = Router::new()
         .route("/", get(|| async { page(web_page::HTML, "text/html; charset=utf-8") }))
         .route("/page.css", get(|| async { page(web_page::CSS, "text/css; charset=utf-8") }))
@@ -67,65 +47,6 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     router
         .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is no such path; see /") })
         .with_state(endpoint)
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug)]
-pub(super) struct Refusal {
-    status: StatusCode,
-    text: String,
-}
-
-impl Refusal {
-    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let body = format!("{}\n", json!({ "error": { "text": self.text } }));
-        (self.status, [(header::CONTENT_TYPE, JSON)], body).into_response()
-    }
-}
-
-/// An answer that is made once for all who ask within [`VIEW_EVERY`].
-#[derive(Debug, Default)]
-struct Ready {
-    last: Mutex<Option<(Instant, Bytes)>>,
-}
-
-impl Ready {
-    async fn get<F: Future<Output = Result<Bytes, Refusal>>>(
-        &self,
-        make: impl FnOnce() -> F,
-    ) -> Result<Bytes, Refusal> {
-        // Whoever comes meanwhile waits here, and gets the same.
-        let mut last = self.last.lock().await;
-        if let Some((at, body)) = &*last
-            && at.elapsed() < VIEW_EVERY
-        {
-            return Ok(body.clone());
-        }
-        let body = make().await?;
-        *last = Some((Instant::now(), body.clone()));
-        Ok(body)
-    }
-}
-
-impl Endpoint {
-    /// These topics, now.
-    pub(super) async fn look(&self, topics: &[Topic]) -> Result<Topics, Refusal> {
-        let refused = |text| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text);
-        let looked = tokio::time::timeout(PATIENCE, self.shared.look(topics)).await;
-        let looked = looked.map_err(|_| refused("the node does not answer".to_owned()))?;
-        looked.map_err(|refusal| refused(refusal.text))
-    }
-
-    async fn table(&self, table: Table) -> Result<Bytes, Refusal> {
-        let topics = self.look(table.topics()).await?;
-        Ok(format!("{}\n", table.json(&self.shared.about.name, &topics)).into())
-    }
 }
 
 async fn health(State(endpoint): State<Arc<Endpoint>>) -> Result<Response, Refusal> {

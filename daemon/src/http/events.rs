@@ -26,8 +26,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-use super::answers::{Endpoint, Refusal};
-use super::server::STREAMS_MAX;
+use super::endpoint::{Endpoint, Refusal, STREAMS_MAX};
 use crate::control::keeper::{News, now_unix_ms};
 
 /// What has no moment of its own is told this often.

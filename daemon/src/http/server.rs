@@ -20,13 +20,10 @@ use tokio_io_timeout::TimeoutStream;
 use tracing::debug;
 
 use super::{answers, guard};
-use crate::control::Shared;
+use crate::control::shared::Shared;
 
 /// Connections at once. A browser has six, and Prometheus one.
 pub const CONNECTIONS_MAX: usize = 64;
-
-/// Of which so many may listen to what happens: the others stay free for questions.
-pub const STREAMS_MAX: usize = 32;
 
 /// The longest request, in bytes: method, path and header fields. There is no body.
 pub const HEAD_MAX: usize = 16 << 10;
