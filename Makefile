@@ -4,7 +4,7 @@ CARGO ?= cargo
 PROFILE ?= release
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: deb portable help demo corridor bench figures count structure soak restarts days test long mutants e2e check setup
+.PHONY: deb portable help page demo corridor bench figures count structure soak restarts days test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
@@ -14,6 +14,7 @@ help:
 	@echo "make soak      load the data path in every way there is, 1 GiB checked in each; up to half an hour"
 	@echo "make restarts  end living daemons, kill -9 after 5 s, 45 s and 10 min, in 20 towns at once; a quarter of an hour"
 	@echo "make days      a long life in ten minutes: everything that goes wrong, drawn from a seed; what must hold is watched"
+	@echo "make page      the web page of living daemons in headless Chromium: pictures in target/page/"
 	@echo "make test      all tests, also end to end with real daemons"
 	@echo "make mutants   plant faults into the control planes, count those a test notices; SAMPLE=8 for every eighth"
 	@echo "make count     lines of code and constants of the control planes, without tests and comments"
@@ -53,6 +54,11 @@ soak:
 # RUNS=5 for fewer towns.
 restarts:
 	$(call testbed,demo,restarts $(if $(RUNS),--runs $(RUNS)))
+
+page:
+	@.ci/setup page
+	@$(CARGO) build --release --locked -p recorder
+	$(call testbed,page,page)
 
 # MINUTES=60 for more of it, SEED=14 to see the same faults again.
 days:

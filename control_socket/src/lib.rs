@@ -5,6 +5,7 @@
 //! | [`message`] | every line, both ways, as a type; the version; the limits |
 //! | [`record`] | what a daemon keeps of what happened |
 //! | [`health`] | what is wrong with a node, and the cure |
+//! | [`table`] | what there is to see, as JSON for programs |
 //! | [`path`] | where the sockets are |
 //! | [`client`] | asks and listens, for programs that may wait |
 //!
@@ -18,3 +19,4 @@ pub mod health;
 pub mod message;
 pub mod path;
 pub mod record;
+pub mod table;

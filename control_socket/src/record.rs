@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
-use node_lib::control::snapshot::{Route, Standing};
+use node_lib::control::snapshot::{Route, Standing, span_ms};
 use serde::{Deserialize, Serialize};
+
+/// Upper ends of the classes of gaps, in milliseconds: the promised 50 and 300 among them.
+pub const GAP_CLASSES_MS: [u64; 8] = [0, 10, 50, 100, 200, 300, 1000, u64::MAX];
 
 /// Events kept.
 pub const EVENTS_KEPT: usize = 512;
@@ -63,6 +66,36 @@ pub struct Fault {
     pub last: Happened,
 }
 
+/// Gaps of hand-overs since the start, by class: the oldest are counted as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GapTally {
+    /// All of them together, in milliseconds.
+    pub sum_ms: u64,
+    /// How many are in each of the classes, and in none below.
+    counts: [u64; GAP_CLASSES_MS.len()],
+}
+
+impl GapTally {
+    /// Counts one of so many milliseconds.
+    pub fn note(&mut self, gap_ms: u64) {
+        self.sum_ms = self.sum_ms.saturating_add(gap_ms);
+        let class = GAP_CLASSES_MS.iter().zip(&mut self.counts).find(|(most, _)| gap_ms <= **most);
+        if let Some((_, count)) = class {
+            *count += 1;
+        }
+    }
+
+    /// Upper end and count of each class, the shortest first.
+    pub fn classes(&self) -> impl Iterator<Item = (u64, u64)> {
+        GAP_CLASSES_MS.into_iter().zip(self.counts)
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
 /// What happened, as far as there is room: the oldest goes first.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -70,6 +103,7 @@ pub struct History {
     events: VecDeque<Happened>,
     changes: VecDeque<Change>,
     faults: VecDeque<Fault>,
+    gaps: GapTally,
 }
 
 impl History {
@@ -86,13 +120,17 @@ impl History {
         match event {
             Event::UpstreamChanged { from, to, cause, silence } => {
                 let (from, to, cause) = (*from, *to, *cause);
-                let silence_ms = node_lib::control::snapshot::span_ms(*silence);
+                let silence_ms = span_ms(*silence);
                 let (cost, routes) = (None, kept(routes));
                 let change =
                     Change { number, at_unix_ms, from, to, cause, silence_ms, cost, routes };
                 push(&mut self.changes, CHANGES_KEPT, change);
             }
             Event::HandOver(cost) => {
+                // One that was not acknowledged passes the start of its gap on to the next.
+                if cost.acknowledged {
+                    self.gaps.note(span_ms(cost.gap));
+                }
                 // It is of the last change to that place that has none yet.
                 let is_it = |change: &&mut Change| change.cost.is_none() && change.to == cost.to;
                 if let Some(change) = self.changes.iter_mut().rev().find(is_it) {
@@ -133,6 +171,11 @@ impl History {
     /// The change with this number.
     pub fn change(&self, number: u64) -> Option<&Change> {
         self.changes.iter().find(|change| change.number == number)
+    }
+
+    /// Gaps of all hand-overs that were acknowledged, also of those that are not kept any more.
+    pub fn gaps(&self) -> GapTally {
+        self.gaps
     }
 
     /// Faults that were noticed, one for each kind.
@@ -204,6 +247,11 @@ mod tests {
         assert_eq!(history.change(number).unwrap().cost, Some(cost));
         assert_eq!(history.changes()[1].cost, None);
         assert_eq!(history.changes()[1].silence_ms, 240);
+        // The next one came before this was acknowledged: its gap goes on.
+        history.note(4, &Event::HandOver(HandOver { acknowledged: false, ..cost }), &[]);
+        let gaps = history.gaps();
+        assert_eq!((gaps.count(), gaps.sum_ms), (1, 170));
+        assert_eq!(gaps.classes().find(|(_, count)| *count > 0), Some((200, 1)));
     }
 
     #[test]

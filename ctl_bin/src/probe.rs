@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use control_socket::client::{Client, ClientError};
 use control_socket::message::{Ask, PingAsk, Topic, Topics};
-use control_socket::path;
+use control_socket::{path, table};
 use node_lib::control::ping::Echoed;
 use node_lib::control::snapshot::{Attached, Role, View};
 use node_lib::messages::MAX_HOPS;
@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use crate::args::{Args, Command, Output};
 use crate::names::Names;
 use crate::say::{Outcome, complain, print};
-use crate::show;
 
 /// Hops of one after the other that say nothing before a trace ends.
 const SILENT_MAX: u8 = 3;
@@ -251,7 +250,7 @@ impl Prober<'_> {
         let name = &self.client.hello().name;
         print(&match self.output {
             Output::Table => text.to_owned(),
-            Output::Json => show::object(name, &self.topics, fields),
+            Output::Json => format!("{}\n", table::object(name, &self.topics, fields)),
         });
     }
 }

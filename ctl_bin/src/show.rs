@@ -15,15 +15,12 @@ mod process;
 mod status;
 
 use control_socket::message::Topics;
-use node_lib::control::snapshot::View;
-use serde_json::{Map, Value, json};
+use control_socket::table::{self, Table};
+use serde_json::{Value, json};
 
 use crate::args::{Command, ConfigAction};
 use crate::names::Names;
 pub(crate) use past::events;
-
-/// Version of the JSON that is printed. Fields may be added within one.
-const SCHEMA: u32 = 1;
 
 /// For people. An error says why there is nothing to print.
 pub(crate) fn table(
@@ -66,72 +63,51 @@ pub(crate) fn table(
 
 /// For programs: one object on one line.
 pub(crate) fn json(command: &Command, daemon: &str, topics: &Topics) -> String {
-    object(daemon, topics, fields(command, topics))
+    let object = match table_of(command) {
+        Some(table) => table.json(daemon, topics),
+        None => table::object(daemon, topics, changed(command, topics)),
+    };
+    format!("{object}\n")
 }
 
-/// An object with these fields behind those that every one has.
-pub(crate) fn object(daemon: &str, topics: &Topics, fields: Value) -> String {
-    let mut object = Map::new();
-    object.insert("schema".to_owned(), SCHEMA.into());
-    object.insert("daemon".to_owned(), daemon.into());
-    for (name, value) in [
-        ("node", json!(topics.node)),
-        ("role", json!(topics.role)),
-        ("at_unix_ms", json!(topics.at_unix_ms)),
-    ] {
-        object.insert(name.to_owned(), value);
-    }
-    if let Value::Object(fields) = fields {
-        object.extend(fields);
-    }
-    format!("{}\n", Value::Object(object))
-}
-
-fn fields(command: &Command, topics: &Topics) -> Value {
-    let empty = View::default();
-    let view = topics.view.as_ref().unwrap_or(&empty);
-    let node = &view.node;
+/// What a command that changed something says of it.
+fn changed(command: &Command, topics: &Topics) -> Value {
     match command {
-        Command::Status => status::json(topics, view),
-        Command::Neighbors => json!({ "neighbours": node.neighbours }),
-        Command::Upstreams | Command::Rsus => json!({ "routes": node.routes }),
-        Command::Routes => json!({
-            "routes": node.routes.iter().map(without_candidates).collect::<Vec<_>>(),
-            "obus": node.obus,
-        }),
-        Command::Radio => json!({
-            "air": node.air,
-            "radio": view.radio,
-            "is_radio_full": view.is_radio_full,
-            "alone": view.alone,
-            "other_ethertypes": view.other_ethertypes,
-            "counters": { "radio": view.counters.radio, "signal": view.counters.signal },
-        }),
-        Command::Clients { action: None } => json!({ "clients": node.clients }),
-        Command::Clients { action: Some(_) } => json!({ "flushed": topics.flushed }),
-        Command::Obus => json!({ "obus": node.obus }),
-        Command::Tree => json!({
-            "obus": node.obus, "children": node.children, "attached": node.attached,
-        }),
-        Command::Handovers { .. } => past::json(topics),
-        Command::Why { id: None } => json!({ "attached": node.attached, "routes": node.routes }),
-        Command::Why { id: Some(id) } => {
-            let change = topics.changes.iter().flatten().find(|change| change.number == *id);
-            json!({ "change": change })
-        }
-        Command::Events { .. } => json!({ "events": topics.events }),
-        Command::Stats { .. } => json!({ "counters": view.counters }),
-        Command::Config { action: Some(ConfigAction::Check | ConfigAction::Reload) } => {
-            json!({ "reloaded": topics.reloaded })
-        }
-        Command::Config { .. } => json!({ "config": topics.config }),
+        Command::Clients { .. } => json!({ "flushed": topics.flushed }),
+        Command::Config { .. } => json!({ "reloaded": topics.reloaded }),
         Command::Record { .. } => json!({ "recording": topics.recording }),
-        Command::LogLevel { .. } => json!({ "log": topics.log }),
-        Command::Top
+        _ => json!({}),
+    }
+}
+
+/// The table a command shows; `None` where it changed something, and says what.
+fn table_of(command: &Command) -> Option<Table> {
+    Some(match command {
+        Command::Status => Table::Status,
+        Command::Neighbors => Table::Neighbors,
+        Command::Upstreams => Table::Upstreams,
+        Command::Routes => Table::Routes,
+        Command::Rsus => Table::Rsus,
+        Command::Radio => Table::Radio,
+        Command::Clients { action: None } => Table::Clients,
+        Command::Obus => Table::Obus,
+        Command::Tree => Table::Tree,
+        Command::Handovers { .. } => Table::Handovers,
+        Command::Why { id } => Table::Why(*id),
+        Command::Events { .. } => Table::Events,
+        Command::Stats { .. } => Table::Stats,
+        Command::Config { action: Some(ConfigAction::Check | ConfigAction::Reload) } => {
+            return None;
+        }
+        Command::Config { .. } => Table::Config,
+        Command::LogLevel { .. } => Table::LogLevel,
+        Command::Clients { action: Some(_) }
+        | Command::Record { .. }
+        | Command::Top
         | Command::Ping { .. }
         | Command::Traceroute { .. }
-        | Command::Completions { .. } => json!({}),
-    }
+        | Command::Completions { .. } => return None,
+    })
 }
 
 /// Which setting is meant, if it is one.
@@ -140,12 +116,4 @@ fn name_in(action: Option<&ConfigAction>) -> Option<&str> {
         Some(ConfigAction::Get { name } | ConfigAction::Set { name, .. }) => Some(name),
         _ => None,
     }
-}
-
-fn without_candidates(route: &node_lib::control::snapshot::Route) -> Value {
-    let mut value = json!(route);
-    if let Value::Object(fields) = &mut value {
-        fields.remove("candidates");
-    }
-    value
 }

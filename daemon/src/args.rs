@@ -22,6 +22,7 @@ use node_lib::transport::mtu;
 use node_lib::{Mac, NodeId};
 
 use crate::exit::print;
+use crate::http::address::HttpAddress;
 use crate::log_filter::filter;
 use crate::{Role, config, exit};
 
@@ -106,6 +107,12 @@ pub struct Common {
     /// No control socket
     #[arg(long, value_parser = BoolishValueParser::new(), conflicts_with = "control")]
     pub no_control: bool,
+
+    /// Port of a web page, metrics and JSON about this node, to look only: on this machine, or with
+    /// an address for others as well. Off by default
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    pub http: Option<HttpAddress>,
+
     /// What of the node is recorded, and where
     #[command(flatten)]
     pub record: RecordOptions,
@@ -585,6 +592,7 @@ mod tests {
             ("--busy-poll", "1001", "0..=1000"),
             ("--log-format", "xml", "text, json"),
             ("--control", "/run/v2x/", "expected a file"),
+            ("--http", "localhost:80", "expected a port"),
             ("--record-size", "0", "1..=1048576"),
             ("--record-snap", "65536", "0..=65535"),
         ] {

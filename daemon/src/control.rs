@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `socket` | makes the two sockets, puts stale ones aside, takes them away at the end |
 //! | `keeper` | keeps what happened, and tells it on |
+//! | `shared` | what every answer is made from |
 //! | `server` | takes clients, so many at once |
 //! | `connection` | one client: requests, subscriptions, what it is too slow for |
 //!
@@ -12,83 +13,53 @@
 //! [`node_lib::runtime::inside`]. What is said is in the crate `control_socket`.
 
 mod connection;
-mod keeper;
+pub(crate) mod keeper;
 mod server;
+pub(crate) mod shared;
 mod socket;
 
 use std::sync::Arc;
 
-use control_socket::message::{Access, Hello, Setting, VERSION};
+use control_socket::message::{Access, Setting};
 use node_lib::runtime::inside::Inside;
 use tracing::info;
 
 use crate::args::Common;
 use crate::exit::Failure;
+use crate::http::{self, Http};
 use crate::logging::LogLevel;
 use crate::recording::Recording;
 use crate::reload::Reload;
 use keeper::Keeper;
+pub use shared::About;
+use shared::Shared;
 pub use socket::Sockets;
 
-/// What the control socket shows beside the node.
-#[derive(Clone, Debug)]
-pub struct About {
-    /// The TAP, by which the daemon is known on its host.
-    pub name: String,
-    /// All settings, and where each comes from.
-    pub settings: Vec<Setting>,
-    /// What is logged.
-    pub log: LogLevel,
-    /// Reads the configuration again; `None` without a file of it.
-    pub(crate) reload: Option<Reload>,
-    /// What is recorded; `None` where there is no recorder.
-    pub(crate) recording: Option<Recording>,
-}
-
-/// Everything a connection needs.
-#[derive(Debug)]
-struct Shared {
-    started_unix_ms: u64,
-    about: About,
-    inside: Inside,
-    keeper: Arc<Keeper>,
-}
-
-impl Shared {
-    fn hello(&self, access: Access) -> Hello {
-        Hello {
-            v2x_control: VERSION,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            name: self.about.name.clone(),
-            pid: std::process::id(),
-            started_unix_ms: self.started_unix_ms,
-            access,
-        }
-    }
-}
-
-/// The control socket of a daemon, before it has a node.
+/// The control socket of a daemon, and its HTTP endpoint, before it has a node.
 #[derive(Debug)]
 pub struct Control {
     sockets: Option<Sockets>,
+    http: Option<Http>,
     about: About,
 }
 
 impl Control {
-    /// Makes the sockets the user wants. Where nobody asked for any, and the default cannot be had,
-    /// the reason stands in the log and the daemon runs without.
+    /// Makes the sockets the user wants, and listens for HTTP if he wants that. Where nobody asked
+    /// for any, and the default cannot be had, the reason stands in the log and the daemon runs
+    /// without.
     ///
     /// # Errors
-    /// Sockets that were asked for cannot be made.
+    /// What was asked for cannot be had.
     pub async fn open(
         args: &Common,
         settings: Vec<Setting>,
         log: LogLevel,
     ) -> Result<Self, Failure> {
         let sockets = Sockets::open(args).await?;
+        let http = Http::open(args)?;
         let name = args.tap_name.clone();
         let about = About { name, settings, log, reload: None, recording: None };
-        Ok(Self { sockets, about })
+        Ok(Self { sockets, http, about })
     }
 
     /// With what reads the configuration again.
@@ -106,28 +77,34 @@ impl Control {
     }
 
     /// Answers from now on, until the returned guard is dropped. Must run inside a tokio runtime.
-    pub fn serve(self, inside: Inside) -> Option<Serving> {
-        let Sockets { read_only, read_write } = self.sockets?;
-        info!(socket = %read_only.path().display(), "control socket");
+    ///
+    /// # Errors
+    /// The thread of the HTTP endpoint cannot be started.
+    pub fn serve(self, inside: Inside) -> Result<Option<Serving>, Failure> {
+        let Self { sockets, http, about } = self;
+        if sockets.is_none() && http.is_none() {
+            return Ok(None);
+        }
         let keeper = Keeper::start(&inside);
-        let shared = Arc::new(Shared {
-            started_unix_ms: keeper::now_unix_ms(),
-            about: self.about,
-            inside,
-            keeper,
+        let started_unix_ms = keeper::now_unix_ms();
+        let shared = Arc::new(Shared { started_unix_ms, about, inside, keeper });
+        let http = http::start(http, &shared)?;
+        let guards = sockets.map(|Sockets { read_only, read_write }| {
+            info!(socket = %read_only.path().display(), "control socket");
+            let guards = [(read_only, Access::ReadOnly), (read_write, Access::ReadWrite)];
+            guards.map(|(socket, access)| {
+                let (listener, guard) = socket.split();
+                tokio::spawn(server::serve(listener, Arc::clone(&shared), access));
+                guard
+            })
         });
-        let guards = [(read_only, Access::ReadOnly), (read_write, Access::ReadWrite)];
-        let guards = guards.map(|(socket, access)| {
-            let (listener, guard) = socket.split();
-            tokio::spawn(server::serve(listener, Arc::clone(&shared), access));
-            guard
-        });
-        Some(Serving { _guards: guards })
+        Ok(Some(Serving { _guards: guards, _http: http }))
     }
 }
 
-/// Takes the sockets away when it is dropped.
+/// Takes the sockets away, and ends the HTTP endpoint, when it is dropped.
 #[derive(Debug)]
 pub struct Serving {
-    _guards: [socket::Guard; 2],
+    _guards: Option<[socket::Guard; 2]>,
+    _http: Option<http::Serving>,
 }

@@ -12,6 +12,7 @@
 //! | [`logging`] | where log lines go; [`sink`]: without holding anybody up |
 //! | [`capabilities`] | what the kernel lets us do |
 //! | [`control`] | the control socket: who may look inside, and change what |
+//! | [`http`] | the same over HTTP, to look only: tables, metrics, a web page |
 //! | [`signal`] | who tells how strong others come in |
 //! | [`recording`] | what of the node is recorded |
 //! | [`start`] | checks, devices, loop, shutdown |
@@ -23,6 +24,7 @@ pub mod capabilities;
 pub mod config;
 pub mod control;
 pub mod exit;
+pub mod http;
 mod log_filter;
 pub mod logging;
 mod radio;

@@ -28,6 +28,7 @@ use crate::args::{Bind, Common};
 use crate::capabilities;
 use crate::control::Control;
 use crate::exit::{Failure, Kind, print};
+use crate::http;
 use crate::radio::Radio;
 use crate::recording::{self, Plan};
 use crate::reload::Reload;
@@ -133,6 +134,7 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     tun_usable(&args.tap_name)?;
     boot::peek(args.state_file.as_deref())?;
     recording::check(args)?;
+    http::check(args)?;
     Ok(Checked { netlink, has_tap: tap.is_some(), radio, is_shared, tap_mtu })
 }
 
@@ -361,7 +363,8 @@ impl Devices {
         let begun = self.record.take().map(|plan| plan.begin(&start, now, names)).transpose()?;
         let (recording, tap) =
             begun.map_or((None, None), |(recording, tap)| (Some(recording), tap));
-        let serving = control.with_reload(reload).with_recording(recording.clone()).serve(inside);
+        let control = control.with_reload(reload).with_recording(recording.clone());
+        let serving = control.serve(inside)?;
         let mut node = Recorded::new(create(now), tap);
         if let Some(recording) = &recording {
             node = node.with_switch(recording.switch());

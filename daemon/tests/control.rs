@@ -124,7 +124,7 @@ fn runs_in(directory: Rc<tempfile::TempDir>) -> Scene {
             let log = LogLevel::new("info", Arc::new(|_| Ok(())));
             let control = Control::open(&common, Vec::new(), log).await.unwrap();
             let (mut commands, inside) = inside::attend(commands);
-            let serving = control.serve(inside);
+            let serving = control.serve(inside).unwrap();
             let counters = Counters::default();
             let mut node = Wire { counters, events: VecDeque::new(), forgotten: None };
             let runtime = Runtime {

@@ -11,6 +11,7 @@ use clap::Subcommand;
 use node_lib::Timestamp;
 
 use crate::export::{self, ExportError};
+use crate::page::{self, PageError};
 use crate::read::{FileReport, Item, ReadError, Recording, files_in, header_of};
 use crate::record::Record;
 use crate::replay::{self, ReplayError, describe};
@@ -66,6 +67,19 @@ pub enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
     },
+    /// Run the node again and write what it was like into one web page with a time bar, that needs
+    /// nothing else
+    Page {
+        /// The recording, from the start of the node on
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Where to
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Seconds from one look to the next
+        #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = page::every)]
+        every: Duration,
+    },
     /// Run the node again and compare, to the byte; exit code 1 at the first difference
     Replay {
         /// The recording, from the start of the node on
@@ -98,6 +112,9 @@ pub enum TraceError {
     /// It cannot be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// Its page cannot be written.
+    #[error(transparent)]
+    Page(#[from] PageError),
     /// It cannot be exported.
     #[error(transparent)]
     Export(#[from] ExportError),
@@ -126,6 +143,7 @@ pub fn run(command: &Command, out: &mut impl Write) -> Result<ExitCode, TraceErr
         Command::Repair { file, to } => repair(file, to.as_deref(), out),
         Command::Cut { paths, output, from, to } => cut(paths, output, *from, *to, out),
         Command::Export { paths, output } => export(paths, output, out),
+        Command::Page { paths, output, every } => page(paths, output, *every, out),
         Command::Replay { paths } => replay(paths, out),
         Command::Diff { one, other } => diff(one, other, out),
     };
@@ -333,6 +351,27 @@ fn export(paths: &[PathBuf], output: &Path, out: &mut impl Write) -> Result<Exit
         }
         _ => Err(TraceError::Form(output.to_owned())),
     }
+}
+
+fn page(
+    paths: &[PathBuf],
+    output: &Path,
+    every: Duration,
+    out: &mut impl Write,
+) -> Result<ExitCode, TraceError> {
+    let recording = Recording::open(paths)?;
+    let failed = |source| TraceError::Write { path: output.to_owned(), source };
+    let mut file = BufWriter::new(segment::create(output).map_err(failed)?);
+    let (looks, outcome) = page::write(&recording, every, &mut file)?;
+    file.flush().map_err(failed)?;
+    say(out, &format!("{}: {looks} looks", output.display()))?;
+    if let Some(difference) = &outcome.difference {
+        say(out, &difference.to_string())?;
+    }
+    if let Some(ended) = &outcome.ended {
+        say(out, &format!("ended early: {ended}"))?;
+    }
+    Ok(code(outcome.difference.is_none()))
 }
 
 fn replay(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError> {

@@ -34,6 +34,8 @@ pub mod cli;
 #[cfg(feature = "cli")]
 pub mod export;
 #[cfg(feature = "cli")]
+pub mod page;
+#[cfg(feature = "cli")]
 pub mod replay;
 
 pub use header::{Header, Role};

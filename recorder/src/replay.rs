@@ -95,12 +95,24 @@ pub fn replay(recording: &Recording) -> Result<Outcome, ReplayError> {
 
 /// Replays a recording with this node, which is to be the one it is of.
 pub fn replay_with(recording: &Recording, node: Box<dyn Node>) -> Result<Outcome, ReplayError> {
+    Ok(watch(recording, node, |_, _| Ok::<_, ReplayError>(()))?.0)
+}
+
+/// The same, and shows the node as it is after each record. Returns it as it was at the end.
+///
+/// # Errors
+/// It cannot be replayed, or whoever watches has had enough.
+pub fn watch<E: From<ReplayError> + From<ReadError>>(
+    recording: &Recording,
+    node: Box<dyn Node>,
+    mut show: impl FnMut(&Record<'_>, &dyn Node) -> Result<(), E>,
+) -> Result<(Outcome, Box<dyn Node>), E> {
     let header = recording.header();
     if header.snap > 0 {
-        return Err(ReplayError::Snapped(header.snap));
+        return Err(ReplayError::Snapped(header.snap).into());
     }
     if header.part > 0 {
-        return Err(ReplayError::Begun);
+        return Err(ReplayError::Begun.into());
     }
     let mut run = Run {
         node,
@@ -111,12 +123,18 @@ pub fn replay_with(recording: &Recording, node: Box<dyn Node>) -> Result<Outcome
     };
     let reports = recording.read(|item| match item {
         Item::Header(_) => Ok(true),
-        Item::Gap(blocks) if run.outcome.records == 0 => Err(ReplayError::Beginning(blocks)),
+        Item::Gap(blocks) if run.outcome.records == 0 => {
+            Err(E::from(ReplayError::Beginning(blocks)))
+        }
         Item::Gap(blocks) => {
             run.outcome.ended = Some(format!("{blocks} blocks are missing here"));
             Ok(false)
         }
-        Item::Record(record) => Ok(run.step(record)),
+        Item::Record(record) => {
+            let goes_on = run.step(record);
+            show(record, &*run.node)?;
+            Ok(goes_on)
+        }
     })?;
     let mut faults = reports.iter().filter_map(|report| report.fault.as_ref());
     let fault = faults.next_back().map(|fault| format!("the recording {fault}"));
@@ -127,7 +145,7 @@ pub fn replay_with(recording: &Recording, node: Box<dyn Node>) -> Result<Outcome
     };
     let ended = if run.outcome.difference.is_none() { ended.or_else(cut) } else { ended };
     run.outcome.ended = ended;
-    Ok(run.outcome)
+    Ok((run.outcome, run.node))
 }
 
 /// What came out, and is to be compared.

@@ -119,6 +119,44 @@ fn info_verify_and_replay_of_a_recording() {
 }
 
 #[test]
+fn a_page_shows_the_node_as_it_was() {
+    let directory = drive(0);
+    let place = text(directory.path());
+    let page = directory.path().join("drive.html");
+    let (code, said) = trace(&["page", place, "-o", text(&page), "--every", "0.1"]);
+    assert!(code == 0 && said.contains("looks"), "{code} {said}");
+    let page = std::fs::read_to_string(&page).unwrap();
+    let data = page.split("id=\"recording\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let looks: serde_json::Value = serde_json::from_str(data).unwrap();
+    let looks = looks.as_array().unwrap();
+    assert!((18..=21).contains(&looks.len()), "two seconds, ten a second: {}", looks.len());
+    assert_eq!(looks[0]["at_unix_ms"], BEGAN / 1_000_000);
+    let rsu = "02:00:00:00:00:02";
+    let middle = &looks[10]["view"]["node"];
+    assert_eq!(
+        (&middle["attached"]["rsu"], &middle["id"]),
+        (&rsu.into(), &"02:00:00:00:00:01".into())
+    );
+    assert!(middle["routes"][0]["candidates"][0]["cost"].is_number(), "{middle}");
+    assert!(looks[10]["view"]["counters"]["node"]["tap_to_wire"].as_u64().unwrap() > 20);
+    // The way and why, once each, and what went wrong at the end.
+    let changes = looks.iter().flat_map(|look| look["changes"].as_array().unwrap());
+    let causes: Vec<_> = changes.map(|change| change["cause"].as_str().unwrap()).collect();
+    assert_eq!(causes[0], "first", "{causes:?}");
+    assert!(causes.contains(&"link-down"), "{causes:?}");
+    let last = looks.last().unwrap();
+    assert_eq!(last["view"]["radio"]["is_up"], false);
+    assert!(last["problems"].as_array().unwrap().iter().any(|p| p["kind"] == "radio-down"));
+    for (line, said) in [
+        (&["page", place, "-o", "/nonexistent/x.html"][..], "/nonexistent/x.html"),
+        (&["page", place, "-o", "x.html", "--every", "0"], "expected seconds from 0.05"),
+    ] {
+        let (code, text) = trace(line);
+        assert!(code == 2 && text.contains(said), "{code} {text}");
+    }
+}
+
+#[test]
 fn json_lines_are_the_same_recording() {
     let directory = drive(0);
     let file = only(directory.path());

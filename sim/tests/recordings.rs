@@ -281,6 +281,10 @@ impl<'a> Scene<'a> {
                 a.epoch,
                 a.status
             ),
+            Control::Echo(e) => {
+                let what = if e.verdict.is_some() { "echo answered" } else { "echo" };
+                format!("{what}: to {}, place {}", self.mac(e.target), e.at)
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod days;
 pub mod demo;
 pub mod fdb;
+pub mod http;
 pub mod line;
 pub mod link;
 pub mod medium;

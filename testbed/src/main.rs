@@ -31,6 +31,10 @@ enum Command {
     Restarts(testbed::restarts::command::Options),
     /// Measure what hosts with an MTU of 1500 get through radios of 1500
     Mtu(testbed::mtu::Options),
+    /// Measure what the HTTP endpoint costs, beside a bare handler and on the way of packets
+    Http(testbed::http::bench::Options),
+    /// Look at the web page of living daemons in headless Chromium, and take pictures of it
+    Page(testbed::http::page::Options),
     /// Say whether this machine can run the testbed, and what is missing
     Check,
     /// Keep an arena with a medium in it until interrupted
@@ -95,6 +99,14 @@ fn run() -> Result<ExitCode> {
         Command::Mtu(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => testbed::mtu::run(&options)?,
+        },
+        Command::Http(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::http::bench::run(&options)?,
+        },
+        Command::Page(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::http::page::run(&options)?,
         },
         Command::Demo(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),

@@ -2,16 +2,14 @@
 
 use control_socket::message::Topics;
 use control_socket::record::Change;
+use control_socket::table::gap_classes;
 use node_lib::control::event::Attachment;
 use node_lib::control::snapshot::View;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::around;
 use crate::names::Names;
 use crate::text::{UNKNOWN, known, table, time};
-
-/// Upper ends of the classes of gaps, in milliseconds: the promised 50 and 300 among them.
-const CLASSES: [u64; 8] = [0, 10, 50, 100, 200, 300, 1000, u64::MAX];
 
 fn changes(topics: &Topics) -> &[Change] {
     topics.changes.as_deref().unwrap_or_default()
@@ -54,21 +52,8 @@ pub(super) fn handovers(names: &Names, topics: &Topics) -> String {
     table(&header, 4, rows.collect())
 }
 
-/// How many gaps are in each class.
-fn classes(topics: &Topics) -> Vec<(u64, usize)> {
-    let gaps: Vec<_> = changes(topics).iter().filter_map(gap_ms).collect();
-    let mut below = 0;
-    let class = |most: &u64| {
-        let so_far = gaps.iter().filter(|gap| *gap <= most).count();
-        let here = so_far - below;
-        below = so_far;
-        (*most, here)
-    };
-    CLASSES.iter().map(class).collect()
-}
-
 pub(super) fn histogram(topics: &Topics) -> String {
-    let rows = classes(topics).into_iter().map(|(most, count)| {
+    let rows = gap_classes(changes(topics)).into_iter().map(|(most, count)| {
         let upto = if most == u64::MAX { "more".to_owned() } else { format!("to {most}") };
         vec![upto, count.to_string(), "#".repeat(count.min(60))]
     });
@@ -78,23 +63,6 @@ pub(super) fn histogram(topics: &Topics) -> String {
         text += &format!("{open} changes without a gap: the first of all, or not over\n");
     }
     text
-}
-
-pub(super) fn json(topics: &Topics) -> Value {
-    let changes = changes(topics).iter().map(|change| {
-        let mut value = json!(change);
-        if let Value::Object(fields) = &mut value {
-            fields.remove("routes");
-        }
-        value
-    });
-    let histogram = classes(topics).into_iter().map(|(most, count)| {
-        json!({ "gap_ms_max": Some(most).filter(|most| *most < u64::MAX), "count": count })
-    });
-    json!({
-        "changes": changes.collect::<Vec<_>>(),
-        "histogram": histogram.collect::<Vec<_>>(),
-    })
 }
 
 pub(super) fn why(
@@ -283,7 +251,8 @@ mod tests {
     fn every_gap_is_in_one_class() {
         let gaps = [Some(0), Some(1), Some(10), Some(51), Some(5000), None];
         let topics = topics(gaps.into_iter().map(|gap| change(0, gap)).collect());
-        let counts: Vec<_> = classes(&topics).into_iter().map(|(_, count)| count).collect();
+        let counts: Vec<_> =
+            gap_classes(changes(&topics)).into_iter().map(|(_, count)| count).collect();
         assert_eq!(counts, [1, 2, 0, 1, 0, 0, 0, 1]);
         assert!(histogram(&topics).contains("1 changes without a gap"));
     }

@@ -4,7 +4,6 @@ use anstyle::{AnsiColor, Style};
 use control_socket::health::Problem;
 use control_socket::message::Topics;
 use node_lib::control::snapshot::{Port, Role, View};
-use serde_json::{Value, json};
 
 use crate::names::Names;
 use crate::text::{known, span};
@@ -79,24 +78,4 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
         text += &format!("{style}problem{style:#}: {}\n  cure: {}\n", problem.text, problem.cure);
     }
     text
-}
-
-pub(super) fn json(topics: &Topics, view: &View) -> Value {
-    let node = &view.node;
-    let is_healthy = !topics.problems.iter().flatten().any(|problem| problem.is_fatal);
-    json!({
-        "is_healthy": is_healthy,
-        "problems": topics.problems,
-        "boot": node.boot,
-        "uptime_ms": view.uptime_ms,
-        "attached": node.attached,
-        "standby": node.standby,
-        "radio": view.radio,
-        "tap": view.tap,
-        "air": node.air,
-        "neighbours": node.neighbours.len(),
-        "rsus": node.routes.len(),
-        "obus": node.obus.len(),
-        "clients": node.clients.len(),
-    })
 }

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control_socket::message::{
-    Access, Answer, Ask, PingAsk, Pinged, REQUEST_MAX, Recording as Recorded, Refusal, RefusalKind,
-    Reloaded, Request, SUBSCRIPTIONS_MAX, SetAsk, Topic, Topics, Update,
+    Access, Answer, Ask, PingAsk, Pinged, REQUEST_MAX, Refusal, RefusalKind, Reloaded, Request,
+    SUBSCRIPTIONS_MAX, SetAsk, Topic, Topics, Update,
 };
 use node_lib::messages::MAX_HOPS;
-use node_lib::runtime::inside::Stopped;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -19,8 +18,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::debug;
 
-use super::Shared;
 use super::keeper::{News, now_unix_ms};
+use super::shared::{Shared, elsewhere, stopped, unable};
 use crate::recording::Recording;
 use crate::reload::{self, Reload};
 
@@ -135,7 +134,7 @@ impl Connection {
 
     async fn answer(&mut self, id: u64, ask: Ask) -> Result<Topics, Refusal> {
         match ask {
-            Ask::Get(topics) => self.look(&topics).await,
+            Ask::Get(topics) => self.shared.look(&topics).await,
             Ask::Subscribe(topics) => {
                 self.subscriptions.retain(|subscription| subscription.id != id);
                 if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
@@ -147,7 +146,7 @@ impl Connection {
                     self.news = self.shared.keeper.subscribe();
                     self.refresh.reset();
                 }
-                let now = self.look(&topics).await?;
+                let now = self.shared.look(&topics).await?;
                 let (node, role, problems) = (now.node, now.role, now.problems.clone());
                 let last = Topics { node, role, problems, ..Topics::default() };
                 self.subscriptions.push(Subscription { id, topics, last });
@@ -155,19 +154,19 @@ impl Connection {
             }
             Ask::Unsubscribe(of) => {
                 self.subscriptions.retain(|subscription| subscription.id != of);
-                self.look(&[]).await
+                self.shared.look(&[]).await
             }
             Ask::FlushClients(which) => {
                 let flushed = self.shared.inside.forget_clients(which).await.map_err(stopped)?;
-                Ok(Topics { flushed: u64::try_from(flushed).ok(), ..self.look(&[]).await? })
+                Ok(Topics { flushed: u64::try_from(flushed).ok(), ..self.shared.look(&[]).await? })
             }
             Ask::SetLog(filter) => {
                 self.shared.about.log.set(&filter).map_err(invalid)?;
-                self.look(&[Topic::Log]).await
+                self.shared.look(&[Topic::Log]).await
             }
             Ask::Set(SetAsk { name, value }) => {
                 reload::set(&name, &value, &self.shared.about.log).map_err(invalid)?;
-                self.look(&[Topic::Config]).await
+                self.shared.look(&[Topic::Config]).await
             }
             Ask::Reload => self.reload(Reload::run).await,
             Ask::Check => self.reload(Reload::check).await,
@@ -195,7 +194,7 @@ impl Connection {
         }
         let within = Duration::from_millis(within_ms.into());
         let answer = self.shared.inside.ping(target, hop_limit, within).await.map_err(stopped)?;
-        Ok(Topics { pinged: Some(Pinged { answer }), ..self.look(&[]).await? })
+        Ok(Topics { pinged: Some(Pinged { answer }), ..self.shared.look(&[]).await? })
     }
 
     /// Has the configuration file read again, which may be slow.
@@ -207,7 +206,7 @@ impl Connection {
             return Err(unable("there is no file to read again: it was started without --config"));
         };
         let reloaded = elsewhere(move || read(&reload)).await?.map_err(invalid)?;
-        Ok(Topics { reloaded: Some(reloaded), ..self.look(&[]).await? })
+        Ok(Topics { reloaded: Some(reloaded), ..self.shared.look(&[]).await? })
     }
 
     /// Has something done to the recording, which may wait for the disk.
@@ -219,33 +218,7 @@ impl Connection {
             return Err(unable("this program has no recorder"));
         };
         elsewhere(move || change(&recording)).await?.map_err(unable)?;
-        self.look(&[Topic::Recording]).await
-    }
-
-    /// These topics, now.
-    async fn look(&self, topics: &[Topic]) -> Result<Topics, Refusal> {
-        let Shared { about, inside, keeper, .. } = &*self.shared;
-        let view = inside.view().await.map_err(stopped)?;
-        let has = |topic| topics.contains(&topic);
-        let recording = match about.recording.clone().filter(|_| has(Topic::Recording)) {
-            Some(recording) => Some(elsewhere(move || recording.view()).await?),
-            None => has(Topic::Recording).then(Recorded::default),
-        };
-        Ok(Topics {
-            at_unix_ms: now_unix_ms(),
-            node: view.node.id,
-            role: view.node.role,
-            events: has(Topic::Events).then(|| keeper.events()),
-            changes: has(Topic::Changes).then(|| keeper.changes()),
-            problems: has(Topic::Problems).then(|| keeper.problems(&view)),
-            config: has(Topic::Config).then(|| reload::as_they_are(&about.settings, &about.log)),
-            log: has(Topic::Log).then(|| about.log.current()),
-            view: has(Topic::View).then(|| (*view).clone()),
-            recording,
-            reloaded: None,
-            pinged: None,
-            flushed: None,
-        })
+        self.shared.look(&[Topic::Recording]).await
     }
 
     /// Tells subscribers what happened, or how much of it they missed.
@@ -285,7 +258,7 @@ impl Connection {
         if wanted.is_empty() {
             return Ok(());
         }
-        let Ok(now) = self.look(&wanted).await else {
+        let Ok(now) = self.shared.look(&wanted).await else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         for subscription in &mut self.subscriptions {
@@ -311,21 +284,6 @@ impl Connection {
     }
 }
 
-/// Where something may wait without keeping others from their answers.
-async fn elsewhere<T: Send + 'static>(
-    what: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(what).await.map_err(|error| unable(error.to_string()))
-}
-
 fn invalid(text: String) -> Refusal {
     Refusal { kind: RefusalKind::Invalid, text: text.trim().to_owned() }
-}
-
-fn unable(text: impl Into<String>) -> Refusal {
-    Refusal { kind: RefusalKind::Unable, text: text.into() }
-}
-
-fn stopped(stopped: Stopped) -> Refusal {
-    Refusal { kind: RefusalKind::Stopped, text: stopped.to_string() }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use control_socket::health::{Problem, problems};
-use control_socket::record::{Change, Happened, History};
+use control_socket::record::{Change, GapTally, Happened, History};
 use node_lib::control::event::Event;
 use node_lib::control::snapshot::View;
 use node_lib::runtime::inside::Inside;
@@ -17,22 +17,22 @@ const WAITING_MAX: usize = 256;
 
 /// What happened since the start, and who wants to hear more.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(crate) struct Keeper {
     history: Mutex<History>,
     news: broadcast::Sender<Arc<News>>,
 }
 
 /// Something that happened, as subscribers are told.
 #[derive(Debug)]
-pub(super) struct News {
-    pub(super) happened: Happened,
+pub(crate) struct News {
+    pub(crate) happened: Happened,
     /// The change of upstream it is, or whose cost it tells.
-    pub(super) change: Option<Change>,
+    pub(crate) change: Option<Change>,
 }
 
 impl Keeper {
     /// Keeps what happens from now on. Must run inside a tokio runtime.
-    pub(super) fn start(inside: &Inside) -> Arc<Self> {
+    pub(crate) fn start(inside: &Inside) -> Arc<Self> {
         let (news, _) = broadcast::channel(WAITING_MAX);
         let keeper = Arc::new(Self { history: Mutex::default(), news });
         let (itself, mut events) = (Arc::clone(&keeper), inside.events());
@@ -67,19 +67,23 @@ impl Keeper {
         let _ = self.news.send(Arc::new(news));
     }
 
-    pub(super) fn subscribe(&self) -> broadcast::Receiver<Arc<News>> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<News>> {
         self.news.subscribe()
     }
 
-    pub(super) fn events(&self) -> Vec<Happened> {
+    pub(crate) fn events(&self) -> Vec<Happened> {
         self.lock().events()
     }
 
-    pub(super) fn changes(&self) -> Vec<Change> {
+    pub(crate) fn changes(&self) -> Vec<Change> {
         self.lock().changes()
     }
 
-    pub(super) fn problems(&self, view: &View) -> Vec<Problem> {
+    pub(crate) fn gaps(&self) -> GapTally {
+        self.lock().gaps()
+    }
+
+    pub(crate) fn problems(&self, view: &View) -> Vec<Problem> {
         problems(view, self.lock().faults(), now_unix_ms())
     }
 
@@ -89,7 +93,7 @@ impl Keeper {
     }
 }
 
-pub(super) fn now_unix_ms() -> u64 {
+pub(crate) fn now_unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -8,8 +8,8 @@ use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 use tracing::debug;
 
-use super::Shared;
 use super::connection::{self, Outgoing};
+use super::shared::Shared;
 
 /// After a client that could not be taken, because there are no descriptors for example.
 const REST: Duration = Duration::from_millis(100);

@@ -36,6 +36,7 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("--node-id", "02:00:00:00:00:01", "01:00:00:00:00:01"),
     ("--state-file", "/proc/no/such/directory", "/"),
     ("--control", "/nonexistent/v2x.sock", "/run/"),
+    ("--http", "8080", "eighty"),
     ("--record", "/dev/null/recordings", "/dev/null"),
     ("--record-size", "64", "0"),
     ("--record-age", "60", "soon"),

@@ -1,0 +1,240 @@
+//! What there is to see, a table each, as one JSON object: [`Table`]. `v2xctl -o json` prints it,
+//! and the HTTP endpoint answers with it.
+
+use node_lib::control::snapshot::{Route, View, span_ms};
+use serde_json::{Map, Value, json};
+
+use crate::message::{Topic, Topics};
+use crate::record::{Change, GAP_CLASSES_MS};
+
+/// Version of the objects. Fields may be added within one.
+pub const SCHEMA: u32 = 1;
+
+/// What there is to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// Who it is, and whether it is well.
+    Status,
+    /// Nodes in radio range.
+    Neighbors,
+    /// Through whom each RSU could be reached: figures, and why not.
+    Upstreams,
+    /// The way in use to each RSU, or to each OBU.
+    Routes,
+    /// RSUs known, and why one is not used.
+    Rsus,
+    /// The radio: address, load, other EtherTypes.
+    Radio,
+    /// MAC addresses behind the TAP, and behind OBUs.
+    Clients,
+    /// OBUs an RSU knows.
+    Obus,
+    /// The tree of upstreams, as this node knows it.
+    Tree,
+    /// Changes of upstream: cause, gap, losses.
+    Handovers,
+    /// What decides now, or what decided at the change with this number.
+    Why(Option<u64>),
+    /// What happened.
+    Events,
+    /// All that is counted.
+    Stats,
+    /// Settings, and where each comes from.
+    Config,
+    /// What is logged.
+    LogLevel,
+}
+
+impl Table {
+    /// All of them, with what decides now.
+    pub const ALL: [Self; 15] = [
+        Self::Status,
+        Self::Neighbors,
+        Self::Upstreams,
+        Self::Routes,
+        Self::Rsus,
+        Self::Radio,
+        Self::Clients,
+        Self::Obus,
+        Self::Tree,
+        Self::Handovers,
+        Self::Why(None),
+        Self::Events,
+        Self::Stats,
+        Self::Config,
+        Self::LogLevel,
+    ];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Neighbors => "neighbors",
+            Self::Upstreams => "upstreams",
+            Self::Routes => "routes",
+            Self::Rsus => "rsus",
+            Self::Radio => "radio",
+            Self::Clients => "clients",
+            Self::Obus => "obus",
+            Self::Tree => "tree",
+            Self::Handovers => "handovers",
+            Self::Why(_) => "why",
+            Self::Events => "events",
+            Self::Stats => "stats",
+            Self::Config => "config",
+            Self::LogLevel => "log-level",
+        }
+    }
+
+    /// What of a daemon it is made of.
+    pub const fn topics(self) -> &'static [Topic] {
+        match self {
+            Self::Status => &[Topic::View, Topic::Problems],
+            Self::Handovers => &[Topic::Changes],
+            Self::Why(_) => &[Topic::View, Topic::Changes],
+            Self::Events => &[Topic::Events],
+            Self::Config => &[Topic::Config],
+            Self::LogLevel => &[Topic::Log],
+            _ => &[Topic::View],
+        }
+    }
+
+    /// The object, of a daemon with this name.
+    pub fn json(self, daemon: &str, topics: &Topics) -> Value {
+        object(daemon, topics, self.fields(topics))
+    }
+
+    fn fields(self, topics: &Topics) -> Value {
+        let empty = View::default();
+        let view = topics.view.as_ref().unwrap_or(&empty);
+        let node = &view.node;
+        match self {
+            Self::Status => status(topics, view),
+            Self::Neighbors => json!({ "neighbours": node.neighbours }),
+            Self::Upstreams | Self::Rsus => json!({ "routes": node.routes }),
+            Self::Routes => json!({
+                "routes": node.routes.iter().map(without_candidates).collect::<Vec<_>>(),
+                "obus": node.obus,
+            }),
+            Self::Radio => json!({
+                "air": node.air,
+                "radio": view.radio,
+                "is_radio_full": view.is_radio_full,
+                "alone": view.alone,
+                "other_ethertypes": view.other_ethertypes,
+                "counters": { "radio": view.counters.radio, "signal": view.counters.signal },
+            }),
+            Self::Clients => json!({ "clients": node.clients }),
+            Self::Obus => json!({ "obus": node.obus }),
+            Self::Tree => json!({
+                "obus": node.obus, "children": node.children, "attached": node.attached,
+            }),
+            Self::Handovers => hand_overs(topics),
+            Self::Why(None) => json!({ "attached": node.attached, "routes": node.routes }),
+            Self::Why(Some(id)) => {
+                let change = topics.changes.iter().flatten().find(|change| change.number == id);
+                json!({ "change": change })
+            }
+            Self::Events => json!({ "events": topics.events }),
+            Self::Stats => json!({ "counters": view.counters }),
+            Self::Config => json!({ "config": topics.config }),
+            Self::LogLevel => json!({ "log": topics.log }),
+        }
+    }
+}
+
+/// These fields, after those that every object has.
+pub fn object(daemon: &str, topics: &Topics, fields: Value) -> Value {
+    let mut object = Map::new();
+    for (name, value) in [
+        ("schema", json!(SCHEMA)),
+        ("daemon", json!(daemon)),
+        ("node", json!(topics.node)),
+        ("role", json!(topics.role)),
+        ("at_unix_ms", json!(topics.at_unix_ms)),
+    ] {
+        object.insert(name.to_owned(), value);
+    }
+    if let Value::Object(fields) = fields {
+        object.extend(fields);
+    }
+    Value::Object(object)
+}
+
+fn status(topics: &Topics, view: &View) -> Value {
+    let node = &view.node;
+    let is_healthy = !topics.problems.iter().flatten().any(|problem| problem.is_fatal);
+    json!({
+        "is_healthy": is_healthy,
+        "problems": topics.problems,
+        "boot": node.boot,
+        "uptime_ms": view.uptime_ms,
+        "attached": node.attached,
+        "standby": node.standby,
+        "radio": view.radio,
+        "tap": view.tap,
+        "air": node.air,
+        "neighbours": node.neighbours.len(),
+        "rsus": node.routes.len(),
+        "obus": node.obus.len(),
+        "clients": node.clients.len(),
+    })
+}
+
+/// What there was to choose from stays out: `why` has it.
+fn hand_overs(topics: &Topics) -> Value {
+    let changes = topics.changes.as_deref().unwrap_or_default();
+    let classes = gap_classes(changes).into_iter().map(|(most, count)| {
+        json!({ "gap_ms_max": Some(most).filter(|most| *most < u64::MAX), "count": count })
+    });
+    json!({
+        "changes": changes.iter().map(|change| without(json!(change), "routes")).collect::<Vec<_>>(),
+        "histogram": classes.collect::<Vec<_>>(),
+    })
+}
+
+/// How many gaps are in each of the [classes](GAP_CLASSES_MS).
+pub fn gap_classes(changes: &[Change]) -> Vec<(u64, usize)> {
+    let gaps: Vec<_> =
+        changes.iter().filter_map(|change| change.cost.map(|cost| span_ms(cost.gap))).collect();
+    let mut below = 0;
+    let class = |most: &u64| {
+        let so_far = gaps.iter().filter(|gap| *gap <= most).count();
+        let here = so_far - below;
+        below = so_far;
+        (*most, here)
+    };
+    GAP_CLASSES_MS.iter().map(class).collect()
+}
+
+fn without_candidates(route: &Route) -> Value {
+    without(json!(route), "candidates")
+}
+
+fn without(mut object: Value, field: &str) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.remove(field);
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_says_whose_it_is_and_has_its_own_name() {
+        let topics = Topics { at_unix_ms: 7, view: Some(View::default()), ..Topics::default() };
+        let mut names = Vec::new();
+        for table in Table::ALL {
+            let object = table.json("obu0", &topics);
+            assert_eq!((&object["schema"], &object["daemon"]), (&json!(1), &json!("obu0")));
+            assert_eq!(object["at_unix_ms"], 7, "{table:?}");
+            assert!(object.as_object().is_some_and(|fields| fields.len() > 5), "{table:?}");
+            names.push(table.name());
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Table::ALL.len());
+    }
+}

@@ -1,0 +1,104 @@
+//! The tables as JSON, health, and the web page.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use control_socket::message::Topic;
+use control_socket::table::Table;
+use serde::Deserialize;
+
+use super::endpoint::{Endpoint, JSON, Ready, Refusal};
+use super::{events, metrics};
+use crate::control::shared::Shared;
+
+/// All paths there are.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    let endpoint = Arc::new(Endpoint::new(shared));
+    let mut router = Router::new()
+        .route("/", get(|| async { page(web_page::HTML, "text/html; charset=utf-8") }))
+        .route("/page.css", get(|| async { page(web_page::CSS, "text/css; charset=utf-8") }))
+        .route("/page.js", get(|| async { page(web_page::JS, "text/javascript; charset=utf-8") }))
+        .route("/healthz", get(health))
+        .route("/metrics", get(scrape))
+        .route("/events", get(events::stream))
+        .route("/why", get(why));
+    for table in Table::ALL {
+        let ready = Arc::new(Ready::default());
+        let path = match table {
+            // With a number it is another object; and what happens is a stream.
+            Table::Why(_) => continue,
+            Table::Events => "/events/past".to_owned(),
+            other => format!("/{}", other.name()),
+        };
+        let answer = move |State(endpoint): State<Arc<Endpoint>>| {
+            let ready = Arc::clone(&ready);
+            async move {
+                let body = ready.get(|| async { endpoint.table(table).await }).await?;
+                Ok::<_, Refusal>(([(header::CONTENT_TYPE, JSON)], body))
+            }
+        };
+        router = router.route(&path, get(answer));
+    }
+    router
+        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is no such path; see /") })
+        .with_state(endpoint)
+}
+
+async fn health(State(endpoint): State<Arc<Endpoint>>) -> Result<Response, Refusal> {
+    let topics = endpoint.look(&[Topic::Problems]).await?;
+    let fatal = topics.problems.iter().flatten().filter(|problem| problem.is_fatal);
+    let ill: String =
+        fatal.map(|problem| format!("{}: {}\n", problem.kind, problem.text)).collect();
+    Ok(if ill.is_empty() {
+        "well\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, ill).into_response()
+    })
+}
+
+async fn scrape(State(endpoint): State<Arc<Endpoint>>) -> Result<impl IntoResponse, Refusal> {
+    let make = || async {
+        let topics = endpoint.look(&[Topic::View, Topic::Problems]).await?;
+        let gaps = endpoint.shared.keeper.gaps();
+        let text = metrics::text(&endpoint.shared.about.name, &topics, gaps);
+        text.map(Bytes::from)
+            .map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+    };
+    let body = endpoint.metrics.get(make).await?;
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], body))
+}
+
+#[derive(Debug, Deserialize)]
+struct WhyQuery {
+    id: Option<u64>,
+}
+
+async fn why(
+    State(endpoint): State<Arc<Endpoint>>,
+    query: Result<Query<WhyQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<impl IntoResponse, Refusal> {
+    let Query(WhyQuery { id }) = query.map_err(|error| {
+        let text = format!("{}; expected such as /why?id=7", error.body_text());
+        Refusal::new(StatusCode::BAD_REQUEST, text)
+    })?;
+    let table = Table::Why(id);
+    let topics = endpoint.look(table.topics()).await?;
+    let numbers: Vec<_> = topics.changes.iter().flatten().map(|change| change.number).collect();
+    if let Some(id) = id.filter(|id| !numbers.contains(id)) {
+        let text =
+            format!("no change of upstream has the number {id}; expected one of {numbers:?}");
+        return Err(Refusal::new(StatusCode::NOT_FOUND, text));
+    }
+    let body = format!("{}\n", table.json(&endpoint.shared.about.name, &topics));
+    Ok(([(header::CONTENT_TYPE, JSON)], body))
+}
+
+/// A part of the page: from here and from nowhere else.
+fn page(body: &'static str, kind: &'static str) -> ([(HeaderName, &'static str); 2], &'static str) {
+    ([(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, web_page::POLICY)], body)
+}

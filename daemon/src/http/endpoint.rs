@@ -1,0 +1,97 @@
+//! What the answers are made from: [`Endpoint`], and what is said where there is none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use control_socket::message::{Topic, Topics};
+use control_socket::table::Table;
+use node_lib::runtime::inside::VIEW_EVERY;
+use serde_json::json;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
+
+use crate::control::shared::Shared;
+
+/// Of all connections so many may listen to what happens: the others stay free for questions.
+pub const STREAMS_MAX: usize = 32;
+
+/// A loop that does not answer for so long will not.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) const JSON: &str = "application/json";
+
+/// Everything the handlers need.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) shared: Arc<Shared>,
+    /// Those who may listen at once.
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) metrics: Ready,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    text: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into() }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = format!("{}\n", json!({ "error": { "text": self.text } }));
+        (self.status, [(header::CONTENT_TYPE, JSON)], body).into_response()
+    }
+}
+
+/// An answer that is made once for all who ask within [`VIEW_EVERY`].
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    last: Mutex<Option<(Instant, Bytes)>>,
+}
+
+impl Ready {
+    pub(super) async fn get<F: Future<Output = Result<Bytes, Refusal>>>(
+        &self,
+        make: impl FnOnce() -> F,
+    ) -> Result<Bytes, Refusal> {
+        // Whoever comes meanwhile waits here, and gets the same.
+        let mut last = self.last.lock().await;
+        if let Some((at, body)) = &*last
+            && at.elapsed() < VIEW_EVERY
+        {
+            return Ok(body.clone());
+        }
+        let body = make().await?;
+        *last = Some((Instant::now(), body.clone()));
+        Ok(body)
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        Self { shared, streams, metrics: Ready::default() }
+    }
+
+    /// These topics, now.
+    pub(super) async fn look(&self, topics: &[Topic]) -> Result<Topics, Refusal> {
+        let refused = |text| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text);
+        let looked = tokio::time::timeout(PATIENCE, self.shared.look(topics)).await;
+        let looked = looked.map_err(|_| refused("the node does not answer".to_owned()))?;
+        looked.map_err(|refusal| refused(refusal.text))
+    }
+
+    pub(super) async fn table(&self, table: Table) -> Result<Bytes, Refusal> {
+        let topics = self.look(table.topics()).await?;
+        Ok(format!("{}\n", table.json(&self.shared.about.name, &topics)).into())
+    }
+}

@@ -1,0 +1,212 @@
+//! The HTTP endpoint of living daemons: what it says is what `v2xctl` says, it moves with what
+//! happens, and it is there for this machine only.
+
+#![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
+
+mod harness;
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use harness::ms;
+use serde_json::Value;
+use testbed::http::{Connection, PORT, enable};
+use testbed::probe::Ping;
+use testbed::{Host, Node, Programs, Testbed, wait_until};
+
+fn main() -> ExitCode {
+    harness::main(&[
+        ("every_table_is_what_v2xctl_shows", every_table_is_what_v2xctl_shows),
+        ("metrics_move_with_what_happens", metrics_move_with_what_happens),
+        ("only_this_machine_may_look_and_only_when_asked_for", only_this_machine_may_look),
+    ])
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const TABLES: [&[&str]; 15] = [
+    &["status"],
+    &["neighbors"],
+    &["upstreams"],
+    &["routes"],
+    &["rsus"],
+    &["radio"],
+    &["clients"],
+    &["obus"],
+    &["tree"],
+    &["handovers"],
+    &["why"],
+    &["stats"],
+    &["config"],
+    &["log-level"],
+    &["events", "--past"],
+];
+
+fn socket(node: &Node) -> PathBuf {
+    PathBuf::from(format!("/run/{}.sock", node.name()))
+}
+
+/// A server on the LAN, a road-side unit, a relay, and a vehicle behind it; all answer.
+struct Row {
+    server: Host,
+    rsu: Rc<Node>,
+    relay: Rc<Node>,
+    obu: Rc<Node>,
+}
+
+fn row(bed: &mut Testbed) -> Result<Row> {
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (relay, obu) = (bed.add_obu("relay")?, bed.add_obu("obu1")?);
+    bed.connect(&rsu, &relay)?;
+    bed.connect(&relay, &obu)?;
+    for node in bed.nodes() {
+        let control = ["--control".to_owned(), socket(node).display().to_string()];
+        node.extra_args.borrow_mut().extend(control);
+    }
+    Ok(Row { server, rsu, relay, obu })
+}
+
+fn answers(from: &Host, to: &Host) -> Result<()> {
+    wait_until("an answer", PATIENCE, || {
+        let report = Ping::count(&from.ns, to.v4, 1, ms(10))?;
+        Ok((report.received == 1).then_some(()))
+    })
+}
+
+fn with_logs(bed: Testbed, test: impl FnOnce(&mut Testbed) -> Result<()>) -> Result<()> {
+    let mut bed = bed;
+    test(&mut bed).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+}
+
+fn get(node: &Node, path: &str) -> Result<String> {
+    let (status, body) = Connection::open(node.ns())?.get(path)?;
+    ensure!(status == 200, "{path} of {}: {status} {body}", node.name());
+    Ok(body)
+}
+
+/// Without what differs between two looks: figures, and whether there are any yet.
+fn shape(value: Value) -> Value {
+    match value {
+        Value::Number(_) | Value::Null => Value::Null,
+        Value::Array(items) => items.into_iter().map(shape).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, shape(value))).collect()
+        }
+        other => other,
+    }
+}
+
+fn every_table_is_what_v2xctl_shows() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, rsu, relay, obu } = row(&mut bed)?;
+    enable(&bed);
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        answers(&obu.host, &server)?;
+        for node in [&rsu, &relay, &obu] {
+            for line in TABLES {
+                let path = format!("/{}", line.join("/").replace("--", ""));
+                let (mut told, mut printed) = (Value::Null, Value::Null);
+                let same = wait_until("the same answer", PATIENCE, || {
+                    told = shape(serde_json::from_str(&get(node, &path)?)?);
+                    let mut v2xctl = Command::new(Programs::find()?.v2xctl);
+                    v2xctl.arg("-s").arg(socket(node)).args(["-o", "json"]).args(line);
+                    printed = shape(serde_json::from_slice(&v2xctl.output()?.stdout)?);
+                    Ok((told == printed).then_some(()))
+                });
+                same.map_err(|error| {
+                    anyhow!("{error}: {path} of {}:\n{told}\n{printed}", node.name())
+                })?;
+                ensure!(told["node"] == node.radio.to_string(), "{told}");
+            }
+        }
+        // What it says is what the scene is.
+        let status: Value = serde_json::from_str(&get(&obu, "/status")?)?;
+        ensure!(status["attached"]["upstream"] == relay.radio.to_string(), "{status}");
+        ensure!(status["attached"]["hops"] == 2, "{status}");
+        let clients: Value = serde_json::from_str(&get(&obu, "/clients")?)?;
+        let listed = clients["clients"].as_array().map(Vec::len);
+        ensure!(listed.is_some_and(|listed| status["clients"] == listed), "{status}\n{clients}");
+        ensure!(get(&obu, "/healthz")? == "well\n");
+        Ok(())
+    })
+}
+
+/// The value of a metric, labels and all.
+fn metric(text: &str, name: &str) -> Result<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Ok(line.with_context(|| format!("{name} is not in:\n{text}"))?.parse()?)
+}
+
+fn metrics_move_with_what_happens() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, first) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (second, obu) = (bed.add_rsu("rsu2")?, bed.add_obu("obu1")?);
+    bed.connect(&first, &obu)?;
+    enable(&bed);
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        answers(&obu.host, &server)?;
+        let before = get(&obu, "/metrics")?;
+        let up = "v2x_data_frames_total{way=\"tap-to-radio\"}";
+        let gaps = "v2x_hand_over_gap_seconds_count";
+        ensure!(metric(&before, gaps)? == 0.0 && metric(&before, "v2x_attached")? == 1.0);
+        Ping::count(&obu.host.ns, server.v4, 50, ms(2))?;
+        let after = get(&obu, "/metrics")?;
+        ensure!(metric(&after, up)? >= metric(&before, up)? + 50.0, "{before}\n{after}");
+        let radio = "v2x_device_frames_total{device=\"radio\",direction=\"tx\"}";
+        ensure!(metric(&after, radio)? >= metric(&before, radio)? + 50.0, "{before}\n{after}");
+        bed.connect(&second, &obu)?;
+        wait_until("a second RSU", PATIENCE, || {
+            Ok((metric(&get(&obu, "/metrics")?, "v2x_rsus")? == 2.0).then_some(()))
+        })?;
+        std::thread::sleep(ms(1000));
+        first.kill()?;
+        let after = wait_until("the gap of a hand-over", PATIENCE, || {
+            let text = get(&obu, "/metrics")?;
+            Ok((metric(&text, gaps)? == 1.0).then_some(text))
+        })?;
+        let counted = metric(&after, "v2x_gap_seconds_total")?;
+        let told = metric(&after, "v2x_hand_over_gap_seconds_sum")?;
+        // One counts in microseconds, the other in milliseconds.
+        ensure!((counted - told).abs() < 0.002, "{counted} {told}");
+        ensure!(metric(&after, "v2x_node_events_total{kind=\"hand_overs\"}")? == 1.0);
+        second.kill()?;
+        wait_until("ill health", PATIENCE, || {
+            let (status, body) = Connection::open(obu.ns())?.get("/healthz")?;
+            Ok((status == 503 && body.contains("no-upstream")).then_some(()))
+        })?;
+        ensure!(metric(&get(&obu, "/metrics")?, "v2x_healthy")? == 0.0);
+        Ok(())
+    })
+}
+
+fn only_this_machine_may_look() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let Row { server, obu, rsu, .. } = row(&mut bed)?;
+    obu.extra_args.borrow_mut().extend(["--http".to_owned(), PORT.to_string()]);
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        answers(&server, &obu.host)?;
+        ensure!(Connection::open(rsu.ns()).is_err(), "it is off unless it is asked for");
+        let (status, body) = Connection::open(obu.ns())?.get_of("/status", "evil.example")?;
+        ensure!(status == 421 && !body.contains("uptime"), "{status} {body}");
+        // The server can reach the vehicle, and not its endpoint.
+        let outside = SocketAddr::new(obu.host.v4, PORT);
+        let refused = server.ns.run(|| Ok(TcpStream::connect(outside).is_err()))?;
+        ensure!(refused, "{outside} answers the server");
+        let mut check = Command::new(Programs::find()?.obu);
+        check.args(["-b", "radio0", "-t", "tap9", "--check", "--http", &PORT.to_string()]);
+        let output = obu.ns().run(|| Ok(check.output()?))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
+        ensure!(said.contains("127.0.0.1:8080") && said.contains("another program"), "{said}");
+        obu.stop()?;
+        ensure!(Connection::open(obu.ns()).is_err(), "it ends with the daemon");
+        Ok(())
+    })
+}
