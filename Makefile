@@ -100,6 +100,7 @@ long:
 	V2X_SIM_RUNS=100000 V2X_SIM_FAULTS=100 $(CARGO) test --profile sim --locked -p sim --test sim_random whoever -- --nocapture
 	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p sim --test search no_run -- --nocapture
 	V2X_SIM_RUNS=100 V2X_SIM_SECONDS=60 $(CARGO) test --profile sim --locked -p recorder --test sim_replay every_node -- --nocapture
+	V2X_RECONNECTS=1000 $(CARGO) test --profile sim --locked -p daemon --test control reconnects -- --nocapture
 	RECORDER_KILLS=200 $(CARGO) test --profile sim --locked -p recorder --test process kill -- --nocapture
 	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
 

@@ -81,8 +81,8 @@ impl Names {
                 rest = &path[1..];
             }
             "self" => rest = &path[1..],
-            // `super`, taken below; or a child of this module or something from elsewhere: told apart
-            // by whoever looks it up.
+            // `super`, taken below; or a child of this module or something from elsewhere: told
+            // apart by whoever looks it up.
             _ => {}
         }
         while rest.first().is_some_and(|part| part == "super") {

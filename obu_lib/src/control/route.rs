@@ -570,11 +570,11 @@ impl Route {
         }
     }
 
-    /// In a crowd, an OBU that is idle or congested and has just lost its upstream does not take any
-    /// long way there is: the next heartbeat may bring one as good as the last. Otherwise whenever
-    /// the vehicle that many route through drives off, all of them would go round by the other end
-    /// of the town, and come back three seconds later; and where the air is full of data, each frame
-    /// would fill it on every hop of that way. Returns the most hops it accepts.
+    /// In a crowd, an OBU that is idle or congested and has just lost its upstream does not take
+    /// any long way there is: the next heartbeat may bring one as good as the last. Otherwise
+    /// whenever the vehicle that many route through drives off, all of them would go round by the
+    /// other end of the town, and come back three seconds later; and where the air is full of data,
+    /// each frame would fill it on every hop of that way. Returns the most hops it accepts.
     pub(crate) fn hold_down(&self, context: &Context, now: Timestamp) -> Option<u8> {
         let waits = context.policy.suppression
             && self.upstream.is_none()

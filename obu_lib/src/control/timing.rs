@@ -218,8 +218,8 @@ pub(crate) fn calm_after(interval: Duration, stride: u8) -> Duration {
     period(interval, stride) + interval / 7
 }
 
-/// How long an OBU in a crowd that is idle or congested looks for a way as short as the one it lost:
-/// 2.2 I, until it has heard two heartbeats of each relay that brings all.
+/// How long an OBU in a crowd that is idle or congested looks for a way as short as the one it
+/// lost: 2.2 I, until it has heard two heartbeats of each relay that brings all.
 pub(crate) fn hold_down(interval: Duration) -> Duration {
     interval * 11 / 5
 }
