@@ -16,7 +16,8 @@ fn top() -> Session {
     let session = Session::start(command.arg("-s").arg(socket).arg("top"));
     session.wait_for(ENTER);
     // It waits for its daemon, and says so.
-    session.wait_for("socket:");
+    // It waits for its daemon, and says so, in one of two ways.
+    session.wait_for("daemon");
     assert!(session.is_raw());
     session
 }

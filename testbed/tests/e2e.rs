@@ -1037,7 +1037,7 @@ fn a_tap_stays_in_its_bridge() -> Result<()> {
     bed.connect(&rsu, &obu)?;
     with_logs(bed, |_| {
         // A socket of its own: both TAPs have one name, and who comes second is warned.
-        let args = ["--bridge", "br0", "--control", "/run/v2x/rsu1.sock"];
+        let args = ["--bridge", "br0", "--control", "/run/rsu1.sock"];
         rsu.extra_args.borrow_mut().extend(args.map(str::to_owned));
         // Nobody but the daemon puts it into the bridge.
         rsu.launch()?;
