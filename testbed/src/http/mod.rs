@@ -1,5 +1,5 @@
-//! The HTTP endpoint of the daemons: a [`Connection`] to it, what it is [measured](bench) against,
-//! and its [page] in a browser.
+//! The HTTP endpoint of the daemons: a [`Connection`] to it, what it is [measured](mod@bench)
+//! against, and its [page] in a browser.
 
 pub mod bench;
 #[expect(clippy::indexing_slicing, reason = "in JSON what is not there reads as null")]
