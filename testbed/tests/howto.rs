@@ -41,10 +41,17 @@ fn walk(name: &str, needs: &[&str]) {
         assert!(path.is_file(), "{} is not built: cargo build --workspace", path.display());
     }
     let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(root.join("examples"), dir.path().join("examples")).unwrap();
-    // Namespaces have their names in /run; a page writes to /tmp.
-    let inside = format!("mount -t tmpfs none /run\nmount --bind . /tmp\ncd /tmp\n{script}");
-    let path = format!("{}:{}", programs().display(), std::env::var("PATH").unwrap());
+    std::os::unix::fs::symlink("/run/examples", dir.path().join("examples")).unwrap();
+    // Namespaces have their names in /run; a page writes to /tmp, and the repository may be there.
+    let (programs, examples) = (programs(), root.join("examples"));
+    let inside = format!(
+        "mount -t tmpfs none /run\nmkdir /run/programs /run/examples\n\
+         mount --bind '{}' /run/programs\nmount --bind '{}' /run/examples\n\
+         mount --bind . /tmp\ncd /tmp\n{script}",
+        programs.display(),
+        examples.display()
+    );
+    let path = format!("/run/programs:{}", std::env::var("PATH").unwrap());
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
     if !nix::unistd::geteuid().is_root() {
