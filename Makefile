@@ -102,6 +102,7 @@ long:
 	V2X_SIM_RUNS=100 V2X_SIM_SECONDS=60 $(CARGO) test --profile sim --locked -p recorder --test sim_replay every_node -- --nocapture
 	V2X_RECONNECTS=1000 $(CARGO) test --profile sim --locked -p daemon --test control reconnects -- --nocapture
 	RECORDER_KILLS=200 $(CARGO) test --profile sim --locked -p recorder --test process kill -- --nocapture
+	$(CARGO) test --locked -p testbed --test bench
 	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
 
 # AREAS="rsu control" for some; docs/testing.md says more.
