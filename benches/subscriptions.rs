@@ -13,21 +13,11 @@ use criterion::{Criterion, criterion_group, criterion_main};
 
 const LISTENERS: u64 = 50;
 
-const TOPICS: [Topic; 7] = [
-    Topic::View,
-    Topic::Events,
-    Topic::Changes,
-    Topic::Problems,
-    Topic::Config,
-    Topic::Log,
-    Topic::Recording,
-];
-
 fn topics_of(listener: u64) -> Vec<Topic> {
     let number = usize::try_from(listener).unwrap_or_default();
-    [number, number / TOPICS.len()]
+    [number, number / Topic::ALL.len()]
         .iter()
-        .filter_map(|n| TOPICS.get(n % TOPICS.len()).copied())
+        .filter_map(|n| Topic::ALL.get(n % Topic::ALL.len()).copied())
         .collect()
 }
 

@@ -308,7 +308,7 @@ impl Feed {
             let changes: Vec<_> = changes.into_iter().filter(|c| self.is_news(c)).collect();
             topics.changes = (is_answer || !changes.is_empty()).then_some(changes);
         }
-        if ALL.iter().any(|topic| has(&topics, *topic)) {
+        if Topic::ALL.iter().any(|topic| has(&topics, *topic)) {
             self.waiting.push_back(News::Topics(Box::new(topics)));
         }
     }
@@ -347,17 +347,6 @@ impl Feed {
     }
 }
 
-/// Every topic.
-const ALL: [Topic; 7] = [
-    Topic::View,
-    Topic::Events,
-    Topic::Changes,
-    Topic::Problems,
-    Topic::Config,
-    Topic::Log,
-    Topic::Recording,
-];
-
 /// Something of this topic is there.
 fn has(topics: &Topics, topic: Topic) -> bool {
     match topic {
@@ -381,10 +370,10 @@ mod tests {
     fn fifty_listeners_need_one_line() {
         let mut wanted = Wanted::default();
         let listeners: Vec<_> =
-            (0..50).map(|n| wanted.add(&[ALL[n % ALL.len()], ALL[n / ALL.len() % 7]])).collect();
+            (0..50).map(|n| wanted.add(&[Topic::ALL[n % 7], Topic::ALL[n / 7 % 7]])).collect();
         let line: Request = serde_json::from_slice(wanted.line()).unwrap();
         let Ask::Subscribe(topics) = line.ask else { panic!("{line:?}") };
-        assert_eq!(topics.len(), ALL.len());
+        assert_eq!(topics.len(), Topic::ALL.len());
         assert_eq!(wanted.line().iter().filter(|byte| **byte == b'\n').count(), 1);
         // Who leaves takes along what nobody else wants.
         for listener in listeners.iter().skip(1) {

@@ -75,6 +75,19 @@ pub enum Topic {
     Recording,
 }
 
+impl Topic {
+    /// Every topic.
+    pub const ALL: [Self; 7] = [
+        Self::View,
+        Self::Events,
+        Self::Changes,
+        Self::Problems,
+        Self::Config,
+        Self::Log,
+        Self::Recording,
+    ];
+}
+
 /// A line of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {

@@ -4,12 +4,11 @@
 #![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
 
 mod harness;
+#[path = "harness/row.rs"]
+mod row;
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use std::rc::Rc;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use harness::ms;
@@ -17,9 +16,10 @@ use nix::sys::signal::Signal;
 use recorder::read::{Item, Recording};
 use recorder::record::What;
 use recorder::replay;
+use row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
 use serde_json::Value;
 use testbed::probe::{NumberedFrame, Ping, send_frames, send_raw};
-use testbed::{Host, Node, Programs, Testbed, wait_until};
+use testbed::{Node, Programs, Testbed, wait_until};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -39,19 +39,9 @@ fn main() -> ExitCode {
     ])
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Where each node has its control socket: all of them share the file system.
-fn socket(node: &Node) -> PathBuf {
-    PathBuf::from(format!("/run/{}.sock", node.name()))
-}
-
 /// Gives every node a socket of its own, and starts all.
 fn start(bed: &Testbed) -> Result<()> {
-    for node in bed.nodes() {
-        let control = ["--control".to_owned(), socket(node).display().to_string()];
-        node.extra_args.borrow_mut().extend(control);
-    }
+    give_sockets(bed);
     bed.start_all()
 }
 
@@ -99,34 +89,6 @@ fn problem(node: &Node, kind: &str) -> Result<String> {
     let said = table(node, &["status"])?;
     println!("{}", said.lines().map(|line| format!("    {line}\n")).collect::<String>());
     Ok(said)
-}
-
-fn with_logs(bed: Testbed, test: impl FnOnce(&mut Testbed) -> Result<()>) -> Result<()> {
-    let mut bed = bed;
-    test(&mut bed).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
-}
-
-/// A server on the LAN, a road-side unit, a relay, and a vehicle behind it.
-struct Row {
-    server: Host,
-    rsu: Rc<Node>,
-    relay: Rc<Node>,
-    obu: Rc<Node>,
-}
-
-fn row(bed: &mut Testbed) -> Result<Row> {
-    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
-    let (relay, obu) = (bed.add_obu("relay")?, bed.add_obu("obu1")?);
-    bed.connect(&rsu, &relay)?;
-    bed.connect(&relay, &obu)?;
-    Ok(Row { server, rsu, relay, obu })
-}
-
-fn answers(from: &Host, to: &Host) -> Result<()> {
-    wait_until("an answer", PATIENCE, || {
-        let report = Ping::count(&from.ns, to.v4, 1, ms(10))?;
-        Ok((report.received == 1).then_some(()))
-    })
 }
 
 fn every_command_shows_the_scene() -> Result<()> {

@@ -4,19 +4,19 @@
 #![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
 
 mod harness;
+#[path = "harness/row.rs"]
+mod row;
 
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::rc::Rc;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use harness::ms;
+use row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
 use serde_json::Value;
 use testbed::http::{Connection, PORT, enable};
 use testbed::probe::Ping;
-use testbed::{Host, Node, Programs, Testbed, wait_until};
+use testbed::{Node, Programs, Testbed, wait_until};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -25,8 +25,6 @@ fn main() -> ExitCode {
         ("only_this_machine_may_look_and_only_when_asked_for", only_this_machine_may_look),
     ])
 }
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 const TABLES: [&[&str]; 15] = [
     &["status"],
@@ -45,42 +43,6 @@ const TABLES: [&[&str]; 15] = [
     &["log-level"],
     &["events", "--past"],
 ];
-
-fn socket(node: &Node) -> PathBuf {
-    PathBuf::from(format!("/run/{}.sock", node.name()))
-}
-
-/// A server on the LAN, a road-side unit, a relay, and a vehicle behind it; all answer.
-struct Row {
-    server: Host,
-    rsu: Rc<Node>,
-    relay: Rc<Node>,
-    obu: Rc<Node>,
-}
-
-fn row(bed: &mut Testbed) -> Result<Row> {
-    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
-    let (relay, obu) = (bed.add_obu("relay")?, bed.add_obu("obu1")?);
-    bed.connect(&rsu, &relay)?;
-    bed.connect(&relay, &obu)?;
-    for node in bed.nodes() {
-        let control = ["--control".to_owned(), socket(node).display().to_string()];
-        node.extra_args.borrow_mut().extend(control);
-    }
-    Ok(Row { server, rsu, relay, obu })
-}
-
-fn answers(from: &Host, to: &Host) -> Result<()> {
-    wait_until("an answer", PATIENCE, || {
-        let report = Ping::count(&from.ns, to.v4, 1, ms(10))?;
-        Ok((report.received == 1).then_some(()))
-    })
-}
-
-fn with_logs(bed: Testbed, test: impl FnOnce(&mut Testbed) -> Result<()>) -> Result<()> {
-    let mut bed = bed;
-    test(&mut bed).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
-}
 
 fn get(node: &Node, path: &str) -> Result<String> {
     let (status, body) = Connection::open(node.ns())?.get(path)?;
@@ -103,6 +65,7 @@ fn shape(value: Value) -> Value {
 fn every_table_is_what_v2xctl_shows() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let Row { server, rsu, relay, obu } = row(&mut bed)?;
+    give_sockets(&bed);
     enable(&bed);
     with_logs(bed, |bed| {
         bed.start_all()?;
@@ -188,6 +151,7 @@ fn metrics_move_with_what_happens() -> Result<()> {
 fn only_this_machine_may_look() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let Row { server, obu, rsu, .. } = row(&mut bed)?;
+    give_sockets(&bed);
     obu.extra_args.borrow_mut().extend(["--http".to_owned(), PORT.to_string()]);
     with_logs(bed, |bed| {
         bed.start_all()?;

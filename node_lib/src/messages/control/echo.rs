@@ -20,7 +20,7 @@
 //! question that passes.
 
 use crate::mac::{Mac, NodeId};
-use crate::messages::flags::ANSWER;
+use crate::messages::flags::{ANSWER, flag};
 use crate::messages::format::Format;
 use crate::messages::prefix::length;
 use crate::messages::{Kind, MAX_HOPS, ParseError};
@@ -166,7 +166,7 @@ impl Echo<'_> {
     fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::Echo.first_byte(),
-            flags: [if self.verdict.is_some() { ANSWER } else { 0 }],
+            flags: [flag(self.verdict.is_some(), ANSWER)],
             length: length(self.wire_len()),
             nonce: self.nonce.to_be_bytes(),
             target: self.target.0,

@@ -14,7 +14,7 @@
 //! One hop, never relayed: who routed through the sender decides for itself and withdraws in turn.
 
 use crate::mac::NodeId;
-use crate::messages::flags::GOODBYE;
+use crate::messages::flags::{GOODBYE, flag};
 use crate::messages::format::Format;
 use crate::messages::prefix::length;
 use crate::messages::{Kind, ParseError};
@@ -128,7 +128,7 @@ impl Withdrawal<'_> {
     fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::Withdrawal.first_byte(),
-            flags: [if self.goodbye { GOODBYE } else { 0 }],
+            flags: [flag(self.goodbye, GOODBYE)],
             length: length(self.wire_len()),
             sender: self.sender.0,
             sender_boot: self.sender_boot.0.to_be_bytes(),

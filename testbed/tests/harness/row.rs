@@ -1,0 +1,55 @@
+//! A row of living daemons whose control sockets are asked.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use testbed::probe::Ping;
+use testbed::{Host, Node, Testbed, wait_until};
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where each node has its control socket: all of them share the file system.
+pub(crate) fn socket(node: &Node) -> PathBuf {
+    PathBuf::from(format!("/run/{}.sock", node.name()))
+}
+
+/// Gives every node a socket of its own.
+pub(crate) fn give_sockets(bed: &Testbed) {
+    for node in bed.nodes() {
+        let control = ["--control".to_owned(), socket(node).display().to_string()];
+        node.extra_args.borrow_mut().extend(control);
+    }
+}
+
+/// Runs a test, and shows what the daemons said when it fails.
+pub(crate) fn with_logs(
+    mut bed: Testbed,
+    test: impl FnOnce(&mut Testbed) -> Result<()>,
+) -> Result<()> {
+    test(&mut bed).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+}
+
+/// A server on the LAN, a road-side unit, a relay, and a vehicle behind it.
+pub(crate) struct Row {
+    pub(crate) server: Host,
+    pub(crate) rsu: Rc<Node>,
+    pub(crate) relay: Rc<Node>,
+    pub(crate) obu: Rc<Node>,
+}
+
+pub(crate) fn row(bed: &mut Testbed) -> Result<Row> {
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (relay, obu) = (bed.add_obu("relay")?, bed.add_obu("obu1")?);
+    bed.connect(&rsu, &relay)?;
+    bed.connect(&relay, &obu)?;
+    Ok(Row { server, rsu, relay, obu })
+}
+
+pub(crate) fn answers(from: &Host, to: &Host) -> Result<()> {
+    wait_until("an answer", PATIENCE, || {
+        let report = Ping::count(&from.ns, to.v4, 1, Duration::from_millis(10))?;
+        Ok((report.received == 1).then_some(()))
+    })
+}
