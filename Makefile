@@ -79,6 +79,7 @@ portable:
 setup:
 	@.ci/setup
 
+# The last command names the whole workspace, so that what it builds is what `make test` goes on with.
 check:
 	@.ci/setup check
 	$(CARGO) fmt --all --check
@@ -87,7 +88,7 @@ check:
 	$(CARGO) clippy -p node_lib --no-default-features --features io --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) bench --workspace --profile test --locked -- --test
-	$(CARGO) test -p testbed --locked --test dependencies
+	$(CARGO) test --workspace --locked --test dependencies
 
 # Cargo builds everything before the first test runs, the daemons among it: their command-line
 # tests need them. So the end-to-end tests meet the daemons of the same sources and profile.
