@@ -362,7 +362,12 @@ fn has(topics: &Topics, topic: Topic) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "a test may panic"
+    )]
 
     use super::*;
 
@@ -434,5 +439,60 @@ mod tests {
         assert_eq!(told(Topics::default(), Some(3)), [""; 0], "the next one tells");
         assert_eq!(told(happened(13..14), None), ["gap Some(3)", "13-13"]);
         assert_eq!(told(happened(12..15), None), ["14-14"]);
+    }
+
+    #[test]
+    fn a_connection_that_lasted_makes_the_next_wait_the_first_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.sock");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let daemon = std::thread::spawn(move || {
+            use std::io::Write as _;
+            let hello = Hello {
+                v2x_control: crate::message::VERSION,
+                version: String::new(),
+                name: String::new(),
+                pid: 1,
+                started_unix_ms: 1,
+                access: crate::message::Access::ReadOnly,
+            };
+            let hello = serde_json::to_string(&hello).unwrap();
+            [(); 2].map(|()| writeln!(listener.accept().unwrap().0, "{hello}").unwrap());
+        });
+        let least = Duration::from_millis(100);
+        let mut feed = Feed::with_backoff(path.clone(), Backoff::new(least, 64 * least));
+        let mut wait = |since: Option<Duration>| {
+            let client = since.map(|since| {
+                (Client::connect(&path).unwrap(), Instant::now().checked_sub(since).unwrap())
+            });
+            feed.client = client;
+            feed.away(ClientError::Missing(path.clone())).unwrap();
+            match feed.waiting.pop_back() {
+                Some(News::Away(_, wait)) => wait,
+                other => panic!("{other:?}"),
+            }
+        };
+        let grown = [(); 5].map(|()| wait(None));
+        assert!(grown[4] >= 8 * least, "{grown:?}");
+        // One that is thrown out at once is as good as none.
+        assert!(wait(Some(Duration::ZERO)) >= 16 * least);
+        assert!(wait(Some(GOOD_AFTER)) <= least);
+        daemon.join().unwrap();
+    }
+
+    #[test]
+    fn of_changes_no_more_is_kept_than_a_daemon_can_send_again() {
+        let mut feed = Feed::new("/nowhere".into());
+        let (cause, routes) = (node_lib::control::event::Cause::Dead, Vec::new());
+        let (from, to, cost) = (None, None, None);
+        let change =
+            Change { number: 0, at_unix_ms: 0, from, to, cause, silence_ms: 0, cost, routes };
+        for number in 0..5 * CHANGES_KEPT as u64 {
+            let changes = Some(vec![Change { number, ..change.clone() }]);
+            feed.sort(Topics { changes, ..Topics::default() }, None, false);
+        }
+        assert_eq!(feed.waiting.len(), 5 * CHANGES_KEPT, "each is told");
+        assert_eq!(feed.changes.len(), 2 * CHANGES_KEPT);
+        assert_eq!(feed.changes.keys().next_back(), Some(&(5 * CHANGES_KEPT as u64 - 1)));
     }
 }

@@ -17,13 +17,13 @@ use clap::Parser;
 use control_socket::client::{Client, ClientError};
 use control_socket::feed::{Backoff, Feed, News};
 use control_socket::message::{
-    Access, Ask, CLIENTS_MAX, REQUEST_MAX, RefusalKind, SUBSCRIPTIONS_MAX, SetAsk, Topic,
+    Access, Ask, CLIENTS_MAX, PingAsk, REQUEST_MAX, RefusalKind, SUBSCRIPTIONS_MAX, SetAsk, Topic,
 };
 use daemon::args::Common;
 use daemon::control::Control;
 use daemon::logging::LogLevel;
 use node_lib::control::counters::Counters;
-use node_lib::control::event::{Attachment, Cause, Event};
+use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::snapshot::{Role, Snapshot};
 use node_lib::device::memory::{self, Memory};
@@ -83,10 +83,24 @@ fn event(kind: u8, number: u8) -> Event {
     match kind {
         0 => Event::ObuDetached { obu },
         1 => Event::IdConflict { mac: Mac(obu.0) },
-        _ => {
+        2 => {
             let to = Some(Attachment { rsu: obu, upstream: obu, hops: 1 });
             let silence = Duration::from_millis(7);
             Event::UpstreamChanged { from: None, to, cause: Cause::First, silence }
+        }
+        _ => {
+            let from = Attachment { rsu: obu, upstream: obu, hops: 1 };
+            Event::HandOver(HandOver {
+                from,
+                to: Some(from),
+                cause: Cause::First,
+                acknowledged: true,
+                gap: Duration::from_millis(70),
+                lost: 1,
+                at_risk: 0,
+                doubled: 0,
+                sent_twice: 0,
+            })
         }
     }
 }
@@ -243,11 +257,13 @@ fn what_a_program_does_not_have_is_refused_with_the_reason() {
     let set = |name: &str, value: &str| {
         Ask::Set(SetAsk { name: name.to_owned(), value: value.to_owned() })
     };
+    let ping = |target, hop_limit, within_ms| Ask::Ping(PingAsk { target, hop_limit, within_ms });
     for ask in [
         Ask::Reload,
         Ask::RecordStart(None),
         Ask::RecordStop,
         Ask::RecordMark("x".to_owned()),
+        ping(Mac([2; 6]), 1, 1),
         set("log", "info"),
     ] {
         assert_eq!(refusal(scene.client().ask(ask)), RefusalKind::ReadOnly);
@@ -259,6 +275,18 @@ fn what_a_program_does_not_have_is_refused_with_the_reason() {
     assert_eq!(refusal(client.ask(Ask::RecordStart(None))), RefusalKind::Unable);
     assert_eq!(refusal(client.ask(set("mtu", "1400"))), RefusalKind::Invalid);
     assert_eq!(refusal(client.ask(set("log", "loud"))), RefusalKind::Invalid);
+    let (one, all) = (Mac([2; 6]), Mac([0xff; 6]));
+    let most = node_lib::messages::MAX_HOPS;
+    for bad in [
+        ping(all, 1, 100),
+        ping(one, 0, 100),
+        ping(one, most + 1, 100),
+        ping(one, 1, 0),
+        ping(one, 1, 10_001),
+    ] {
+        let text = format!("{bad:?}");
+        assert_eq!(refusal(client.ask(bad)), RefusalKind::Invalid, "{text}");
+    }
     assert!(client.ask(set("log", "debug")).is_ok());
     let log = client.ask(Ask::Get(vec![Topic::Log])).unwrap().log;
     assert_eq!(log.as_deref(), Some("debug"));
@@ -287,6 +315,82 @@ fn a_subscriber_gets_what_there_is_and_then_what_is_new() {
     let events = update.topics.events.unwrap();
     assert_eq!((events[0].number, &events[0].event), (1, &event(0, 9)));
     assert_eq!((update.missed, update.topics.changes, update.topics.node), (None, None, ID));
+}
+
+#[test]
+fn what_a_change_cost_is_told_with_the_change() {
+    let scene = runs();
+    let mut client = scene.client();
+    client.ask(Ask::Subscribe(vec![Topic::Changes])).unwrap();
+    scene.happens(2, 7);
+    scene.happens(3, 7);
+    let told = [(); 2].map(|()| client.next_update().unwrap().topics.changes.unwrap());
+    let costs = told.map(|changes| {
+        assert_eq!((changes.len(), changes[0].number), (1, 0));
+        changes[0].cost.map(|cost| cost.gap.as_millis())
+    });
+    assert_eq!(costs, [None, Some(70)]);
+}
+
+#[test]
+fn a_subscription_is_replaced_by_one_of_its_id_and_ends_when_its_client_says_so() {
+    let scene = runs();
+    let mut client = raw(&scene.path());
+    line(&mut client);
+    let mut say = |what: &str| {
+        writeln!(client.get_mut(), "{what}").unwrap();
+        line(&mut client)
+    };
+    for id in [2, 3, 3, 4] {
+        let answer = say(&format!("{{\"id\":{id},\"subscribe\":[\"events\"]}}"));
+        assert_eq!(answer["ok"]["events"], serde_json::json!([]), "{answer}");
+    }
+    say("{\"id\":9,\"unsubscribe\":2}");
+    (0..2).for_each(|n| scene.happens(0, n));
+    let told = [(); 4].map(|()| {
+        let update = line(&mut client);
+        (update["update"].as_u64().unwrap(), update["events"][0]["number"].as_u64().unwrap())
+    });
+    assert_eq!(told, [(3, 0), (4, 0), (3, 1), (4, 1)]);
+}
+
+#[test]
+fn the_view_is_told_whole_again_and_again() {
+    let scene = runs();
+    let mut client = raw(&scene.path());
+    line(&mut client);
+    writeln!(client.get_mut(), "{{\"id\":2,\"subscribe\":[\"view\"]}}").unwrap();
+    let told = [(); 3].map(|()| line(&mut client));
+    let first = told[0]["ok"]["view"]["uptime_ms"].as_u64().unwrap();
+    let uptimes = [1, 2].map(|n| told[n]["view"]["uptime_ms"].as_u64().unwrap());
+    assert!(first < uptimes[0] && uptimes[0] < uptimes[1], "{first} {uptimes:?}");
+    assert!(told.iter().all(|told| told["problems"].is_null()), "{told:?}");
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_left() {
+    let scene = runs();
+    let mut lazy = raw(&scene.path());
+    line(&mut lazy);
+    writeln!(lazy.get_mut(), "{{\"id\":2,\"subscribe\":[\"events\",\"view\"]}}").unwrap();
+    // More than fits into the socket.
+    for n in 0..5_000 {
+        scene.happens(0, n as u8);
+        if n % 64 == 63 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    // Longer than a daemon waits; then what fits into the socket is there, and no more.
+    std::thread::sleep(Duration::from_secs(7));
+    let mut lines = 0;
+    let mut text = String::new();
+    while lazy.read_line(&mut text).is_ok_and(|len| len > 0) {
+        lines += 1;
+        text.clear();
+        assert!(lines < 5_000, "it goes on and on");
+    }
+    let last = lazy.into_inner().write(b"{\"id\":3,\"get\":[]}\n");
+    assert!(last.is_err(), "nobody is there any more, after {lines} lines");
 }
 
 #[test]
@@ -349,6 +453,19 @@ fn so_many_clients_are_served_and_one_more_is_told() {
         clients[1].ask(Ask::Subscribe(vec![])).unwrap_or_else(|e| panic!("{id}: {e}"));
     }
     assert_eq!(refusal(clients[1].ask(Ask::Subscribe(vec![]))), RefusalKind::TooMany);
+}
+
+#[test]
+fn the_place_of_a_client_that_goes_is_free_again() {
+    let scene = runs();
+    for _ in 0..2 * CLIENTS_MAX {
+        // The daemon may not have noticed yet that those before have gone.
+        let until = Instant::now() + PATIENCE;
+        while let Err(error) = Client::connect(&scene.path()) {
+            assert!(Instant::now() < until, "{error}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 #[test]

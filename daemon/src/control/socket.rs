@@ -216,6 +216,20 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_that_somebody_else_has_put_there_is_left_to_him() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["obu0.sock", "other"].map(|name| directory.path().join(name));
+        in_runtime(async {
+            let sockets = Sockets::bind(&path).await.unwrap();
+            let _theirs = std::os::unix::net::UnixListener::bind(&other).unwrap();
+            std::fs::rename(&other, &path).unwrap();
+            drop(sockets);
+        });
+        let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+        assert!(path.exists() && left.len() == 1, "{left:?}");
+    }
+
+    #[test]
     fn what_is_no_socket_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("obu0.sock");

@@ -1,0 +1,375 @@
+//! What `v2xctl` asks of a daemon, on which of its sockets, and what it makes of the answer.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use assert_cmd::Command;
+use control_socket::message::{
+    Access, Answer, Ask, Hello, Pinged, Recording, Refusal, RefusalKind, Request, SetAsk, Topic,
+    Topics, Update, VERSION,
+};
+use control_socket::path::read_write;
+use control_socket::record::Happened;
+use node_lib::control::event::Event;
+use node_lib::control::ping::Echoed;
+use node_lib::control::snapshot::{
+    Candidate, Obstacle, Obu, ObuStanding, Role, Route, Snapshot, Standing, View,
+};
+use node_lib::messages::control::echo::Verdict;
+use node_lib::{Mac, NodeId};
+
+const TARGET: &str = "02:00:00:00:00:07";
+const MAC: Mac = Mac([2, 0, 0, 0, 0, 7]);
+
+/// Exit code, standard output, standard error.
+fn v2xctl(socket: &Path, line: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_v2xctl"));
+    command.env_clear().args(["-s", socket.to_str().unwrap()]).args(line);
+    let output = command.timeout(Duration::from_secs(20)).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// A daemon that answers so, on both of its sockets; and what it is asked on which of them. What
+/// stands beside an answer is said after it, a piece at a time, and then the connection ends.
+struct Daemon {
+    _directory: tempfile::TempDir,
+    socket: PathBuf,
+    asked: Receiver<(Access, Ask)>,
+}
+
+type Said = (Result<Topics, RefusalKind>, Vec<String>);
+
+impl Daemon {
+    fn new(answer: impl Fn(&Ask) -> Said + Send + Sync + 'static) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("obu0.sock");
+        let (answer, (asked, asks)) = (Arc::new(answer), channel());
+        for (path, access) in
+            [(socket.clone(), Access::ReadOnly), (read_write(&socket), Access::ReadWrite)]
+        {
+            let (listener, answer) = (UnixListener::bind(path).unwrap(), Arc::clone(&answer));
+            let asked = asked.clone();
+            std::thread::spawn(move || {
+                for stream in listener.incoming() {
+                    let mut stream = BufReader::new(stream.unwrap());
+                    let _ = writeln!(stream.get_mut(), "{}", hello(access));
+                    let mut line = String::new();
+                    while stream.read_line(&mut line).is_ok_and(|len| len > 0) {
+                        let Request { id, ask } = serde_json::from_str(&line).unwrap();
+                        line.clear();
+                        let (said, more) = answer(&ask);
+                        let _ = asked.send((access, ask));
+                        let error = said.as_ref().err().copied().map(refusal);
+                        let answer = Answer { id, ok: said.ok().map(Box::new), error };
+                        let answer = serde_json::to_string(&answer).unwrap();
+                        let _ = writeln!(stream.get_mut(), "{answer}");
+                        for line in &more {
+                            let _ = writeln!(stream.get_mut(), "{line}");
+                            std::thread::sleep(Duration::from_millis(500));
+                        }
+                        if !more.is_empty() {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+        Self { _directory: directory, socket, asked: asks }
+    }
+
+    /// One that answers everything with this.
+    fn of(topics: Topics) -> Self {
+        Self::new(move |_| (Ok(topics.clone()), Vec::new()))
+    }
+
+    fn run(&self, line: &[&str]) -> (i32, String, String) {
+        v2xctl(&self.socket, line)
+    }
+}
+
+fn hello(access: Access) -> String {
+    let (version, name) = ("0.1.0".to_owned(), "obu0".to_owned());
+    let hello = Hello { v2x_control: VERSION, version, name, pid: 7, started_unix_ms: 1, access };
+    serde_json::to_string(&hello).unwrap()
+}
+
+fn refusal(kind: RefusalKind) -> Refusal {
+    Refusal { kind, text: "it is full moon".to_owned() }
+}
+
+fn topics(role: Role) -> Topics {
+    let mut view = View::default();
+    view.node = Snapshot::of(NodeId([2, 0, 0, 0, 0, 9]), role);
+    (view.radio.is_up, view.tap.is_up) = (true, true);
+    Topics { view: Some(view), role, ..Topics::default() }
+}
+
+#[test]
+fn what_changes_something_is_asked_as_typed_on_the_read_write_socket_only() {
+    let daemon = Daemon::of(topics(Role::Rsu));
+    let get = |topics: &[Topic]| Ask::Get(topics.to_vec());
+    let set = SetAsk { name: "log".to_owned(), value: "debug".to_owned() };
+    let (look, change) = (Access::ReadOnly, Access::ReadWrite);
+    let lines: [(&[&str], Access, Ask); 14] = [
+        (&["status"], look, get(&[Topic::View, Topic::Problems])),
+        (&["why"], look, get(&[Topic::View, Topic::Changes])),
+        (&["record"], look, get(&[Topic::Recording])),
+        (&["config", "check"], look, Ask::Check),
+        (&["log-level"], look, get(&[Topic::Log])),
+        (&["clients", "flush", TARGET], change, Ask::FlushClients(Some(MAC))),
+        (&["clients", "flush"], change, Ask::FlushClients(None)),
+        (&["log-level", "debug"], change, Ask::SetLog("debug".to_owned())),
+        (&["config", "set", "log", "debug"], change, Ask::Set(set)),
+        (&["config", "reload"], change, Ask::Reload),
+        (&["record", "start", "/tmp/x"], change, Ask::RecordStart(Some("/tmp/x".to_owned()))),
+        (&["record", "start"], change, Ask::RecordStart(None)),
+        (&["record", "stop"], change, Ask::RecordStop),
+        (&["record", "mark", "a", "bump"], change, Ask::RecordMark("a bump".to_owned())),
+    ];
+    for (line, access, ask) in lines {
+        daemon.run(line);
+        let asked: Vec<_> = daemon.asked.try_iter().collect();
+        assert_eq!(asked, [(access, ask)], "{line:?}");
+    }
+}
+
+#[test]
+fn what_a_daemon_refuses_and_what_it_does_not_have_is_code_1_with_the_reason() {
+    let refuses = Daemon::new(|_| (Err(RefusalKind::Unable), Vec::new()));
+    for line in [&["record", "stop"][..], &["status"], &["ping", TARGET]] {
+        let (code, out, said) = refuses.run(line);
+        assert_eq!((code, &*out), (1, ""), "{line:?}: {said}");
+        assert!(said.contains("full moon"), "{said}");
+    }
+    let (changes, config) = (Some(Vec::new()), Some(Vec::new()));
+    let daemon = Daemon::of(Topics { changes, config, ..topics(Role::Obu) });
+    for line in [&["why", "99"][..], &["config", "get", "nothing"]] {
+        let (code, out, said) = daemon.run(line);
+        assert_eq!((code, &*out), (1, ""), "{line:?}: {said}");
+        assert!(said.contains(line[line.len() - 1]), "{said}");
+    }
+}
+
+fn happened(number: u64) -> Topics {
+    let event = Event::ObuDetached { obu: NodeId([2; 6]) };
+    let events = Some(vec![Happened { number, at_unix_ms: 0, event }]);
+    Topics { at_unix_ms: 1, events, ..Topics::default() }
+}
+
+fn update(missed: Option<u64>, topics: Topics) -> String {
+    let update = Update { update: 1, missed, topics: Box::new(topics) };
+    serde_json::to_string(&update).unwrap()
+}
+
+#[test]
+fn events_are_printed_as_they_come_and_a_gap_among_them() {
+    let more = vec![update(None, happened(1)), update(Some(3), Topics::default())];
+    let daemon = Daemon::new(move |_| (Ok(happened(0)), more.clone()));
+    let (code, out, said) = daemon.run(&["events"]);
+    assert_eq!(code, 3, "{said}");
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines.len(), 3, "{out}");
+    assert!(lines[1].contains(" 1  ") && lines[2].starts_with("3 events were missed"), "{out}");
+    let (_, out, _) = daemon.run(&["events", "-o", "json"]);
+    assert_eq!(out.lines().last(), Some("{\"missed\":3}"), "{out}");
+}
+
+#[test]
+fn events_that_are_watched_are_printed_once_and_a_refusal_ends_it() {
+    let end = Answer { id: 1, ok: None, error: Some(refusal(RefusalKind::Invalid)) };
+    let more = vec![
+        update(None, Topics::default()),
+        update(None, happened(1)),
+        update(None, happened(5)),
+        serde_json::to_string(&end).unwrap(),
+    ];
+    let daemon = Daemon::new(move |_| (Ok(happened(0)), more.clone()));
+    let (code, out, said) = daemon.run(&["events", "-w=0.1"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("full moon"), "{said}");
+    let count = |what: &str| out.lines().filter(|line| line.contains(what)).count();
+    let counts = [" 0  ", " 1  ", " 5  ", "3 events were missed"].map(count);
+    assert_eq!(counts, [1, 1, 1, 1], "{out}");
+}
+
+/// Answers a question as nodes in a row would: the target is so many hops away.
+fn in_a_row(hops: u8) -> Daemon {
+    Daemon::new(move |ask| {
+        let pinged = match ask {
+            Ask::Ping(ask) => {
+                let far = ask.hop_limit.min(hops);
+                let verdict = if far == hops { Verdict::Reached } else { Verdict::HopLimit };
+                let path = (0..=far).map(|n| NodeId([2, 0, 0, 0, 1, n])).collect();
+                let answer = Echoed { nonce: 1, verdict, path, round_trip_us: 1234 };
+                Some(Pinged { answer: Some(answer) })
+            }
+            _ => None,
+        };
+        (Ok(Topics { pinged, ..topics(Role::Rsu) }), Vec::new())
+    })
+}
+
+fn hop_limits(daemon: &Daemon) -> Vec<u8> {
+    let limit = |(access, ask)| match ask {
+        Ask::Ping(ask) => {
+            assert_eq!((access, ask.target), (Access::ReadWrite, MAC));
+            Some(ask.hop_limit)
+        }
+        _ => None,
+    };
+    daemon.asked.try_iter().filter_map(limit).collect()
+}
+
+#[test]
+fn a_trace_asks_hop_by_hop_until_the_target_and_gives_up_after_three_that_are_silent() {
+    let daemon = in_a_row(2);
+    let (code, out, said) = daemon.run(&["traceroute", "-q", "2", TARGET]);
+    assert_eq!((code, &*said), (0, ""), "{out}");
+    assert_eq!(hop_limits(&daemon), [1, 1, 2, 2], "{out}");
+    assert!(out.contains(" 2  02:00:00:00:01:02  1.234  1.234 ms"), "{out}");
+    let silent = Topics { pinged: Some(Pinged { answer: None }), ..topics(Role::Rsu) };
+    let daemon = Daemon::of(silent);
+    let (code, out, said) = daemon.run(&["traceroute", "-q", "1", TARGET]);
+    assert_eq!((code, &*said), (4, ""), "{out}");
+    // And once more for the likely reason.
+    assert_eq!(hop_limits(&daemon), [1, 2, 3, 1], "{out}");
+    assert!(out.contains("likely reason"), "{out}");
+}
+
+#[test]
+fn a_ping_says_by_its_code_whether_anybody_answered() {
+    let daemon = in_a_row(2);
+    let (code, out, said) = daemon.run(&["ping", "-c", "2", "-i", "0.1", TARGET]);
+    assert_eq!((code, &*said), (0, ""), "{out}");
+    assert!(out.contains("2 hops, 1.234 ms") && out.contains("2 asked, 2 answered"), "{out}");
+    let silent = Topics { pinged: Some(Pinged { answer: None }), ..topics(Role::Rsu) };
+    let (code, out, said) = Daemon::of(silent).run(&["ping", "-c", "1", TARGET]);
+    assert_eq!((code, &*said), (4, ""), "{out}");
+    assert!(out.contains("1 asked, 0 answered") && out.contains("likely reason"), "{out}");
+}
+
+#[test]
+fn a_recording_is_said_to_be_replayable_only_from_the_start_of_the_node() {
+    for (is_on, is_from_start, expected) in [
+        (true, true, "on, since the start of the node: can be replayed"),
+        (true, false, "on, begun while the node ran: cannot be replayed"),
+        (false, true, "off"),
+    ] {
+        let directory = Some("/var/lib/v2x".to_owned());
+        let counters = [("records", 8), ("lost", 2)].into_iter().collect();
+        let recording = Some(Recording { is_on, directory, is_from_start, counters });
+        let daemon = Daemon::of(Topics { recording, ..Topics::default() });
+        let (_, out, said) = daemon.run(&["record"]);
+        assert_eq!(out.lines().next(), Some(expected), "{out}{said}");
+        assert!(out.contains("8 records") && out.contains("2 records lost"), "{out}");
+    }
+}
+
+#[test]
+fn counters_are_those_that_begin_so() {
+    let mut topics = topics(Role::Rsu);
+    let counts = [("drop_hop_limit", 3), ("drop_no_route", 0), ("relayed", 10)];
+    topics.view.as_mut().unwrap().counters.node = counts.into_iter().collect();
+    let daemon = Daemon::of(topics);
+    let words = |line: &[&str]| {
+        let (_, out, _) = daemon.run(line);
+        counts.map(|(name, _)| out.contains(name))
+    };
+    assert_eq!(words(&["stats"]), [true, false, true]);
+    assert_eq!(words(&["stats", "drop_"]), [true, false, false]);
+    assert_eq!(words(&["stats", "drop_", "--zero"]), [true, true, false]);
+}
+
+#[test]
+fn an_obu_whose_way_is_not_known_stands_in_the_tree_all_the_same() {
+    let id = |n| NodeId([2, 0, 0, 0, 2, n]);
+    let obu = |n, upstream| Obu {
+        id: id(n),
+        standing: ObuStanding::Attached,
+        upstream,
+        mac: None,
+        way: None,
+        heard_ms: 1,
+        boot: 1,
+        epoch: 1,
+        clients: 2,
+        is_complete: true,
+        round_trip_us: None,
+        is_contested: false,
+    };
+    let mut topics = topics(Role::Rsu);
+    let node = &mut topics.view.as_mut().unwrap().node;
+    node.obus = vec![obu(1, node.id), obu(2, id(1)), obu(3, id(77))];
+    let (_, out, said) = Daemon::of(topics).run(&["tree"]);
+    let expected = "\
+02:00:00:00:00:09 (this RSU)
+  02:00:00:00:02:01  attached, 2 clients
+    02:00:00:00:02:02  attached, 2 clients
+? 02:00:00:00:02:03, behind 02:00:00:00:02:4d
+";
+    assert_eq!(out, expected, "{said}");
+}
+
+#[test]
+fn upstreams_are_marked_as_what_they_are_to_us() {
+    let candidate = |n, is_used, obstacles| Candidate {
+        id: NodeId([2, 0, 0, 0, 3, n]),
+        mac: Mac([2, 0, 0, 0, 3, n]),
+        is_used,
+        obstacles,
+        hops: 1,
+        cost: 1.0,
+        advertised_cost: 0.0,
+        link_cost: 1.0,
+        relay_cost: 0.0,
+        margin: None,
+        margin_needed: None,
+        better_for_ms: None,
+        heard_ms: 1,
+        proven_ms: None,
+        heard_ratio: None,
+        strain_nat: 0.0,
+        signal_dbm: None,
+        signal_ahead_dbm: None,
+        via: None,
+        children: 0,
+        mtu_bytes: 1500,
+    };
+    let route = |standing, candidates| Route {
+        rsu: NodeId([2, 0, 0, 0, 4, 1]),
+        standing,
+        upstream: None,
+        hops: None,
+        heard_ms: 1,
+        boot: 1,
+        seq: 1,
+        interval_ms: 100,
+        obus: 1,
+        quiet_for_ms: None,
+        shunned_for_ms: None,
+        is_contested: false,
+        candidates,
+    };
+    let mut topics = topics(Role::Obu);
+    topics.view.as_mut().unwrap().node.routes = vec![
+        route(
+            Standing::InUse,
+            vec![
+                candidate(1, true, Vec::new()),
+                candidate(2, false, Vec::new()),
+                candidate(3, true, vec![Obstacle::OneWay]),
+            ],
+        ),
+        route(Standing::Standby, vec![candidate(4, true, Vec::new())]),
+    ];
+    let (_, out, said) = Daemon::of(topics).run(&["upstreams"]);
+    let marks: Vec<_> = out.lines().skip(1).take(4).map(|line| &line[..1]).collect();
+    assert_eq!(marks, ["*", " ", "!", "+"], "{out}{said}");
+}
