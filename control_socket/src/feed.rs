@@ -457,7 +457,9 @@ mod tests {
                 access: crate::message::Access::ReadOnly,
             };
             let hello = serde_json::to_string(&hello).unwrap();
-            [(); 2].map(|()| writeln!(listener.accept().unwrap().0, "{hello}").unwrap());
+            for _ in 0..2 {
+                writeln!(listener.accept().unwrap().0, "{hello}").unwrap();
+            }
         });
         let least = Duration::from_millis(100);
         let mut feed = Feed::with_backoff(path.clone(), Backoff::new(least, 64 * least));

@@ -320,16 +320,19 @@ fn a_subscriber_gets_what_there_is_and_then_what_is_new() {
 #[test]
 fn what_a_change_cost_is_told_with_the_change() {
     let scene = runs();
-    let mut client = scene.client();
-    client.ask(Ask::Subscribe(vec![Topic::Changes])).unwrap();
+    let mut client = raw(&scene.path());
+    line(&mut client);
+    writeln!(client.get_mut(), "{{\"id\":2,\"subscribe\":[\"changes\"]}}").unwrap();
+    assert_eq!(line(&mut client)["ok"]["changes"], serde_json::json!([]));
     scene.happens(2, 7);
     scene.happens(3, 7);
-    let told = [(); 2].map(|()| client.next_update().unwrap().topics.changes.unwrap());
-    let costs = told.map(|changes| {
-        assert_eq!((changes.len(), changes[0].number), (1, 0));
-        changes[0].cost.map(|cost| cost.gap.as_millis())
+    let costs = [(); 2].map(|()| {
+        let update = line(&mut client);
+        let change = &update["changes"][0];
+        assert_eq!(change["number"], 0, "{update}");
+        change["cost"]["lost"].as_u64()
     });
-    assert_eq!(costs, [None, Some(70)]);
+    assert_eq!(costs, [None, Some(1)]);
 }
 
 #[test]
