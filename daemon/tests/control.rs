@@ -375,7 +375,7 @@ fn a_client_that_takes_nothing_is_left() {
     let scene = runs();
     let mut lazy = raw(&scene.path());
     line(&mut lazy);
-    writeln!(lazy.get_mut(), "{{\"id\":2,\"subscribe\":[\"events\",\"view\"]}}").unwrap();
+    writeln!(lazy.get_mut(), "{{\"id\":2,\"subscribe\":[\"events\"]}}").unwrap();
     // More than fits into the socket.
     for n in 0..5_000 {
         scene.happens(0, n as u8);
