@@ -49,8 +49,11 @@ impl Kind {
     /// A client's frame in one of batman-adv.
     pub const MESH_DATA: Self = Self(14);
 
+    /// Who is on the way to a node or client.
+    pub const ECHO: Self = Self(15);
+
     /// Kinds there are, for tables indexed by kind, "unknown" among them.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 16;
 
     /// The kind of a whole Ethernet frame; 0 if it is none of these.
     pub fn of(frame: &[u8]) -> Self {
@@ -65,6 +68,7 @@ impl Kind {
         match frame.get(14).map(|first| first & 0x0f) {
             Some(kind @ 1..=9) => Self(kind),
             Some(10) => Self::BUNDLE,
+            Some(11) => Self::ECHO,
             Some(12) => Self::FRAGMENT,
             _ => Self(0),
         }
@@ -99,6 +103,7 @@ impl Kind {
             12 => "ogm",
             13 => "client-table",
             14 => "mesh-data",
+            15 => "echo",
             _ => "unknown",
         }
     }
@@ -355,5 +360,12 @@ mod tests {
         frame.pop();
         assert_eq!(Packet::of(&frame), None);
         assert_eq!(Kind::of(&frame[..14]), Kind(0));
+    }
+    #[test]
+    fn every_message_has_a_name() {
+        for kind in node_lib::messages::Kind::ALL {
+            let frame = [&[0; 14][..], &[kind.code()]].concat();
+            assert_ne!(Kind::of(&frame).as_str(), "unknown", "{kind:?}");
+        }
     }
 }
