@@ -5,6 +5,7 @@
 //! | [`message`] | every line, both ways, as a type; the version; the limits |
 //! | [`record`] | what a daemon keeps of what happened |
 //! | [`health`] | what is wrong with a node, and the cure |
+//! | [`position`] | where a node is, as it tells |
 //! | [`table`] | what there is to see, as JSON for programs |
 //! | [`path`] | where the sockets are |
 //! | [`client`] | asks and listens, for programs that may wait |
@@ -18,5 +19,6 @@ pub mod feed;
 pub mod health;
 pub mod message;
 pub mod path;
+pub mod position;
 pub mod record;
 pub mod table;

@@ -6,6 +6,7 @@ use node_lib::{Mac, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::health::Problem;
+use crate::position::Position;
 use crate::record::{Change, Happened};
 
 /// Version of the protocol. Fields and topics may be added within one; a reader ignores what it
@@ -205,6 +206,9 @@ pub struct Topics {
     /// [`Topic::View`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<View>,
+    /// Where the node is; with [`Topic::View`], if it was told who says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
     /// [`Topic::Events`], the oldest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Happened>>,

@@ -174,6 +174,7 @@ fn status(topics: &Topics, view: &View) -> Value {
         "radio": view.radio,
         "tap": view.tap,
         "air": node.air,
+        "position": topics.position,
         "neighbours": node.neighbours.len(),
         "rsus": node.routes.len(),
         "obus": node.obus.len(),

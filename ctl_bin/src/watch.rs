@@ -61,6 +61,7 @@ impl Seen {
         };
         self.topics = Topics {
             view: new.view.or(old.view),
+            position: new.position.or(old.position),
             problems: new.problems.or(old.problems),
             config: new.config.or(old.config),
             log: new.log.or(old.log),

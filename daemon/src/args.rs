@@ -24,6 +24,7 @@ use node_lib::{Mac, NodeId};
 use crate::exit::print;
 use crate::http::address::HttpAddress;
 use crate::log_filter::filter;
+use crate::position::PositionSource;
 use crate::{Role, config, exit};
 
 /// Flags of both daemons.
@@ -112,6 +113,12 @@ pub struct Common {
     /// an address for others as well. Off by default
     #[arg(long, value_name = "[ADDR:]PORT")]
     pub http: Option<HttpAddress>,
+
+    /// Where the node is, to be shown: degrees and metres (WGS 84), gpsd://HOST:PORT (by default
+    /// 127.0.0.1:2947), or file:PATH, which plays once what a gpsd said. Not known by default
+    #[arg(long, value_name = "LAT,LON[,ALT]", allow_hyphen_values = true,
+        value_parser = PositionSource::from_str)]
+    pub position: Option<PositionSource>,
 
     /// What of the node is recorded, and where
     #[command(flatten)]
@@ -551,6 +558,14 @@ mod tests {
     }
 
     #[test]
+    fn the_southern_half_of_the_world_is_no_flag() {
+        let position = parsed(&["-b", "w", "--position", "-33.9,151.2"]).unwrap().position;
+        let Some(PositionSource::Fixed(fix)) = position else { panic!("{position:?}") };
+        assert_eq!((fix.latitude_deg, fix.longitude_deg), (-33.9, 151.2));
+        assert_eq!(parsed(&["-b", "w"]).unwrap().position, None);
+    }
+
+    #[test]
     fn addresses_may_be_repeated_or_listed() {
         let common = parsed(&["-b", "w", "-i", "10.0.0.1", "--ip", "fd00::1/48,10.0.1.1/16"]);
         let shown: Vec<_> = common.unwrap().ip.iter().map(ToString::to_string).collect();
@@ -593,6 +608,9 @@ mod tests {
             ("--log-format", "xml", "text, json"),
             ("--control", "/run/v2x/", "expected a file"),
             ("--http", "localhost:80", "expected a port"),
+            ("--position", "91,0", "-90 to 90"),
+            ("--position", "--check", "LAT,LON[,ALT]"),
+            ("--position", "gpsd://a:0", "gpsd://HOST:PORT"),
             ("--record-size", "0", "1..=1048576"),
             ("--record-snap", "65536", "0..=65535"),
         ] {

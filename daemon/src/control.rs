@@ -28,6 +28,7 @@ use crate::args::Common;
 use crate::exit::Failure;
 use crate::http::{self, Http};
 use crate::logging::LogLevel;
+use crate::position::{Locator, Reading};
 use crate::recording::Recording;
 use crate::reload::Reload;
 use keeper::Keeper;
@@ -40,6 +41,7 @@ pub use socket::Sockets;
 pub struct Control {
     sockets: Option<Sockets>,
     http: Option<Http>,
+    locator: Option<Locator>,
     about: About,
 }
 
@@ -57,9 +59,11 @@ impl Control {
     ) -> Result<Self, Failure> {
         let sockets = Sockets::open(args).await?;
         let http = Http::open(args)?;
+        let locator = Locator::open(args)?;
         let name = args.tap_name.clone();
-        let about = About { name, settings, log, reload: None, recording: None };
-        Ok(Self { sockets, http, about })
+        let whereabouts = locator.as_ref().map(Locator::whereabouts);
+        let about = About { name, settings, log, reload: None, recording: None, whereabouts };
+        Ok(Self { sockets, http, locator, about })
     }
 
     /// With what reads the configuration again.
@@ -79,12 +83,13 @@ impl Control {
     /// Answers from now on, until the returned guard is dropped. Must run inside a tokio runtime.
     ///
     /// # Errors
-    /// The thread of the HTTP endpoint cannot be started.
+    /// The thread of the HTTP endpoint, or that which reads the position, cannot be started.
     pub fn serve(self, inside: Inside) -> Result<Option<Serving>, Failure> {
-        let Self { sockets, http, about } = self;
+        let Self { sockets, http, locator, about } = self;
         if sockets.is_none() && http.is_none() {
             return Ok(None);
         }
+        let reading = locator.map(Locator::start).transpose()?;
         let keeper = Keeper::start(&inside);
         let started_unix_ms = keeper::now_unix_ms();
         let shared = Arc::new(Shared { started_unix_ms, about, inside, keeper });
@@ -98,13 +103,14 @@ impl Control {
                 guard
             })
         });
-        Ok(Some(Serving { _guards: guards, _http: http }))
+        Ok(Some(Serving { _guards: guards, _http: http, _reading: reading }))
     }
 }
 
-/// Takes the sockets away, and ends the HTTP endpoint, when it is dropped.
+/// Takes the sockets away, and ends the HTTP endpoint and the reading of the position, when it is dropped.
 #[derive(Debug)]
 pub struct Serving {
     _guards: Option<[socket::Guard; 2]>,
     _http: Option<http::Serving>,
+    _reading: Option<Reading>,
 }

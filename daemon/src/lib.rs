@@ -13,6 +13,7 @@
 //! | [`capabilities`] | what the kernel lets us do |
 //! | [`control`] | the control socket: who may look inside, and change what |
 //! | [`http`] | the same over HTTP, to look only: tables, metrics, a web page |
+//! | [`position`] | who tells where the node is |
 //! | [`signal`] | who tells how strong others come in |
 //! | [`recording`] | what of the node is recorded |
 //! | [`start`] | checks, devices, loop, shutdown |
@@ -27,6 +28,7 @@ pub mod exit;
 pub mod http;
 mod log_filter;
 pub mod logging;
+pub mod position;
 mod radio;
 pub mod recording;
 pub mod reload;

@@ -29,6 +29,7 @@ use crate::capabilities;
 use crate::control::Control;
 use crate::exit::{Failure, Kind, print};
 use crate::http;
+use crate::position;
 use crate::radio::Radio;
 use crate::recording::{self, Plan};
 use crate::reload::Reload;
@@ -135,6 +136,7 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     boot::peek(args.state_file.as_deref())?;
     recording::check(args)?;
     http::check(args)?;
+    position::check(args)?;
     Ok(Checked { netlink, has_tap: tap.is_some(), radio, is_shared, tap_mtu })
 }
 
@@ -419,7 +421,8 @@ pub fn print_checked(args: &Common, checked: &Checked) -> Result<(), Failure> {
         let state = if checked.has_tap { "is there" } else { "will be made" };
         text += &format!("tap {}: MTU {mtu}, {state}\n", args.tap_name);
     }
-    print(&text)
+    print(&text)?;
+    position::print_checked(args)
 }
 
 /// The same for who is remembered of an earlier start. Nothing is wrong where nobody is: the start

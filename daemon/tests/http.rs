@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use control_socket::client::Client;
-use control_socket::message::Ask;
+use control_socket::message::{Ask, Topic};
 use control_socket::table::Table;
 use daemon::args::Common;
 use daemon::control::Control;
@@ -53,6 +53,10 @@ fn view(is_well: bool) -> View {
 }
 
 fn runs(view: View) -> Scene {
+    runs_with(view, &[])
+}
+
+fn runs_with(view: View, more: &[&str]) -> Scene {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("rsu0.sock");
     // Free now, and asked for at once.
@@ -60,6 +64,7 @@ fn runs(view: View) -> Scene {
     let http = address.to_string();
     let line =
         ["rsu", "-b", "udp:", "-t", "rsu0", "--control", socket.to_str().unwrap(), "--http", &http];
+    let line = line.iter().chain(more);
     let Flags { common } = Flags::try_parse_from(line).unwrap();
     let ((events, happening), (stop, stopped)) = (mpsc::channel(), mpsc::channel());
     let (ready, is_ready) = mpsc::channel();
@@ -243,6 +248,31 @@ fn every_table_is_the_json_of_the_control_socket() {
     for line in ["v2x_drops_total{reason=\"no_route\"} 3", "v2x_hand_over_gap_seconds_sum 0.17"] {
         assert!(metrics.body.lines().any(|said| said == line), "{line}: {}", metrics.body);
     }
+}
+
+#[test]
+fn where_the_node_is_stands_in_its_status_and_goes_to_subscribers() {
+    let scene = runs_with(view(true), &["--position", "48.5,-11.5,519"]);
+    let position = &scene.get("/status").json()["position"];
+    assert_eq!((&position["state"], &position["source"]), (&"known".into(), &"fixed".into()));
+    assert_eq!(position["fix"]["latitude_deg"], 48.5);
+    assert_eq!(position["fix"]["altitude_hae_m"], 519.0);
+    assert!(position["age_ms"].is_null() && position["fix"]["speed_mps"].is_null(), "{position}");
+    let metrics = scene.get("/metrics").body;
+    for line in ["v2x_position_known 1", "v2x_position_longitude_degrees -11.5"] {
+        assert!(metrics.lines().any(|said| said == line), "{line}: {metrics}");
+    }
+    let mut client = scene.client();
+    let first = client.ask(Ask::Subscribe(vec![Topic::View])).unwrap();
+    let later = client.next_update().unwrap().topics;
+    for topics in [&first, &later] {
+        let fix = topics.position.as_ref().and_then(|position| position.fix.as_ref());
+        assert_eq!(fix.map(|fix| fix.longitude_deg), Some(-11.5), "{topics:?}");
+    }
+    assert_eq!(client.ask(Ask::Get(vec![Topic::Log])).unwrap().position, None, "not asked for");
+    let nowhere = runs(view(true));
+    assert!(nowhere.get("/status").json()["position"].is_null());
+    assert_eq!(nowhere.client().ask(Ask::Get(vec![Topic::View])).unwrap().position, None);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use control_socket::health::Problem;
 use control_socket::message::Topics;
+use control_socket::position::{Fix, Position};
 use node_lib::control::snapshot::{Port, Role, View};
 
 use crate::names::Names;
@@ -65,6 +66,9 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
             known(interface.mtu_bytes)
         );
     }
+    if let Some(position) = &topics.position {
+        text += &format!("  position  {}\n", place(position));
+    }
     let behind = node.clients.iter().filter(|client| client.port == Port::Tap).count();
     text += &format!(
         "  around    {} neighbours, {} RSUs, {} OBUs, {} clients ({behind} on the TAP)\n",
@@ -78,4 +82,83 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
         text += &format!("{style}problem{style:#}: {}\n  cure: {}\n", problem.text, problem.cure);
     }
     text
+}
+
+/// Where it is, or why that is not known.
+fn place(position: &Position) -> String {
+    let Position { source, state, fix, age_ms, fault, .. } = position;
+    let age = age_ms.map(|age| format!(", {} old", span(age))).unwrap_or_default();
+    let fault = fault.as_ref().map(|fault| format!(": {fault}")).unwrap_or_default();
+    match fix {
+        Some(fix) => format!("{}{age} ({source}{fault})", known_place(fix)),
+        None => format!("not known: {state}{age} ({source}{fault})"),
+    }
+}
+
+fn known_place(fix: &Fix) -> String {
+    // Seven decimals are a centimetre.
+    let mut text = format!("{:.7}, {:.7}", fix.latitude_deg, fix.longitude_deg);
+    for (figure, decimals, before, after) in [
+        (fix.accuracy_m, 1, " ± ", " m"),
+        (fix.altitude_hae_m, 1, ", ", " m high (WGS 84)"),
+        (fix.altitude_msl_m, 1, ", ", " m above the sea"),
+        (fix.speed_mps, 1, ", ", " m/s"),
+        (fix.track_deg, 0, " towards ", "°"),
+    ] {
+        if let Some(figure) = figure {
+            text += &format!("{before}{figure:.decimals$}{after}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use control_socket::position::PositionState;
+
+    use super::*;
+
+    fn said(position: Option<Position>) -> String {
+        let topics = Topics { position, ..Topics::default() };
+        let text = table(&Names::default(), "obu0", &topics, &View::default());
+        text.lines().filter(|line| line.starts_with("  position")).collect()
+    }
+
+    #[test]
+    fn a_place_is_told_with_its_age_or_why_it_is_not_known() {
+        let source = "gpsd://127.0.0.1:2947".to_owned();
+        let fix = Fix {
+            latitude_deg: 48.137_154,
+            longitude_deg: -11.5,
+            altitude_msl_m: Some(519.06),
+            speed_mps: Some(13.9),
+            track_deg: Some(87.25),
+            accuracy_m: Some(3.2),
+            ..Fix::default()
+        };
+        let (state, age_ms) = (PositionState::Known, Some(250));
+        let position = Position { source, state, fix: Some(fix), age_ms, ..Position::default() };
+        assert_eq!(
+            said(Some(position.clone())),
+            "  position  48.1371540, -11.5000000 ± 3.2 m, 519.1 m above the sea, 13.9 m/s towards 87°, \
+             250 ms old (gpsd://127.0.0.1:2947)"
+        );
+        let state = PositionState::TooOld;
+        let fault = Some("it closed the connection".to_owned());
+        let lost = Position { state, fix: None, age_ms: Some(12_000), fault, ..position.clone() };
+        assert_eq!(
+            said(Some(lost)),
+            "  position  not known: the last fix is too old, 12 s old (gpsd://127.0.0.1:2947: it \
+             closed the connection)"
+        );
+        let source = "fixed".to_owned();
+        let fixed = Position {
+            source,
+            state: PositionState::Known,
+            fix: Some(Fix::default()),
+            ..Position::default()
+        };
+        assert_eq!(said(Some(fixed)), "  position  0.0000000, 0.0000000 (fixed)");
+        assert_eq!(said(None), "", "nobody was asked");
+    }
 }

@@ -269,7 +269,8 @@ impl Connection {
             }
             let view = now.view.clone().filter(|_| has(Topic::View));
             let problems = now.problems.clone().filter(|_| is_news);
-            let topics = Topics { view, problems, ..now.clone() };
+            let position = now.position.clone().filter(|_| has(Topic::View));
+            let topics = Topics { view, position, problems, ..now.clone() };
             if is_news {
                 subscription.last.problems.clone_from(&topics.problems);
             }

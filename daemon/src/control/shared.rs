@@ -9,6 +9,7 @@ use node_lib::runtime::inside::{Inside, Stopped};
 
 use super::keeper::{Keeper, now_unix_ms};
 use crate::logging::LogLevel;
+use crate::position::Whereabouts;
 use crate::recording::Recording;
 use crate::reload::{self, Reload};
 
@@ -25,6 +26,8 @@ pub struct About {
     pub(crate) reload: Option<Reload>,
     /// What is recorded; `None` where there is no recorder.
     pub(crate) recording: Option<Recording>,
+    /// Where the node is; `None` if nobody says so.
+    pub(crate) whereabouts: Option<Whereabouts>,
 }
 
 /// Everything a connection needs.
@@ -57,6 +60,7 @@ impl Shared {
             Some(recording) => Some(elsewhere(move || recording.view()).await?),
             None => has(Topic::Recording).then(Recorded::default),
         };
+        let whereabouts = about.whereabouts.as_ref().filter(|_| has(Topic::View));
         Ok(Topics {
             at_unix_ms: now_unix_ms(),
             node: view.node.id,
@@ -67,6 +71,7 @@ impl Shared {
             config: has(Topic::Config).then(|| reload::as_they_are(&about.settings, &about.log)),
             log: has(Topic::Log).then(|| about.log.current()),
             view: has(Topic::View).then(|| (*view).clone()),
+            position: whereabouts.map(Whereabouts::position),
             recording,
             reloaded: None,
             pinged: None,

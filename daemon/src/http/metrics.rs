@@ -102,6 +102,7 @@ impl Scrape {
         let view = topics.view.as_ref().unwrap_or(&empty);
         let mut families = Vec::new();
         node(name, topics, view, &mut families);
+        position(topics, &mut families);
         around(view, &mut families);
         counters(view, &mut families);
         Self { families, gaps }
@@ -162,6 +163,44 @@ fn node(name: &str, topics: &Topics, view: &View, families: &mut Vec<Family>) {
                 .into(),
         ),
         gauge("v2x_radio_full", "1: frames wait for the radio", plain(flag(view.is_radio_full))),
+    ]);
+}
+
+/// Nothing has a value where nobody was asked, and places none while it is not known.
+fn position(topics: &Topics, families: &mut Vec<Family>) {
+    let position = topics.position.as_ref();
+    let fix = position.and_then(|position| position.fix.as_ref());
+    let maybe = |value: Option<f64>| value.map(plain).unwrap_or_default();
+    let reports = counter("v2x_position_reports", "Reports of a position, or that there is no fix");
+    let bad = counter("v2x_position_bad_lines", "Lines of the source that were dropped");
+    families.extend([
+        gauge(
+            "v2x_position_known",
+            "1: it is known where the node is",
+            maybe(position.map(|_| flag(fix.is_some()))),
+        ),
+        gauge(
+            "v2x_position_latitude_degrees",
+            "North is positive",
+            maybe(fix.map(|fix| fix.latitude_deg)),
+        ),
+        gauge(
+            "v2x_position_longitude_degrees",
+            "East is positive",
+            maybe(fix.map(|fix| fix.longitude_deg)),
+        ),
+        gauge(
+            "v2x_position_accuracy_meters",
+            "Estimated horizontal error",
+            maybe(fix.and_then(|fix| fix.accuracy_m)),
+        ),
+        gauge(
+            "v2x_position_age_seconds",
+            "Since the last fix came",
+            maybe(position.and_then(|position| position.age_ms).map(seconds)),
+        ),
+        Family { values: maybe(position.map(|position| number(position.reports))), ..reports },
+        Family { values: maybe(position.map(|position| number(position.bad_lines))), ..bad },
     ]);
 }
 
@@ -331,6 +370,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use control_socket::health::Problem;
+    use control_socket::position::{Fix, Position, PositionState};
     use node_lib::NodeId;
     use node_lib::control::counters::Counters;
     use node_lib::control::snapshot::{Attached, Groups, Snapshot};
@@ -411,6 +451,47 @@ mod tests {
         ] {
             assert!(text.lines().any(|said| said == line), "{line} is not in:\n{text}");
         }
+    }
+
+    #[test]
+    fn a_place_has_values_only_while_it_is_known() {
+        let fix = Fix { latitude_deg: -33.9, longitude_deg: 151.0, ..Fix::default() };
+        let known = Position {
+            state: PositionState::Known,
+            fix: Some(fix),
+            age_ms: Some(250),
+            reports: 7,
+            bad_lines: 2,
+            ..Position::default()
+        };
+        let lost = Position {
+            state: PositionState::TooOld,
+            fix: None,
+            age_ms: Some(5001),
+            ..known.clone()
+        };
+        let values = |position: Option<Position>| {
+            let topics = Topics { position, ..Topics::default() };
+            let text = text("obu0", &topics, GapTally::default()).unwrap();
+            let lines = text.lines().filter_map(|line| line.strip_prefix("v2x_position_"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            values(Some(known)),
+            [
+                "known 1",
+                "latitude_degrees -33.9",
+                "longitude_degrees 151",
+                "age_seconds 0.25",
+                "reports_total 7",
+                "bad_lines_total 2"
+            ]
+        );
+        assert_eq!(
+            values(Some(lost)),
+            ["known 0", "age_seconds 5.001", "reports_total 7", "bad_lines_total 2"]
+        );
+        assert_eq!(values(None), [""; 0]);
     }
 
     /// Every name has its line in the document, with its kind, and no other has.

@@ -37,6 +37,7 @@ const FLAGS: &[(&str, &str, &str)] = &[
     ("--state-file", "/proc/no/such/directory", "/"),
     ("--control", "/nonexistent/v2x.sock", "/run/"),
     ("--http", "8080", "eighty"),
+    ("--position", "48.137,11.576", "48.137"),
     ("--record", "/dev/null/recordings", "/dev/null"),
     ("--record-size", "64", "0"),
     ("--record-age", "60", "soon"),
