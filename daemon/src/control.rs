@@ -107,7 +107,8 @@ impl Control {
     }
 }
 
-/// Takes the sockets away, and ends the HTTP endpoint and the reading of the position, when it is dropped.
+/// Takes the sockets away, and ends the HTTP endpoint and the reading of the position, when it is
+/// dropped.
 #[derive(Debug)]
 pub struct Serving {
     _guards: Option<[socket::Guard; 2]>,
