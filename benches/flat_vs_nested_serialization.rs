@@ -7,15 +7,18 @@
 
 #[path = "support/counting.rs"]
 mod counting;
+#[path = "support/turns.rs"]
+mod turns;
 #[path = "../node_lib/tests/vectors/read.rs"]
 mod vectors;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use node_lib::messages::{ETHERTYPE_DEFAULT, Kind, Message};
+use turns::{Times, in_turns, time};
 
 /// Nanoseconds published for flat, nested, nested and flattened by the project our goals are set
 /// against, on its own machine: context, not a comparison.
@@ -33,10 +36,7 @@ fn main() {
 
     print_allocations(&messages);
     let heartbeat = messages.iter().find(|(kind, _)| *kind == Kind::Heartbeat).expect("a vector").1;
-    // Criterion measures when cargo says `--bench`, and only tries each once in test mode.
-    let measures = |arg: String| arg == "--bench";
-    let tries = |arg: String| arg == "--test" || arg == "--list";
-    if std::env::args().any(measures) && !std::env::args().any(tries) {
+    if turns::is_measuring() {
         print_ratios(&heartbeat);
     }
 
@@ -122,19 +122,14 @@ fn print_ratios(message: &Message<'_>) {
     const CALLS: u32 = 2_000;
 
     let length = message.wire_len();
-    let mut times = [const { Vec::new() }; 4];
-    for _ in 0..ROUNDS {
-        let round = [
+    let [flat, nested, flattened, bare] = in_turns(ROUNDS, || {
+        [
             time(CALLS, || flat(message)),
             time(CALLS, || nested(message)),
             time(CALLS, || nested_flatten(message)),
             time(CALLS, || Vec::<u8>::with_capacity(black_box(length))),
-        ];
-        for (all, one) in times.iter_mut().zip(round) {
-            all.push(one);
-        }
-    }
-    let [flat, nested, flattened, bare] = times.map(Times::of);
+        ]
+    });
 
     println!("Heartbeat, {ROUNDS} rounds of {CALLS} calls, forms in turns:\n");
     println!("| form                    | median    | best round | published |");
@@ -157,27 +152,4 @@ fn print_ratios(message: &Message<'_>) {
         );
     }
     println!();
-}
-
-/// Nanoseconds per call, of all rounds. The best round is the one the machine disturbed least.
-struct Times {
-    median: f64,
-    best: f64,
-}
-
-impl Times {
-    fn of(mut rounds: Vec<f64>) -> Self {
-        rounds.sort_by(f64::total_cmp);
-        let at = |index: usize| rounds.get(index).copied().unwrap_or(f64::NAN);
-        Self { median: at(rounds.len() / 2), best: at(0) }
-    }
-}
-
-/// Nanoseconds per call.
-fn time<T>(calls: u32, work: impl Fn() -> T) -> f64 {
-    let start = Instant::now();
-    for _ in 0..calls {
-        black_box(work());
-    }
-    start.elapsed().as_secs_f64() * 1e9 / f64::from(calls)
 }

@@ -13,16 +13,18 @@
 
 #[path = "support/counting.rs"]
 mod counting;
+#[path = "support/turns.rs"]
+mod turns;
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
 
 use control_socket::feed::Wanted;
 use control_socket::message::{Ask, Request, Topic};
 use criterion::Criterion;
+use turns::{Times, in_turns, time};
 
 const LISTENERS: u64 = 50;
 
@@ -36,10 +38,7 @@ fn main() {
     let together: BTreeSet<_> = all.iter().flat_map(|(_, topics)| topics).copied().collect();
     assert_eq!(made(1, &Vec::from_iter(together)), kept.line(), "both ask for the same");
 
-    // Criterion measures when cargo says `--bench`, and only tries each once in test mode.
-    let measures = |arg: String| arg == "--bench";
-    let tries = |arg: String| arg == "--test" || arg == "--list";
-    if std::env::args().any(measures) && !std::env::args().any(tries) {
+    if turns::is_measuring() {
         print_ratios(&kept, &all);
     }
     let mut criterion = Criterion::default().configure_from_args();
@@ -145,8 +144,7 @@ fn print_ratios(kept: &Wanted, all: &All) {
 
     let (mut near, mut far) = UnixStream::pair().expect("a pair of sockets");
     let mut buffer = vec![0; 64 << 10];
-    let mut times = [const { Vec::new() }; 5];
-    for _ in 0..ROUNDS {
+    let [one, fifty, sent, sent_fifty, at_once] = in_turns(ROUNDS, || {
         let mut drained = |bytes: usize, nanoseconds: f64| {
             let mut left = bytes * CALLS as usize;
             while left > 0 {
@@ -154,18 +152,14 @@ fn print_ratios(kept: &Wanted, all: &All) {
             }
             nanoseconds
         };
-        let round = [
+        [
             time(1_000, || one_kept(kept, &mut out)),
             time(100, || fifty_made(all, &mut out)),
             drained(one_line, time(CALLS, || send_one(kept, &mut near))),
             drained(fifty_lines, time(CALLS, || send_fifty(all, &mut near))),
             drained(fifty_lines, time(CALLS, || send_fifty_at_once(all, &mut near, &mut out))),
-        ];
-        for (all, one) in times.iter_mut().zip(round) {
-            all.push(one);
-        }
-    }
-    let [one, fifty, sent, sent_fifty, at_once] = times.map(Times::of);
+        ]
+    });
     println!("{ROUNDS} rounds in turns, medians (and best rounds):\n");
     println!("|                           | one kept          | fifty made        | ratio |");
     println!("|---------------------------|------------------:|------------------:|------:|");
@@ -182,27 +176,4 @@ fn row(what: &str, one: &Times, fifty: &Times) {
     let cell = |times: &Times| format!("{:.0} ({:.0}) ns", times.median, times.best);
     let ratio = fifty.median / one.median;
     println!("| {what:<25} | {:>17} | {:>17} | {ratio:>5.0} |", cell(one), cell(fifty));
-}
-
-/// Nanoseconds per call, of all rounds. The best round is the one the machine disturbed least.
-struct Times {
-    median: f64,
-    best: f64,
-}
-
-impl Times {
-    fn of(mut rounds: Vec<f64>) -> Self {
-        rounds.sort_by(f64::total_cmp);
-        let at = |index: usize| rounds.get(index).copied().unwrap_or(f64::NAN);
-        Self { median: at(rounds.len() / 2), best: at(0) }
-    }
-}
-
-/// Nanoseconds per call.
-fn time(calls: u32, mut work: impl FnMut()) -> f64 {
-    let start = Instant::now();
-    for _ in 0..calls {
-        work();
-    }
-    start.elapsed().as_secs_f64() * 1e9 / f64::from(calls)
 }
