@@ -159,39 +159,47 @@ pub(super) fn replay(file: File, shared: &Shared, stop: &Stop) {
 
 /// Returns whether it came to the end.
 fn play(mut file: File, shared: &Shared, stop: &Stop) -> io::Result<bool> {
-    let (mut lines, mut bytes) = (Lines::default(), [0; 4096]);
     // The time of the first report that has one, and when it was played.
     let mut first: Option<(u64, Timestamp)> = None;
+    each_line(&mut file, |line| {
+        let mut goes_on = true;
+        if let Some(Ok(Some(report))) = line.map(tpv::parse)
+            && let Some(at) = report.at_unix_ms
+        {
+            let (from, begun) = *first.get_or_insert_with(|| (at, shared.now()));
+            let due = begun + Duration::from_millis(at.saturating_sub(from));
+            goes_on = stop.wait(due.since(shared.now()));
+        }
+        // A file without times is not held up by any of them.
+        goes_on = goes_on && stop.goes_on();
+        if goes_on {
+            shared.lock().take(shared.now(), line);
+        }
+        goes_on
+    })
+}
+
+/// Hands out the lines of a file as long as it is told to go on; `None` for one that is too long.
+/// The last one need not have an end. Returns whether it was told to go on to the end of the file.
+fn each_line(file: &mut File, mut take: impl FnMut(Option<&[u8]>) -> bool) -> io::Result<bool> {
+    let (mut lines, mut bytes) = (Lines::default(), [0; 4096]);
     let mut goes_on = true;
     while goes_on {
         let count = match file.read(&mut bytes) {
-            // The last line need not have an end.
-            Ok(0) => 0,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
         let piece = if count == 0 { b"\n" } else { bytes.get(..count).unwrap_or_default() };
         lines.push(piece, |line| {
-            if let Some(Ok(Some(report))) = line.map(tpv::parse)
-                && let Some(at) = report.at_unix_ms
-            {
-                let (from, begun) = *first.get_or_insert_with(|| (at, shared.now()));
-                let due = begun + Duration::from_millis(at.saturating_sub(from));
-                goes_on = stop.wait(due.since(shared.now()));
-            }
-            // A file without times is not held up by any of them.
-            goes_on = goes_on && stop.goes_on();
-            if goes_on {
-                shared.lock().take(shared.now(), line);
-            }
+            goes_on = take(line);
             goes_on
         });
         if count == 0 {
-            return Ok(goes_on);
+            break;
         }
     }
-    Ok(false)
+    Ok(goes_on)
 }
 
 /// Looks whether it is a file that could be played, and opens it. The error says what was expected.
@@ -200,21 +208,12 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
     if !is_file.map_err(|error| error.to_string())? {
         return Err("expected a file".to_owned());
     }
-    let (mut lines, mut bytes) = (Lines::default(), [0; 4096]);
     let mut file = File::open(path).map_err(|error| error.to_string())?;
-    let mut is_report = false;
-    while !is_report {
-        let count = file.read(&mut bytes).map_err(|error| error.to_string())?;
-        let piece = if count == 0 { b"\n" } else { bytes.get(..count).unwrap_or_default() };
-        lines.push(piece, |line| {
-            is_report |= matches!(line.map(tpv::parse), Some(Ok(Some(_))));
-            !is_report
-        });
-        if count == 0 && !is_report {
-            return Err("expected lines of gpsd, as gpspipe -w writes them: none is a report of \
-                        class TPV"
-                .to_owned());
-        }
+    let is_report = |line: Option<&[u8]>| matches!(line.map(tpv::parse), Some(Ok(Some(_))));
+    if each_line(&mut file, |line| !is_report(line)).map_err(|error| error.to_string())? {
+        return Err("expected lines of gpsd, as gpspipe -w writes them: none is a report of \
+                    class TPV"
+            .to_owned());
     }
     File::open(path).map_err(|error| error.to_string())
 }
