@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::Fault;
 
-/// A fault is told for so long after it was last noticed.
-const FAULT_FOR_MS: u64 = 10 * 60 * 1000;
-
 /// A node that started so lately may still be looking for a way.
 const STARTING_MS: u64 = 2000;
 
@@ -22,12 +19,40 @@ pub struct Problem {
     pub cure: String,
     /// Nothing gets through.
     pub is_fatal: bool,
+    /// Of what is noticed now and then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noticed: Option<Noticed>,
+}
+
+/// When something was noticed, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noticed {
+    /// The first time, in milliseconds since 1970.
+    pub since_unix_ms: u64,
+    /// The last time.
+    pub last_unix_ms: u64,
+    /// How often.
+    pub times: u64,
 }
 
 impl Problem {
     fn new(kind: &str, is_fatal: bool, text: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { kind: kind.to_owned(), text: text.into(), cure: cure.into(), is_fatal }
+        let kind = kind.to_owned();
+        Self { kind, text: text.into(), cure: cure.into(), is_fatal, noticed: None }
     }
+
+    /// It is another, and not the same noticed again.
+    fn differs(&self, other: &Self) -> bool {
+        let since = |problem: &Self| problem.noticed.map(|noticed| noticed.since_unix_ms);
+        let Self { kind, text, cure, is_fatal, noticed: _ } = self;
+        (kind, text, cure, is_fatal) != (&other.kind, &other.text, &other.cure, &other.is_fatal)
+            || since(self) != since(other)
+    }
+}
+
+/// Whether something began, ended or became something else; what is noticed again is no news.
+pub fn is_news(before: &[Problem], now: &[Problem]) -> bool {
+    before.len() != now.len() || before.iter().zip(now).any(|(before, now)| before.differs(now))
 }
 
 /// Everything that is wrong with a node, the worst first. `now_unix_ms`: when the view was made.
@@ -43,8 +68,7 @@ pub fn problems<'a>(
         Role::Rsu if view.alone.is_some() => alone(view, false, &mut found),
         _ => {}
     }
-    let recent = |fault: &&Fault| now_unix_ms.saturating_sub(fault.last.at_unix_ms) < FAULT_FOR_MS;
-    found.extend(faults.filter(recent).map(|fault| of_fault(fault, now_unix_ms)));
+    found.extend(faults.filter(|fault| fault.is_there(now_unix_ms)).map(of_fault));
     found.sort_by_key(|problem| !problem.is_fatal);
     found
 }
@@ -147,10 +171,11 @@ const OBSTACLES: [Obstacle; 7] = [
     Obstacle::Late,
 ];
 
-fn of_fault(fault: &Fault, now_unix_ms: u64) -> Problem {
-    let Fault { times, last } = fault;
-    let ago = now_unix_ms.saturating_sub(last.at_unix_ms) / 1000;
-    let figures = match serde_json::to_value(&last.event) {
+/// With the figures of the first time: were they those of the last, it would be told as another each
+/// time it is noticed.
+fn of_fault(fault: &Fault) -> Problem {
+    let Fault { times, first, last_unix_ms } = fault;
+    let figures = match serde_json::to_value(&first.event) {
         Ok(serde_json::Value::Object(fields)) => {
             let fields = fields.iter().filter(|(name, _)| *name != "event");
             let fields = fields.map(|(name, value)| match value {
@@ -161,10 +186,12 @@ fn of_fault(fault: &Fault, now_unix_ms: u64) -> Problem {
         }
         _ => String::new(),
     };
-    let kind = last.event.kind();
-    let text = format!("{kind} ({figures}); {times} times, last {ago} s ago");
+    let kind = first.event.kind();
     let word = kind.to_lowercase().replace(' ', "-");
-    Problem::new(&word, false, text, last.event.cure().unwrap_or("see the log"))
+    let (since_unix_ms, last_unix_ms) = (first.at_unix_ms, *last_unix_ms);
+    let noticed = Some(Noticed { since_unix_ms, last_unix_ms, times: *times });
+    let cure = first.event.cure().unwrap_or("see the log");
+    Problem { noticed, ..Problem::new(&word, false, format!("{kind} ({figures})"), cure) }
 }
 
 #[cfg(test)]
@@ -176,7 +203,7 @@ mod tests {
     use node_lib::control::snapshot::Snapshot;
 
     use super::*;
-    use crate::record::Happened;
+    use crate::record::{Happened, History};
 
     fn view(role: Role) -> View {
         let mut view = View::default();
@@ -213,11 +240,39 @@ mod tests {
     fn a_fault_is_told_until_it_is_long_ago() {
         let obu = view(Role::Rsu);
         let event = Event::IdConflict { mac: node_lib::Mac([2; 6]) };
-        let last = Happened { number: 1, at_unix_ms: 1000, event };
-        let fault = Fault { times: 3, last };
+        let first = Happened { number: 1, at_unix_ms: 1000, event };
+        let fault = Fault { times: 3, first, last_unix_ms: 4000 };
         let found = problems(&obu, std::iter::once(&fault), 5000);
-        assert!(found[0].text.contains("02:02:02:02:02:02") && found[0].text.contains("3 times"));
+        assert_eq!(found[0].text, "another node uses our node id (mac 02:02:02:02:02:02)");
+        let noticed = Noticed { since_unix_ms: 1000, last_unix_ms: 4000, times: 3 };
+        assert_eq!(found[0].noticed, Some(noticed));
         assert!(found[0].cure.contains("--node-id"), "{found:?}");
-        assert!(problems(&obu, std::iter::once(&fault), 1000 + FAULT_FOR_MS).is_empty());
+        let at = |ms| problems(&obu, std::iter::once(&fault), ms);
+        assert_eq!((at(4000 + 599_999).len(), at(4000 + 600_000).len()), (1, 0));
+    }
+
+    #[test]
+    fn a_fault_is_news_when_it_begins_and_not_when_it_is_noticed_again() {
+        let obu = view(Role::Rsu);
+        let mut history = History::default();
+        let mut told = Vec::new();
+        let mut looks = |at: &[u64], mac: u8, now_unix_ms: u64| {
+            for at in at {
+                history.note(*at, &Event::IdConflict { mac: node_lib::Mac([mac; 6]) }, &[]);
+            }
+            let now = problems(&obu, history.faults(), now_unix_ms);
+            let is_news = is_news(&told, &now);
+            told = now;
+            is_news
+        };
+        assert!(!looks(&[], 0, 500), "there is nothing");
+        assert!(looks(&[1000], 2, 1500), "it begins");
+        assert!(!looks(&[], 0, 2500), "it grows older");
+        assert!(!looks(&[3000, 3100], 4, 3500), "it is noticed again, with other figures");
+        assert!(!looks(&[], 0, 3100 + 599_999), "it is still there");
+        assert!(looks(&[], 0, 3100 + 600_000), "it ends");
+        assert!(looks(&[800_000], 2, 800_500), "it begins again");
+        // Between two looks one ended and another of its kind began.
+        assert!(looks(&[1_400_000], 2, 1_400_001), "it is another one");
     }
 }

@@ -21,6 +21,9 @@ const ROUTES_KEPT: usize = 4;
 /// … and so many candidates of each, the best first.
 const CANDIDATES_KEPT: usize = 8;
 
+/// A fault is there for so long after it was last noticed.
+const FAULT_FOR_MS: u64 = 10 * 60 * 1000;
+
 /// Kinds of faults kept; there are not so many.
 const FAULTS_KEPT: usize = 16;
 
@@ -62,8 +65,17 @@ pub struct Change {
 pub struct Fault {
     /// How often.
     pub times: u64,
-    /// The last time.
-    pub last: Happened,
+    /// The first time.
+    pub first: Happened,
+    /// The last time, in milliseconds since 1970.
+    pub last_unix_ms: u64,
+}
+
+impl Fault {
+    /// It was noticed so lately that it counts as there.
+    pub fn is_there(&self, now_unix_ms: u64) -> bool {
+        now_unix_ms.saturating_sub(self.last_unix_ms) < FAULT_FOR_MS
+    }
 }
 
 /// Gaps of hand-overs since the start, by class: the oldest are counted as well.
@@ -147,14 +159,16 @@ impl History {
     }
 
     fn note_fault(&mut self, happened: &Happened) {
-        let kind = happened.event.kind();
-        let known = self.faults.iter_mut().find(|fault| fault.last.event.kind() == kind);
+        let (kind, last_unix_ms) = (happened.event.kind(), happened.at_unix_ms);
+        let known = self.faults.iter_mut().find(|fault| fault.first.event.kind() == kind);
+        let begins = Fault { times: 1, first: happened.clone(), last_unix_ms };
         match known {
-            Some(fault) => *fault = Fault { times: fault.times + 1, last: happened.clone() },
-            None => {
-                let fault = Fault { times: 1, last: happened.clone() };
-                push(&mut self.faults, FAULTS_KEPT, fault);
+            Some(fault) if fault.is_there(last_unix_ms) => {
+                fault.times += 1;
+                fault.last_unix_ms = last_unix_ms;
             }
+            Some(fault) => *fault = begins,
+            None => push(&mut self.faults, FAULTS_KEPT, begins),
         }
     }
 
@@ -276,7 +290,7 @@ mod tests {
         }
         history.note(8, &Event::IdConflict { mac: from }, &[]);
         history.note(9, &change(1, 2), &[]);
-        let faults: Vec<_> = history.faults().map(|f| (f.times, f.last.event.kind())).collect();
+        let faults: Vec<_> = history.faults().map(|f| (f.times, f.first.event.kind())).collect();
         assert_eq!(faults, [(2, "frame too long"), (1, "another node uses our node id")]);
     }
 }

@@ -407,6 +407,15 @@ fn a_fault_becomes_a_problem_that_subscribers_are_told() {
     assert_eq!(problems[0].kind, "another-node-uses-our-node-id");
     assert!(problems[0].text.contains("02:00:00:00:00:05"), "{problems:?}");
     assert!(problems[0].cure.contains("--node-id"), "{problems:?}");
+    // It is noticed again, and by now is older: both are no news.
+    scene.happens(1, 6);
+    client.ask(Ask::Subscribe(vec![Topic::View])).unwrap();
+    for _ in 0..3 {
+        let told = client.next_update().unwrap().topics;
+        assert!(told.view.is_some() && told.problems.is_none(), "{:?}", told.problems);
+    }
+    let now = client.ask(Ask::Get(vec![Topic::Problems])).unwrap().problems.unwrap();
+    assert_eq!(now[0].noticed.map(|noticed| noticed.times), Some(2));
 }
 
 #[test]

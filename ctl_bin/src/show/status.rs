@@ -79,7 +79,16 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
     );
     for problem in problems {
         let style = if problem.is_fatal { BAD } else { WARN };
-        text += &format!("{style}problem{style:#}: {}\n  cure: {}\n", problem.text, problem.cure);
+        // How often and when last goes on while it is watched, and is told no more.
+        let since = problem.noticed.map(|noticed| {
+            let ago = topics.at_unix_ms.saturating_sub(noticed.since_unix_ms);
+            format!("; first noticed {} ago", span(ago))
+        });
+        let since = since.unwrap_or_default();
+        text += &format!(
+            "{style}problem{style:#}: {}{since}\n  cure: {}\n",
+            problem.text, problem.cure
+        );
     }
     text
 }

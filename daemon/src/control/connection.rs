@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use control_socket::health;
 use control_socket::message::{
     Access, Answer, Ask, PingAsk, Pinged, REQUEST_MAX, Refusal, RefusalKind, Reloaded, Request,
     SUBSCRIPTIONS_MAX, SetAsk, Topic, Topics, Update,
@@ -263,7 +264,9 @@ impl Connection {
         };
         for subscription in &mut self.subscriptions {
             let has = |topic| subscription.topics.contains(&topic);
-            let is_news = has(Topic::Problems) && now.problems != subscription.last.problems;
+            let last = subscription.last.problems.as_deref().unwrap_or_default();
+            let is_news = has(Topic::Problems)
+                && health::is_news(last, now.problems.as_deref().unwrap_or_default());
             if !has(Topic::View) && !is_news {
                 continue;
             }

@@ -17,6 +17,7 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use control_socket::health;
 use control_socket::message::{Topic, Topics};
 use futures_util::stream::unfold;
 use serde::Deserialize;
@@ -144,10 +145,11 @@ impl Stream {
             return Some(None);
         }
         let mut now = self.endpoint.look(&wanted).await.ok()?;
-        if now.problems == self.last.problems {
-            now.problems = None;
-        } else {
+        let last = self.last.problems.as_deref().unwrap_or_default();
+        if health::is_news(last, now.problems.as_deref().unwrap_or_default()) {
             self.last.problems.clone_from(&now.problems);
+        } else {
+            now.problems = None;
         }
         let is_news = now.view.is_some() || now.problems.is_some();
         Some(is_news.then_some(now))

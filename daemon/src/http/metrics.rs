@@ -418,6 +418,7 @@ mod tests {
             text: String::new(),
             cure: String::new(),
             is_fatal: true,
+            noticed: None,
         };
         let topics =
             Topics { view: Some(view), problems: Some(vec![problem]), ..Topics::default() };
