@@ -8,6 +8,7 @@
 //! | `guard` | who may ask at all, and what browsers are told about every answer |
 //! | `endpoint` | what the answers are made from |
 //! | `answers` | the tables as JSON, health, the web page |
+//! | `kept` | answers that are made once for all who ask within a moment |
 //! | `metrics` | the same for Prometheus |
 //! | `events` | a stream of what happens |
 //!
@@ -20,6 +21,7 @@ mod answers;
 mod endpoint;
 mod events;
 mod guard;
+mod kept;
 mod metrics;
 mod server;
 

@@ -12,29 +12,36 @@ use control_socket::message::Topic;
 use control_socket::table::Table;
 use serde::Deserialize;
 
-use super::endpoint::{Endpoint, JSON, Ready, Refusal};
+use super::endpoint::{Endpoint, JSON, Refusal};
+use super::kept::{Kept, Ready};
 use super::{events, metrics};
 use crate::control::shared::Shared;
 
-/// All paths there are.
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+/// All paths there are, and the answers that may be at hand.
+pub(super) fn router(shared: Arc<Shared>) -> (Router, Arc<Kept>) {
     let endpoint = Arc::new(Endpoint::new(shared));
+    let mut kept = Kept::default();
+    let ready = kept.place("/metrics", metrics::CONTENT_TYPE);
+    let scraped = move |State(endpoint): State<Arc<Endpoint>>| {
+        let ready = Arc::clone(&ready);
+        async move { scrape(&endpoint, &ready).await }
+    };
     let mut router = Router::new()
         .route("/", get(|| async { page(web_page::HTML, "text/html; charset=utf-8") }))
         .route("/page.css", get(|| async { page(web_page::CSS, "text/css; charset=utf-8") }))
         .route("/page.js", get(|| async { page(web_page::JS, "text/javascript; charset=utf-8") }))
         .route("/healthz", get(health))
-        .route("/metrics", get(scrape))
+        .route("/metrics", get(scraped))
         .route("/events", get(events::stream))
         .route("/why", get(why));
     for table in Table::ALL {
-        let ready = Arc::new(Ready::default());
         let path = match table {
             // With a number it is another object; and what happens is a stream.
             Table::Why(_) => continue,
             Table::Events => "/events/past".to_owned(),
             other => format!("/{}", other.name()),
         };
+        let ready = kept.place(&path, JSON);
         let answer = move |State(endpoint): State<Arc<Endpoint>>| {
             let ready = Arc::clone(&ready);
             async move {
@@ -44,9 +51,10 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         };
         router = router.route(&path, get(answer));
     }
-    router
+    let router = router
         .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is no such path; see /") })
-        .with_state(endpoint)
+        .with_state(endpoint);
+    (router, Arc::new(kept))
 }
 
 async fn health(State(endpoint): State<Arc<Endpoint>>) -> Result<Response, Refusal> {
@@ -61,7 +69,7 @@ async fn health(State(endpoint): State<Arc<Endpoint>>) -> Result<Response, Refus
     })
 }
 
-async fn scrape(State(endpoint): State<Arc<Endpoint>>) -> Result<impl IntoResponse, Refusal> {
+async fn scrape(endpoint: &Endpoint, ready: &Ready) -> Result<impl IntoResponse + use<>, Refusal> {
     let make = || async {
         let topics = endpoint.look(&[Topic::View, Topic::Problems]).await?;
         let gaps = endpoint.shared.keeper.gaps();
@@ -69,7 +77,7 @@ async fn scrape(State(endpoint): State<Arc<Endpoint>>) -> Result<impl IntoRespon
         text.map(Bytes::from)
             .map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
     };
-    let body = endpoint.metrics.get(make).await?;
+    let body = ready.get(make).await?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], body))
 }
 

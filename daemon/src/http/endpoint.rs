@@ -8,10 +8,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use control_socket::message::{Topic, Topics};
 use control_socket::table::Table;
-use node_lib::runtime::inside::VIEW_EVERY;
 use serde_json::json;
-use tokio::sync::{Mutex, Semaphore};
-use tokio::time::Instant;
+use tokio::sync::Semaphore;
 
 use crate::control::shared::Shared;
 
@@ -29,7 +27,6 @@ pub(super) struct Endpoint {
     pub(super) shared: Arc<Shared>,
     /// Those who may listen at once.
     pub(super) streams: Arc<Semaphore>,
-    pub(super) metrics: Ready,
 }
 
 /// Why there is no answer.
@@ -52,34 +49,10 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// An answer that is made once for all who ask within [`VIEW_EVERY`].
-#[derive(Debug, Default)]
-pub(super) struct Ready {
-    last: Mutex<Option<(Instant, Bytes)>>,
-}
-
-impl Ready {
-    pub(super) async fn get<F: Future<Output = Result<Bytes, Refusal>>>(
-        &self,
-        make: impl FnOnce() -> F,
-    ) -> Result<Bytes, Refusal> {
-        // Whoever comes meanwhile waits here, and gets the same.
-        let mut last = self.last.lock().await;
-        if let Some((at, body)) = &*last
-            && at.elapsed() < VIEW_EVERY
-        {
-            return Ok(body.clone());
-        }
-        let body = make().await?;
-        *last = Some((Instant::now(), body.clone()));
-        Ok(body)
-    }
-}
-
 impl Endpoint {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Self { shared, streams, metrics: Ready::default() }
+        Self { shared, streams }
     }
 
     /// These topics, now.

@@ -6,6 +6,7 @@
 //! in `Host`: only addresses and `localhost` are taken.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
 use axum::body::HttpBody as Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
@@ -65,19 +66,22 @@ fn is_ours(host: &str) -> bool {
     has_good_port && is_address
 }
 
-/// Puts on an answer what all answers have.
+/// Puts on an answer what all answers have, and does not have itself.
 pub(super) fn describe(headers: &mut HeaderMap) {
-    for (name, value) in [
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    let nothing = HeaderValue::from_static(NOTHING);
-    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(nothing);
+    static COMMON: LazyLock<HeaderMap> = LazyLock::new(|| {
+        let common = [
+            (header::CACHE_CONTROL, "no-store"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::X_FRAME_OPTIONS, "DENY"),
+            (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+            (header::CONTENT_SECURITY_POLICY, NOTHING),
+        ];
+        common.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter().collect()
+    });
+    // The few of its own are put to a copy: each that is put in has to be looked up.
+    let own = std::mem::replace(headers, COMMON.clone());
+    headers.extend(own);
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tracing::debug;
 
+use super::kept::Kept;
 use super::{answers, guard};
 use crate::control::shared::Shared;
 
@@ -27,9 +28,6 @@ pub const CONNECTIONS_MAX: usize = 64;
 
 /// The longest request, in bytes: method, path and header fields. There is no body.
 pub const HEAD_MAX: usize = 16 << 10;
-
-/// Header fields of a request. A browser sends some twenty.
-const FIELDS_MAX: usize = 64;
 
 /// So long a client may take to send a request, and to think of the next one.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
@@ -46,7 +44,7 @@ const REST: Duration = Duration::from_millis(100);
 /// Serves for ever.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let router = answers::router(shared);
+    let (router, kept) = answers::router(shared);
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
     loop {
@@ -59,9 +57,9 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Res
             }
         };
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            let router = router.clone();
+            let (router, kept) = (router.clone(), Arc::clone(&kept));
             tokio::spawn(async move {
-                connection(stream, router).await;
+                connection(stream, router, &kept).await;
                 drop(place);
             });
         } else if let Ok(place) = Arc::clone(&refusals).try_acquire_owned() {
@@ -73,13 +71,10 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Res
     }
 }
 
+/// A request has at most 100 header fields: hyper's own limit, for which it needs no memory.
 fn limits() -> http1::Builder {
     let mut limits = http1::Builder::new();
-    limits
-        .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_WITHIN)
-        .max_buf_size(HEAD_MAX)
-        .max_headers(FIELDS_MAX);
+    limits.timer(TokioTimer::new()).header_read_timeout(REQUEST_WITHIN).max_buf_size(HEAD_MAX);
     limits
 }
 
@@ -91,11 +86,12 @@ fn timed(stream: TcpStream) -> TokioIo<std::pin::Pin<Box<TimeoutStream<TcpStream
     TokioIo::new(Box::pin(timed))
 }
 
-async fn connection(stream: TcpStream, router: Router) {
+async fn connection(stream: TcpStream, router: Router, kept: &Kept) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let answer = match guard::refusal(&request) {
-            Some(refusal) => Either::Left(ready(Ok(refusal))),
+        let at_hand = guard::refusal(&request).or_else(|| kept.answer(&request));
+        let answer = match at_hand {
+            Some(answer) => Either::Left(ready(Ok(answer))),
             None => Either::Right(router.call(request)),
         };
         async move {
