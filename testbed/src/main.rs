@@ -22,6 +22,9 @@ enum Command {
     Corridor(testbed::corridor::command::Options),
     /// Measure the data path against the kernel's own cable and a naive relay
     Bench(testbed::bench::command::Options),
+    /// Measure the data path with the recorder on and off, or with the daemons of another build, in
+    /// short turns
+    Compare(testbed::bench::compare::Options),
     /// Load the data path in every way there is, and check every byte
     Soak(testbed::soak::command::Options),
     /// Let everything go wrong that does in a long life, and see what holds
@@ -83,6 +86,10 @@ fn run() -> Result<ExitCode> {
         Command::Bench(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => testbed::bench::command::run(&options)?,
+        },
+        Command::Compare(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::bench::compare::run(&options)?,
         },
         Command::Soak(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),

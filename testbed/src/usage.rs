@@ -19,14 +19,23 @@ pub struct Usage {
 impl Usage {
     /// Of the process with this id.
     pub fn of(pid: u32) -> Result<Self> {
-        let mut cpu = Duration::ZERO;
-        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-            let text = fs::read_to_string(task?.path().join("schedstat"))?;
-            cpu += parse_schedstat(&text).context("schedstat")?;
-        }
+        let cpu = cpu_of(pid, |_| true)?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         Ok(Self { cpu, resident: parse_resident(&status).context("VmRSS")? })
     }
+}
+
+/// Time on a processor of the threads with these names.
+pub fn cpu_of(pid: u32, is_meant: impl Fn(&str) -> bool) -> Result<Duration> {
+    let mut cpu = Duration::ZERO;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let task = task?.path();
+        if is_meant(fs::read_to_string(task.join("comm"))?.trim_end()) {
+            let text = fs::read_to_string(task.join("schedstat"))?;
+            cpu += parse_schedstat(&text).context("schedstat")?;
+        }
+    }
+    Ok(cpu)
 }
 
 /// Time on a processor in nanoseconds, time waited for one, and how often (proc(5)).
@@ -56,5 +65,7 @@ mod tests {
     fn this_process_has_used_something() {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.resident > 0, "{usage:?}");
+        assert_eq!(cpu_of(std::process::id(), |name| name == "nobody").unwrap(), Duration::ZERO);
+        assert!(cpu_of(std::process::id(), |name| name != "nobody").unwrap() > Duration::ZERO);
     }
 }

@@ -17,6 +17,7 @@
 
 mod chart;
 pub mod command;
+pub mod compare;
 mod full_rsu;
 mod goals;
 mod idle;

@@ -60,6 +60,7 @@ pub(super) fn start(
     line: &Line,
     programs: &Programs,
     carrier: &Carrier,
+    flags: &[String],
     logs: &Path,
 ) -> Result<Vec<Daemon>> {
     match carrier {
@@ -67,7 +68,9 @@ pub(super) fn start(
         Carrier::Loops { threads } => {
             naive(line, programs, &["loops", "--threads", &threads.to_string()], logs)
         }
-        Carrier::Daemons { vehicle, road } => daemons(line, programs, (*vehicle, *road), logs),
+        Carrier::Daemons { vehicle, road } => {
+            daemons(line, programs, (*vehicle, *road), flags, logs)
+        }
     }
 }
 
@@ -102,6 +105,7 @@ fn daemons(
     line: &Line,
     programs: &Programs,
     (at_vehicle, at_road): (Offload, Offload),
+    flags: &[String],
     logs: &Path,
 ) -> Result<Vec<Daemon>> {
     let has_flag = has_tap_offload(programs)?;
@@ -113,7 +117,8 @@ fn daemons(
             Offload::Off if has_flag => args.extend([FLAG, "off"]),
             Offload::Off => {}
         }
-        let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
+        let args = args.into_iter().map(str::to_owned);
+        let args: Vec<String> = args.chain(flags.iter().cloned()).collect();
         let log = logs.join(format!("{}.log", ns.name()));
         let daemon = Daemon::start(ns, program, &args, &log)?;
         daemon.wait_for_event("running", READY_WITHIN, |_| true)?;

@@ -114,7 +114,18 @@ impl Line {
 
     /// Starts a carrier and waits until frames get through. Logs go to `logs`.
     pub fn start(&mut self, programs: &Programs, carrier: &Carrier, logs: &Path) -> Result<()> {
-        self.running = carrier::start(self, programs, carrier, logs)?;
+        self.start_with(programs, carrier, &[], logs)
+    }
+
+    /// As [`Line::start`], with more flags for each daemon.
+    pub fn start_with(
+        &mut self,
+        programs: &Programs,
+        carrier: &Carrier,
+        flags: &[String],
+        logs: &Path,
+    ) -> Result<()> {
+        self.running = carrier::start(self, programs, carrier, flags, logs)?;
         self.give_addresses()?;
         self.wait_until_it_carries()
     }
@@ -122,6 +133,12 @@ impl Line {
     /// Ends what [`Line::start`] started.
     pub fn stop(&mut self) {
         self.running.clear();
+    }
+
+    /// Ends it with a goodbye, and hands over what ended: its log is still there.
+    pub fn terminate(&mut self) -> Result<Vec<Daemon>> {
+        self.running.iter_mut().try_for_each(Daemon::terminate)?;
+        Ok(std::mem::take(&mut self.running))
     }
 
     /// The processes that carry, from the vehicle to the road side.
