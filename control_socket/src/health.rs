@@ -171,8 +171,8 @@ const OBSTACLES: [Obstacle; 7] = [
     Obstacle::Late,
 ];
 
-/// With the figures of the first time: were they those of the last, it would be told as another each
-/// time it is noticed.
+/// With the figures of the first time: were they those of the last, it would be told as another
+/// each time it is noticed.
 fn of_fault(fault: &Fault) -> Problem {
     let Fault { times, first, last_unix_ms } = fault;
     let figures = match serde_json::to_value(&first.event) {
