@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use comfy_table::{CellAlignment, Table, presets};
+use node_lib::control::snapshot::Place;
 
 /// What stands for a figure that is not known.
 pub(crate) const UNKNOWN: &str = "-";
@@ -20,6 +21,16 @@ pub(crate) fn decimals(figure: Option<f64>, decimals: usize) -> String {
 /// A share in per cent, or that it is not known.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
     decimals(ratio.map(|ratio| ratio * 100.0), 0)
+}
+
+/// Where a node says that it is: degrees north and east.
+pub(crate) fn place(place: Option<&Place>) -> String {
+    known(place.map(|at| format!("{:.7},{:.7}", at.latitude_deg, at.longitude_deg)))
+}
+
+/// How long ago it was there.
+pub(crate) fn place_age(place: Option<&Place>) -> String {
+    known(place.and_then(|place| place.age_ms))
 }
 
 /// A span in words a person reads at a glance.

@@ -303,6 +303,7 @@ fn an_obu_whose_way_is_not_known_stands_in_the_tree_all_the_same() {
         is_complete: true,
         round_trip_us: None,
         is_contested: false,
+        position: None,
     };
     let mut topics = topics(Role::Rsu);
     let node = &mut topics.view.as_mut().unwrap().node;
@@ -355,6 +356,7 @@ fn upstreams_are_marked_as_what_they_are_to_us() {
         quiet_for_ms: None,
         shunned_for_ms: None,
         is_contested: false,
+        position: None,
         candidates,
     };
     let mut topics = topics(Role::Obu);

@@ -120,6 +120,11 @@ pub struct Common {
         value_parser = PositionSource::from_str)]
     pub position: Option<PositionSource>,
 
+    /// Tell everybody in radio range where the node is, once a second and in the clear, for them to
+    /// show. Off by default
+    #[arg(long, value_parser = BoolishValueParser::new())]
+    pub share_position: bool,
+
     /// What of the node is recorded, and where
     #[command(flatten)]
     pub record: RecordOptions,

@@ -86,10 +86,15 @@ impl Control {
     /// The thread of the HTTP endpoint, or that which reads the position, cannot be started.
     pub fn serve(self, inside: Inside) -> Result<Option<Serving>, Failure> {
         let Self { sockets, http, locator, about } = self;
+        let reading = locator.map(|locator| locator.start(inside.clone())).transpose()?;
         if sockets.is_none() && http.is_none() {
-            return Ok(None);
+            // The node wants to know where it is all the same.
+            return Ok(reading.map(|reading| Serving {
+                _guards: None,
+                _http: None,
+                _reading: Some(reading),
+            }));
         }
-        let reading = locator.map(Locator::start).transpose()?;
         let keeper = Keeper::start(&inside);
         let started_unix_ms = keeper::now_unix_ms();
         let shared = Arc::new(Shared { started_unix_ms, about, inside, keeper });

@@ -8,8 +8,9 @@
 //! | `tracker` | what is known, and for how long: no I/O, it is told the time |
 //! | `reader` | the thread that reads a gpsd or a file |
 //!
-//! The packet loop knows nothing of it: the control socket and the HTTP endpoint ask here. Unknown
-//! is unknown: without a fix, or with one that is older than [`FIX_AGE_MAX`], there is no position.
+//! The control socket and the HTTP endpoint ask here. The node is told of each fix as well, for its
+//! neighbours, if they may know (`--share-position`), and for recordings. Unknown is unknown:
+//! without a fix, or with one that is older than [`FIX_AGE_MAX`], there is no position.
 
 mod lines;
 mod reader;
@@ -19,13 +20,14 @@ mod tracker;
 
 use std::fs::File;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{convert::Infallible, thread};
 
 use anyhow::{Context as _, anyhow};
 use control_socket::position::Position;
 use node_lib::Timestamp;
 use node_lib::runtime::clock::Clock;
+use node_lib::runtime::inside::Inside;
 use tracing::debug;
 
 use crate::args::Common;
@@ -41,13 +43,18 @@ const NICE: i32 = 10;
 
 /// Looks whether the source could be used. A gpsd may come later, and is not asked.
 pub fn check(args: &Common) -> Result<(), Failure> {
+    if args.share_position && args.position.is_none() {
+        let text = "--share-position: expected --position as well, which says what is shared";
+        return Err(Failure::new(Kind::Usage, anyhow!(text)));
+    }
     args.position.as_ref().map_or(Ok(()), |source| file_of(source).map(drop))
 }
 
 /// Tells the user of `--check` what would be used, if anything would.
 pub fn print_checked(args: &Common) -> Result<(), Failure> {
     let Some(source) = &args.position else { return Ok(()) };
-    print(&format!("position: {source}\n"))
+    let shared = if args.share_position { ", told to all in radio range" } else { "" };
+    print(&format!("position: {source}{shared}\n"))
 }
 
 fn file_of(source: &PositionSource) -> Result<Option<File>, Failure> {
@@ -63,11 +70,30 @@ struct Shared {
     source: String,
     clock: Clock,
     tracker: Mutex<Tracker>,
+    /// The node, once there is one.
+    node: OnceLock<Inside>,
 }
 
 impl Shared {
     fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Takes in a line of the source, and tells the node what it says. Returns whether it is one of
+    /// gpsd.
+    fn take(&self, now: Timestamp, line: Option<&[u8]>) -> bool {
+        let is_of_gpsd = self.lock().take(now, line);
+        self.tell_node();
+        is_of_gpsd
+    }
+
+    fn tell_node(&self) {
+        let Some(node) = self.node.get() else { return };
+        let news = self.lock().take_news();
+        if let Some(located) = news {
+            // One that has stopped need not know.
+            let _ = node.locate(located);
+        }
     }
 
     /// What is in it is whole between any two operations on it.
@@ -103,7 +129,12 @@ impl Locator {
         let Some(source) = args.position.clone() else { return Ok(None) };
         let file = file_of(&source)?;
         let tracker = Mutex::new(Tracker::new(&source));
-        let shared = Shared { source: source.to_string(), clock: Clock::start(), tracker };
+        let shared = Shared {
+            source: source.to_string(),
+            clock: Clock::start(),
+            tracker,
+            node: OnceLock::new(),
+        };
         Ok(Some(Self { source, file, shared: Arc::new(shared), waits: Waits::DEFAULT }))
     }
 
@@ -111,15 +142,17 @@ impl Locator {
         Whereabouts(Arc::clone(&self.shared))
     }
 
-    /// Reads from now on, until the returned guard is dropped.
-    pub(crate) fn start(self) -> Result<Reading, Failure> {
+    /// Reads from now on, until the returned guard is dropped, and tells this node.
+    pub(crate) fn start(self, node: Inside) -> Result<Reading, Failure> {
         let Self { source, file, shared, waits } = self;
+        let _ = shared.node.set(node);
         let (stop, stopped) = mpsc::channel();
         let read = move || {
             if let Err(error) = rustix::process::setpriority_process(None, NICE) {
                 debug!(%error, "reading the position has the priority of the packet loop");
             }
             let stop = Stop(stopped);
+            shared.tell_node();
             match (source, file) {
                 (PositionSource::Gpsd { host, port }, _) => {
                     reader::follow(&host, port, &shared, waits, &stop);

@@ -19,6 +19,7 @@ use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::echo::{Echo, Path, Verdict};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::position::{Coordinates, Position};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
@@ -56,6 +57,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         few_candidates: false,
         children: 0,
         stride: 0,
+        position: None,
     };
     let reply = HeartbeatReply {
         rsu: RSU,
@@ -140,6 +142,25 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 ..heartbeat
             };
             (to_all, NodeId([0x0a, 0x11, 0x22, 0x33, 0x44, 0x55]), relayed.into())
+        }
+        "heartbeat_position" => {
+            let position = position(481_373_216, 115_762_504, None, 0);
+            (to_all, RSU, Heartbeat { position, ..heartbeat }.into())
+        }
+        "heartbeat_position_relayed" => {
+            let relayed = Heartbeat {
+                sender: node(0x22),
+                sender_boot: Boot(9),
+                hello: 4242,
+                via: RSU,
+                cost: Cost(80),
+                mtu: 1400,
+                hop_limit: 14,
+                hops: 1,
+                position: position(-338_848_768, -431_156_608, Some(25), 1300),
+                ..heartbeat
+            };
+            (to_all, node(0x22), relayed.into())
         }
         "heartbeat_reply" => (Mac(RELAY.0), OBU, reply.into()),
         "heartbeat_reply_goodbye" => {
@@ -297,6 +318,16 @@ fn data_meaning<'a>(
         }
         _ => panic!("{name}.hex has no meaning here yet"),
     }
+}
+
+fn position(
+    latitude_e7: i32,
+    longitude_e7: i32,
+    accuracy_dm: Option<u16>,
+    age_ms: u16,
+) -> Option<Position> {
+    let at = Coordinates::from_units(latitude_e7, longitude_e7, accuracy_dm).unwrap();
+    Some(Position { at, age_ms })
 }
 
 /// A way past the next hop, and past these relays behind it.
@@ -495,6 +526,15 @@ fn the_tables_of_document_rustdoc_and_code_agree() {
         let sizes = layout.iter().map(|(_, bytes, _)| bytes.parse::<usize>().unwrap());
         assert_eq!(sizes.sum::<usize>(), kind.fixed_len(), "{}", kind.name());
         assert_eq!(documented.get(..layout.len()), Some(&layout[..]), "{}", kind.name());
+
+        if kind == Kind::Heartbeat {
+            // What may follow has a table and a layout of its own.
+            let mut end = layout_rows(&source("src/messages/control/position.rs"), "Wire");
+            for (offset, ..) in &mut end {
+                *offset = (offset.parse::<usize>().unwrap() + kind.fixed_len()).to_string();
+            }
+            assert_eq!(documented.get(layout.len()..), Some(&end[..]));
+        }
 
         let rustdoc = rows(
             &code.lines().filter(|line| line.starts_with("//! |")).collect::<Vec<_>>().join("\n"),

@@ -35,6 +35,7 @@ impl Args {
         Settings {
             ethertype: self.common.ethertype,
             pmtu_discovery: self.common.pmtu_discovery == PmtuDiscovery::On,
+            share_position: self.common.share_position,
             hello_history: self.common.hello_history,
             cached_candidates: self.cached_candidates,
             ..Settings::default()

@@ -23,6 +23,9 @@ pub struct Settings {
     /// Clients hear of packets that take more than one frame of the radio and may not be
     /// fragmented, so that they send shorter ones (`--pmtu-discovery`).
     pub pmtu_discovery: bool,
+    /// Neighbours are told where the node is, where that is known (`--share-position`).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub share_position: bool,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,
     /// Usable candidates kept ready beside the upstream (`--cached-candidates`).
@@ -38,6 +41,7 @@ impl Default for Settings {
         Self {
             ethertype: ETHERTYPE_DEFAULT,
             pmtu_discovery: false,
+            share_position: false,
             hello_history: HELLO_HISTORY,
             cached_candidates: CACHED_CANDIDATES,
             policy: Policy::default(),

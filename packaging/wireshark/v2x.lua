@@ -26,6 +26,9 @@ local RSUS_MAX = 64
 local PATH_MAX = 33
 local CLIENTS_MAX = 230
 local VLAN_MAX = 4094
+local LATITUDE_E7_MAX = 900000000
+local LONGITUDE_E7_MAX = 1800000000
+local AGE_MS_MAX = 5000
 local FRAGMENTS_MAX = 8
 local FRAGMENTED_MIN = 36
 -- Parts of one message that come later than this belong to another.
@@ -102,6 +105,10 @@ number("cost", "Cost", 16, "/64 transmissions")
 number("mtu", "MTU", 16, "bytes")
 number("hop_limit", "Hop limit", 8, "relays")
 number("hops", "Hops", 8)
+add("int32", "latitude_e7", "Latitude", base.DEC)
+add("int32", "longitude_e7", "Longitude", base.DEC)
+number("accuracy_dm", "Accuracy", 16, "x 0.1 m")
+number("age_ms", "Age of the position", 16, "ms")
 number("epoch", "Epoch", 32)
 add("uint32", "digest", "Digest", base.HEX)
 number("clients", "Clients", 16)
@@ -205,6 +212,20 @@ function Message:ranged(offset, len, name, least, most, as)
     return item, value
 end
 
+-- A row with 10^-7 degrees, signed, of which there are so many either way.
+function Message:degrees(offset, name, most)
+    if not self:has(offset, 4) then
+        return
+    end
+    local range = self.tvb(offset, 4)
+    local value = range:int()
+    self.tree:add(field[name], range):append_text((" (%.7f degrees)"):format(value / 1e7))
+    self.value[name] = value
+    if value < -most or value > most then
+        self:refuse(("%s %d where it is at most %d either way"):format(name, value, most))
+    end
+end
+
 function Message:reserved(offset)
     self:ranged(offset, 1, "reserved", 0, 0)
 end
@@ -304,7 +325,7 @@ end
 local KINDS = {}
 
 KINDS[1] = {
-    length = 48, is_fixed = true, flags = { "few_candidates", "children", "stride" },
+    length = 48, flags = { "few_candidates", "children", "stride" },
     read = function(m)
         m:node(4, "rsu")
         m:row(10, 4, "boot")
@@ -320,9 +341,20 @@ KINDS[1] = {
         m:row(46, 1, "hop_limit")
         m:hops(47)
         m:hops_from_rsu()
+        if m.length == 48 then
+            return
+        end
+        m:needs(60)
+        m:degrees(48, "latitude_e7", LATITUDE_E7_MAX)
+        m:degrees(52, "longitude_e7", LONGITUDE_E7_MAX)
+        m:explained(56, 2, "accuracy_dm", function(dm)
+            return dm == 65535 and "not known" or ("%.1f m"):format(dm / 10)
+        end)
+        m:ranged(58, 2, "age_ms", 0, AGE_MS_MAX)
     end,
     info = function(v)
-        return ("RSU %s seq %d, %d hops"):format(v.rsu, v.seq, v.hops)
+        return ("RSU %s seq %d, %d hops%s"):format(
+            v.rsu, v.seq, v.hops, v.age_ms and ", position" or "")
     end,
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use node_lib::control::node::LinkEvent;
 use node_lib::control::ping::Ping;
+use node_lib::control::positions::Located;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 use rmp::Marker;
@@ -99,6 +101,7 @@ impl<'a> Records<'a> {
                 let nonce = u32::try_from(input.uint("a nonce")?).unwrap_or_default();
                 (What::Ping(Ping { target, hop_limit, nonce }), 3)
             }
+            kind::POSITION => (What::Position(input.located()?), 4),
             kind::TO_RADIO => (What::ToRadio(input.frame()?), 2),
             kind::TO_TAP => (What::ToTap(input.frame()?), 2),
             kind::PASSED_TO_RADIO => {
@@ -211,10 +214,34 @@ impl<'a> Input<'a> {
     }
 
     fn mac_or_nil(&mut self) -> Result<Option<Mac>, DecodeError> {
-        if self.0.first().map(|first| Marker::from_u8(*first)) == Some(Marker::Null) {
+        if self.is_nil() {
             return self.skip(0).map(|()| None);
         }
         self.mac().map(Some)
+    }
+
+    fn is_nil(&self) -> bool {
+        self.0.first().map(|first| Marker::from_u8(*first)) == Some(Marker::Null)
+    }
+
+    fn located(&mut self) -> Result<Option<Located>, DecodeError> {
+        const WHAT: &str = "a place on Earth";
+        if self.is_nil() {
+            (0..4).try_for_each(|_| self.skip(0))?;
+            return Ok(None);
+        }
+        let mut degrees =
+            || decode::read_int::<i32, _>(&mut self.0).map_err(|_| DecodeError::Expected(WHAT));
+        let (latitude, longitude) = (degrees()?, degrees()?);
+        let accuracy = if self.is_nil() {
+            self.skip(0)?;
+            None
+        } else {
+            Some(self.small(WHAT)?)
+        };
+        let at = Coordinates::from_units(latitude, longitude, accuracy);
+        let at = at.ok_or(DecodeError::Expected(WHAT))?;
+        Ok(Some(Located { at, is_fixed: self.uint(WHAT)? != 0 }))
     }
 
     fn clients(&mut self) -> Result<Vec<Remembered>, DecodeError> {

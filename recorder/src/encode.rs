@@ -4,6 +4,7 @@
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
 use node_lib::control::ping::Ping;
+use node_lib::control::positions::Located;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 use rmp::encode;
@@ -24,6 +25,7 @@ pub(crate) mod kind {
     pub(crate) const FORGET_CLIENTS: u8 = 8;
     pub(crate) const FROM_TAP_LATE: u8 = 9;
     pub(crate) const PING: u8 = 10;
+    pub(crate) const POSITION: u8 = 11;
     pub(crate) const TO_RADIO: u8 = 16;
     pub(crate) const TO_TAP: u8 = 17;
     pub(crate) const PASSED_TO_RADIO: u8 = 18;
@@ -182,6 +184,21 @@ pub(crate) fn ping(out: &mut Vec<u8>, since: u64, ping: Ping) {
     out.uint(ping.nonce.into());
 }
 
+pub(crate) fn position(out: &mut Vec<u8>, since: u64, located: Option<Located>) {
+    out.begin(6, kind::POSITION, since);
+    let Some(Located { at, is_fixed }) = located else {
+        (0..4).for_each(|_| out.nil());
+        return;
+    };
+    out.int(at.latitude_e7().into());
+    out.int(at.longitude_e7().into());
+    match at.accuracy_dm() {
+        Some(accuracy) => out.uint(accuracy.into()),
+        None => out.nil(),
+    }
+    out.uint(is_fixed.into());
+}
+
 pub(crate) fn bare(out: &mut Vec<u8>, kind: u8, since: u64) {
     out.begin(2, kind, since);
 }
@@ -230,6 +247,7 @@ pub fn record(out: &mut Vec<u8>, base: Timestamp, record: &Record<'_>) {
         What::Clients(told) => clients(out, since, told),
         What::ForgetClients(which) => forget_clients(out, since, *which),
         What::Ping(asked) => ping(out, since, *asked),
+        What::Position(located) => position(out, since, *located),
         What::Event(happened) => event(out, since, happened),
         What::Mark(text) => mark(out, since, text),
         What::Lost(count) => lost(out, since, *count),

@@ -144,7 +144,7 @@ impl<W: Write> Capture<W> {
                 self.comment(format!("{at} the node is told of {} clients", clients.len()));
             }
             What::Ping(ping) => self.comment(format!("{at} an operator asks for {}", ping.target)),
-            What::Timeout | What::Signal { .. } => {}
+            What::Timeout | What::Signal { .. } | What::Position(_) => {}
         }
         Ok(())
     }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
 use node_lib::control::ping::Ping;
+use node_lib::control::positions::Located;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,14 @@ struct Fields<'a> {
     hop_limit: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nonce: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latitude_e7: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    longitude_e7: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accuracy_dm: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_fixed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mtu: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,6 +175,11 @@ pub fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()>
         What::Ping(Ping { target, hop_limit, nonce }) => {
             fields.mac = Some(target.to_string());
             (fields.hop_limit, fields.nonce) = (Some(*hop_limit), Some(*nonce));
+        }
+        What::Position(Some(Located { at, is_fixed })) => {
+            fields.latitude_e7 = Some(at.latitude_e7());
+            fields.longitude_e7 = Some(at.longitude_e7());
+            (fields.accuracy_dm, fields.is_fixed) = (at.accuracy_dm(), Some(*is_fixed));
         }
         _ => {}
     }
@@ -252,6 +267,10 @@ pub fn parse(line: &str) -> Result<Line, LineError> {
             hop_limit: fields.hop_limit.ok_or_else(|| needs("hop_limit"))?,
             nonce: fields.nonce.ok_or_else(|| needs("nonce"))?,
         }),
+        "position" => {
+            let needs = || needs("a place on Earth and is_fixed, or nothing: not known");
+            What::Position(located(&fields).map_err(|()| needs())?)
+        }
         "event" => {
             What::Event(event_of(&fields).ok_or_else(|| needs("an event and all its values"))?)
         }
@@ -267,6 +286,18 @@ pub fn parse(line: &str) -> Result<Line, LineError> {
 
 fn mac(text: Option<&str>) -> Option<Mac> {
     text?.parse().ok()
+}
+
+/// Where the node is; an error if it is no place.
+fn located(fields: &Fields<'_>) -> Result<Option<Located>, ()> {
+    match (fields.latitude_e7, fields.longitude_e7, fields.is_fixed) {
+        (None, None, None) => Ok(None),
+        (Some(latitude), Some(longitude), Some(is_fixed)) => {
+            let at = Coordinates::from_units(latitude, longitude, fields.accuracy_dm).ok_or(())?;
+            Ok(Some(Located { at, is_fixed }))
+        }
+        _ => Err(()),
+    }
 }
 
 fn link(fields: &Fields<'_>) -> Option<LinkEvent> {

@@ -19,6 +19,7 @@
 //! | 8 | clients to forget | MAC (bin, 6), or nil: all |
 //! | 9 | frame out of the TAP that may have waited there for long | length, bytes |
 //! | 10 | an operator asks who is on a way | target (bin, 6), hop limit (uint), nonce (uint) |
+//! | 11 | where the node is | latitude and longitude in 10⁻⁷ degrees (int), accuracy in 0.1 m (uint, or nil), whether it stays there (uint); all nil: not known any more |
 //! | 16 | frame for the radio | length, bytes |
 //! | 17 | frame for the TAP | length, bytes |
 //! | 18 | the last frame passed on to the radio | length, header (bin), where its payload begins (uint) |
@@ -38,6 +39,7 @@ use std::fmt;
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
 use node_lib::control::ping::Ping;
+use node_lib::control::positions::Located;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
 
@@ -114,6 +116,8 @@ pub enum What<'a> {
     ForgetClients(Option<Mac>),
     /// In: an operator asks who is on a way.
     Ping(Ping),
+    /// In: where the node is, or that this is not known any more.
+    Position(Option<Located>),
     /// Out: a frame for the radio, before small ones are put together.
     ToRadio(Frame<'a>),
     /// Out: a frame for the TAP.
@@ -142,6 +146,7 @@ impl What<'_> {
                 | Self::Clients(_)
                 | Self::ForgetClients(_)
                 | Self::Ping(_)
+                | Self::Position(_)
         )
     }
 
@@ -177,6 +182,7 @@ impl What<'_> {
             Self::Clients(_) => "clients",
             Self::ForgetClients(_) => "forget_clients",
             Self::Ping(_) => "ping",
+            Self::Position(_) => "position",
             Self::ToRadio(_) => "to_radio",
             Self::ToTap(_) => "to_tap",
             Self::Event(_) => "event",
@@ -201,6 +207,7 @@ impl Record<'_> {
             What::Clients(clients) => What::Clients(Cow::Owned(clients.into_owned())),
             What::ForgetClients(which) => What::ForgetClients(which),
             What::Ping(ping) => What::Ping(ping),
+            What::Position(located) => What::Position(located),
             What::ToRadio(frame) => What::ToRadio(frame.into_owned()),
             What::ToTap(frame) => What::ToTap(frame.into_owned()),
             What::Event(event) => What::Event(event),

@@ -8,6 +8,7 @@ use node_lib::control::counters::Counters;
 use node_lib::control::event::{Cause as Reason, Event, Events};
 use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
 use node_lib::control::ping::{Echoed, Ping};
+use node_lib::control::positions::Located;
 use node_lib::control::snapshot::{Route, Snapshot};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
@@ -263,6 +264,14 @@ impl<N: Node> Node for Recorded<N> {
         let forgotten = self.node.forget_clients(now, which, out);
         self.outputs(now, before, &[], out);
         forgotten
+    }
+
+    fn handle_position(&mut self, now: Timestamp, located: Option<Located>) {
+        self.input(now, |pen| {
+            pen.put(0, |out, since| encode::position(out, since, located));
+        });
+        self.node.handle_position(now, located);
+        self.outputs(now, Before { replies: 0, loans: 0 }, &[], &Replies::new());
     }
 
     fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {

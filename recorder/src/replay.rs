@@ -193,6 +193,7 @@ impl Run {
             What::Shutdown => self.node.handle_shutdown(now, out),
             What::Clients(clients) => self.node.handle_clients(now, clients, out),
             What::Ping(ping) => self.node.handle_ping(now, *ping, out),
+            What::Position(located) => self.node.handle_position(now, *located),
             What::ForgetClients(which) => {
                 self.node.forget_clients(now, *which, out);
             }
@@ -282,6 +283,8 @@ pub fn describe(record: &Record<'_>) -> String {
         What::Clients(clients) => text += &format!(" {clients:?}"),
         What::ForgetClients(which) => text += &format!(" {which:?}"),
         What::Ping(ping) => text += &format!(" {ping:?}"),
+        What::Position(Some(located)) => text += &format!(" {located:?}"),
+        What::Position(None) => text += " not known",
         What::Timeout | What::Shutdown => {}
     }
     text

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use node_lib::control::node::{Node, Replies, ReplyType};
+use node_lib::control::positions::Located;
+use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
@@ -102,6 +104,7 @@ impl<N: Node> Node for Owning<N> {
         fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies);
         fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies);
         fn handle_clients(&mut self, now: Timestamp, clients: &[Remembered], out: &mut Replies);
+        fn handle_position(&mut self, now: Timestamp, located: Option<Located>);
     }
     fn clients(&self, now: Timestamp) -> Vec<Remembered> {
         self.node.clients(now)
@@ -138,7 +141,7 @@ fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
     for n in 0..NODES {
         let place = directory.join(format!("{n:02}"));
         let node = if n < RSUS {
-            let settings = rsu_lib::Settings::default();
+            let settings = rsu_lib::Settings { share_position: true, ..Default::default() };
             let make = |settings: &rsu_lib::Settings, start: &Start, now| {
                 Rsu::new(settings.config(start), now)
             };
@@ -147,7 +150,7 @@ fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
             world.plug(node, lan);
             node
         } else {
-            let settings = obu_lib::Settings::default();
+            let settings = obu_lib::Settings { share_position: n % 3 != 0, ..Default::default() };
             let make = |settings: &obu_lib::Settings, start: &Start, now| {
                 Obu::new(settings.config(start), now)
             };
@@ -179,6 +182,16 @@ fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
         // Whoever was told to stop, or lost its radio, is back after a while.
         world.at(at(time + 600), Fault::RadioUp(node));
         world.at(at(time + 900), Fault::Restart(node, ms(100)));
+    }
+    // Receivers, some of which lose their fix now and then; those that share say it on the air.
+    for time in (0..millis).step_by(500) {
+        world.run_until(at(time)).unwrap();
+        for node in nodes.iter().filter(|node| (time / 500 + node.0 as u64).is_multiple_of(2)) {
+            let latitude = 48.0 + time as f64 * 1e-7 + node.0 as f64 * 1e-3;
+            let at = Coordinates::new(latitude, 11.5, Some(3.0)).unwrap();
+            let located = Located { at, is_fixed: node.0 < RSUS };
+            world.locate(*node, Some(located).filter(|_| dice.index(10) > 0));
+        }
     }
     world.run_until(at(millis)).unwrap();
     assert!(nodes.contains(&NodeIndex(NODES - 1)));

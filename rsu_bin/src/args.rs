@@ -42,6 +42,7 @@ impl Args {
             ethertype: self.common.ethertype,
             hello_periodicity: Duration::from_millis(self.hello_periodicity),
             pmtu_discovery: self.common.pmtu_discovery == PmtuDiscovery::On,
+            share_position: self.common.share_position,
             hello_history: self.common.hello_history,
             group_rate: self.group_rate,
         }

@@ -30,6 +30,9 @@ pub struct Settings {
     /// Clients hear of packets that take more than one frame of the radio and may not be
     /// fragmented, so that they send shorter ones (`--pmtu-discovery`).
     pub pmtu_discovery: bool,
+    /// Neighbours are told where the node is, where that is known (`--share-position`).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub share_position: bool,
     /// Heartbeats over which a link is judged (`--hello-history`).
     pub hello_history: usize,
     /// Broadcast and multicast sent over the radio, in kB (1,000 bytes) a second; 64 bytes are
@@ -43,6 +46,7 @@ impl Default for Settings {
             ethertype: ETHERTYPE_DEFAULT,
             hello_periodicity: HELLO_PERIODICITY,
             pmtu_discovery: false,
+            share_position: false,
             hello_history: HELLO_HISTORY,
             group_rate: GROUP_RATE,
         }

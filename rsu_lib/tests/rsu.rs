@@ -647,6 +647,7 @@ fn of_our_id(boot: u32, hops: u8) -> Heartbeat {
         few_candidates: false,
         children: 0,
         stride: 0,
+        position: None,
     }
 }
 

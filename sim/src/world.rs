@@ -41,6 +41,7 @@ pub use host::TapCounters;
 pub use life::{Counting, DAY_OFF_MAX};
 use node_lib::control::event::{Attachment, Event};
 use node_lib::control::node::{Node, Replies};
+use node_lib::control::positions::Located;
 use node_lib::mac::{Mac, NodeId};
 use node_lib::order::Boot;
 use node_lib::settings::LoopSettings;
@@ -667,6 +668,12 @@ impl World {
     /// The last lines of the trace, always kept.
     pub fn last_lines(&self) -> Vec<String> {
         self.trace.last()
+    }
+
+    /// Tells a running node where it is, as a receiver does; `None`: that is not known any more.
+    /// Where its radio reaches has nothing to do with it.
+    pub fn locate(&mut self, node: NodeIndex, located: Option<Located>) {
+        self.drive(node.0, None, |node, now, _| node.handle_position(now, located));
     }
 
     /// A running node.

@@ -505,6 +505,7 @@ impl HonestRsu {
             few_candidates: false,
             children: 0,
             stride: 0,
+            position: None,
         })
     }
 

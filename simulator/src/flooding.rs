@@ -159,6 +159,7 @@ impl Node for Flooder {
             few_candidates: false,
             children: 0,
             stride: 0,
+            position: None,
         };
         self.send(Mac::BROADCAST, Control::Heartbeat(heartbeat), out);
         // Up to 10 % later, as there.

@@ -80,6 +80,7 @@ classify! {
     obu_lib::Settings as "obu_lib::Settings" {
         ethertype: Same,
         pmtu_discovery: Same,
+        share_position: Same,
         hello_history: Same,
         cached_candidates: Same,
         policy: Fixed,
@@ -106,6 +107,7 @@ classify! {
         ethertype: Same,
         hello_periodicity: Same,
         pmtu_discovery: Same,
+        share_position: Same,
         hello_history: Same,
         group_rate: Same,
     }

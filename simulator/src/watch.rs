@@ -9,6 +9,7 @@ use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::control::ping::{Echoed, Ping};
+use node_lib::control::positions::Located;
 use node_lib::control::snapshot::{Route, Snapshot};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
@@ -241,6 +242,10 @@ impl<N: Node> Node for Watched<N> {
 
     fn routes(&self, now: Timestamp) -> Vec<Route> {
         self.node.routes(now)
+    }
+
+    fn handle_position(&mut self, now: Timestamp, located: Option<Located>) {
+        self.node.handle_position(now, located);
     }
 
     fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {

@@ -4,7 +4,7 @@ use control_socket::health::why_not;
 use node_lib::control::snapshot::{Candidate, Neighbour, Role, Route, Standing, View};
 
 use crate::names::Names;
-use crate::text::{UNKNOWN, decimals, known, percent, table};
+use crate::text::{UNKNOWN, decimals, known, percent, place, place_age, table};
 
 pub(super) fn neighbors(names: &Names, view: &View) -> String {
     let rows = view.node.neighbours.iter().map(|neighbour| {
@@ -30,6 +30,8 @@ pub(super) fn neighbors(names: &Names, view: &View) -> String {
             known(neighbour.unanswered),
             decimals(neighbour.link_cost, 2),
             known(neighbour.boot),
+            place(neighbour.position.as_ref()),
+            place_age(neighbour.position.as_ref()),
         ]
     });
     let header = [
@@ -46,6 +48,8 @@ pub(super) fn neighbors(names: &Names, view: &View) -> String {
         "unanswered",
         "cost",
         "boot",
+        "position",
+        "position_ms",
     ];
     table(&header, 3, rows.collect())
         + "* upstream, < sends through us, ! hears us not, for all we know\n"
@@ -157,6 +161,8 @@ pub(super) fn rsus(names: &Names, view: &View) -> String {
             route.seq.to_string(),
             known(route.shunned_for_ms),
             if route.is_contested { "yes" } else { "no" }.to_owned(),
+            place(route.position.as_ref()),
+            place_age(route.position.as_ref()),
         ]
     });
     let header = [
@@ -171,6 +177,8 @@ pub(super) fn rsus(names: &Names, view: &View) -> String {
         "seq",
         "shunned_ms",
         "contested",
+        "position",
+        "position_ms",
     ];
     table(&header, 3, rows.collect())
 }

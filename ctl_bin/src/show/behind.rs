@@ -4,7 +4,7 @@ use node_lib::NodeId;
 use node_lib::control::snapshot::{Obu, ObuStanding, Port, Role, View};
 
 use crate::names::Names;
-use crate::text::{UNKNOWN, decimals, known, table};
+use crate::text::{UNKNOWN, decimals, known, place, place_age, table};
 
 pub(super) fn clients(names: &Names, view: &View) -> String {
     let rows = view.node.clients.iter().map(|client| {
@@ -41,6 +41,8 @@ pub(super) fn obus(names: &Names, view: &View) -> String {
             obu.boot.to_string(),
             obu.epoch.to_string(),
             if obu.is_contested { "yes" } else { "no" }.to_owned(),
+            place(obu.position.as_ref()),
+            place_age(obu.position.as_ref()),
         ]
     });
     let header = [
@@ -54,6 +56,8 @@ pub(super) fn obus(names: &Names, view: &View) -> String {
         "boot",
         "epoch",
         "contested",
+        "position",
+        "position_ms",
     ];
     table(&header, 3, rows.collect())
 }

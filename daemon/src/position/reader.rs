@@ -109,7 +109,7 @@ fn listen(
             Ok(count) => {
                 heard_at = shared.now();
                 lines.push(bytes.get(..count).unwrap_or_default(), |line| {
-                    let is_of_gpsd = shared.lock().take(heard_at, line);
+                    let is_of_gpsd = shared.take(heard_at, line);
                     if is_of_gpsd && !*is_heard {
                         *is_heard = true;
                         info!(gpsd = %shared.source, "gpsd is heard");
@@ -173,7 +173,7 @@ fn play(mut file: File, shared: &Shared, stop: &Stop) -> io::Result<bool> {
         // A file without times is not held up by any of them.
         goes_on = goes_on && stop.goes_on();
         if goes_on {
-            shared.lock().take(shared.now(), line);
+            shared.take(shared.now(), line);
         }
         goes_on
     })

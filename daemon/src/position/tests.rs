@@ -6,9 +6,13 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use control_socket::position::PositionState;
+use node_lib::runtime::command::{Commands as _, Remote};
+use node_lib::runtime::inside::{self, Attended};
+use node_lib::runtime::request::Request;
 
 use super::*;
 
@@ -27,20 +31,27 @@ struct Scene {
     whereabouts: Whereabouts,
     shared: std::sync::Weak<Shared>,
     reading: Option<Reading>,
+    node: Attended<Remote>,
 }
 
 /// Reads this source; tries again soon.
 fn reads(source: &str, silence: Duration) -> Scene {
     let source: PositionSource = source.parse().unwrap();
     let tracker = Mutex::new(Tracker::new(&source));
-    let shared = Shared { source: source.to_string(), clock: Clock::start(), tracker };
+    let shared = Shared {
+        source: source.to_string(),
+        clock: Clock::start(),
+        tracker,
+        node: OnceLock::new(),
+    };
     let ms = Duration::from_millis;
     let waits = Waits { retry: (ms(10), ms(40)), silence, look: ms(10), ..Waits::DEFAULT };
     let file = file_of(&source).unwrap();
     let locator = Locator { source, file, shared: Arc::new(shared), waits };
     let (whereabouts, shared) = (locator.whereabouts(), Arc::downgrade(&locator.shared));
-    let reading = Some(locator.start().unwrap());
-    Scene { whereabouts, shared, reading }
+    let (node, inside) = inside::attend(Remote::new());
+    let reading = Some(locator.start(inside).unwrap());
+    Scene { whereabouts, shared, reading, node }
 }
 
 impl Scene {
@@ -59,6 +70,20 @@ impl Scene {
 
     fn until_at(&self, latitude: f64) -> Position {
         self.until(|p| p.fix.as_ref().is_some_and(|fix| fix.latitude_deg == latitude))
+    }
+
+    /// What the node is told next: its latitude, and whether it stays there.
+    fn told(&mut self) -> Option<(f64, bool)> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let mut context = Context::from_waker(Waker::noop());
+            if let Poll::Ready(request) = self.node.poll_request(&mut context) {
+                let Request::Position(located) = request else { panic!("{request:?}") };
+                return located.map(|located| (located.at.latitude_deg(), located.is_fixed));
+            }
+            assert!(Instant::now() < until, "the node is not told");
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// The thread lets go of what it shares when it ends.
@@ -133,6 +158,24 @@ fn a_gpsd_is_followed_over_its_restarts() {
         say(&mut client, &format!("{}\n", report(latitude)));
         assert_eq!(scene.until_at(latitude).fault, None);
     }
+    scene.ends();
+}
+
+#[test]
+fn the_node_is_told_of_each_fix_and_of_none() {
+    let mut scene = reads("48.1,11.5", PATIENCE);
+    assert_eq!(scene.told(), Some((48.1, true)));
+    scene.ends();
+    let (listener, source) = listens();
+    let clients = gpsd(listener);
+    let mut scene = reads(&source, PATIENCE);
+    let mut client = clients.recv_timeout(PATIENCE).unwrap();
+    let none = "{\"class\":\"TPV\",\"device\":\"/dev/ttyACM0\",\"mode\":1}\n";
+    say(&mut client, &format!("{none}{}\nrubbish\n{}\n{none}", report(48.2), report(48.3)));
+    assert_eq!(
+        [scene.told(), scene.told(), scene.told()],
+        [Some((48.2, false)), Some((48.3, false)), None]
+    );
     scene.ends();
 }
 

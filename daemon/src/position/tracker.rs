@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use control_socket::position::{Fix, Position, PositionState};
 use node_lib::Timestamp;
+use node_lib::control::positions::Located;
 use node_lib::control::snapshot::span_ms;
+use node_lib::messages::control::position::{AGE_MAX, Coordinates};
 
 use super::source::PositionSource;
 use super::tpv::{self, Says};
 
-/// A fix is used for so long. Receivers report once a second: five reports have failed to come. At
-/// 50 m/s a vehicle is then 250 m away, about as far as its radio reaches in a town.
-pub const FIX_AGE_MAX: Duration = Duration::from_secs(5);
+/// A fix is used for so long, here and by the node.
+pub const FIX_AGE_MAX: Duration = AGE_MAX;
 
 /// What is known of the position.
 ///
@@ -24,6 +25,9 @@ pub(super) struct Tracker {
     fault: Option<String>,
     reports: u64,
     bad_lines: u64,
+    /// What the node does not know yet.
+    news: Option<Option<Located>>,
+    is_node_told: bool,
 }
 
 /// The last that was told.
@@ -41,8 +45,21 @@ impl Tracker {
             PositionSource::Fixed(fix) => Last::Fixed(fix.clone()),
             _ => Last::Nothing,
         };
+        let news = match &last {
+            Last::Fixed(fix) => located(fix, true).map(Some),
+            _ => None,
+        };
         let source = source.to_string();
-        Self { source, last, fault: None, reports: 0, bad_lines: 0 }
+        let (reports, bad_lines) = (0, 0);
+        Self { source, last, fault: None, reports, bad_lines, news, is_node_told: false }
+    }
+
+    /// What the node is to be told now, if anything: where it is, or that this is not known any
+    /// more.
+    pub(super) fn take_news(&mut self) -> Option<Option<Located>> {
+        let news = self.news.take()?;
+        let was_told = std::mem::replace(&mut self.is_node_told, news.is_some());
+        Some(news).filter(|news| news.is_some() || was_told)
     }
 
     /// Takes in a line of the source; `None`: one that was too long. Returns whether it is one of
@@ -58,6 +75,7 @@ impl Tracker {
             Says::Nothing => {}
             Says::Fix(fix) => {
                 self.reports += 1;
+                self.news = Some(located(&fix, false));
                 self.last = Last::Fix { fix, at: now, device: report.device };
             }
             Says::NoFix => {
@@ -67,6 +85,7 @@ impl Tracker {
                     if *device != report.device && now.since(*at) <= FIX_AGE_MAX);
                 if !is_another {
                     self.last = Last::NoFix;
+                    self.news = Some(None);
                 }
             }
         }
@@ -103,6 +122,12 @@ impl Tracker {
             bad_lines: self.bad_lines,
         }
     }
+}
+
+/// As the node is told of it.
+fn located(fix: &Fix, is_fixed: bool) -> Option<Located> {
+    let at = Coordinates::new(fix.latitude_deg, fix.longitude_deg, fix.accuracy_m)?;
+    Some(Located { at, is_fixed })
 }
 
 #[cfg(test)]
@@ -182,6 +207,30 @@ mod tests {
         tracker.take(at(20), Some(NO_FIX));
         let position = tracker.position(at(20));
         assert_eq!((position.reports, position.fault), (2, None));
+    }
+
+    #[test]
+    fn the_node_is_told_of_each_fix_once_and_once_that_there_is_none() {
+        let told = |tracker: &mut Tracker| {
+            let news = tracker.take_news();
+            assert_eq!(tracker.take_news(), None, "once");
+            news.map(|news| news.map(|located| (located.at.latitude_deg(), located.is_fixed)))
+        };
+        assert_eq!(told(&mut tracker("-33.9,151.2")), Some(Some((-33.9, true))));
+        let mut tracker = tracker("gpsd://");
+        assert_eq!(told(&mut tracker), None);
+        tracker.take(at(0), Some(NO_FIX));
+        assert_eq!(told(&mut tracker), None, "it does not know of any");
+        for ms in [100, 200] {
+            tracker.take(at(ms), Some(FIX));
+            assert_eq!(told(&mut tracker), Some(Some((48.1, false))));
+        }
+        tracker.take(at(300), Some(br#"{"class":"SKY"}"#));
+        assert_eq!(told(&mut tracker), None);
+        for expected in [Some(None), None] {
+            tracker.take(at(400), Some(NO_FIX));
+            assert_eq!(told(&mut tracker), expected);
+        }
     }
 
     #[test]

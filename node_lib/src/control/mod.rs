@@ -15,6 +15,7 @@
 //! | [`path_mtu`] | what senders of packets that are too long are told |
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
+//! | [`positions`] | where the node is, and where others say that they are |
 //! | [`askers`] | whom an answer goes to when many ask at once |
 //! | [`snapshot`] | how a node stands, for whoever looks inside |
 //! | [`token_bucket`] | how often something may happen |
@@ -31,6 +32,7 @@ pub mod next_hop;
 pub mod node;
 pub mod path_mtu;
 pub mod ping;
+pub mod positions;
 pub mod radio;
 pub mod random;
 pub mod reassembly;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::control::counters::Counters;
 use crate::control::event::Event;
 use crate::control::ping::{Echoed, Ping};
+use crate::control::positions::Located;
 pub use crate::control::replies::Replies;
 use crate::control::snapshot::{Role, Route, Snapshot};
 use crate::mac::{Mac, NodeId};
@@ -192,6 +193,11 @@ pub trait Node {
 
     /// The radio or the LAN went up or down, or the radio changed.
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies);
+
+    /// Where the node is; `None`: that is not known any more. A driver calls it with each fix of a
+    /// receiver, as soon as it comes, and once for a place that stays. The node makes it older by
+    /// itself. A node that tells nobody ignores it.
+    fn handle_position(&mut self, _now: Timestamp, _located: Option<Located>) {}
 
     /// The time [`Node::poll_timeout`] named has come.
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies);

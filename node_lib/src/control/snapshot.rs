@@ -14,6 +14,7 @@
 mod clients;
 mod neighbours;
 mod obus;
+mod place;
 mod process;
 mod routes;
 
@@ -25,6 +26,7 @@ use crate::time::Timestamp;
 pub use clients::{Client, Port};
 pub use neighbours::Neighbour;
 pub use obus::{Child, Obu, ObuStanding};
+pub use place::Place;
 pub use process::{Counts, Groups, Interface, View};
 pub use routes::{Candidate, Obstacle, Route, Standing};
 
@@ -55,6 +57,8 @@ pub struct Snapshot {
     pub boot: Option<u32>,
     /// Its radio, as the control plane knows it.
     pub air: Option<Air>,
+    /// Where it is, if it was told.
+    pub position: Option<Place>,
     /// It has said goodbye.
     pub is_leaving: bool,
     /// Where an OBU is attached.

@@ -47,6 +47,7 @@
 //!     few_candidates: false,
 //!     children: 0,
 //!     stride: 0,
+//!     position: None,
 //! };
 //! let message = Message {
 //!     to: Mac::BROADCAST,

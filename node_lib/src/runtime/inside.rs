@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::control::ping::Echoed;
+use crate::control::positions::Located;
 use crate::control::snapshot::View;
 use crate::device;
 use crate::mac::Mac;
@@ -91,6 +92,15 @@ impl Inside {
             Ok(answer) => answer.map(Some).map_err(|_| Stopped),
             Err(_) => Ok(None),
         }
+    }
+
+    /// Tells the node where it is; `None`: that is not known any more. Waits while many questions
+    /// do, and so must not be called on a thread of tokio.
+    ///
+    /// # Errors
+    /// The node has stopped.
+    pub fn locate(&self, located: Option<Located>) -> Result<(), Stopped> {
+        self.requests.blocking_send(Request::Position(located)).map_err(|_| Stopped)
     }
 
     /// Makes the node forget clients: all, or those with this address. Returns how many.

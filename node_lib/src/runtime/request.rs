@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::control::event::Event;
 use crate::control::ping::Echoed;
+use crate::control::positions::Located;
 use crate::control::snapshot::{Route, View};
 use crate::mac::Mac;
 use crate::time::Timestamp;
@@ -21,6 +22,8 @@ pub enum Request {
     /// Who is on the way to this node or client, so many hops far? Whoever asks sees to it that it
     /// does not wait for ever.
     Ping(Mac, u8, oneshot::Sender<Echoed>),
+    /// No question: this is where the node is; `None`: that is not known any more.
+    Position(Option<Located>),
 }
 
 /// An event as those who listen are told of it.

@@ -91,6 +91,10 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 self.node.handle_ping(now, ping, &mut self.replies);
                 self.transmit(now);
             }
+            Request::Position(located) => {
+                let now = self.clock.now();
+                self.node.handle_position(now, located);
+            }
         }
     }
 

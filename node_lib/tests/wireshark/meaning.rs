@@ -5,6 +5,7 @@ use node_lib::messages::control::ack::AnnouncementAck;
 use node_lib::messages::control::announcement::Announcement;
 use node_lib::messages::control::echo::Echo;
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::position::Position;
 use node_lib::messages::control::probe::{AnsweredRoute, NO_ROUTE, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
@@ -185,6 +186,7 @@ fn of_heartbeat(message: &Heartbeat) -> Vec<Field> {
         few_candidates,
         children,
         stride,
+        position,
     } = *message;
     let mut fields = vec![
         one("v2x.rsu", rsu),
@@ -203,6 +205,14 @@ fn of_heartbeat(message: &Heartbeat) -> Vec<Field> {
         one("v2x.flags.stride", stride),
     ];
     fields.extend(order(news));
+    if let Some(Position { at, age_ms }) = position {
+        fields.extend([
+            one("v2x.latitude_e7", at.latitude_e7()),
+            one("v2x.longitude_e7", at.longitude_e7()),
+            one("v2x.accuracy_dm", at.accuracy_dm().unwrap_or(u16::MAX)),
+            one("v2x.age_ms", age_ms),
+        ]);
+    }
     fields
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Event, Events};
 use node_lib::control::node::Replies;
+use node_lib::control::positions::Positions;
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
 use node_lib::messages::control::probe::Probe;
@@ -69,6 +70,8 @@ pub(crate) struct Context {
     pub(crate) hello_history: u32,
     /// When the trend of a link is reason to leave it.
     pub(crate) thresholds: Thresholds,
+    /// Where we and our neighbours are.
+    pub(crate) positions: Positions,
     pub(crate) counters: Counters,
 }
 

@@ -10,6 +10,7 @@ use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Attachment, Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::ping::{Echoed, Ping};
+use node_lib::control::positions::{Located, Positions};
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
@@ -109,6 +110,7 @@ pub(super) struct Attached {
 /// #     few_candidates: false,
 /// #     children: 0,
 /// #     stride: 0,
+/// #     position: None,
 /// # };
 /// let rsu = Mac([2, 0, 0, 0, 0, 9]);
 /// let frame: Vec<u8> = (&Message {
@@ -178,7 +180,7 @@ impl Obu {
         let Start { id, radio_mac, radio_mtu, tap_mac, boot, seed } = config.start;
         let Settings { ethertype, pmtu_discovery, hello_history, cached_candidates, .. } =
             config.settings;
-        let Settings { policy, thresholds, .. } = config.settings;
+        let Settings { share_position, policy, thresholds, .. } = config.settings;
         let radio = Radio::new(id, boot, radio_mac, ethertype, radio_mtu)
             .with_pmtu_discovery(pmtu_discovery);
         let mut context = Context {
@@ -208,6 +210,7 @@ impl Obu {
             hello_history: u32::try_from(hello_history).unwrap_or(64).clamp(1, 64),
             policy,
             thresholds,
+            positions: Positions::new(share_position),
         };
         let mut solicitation = Solicitation::default();
         solicitation.begin(&mut context, now);
@@ -349,6 +352,7 @@ impl Obu {
         }
         self.context.load.turn_to(now);
         self.context.age_obus(now);
+        self.context.positions.tidy(now);
     }
 
     fn register(&mut self, now: Timestamp, out: &mut Replies) {
@@ -650,6 +654,10 @@ impl Node for Obu {
         let forgotten = self.forget(now, which);
         self.drive(now, out);
         forgotten
+    }
+
+    fn handle_position(&mut self, now: Timestamp, located: Option<Located>) {
+        self.context.positions.locate(now, located);
     }
 
     fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {

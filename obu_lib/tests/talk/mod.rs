@@ -13,6 +13,7 @@ use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Announcement, Client};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
+use node_lib::messages::control::position::Position;
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
@@ -146,6 +147,8 @@ pub(crate) struct Talk {
     pub(crate) obus: u16,
     /// How rarely those who send them do, as heartbeats say.
     pub(crate) stride: u8,
+    /// Where those that send heartbeats say that they are.
+    pub(crate) position: Option<Position>,
     /// What neighbours say of those behind them.
     pub(crate) children: u8,
     /// Between two heartbeats, as they say.
@@ -181,6 +184,7 @@ impl Talk {
             rsu: RSU,
             obus: 1,
             stride: 0,
+            position: None,
             children: 0,
             interval_ms: 100,
             mtu: MTU,
@@ -269,6 +273,7 @@ impl Talk {
                 few_candidates: false,
                 children: self.children,
                 stride: self.stride,
+                position: self.position,
             }
             .into(),
             Heard::Answer { nonce, seq, hops } => {

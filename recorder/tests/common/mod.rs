@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use node_lib::control::event::{Attachment, Cause, Event, HandOver, Limit, TooLong};
 use node_lib::control::node::LinkEvent;
+use node_lib::control::positions::Located;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;
 use node_lib::{Boot, Mac, NodeId, Start, Timestamp};
 use proptest::prelude::*;
@@ -131,6 +133,16 @@ fn frame() -> impl Strategy<Value = Frame<'static>> {
     })
 }
 
+fn located() -> impl Strategy<Value = Located> {
+    let place = (-900_000_000..=900_000_000, -1_800_000_000..=1_800_000_000);
+    (place, prop::option::of(0..u16::MAX), any::<bool>()).prop_map(
+        |((latitude, longitude), accuracy, is_fixed)| {
+            let at = Coordinates::from_units(latitude, longitude, accuracy).unwrap();
+            Located { at, is_fixed }
+        },
+    )
+}
+
 fn what() -> impl Strategy<Value = What<'static>> {
     let link = prop_oneof![
         Just(LinkEvent::Up),
@@ -157,6 +169,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
         Just(What::Shutdown),
         clients.prop_map(|clients| What::Clients(clients.into())),
         prop::option::of(mac()).prop_map(What::ForgetClients),
+        prop::option::of(located()).prop_map(What::Position),
         event().prop_map(What::Event),
         ".{0,40}".prop_map(|text| What::Mark(text.into())),
         any::<u64>().prop_map(What::Lost),

@@ -11,6 +11,7 @@ use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::ping::{Echoed, Ping};
+use node_lib::control::positions::{Located, Positions};
 use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
@@ -174,6 +175,8 @@ pub struct Rsu {
     arrivals: TokenBucket,
     held_reports: TokenBucket,
     random: Random,
+    /// Where we are, and OBUs in radio range.
+    pub(super) positions: Positions,
     pub(super) counters: Counters,
     events: Events,
     link_is_up: bool,
@@ -237,6 +240,7 @@ impl Rsu {
             arrivals: ARRIVALS,
             held_reports: HELD_REPORTS,
             random,
+            positions: Positions::new(settings.share_position),
             counters: Counters::default(),
             events: Events::default(),
             link_is_up: true,
@@ -297,6 +301,7 @@ impl Rsu {
         self.clients.expire(now);
         self.addresses.retain(|client| self.clients.owner(now, client).is_some());
         self.late.expire(now);
+        self.positions.tidy(now);
         self.drop_silent(now);
         if let Some(obu) = self.far.take_if(|_| self.far_reports.take(now)) {
             self.event(Event::TooFar { obu, hops_max: HOPS_MAX });
@@ -339,6 +344,7 @@ impl Rsu {
             few_candidates: false,
             children: 0,
             stride: 0,
+            position: self.positions.to_say(now),
         };
         self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);
     }
@@ -487,6 +493,10 @@ impl Node for Rsu {
 
     fn forget_clients(&mut self, now: Timestamp, which: Option<Mac>, _: &mut Replies) -> usize {
         self.forget(now, which)
+    }
+
+    fn handle_position(&mut self, now: Timestamp, located: Option<Located>) {
+        self.positions.locate(now, located);
     }
 
     fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {

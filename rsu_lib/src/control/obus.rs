@@ -26,6 +26,7 @@ mod word;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use node_lib::control::positions::Positions;
 use node_lib::control::snapshot;
 use node_lib::control::table::Table;
 use node_lib::messages::control::announcement::Client;
@@ -211,7 +212,7 @@ impl Obus {
     }
 
     /// All that are known, by id.
-    pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::Obu> {
+    pub(crate) fn view(&self, now: Timestamp, positions: &Positions) -> Vec<snapshot::Obu> {
         let known = self.by_id.iter().map(|(id, known)| snapshot::Obu {
             id: *id,
             standing: match known.standing {
@@ -229,6 +230,7 @@ impl Obus {
             is_complete: known.is_complete(),
             round_trip_us: known.round_trip_us,
             is_contested: known.rival.is_some(),
+            position: positions.of(now, *id),
         });
         known.collect()
     }

@@ -329,6 +329,7 @@ const FIRST: Heartbeat = Heartbeat {
     few_candidates: false,
     children: 0,
     stride: 0,
+    position: None,
 };
 
 /// For 15 s it is nearer to all but one of the vehicles than their own RSU, and of lower id; it may

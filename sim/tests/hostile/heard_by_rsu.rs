@@ -409,6 +409,7 @@ fn heartbeats_of_the_rsus_own_id_do_not_take_its_boot_count_to_the_end() {
         few_candidates: false,
         children: 0,
         stride: 0,
+        position: None,
     };
     for (boot, hops) in [(u32::MAX, 0), (u32::MAX, 1), (1_000_000, 0), (1_000_000, 1)] {
         run_all("hostile", test, seeds(2), |seed| {

@@ -3,6 +3,7 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
+use super::Place;
 use crate::mac::{Mac, NodeId};
 
 /// A node in radio range.
@@ -37,4 +38,6 @@ pub struct Neighbour {
     pub is_upstream: bool,
     /// Frames of it go through us.
     pub is_child: bool,
+    /// Where it is, if it says so and that is not too old.
+    pub position: Option<Place>,
 }

@@ -5,6 +5,7 @@ use std::fmt;
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
+use super::Place;
 use crate::mac::{Mac, NodeId};
 
 /// How an OBU stands to an RSU.
@@ -59,6 +60,8 @@ pub struct Obu {
     pub round_trip_us: Option<u32>,
     /// Something far from what it said before was said in its name, and is not believed yet.
     pub is_contested: bool,
+    /// Where it is, if it is in radio range, says so, and that is not too old.
+    pub position: Option<Place>,
 }
 
 /// A neighbour that sends through an OBU.

@@ -7,7 +7,7 @@
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x21`                                                              |
 //! |      1 |     1 | flags       | bit 0 few candidates; bits 3–1 children, saturates; bits 5–4 stride, at most 2 |
-//! |      2 |     2 | length      | 48                                                                  |
+//! |      2 |     2 | length      | 48; 60 with a position                                              |
 //! |      4 |     6 | rsu         | whose heartbeat                                                     |
 //! |     10 |     4 | boot        | starts of the RSU                                                   |
 //! |     14 |     4 | seq         | heartbeats since that start                                         |
@@ -31,6 +31,18 @@
 //! through this neighbour is no longer. A relay says the smaller of its own radio's and of what its
 //! upstream said; so it is known at the far end of the way. `obus` sets the pace of what every OBU
 //! says about once a second: the more there are, the rarer each speaks.
+//!
+//! # Where the sender is
+//!
+//! A sender that wants to be seen on a map adds its position, at most once a second: see
+//! [`super::position`].
+//!
+//! | offset | bytes | field        | meaning                                                            |
+//! |-------:|------:|--------------|--------------------------------------------------------------------|
+//! |     48 |     4 | latitude_e7  | 10⁻⁷ degrees (WGS 84), signed, north is positive; at most 90°      |
+//! |     52 |     4 | longitude_e7 | 10⁻⁷ degrees, signed, east is positive; at most 180°               |
+//! |     56 |     2 | accuracy_dm  | how far off it may be, in 0.1 m; 65535: not known                  |
+//! |     58 |     2 | age_ms       | the sender was there so long ago, at most 5000                     |
 //!
 //! # HeartbeatReply
 //!
@@ -65,6 +77,7 @@
 //! word, and the OBU is taken to be gone. `held_100us` is what the RSU subtracts to see the round
 //! trip of the path.
 
+use super::position::{self, Position};
 use crate::mac::NodeId;
 use crate::messages::flags::{
     ACKNOWLEDGE, CHILDREN, FEW_CANDIDATES, GOODBYE, STANDBY, STRIDE, children, children_flags,
@@ -75,7 +88,7 @@ use crate::messages::prefix::length;
 use crate::messages::{Cost, Kind, ParseError};
 use crate::order::{Boot, Order, Seq};
 
-/// Length of a heartbeat.
+/// Length of a heartbeat without a position.
 pub const LEN: usize = 48;
 
 /// Length of a reply.
@@ -159,11 +172,35 @@ pub struct Heartbeat {
     pub children: u8,
     /// The sender brings the heartbeats whose number is a multiple of two to this power.
     pub stride: u8,
+    /// Where the sender is, if it says so.
+    pub position: Option<Position>,
 }
 
 impl Heartbeat {
     pub(crate) const FORMAT: Format =
-        Format::fixed(Kind::Heartbeat, LEN, FEW_CANDIDATES | CHILDREN | STRIDE);
+        Format::at_least(Kind::Heartbeat, LEN, FEW_CANDIDATES | CHILDREN | STRIDE);
+
+    /// Bytes on the wire, prefix included.
+    #[inline]
+    pub const fn wire_len(&self) -> usize {
+        if self.position.is_some() { LEN + position::LEN } else { LEN }
+    }
+
+    /// Appends the message.
+    #[inline]
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        self.wire().append(out);
+        if let Some(position) = &self.position {
+            position.emit(out);
+        }
+    }
+
+    pub(crate) fn push_parts(&self, parts: &mut Vec<Vec<u8>>) {
+        self.wire().push_parts(parts);
+        if let Some(position) = &self.position {
+            position.push_parts(parts);
+        }
+    }
 
     #[inline]
     fn wire(&self) -> Wire {
@@ -172,7 +209,7 @@ impl Heartbeat {
             flags: [flag(self.few_candidates, FEW_CANDIDATES)
                 | children_flags(self.children)
                 | stride_flags(self.stride)],
-            length: length(LEN),
+            length: length(self.wire_len()),
             rsu: self.rsu.0,
             boot: self.order.boot.0.to_be_bytes(),
             seq: self.order.seq.0.to_be_bytes(),
@@ -196,8 +233,16 @@ impl TryFrom<&[u8]> for Heartbeat {
     fn try_from(bytes: &[u8]) -> Result<Self, ParseError> {
         let kind = Kind::Heartbeat;
         let (flags, body) = Self::FORMAT.open(bytes)?;
-        let Some((wire, [])) = Wire::read(body) else {
+        let Some((wire, rest)) = Wire::read(body) else {
             return Err(Self::FORMAT.truncated(body.len()));
+        };
+        let position = match <&[u8; position::LEN]>::try_from(rest) {
+            Ok(rest) => Some(Position::read(kind, rest)?),
+            Err(_) if rest.is_empty() => None,
+            Err(_) => {
+                let need = LEN + position::LEN;
+                return Err(ParseError::Length { message: kind.name(), need, have: body.len() });
+            }
         };
         let Wire {
             version_type: _,
@@ -234,6 +279,7 @@ impl TryFrom<&[u8]> for Heartbeat {
             few_candidates: flags & FEW_CANDIDATES != 0,
             children: children(flags),
             stride: kind.stride(flags)?,
+            position,
         })
     }
 }
@@ -355,7 +401,7 @@ impl TryFrom<&[u8]> for HeartbeatReply {
     }
 }
 
-fixed_size!(Heartbeat: LEN, HeartbeatReply: REPLY_LEN);
+fixed_size!(HeartbeatReply: REPLY_LEN);
 conversions!(Heartbeat, HeartbeatReply);
 
 #[cfg(test)]
@@ -384,6 +430,7 @@ mod tests {
             few_candidates: true,
             children: 0,
             stride: 0,
+            position: None,
         }
     }
 

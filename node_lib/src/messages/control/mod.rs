@@ -5,6 +5,7 @@ pub mod ack;
 pub mod announcement;
 pub mod echo;
 pub mod heartbeat;
+pub mod position;
 pub mod probe;
 pub mod withdrawal;
 

@@ -39,6 +39,7 @@ impl Obu {
             }
             return false;
         };
+        self.context.positions.hear(now, heartbeat.sender, heartbeat.position);
         if let Some(neighbour) = self.context.neighbours.get_mut(from) {
             neighbour.note_hello(now, heartbeat.hello);
             if heartbeat.via == us {

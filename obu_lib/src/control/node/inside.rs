@@ -25,6 +25,7 @@ impl Obu {
             heartbeats_per_s: Some(context.load.per_second()),
             is_full: Some(context.load.is_full()),
         });
+        snapshot.position = context.positions.own(now);
         snapshot.is_leaving = context.is_leaving;
         snapshot.attached = self.look_at_attachment(now);
         snapshot.standby = self
@@ -90,6 +91,7 @@ impl Obu {
             link_cost: Some(milli(known.link_cost().transmissions())),
             is_upstream: false,
             is_child: false,
+            position: self.context.positions.of(now, known.id),
         }
     }
 

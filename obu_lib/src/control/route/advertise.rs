@@ -144,6 +144,7 @@ impl Route {
             few_candidates: self.is_ours && self.has_few_candidates(context, now),
             children: self.children,
             stride: route.stride,
+            position: context.positions.to_say(now),
         };
         context.radio.control(Mac::BROADCAST, heartbeat, out, &mut context.counters);
     }

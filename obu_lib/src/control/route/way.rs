@@ -85,6 +85,7 @@ impl Route {
             quiet_for_ms: self.is_quiet(context, now).then(|| left(self.quiet_until(context))),
             shunned_for_ms: shunned_until.map(left),
             is_contested: self.claim.is_some(),
+            position: context.positions.of(now, self.rsu),
             candidates: self.ways(context, now),
         }
     }

@@ -36,6 +36,10 @@ const QUESTIONS_KEPT: u32 = 10;
 
 impl Rsu {
     pub(super) fn hear_heartbeat(&mut self, now: Timestamp, from: Mac, heartbeat: &Heartbeat) {
+        // Only of those we know: nobody made up takes their place.
+        if self.obus.knows(heartbeat.sender) {
+            self.positions.hear(now, heartbeat.sender, heartbeat.position);
+        }
         // Relays bring our own heartbeats back; only one that is newer than any of ours is news.
         // Without a hop on its way it is not ours, however old it is.
         let is_another = heartbeat.hops == 0;

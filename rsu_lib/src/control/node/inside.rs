@@ -22,8 +22,9 @@ impl Rsu {
             heartbeats_per_s: None,
             is_full: None,
         });
+        snapshot.position = self.positions.own(now);
         snapshot.is_leaving = self.is_leaving;
-        snapshot.obus = self.obus.view(now);
+        snapshot.obus = self.obus.view(now, &self.positions);
         snapshot.neighbours = neighbours_of(&snapshot.obus);
         snapshot.clients = self.look_at_clients(now);
         snapshot
@@ -85,6 +86,7 @@ fn neighbours_of(obus: &[snapshot::Obu]) -> Vec<Neighbour> {
             link_cost: None,
             is_upstream: false,
             is_child: true,
+            position: obu.position.clone(),
         })
         .collect()
 }
