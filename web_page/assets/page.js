@@ -45,8 +45,12 @@ const SILENT_MS = 300;
 const KEPT_S = 60;
 const CHANGES_KEPT = 256;
 const EVENTS_KEPT = 512;
+const TRAIL_MAX = 2000;
 
-const short = (id) => (id ? id.split(":").slice(-2).join(":") : "–");
+// Names that are better than the end of an id: those of a simulation.
+const names = new Map();
+
+const short = (id) => (id ? names.get(id) ?? id.split(":").slice(-2).join(":") : "–");
 const fixed = (value, digits) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 const percent = (ratio) => (ratio === null || ratio === undefined ? "–" : `${Math.round(ratio * 100)} %`);
 
@@ -60,7 +64,8 @@ function span(ms) {
   return `${Math.floor(s / 86400)} days`;
 }
 
-const clock = (unixMs) => new Date(unixMs).toLocaleTimeString([], { hour12: false });
+// A simulation counts from its start, everybody else from 1970.
+const clock = (ms) => (ms < 1e11 ? `${(ms / 1000).toFixed(1)} s` : new Date(ms).toLocaleTimeString([], { hour12: false }));
 
 // In a few words how a candidate stands: the word comes first, then its class of colour.
 function standing(route, candidate) {
@@ -118,7 +123,7 @@ function eventSaid(event) {
 // ---- what is known ------------------------------------------------------------------------
 
 function blank() {
-  return { node: null, role: null, at: 0, view: null, problems: [], changes: [], events: [], rates: new Map(), missed: 0 };
+  return { node: null, role: null, at: 0, view: null, fix: null, trail: [], problems: [], changes: [], events: [], rates: new Map(), missed: 0 };
 }
 
 // Takes in topics of the control socket, whole or as an update.
@@ -128,6 +133,8 @@ function take(state, topics, isWhole) {
   if (topics.view) {
     count(state, topics.view, topics.at_unix_ms);
     state.view = topics.view;
+    state.fix = fixOf(topics);
+    if (state.fix) state.trail = grown(state.trail, state.fix);
   }
   state.at = topics.at_unix_ms ?? state.at;
   if (topics.problems) state.problems = topics.problems;
@@ -137,6 +144,20 @@ function take(state, topics, isWhole) {
   }
   state.changes = merged(state.changes, topics.changes ?? [], CHANGES_KEPT);
   state.events = merged(state.events, topics.events ?? [], EVENTS_KEPT);
+}
+
+// Where the node itself is: what its receiver says, or what the node was told of it.
+function fixOf(topics) {
+  const fix = topics.position?.fix ?? topics.view.node.position;
+  return fix ? { lat: fix.latitude_deg, lon: fix.longitude_deg, accuracy: fix.accuracy_m, age: topics.position?.age_ms ?? fix.age_ms ?? null } : null;
+}
+
+// The way it took. Where it grows too long every second place of it goes.
+function grown(trail, { lat, lon }) {
+  const last = trail.at(-1);
+  if (last && last.lat === lat && last.lon === lon) return trail;
+  const all = [...trail, { lat, lon }];
+  return all.length > TRAIL_MAX ? all.filter((_, at) => at % 2 === 0 || at === all.length - 1) : all;
 }
 
 // By number: one that comes again, a change whose cost is known now, replaces what was there.
@@ -248,8 +269,158 @@ function aroundOf(node) {
   return { rows: rows.filter((one) => one.length), edges, left: others.length - shown.length };
 }
 
+// ---- where they are: metres east and north of some place ------------------------------------
+
+const METRES_PER_DEGREE = 111195;
+
+// On a map of some kilometres the Earth is flat.
+function metres(origin, at) {
+  const around = ((at.lon - origin.lon + 540) % 360) - 180;
+  return [around * METRES_PER_DEGREE * Math.cos((origin.lat * Math.PI) / 180), (at.lat - origin.lat) * METRES_PER_DEGREE];
+}
+
+// Who is where, and the ways between those of whom it is known; `origin` is a place on Earth.
+function mapOf(state, origin) {
+  const node = state.view?.node;
+  const spots = [];
+  const add = (id, kind, at, more) => {
+    if (!at || spots.some((spot) => spot.id === id)) return;
+    const [x, y] = metres(origin, { lat: at.latitude_deg ?? at.lat, lon: at.longitude_deg ?? at.lon });
+    spots.push({ id, kind, x, y, age: at.age_ms ?? at.age ?? null, accuracy: at.accuracy_m ?? at.accuracy ?? null, note: "", name: short(id), ...more });
+  };
+  if (!node || !origin) return { spots, ways: [], trail: [] };
+  add(node.id, node.role === "rsu" ? "rsu" : "obu", state.fix, { isSelf: true, note: "this node" });
+  for (const route of node.routes) add(route.rsu, "rsu", route.position);
+  for (const obu of node.obus) add(obu.id, "obu", obu.position, { note: obu.standing });
+  for (const near of node.neighbours) add(near.id, "obu", near.position);
+  const known = new Set(spots.map((spot) => spot.id));
+  const ways = graph(state).edges.filter((edge) => known.has(edge.from) && known.has(edge.to));
+  return { spots, ways, trail: state.trail.map((at) => metres(origin, at)) };
+}
+
+// Some place on Earth that is known, to count from.
+function originOf(state) {
+  const node = state.view?.node;
+  if (!node) return null;
+  const far = [...node.routes, ...node.obus, ...node.neighbours].find((one) => one.position)?.position;
+  if (state.fix) return { lat: state.fix.lat, lon: state.fix.lon };
+  return far ? { lat: far.latitude_deg, lon: far.longitude_deg } : null;
+}
+
+// The box around all of it and what it was before.
+function boxed(box, points) {
+  return points.reduce((sum, [x, y]) => (sum ? [Math.min(sum[0], x), Math.min(sum[1], y), Math.max(sum[2], x), Math.max(sum[3], y)] : [x, y, x, y]), box);
+}
+
+// From metres to pixels: the whole box with some room around it, or a part of it. `lens` says how
+// much larger, and which place is in the middle.
+function project(box, lens, [width, height]) {
+  const room = 56;
+  const [wide, high] = [Math.max(box[2] - box[0], 60), Math.max(box[3] - box[1], 60)];
+  const scale = Math.min((width - room) / wide, (height - room) / high) * lens.zoom;
+  const [cx, cy] = lens.centre ?? [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
+  return { scale, to: ([x, y]) => [width / 2 + (x - cx) * scale, height / 2 - (y - cy) * scale] };
+}
+
+// A round length for the scale, at most so many metres.
+function roundLength(most) {
+  const ten = 10 ** Math.floor(Math.log10(most));
+  return ten * (most >= 5 * ten ? 5 : most >= 2 * ten ? 2 : 1);
+}
+
+// ---- a simulated town: many nodes, looked at now and then -------------------------------------
+
+// What a look says of a node, by name. Nodes are numbers: places in the list of all.
+function rowOf([node, x, y, up, rsu, hops, routes]) {
+  return { node, x, y, up, rsu, hops, routes };
+}
+
+function candidateOf(town, [node, used, obstacles, hops, costs, margins, heard, via]) {
+  const [cost, advertised_cost, link_cost, relay_cost] = costs;
+  const [margin, margin_needed, better_for_ms] = margins;
+  const [heard_ms, heard_ratio, signal_dbm, signal_ahead_dbm, proven_ms, strain_nat] = heard;
+  return {
+    id: town.nodes[node][0], is_used: used === 1, obstacles, hops, cost, advertised_cost, link_cost, relay_cost, margin, margin_needed, better_for_ms,
+    heard_ms, heard_ratio, signal_dbm, signal_ahead_dbm, proven_ms, strain_nat, via: via === null ? null : town.nodes[via][0],
+  };
+}
+
+// The relays from the RSU down to this node, or null if they do not lead there.
+function wayDown(town, rows, row) {
+  const way = [];
+  for (let at = row.up; at !== row.rsu; at = rows.get(at).up) {
+    if (!rows.has(at) || way.length > 32) return null;
+    way.unshift(town.nodes[at][0]);
+  }
+  return way;
+}
+
+// One of the nodes as it would show itself, for all that shows a node.
+function townView(town, look, node) {
+  const rows = new Map(look.nodes.map(rowOf).map((row) => [row.node, row]));
+  const row = rows.get(node);
+  if (!row) return null;
+  const [id, name, role] = town.nodes[node];
+  const idOf = (at) => (at === null ? null : town.nodes[at][0]);
+  const changes = (town.changes[node] ?? []).filter((change) => change.at_unix_ms <= look.at);
+  const routes = (row.routes ?? []).map(([rsu, standing, heard_ms, obus, candidates]) => ({
+    rsu: idOf(rsu), standing, heard_ms, obus, position: null, candidates: candidates.map((one) => candidateOf(town, one)),
+  }));
+  const all = [...rows.values()];
+  const children = all.filter((one) => one.up === node).map((one) => ({ id: idOf(one.node) }));
+  const near = new Map();
+  for (const one of routes.flatMap((route) => route.candidates)) near.set(one.id, { id: one.id, mac: one.id, heard_ms: one.heard_ms });
+  for (const child of children) near.set(child.id, { mac: child.id, heard_ms: null, ...near.get(child.id), id: child.id, is_child: true });
+  const neighbours = [...near.values()].map((one) => ({ loss_rx_ratio: null, round_trip_us: null, is_child: false, position: null, ...one }));
+  const behind = all.filter((one) => one.rsu === node && one.up !== null);
+  const obus = behind.map((one) => ({
+    id: idOf(one.node), standing: "attached", upstream: idOf(one.up), way: wayDown(town, rows, one), clients: 0, is_complete: true,
+    heard_ms: null, round_trip_us: null, position: null,
+  }));
+  const attached = row.up === null ? null : { rsu: idOf(row.rsu), upstream: idOf(row.up), hops: row.hops, since_ms: changes.length ? look.at - changes.at(-1).at_unix_ms : null };
+  return {
+    uptime_ms: look.at, counters: {}, radio: { name: name, is_up: true }, tap: { name, is_up: true },
+    node: { id, role, attached, routes, neighbours, children, obus: role === "rsu" ? obus : [], clients: [], position: null },
+  };
+}
+
+// The town at a look, seen from one of its nodes if one is chosen.
+function townAt(town, at, chosen) {
+  const look = town.looks[at];
+  const focus = town.nodes.findIndex(([id]) => id === chosen);
+  const state = { ...blank(), at: look.at, town, view: focus < 0 ? null : townView(town, look, focus) };
+  const rows = look.nodes.map(rowOf);
+  const id = (node) => town.nodes[node][0];
+  const spots = rows.map(({ node, x, y, up, hops }) => {
+    const [, name, kind] = town.nodes[node];
+    const note = kind === "rsu" ? "" : up === null ? "no way" : `${hops} ${hops === 1 ? "hop" : "hops"}, via ${town.nodes[up][1]}`;
+    return { id: id(node), name, kind, x, y, age: null, accuracy: null, note, mark: kind === "obu" && up === null ? "lost" : "" };
+  });
+  const there = new Set(spots.map((spot) => spot.id));
+  const ways = rows.filter((row) => row.up !== null).map((row) => ({ from: id(row.node), to: id(row.up), kind: "used" }));
+  for (const edge of state.view ? graph(state).edges : []) {
+    if (edge.from === chosen && edge.kind !== "used") ways.push(edge);
+  }
+  const trail = [];
+  for (const before of focus < 0 ? [] : town.looks.slice(0, at + 1)) {
+    const row = before.nodes.find((one) => one[0] === focus);
+    if (row) trail.push([row[1], row[2]]);
+  }
+  if (state.view) {
+    const until = (list) => (list ?? []).filter((one) => one.at_unix_ms <= look.at);
+    Object.assign(state, { node: chosen, role: state.view.node.role, changes: until(town.changes[focus]), events: until(town.events[focus]) });
+    spots.find((spot) => spot.id === chosen).isSelf = true;
+  }
+  const vehicles = spots.filter((spot) => spot.kind === "obu");
+  const lost = vehicles.filter((spot) => spot.mark).length;
+  const legend = "Squares are RSUs, dots vehicles; lines lead to whom each sends through. Dashed red: no way. Tap one for what it can choose from (thin), what not (dotted), and why.";
+  state.map = { spots, ways: ways.filter((way) => there.has(way.from) && there.has(way.to)), trail, box: town.box, legend };
+  state.routed = [vehicles.length - lost, vehicles.length];
+  return state;
+}
+
 if (typeof module !== "undefined") {
-  module.exports = { OBSTACLES, STANDINGS, CAUSES, span, standing, reasons, changeSaid, eventSaid, place, blank, take, moving, graph, stateAt };
+  module.exports = { names, townAt, metres, mapOf, originOf, boxed, project, roundLength, grown, OBSTACLES, STANDINGS, CAUSES, span, standing, reasons, changeSaid, eventSaid, place, blank, take, moving, graph, stateAt };
 }
 
 // ---- drawing ------------------------------------------------------------------------------
@@ -271,6 +442,8 @@ const s = (tag, properties, ...children) => fill(document.createElementNS(SVG, t
 let state = blank();
 let chosen = null;
 let chosenChange = null;
+// Where there is a time bar: makes the state anew, as another node is chosen.
+let remake = null;
 
 // Redraws a section, and gives the focus back to what had it.
 function draw(id, ...children) {
@@ -290,6 +463,7 @@ function choose(id, isFar) {
   chosenChange = null;
   chosen = id;
   history.replaceState(null, "", `#${id}`);
+  if (remake) state = remake();
   render();
   // On a phone the reasons are below the picture.
   if (isFar) document.getElementById("detail").scrollIntoView({ block: "nearest" });
@@ -325,6 +499,7 @@ function drawHead() {
   const attached = view?.node.attached;
   const where = role !== "obu" ? `${view?.node.obus.filter((obu) => obu.standing === "attached").length ?? 0} vehicles attached`
     : attached ? `attached to ${place(attached)} for ${span(attached.since_ms)}` : "attached to no RSU";
+  if (state.town) return drawTownHead();
   document.getElementById("sub").textContent = view ? `${where} · ${view.tap.name} · up ${span(view.uptime_ms)}` : "connecting …";
   const isIll = problems.some((problem) => problem.is_fatal);
   const badge = document.getElementById("health");
@@ -334,6 +509,19 @@ function drawHead() {
     h("strong", { class: problem.is_fatal ? "bad" : "warn" }, problem.is_fatal ? "Nothing gets through: " : "Problem: "),
     problem.text, h("div", { class: "dim" }, `What to do: ${problem.cure}`)));
   draw("problems", h("ul", { class: "plain" }, said)).hidden = !problems.length;
+}
+
+function drawTownHead() {
+  const { town, routed: [routed, all], node, view } = state;
+  document.getElementById("who").textContent = `Town ${town.name}, seed ${town.seed}`;
+  document.title = `${town.name} · v2xsim`;
+  const attached = view?.node.attached;
+  const where = !view ? "tap a vehicle or an RSU" : state.role === "rsu" ? `${view.node.obus.length} vehicles attached` : `attached to ${place(attached)}`;
+  document.getElementById("sub").textContent = node ? `${short(node)}: ${where}` : where;
+  const badge = document.getElementById("health");
+  badge.textContent = `${routed} of ${all} have a way`;
+  badge.className = `badge ${routed === all ? "good" : "warn"}`;
+  draw("problems", h("ul", { class: "plain" }, town.broken ? h("li", {}, h("strong", { class: "bad" }, "A rule was broken, and the run ended: "), town.broken) : null)).hidden = !town.broken;
 }
 
 const COLUMN = 150;
@@ -374,6 +562,99 @@ function drawTopology() {
   draw("topology",
     h("div", { class: "scroll" }, s("svg", { class: "fit", width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "nodes and ways" }, lines, dots)),
     h("p", { class: "dim small" }, left > 0 ? `${legend} ${left} more are in the table.` : legend));
+}
+
+// ---- drawing the map ------------------------------------------------------------------------
+
+let origin = null;
+let box = null;
+const lens = { zoom: 1, centre: null };
+const NAMES_MAX = 30;
+
+function zoomBy(times, spots) {
+  lens.zoom = Math.min(Math.max(lens.zoom * times, 1), 256);
+  const on = spots.find((spot) => spot.id === chosen);
+  if (lens.zoom === 1) lens.centre = null;
+  else if (on && times > 1) lens.centre = [on.x, on.y];
+  drawMap();
+}
+
+// A finger or the mouse moves what is shown, once it is larger than the map.
+function dragged(event) {
+  if (lens.zoom === 1 || event.button) return;
+  const svg = event.currentTarget;
+  const from = [event.clientX, event.clientY];
+  const scale = Number(svg.dataset.scale);
+  const [cx, cy] = lens.centre ?? [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
+  const shift = (move) => [move.clientX - from[0], move.clientY - from[1]];
+  const move = (at) => {
+    const [x, y] = shift(at);
+    if (Math.hypot(x, y) < 4) return;
+    lens.centre = [cx - x / scale, cy + y / scale];
+    drawMap();
+  };
+  const end = () => {
+    removeEventListener("pointermove", move);
+    removeEventListener("pointerup", end);
+    removeEventListener("pointercancel", end);
+  };
+  addEventListener("pointermove", move);
+  addEventListener("pointerup", end);
+  addEventListener("pointercancel", end);
+}
+
+function drawMap() {
+  const section = document.getElementById("map");
+  origin = state.map ? null : origin ?? originOf(state);
+  const { spots, ways, trail } = state.map ?? mapOf(state, origin);
+  section.hidden = !spots.length;
+  if (!spots.length) return;
+  box = boxed(box, [...spots.map((spot) => [spot.x, spot.y]), ...trail]);
+  const width = Math.max(section.querySelector(".body").clientWidth, 280);
+  const height = Math.round(Math.min(width * 0.8, 520));
+  const { scale, to } = project(box, lens, [width, height]);
+  const at = new Map(spots.map((spot) => [spot.id, to([spot.x, spot.y])]));
+  const isIn = ([x, y]) => x > -20 && y > -20 && x < width + 20 && y < height + 20;
+  // The chosen one is drawn last, over those that stand in the same place.
+  const inside = spots.filter((spot) => isIn(at.get(spot.id))).sort((a, b) => (a.id === chosen) - (b.id === chosen));
+  const isNamed = (spot) => inside.length <= NAMES_MAX || spot.isSelf || spot.kind === "rsu" || spot.id === chosen;
+  const lines = ways.map((way) => {
+    const [[x1, y1], [x2, y2]] = [at.get(way.from), at.get(way.to)];
+    const isOfChosen = way.from === chosen || way.to === chosen;
+    return isIn([x1, y1]) || isIn([x2, y2]) ? s("line", { class: `edge ${way.kind}${spots.length > NAMES_MAX && !isOfChosen ? " fine" : ""}`, x1, y1, x2, y2 }) : null;
+  });
+  const small = spots.length > NAMES_MAX;
+  const dots = inside.map((spot) => {
+    const [x, y] = at.get(spot.id);
+    const said = [spot.note, spot.age > 1500 ? `${span(spot.age)} ago` : ""].filter(Boolean).join(", ");
+    const r = small && !spot.isSelf && spot.id !== chosen ? 5 : 9;
+    return s("g", {
+      class: `node${spot.isSelf ? " self" : ""}${spot.id === chosen ? " chosen" : ""}${spot.mark ? ` ${spot.mark}` : ""}`, transform: `translate(${x} ${y})`,
+      tabindex: small && spot.kind !== "rsu" && spot.id !== chosen ? -1 : 0, role: "button", "data-key": `spot-${spot.id}`, "aria-label": `${spot.kind} ${spot.name}: ${said || "on the map"}`,
+      onclick: () => choose(spot.id, true),
+      onkeydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(spot.id, true)),
+    },
+    s("title", {}, `${spot.name} ${said}`), s("circle", { class: "reach", r: 16 }),
+    spot.accuracy && spot.accuracy * scale > r ? s("circle", { class: "accuracy", r: Math.min(spot.accuracy * scale, width) }) : null,
+    spot.kind === "rsu" ? s("rect", { x: -9, y: -9, width: 18, height: 18, rx: 2 }) : s("circle", { r }),
+    isNamed(spot) ? s("text", { x: 13, y: said && !small ? -1 : 4, class: "mono halo" }, spot.name) : null,
+    isNamed(spot) && said && !small ? s("text", { x: 13, y: 13, class: "dim halo" }, said) : null);
+  });
+  const metre = roundLength(110 / scale);
+  const bar = s("g", { transform: `translate(10 ${height - 12})` },
+    s("path", { class: "scale", d: `M0 -6 V0 H${metre * scale} V-6` }),
+    s("text", { x: metre * scale + 8, y: 1, class: "halo" }, metre >= 1000 ? `${metre / 1000} km` : `${metre} m`));
+  const path = trail.length > 1 ? s("polyline", { class: "trail", points: trail.map((one) => to(one).map((value) => value.toFixed(1)).join(",")).join(" ") }) : null;
+  const button = (text, label, key, act) => h("button", { "aria-label": label, title: label, "data-key": key, onclick: act }, text);
+  draw("map",
+    h("div", { class: "mapbox" },
+      s("svg", { class: `map${lens.zoom > 1 ? " zoomed" : ""}`, width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "map", "data-scale": scale, onpointerdown: dragged },
+        path, lines, dots, bar, s("text", { x: width - 10, y: 20, "text-anchor": "end", class: "halo" }, "N ↑"))),
+    h("div", { class: "under" },
+      h("div", { class: "zoom" },
+        button("+", "larger", "zoom-in", () => zoomBy(2, spots)), button("−", "smaller", "zoom-out", () => zoomBy(0.5, spots)),
+        button("all", "show all", "zoom-all", () => { box = state.map?.box ?? null; zoomBy(0, spots); })),
+      h("p", { class: "dim small" }, state.map?.legend ?? "Squares are RSUs, dots vehicles, the full one is this node, with the way it took. Only who says where it is stands here.")));
 }
 
 function candidateRows() {
@@ -438,9 +719,9 @@ function detailOfNode(id) {
     const attached = node.attached;
     const last = state.changes.at(-1);
     return [
-      h("p", {}, h("strong", {}, "This node. "), node.role === "rsu" ? "Vehicles find it by its heartbeats."
+      h("p", {}, h("strong", {}, state.town ? `${short(id)}. ` : "This node. "), node.role === "rsu" ? "Vehicles find it by its heartbeats."
         : attached ? `Attached to ${place(attached)}${last ? ` since change ${last.number}: ${changeSaid(last)}` : ""}.` : "Attached to no RSU."),
-      pairs([["boot", `${node.boot ?? "–"}`], ["radio", `${state.view.radio.name}, ${state.view.radio.is_up ? "up" : "down"}`],
+      state.town ? null : pairs([["boot", `${node.boot ?? "–"}`], ["radio", `${state.view.radio.name}, ${state.view.radio.is_up ? "up" : "down"}`],
         ["TAP", `${state.view.tap.name}, ${state.view.tap.is_up ? "up" : "down"}, MTU ${state.view.tap.mtu_bytes ?? "–"}`],
         ["neighbours", `${node.neighbours.length}`], ["clients", `${node.clients.length}`]]),
       node.routes.map((route) => h("p", {}, `RSU ${short(route.rsu)}: ${STANDINGS[route.standing] ?? route.standing}.`)),
@@ -476,7 +757,7 @@ function detailOfNode(id) {
 }
 
 function drawDetail() {
-  if (!state.view) return void draw("detail", h("p", { class: "dim" }, "nothing is known yet"));
+  if (!state.view) return void draw("detail", h("p", { class: "dim" }, state.town && chosen ? "It is not there now." : state.town ? "Tap a vehicle or an RSU on the map." : "nothing is known yet"));
   const change = state.changes.find((one) => one.number === chosenChange);
   const id = chosen ?? state.view.node.id;
   const head = change ? null : h("p", { class: "mono" }, id);
@@ -542,7 +823,14 @@ function drawEvents() {
 function render() {
   // An RSU has no upstream that could change.
   for (const id of ["gaps", "changes"]) document.getElementById(id).hidden = state.role === "rsu";
+  // In a town there is much of which nobody is chosen, and no counters.
+  if (state.town) {
+    for (const id of ["gaps", "changes"]) document.getElementById(id).hidden ||= !state.view;
+    for (const id of ["topology", "candidates", "events"]) document.getElementById(id).hidden = !state.view;
+    document.getElementById("counters").hidden = true;
+  }
   drawHead();
+  drawMap();
   drawTopology();
   drawDetail();
   drawCandidates();
@@ -589,7 +877,8 @@ function stateAt(looks, at) {
   return then;
 }
 
-function play(looks) {
+// `make` says how it stood at a look.
+function play(looks, make, title) {
   const link = document.getElementById("link");
   if (!looks.length) {
     link.textContent = "an empty recording";
@@ -597,16 +886,19 @@ function play(looks) {
   }
   let at = 0;
   let timer = null;
+  const when = (look) => looks[look].at_unix_ms ?? looks[look].at;
   const bar = h("input", { type: "range", min: 0, max: looks.length - 1, value: 0, "aria-label": "time", oninput: () => go(Number(bar.value)) });
   const time = h("span", { class: "small" });
   const speed = h("select", { "aria-label": "speed" }, [1, 5, 20, 100].map((times) => h("option", { value: times }, `${times}×`)));
   const button = h("button", { onclick: () => (timer ? stop() : start()) }, "▶ play");
   const go = (to) => {
     at = Math.max(0, Math.min(to, looks.length - 1));
-    state = stateAt(looks, at);
+    remake = () => make(at);
+    state = remake();
     bar.value = at;
-    const seconds = (looks[at].at_unix_ms - looks[0].at_unix_ms) / 1000;
-    time.textContent = `${clock(looks[at].at_unix_ms)}, ${seconds.toFixed(1)} s of ${((looks.at(-1).at_unix_ms - looks[0].at_unix_ms) / 1000).toFixed(1)} s`;
+    const seconds = (when(at) - when(0)) / 1000;
+    const whole = ((when(looks.length - 1) - when(0)) / 1000).toFixed(1);
+    time.textContent = `${state.town ? "" : `${clock(when(at))}, `}${seconds.toFixed(1)} s of ${whole} s`;
     bar.setAttribute("aria-valuetext", time.textContent);
     render();
   };
@@ -617,14 +909,14 @@ function play(looks) {
   };
   const next = () => {
     if (at + 1 >= looks.length) return void stop();
-    timer = setTimeout(() => { go(at + 1); next(); }, (looks[at + 1].at_unix_ms - looks[at].at_unix_ms) / Number(speed.value));
+    timer = setTimeout(() => { go(at + 1); next(); }, (when(at + 1) - when(at)) / Number(speed.value));
   };
   const start = () => {
     if (at + 1 >= looks.length) go(0);
     button.textContent = "❚❚ pause";
     next();
   };
-  link.textContent = `recording of ${new Date(looks[0].at_unix_ms).toLocaleDateString()}`;
+  link.textContent = title;
   document.querySelector("header").append(h("div", { class: "timebar" }, button, speed, bar, time));
   go(0);
 }
@@ -638,9 +930,24 @@ function fromHash() {
 
 if (typeof document !== "undefined") {
   fromHash();
-  addEventListener("hashchange", () => { fromHash(); render(); });
+  addEventListener("hashchange", () => { fromHash(); if (remake) state = remake(); render(); });
+  addEventListener("resize", () => drawMap());
   const recording = document.getElementById("recording");
   render();
-  if (recording) play(JSON.parse(recording.textContent));
-  else live();
+  const town = document.getElementById("town");
+  if (recording) {
+    const looks = JSON.parse(recording.textContent);
+    for (const look of looks) {
+      if (!look.view) continue;
+      const one = { ...blank(), view: look.view, fix: fixOf(look) };
+      origin ??= originOf(one);
+      if (origin) box = boxed(box, mapOf(one, origin).spots.map((spot) => [spot.x, spot.y]));
+    }
+    play(looks, (at) => stateAt(looks, at), looks.length ? `recording of ${new Date(looks[0].at_unix_ms).toLocaleDateString()}` : "");
+  } else if (town) {
+    const all = JSON.parse(town.textContent);
+    for (const [id, name] of all.nodes) names.set(id, name);
+    for (const look of all.looks) all.box = boxed(all.box, look.nodes.map((row) => [row[1], row[2]]));
+    play(all.looks, (at) => townAt(all, at, chosen), "a simulation: v2xsim");
+  } else live();
 }

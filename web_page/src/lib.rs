@@ -1,5 +1,5 @@
 //! The web page that shows a node: live as its daemon's HTTP endpoint serves it, or as it was, from
-//! a recording.
+//! a recording; or all nodes of a simulation.
 //!
 //! Plain HTML, style and script, in files of their own under `assets/`, with nothing from
 //! elsewhere. It reads what `/events` says, which is what the control socket says.
@@ -26,6 +26,17 @@ const POLICY_ALONE: &str = "default-src 'none'; script-src 'unsafe-inline'; \
 /// What stands before and after a recording, in a document that needs nothing else. The recording
 /// is a list of topics in JSON without its brackets, and without a `<`.
 pub fn around_recording() -> [String; 2] {
+    let [before, after] = around("recording");
+    [before + "[", format!("]{after}")]
+}
+
+/// The same for a simulated town: an object in JSON without a `<`, as `v2xsim page` writes it.
+pub fn around_town() -> [String; 2] {
+    around("town")
+}
+
+/// What stands before and after data that the script finds by this id.
+fn around(id: &str) -> [String; 2] {
     let style = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY_ALONE}\">\n<style>{CSS}</style>"
     );
@@ -33,6 +44,6 @@ pub fn around_recording() -> [String; 2] {
         .replace("<link rel=\"stylesheet\" href=\"/page.css\">", &style)
         .replace("<script src=\"/page.js\" defer></script>\n", "");
     let (body, end) = head.split_once("</body>").unwrap_or((&head, ""));
-    let before = format!("{body}<script type=\"application/json\" id=\"recording\">[");
-    [before, format!("]</script>\n<script>{JS}</script>\n</body>{end}")]
+    let before = format!("{body}<script type=\"application/json\" id=\"{id}\">");
+    [before, format!("</script>\n<script>{JS}</script>\n</body>{end}")]
 }

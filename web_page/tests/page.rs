@@ -38,7 +38,16 @@ fn the_page_takes_nothing_from_elsewhere() {
 #[test]
 fn a_page_with_a_recording_needs_nothing_else() {
     let [before, after] = web_page::around_recording();
-    let page = format!("{before}{{}}{after}");
+    let recording = format!("{before}{{}}{after}");
+    let [before, after] = web_page::around_town();
+    let town = format!("{before}{{}}{after}");
+    assert!(recording.contains("id=\"recording\">[{}]</script>"));
+    assert!(town.contains("id=\"town\">{}</script>"));
+    needs_nothing_else(&recording);
+    needs_nothing_else(&town);
+}
+
+fn needs_nothing_else(page: &str) {
     assert!(!page.contains("/page.css") && !page.contains("/page.js"), "its parts are in it");
     assert!(page.contains(web_page::CSS) && page.contains(web_page::JS));
     assert!(page.trim_end().ends_with("</html>"));

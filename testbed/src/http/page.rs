@@ -56,6 +56,16 @@ pub fn run(options: &Options) -> Result<()> {
     let recordings = tempfile::tempdir()?;
     let record = ["--record".to_owned(), recordings.path().display().to_string()];
     obu1.extra_args.borrow_mut().extend(record);
+    // All but one say where they are.
+    for (node, at) in [
+        (&rsus[0], "48.1372,11.5755"),
+        (&rsus[1], "48.1372,11.5795"),
+        (&obu1, "48.1375,11.5772"),
+        (&obu2, "48.1368,11.5778"),
+    ] {
+        let args = ["--position", at, "--share-position"].map(str::to_owned);
+        node.extra_args.borrow_mut().extend(args);
+    }
     let seen = (|| {
         bed.start_all()?;
         let traffic = Ping::start(&obu3.host.ns, server.v4, Duration::from_millis(20))?;
@@ -130,6 +140,7 @@ fn look(
         "said goodbye",
         "node relayed",
         "upstream changed",
+        "Only who says where it is stands here",
         &short(other),
         &short(child),
         &first,
@@ -137,9 +148,17 @@ fn look(
     ];
     let text = browser.shows(&wanted)?;
     ensure!(!text.contains("undefined") && !text.contains("NaN"), "{text}");
+    let spots = browser.value("document.querySelectorAll('#map .node').length")?;
+    ensure!(spots == 4, "{spots} nodes on the map, and four say where they are");
     // The counters get a line of some length.
     std::thread::sleep(Duration::from_secs(8));
     picture(&mut browser, "obu-desk")?;
+    browser.click(&format!("[data-key='spot-{}']", other.radio))?;
+    browser.shows(&["its way + ", "hears us, shown"])?;
+    browser.click("[data-key='zoom-in']")?;
+    let zoom = browser.value("document.querySelector('svg.map').classList.contains('zoomed')")?;
+    ensure!(zoom == true, "the map is not larger: {zoom}");
+    browser.click("[data-key='zoom-all']")?;
     browser.click(&format!("[data-key='dot-{}']", other.radio))?;
     browser.shows(&["its way + ", "our link", "hears us, shown"])?;
     browser.click("#changes button")?;
@@ -195,6 +214,7 @@ fn play(options: &Options, screen: &Screen, obu: &Node, recordings: &Path) -> Re
     browser.shows(&["recording of", "0.0 s of", "attached to no RSU", "nothing has moved yet"])?;
     browser.click(".timebar input")?;
     browser.shows(&["attached to RSU", "in use", "the upstream fell silent", "node relayed"])?;
+    browser.shows(&["Only who says where it is stands here"])?;
     let picture = options.into.join("recording.png");
     fs::write(&picture, browser.picture()?)?;
     browser.value("document.querySelector('.timebar select').value = '100'")?;
