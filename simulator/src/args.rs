@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Draw nodes, links and routes at a moment
     Map(Map),
+    /// Run a scenario once, and write it as a web page that plays it
+    Page(Page),
     /// Write loss and delay of every link over time, for replaying them elsewhere
     Links(Links),
     /// Run a scenario with our protocol and with others: what each delivers, and what its routes
@@ -122,6 +124,24 @@ pub(crate) struct Map {
     pub(crate) seed: Option<u64>,
 
     /// Picture, as SVG
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Page {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+
+    /// Time from one look to the next; it doubles as often as the page would be too large
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) every: Span,
+
+    /// Seed, instead of that of the scenario
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+
+    /// Page, as HTML
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }

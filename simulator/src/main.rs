@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(run),
         Command::Check(check) => commands::check::check(check),
         Command::Map(map) => commands::map::map(map),
+        Command::Page(page) => commands::page::page(page),
         Command::Links(links) => commands::links::links(links),
         Command::Protocols(protocols) => commands::protocols::protocols(protocols),
         Command::Sweep(sweep) => commands::sweep::sweep(sweep),

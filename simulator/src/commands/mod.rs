@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod links;
 pub(crate) mod map;
 mod outcome;
+pub(crate) mod page;
 mod progress;
 pub(crate) mod protocols;
 pub(crate) mod run;

@@ -5,3 +5,4 @@ pub mod json;
 pub mod plots;
 pub mod sweep;
 pub mod table;
+pub mod town;

@@ -29,7 +29,7 @@ pub fn map(cast: &Cast, world: &World) -> Result<String, DrawError> {
 }
 
 /// Where those are drawn who are there.
-fn places(cast: &Cast, world: &World) -> BTreeMap<NodeIndex, Position> {
+pub(crate) fn places(cast: &Cast, world: &World) -> BTreeMap<NodeIndex, Position> {
     let count = cast.nodes.len();
     let on_circle = |index: usize| {
         let turn = std::f64::consts::TAU * index as f64 / count.max(1) as f64;

@@ -1,7 +1,7 @@
 //! Pictures, as SVG: a map at a moment, how long hand-overs cut clients off, and airtime over time.
 
 mod compare;
-mod map;
+pub(crate) mod map;
 
 use std::io;
 use std::path::Path;
