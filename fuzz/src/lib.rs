@@ -10,9 +10,11 @@
 #![allow(clippy::panic, reason = "this is how something is found")]
 
 use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
+use node_lib::control::positions::Located;
 use node_lib::messages::bundle::{Messages, is_bundle};
+use node_lib::messages::control::position::Coordinates;
 use node_lib::messages::{ETHERNET_HEADER_LEN, Message};
-use node_lib::{Mac, Timestamp};
+use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 
@@ -48,8 +50,10 @@ const STEPS_MAX: usize = 64;
 /// for its length and that many bytes.
 pub fn nodes(script: &[u8]) {
     let macs = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
-    let mut obu = Obu::new(obu_lib::Config::new(macs[0]), Timestamp::ZERO);
-    let mut rsu = Rsu::new(rsu_lib::Config::new(macs[1]), Timestamp::ZERO);
+    let obu = obu_lib::Settings { share_position: true, ..Default::default() };
+    let rsu = rsu_lib::Settings { share_position: true, ..Default::default() };
+    let mut obu = Obu::new(obu.config(&Start::new(macs[0])), Timestamp::ZERO);
+    let mut rsu = Rsu::new(rsu.config(&Start::new(macs[1])), Timestamp::ZERO);
     let (mut rest, mut now, mut out) = (script, Timestamp::ZERO, Replies::new());
     for _ in 0..STEPS_MAX {
         let [what, after, more @ ..] = rest else { break };
@@ -71,7 +75,13 @@ pub fn nodes(script: &[u8]) {
                 3 => node.handle_tap(now, frame, &mut out),
                 4 => node.handle_link(now, LinkEvent::Down, &mut out),
                 5 => node.handle_link(now, LinkEvent::Up, &mut out),
-                6 => node.handle_signal(now, Mac([2, 0, 0, 0, 0, *after]), -60),
+                6 => {
+                    node.handle_signal(now, Mac([2, 0, 0, 0, 0, *after]), -60);
+                    // Some are no place: then it is not known any more.
+                    let at = Coordinates::new(f64::from(*after) / 2.0, f64::from(*what), None);
+                    let is_fixed = what & 8 == 0;
+                    node.handle_position(now, at.map(|at| Located { at, is_fixed }));
+                }
                 _ => node.handle_shutdown(now, &mut out),
             }
             node.handle_timeout(now, &mut out);

@@ -13,6 +13,7 @@ use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::Heartbeat;
+use node_lib::messages::control::position::{Coordinates, Position};
 use node_lib::messages::control::probe::Probe;
 use node_lib::{Boot, Mac, NodeId, Order};
 use rsu_lib::Settings;
@@ -649,6 +650,26 @@ fn of_our_id(boot: u32, hops: u8) -> Heartbeat {
         stride: 0,
         position: None,
     }
+}
+
+#[test]
+fn only_obus_that_are_known_are_believed_where_they_are() {
+    let mut t = Talk::new();
+    t.pass(150);
+    let at = Coordinates::new(48.0, 11.5, None).unwrap();
+    let position = Some(Position { at, age_ms: 40 });
+    let order = t.heartbeats().last().unwrap().1.order;
+    let relayed = Heartbeat { order, position, ..of_our_id(1, 1) };
+    let seen = |t: &Talk| t.rsu.snapshot(t.at()).obus.pop().and_then(|obu| obu.position);
+    t.hear(A, Mac::BROADCAST, relayed.into());
+    t.announce(A, A, 1, &[]);
+    assert_eq!(seen(&t), None, "nobody had heard of it");
+    t.hear(A, Mac::BROADCAST, relayed.into());
+    t.hear(A, Mac::BROADCAST, Heartbeat { position: None, ..relayed }.into());
+    t.now += 100;
+    let place = seen(&t).unwrap();
+    assert_eq!((place.latitude_deg, place.age_ms), (48.0, Some(140)));
+    assert_eq!(t.rsu.snapshot(t.at()).neighbours[0].position, Some(place));
 }
 
 fn last_boot(t: &Talk) -> u32 {

@@ -150,9 +150,13 @@ fn without_being_told_to_share_no_byte_on_the_air_is_another() {
     assert_eq!(run(false, true), plain, "it knows where it is");
     assert_eq!(run(true, false), plain, "it may tell, and does not know");
     let shared = run(true, true);
+    // With the header of Ethernet 62 bytes, or 74.
     let heartbeats = |text: &str, len: &str| {
-        text.lines().filter(|line| line.contains("Heartbeat ") && line.contains(len)).count()
+        let is_one = |line: &&str| line.contains(" sends heartbeat to ") && line.contains(len);
+        text.lines().filter(is_one).count()
     };
-    assert_eq!(heartbeats(&plain, " 74 "), 0);
-    assert_ne!(shared, plain);
+    assert_eq!(heartbeats(&plain, ", 74 B "), 0);
+    let said = heartbeats(&shared, ", 74 B ");
+    assert!((6..=12).contains(&said), "three nodes, each once a second, for four: {said}");
+    assert!(heartbeats(&shared, ", 62 B ") > 50, "the others are as long as ever");
 }
