@@ -627,6 +627,8 @@ function drawMap() {
   const dots = inside.map((spot) => {
     const [x, y] = at.get(spot.id);
     const said = [spot.note, spot.age > 1500 ? `${span(spot.age)} ago` : ""].filter(Boolean).join(", ");
+    // Words stand on the side where there is room for them.
+    const word = x > width - 96 ? { x: -13, "text-anchor": "end" } : { x: 13 };
     const r = small && !spot.isSelf && spot.id !== chosen ? 5 : 9;
     return s("g", {
       class: `node${spot.isSelf ? " self" : ""}${spot.id === chosen ? " chosen" : ""}${spot.mark ? ` ${spot.mark}` : ""}`, transform: `translate(${x} ${y})`,
@@ -637,8 +639,8 @@ function drawMap() {
     s("title", {}, `${spot.name} ${said}`), s("circle", { class: "reach", r: 16 }),
     spot.accuracy && spot.accuracy * scale > r ? s("circle", { class: "accuracy", r: Math.min(spot.accuracy * scale, width) }) : null,
     spot.kind === "rsu" ? s("rect", { x: -9, y: -9, width: 18, height: 18, rx: 2 }) : s("circle", { r }),
-    isNamed(spot) ? s("text", { x: 13, y: said && !small ? -1 : 4, class: "mono halo" }, spot.name) : null,
-    isNamed(spot) && said && !small ? s("text", { x: 13, y: 13, class: "dim halo" }, said) : null);
+    isNamed(spot) ? s("text", { ...word, y: said && !small ? -1 : 4, class: "mono halo" }, spot.name) : null,
+    isNamed(spot) && said && !small ? s("text", { ...word, y: 13, class: "dim halo" }, said) : null);
   });
   const metre = roundLength(110 / scale);
   const bar = s("g", { transform: `translate(10 ${height - 12})` },
