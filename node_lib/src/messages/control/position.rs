@@ -202,6 +202,8 @@ mod tests {
         assert_eq!((at.latitude_e7(), at.longitude_e7()), (481_372_000, -115_761_000));
         assert_eq!((at.latitude_deg(), at.longitude_deg()), (48.137_2, -11.576_1));
         assert_eq!(at.accuracy_m(), Some(2.5));
+        let at = Coordinates::new(0.000_000_99, -0.000_000_99, None).unwrap();
+        assert_eq!((at.latitude_e7(), at.longitude_e7()), (10, -10), "rounded");
     }
 
     #[test]
