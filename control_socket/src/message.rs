@@ -112,6 +112,10 @@ pub enum Ask {
     Unsubscribe(u64),
     /// Forget clients: all, or those with this address. Needs the read-write socket.
     FlushClients(Option<Mac>),
+    /// Put a client behind an OBU, whatever is heard of it. Needs the read-write socket.
+    PinClient(PinAsk),
+    /// Take pins off: all, or those of clients with this address. Needs the read-write socket.
+    UnpinClients(Option<Mac>),
     /// Log this from now on. Needs the read-write socket.
     SetLog(String),
     /// A setting gets this value from now on, until the next start. Needs the read-write socket.
@@ -128,6 +132,18 @@ pub enum Ask {
     Ping(PingAsk),
     /// This text goes into the recording, and the moment is kept. Needs the read-write socket.
     RecordMark(String),
+}
+
+/// A client, and where it is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinAsk {
+    /// Its address.
+    pub mac: Mac,
+    /// Its VLAN; 0 without a tag.
+    #[serde(default)]
+    pub vlan: u16,
+    /// Id of the OBU.
+    pub obu: NodeId,
 }
 
 /// A question to be sent over the radio.
@@ -234,6 +250,9 @@ pub struct Topics {
     /// After [`Ask::Ping`]: the answer, or that none came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinged: Option<Pinged>,
+    /// Pins put or taken off, after [`Ask::PinClient`] and [`Ask::UnpinClients`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pins: Option<u64>,
     /// Clients forgotten, after [`Ask::FlushClients`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flushed: Option<u64>,

@@ -169,7 +169,23 @@ pub(crate) enum Command {
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum ClientAction {
-    /// Forget clients: those that speak are learnt anew
+    /// Put a client behind an OBU, whatever is heard of it, for as long as the OBU is attached to
+    /// this road-side unit; until it is unpinned, or the daemon ends
+    Pin {
+        /// Its address
+        mac: Mac,
+        /// Id of the OBU
+        obu: Mac,
+        /// Its VLAN; 0 without a tag
+        #[arg(long, default_value_t = 0)]
+        vlan: u16,
+    },
+    /// Take the pins of a client off, or all: it is where it is heard
+    Unpin {
+        /// Only of this one
+        mac: Option<Mac>,
+    },
+    /// Forget clients: those that speak are learnt anew. Pins stay
     Flush {
         /// Only this one
         mac: Option<Mac>,

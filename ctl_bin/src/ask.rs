@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use control_socket::client::{Client, ClientError};
-use control_socket::message::{Ask, SetAsk, Topic};
+use control_socket::message::{Ask, PinAsk, SetAsk, Topic};
 use control_socket::path;
+use node_lib::NodeId;
 
 use crate::args::{Args, ClientAction, Command, ConfigAction, Output, RecordAction};
 use crate::names::Names;
@@ -261,8 +262,14 @@ fn wanted(command: &Command) -> Ask {
         }
         Command::LogLevel { filter: None } => vec![Log],
         Command::LogLevel { filter: Some(filter) } => return Ask::SetLog(filter.clone()),
-        Command::Clients { action: Some(ClientAction::Flush { mac }) } => {
-            return Ask::FlushClients(*mac);
+        Command::Clients { action: Some(action) } => {
+            return match *action {
+                ClientAction::Flush { mac } => Ask::FlushClients(mac),
+                ClientAction::Pin { mac, obu, vlan } => {
+                    Ask::PinClient(PinAsk { mac, vlan, obu: NodeId(obu.0) })
+                }
+                ClientAction::Unpin { mac } => Ask::UnpinClients(mac),
+            };
         }
         _ => vec![View],
     })

@@ -18,7 +18,7 @@ use control_socket::message::Topics;
 use control_socket::table::{self, Table};
 use serde_json::{Value, json};
 
-use crate::args::{Command, ConfigAction};
+use crate::args::{ClientAction, Command, ConfigAction};
 use crate::names::Names;
 pub(crate) use past::events;
 
@@ -38,8 +38,16 @@ pub(crate) fn table(
         Command::Rsus => around::rsus(names, view()?),
         Command::Radio => around::radio(names, view()?),
         Command::Clients { action: None } => behind::clients(names, view()?),
-        Command::Clients { action: Some(_) } => {
-            format!("{} clients forgotten\n", topics.flushed.unwrap_or(0))
+        Command::Clients { action: Some(action) } => {
+            let pins = topics.pins.unwrap_or(0);
+            match action {
+                ClientAction::Flush { .. } => {
+                    format!("{} clients forgotten\n", topics.flushed.unwrap_or(0))
+                }
+                ClientAction::Pin { .. } if pins == 0 => "pinned there already\n".to_owned(),
+                ClientAction::Pin { .. } => "pinned\n".to_owned(),
+                ClientAction::Unpin { .. } => format!("{pins} pins taken off\n"),
+            }
         }
         Command::Obus => behind::obus(names, view()?),
         Command::Tree => behind::tree(names, view()?),
@@ -73,7 +81,10 @@ pub(crate) fn json(command: &Command, daemon: &str, topics: &Topics) -> String {
 /// What a command that changed something says of it.
 fn changed(command: &Command, topics: &Topics) -> Value {
     match command {
-        Command::Clients { .. } => json!({ "flushed": topics.flushed }),
+        Command::Clients { action: Some(ClientAction::Flush { .. }) } => {
+            json!({ "flushed": topics.flushed })
+        }
+        Command::Clients { .. } => json!({ "pins": topics.pins }),
         Command::Config { .. } => json!({ "reloaded": topics.reloaded }),
         Command::Record { .. } => json!({ "recording": topics.recording }),
         _ => json!({}),

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use control_socket::message::{
-    Access, Answer, Ask, Hello, Pinged, Recording, Refusal, RefusalKind, Request, SetAsk, Topic,
-    Topics, Update, VERSION,
+    Access, Answer, Ask, Hello, PinAsk, Pinged, Recording, Refusal, RefusalKind, Request, SetAsk,
+    Topic, Topics, Update, VERSION,
 };
 use control_socket::path::read_write;
 use control_socket::record::Happened;
@@ -117,7 +117,8 @@ fn what_changes_something_is_asked_as_typed_on_the_read_write_socket_only() {
     let get = |topics: &[Topic]| Ask::Get(topics.to_vec());
     let set = SetAsk { name: "log".to_owned(), value: "debug".to_owned() };
     let (look, change) = (Access::ReadOnly, Access::ReadWrite);
-    let lines: [(&[&str], Access, Ask); 14] = [
+    let pin = |vlan| Ask::PinClient(PinAsk { mac: MAC, vlan, obu: NodeId(MAC.0) });
+    let lines: [(&[&str], Access, Ask); 18] = [
         (&["status"], look, get(&[Topic::View, Topic::Problems])),
         (&["why"], look, get(&[Topic::View, Topic::Changes])),
         (&["record"], look, get(&[Topic::Recording])),
@@ -125,6 +126,10 @@ fn what_changes_something_is_asked_as_typed_on_the_read_write_socket_only() {
         (&["log-level"], look, get(&[Topic::Log])),
         (&["clients", "flush", TARGET], change, Ask::FlushClients(Some(MAC))),
         (&["clients", "flush"], change, Ask::FlushClients(None)),
+        (&["clients", "pin", TARGET, TARGET], change, pin(0)),
+        (&["clients", "pin", "--vlan", "7", TARGET, TARGET], change, pin(7)),
+        (&["clients", "unpin", TARGET], change, Ask::UnpinClients(Some(MAC))),
+        (&["clients", "unpin"], change, Ask::UnpinClients(None)),
         (&["log-level", "debug"], change, Ask::SetLog("debug".to_owned())),
         (&["config", "set", "log", "debug"], change, Ask::Set(set)),
         (&["config", "reload"], change, Ask::Reload),

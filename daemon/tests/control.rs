@@ -17,7 +17,8 @@ use clap::Parser;
 use control_socket::client::{Client, ClientError};
 use control_socket::feed::{Backoff, Feed, News};
 use control_socket::message::{
-    Access, Ask, CLIENTS_MAX, PingAsk, REQUEST_MAX, RefusalKind, SUBSCRIPTIONS_MAX, SetAsk, Topic,
+    Access, Ask, CLIENTS_MAX, PinAsk, PingAsk, REQUEST_MAX, RefusalKind, SUBSCRIPTIONS_MAX, SetAsk,
+    Topic,
 };
 use daemon::args::Common;
 use daemon::control::Control;
@@ -257,6 +258,7 @@ fn what_a_program_does_not_have_is_refused_with_the_reason() {
     let set = |name: &str, value: &str| {
         Ask::Set(SetAsk { name: name.to_owned(), value: value.to_owned() })
     };
+    let pin = |mac, vlan| Ask::PinClient(PinAsk { mac, vlan, obu: ID });
     let ping = |target, hop_limit, within_ms| Ask::Ping(PingAsk { target, hop_limit, within_ms });
     for ask in [
         Ask::Reload,
@@ -264,6 +266,8 @@ fn what_a_program_does_not_have_is_refused_with_the_reason() {
         Ask::RecordStop,
         Ask::RecordMark("x".to_owned()),
         ping(Mac([2; 6]), 1, 1),
+        pin(Mac([2; 6]), 0),
+        Ask::UnpinClients(None),
         set("log", "info"),
     ] {
         assert_eq!(refusal(scene.client().ask(ask)), RefusalKind::ReadOnly);
@@ -283,10 +287,14 @@ fn what_a_program_does_not_have_is_refused_with_the_reason() {
         ping(one, most + 1, 100),
         ping(one, 1, 0),
         ping(one, 1, 10_001),
+        pin(all, 0),
+        pin(one, 4095),
     ] {
         let text = format!("{bad:?}");
         assert_eq!(refusal(client.ask(bad)), RefusalKind::Invalid, "{text}");
     }
+    // The node of this test has no place for pins.
+    assert_eq!(refusal(client.ask(pin(one, 0))), RefusalKind::Unable);
     assert!(client.ask(set("log", "debug")).is_ok());
     let log = client.ask(Ask::Get(vec![Topic::Log])).unwrap().log;
     assert_eq!(log.as_deref(), Some("debug"));

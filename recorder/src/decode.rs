@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use node_lib::control::node::LinkEvent;
+use node_lib::control::pin::Pin;
 use node_lib::control::ping::Ping;
 use node_lib::control::positions::Located;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;
-use node_lib::{Mac, Timestamp};
+use node_lib::{Mac, NodeId, Timestamp};
 use rmp::Marker;
 use rmp::decode;
 
@@ -95,6 +96,18 @@ impl<'a> Records<'a> {
             kind::SHUTDOWN => (What::Shutdown, 0),
             kind::CLIENTS => (What::Clients(input.clients()?.into()), 1),
             kind::FORGET_CLIENTS => (What::ForgetClients(input.mac_or_nil()?), 1),
+            kind::PIN => {
+                let vlan = input.small("a VLAN")?;
+                let (mac, obu) = (input.mac_or_nil()?, input.mac_or_nil()?);
+                let pin = match (mac, obu) {
+                    (Some(mac), Some(obu)) => {
+                        Pin::Put { client: Client { vlan, mac }, obu: NodeId(obu.0) }
+                    }
+                    (which, None) => Pin::Take(which),
+                    (None, Some(_)) => return Err(DecodeError::Expected("a client")),
+                };
+                (What::Pin(pin), 3)
+            }
             kind::PING => {
                 let target = input.mac()?;
                 let hop_limit = input.small("a hop limit")?;

@@ -3,6 +3,7 @@
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::control::pin::Pin;
 use node_lib::control::ping::Ping;
 use node_lib::control::positions::Located;
 use node_lib::start::clients::Remembered;
@@ -26,6 +27,7 @@ pub(crate) mod kind {
     pub(crate) const FROM_TAP_LATE: u8 = 9;
     pub(crate) const PING: u8 = 10;
     pub(crate) const POSITION: u8 = 11;
+    pub(crate) const PIN: u8 = 12;
     pub(crate) const TO_RADIO: u8 = 16;
     pub(crate) const TO_TAP: u8 = 17;
     pub(crate) const PASSED_TO_RADIO: u8 = 18;
@@ -177,6 +179,23 @@ pub(crate) fn forget_clients(out: &mut Vec<u8>, since: u64, which: Option<Mac>) 
     }
 }
 
+pub(crate) fn pin(out: &mut Vec<u8>, since: u64, pin: Pin) {
+    out.begin(5, kind::PIN, since);
+    let (vlan, mac, obu) = match pin {
+        Pin::Put { client, obu } => (client.vlan, Some(client.mac), Some(obu)),
+        Pin::Take(which) => (0, which, None),
+    };
+    out.uint(vlan.into());
+    match mac {
+        Some(mac) => out.bin(&mac.0),
+        None => out.nil(),
+    }
+    match obu {
+        Some(obu) => out.bin(&obu.0),
+        None => out.nil(),
+    }
+}
+
 pub(crate) fn ping(out: &mut Vec<u8>, since: u64, ping: Ping) {
     out.begin(5, kind::PING, since);
     out.bin(&ping.target.0);
@@ -246,6 +265,7 @@ pub fn record(out: &mut Vec<u8>, base: Timestamp, record: &Record<'_>) {
         What::Shutdown => bare(out, kind::SHUTDOWN, since),
         What::Clients(told) => clients(out, since, told),
         What::ForgetClients(which) => forget_clients(out, since, *which),
+        What::Pin(wanted) => pin(out, since, *wanted),
         What::Ping(asked) => ping(out, since, *asked),
         What::Position(located) => position(out, since, *located),
         What::Event(happened) => event(out, since, happened),

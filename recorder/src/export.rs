@@ -143,6 +143,7 @@ impl<W: Write> Capture<W> {
             What::Clients(clients) => {
                 self.comment(format!("{at} the node is told of {} clients", clients.len()));
             }
+            What::Pin(pin) => self.comment(format!("{at} an operator pins: {pin:?}")),
             What::Ping(ping) => self.comment(format!("{at} an operator asks for {}", ping.target)),
             What::Timeout | What::Signal { .. } | What::Position(_) => {}
         }

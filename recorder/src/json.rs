@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::control::pin::Pin;
 use node_lib::control::ping::Ping;
 use node_lib::control::positions::Located;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;
-use node_lib::{Mac, Timestamp};
+use node_lib::{Mac, NodeId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
@@ -79,6 +80,10 @@ struct Fields<'a> {
     change: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mac: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vlan: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    obu: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hop_limit: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,6 +177,11 @@ pub fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()>
             fields.clients = Some(clients.iter().map(ClientFields::from).collect());
         }
         What::ForgetClients(which) => fields.mac = which.map(|mac| mac.to_string()),
+        What::Pin(Pin::Take(which)) => fields.mac = which.map(|mac| mac.to_string()),
+        What::Pin(Pin::Put { client, obu }) => {
+            (fields.mac, fields.vlan) = (Some(client.mac.to_string()), Some(client.vlan));
+            fields.obu = Some(obu.to_string());
+        }
         What::Ping(Ping { target, hop_limit, nonce }) => {
             fields.mac = Some(target.to_string());
             (fields.hop_limit, fields.nonce) = (Some(*hop_limit), Some(*nonce));
@@ -261,6 +271,19 @@ pub fn parse(line: &str) -> Result<Line, LineError> {
             let which = fields.mac.as_deref();
             let which = which.map(|text| mac(Some(text)).ok_or_else(|| needs("mac, or none: all")));
             What::ForgetClients(which.transpose()?)
+        }
+        "pin" => {
+            let which = fields.mac.as_deref().map(|text| mac(Some(text)));
+            let which =
+                which.map(|mac| mac.ok_or_else(|| needs("mac, or none: all"))).transpose()?;
+            What::Pin(match (which, fields.obu.as_deref()) {
+                (which, None) => Pin::Take(which),
+                (Some(client), Some(obu)) => Pin::Put {
+                    client: Client { vlan: fields.vlan.unwrap_or_default(), mac: client },
+                    obu: NodeId(mac(Some(obu)).ok_or_else(|| needs("obu, an id"))?.0),
+                },
+                (None, Some(_)) => return Err(needs("mac, the client")),
+            })
         }
         "ping" => What::Ping(Ping {
             target: mac(fields.mac.as_deref()).ok_or_else(|| needs("mac"))?,

@@ -20,6 +20,7 @@
 //! | 9 | frame out of the TAP that may have waited there for long | length, bytes |
 //! | 10 | an operator asks who is on a way | target (bin, 6), hop limit (uint), nonce (uint) |
 //! | 11 | where the node is | latitude and longitude in 10⁻⁷ degrees (int), accuracy in 0.1 m (uint, or nil), whether it stays there (uint); all nil: not known any more |
+//! | 12 | clients to pin to an OBU, or no longer | VLAN (uint), MAC (bin, 6; nil: all), OBU (bin, 6; nil: unpin) |
 //! | 16 | frame for the radio | length, bytes |
 //! | 17 | frame for the TAP | length, bytes |
 //! | 18 | the last frame passed on to the radio | length, header (bin), where its payload begins (uint) |
@@ -38,6 +39,7 @@ use std::fmt;
 
 use node_lib::control::event::Event;
 use node_lib::control::node::LinkEvent;
+use node_lib::control::pin::Pin;
 use node_lib::control::ping::Ping;
 use node_lib::control::positions::Located;
 use node_lib::start::clients::Remembered;
@@ -114,6 +116,8 @@ pub enum What<'a> {
     Clients(Cow<'a, [Remembered]>),
     /// In: clients are to be forgotten, those with this address or all.
     ForgetClients(Option<Mac>),
+    /// In: clients are to be pinned, or no longer.
+    Pin(Pin),
     /// In: an operator asks who is on a way.
     Ping(Ping),
     /// In: where the node is, or that this is not known any more.
@@ -145,6 +149,7 @@ impl What<'_> {
                 | Self::Shutdown
                 | Self::Clients(_)
                 | Self::ForgetClients(_)
+                | Self::Pin(_)
                 | Self::Ping(_)
                 | Self::Position(_)
         )
@@ -181,6 +186,7 @@ impl What<'_> {
             Self::Shutdown => "shutdown",
             Self::Clients(_) => "clients",
             Self::ForgetClients(_) => "forget_clients",
+            Self::Pin(_) => "pin",
             Self::Ping(_) => "ping",
             Self::Position(_) => "position",
             Self::ToRadio(_) => "to_radio",
@@ -206,6 +212,7 @@ impl Record<'_> {
             What::Shutdown => What::Shutdown,
             What::Clients(clients) => What::Clients(Cow::Owned(clients.into_owned())),
             What::ForgetClients(which) => What::ForgetClients(which),
+            What::Pin(pin) => What::Pin(pin),
             What::Ping(ping) => What::Ping(ping),
             What::Position(located) => What::Position(located),
             What::ToRadio(frame) => What::ToRadio(frame.into_owned()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Cause as Reason, Event, Events};
 use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
+use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::Located;
 use node_lib::control::snapshot::{Route, Snapshot};
@@ -272,6 +273,16 @@ impl<N: Node> Node for Recorded<N> {
         });
         self.node.handle_position(now, located);
         self.outputs(now, Before { replies: 0, loans: 0 }, &[], &Replies::new());
+    }
+
+    fn pin_clients(&mut self, now: Timestamp, pin: Pin, out: &mut Replies) -> Result<usize, NoPin> {
+        self.input(now, |pen| {
+            pen.put(0, |out, since| encode::pin(out, since, pin));
+        });
+        let before = Before::of(out);
+        let pinned = self.node.pin_clients(now, pin, out);
+        self.outputs(now, before, &[], out);
+        pinned
     }
 
     fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {

@@ -194,6 +194,10 @@ impl Run {
             What::Clients(clients) => self.node.handle_clients(now, clients, out),
             What::Ping(ping) => self.node.handle_ping(now, *ping, out),
             What::Position(located) => self.node.handle_position(now, *located),
+            What::Pin(pin) => {
+                // A refusal changes nothing.
+                let _ = self.node.pin_clients(now, *pin, out);
+            }
             What::ForgetClients(which) => {
                 self.node.forget_clients(now, *which, out);
             }
@@ -282,6 +286,7 @@ pub fn describe(record: &Record<'_>) -> String {
         What::Lost(count) => text += &format!(" {count} records"),
         What::Clients(clients) => text += &format!(" {clients:?}"),
         What::ForgetClients(which) => text += &format!(" {which:?}"),
+        What::Pin(pin) => text += &format!(" {pin:?}"),
         What::Ping(ping) => text += &format!(" {ping:?}"),
         What::Position(Some(located)) => text += &format!(" {located:?}"),
         What::Position(None) => text += " not known",

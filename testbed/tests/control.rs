@@ -250,6 +250,18 @@ fn what_can_be_changed() -> Result<()> {
         // Who speaks is known again.
         answers(&server, &obu.host)?;
         shows(&rsu, &["clients"], has_it)?;
+        // Whoever sends in the server's name, it is behind the vehicle, and nobody reaches it.
+        let id = obu.radio.to_string();
+        ensure!(table(&rsu, &["clients", "pin", &mac, &id])? == "pinned\n");
+        ensure!(table(&rsu, &["clients"])?.contains(" pinned"));
+        let silent = Ping::count(&obu.host.ns, server.v4, 10, ms(10))?;
+        ensure!(silent.received == 0, "{silent:?}");
+        let held = json(&rsu, &["stats"])?.to_string();
+        ensure!(held.contains("\"pins_held\":"), "{held}");
+        let (code, _, said) = v2xctl(&obu, &["clients", "pin", &mac, &id])?;
+        ensure!(code == 1 && said.contains("at road-side units only"), "{code}: {said}");
+        ensure!(table(&rsu, &["clients", "unpin", &mac])? == "1 pins taken off\n");
+        answers(&server, &obu.host)?;
         Ok(())
     })
 }

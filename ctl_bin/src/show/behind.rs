@@ -1,7 +1,7 @@
 //! Who is behind a node: `clients`, `obus`, `tree`.
 
 use node_lib::NodeId;
-use node_lib::control::snapshot::{Obu, ObuStanding, Port, Role, View};
+use node_lib::control::snapshot::{Obu, ObuStanding, Pinned, Port, Role, View};
 
 use crate::names::Names;
 use crate::text::{UNKNOWN, decimals, known, place, place_age, table};
@@ -19,7 +19,12 @@ pub(super) fn clients(names: &Names, view: &View) -> String {
             known(client.heard_ms),
             known(client.age_ms),
             known(client.since_ms),
-            if client.is_held { "held" } else { "" }.to_owned(),
+            match client.pinned {
+                Some(Pinned { is_in_effect: true, .. }) => "pinned".to_owned(),
+                Some(Pinned { obu, .. }) => format!("pinned to {}, not here", names.node(obu)),
+                None if client.is_held => "held".to_owned(),
+                None => String::new(),
+            },
         ]
     });
     table(&["mac", "vlan", "port", "heard_ms", "age_ms", "since_ms", ""], 3, rows.collect())

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use control_socket::health;
 use control_socket::message::{
-    Access, Answer, Ask, PingAsk, Pinged, REQUEST_MAX, Refusal, RefusalKind, Reloaded, Request,
-    SUBSCRIPTIONS_MAX, SetAsk, Topic, Topics, Update,
+    Access, Answer, Ask, PinAsk, PingAsk, Pinged, REQUEST_MAX, Refusal, RefusalKind, Reloaded,
+    Request, SUBSCRIPTIONS_MAX, SetAsk, Topic, Topics, Update,
 };
+use node_lib::control::pin::Pin;
 use node_lib::messages::MAX_HOPS;
+use node_lib::messages::control::announcement::{Client, MAX_VLAN};
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -161,6 +163,17 @@ impl Connection {
                 let flushed = self.shared.inside.forget_clients(which).await.map_err(stopped)?;
                 Ok(Topics { flushed: u64::try_from(flushed).ok(), ..self.shared.look(&[]).await? })
             }
+            Ask::PinClient(PinAsk { mac, vlan, obu }) => {
+                if !mac.is_unicast() || vlan > MAX_VLAN {
+                    let text = format!(
+                        "{mac} in VLAN {vlan}: expected the address of one client, and 0 (no tag) \
+                         to {MAX_VLAN}"
+                    );
+                    return Err(invalid(text));
+                }
+                self.pin(Pin::Put { client: Client { vlan, mac }, obu }).await
+            }
+            Ask::UnpinClients(which) => self.pin(Pin::Take(which)).await,
             Ask::SetLog(filter) => {
                 self.shared.about.log.set(&filter).map_err(invalid)?;
                 self.shared.look(&[Topic::Log]).await
@@ -179,6 +192,12 @@ impl Connection {
             Ask::Ping(ask) => self.ping(ask).await,
             _ => Err(Refusal { kind: RefusalKind::Invalid, text: "not done here".to_owned() }),
         }
+    }
+
+    async fn pin(&self, pin: Pin) -> Result<Topics, Refusal> {
+        let pinned = self.shared.inside.pin_clients(pin).await.map_err(stopped)?;
+        let pins = pinned.map_err(|why| unable(why.to_string()))?;
+        Ok(Topics { pins: u64::try_from(pins).ok(), ..self.shared.look(&[]).await? })
     }
 
     async fn ping(&self, ask: PingAsk) -> Result<Topics, Refusal> {

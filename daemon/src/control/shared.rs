@@ -75,6 +75,7 @@ impl Shared {
             recording,
             reloaded: None,
             pinged: None,
+            pins: None,
             flushed: None,
         })
     }

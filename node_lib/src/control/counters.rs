@@ -135,6 +135,8 @@ counters! {
     events_limited,
     /// Words of OBUs that an RSU ignored: with them two OBUs would be behind each other.
     edges_refused,
+    /// Frames and announcements of clients that are pinned elsewhere: they moved nothing.
+    pins_held,
     /// Announcements of OBUs for which an RSU had no room.
     obus_refused,
 }

@@ -31,6 +31,7 @@ pub mod mss;
 pub mod next_hop;
 pub mod node;
 pub mod path_mtu;
+pub mod pin;
 pub mod ping;
 pub mod positions;
 pub mod radio;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::control::counters::Counters;
 use crate::control::event::Event;
+use crate::control::pin::{NoPin, Pin};
 use crate::control::ping::{Echoed, Ping};
 use crate::control::positions::Located;
 pub use crate::control::replies::Replies;
@@ -238,6 +239,17 @@ pub trait Node {
         _out: &mut Replies,
     ) -> usize {
         0
+    }
+
+    /// Puts clients behind an OBU whatever is heard of them, or no longer. Returns how many pins
+    /// were put or taken off.
+    fn pin_clients(
+        &mut self,
+        _now: Timestamp,
+        _pin: Pin,
+        _out: &mut Replies,
+    ) -> Result<usize, NoPin> {
+        Err(NoPin::NotHere)
     }
 
     /// An operator asks who is on the way to a node or client. A node that knows of no echoes says

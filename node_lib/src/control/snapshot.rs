@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
-pub use clients::{Client, Port};
+pub use clients::{Client, Pinned, Port};
 pub use neighbours::Neighbour;
 pub use obus::{Child, Obu, ObuStanding};
 pub use place::Place;

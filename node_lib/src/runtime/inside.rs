@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::control::pin::{NoPin, Pin};
 use crate::control::ping::Echoed;
 use crate::control::positions::Located;
 use crate::control::snapshot::View;
@@ -114,6 +115,19 @@ impl Inside {
         // What was seen before is not true any more.
         self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(forgotten)
+    }
+
+    /// Puts clients behind an OBU whatever is heard of them, or no longer. Returns how many pins
+    /// that changed, or why none can be.
+    ///
+    /// # Errors
+    /// The node has stopped.
+    pub async fn pin_clients(&self, pin: Pin) -> Result<Result<usize, NoPin>, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(Request::PinClients(pin, reply)).await.map_err(|_| Stopped)?;
+        let pinned = answer.await.map_err(|_| Stopped)?;
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(pinned)
     }
 
     /// Every event from now on. One that misses some is told how many.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::control::event::Event;
+use crate::control::pin::{NoPin, Pin};
 use crate::control::ping::Echoed;
 use crate::control::positions::Located;
 use crate::control::snapshot::{Route, View};
@@ -19,6 +20,8 @@ pub enum Request {
     View(oneshot::Sender<Arc<View>>),
     /// Forget clients: all, or those with this address. The answer is how many there were.
     ForgetClients(Option<Mac>, oneshot::Sender<usize>),
+    /// Put clients behind an OBU, or no longer. The answer is how many pins that changed.
+    PinClients(Pin, oneshot::Sender<Result<usize, NoPin>>),
     /// Who is on the way to this node or client, so many hops far? Whoever asks sees to it that it
     /// does not wait for ever.
     Ping(Mac, u8, oneshot::Sender<Echoed>),

@@ -84,6 +84,16 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 // Who asked may have gone.
                 let _ = reply.send(forgotten);
             }
+            Request::PinClients(pin, reply) => {
+                let now = self.clock.now();
+                let pinned = self.node.pin_clients(now, pin, &mut self.replies);
+                self.transmit(now);
+                match &pinned {
+                    Ok(pins) => info!(?pin, pins, "clients pinned"),
+                    Err(why) => info!(?pin, %why, "clients not pinned"),
+                }
+                let _ = reply.send(pinned);
+            }
             Request::Ping(target, hop_limit, reply) => {
                 let now = self.clock.now();
                 let nonce = self.pingers.add(reply);

@@ -126,6 +126,7 @@ impl LocalClients {
             heard_ms: known.heard.map(age),
             since_ms: Some(age(known.since)),
             is_held: known.is_held,
+            pinned: None,
         });
         let mut clients: Vec<_> = known.collect();
         let is_own =
@@ -144,6 +145,7 @@ impl LocalClients {
                 heard_ms,
                 since_ms,
                 is_held,
+                pinned: None,
             });
         }
         clients.sort_unstable_by_key(|client| (client.vlan, client.mac));

@@ -9,6 +9,7 @@ use std::time::Duration;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver, Limit, TooLong};
 use node_lib::control::node::LinkEvent;
 use node_lib::control::positions::Located;
+use node_lib::control::pin::Pin;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;
@@ -170,6 +171,10 @@ fn what() -> impl Strategy<Value = What<'static>> {
         clients.prop_map(|clients| What::Clients(clients.into())),
         prop::option::of(mac()).prop_map(What::ForgetClients),
         prop::option::of(located()).prop_map(What::Position),
+        prop::option::of(mac()).prop_map(|which| What::Pin(Pin::Take(which))),
+        (mac(), any::<u16>(), mac()).prop_map(|(mac, vlan, obu)| {
+            What::Pin(Pin::Put { client: Client { vlan, mac }, obu: NodeId(obu.0) })
+        }),
         event().prop_map(What::Event),
         ".{0,40}".prop_map(|text| What::Mark(text.into())),
         any::<u64>().prop_map(What::Lost),

@@ -82,7 +82,7 @@ impl Rsu {
             self.flood(now, obu, budget(inner, data.payload), data.payload, out);
             return;
         }
-        match self.clients.owner(now, client(inner.vlan, inner.destination)) {
+        match self.owner(now, client(inner.vlan, inner.destination)) {
             Some(Port::Tap) => self.send_to_tap(data.payload, out),
             Some(Port::Obu(other)) if other == obu => self.counters.drop_reflected += 1,
             Some(Port::Obu(other)) => self.send_to_obu(now, other, data.payload, out),
@@ -167,7 +167,7 @@ impl Rsu {
             }
             return;
         }
-        match self.clients.owner(now, client(inner.vlan, inner.destination)) {
+        match self.owner(now, client(inner.vlan, inner.destination)) {
             Some(Port::Obu(obu)) => {
                 let Some(way) = self.way_to(now, obu, out) else { return };
                 if !self.radio.tell_too_big(now, way.first, frame, out, &mut self.counters) {

@@ -80,7 +80,7 @@ impl Rsu {
 
     /// Where a client is, of all VLANs the untagged one first.
     fn port_of(&self, now: Timestamp, mac: Mac) -> Option<Port> {
-        self.clients.owner(now, client(0, mac)).or_else(|| {
+        self.owner(now, client(0, mac)).or_else(|| {
             let mut known = self.clients.iter(now);
             known.find(|known| known.client.mac == mac).map(|known| known.owner)
         })

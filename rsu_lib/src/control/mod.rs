@@ -22,3 +22,4 @@ mod lan_announce;
 mod lan_dedup;
 pub(crate) mod node;
 mod obus;
+mod pins;

@@ -10,6 +10,7 @@ use node_lib::control::duplicates::Duplicates;
 use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::{Located, Positions};
 use node_lib::control::radio::{HOP_LIMIT, Radio};
@@ -32,6 +33,7 @@ use super::lan_announce::WiredAnnouncements;
 use super::lan_dedup::Repeats;
 use super::obus::Obus;
 use super::obus::tree::HOPS_MAX;
+use super::pins::Pins;
 use crate::Config;
 
 mod attachment;
@@ -150,6 +152,7 @@ pub struct Rsu {
     far: Option<NodeId>,
     far_reports: TokenBucket,
     pub(super) clients: ClientCache<Port>,
+    pub(super) pins: Pins,
     pub(super) late: Late,
     /// OBUs whose clients have all gone to the LAN, and when that is taken as farewell.
     leaving: BTreeMap<NodeId, Timestamp>,
@@ -218,6 +221,7 @@ impl Rsu {
             far: None,
             far_reports: FAR_REPORTS,
             clients: ClientCache::new(CLIENTS_MAX, AGE_MAX, start.seed),
+            pins: Pins::default(),
             late: Late::default(),
             leaving: BTreeMap::new(),
             wired: WiredAnnouncements::default(),
@@ -288,8 +292,11 @@ impl Rsu {
         }
         self.drop_left(now);
         self.send_heartbeat(now, out);
-        let clients = &self.clients;
-        let is_here = |client| matches!(clients.owner(now, client), Some(Port::Obu(_)));
+        let (clients, pins, obus) = (&self.clients, &self.pins, &self.obus);
+        let is_here = |client| {
+            pins.in_effect(client, obus).is_some()
+                || matches!(clients.owner(now, client), Some(Port::Obu(_)))
+        };
         self.counters.wired_limited += self.wired.drive(now, is_here, &self.addresses, out);
         self.say_goodbye(now, out);
         self.deadline = self.next_deadline(now);
@@ -299,7 +306,9 @@ impl Rsu {
         self.tidy_at = now + TIDY_EVERY;
         self.obus.forget_left(now);
         self.clients.expire(now);
-        self.addresses.retain(|client| self.clients.owner(now, client).is_some());
+        self.addresses.retain(|client| {
+            self.clients.owner(now, client).is_some() || self.pins.of(client).is_some()
+        });
         self.late.expire(now);
         self.positions.tidy(now);
         self.drop_silent(now);
@@ -497,6 +506,12 @@ impl Node for Rsu {
 
     fn handle_position(&mut self, now: Timestamp, located: Option<Located>) {
         self.positions.locate(now, located);
+    }
+
+    fn pin_clients(&mut self, now: Timestamp, pin: Pin, out: &mut Replies) -> Result<usize, NoPin> {
+        let pinned = self.pin(now, pin)?;
+        self.drive(now, out);
+        Ok(pinned)
     }
 
     fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies) {

@@ -16,6 +16,16 @@ pub enum Port {
     Obu,
 }
 
+/// Where an operator has put a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct Pinned {
+    /// Behind this OBU.
+    pub obu: NodeId,
+    /// The OBU is attached to this RSU: that is where its frames go, whatever is heard.
+    pub is_in_effect: bool,
+}
+
 /// A MAC address behind a TAP.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
@@ -36,4 +46,7 @@ pub struct Client {
     pub since_ms: Option<u64>,
     /// It moved too often, and is held where it is.
     pub is_held: bool,
+    /// An operator has put it somewhere.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub pinned: Option<Pinned>,
 }

@@ -49,6 +49,9 @@ impl Rsu {
         }
         self.drop_clients_not_in(now, obu, &set);
         if accepted.has_come {
+            for client in self.pins.behind(obu) {
+                self.begin_pin(now, client, obu);
+            }
             if self.arrivals.take(now) {
                 self.obus.note_reported(obu);
                 self.event(Event::ObuAttached { obu, clients: set.len(), epoch });
@@ -60,6 +63,9 @@ impl Rsu {
 
     /// A client that is newly announced is behind `obu` from now on, unless it is behind another.
     fn take_over(&mut self, now: Timestamp, obu: NodeId, client: Client) {
+        if self.is_pinned_elsewhere(client, Port::Obu(obu)) {
+            return;
+        }
         if let Some(Port::Obu(other)) = self.clients.owner(now, client)
             && other != obu
             && self.keeps(now, other, obu, client)
@@ -83,6 +89,33 @@ impl Rsu {
         self.obus.is_here(owner)
             && self.obus.is_reached(owner)
             && (self.clients.last_heard(client).is_some() || since(owner) <= since(other))
+    }
+
+    /// Where frames for this client go: where it is pinned to, or else where it is known to be.
+    #[inline]
+    pub(in crate::control) fn owner(&self, now: Timestamp, client: Client) -> Option<Port> {
+        match self.pins.in_effect(client, &self.obus) {
+            Some(obu) => Some(Port::Obu(obu)),
+            None => self.clients.owner(now, client),
+        }
+    }
+
+    /// The client is pinned, and not to where it was heard or announced: counted, and nothing else.
+    #[inline]
+    fn is_pinned_elsewhere(&mut self, client: Client, port: Port) -> bool {
+        let at = self.pins.in_effect(client, &self.obus);
+        let is_elsewhere = at.is_some_and(|obu| Port::Obu(obu) != port);
+        self.counters.pins_held += u64::from(is_elsewhere);
+        is_elsewhere
+    }
+
+    /// A pin is in effect from now on: what was known of the client elsewhere is not true any more.
+    pub(super) fn begin_pin(&mut self, now: Timestamp, client: Client, obu: NodeId) {
+        if self.clients.owner(now, client) != Some(Port::Obu(obu)) {
+            self.clients.forget(client);
+        }
+        self.late.remove(client);
+        self.wired.add(now, client);
     }
 
     /// The client was heard where it is, a moment ago.
@@ -124,6 +157,9 @@ impl Rsu {
         port: Port,
     ) -> bool {
         let client = client(inner.vlan, inner.source);
+        if self.is_pinned_elsewhere(client, port) {
+            return false;
+        }
         // What another RSU still had of a client that has just come here does not take it back;
         // that RSU's reverse ARP does.
         let is_overtaken = port == Port::Tap && inner.ethertype != rarp::ETHERTYPE;
@@ -224,6 +260,10 @@ impl Rsu {
                 self.clients.forget(client);
                 self.late.add(now, client, obu);
             }
+        }
+        // What is under way to those that are pinned to it goes the old way as well.
+        for client in self.pins.behind(obu) {
+            self.late.add(now, client, obu);
         }
         if self.obus.take_reported(obu) {
             self.event(Event::ObuDetached { obu });

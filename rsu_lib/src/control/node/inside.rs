@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use node_lib::control::snapshot::{self, Air, Client, Neighbour, Port as Side, Role, Snapshot};
+use node_lib::control::pin::{NoPin, Pin};
+use node_lib::control::snapshot::{
+    self, Air, Client, Neighbour, Pinned, Port as Side, Role, Snapshot,
+};
 use node_lib::{Mac, Timestamp};
 
 use super::super::clients::Port;
@@ -32,13 +35,19 @@ impl Rsu {
 
     fn look_at_clients(&self, now: Timestamp) -> Vec<Client> {
         let age = |at| snapshot::age_ms(now, at);
+        let pinned = |client| {
+            let is_in_effect = self.pins.in_effect(client, &self.obus).is_some();
+            self.pins.of(client).map(|obu| Pinned { obu, is_in_effect })
+        };
         let mut clients: Vec<_> = self
             .clients
             .iter(now)
             .map(|known| {
-                let (port, obu) = match known.owner {
-                    Port::Tap => (Side::Tap, None),
-                    Port::Obu(obu) => (Side::Obu, Some(obu)),
+                let pinned = pinned(known.client);
+                let (port, obu) = match (known.owner, pinned) {
+                    (_, Some(Pinned { obu, is_in_effect: true })) => (Side::Obu, Some(obu)),
+                    (Port::Tap, _) => (Side::Tap, None),
+                    (Port::Obu(obu), _) => (Side::Obu, Some(obu)),
                 };
                 Client {
                     mac: known.client.mac,
@@ -49,14 +58,41 @@ impl Rsu {
                     heard_ms: known.heard.map(age),
                     since_ms: Some(age(known.since)),
                     is_held: known.is_held,
+                    pinned,
                 }
             })
             .collect();
+        let is_silent = |(client, _): &(_, _)| self.clients.owner(now, *client).is_none();
+        clients.extend(self.pins.iter().filter(is_silent).map(|(client, obu)| Client {
+            mac: client.mac,
+            vlan: client.vlan,
+            port: Side::Obu,
+            obu: Some(obu),
+            age_ms: None,
+            heard_ms: None,
+            since_ms: None,
+            is_held: false,
+            pinned: pinned(client),
+        }));
         clients.sort_unstable_by_key(|client| (client.vlan, client.mac));
         clients
     }
 
-    /// Forgets clients, all or those with this address, on whichever side they are.
+    /// Pins clients, or unpins them. Returns how many pins that put or took off.
+    pub(super) fn pin(&mut self, now: Timestamp, pin: Pin) -> Result<usize, NoPin> {
+        match pin {
+            Pin::Put { client, obu } => {
+                let is_new = self.pins.put(client, obu)?;
+                if is_new && self.obus.is_attached(obu) {
+                    self.begin_pin(now, client, obu);
+                }
+                Ok(usize::from(is_new))
+            }
+            Pin::Take(which) => Ok(self.pins.take(which)),
+        }
+    }
+
+    /// Forgets clients, all or those with this address, on whichever side they are. Pins stay.
     pub(super) fn forget(&mut self, now: Timestamp, which: Option<Mac>) -> usize {
         let known: Vec<_> = self.clients.iter(now).map(|known| known.client).collect();
         let meant = known.into_iter().filter(|client| which.is_none_or(|mac| client.mac == mac));
