@@ -11,6 +11,7 @@ use clap::Subcommand;
 use node_lib::Timestamp;
 
 use crate::export::{self, ExportError};
+use crate::links::{Drive, DriveError, Found};
 use crate::page::{self, PageError};
 use crate::read::{FileReport, Item, ReadError, Recording, files_in, header_of};
 use crate::record::Record;
@@ -80,6 +81,19 @@ pub enum Command {
         #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = page::every)]
         every: Duration,
     },
+    /// Make a scenario for `v2xsim` of what the nodes of a drive recorded: who heard how much of
+    /// whom when
+    Links {
+        /// The recordings of two or more nodes, of the same time
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// The scenario; its table of links is put beside it, and its name ends in .csv
+        #[arg(short, long, value_name = "FILE.toml")]
+        output: PathBuf,
+        /// Seconds over which the share of lost frames is taken
+        #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = slot)]
+        slot: Duration,
+    },
     /// Run the node again and compare, to the byte; exit code 1 at the first difference
     Replay {
         /// The recording, from the start of the node on
@@ -103,6 +117,15 @@ fn seconds(text: &str) -> Result<Timestamp, String> {
     Ok(Timestamp::ZERO + span)
 }
 
+/// From a heartbeat to a minute.
+fn slot(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected seconds from 0.1 to 60".to_owned();
+    let span = Duration::try_from_secs_f64(text.parse().map_err(|_| wrong())?);
+    let span = span.map_err(|_| wrong())?;
+    let range = Duration::from_millis(100)..=Duration::from_secs(60);
+    range.contains(&span).then_some(span).ok_or_else(wrong)
+}
+
 /// Why a tool could not do what it was told.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
@@ -112,6 +135,9 @@ pub enum TraceError {
     /// It cannot be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// Recordings are no drive.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
     /// Its page cannot be written.
     #[error(transparent)]
     Page(#[from] PageError),
@@ -129,6 +155,9 @@ pub enum TraceError {
     /// The name says nothing of the form.
     #[error("{}: expected a name that ends in .pcapng or .jsonl", .0.display())]
     Form(PathBuf),
+    /// A scenario has another name.
+    #[error("{}: expected the name of a scenario, which ends in .toml", .0.display())]
+    Scenario(PathBuf),
     /// Nothing was left to say it to.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
@@ -144,6 +173,7 @@ pub fn run(command: &Command, out: &mut impl Write) -> Result<ExitCode, TraceErr
         Command::Cut { paths, output, from, to } => cut(paths, output, *from, *to, out),
         Command::Export { paths, output } => export(paths, output, out),
         Command::Page { paths, output, every } => page(paths, output, *every, out),
+        Command::Links { paths, output, slot } => links(paths, output, *slot, out),
         Command::Replay { paths } => replay(paths, out),
         Command::Diff { one, other } => diff(one, other, out),
     };
@@ -372,6 +402,46 @@ fn page(
         say(out, &format!("ended early: {ended}"))?;
     }
     Ok(code(outcome.difference.is_none()))
+}
+
+fn links(
+    paths: &[PathBuf],
+    output: &Path,
+    slot: Duration,
+    out: &mut impl Write,
+) -> Result<ExitCode, TraceError> {
+    let table = output.with_extension("csv");
+    let name = table.file_name().and_then(|name| name.to_str());
+    let is_toml = output.extension().is_some_and(|extension| extension == "toml");
+    // It stands in the scenario, between quotes.
+    let plain = |name: &&str| !name.contains(['"', '\\']) && !name.contains(char::is_control);
+    let Some(name) = name.filter(|_| is_toml).filter(plain) else {
+        return Err(TraceError::Scenario(output.to_owned()));
+    };
+    let drive = Drive::of(&runs(paths)?, slot)?;
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |source| TraceError::Write { path, source }
+    };
+    let mut file = BufWriter::new(segment::create(&table).map_err(failed(&table))?);
+    let found = drive.write_links(&mut file).map_err(failed(&table))?;
+    file.flush().map_err(failed(&table))?;
+    let mut file = BufWriter::new(segment::create(output).map_err(failed(output))?);
+    drive.write_scenario(name, &mut file).map_err(failed(output))?;
+    file.flush().map_err(failed(output))?;
+    let Found { nodes, directions, frames, heard, hand_overs, clocks } = found;
+    say(
+        out,
+        &format!(
+            "{}: {nodes} nodes, {directions} directions of links, {heard} of {frames} frames \
+             heard, {hand_overs} hand-overs",
+            output.display()
+        ),
+    )?;
+    for (name, micros) in clocks.iter().filter(|(_, micros)| *micros != 0) {
+        say(out, &format!("  clock of {name} moved by {:.3} ms", *micros as f64 / 1000.0))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn replay(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError> {

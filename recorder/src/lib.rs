@@ -11,8 +11,8 @@
 //! * [`record`] and [`block`] have the format, as tables; [`header`] what a recording says about
 //!   itself, [`json`] the form for people.
 //! * [`read::Recording`] reads either, up to the last whole block.
-//! * `cli` (feature `cli`) has the tools: `info`, `verify`, `repair`, `cut`, `export`, `replay`,
-//!   `diff`.
+//! * `cli` (feature `cli`) has the tools: `info`, `verify`, `repair`, `cut`, `export`, `page`,
+//!   `replay`, `diff`, and `links`, which makes a scenario of a drive.
 
 pub mod block;
 pub mod decode;
@@ -33,6 +33,8 @@ pub mod write;
 pub mod cli;
 #[cfg(feature = "cli")]
 pub mod export;
+#[cfg(feature = "cli")]
+pub mod links;
 #[cfg(feature = "cli")]
 pub mod page;
 #[cfg(feature = "cli")]

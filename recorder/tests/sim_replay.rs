@@ -6,25 +6,24 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+mod living;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use living::recorded;
 use node_lib::control::node::{Node, Replies, ReplyType};
 use node_lib::control::positions::Located;
 use node_lib::messages::control::position::Coordinates;
-use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
-use recorder::header::{Header, Role as Recordable};
+use recorder::header::Role as Recordable;
 use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use recorder::replay::{self, Outcome};
-use recorder::segment::Ring;
-use recorder::{Limits, Recorded, Recorder};
 use rsu_lib::Rsu;
 use sim::topology::Graph;
-use sim::{Dice, Factory, Fault, Flow, Guest, Link, NodeIndex, Place, Role, Target, World};
+use sim::{Dice, Fault, Flow, Link, NodeIndex, Place, Role, Target, World};
 
 const NODES: usize = 20;
 const RSUS: usize = 2;
@@ -58,75 +57,6 @@ const fn at(millis: u64) -> Timestamp {
 
 fn radio(n: usize) -> Mac {
     Mac([2, 0, 0, 0, 0, n as u8 + 1])
-}
-
-/// Makes a recorded node; each start of it has a directory of its own.
-fn recorded<N: Node + Send + 'static, S: serde::Serialize + Send + 'static>(
-    directory: PathBuf,
-    role: Recordable,
-    settings: S,
-    make: impl Fn(&S, &Start, Timestamp) -> N + Send + 'static,
-) -> Factory {
-    let starts = AtomicU32::new(0);
-    Box::new(move |start, now| -> Box<dyn Guest> {
-        let start_number = starts.fetch_add(1, Ordering::Relaxed);
-        let directory = directory.join(start_number.to_string());
-        std::fs::create_dir_all(&directory).unwrap();
-        let header = Header::new(role, start, now, &settings).unwrap();
-        let ring = Ring::open(&directory, header, Limits::default()).unwrap();
-        let recorder = Recorder::start_into(ring, 0, 256 << 10, 32 << 10).unwrap();
-        recorder.be_patient();
-        let node = Recorded::new(make(&settings, start, now), Some(recorder.tap()));
-        Box::new(Owning { node, _recorder: recorder })
-    })
-}
-
-/// A node that ends its recording when it is dropped.
-struct Owning<N> {
-    node: Recorded<N>,
-    _recorder: Recorder,
-}
-
-macro_rules! pass_on {
-    ($(fn $name:ident(&mut self $(, $arg:ident: $kind:ty)*);)*) => {
-        $(fn $name(&mut self $(, $arg: $kind)*) { self.node.$name($($arg),*) })*
-    };
-}
-
-impl<N: Node> Node for Owning<N> {
-    pass_on! {
-        fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
-        fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8);
-        fn handle_unacknowledged(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
-        fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
-        fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
-        fn handle_link(&mut self, now: Timestamp, event: node_lib::control::node::LinkEvent, out: &mut Replies);
-        fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies);
-        fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies);
-        fn handle_clients(&mut self, now: Timestamp, clients: &[Remembered], out: &mut Replies);
-        fn handle_position(&mut self, now: Timestamp, located: Option<Located>);
-    }
-    fn clients(&self, now: Timestamp) -> Vec<Remembered> {
-        self.node.clients(now)
-    }
-    fn id(&self) -> node_lib::NodeId {
-        self.node.id()
-    }
-    fn wants_unacknowledged(&self) -> bool {
-        self.node.wants_unacknowledged()
-    }
-    fn poll_timeout(&self) -> Option<Timestamp> {
-        self.node.poll_timeout()
-    }
-    fn linger(&self) -> Duration {
-        self.node.linger()
-    }
-    fn counters(&self) -> &node_lib::control::counters::Counters {
-        self.node.counters()
-    }
-    fn poll_event(&mut self) -> Option<node_lib::control::event::Event> {
-        self.node.poll_event()
-    }
 }
 
 /// Lives in a town with restarts, cuts, radios that fail and traffic both ways. Returns the

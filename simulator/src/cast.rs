@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::{Mac, Timestamp};
-use sim::{NodeIndex, Position, Role, Track};
+use sim::{LinkTrace, NodeIndex, Position, Role, Track};
 
 use crate::mobility::line::{AtEnd, Line};
 use crate::mobility::{Point, Vehicle};
@@ -26,6 +26,8 @@ pub struct Cast {
     pub faults: Vec<Fault>,
     /// Links, each from one node to another.
     pub links: Vec<Link>,
+    /// How links change as time goes by, where a file says it.
+    pub trace: LinkTrace,
 }
 
 /// A node.
@@ -200,6 +202,7 @@ impl Cast {
             flows: Vec::new(),
             faults: Vec::new(),
             links: Vec::new(),
+            trace: LinkTrace::new(),
         }
     }
 }

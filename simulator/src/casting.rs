@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use sim::Dice;
 
 use crate::cast::Cast;
+use crate::link_file::LinkFile;
 use crate::mobility::{self, MobilityError, Movement, Point, Vehicle};
 use crate::scenario::{Mobility, Pick, Scenario, ScenarioError, Source};
 
@@ -15,6 +16,8 @@ pub struct Casting {
     /// Vehicles of a file, in the window of time that is wanted; none where they are made from the
     /// seed.
     read: Option<Movement>,
+    /// How links change.
+    links: Option<LinkFile>,
 }
 
 impl Casting {
@@ -43,7 +46,14 @@ impl Casting {
             movement.cut(mobility.from.after_start(), Some(until));
             shift(movement, mobility);
         }
-        let casting = Self { read };
+        let links = scenario.radio.trace.as_ref().map(|file| {
+            let file = source.beside(file);
+            LinkFile::open(&file).map_err(|what| {
+                let what = format!("{}: {what}; expected a file of links", file.display());
+                source.wrong(scenario, "radio.trace".to_owned(), what)
+            })
+        });
+        let casting = Self { read, links: links.transpose()? };
         // What is wrong with the names of one seed is so with those of all.
         let (_, problems) = casting.draw_with_problems(scenario, scenario.seed);
         match problems.into_iter().next() {
@@ -58,7 +68,14 @@ impl Casting {
     }
 
     fn draw_with_problems(&self, scenario: &Scenario, seed: u64) -> (Cast, Vec<(String, String)>) {
-        Cast::with(scenario, &self.vehicles(scenario, seed))
+        let (mut cast, mut problems) = Cast::with(scenario, &self.vehicles(scenario, seed));
+        if let Some(links) = &self.links {
+            match links.of(&cast.nodes) {
+                Ok(trace) => cast.trace = trace,
+                Err(what) => problems.push(("radio.trace".to_owned(), what)),
+            }
+        }
+        (cast, problems)
     }
 
     /// The vehicles of `mobility` that take part in the run of a seed.

@@ -31,6 +31,7 @@ pub mod cast;
 pub mod casting;
 pub mod cost;
 pub mod flooding;
+mod link_file;
 pub mod links;
 pub mod measure;
 pub mod mobility;

@@ -66,8 +66,8 @@ impl Stage {
         let journal = Shared::default();
         if let Some(radio) = radio(&scenario.radio) {
             world.set_radio(radio);
-            world.report_signal(scenario.radio.reports_signal.unwrap_or(true));
         }
+        world.report_signal(scenario.radio.reports_signal.unwrap_or(true));
         world.report_unacknowledged(scenario.radio.reports_unacknowledged.unwrap_or(false));
         if scenario.radio.model == Model::Links {
             world.try_again(scenario.radio.retries.unwrap_or(0).into());
@@ -123,6 +123,7 @@ impl Stage {
                 }
             }
         }
+        world.replay(&cast.trace);
         for client in &cast.clients {
             let place = match client.home {
                 Home::Behind(node) => sim::Place::Tap(node),

@@ -109,7 +109,10 @@ fn show(campaign: &Campaign, outcomes: &[Outcome]) -> Result<()> {
     }
     match (campaign.variants.as_slice(), rows.as_slice()) {
         ([variant], [row]) => write!(out, "{}", table::one(&variant.scenario, row, &seen))?,
-        _ => write!(out, "{}", table::many(&rows, &seen))?,
+        ([variant, ..], _) => {
+            write!(out, "{}", table::many(&variant.scenario, &rows, &seen))?;
+        }
+        ([], _) => {}
     }
     let mut cost = Cost::default();
     outcomes.iter().for_each(|outcome| cost += outcome.cost);

@@ -42,6 +42,7 @@ pub fn one(scenario: &Scenario, row: &Row<'_>, does_not_ship: &[String]) -> Stri
         losses(summary),
         hand_overs(summary),
         gaps(summary),
+        own_gaps(&scenario.recorded(), [("simulated".to_owned(), summary)]),
         routes(summary),
         candidates(summary),
         control(summary),
@@ -54,7 +55,7 @@ pub fn one(scenario: &Scenario, row: &Row<'_>, does_not_ship: &[String]) -> Stri
 
 /// Tables with a row for each variant: traffic, delay by direction, hand-overs, and routes with
 /// what they cost. Below, what of all variants does not ship.
-pub fn many(rows: &[Row<'_>], does_not_ship: &[String]) -> String {
+pub fn many(scenario: &Scenario, rows: &[Row<'_>], does_not_ship: &[String]) -> String {
     let names = short_names(rows.first().map_or(&[] as &[Override], |row| row.changes));
     let table = |columns: &[&str], cells: &dyn Fn(&Row<'_>) -> Vec<String>| {
         let header: Vec<&str> =
@@ -110,6 +111,13 @@ pub fn many(rows: &[Row<'_>], does_not_ship: &[String]) -> String {
             [count(all.count), count(all.measured)].into_iter().chain(gaps).collect()
         },
     );
+    let simulated = rows.iter().map(|row| {
+        let changes: Vec<String> = row.changes.iter().map(ToString::to_string).collect();
+        (changes.join(" "), &row.summary)
+    });
+    if let Some(own) = own_gaps(&scenario.recorded(), simulated) {
+        text += &format!("{own}\n\n");
+    }
     text += &table(
         &[HAVE_A_ROUTE, EVERY_LINK, "candidates", "control/node s", "airtime mean/worst %"],
         &|Row { summary, .. }| {
@@ -346,6 +354,32 @@ fn gaps(summary: &Summary) -> Option<Table> {
     }
     align(&mut table, 1);
     (summary.all_hand_overs.measured > 0).then_some(table)
+}
+
+/// What vehicles themselves wrote down of their hand-overs: when the scenario was recorded, and in
+/// each of these. `None` if it was not recorded.
+fn own_gaps<'a>(
+    recorded: &[f64],
+    simulated: impl IntoIterator<Item = (String, &'a Summary)>,
+) -> Option<Table> {
+    if recorded.is_empty() {
+        return None;
+    }
+    let mut table = with_header(&["own gaps", "hand-overs a run", "gap p50", "p90", "p99", "max"]);
+    let mut row = |name: String, a_run: String, gaps: Option<Spread>| {
+        let percentiles: [fn(Spread) -> f64; 4] = [|s| s.p50, |s| s.p90, |s| s.p99, |s| s.max];
+        let gaps = percentiles.map(|value| measured(gaps.map(value), millis));
+        table.add_row([name, a_run].into_iter().chain(gaps));
+    };
+    let of_recorded = Spread::of(recorded.to_vec());
+    row("recorded".to_owned(), count(recorded.len() as u64), of_recorded);
+    for (name, summary) in simulated {
+        let own = summary.all_hand_overs.own;
+        let a_run = own.records as f64 / summary.runs.max(1) as f64;
+        row(name, format!("{a_run:.1}"), own.gap_ms);
+    }
+    align(&mut table, 1);
+    Some(table)
 }
 
 /// Hand-overs by cause, and all of them.

@@ -30,6 +30,7 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<(String, String)> {
     check.clients();
     check.flows();
     check.faults();
+    check.recorded();
     check.problems
 }
 
@@ -493,6 +494,13 @@ impl<'a> Check<'a> {
                     format!("{begins}; expected a time before the flow ends, {ends}")
                 });
             }
+        }
+    }
+
+    fn recorded(&mut self) {
+        let scenario = self.scenario;
+        for (index, recorded) in scenario.recorded.iter().enumerate() {
+            self.refers_to_nodes(format!("recorded.{index}.obu"), &recorded.obu);
         }
     }
 

@@ -76,6 +76,9 @@ pub struct Scenario {
     /// What goes wrong, and when.
     #[serde(default)]
     pub fault: Vec<Fault>,
+    /// What vehicles wrote down of their hand-overs when this was recorded, to compare with.
+    #[serde(default)]
+    pub recorded: Vec<Recorded>,
     /// What was changed in it after it was read ([`Source::with`]).
     #[serde(skip)]
     changes: Vec<Override>,
@@ -87,6 +90,12 @@ impl Scenario {
     pub fn revisits(&self) -> u32 {
         let waits = self.radio.model != Model::Links && self.radio.access == Access::Csma;
         self.revisits.unwrap_or(if waits { 2 } else { 0 })
+    }
+
+    /// The gaps that were recorded in the time that is measured, in milliseconds.
+    pub fn recorded(&self) -> Vec<f64> {
+        let measured = self.recorded.iter().filter(|recorded| recorded.at >= self.warm_up);
+        measured.map(|recorded| recorded.gap.0.as_secs_f64() * 1e3).collect()
     }
 }
 
@@ -325,6 +334,21 @@ pub struct Fault {
     pub jitter: Option<Span>,
     /// Share of frames that arrive twice.
     pub duplicate: Option<f64>,
+}
+
+/// A hand-over as the vehicle wrote it down while the drive was recorded of which this scenario was
+/// made.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// The vehicle.
+    pub obu: String,
+    /// When.
+    pub at: Span,
+    /// Why.
+    pub cause: String,
+    /// How long it had no way it believed in.
+    pub gap: Span,
 }
 
 /// Names of what can happen.

@@ -1,6 +1,7 @@
 //! What the air does to frames: [`Radio`], as the file says it.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -82,6 +83,8 @@ words! {
 pub struct Radio {
     /// What decides who hears whom.
     pub model: Model,
+    /// A file that says how links are from when on (links).
+    pub trace: Option<PathBuf>,
     /// Everybody so near hears everything (disk).
     pub range_m: Option<f64>,
     /// Share of frames lost within the range (disk).
@@ -170,6 +173,7 @@ impl Radio {
             numbers.push(Number { name, value, models, least, most });
         };
         let seconds = |span: Option<Span>| span.map(|span| span.0.as_secs_f64());
+        add("trace", self.trace.as_ref().map(|_| 1.0), &[Links] as &[Model], 0.0, 1.0);
         add("range_m", self.range_m, &[Disk] as &[Model], 1.0, 10_000.0);
         add("loss", self.loss, &[Disk], 0.0, 1.0);
         add("exponent", self.exponent, &[LogDistance], 1.0, 6.0);
@@ -193,7 +197,7 @@ impl Radio {
         add("preamble_db", self.preamble_db, SLOPES, 0.0, 40.0);
         add("energy_detect_dbm", self.energy_detect_dbm, SLOPES, -120.0, 0.0);
         add("floor_dbm", self.floor_dbm, SLOPES, -130.0, 0.0);
-        add("reports_signal", self.reports_signal.map(f64::from), ANY, 0.0, 1.0);
+        add("reports_signal", self.reports_signal.map(f64::from), ALL, 0.0, 1.0);
         let reports = self.reports_unacknowledged.map(f64::from);
         add("reports_unacknowledged", reports, ALL, 0.0, 1.0);
         add("access", (self.access != Access::Csma).then_some(1.0), ANY, 0.0, 1.0);
@@ -238,6 +242,9 @@ impl Radio {
 impl fmt::Display for Radio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.model.as_str())?;
+        if let Some(trace) = &self.trace {
+            write!(f, " as in {}", trace.display())?;
+        }
         if self.model != Model::Links {
             if self.shadowing {
                 f.write_str(" with shadowing")?;
