@@ -103,6 +103,12 @@ long:
 	V2X_SIM_RUNS=100 V2X_SIM_SECONDS=60 $(CARGO) test --profile sim --locked -p recorder --test sim_replay every_node -- --nocapture
 	V2X_RECONNECTS=1000 $(CARGO) test --profile sim --locked -p daemon --test control reconnects -- --nocapture
 	RECORDER_KILLS=200 $(CARGO) test --profile sim --locked -p recorder --test process kill -- --nocapture
+	V2X_DAY_HOURS=24 $(CARGO) test --profile sim --locked -p sim --test sim_day -- --nocapture
+	$(CARGO) build --locked -p obu -p rsu -p testbed
+	FAULTS_ROUNDS=1000 $(CARGO) test --locked -p testbed --test faults -- --exact a_radio_that_flaps_leaks_nothing
+	FAULTS_ROUNDS=100 $(CARGO) test --locked -p testbed --test faults -- again_and_again
+	FAULTS_SECONDS=60 $(CARGO) test --locked -p testbed --test faults -- a_tap_that
+	FAULTS_SECONDS=100 $(CARGO) test --locked -p testbed --test faults -- a_shaped_radio
 	$(CARGO) test --locked -p testbed --test bench
 	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
 

@@ -241,6 +241,37 @@ fn a_relay_that_stands_still_is_left_and_may_come_back() {
     }
 }
 
+/// A machine that sleeps for an hour hears nothing meanwhile. When it wakes up it knows nobody, and
+/// whoever was behind it has long given it up.
+#[test]
+fn after_an_hour_of_sleep_there_is_a_way_within_three_heartbeats() {
+    let test = "after_an_hour_of_sleep_there_is_a_way_within_three_heartbeats";
+    let hour = Duration::from_secs(3600);
+    let gaps = run_all("sim_host", test, seeds(6), |seed| {
+        let sleeper = [RSU, RELAY, NodeIndex(2)][seed as usize % 3];
+        let far = NodeIndex(2);
+        let mut town = Town::new(seed, &Graph::chain(3), &[0], Link::CLEAN);
+        let from = at(2000) + Dice::new(seed, 1).up_to(ms(100));
+        let wakes = from + hour;
+        for (time, fault) in [
+            (from, Fault::Isolate(sleeper)),
+            (from, Fault::Stall(sleeper, hour)),
+            (wakes, Fault::Rejoin(sleeper)),
+        ] {
+            town.world.at(time, fault);
+        }
+        let (up, down) = (town.up(far, wakes, ms(10), 200), town.down(far, wakes, ms(10), 200));
+        town.world.run_until(wakes + ms(2500)).map_err(broken)?;
+        let until = wakes + ms(2000);
+        let gap = town.gap_up(up, wakes, until).max(town.gap_down(down, far, wakes, until));
+        Ok((sleeper, gap))
+    });
+    println!("after an hour of sleep: {gaps:?}");
+    for (sleeper, gap) in gaps {
+        assert!(gap <= ms(300), "{sleeper:?} slept: {gap:?}");
+    }
+}
+
 /// Told to stop meanwhile it says goodbye as soon as it runs; a kill does not wait.
 #[test]
 fn signals_and_interfaces_are_heard_of_when_the_process_runs_again() {

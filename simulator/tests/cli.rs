@@ -445,3 +445,58 @@ fn maps_links_and_comparisons_have_their_results() {
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(error.contains("expected daemons, flooding or batman-model"), "{error}");
 }
+
+/// A link that a file takes away for a second; the vehicle wrote down what that cost it when it was
+/// recorded.
+#[test]
+fn links_of_a_file_hold_and_recorded_gaps_stand_beside_simulated_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let scenario = |more: &str| {
+        let text = format!(
+            "duration = \"8s\"\nradio = {{ model = \"links\", trace = \"links.csv\" }}\n\
+             [[lan]]\nid = \"road\"\n[[rsu]]\nid = \"r\"\nlan = \"road\"\n[[obu]]\nid = \"o\"\n\
+             [[recorded]]\nobu = \"o\"\nat = \"4.2s\"\ncause = \"dead\"\ngap = \"1234ms\"\n{more}"
+        );
+        std::fs::write(file("drive.toml"), text).unwrap();
+    };
+    let links = |rows: &str| {
+        let header = "time_s,from,to,loss,delay_us,signal_dbm,signal_sd_db\n";
+        std::fs::write(file("links.csv"), format!("{header}{rows}")).unwrap();
+    };
+    scenario("");
+    links(
+        "0,r,o,0,500,-60,2\n0,o,r,0,500,,\n4,r,o,1,500,,\n4,o,r,1,500,,\n5,r,o,0,500,,\n5,o,r,0,500,,\n",
+    );
+    let (code, out, error) = v2xsim(&["run", &file("drive.toml")]);
+    assert_eq!((code, error.as_str()), (0, ""), "{out}");
+    let row = |name: &str| {
+        let line = out.lines().find(|line| line.contains(name)).unwrap();
+        let cells = line.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty());
+        cells.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("recorded")[1..3], ["1", "1234 ms"]);
+    assert_eq!(row("simulated ")[1], "1.0", "{out}");
+    // With variants each has a row.
+    let vary = ["--vary", "settings.obu.policy.standby=true,false"];
+    let (code, out, _) = v2xsim(&[&["run", &file("drive.toml")], &vary[..]].concat());
+    let own: Vec<_> = out.lines().skip_while(|line| !line.contains("own gaps")).collect();
+    assert_eq!(code, 0);
+    assert!(own[2].contains("recorded") && own[3].contains("standby=true"), "{own:?}");
+    for (rows, said) in [
+        ("0,r,x,0,500,,\n", "line 2: \"x\"; expected the name of a node"),
+        ("0,r,o,2,500,,\n", "line 2: n0 to n1: loss 2 is not between 0 and 1"),
+        ("1,r,o,0,500,,\n1,r,o,0,500,,\n", "line 3: n0 to n1: the step at 1.000000 s"),
+        ("0,r,o,many,500,,\n", "field 3"),
+    ] {
+        links(rows);
+        let (code, _, error) = v2xsim(&["run", &file("drive.toml")]);
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains("drive.toml:2: radio.trace: ") && error.contains(said), "{error}");
+    }
+    std::fs::remove_file(file("links.csv")).unwrap();
+    let (code, _, error) = v2xsim(&["run", &file("drive.toml")]);
+    assert!(code == 2 && error.contains("radio.trace: ") && error.contains("links.csv"), "{error}");
+    let (code, _, error) = v2xsim(&["run", &file("drive.toml"), "--set", "radio.model=disk"]);
+    assert!(code == 2 && error.contains("a field of model links"), "{error}");
+}
