@@ -372,9 +372,8 @@ fn a_shaped_radio() -> Result<()> {
             pair.obu.stop()?;
             let heard = heartbeats_in(recordings.path())?;
             let said = heard.iter().max().zip(heard.iter().min()).map_or(0, |(a, b)| a - b + 1);
-            // In the one queue there is a heartbeat has no more luck than a frame of data.
-            println!("    {} of {said} heartbeats, half through a full queue", heard.len());
-            ensure!(said > 0 && !heard.is_empty(), "no heartbeat was recorded");
+            println!("    {} of {said} heartbeats", heard.len());
+            ensure!(heard.len() as u64 * 100 >= u64::from(said) * 99, "{} of {said}", heard.len());
             Ok(())
         },
     )

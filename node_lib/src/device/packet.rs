@@ -8,8 +8,8 @@
 //! * A deleted interface leaves the descriptor dead; when one of that name comes back, `bind` on
 //!   the same descriptor revives it and needs no capability.
 //! * `send` succeeding means nothing but that a queue took the frame. After `ENOBUFS` (the queue of
-//!   the interface is full) poll still says "writable", so there is no point in waiting: counted
-//!   and dropped. After `EAGAIN` (our own buffer is full of what the interface has not sent yet) it
+//!   the interface is full) poll still says "writable", so there is no point in waiting: data is
+//!   counted and dropped, and control [tried again](crate::transport::outbox). After `EAGAIN` (our own buffer is full of what the interface has not sent yet) it
 //!   tells when there is room.
 //! * Up to 64 frames per system call both ways. A call that gets fewer than it has room for found
 //!   the end of the queue and is not repeated.
@@ -400,6 +400,9 @@ impl Device for Packet {
                     done += sent;
                 }
                 Err(error) if sys::is_would_block(&error) => return Sent::Full(done),
+                Err(error) if is_control && error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    return Sent::Refused(done);
+                }
                 Err(error) => {
                     self.count_refused(first, &error);
                     done += 1;

@@ -69,6 +69,9 @@ pub enum Sent {
     All,
     /// It is done with as many, and has no room for the next; whoever waits for it will be told.
     Full(usize),
+    /// It is done with as many. For the next, which is control, the queue of the interface has no
+    /// room, and nobody will tell when it has: it must be tried again after a while.
+    Refused(usize),
     /// Those left were dropped because the interface no longer exists.
     Gone,
 }
