@@ -10,8 +10,11 @@
 //! holds when a world's turn comes again. So what a larger world costs by itself is the ratio of
 //! the two.
 //!
-//! With `-- --instructions` the ring road once more, counted in instructions by valgrind(1), which
-//! every machine and every run counts alike.
+//! With `-- --large` two towns of thousands of vehicles, each in one run: how much of one core a
+//! simulated second takes. `--only` and the name of one leaves the other out.
+//!
+//! With `-- --instructions` the ring road once more, and pieces of those towns, counted in
+//! instructions by valgrind(1), which every machine and every run counts alike.
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads clocks; what it measures does not")]
 
@@ -22,6 +25,7 @@ use std::time::{Duration, Instant};
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
+use sim::radio::{Access, Csma};
 use sim::{Dice, Guest, NodeIndex, Position, Radio, Role, Track, World};
 
 const SIZES: [usize; 4] = [SMALLEST, 100, 200, LARGEST];
@@ -33,10 +37,34 @@ const TOWN_SIZES: [usize; 6] = [50, 100, 200, 500, 1000, 2000];
 
 const RANGE_M: f64 = 200.0;
 
-/// In a town, 25 others are within the range of each, away from the edge, and there is one RSU for
-/// so many.
-const PER_KM2: f64 = 200.0;
-const PER_RSU: usize = 50;
+/// A square of vehicles that drive, with RSUs on a grid.
+struct Town {
+    per_km2: f64,
+    per_rsu: usize,
+    radio: Radio,
+}
+
+impl Town {
+    /// 25 others are within the range of each, away from the edge, and there is one RSU for 50.
+    fn small() -> Self {
+        Self { per_km2: 200.0, per_rsu: 50, radio: Radio::disk(RANGE_M, 0.0) }
+    }
+
+    /// As dense as the town of `examples/scenarios/bologna.toml`: 64 others within the range of
+    /// each.
+    fn large(access: Access) -> Self {
+        Self { per_km2: 225.0, per_rsu: 250, radio: Radio { access, ..Radio::disk(300.0, 0.0) } }
+    }
+}
+
+/// Large towns: how many vehicles, and whether frames take air.
+const LARGE: [(usize, &str, Access); 2] = [
+    (5000, "with contention", Access::Csma(Csma::DEFAULT)),
+    (10_000, "frames take no air", Access::INSTANT),
+];
+
+/// Vehicles of a town in which instructions are counted.
+const PIECE: usize = 250;
 
 /// On a ring road, ten others are within the range of each. Fifty have a ring of 2 km, which is
 /// wide enough to be nearly straight within their range: 200 m as the crow flies are 203 m of road.
@@ -91,7 +119,10 @@ fn main() {
     let is_measured = |arg: String| arg == "--bench";
     let is_tried = |arg: String| arg == "--test" || arg == "--list";
     if !args().any(is_measured) || args().any(is_tried) {
-        for world in [ring_road(SMALLEST, 1), town(SMALLEST, 1)] {
+        let csma = Town::large(Access::Csma(Csma::DEFAULT));
+        for world in
+            [ring_road(SMALLEST, 1), town(&Town::small(), SMALLEST, 1), town(&csma, SMALLEST, 1)]
+        {
             assert!(measure(vec![world]).heard > 0, "a world in which nobody hears anybody");
         }
         return;
@@ -99,12 +130,15 @@ fn main() {
     if args().any(|arg| arg == "--instructions") {
         return print_instructions();
     }
+    if args().any(|arg| arg == "--large") {
+        return print_large();
+    }
     let in_turns = |vehicles, seed| {
         let worlds = 0..(vehicles / SMALLEST) as u64;
         measure(worlds.map(|n| ring_road(SMALLEST, seed * 100 + n)).collect())
     };
     let ring = |vehicles, seed| measure(vec![ring_road(vehicles, seed)]);
-    let town = |vehicles, seed| measure(vec![town(vehicles, seed)]);
+    let town = |vehicles, seed| measure(vec![town(&Town::small(), vehicles, seed)]);
     let costs = growth(&SIZES, [&in_turns, &ring]);
     print_growth("ring roads of 50, in turns", &SIZES, costs.iter().map(|[in_turns, _]| in_turns));
     print_growth("one ring road", &SIZES, costs.iter().map(|[_, ring]| ring));
@@ -151,41 +185,73 @@ fn print_growth<'a>(what: &str, sizes: &[usize], costs: impl Iterator<Item = &'a
     }
 }
 
-/// One run of a ring road: seconds, seed and vehicles. Prints how many frames the vehicles heard.
+/// One run: seconds, seed, vehicles, and 0 for a ring road or which of [`LARGE`]. Prints how many
+/// frames the vehicles heard.
 fn run_once(numbers: Vec<u64>) {
-    let [seconds, seed, vehicles] = numbers.try_into().expect("three numbers");
-    let mut world = [ring_road(usize::try_from(vehicles).expect("few"), seed)];
+    let [seconds, seed, vehicles, kind] = numbers.try_into().expect("four numbers");
+    let vehicles = usize::try_from(vehicles).expect("few");
+    let mut world = [match LARGE.get((kind as usize).wrapping_sub(1)) {
+        Some((_, _, access)) => town(&Town::large(*access), vehicles, seed),
+        None => ring_road(vehicles, seed),
+    }];
     run_for(&mut world, Duration::from_secs(seconds));
     println!("{}", heard(&world[0]));
 }
 
-/// What one simulated second of a node takes in instructions, on a ring road.
-fn print_instructions() {
-    println!("vehicles | instructions per node and second | per frame heard");
-    for vehicles in SIZES {
-        let (mut instructions, mut frames) = (0, 0);
-        let runs = LARGEST / vehicles;
-        for seed in 1..=runs {
-            // The start and what it takes to set up are in both.
-            let begin = count_instructions(WARM_UP, seed, vehicles);
-            let end = count_instructions(WARM_UP + MEASURED, seed, vehicles);
-            instructions += end.0 - begin.0;
-            frames += end.1 - begin.1;
-        }
-        let node_seconds = (runs * vehicles) as f64 * MEASURED.as_secs_f64();
+/// How fast large towns run on one core.
+fn print_large() {
+    let args = std::env::args;
+    println!("vehicles | | s of one core a simulated second: start | later | trace");
+    let is_asked = |what: &str| !args().any(|arg| arg == "--only") || args().any(|arg| arg == what);
+    for (vehicles, what, access) in LARGE.into_iter().filter(|(_, what, _)| is_asked(what)) {
+        let mut world = [town(&Town::large(access), vehicles, 1)];
+        let mut spent = |time: Duration| {
+            let began = processor_time();
+            run_for(&mut world, time);
+            (processor_time() - began).as_secs_f64() / time.as_secs_f64()
+        };
+        let (start, later) = (spent(WARM_UP), spent(MEASURED));
         println!(
-            "{vehicles:8} | {:32.0} | {:15.0}",
-            instructions as f64 / node_seconds,
-            instructions as f64 / frames as f64,
+            "{vehicles:8} | {what:18} | {start:5.2} | {later:5.2} | {:016x}",
+            world[0].trace_hash(),
         );
     }
 }
 
+/// What one simulated second of a node takes in instructions.
+fn print_instructions() {
+    println!("vehicles | instructions per node and second | per frame heard");
+    for vehicles in SIZES {
+        print_instructions_of("one ring road", vehicles, LARGEST / vehicles, 0);
+    }
+    for (kind, (_, what, _)) in (1..).zip(LARGE) {
+        print_instructions_of(what, PIECE, 1, kind);
+    }
+}
+
+fn print_instructions_of(what: &str, vehicles: usize, runs: usize, kind: usize) {
+    let (mut instructions, mut frames) = (0, 0);
+    for seed in 1..=runs {
+        // The start and what it takes to set up are in both.
+        let begin = count_instructions(WARM_UP, seed, vehicles, kind);
+        let end = count_instructions(WARM_UP + MEASURED, seed, vehicles, kind);
+        instructions += end.0 - begin.0;
+        frames += end.1 - begin.1;
+    }
+    let node_seconds = (runs * vehicles) as f64 * MEASURED.as_secs_f64();
+    println!(
+        "{vehicles:8} | {:32.0} | {:15.0} | {what}",
+        instructions as f64 / node_seconds,
+        instructions as f64 / frames as f64,
+    );
+}
+
 /// Runs a world in a process of its own, below valgrind: its instructions, and the frames its
 /// vehicles heard.
-fn count_instructions(time: Duration, seed: usize, vehicles: usize) -> (u64, u64) {
+fn count_instructions(time: Duration, seed: usize, vehicles: usize, kind: usize) -> (u64, u64) {
     let program = std::env::current_exe().expect("this program");
-    let numbers = [time.as_secs(), seed as u64, vehicles as u64].map(|n| n.to_string());
+    let numbers = [time.as_secs(), seed as u64, vehicles as u64, kind as u64];
+    let numbers = numbers.map(|n| n.to_string());
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
     let output = valgrind.arg(program).arg(ONCE).args(numbers).output();
@@ -219,15 +285,15 @@ fn run_for(worlds: &mut [World], time: Duration) {
     }
 }
 
-fn empty_world(seed: u64) -> World {
+fn empty_world(seed: u64, radio: Radio) -> World {
     let mut world = World::new(seed);
-    world.set_radio(Radio::disk(RANGE_M, 0.0));
+    world.set_radio(radio);
     world
 }
 
 /// Vehicles that drive round, every second one the other way.
 fn ring_road(vehicles: usize, seed: u64) -> World {
-    let mut world = empty_world(seed);
+    let mut world = empty_world(seed, Radio::disk(RANGE_M, 0.0));
     let length_m = vehicles as f64 * GAP_M;
     let at = |along_m: f64| {
         let (angle, radius_m) = (along_m / length_m * TAU, length_m / TAU);
@@ -249,16 +315,15 @@ fn ring_road(vehicles: usize, seed: u64) -> World {
     world
 }
 
-/// A square of vehicles that drive, and RSUs on a grid.
-fn town(vehicles: usize, seed: u64) -> World {
-    let mut world = empty_world(seed);
+fn town(town: &Town, vehicles: usize, seed: u64) -> World {
+    let mut world = empty_world(seed, town.radio.clone());
     let mut dice = Dice::new(seed, 1);
-    let side_m = (vehicles as f64 / PER_KM2).sqrt() * 1000.0;
+    let side_m = (vehicles as f64 / town.per_km2).sqrt() * 1000.0;
     let mut anywhere = || {
         let mut along = || side_m * dice.index(10_000) as f64 / 10_000.0;
         Position::new(along(), along())
     };
-    let rsus = vehicles.div_ceil(PER_RSU);
+    let rsus = vehicles.div_ceil(town.per_rsu);
     let columns = (rsus as f64).sqrt().ceil();
     let step_m = side_m / columns;
     for n in 0..rsus {
