@@ -40,7 +40,7 @@ impl Channel {
     pub(crate) fn new(radio: Radio, world_seed: u64) -> Self {
         let seed = subseed(world_seed, LUCK);
         Self {
-            earshot: Earshot::new(subseed(seed, SHADOWS)),
+            earshot: Earshot::new(radio.clone(), subseed(seed, SHADOWS)),
             stations: Stations::new(&radio, subseed(seed, STATIONS)),
             radio,
             under_way: Vec::new(),
@@ -174,7 +174,7 @@ impl Channel {
 
 impl Medium for Channel {
     fn look(&mut self, places: &[Option<Position>]) {
-        self.earshot.refresh(&self.radio, places);
+        self.earshot.refresh(places);
         self.stations.resize(places.len());
     }
 
@@ -243,9 +243,13 @@ impl Medium for Channel {
     }
 
     fn delivery(&self, from: NodeIndex, to: NodeIndex) -> f64 {
-        self.ear(from, to).map_or(0.0, |ear| {
-            self.radio.delivery_at(f64::from(ear.distance_m), dbm(f64::from(ear.power)))
-        })
+        let Some(ear) = self.ear(from, to) else { return 0.0 };
+        // On a disk only the distance counts, and whoever samples routes asks for each pair.
+        let mean_dbm = match self.radio.path_loss {
+            PathLoss::Disk { .. } => f64::INFINITY,
+            _ => dbm(f64::from(ear.power)),
+        };
+        self.radio.delivery_at(f64::from(ear.distance_m), mean_dbm)
     }
 
     fn strength(&self, from: NodeIndex, to: NodeIndex) -> Option<Strength> {
