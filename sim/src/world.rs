@@ -112,6 +112,8 @@ struct Slot {
     isolated: bool,
     /// Its process is stopped.
     is_stalled: bool,
+    /// Frames wait in its outbox.
+    is_waiting: bool,
     details: Box<Details>,
 }
 
@@ -397,6 +399,7 @@ impl World {
             lan_up: true,
             isolated: false,
             is_stalled: false,
+            is_waiting: false,
             details: Box::new(Details {
                 factory,
                 is_starting: false,

@@ -170,7 +170,10 @@ impl World {
 
     /// When the oldest frame in the outbox will have waited too long.
     pub(super) fn outbox_expires(&self, index: usize) -> Option<Timestamp> {
-        self.slots.get(index)?.details.host.way_out.expires()
+        // Asked with every frame heard, and hardly ever is there something: the rest lies elsewhere
+        // in memory.
+        let slot = self.slots.get(index).filter(|slot| slot.is_waiting)?;
+        slot.details.host.way_out.expires()
     }
 
     /// Calls a node with what its clock shows, then sends what it wants sent and notes what it
@@ -217,8 +220,9 @@ impl World {
         let mut way_out = std::mem::take(&mut host.way_out);
         act(&mut way_out, &mut Antenna { world: self, node: index });
         let is_waiting = way_out.is_waiting();
-        if let Some(host) = self.host_mut(index) {
-            host.way_out = way_out;
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.details.host.way_out = way_out;
+            slot.is_waiting = is_waiting;
         }
         if is_waiting {
             self.note_wake(index);

@@ -151,6 +151,7 @@ impl World {
         // A daemon would refuse to start.
         let Ok(tap_mtu) = tap_mtu.over(radio_mtu) else { return };
         slot.details.host = Host::new(radio_mtu, tap_mtu, self.bundles);
+        slot.is_waiting = false;
         slot.details.boot = Some(boot);
         slot.started = now.before(Dice::new(seed, CLOCK_DICE).up_to(CREATED_AFTER_MAX));
         let start = Start {
