@@ -253,7 +253,7 @@ impl Route {
 
     /// The upstream, or else the neighbour most likely to become it.
     pub(crate) fn best_known(&self, context: &Context, now: Timestamp) -> Option<Mac> {
-        self.upstream.or_else(|| self.ready(context, now).first().copied())
+        self.upstream.or_else(|| self.first_ready(context, now))
     }
 
     /// Of the way through [`Route::best_known`].
@@ -414,7 +414,7 @@ impl Route {
 
     /// A neighbour has a way, and all that keeps us from using it is that we are still quiet.
     pub(crate) fn waits_out_quiet(&self, context: &Context, now: Timestamp) -> bool {
-        self.is_quiet(context, now) && self.best_known(context, now).is_some()
+        self.is_quiet(context, now) && (self.upstream.is_some() || self.has_ready(context, now))
     }
 
     /// Time between two of our replies to this RSU.

@@ -212,22 +212,37 @@ impl Route {
 
     /// The best candidates beside the upstream, at most `cached_candidates`.
     pub(crate) fn ready(&self, context: &Context, now: Timestamp) -> Vec<Mac> {
-        let judge = self.judge(context, now);
-        let is_fresh = |c: &&Candidate| {
+        let mut ranked: Vec<_> = self.ranked_beside(context, now).collect();
+        ranked.sort_unstable();
+        ranked.truncate(context.cached_candidates);
+        ranked.into_iter().map(|(_, mac)| mac).collect()
+    }
+
+    /// The first of [`Route::ready`]. An OBU without a way asks with every frame it hears.
+    pub(super) fn first_ready(&self, context: &Context, now: Timestamp) -> Option<Mac> {
+        let best = self.ranked_beside(context, now).min().filter(|_| context.cached_candidates > 0);
+        best.map(|(_, mac)| mac)
+    }
+
+    /// There are any of them.
+    pub(super) fn has_ready(&self, context: &Context, now: Timestamp) -> bool {
+        context.cached_candidates > 0 && self.ranked_beside(context, now).next().is_some()
+    }
+
+    /// Those beside the upstream of whom there is fresh news, and how good they are.
+    fn ranked_beside<'a>(
+        &'a self,
+        context: &'a Context,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (Rank, Mac)> + 'a {
+        let ranker = self.ranker(context, now);
+        let is_fresh = move |c: &&Candidate| {
             !c.is_leaving()
                 && Some(c.mac) != self.upstream
                 && c.advert.via != context.id()
                 && now.since(c.heard) < c.fresh_for(self.interval)
         };
-        let mut ranked: Vec<_> = self
-            .candidates
-            .iter()
-            .filter(is_fresh)
-            .map(|c| (judge.ranker.rank(c), c.mac))
-            .collect();
-        ranked.sort_unstable();
-        ranked.truncate(context.cached_candidates);
-        ranked.into_iter().map(|(_, mac)| mac).collect()
+        self.candidates.iter().filter(is_fresh).map(move |c| (ranker.rank(c), c.mac))
     }
 
     /// Where to send what the radio did not get through to this neighbour: to the best other one,
