@@ -5,13 +5,17 @@
 
 mod sim_common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use node_lib::transport::mtu::TapMtu;
 use node_lib::transport::tap_wait::TAP_QUEUE_MAX;
 use sim::radio::{Access, Csma, Radio};
 use sim::topology::Graph;
-use sim::{Dice, Fault, Flow, FlowIndex, Kind, Link, NodeIndex, Position, Role, Target, World};
+use sim::{
+    Air, Dice, Fault, Flight, Flow, FlowIndex, Kind, Link, Medium, NodeIndex, Position, Role, Step,
+    Target, World,
+};
 use sim_common::{Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 const RSU: NodeIndex = NodeIndex(0);
@@ -309,4 +313,36 @@ fn the_tap_of_a_process_that_stands_still_fills_and_drops() {
     let log = town.world.flow(up).unwrap();
     assert!(log.received_at(town.host, TAP_QUEUE_MAX as u32 - 1).is_some());
     assert!(log.lost_in_queue(TAP_QUEUE_MAX as u32).is_some());
+}
+
+/// A radio that never has room.
+struct Full;
+
+impl Medium for Full {
+    fn look(&mut self, _: &[Option<Position>]) {}
+    fn has_room(&mut self, _: NodeIndex, _: u8) -> bool {
+        false
+    }
+    fn send(&mut self, _: Arc<Flight>, _: &mut Air<'_>) {}
+    fn step(&mut self, _: Step, _: &mut Air<'_>) {}
+    fn delivery(&self, _: NodeIndex, _: NodeIndex) -> f64 {
+        0.0
+    }
+    fn hearers(&self, _: NodeIndex, _: &mut dyn FnMut(NodeIndex)) {}
+}
+
+/// A node is woken for it: between two heartbeats nothing else happens.
+#[test]
+fn what_waits_for_a_full_radio_is_dropped_in_time_though_the_node_is_still() {
+    let mut town = Town::new(1, &Graph::chain(1), &[0], Link::CLEAN);
+    town.world.set_medium(Box::new(Full));
+    town.world.place(RSU, Position::new(0.0, 0.0));
+    while town.world.waited(RSU).held == 0 {
+        town.world.run_for(ms(1)).unwrap();
+        assert!(town.world.now() < at(2000), "an RSU speaks");
+    }
+    assert_eq!(town.world.waited(RSU).late, 0);
+    town.world.run_for(ms(51)).unwrap();
+    let waited = town.world.waited(RSU);
+    assert_eq!((waited.held, waited.late), (1, 1));
 }
