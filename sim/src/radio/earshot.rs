@@ -20,9 +20,9 @@ pub(crate) struct Ear {
 
 /// For each sender, those whose mean reception is above the floor of the radio.
 ///
-/// Where everybody is is looked at ten times a second, and most nodes say nothing in between. So who
-/// may hear a node is worked out when that is first asked: among those in the cells of a grid around
-/// it, so that the work grows with senders times neighbours.
+/// Where everybody is is looked at ten times a second, and most nodes say nothing in between. So
+/// who may hear a node is worked out when that is first asked: among those in the cells of a grid
+/// around it, so that the work grows with senders times neighbours.
 #[derive(Clone, Debug)]
 pub(crate) struct Earshot {
     radio: Radio,
