@@ -9,8 +9,8 @@
 //! | 5 | [`control::withdrawal::Withdrawal`] | `control/withdrawal.rs` | whoever lost its route |
 //! | 6 | [`control::announcement::Announcement`] | `control/announcement.rs` | OBU, relayed to the RSU |
 //! | 7 | [`control::ack::AnnouncementAck`] | `control/ack.rs` | RSU, relayed to the OBU |
-//! | 8 | [`data::ToUpstream`] | `data.rs` | OBU, relayed to the RSU |
-//! | 9 | [`data::ToDownstream`] | `data.rs` | RSU, relayed to the OBU |
+//! | 8 | [`data::ToUpstream`] | `data/upstream.rs` | OBU, relayed to the RSU |
+//! | 9 | [`data::ToDownstream`] | `data/downstream.rs` | RSU, relayed to the OBU |
 //! | 10 | [`bundle`] of data messages | `bundle.rs` | anyone, to a neighbour |
 //! | 11 | [`control::echo::Echo`] | `control/echo.rs` | anyone, to a neighbour, passed on by all |
 //! | 12 | [`fragment::Fragment`] | `fragment.rs` | anyone, to a neighbour |
