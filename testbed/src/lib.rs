@@ -3,33 +3,34 @@
 //!
 //! A program [enters](arena::enter) the arena first, then builds a [`Testbed`]: hosts on a LAN,
 //! road-side units, vehicles, and who hears whom. [`probe`] sends traffic and counts.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | [`arena`] | namespaces, interfaces, raw sockets: where everything runs |
+//! | [`medium`] | the radio: who hears whom, and how well |
+//! | [`daemons`] | `obu` and `rsu` as processes |
+//! | [`topology`] | road-side units, vehicles and hosts put together |
+//! | [`probe`] | traffic, and what became of it |
+//! | [`scenes`] | `testbed demo`, `corridor`, `page` |
+//! | [`endurance`] | `testbed soak`, `days`, `restarts` |
+//! | [`bench`] | `testbed bench`, `mtu`, `http` |
 
 pub mod arena;
 pub mod bench;
-pub mod corridor;
-pub mod daemon;
-pub mod days;
-pub mod demo;
-pub mod fdb;
-pub mod http;
-pub mod line;
-pub mod link;
+pub mod daemons;
+pub mod endurance;
 pub mod medium;
-pub mod mtu;
-mod netns;
 pub mod probe;
-mod programs;
-pub mod restarts;
+pub mod scenes;
 mod screen;
-pub mod soak;
-mod sys;
-pub mod usage;
+pub mod topology;
 mod wait;
-mod world;
 
+pub use arena::netns::Netns;
+pub use arena::sys::{PacketSocket, asks_for_acknowledgements};
+pub use daemons::programs::Programs;
 pub use medium::Quality;
-pub use netns::Netns;
-pub use programs::Programs;
-pub use sys::{PacketSocket, asks_for_acknowledgements};
+pub use topology::world::{
+    ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, MONITOR, Node, Role, Testbed,
+};
 pub use wait::wait_until;
-pub use world::{ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, MONITOR, Node, Role, Testbed};

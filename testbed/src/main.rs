@@ -17,27 +17,27 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Show discovery, multi-hop traffic and fail-over with real daemons, in under a minute
-    Demo(testbed::demo::Options),
+    Demo(testbed::scenes::demo::Options),
     /// Drive past road-side units with a vehicle full of clients, and compare with the simulator
-    Corridor(testbed::corridor::command::Options),
+    Corridor(testbed::scenes::corridor::command::Options),
     /// Measure the data path against the kernel's own cable and a naive relay
-    Bench(testbed::bench::command::Options),
+    Bench(testbed::bench::data_path::command::Options),
     /// Measure the data path with the recorder on and off, or with the daemons of another build, in
     /// short turns
-    Compare(testbed::bench::compare::Options),
+    Compare(testbed::bench::data_path::compare::Options),
     /// Load the data path in every way there is, and check every byte
-    Soak(testbed::soak::command::Options),
+    Soak(testbed::endurance::soak::command::Options),
     /// Let everything go wrong that does in a long life, and see what holds
-    Days(testbed::days::command::Options),
+    Days(testbed::endurance::days::command::Options),
     /// End living daemons and start them again, after seconds and after minutes, in many towns at
     /// once
-    Restarts(testbed::restarts::command::Options),
+    Restarts(testbed::endurance::restarts::command::Options),
     /// Measure what hosts with an MTU of 1500 get through radios of 1500
-    Mtu(testbed::mtu::Options),
+    Mtu(testbed::bench::mtu::Options),
     /// Measure what the HTTP endpoint costs, beside a bare handler and on the way of packets
-    Http(testbed::http::bench::Options),
+    Http(testbed::bench::http::Options),
     /// Look at the web page of living daemons in headless Chromium, and take pictures of it
-    Page(testbed::http::page::Options),
+    Page(testbed::scenes::page::Options),
     /// Say whether this machine can run the testbed, and what is missing
     Check,
     /// Keep an arena with a medium in it until interrupted
@@ -81,43 +81,43 @@ fn run() -> Result<ExitCode> {
         },
         Command::Corridor(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::corridor::command::run(&options)?,
+            Entered::Inside => testbed::scenes::corridor::command::run(&options)?,
         },
         Command::Bench(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::bench::command::run(&options)?,
+            Entered::Inside => testbed::bench::data_path::command::run(&options)?,
         },
         Command::Compare(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::bench::compare::run(&options)?,
+            Entered::Inside => testbed::bench::data_path::compare::run(&options)?,
         },
         Command::Soak(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::soak::command::run(&options)?,
+            Entered::Inside => testbed::endurance::soak::command::run(&options)?,
         },
         Command::Days(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::days::command::run(&options)?,
+            Entered::Inside => testbed::endurance::days::command::run(&options)?,
         },
         Command::Restarts(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::restarts::command::run(&options)?,
+            Entered::Inside => testbed::endurance::restarts::command::run(&options)?,
         },
         Command::Mtu(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::mtu::run(&options)?,
+            Entered::Inside => testbed::bench::mtu::run(&options)?,
         },
         Command::Http(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::http::bench::run(&options)?,
+            Entered::Inside => testbed::bench::http::run(&options)?,
         },
         Command::Page(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::http::page::run(&options)?,
+            Entered::Inside => testbed::scenes::page::run(&options)?,
         },
         Command::Demo(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
-            Entered::Inside => testbed::demo::run(options)?,
+            Entered::Inside => testbed::scenes::demo::run(options)?,
         },
     }
     Ok(ExitCode::SUCCESS)

@@ -17,7 +17,7 @@ use node_lib::device::Links;
 use node_lib::device::netlink::Netlink;
 use node_lib::device::signal::{Sample, SignalSource};
 use plain_user::run_as_plain_user;
-use testbed::fdb::FdbWatch;
+use testbed::arena::fdb::FdbWatch;
 use testbed::medium::{Counters, LinkStep, LinkTrace, Signal};
 use testbed::probe::{
     Endpoint, FrameReceiver, NumberedFrame, Ping, PingReport, Stream, Streams, UdpStream,

@@ -11,9 +11,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use harness::ms;
 use node_lib::Mac;
-use testbed::bench::{FIGURES, Plan, Variant, command};
-use testbed::line::{Carrier, Line, Offload, RADIO, TAP};
+use testbed::bench::data_path::{FIGURES, Plan, Variant, command};
 use testbed::probe::{FrameReceiver, NumberedFrame, send_frames};
+use testbed::topology::line::{Carrier, Line, Offload, RADIO, TAP};
 use testbed::{PacketSocket, Programs, arena, wait_until};
 
 fn main() -> ExitCode {

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use harness::ms;
-use testbed::days::fault::{Kind, Script, Targets};
-use testbed::days::report::Report;
-use testbed::days::{self, Plan};
+use testbed::endurance::days::fault::{Kind, Script, Targets};
+use testbed::endurance::days::report::Report;
+use testbed::endurance::days::{self, Plan};
 use testbed::{Programs, Quality, Role, arena};
 
 fn main() -> ExitCode {

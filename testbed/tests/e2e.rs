@@ -22,14 +22,14 @@ use harness::ms;
 use nix::sys::signal::Signal;
 use node_lib::Mac;
 use plain_user::{is_real_root, run_as_plain_user};
-use testbed::corridor::report::Comparison;
-use testbed::corridor::{Corridor, daemons, scenario, simulated};
-use testbed::daemon::{Daemon, LogEvent};
+use testbed::daemons::daemon::{Daemon, LogEvent};
+use testbed::endurance::soak::StackErrors;
 use testbed::medium::{self, LinkStep, LinkTrace};
 use testbed::probe::{
     FrameReceiver, Iperf3, NumberedFrame, Ping, Report, UdpStream, send_frames, transfer,
 };
-use testbed::soak::StackErrors;
+use testbed::scenes::corridor::report::Comparison;
+use testbed::scenes::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::{
     ATTACHMENT_CHANGED, Host, Netns, Node, Programs, Quality, Testbed, asks_for_acknowledgements,
     wait_until,
@@ -604,7 +604,7 @@ fn alone(
         Daemon::start(node.ns(), Path::new("env"), &line, &log)
     };
     let result = test(&start, scratch.path());
-    result.map_err(|error| anyhow!("{error:#}\n{}", testbed::daemon::tail(&log, 20)))
+    result.map_err(|error| anyhow!("{error:#}\n{}", testbed::daemons::daemon::tail(&log, 20)))
 }
 
 /// SIGHUP: what is logged changes, the rest is named and waits, and a file with a fault changes

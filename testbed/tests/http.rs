@@ -14,8 +14,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use harness::ms;
 use row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
 use serde_json::Value;
-use testbed::http::{Connection, PORT, enable};
 use testbed::probe::Ping;
+use testbed::probe::http::{Connection, PORT, enable};
 use testbed::{Node, Programs, Testbed, wait_until};
 
 fn main() -> ExitCode {

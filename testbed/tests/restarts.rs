@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use harness::ms;
 use testbed::Programs;
-use testbed::restarts::{Ending, Town, promise, worst};
+use testbed::endurance::restarts::{Ending, Town, promise, worst};
 
 fn main() -> ExitCode {
     harness::main(&[("whoever_restarts_after_a_life_is_heard", whoever_restarts_is_heard)])

@@ -8,8 +8,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use testbed::line::{Line, Offload, ROAD_V4, TAP, VEHICLE_V4, has_tap_offload};
-use testbed::soak::{self, Case, Plan, StackErrors};
+use testbed::endurance::soak::{self, Case, Plan, StackErrors};
+use testbed::topology::line::{Line, Offload, ROAD_V4, TAP, VEHICLE_V4, has_tap_offload};
 use testbed::{PacketSocket, Programs, arena, wait_until};
 
 fn main() -> ExitCode {

@@ -27,7 +27,7 @@ pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER, Signal
 pub use serve::serve;
 pub use trace::{LinkStep, LinkTrace};
 
-use crate::netns::Netns;
+use crate::arena::netns::Netns;
 
 /// What the medium can be told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

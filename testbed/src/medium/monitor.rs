@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use crate::sys;
+use crate::arena::sys;
 
 /// How much of an Ethernet frame is passed on: its headers.
 const CARRIED_MAX: usize = 64;

@@ -21,7 +21,7 @@ use node_lib::device::packet;
 use super::ether::Class;
 use super::monitor::Monitor;
 use super::{Answer, Ether, LinkStatistics, Request};
-use crate::sys::PacketSocket;
+use crate::arena::sys::PacketSocket;
 
 /// Frames taken from one radio before the others have their turn.
 const BURST_MAX: usize = 64;

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Socket, Type};
 
-use crate::netns::Netns;
-use crate::sys::{BATCH, discard_batch, send_batch};
+use crate::arena::netns::Netns;
+use crate::arena::sys::{BATCH, discard_batch, send_batch};
 
 /// What was sent and what arrived within the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

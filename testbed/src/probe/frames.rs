@@ -10,8 +10,8 @@ use anyhow::{Context, Result, anyhow};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use node_lib::Mac;
 
-use crate::netns::Netns;
-use crate::sys::PacketSocket;
+use crate::arena::netns::Netns;
+use crate::arena::sys::PacketSocket;
 
 /// EtherType of our frames: "local experimental 2" (IEEE 802), the nodes use the first.
 pub const PROBE_ETHERTYPE: u16 = 0x88b6;

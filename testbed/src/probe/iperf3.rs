@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::netns::Netns;
+use crate::arena::netns::Netns;
 use crate::wait::wait_until;
 
 /// An iperf3 server. It ends with this value.

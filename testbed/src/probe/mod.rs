@@ -2,6 +2,7 @@
 
 mod flood;
 mod frames;
+pub mod http;
 mod iperf3;
 mod ping;
 mod pulse;

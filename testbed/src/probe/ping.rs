@@ -14,7 +14,7 @@ use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::tally::{Report, Tally};
-use crate::netns::Netns;
+use crate::arena::netns::Netns;
 
 /// The outcome of a ping: arrivals are replies, the delay is the round trip.
 pub type PingReport = Report;

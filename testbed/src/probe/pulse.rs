@@ -18,8 +18,8 @@ use node_lib::Mac;
 
 use super::frames::{FRAME_MAX, NumberedFrame};
 use super::streams::Endpoint;
-use crate::netns::Netns;
-use crate::sys::PacketSocket;
+use crate::arena::netns::Netns;
+use crate::arena::sys::PacketSocket;
 
 /// How long each frame is remembered. What arrives later than that is counted as stray.
 const KEPT: Duration = Duration::from_secs(60);

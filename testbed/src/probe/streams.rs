@@ -13,8 +13,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use node_lib::Mac;
 
 use super::frames::{FRAME_MAX, NumberedFrame};
-use crate::netns::Netns;
-use crate::sys::PacketSocket;
+use crate::arena::netns::Netns;
+use crate::arena::sys::PacketSocket;
 
 /// Where streams begin and end.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::netns::Netns;
+use crate::arena::netns::Netns;
 
 /// The outcome of a transfer in which every byte was right.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use super::tally::{Report, Tally};
-use crate::netns::Netns;
+use crate::arena::netns::Netns;
 
 /// A stream under way.
 #[derive(Debug)]

@@ -1,0 +1,339 @@
+//! `testbed compare`: two forms of the daemons on the same data path, in short turns: with the
+//! recorder and without, or those of another build and these.
+//!
+//! How fast a machine is changes within seconds, by more than the two differ. So both lines are up
+//! at once and measured in turns of a second, each as often first as the other. Of every figure the
+//! medians are compared, and beside them the best turns, which others on the machine disturbed
+//! least.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::Args;
+
+use super::measure::PING_EVERY;
+use super::results::Spread;
+use crate::arena;
+use crate::topology::line::{Carrier, Line, Offload, RADIO, ROAD_V4};
+use crate::probe::{Iperf3, Ping, flood};
+use crate::daemons::programs::Programs;
+use crate::screen::Screen;
+use crate::daemons::usage::cpu_of;
+
+/// What is compared with the daemons as they are.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// The same daemons with a recorder; fails if less than 95 % gets through in the median
+    #[arg(long, required_unless_present = "with")]
+    record: bool,
+    /// Bytes of each frame that are recorded, 0: all
+    #[arg(long, default_value_t = 0, requires = "record")]
+    record_snap: u32,
+    /// Where recordings go while it runs; by default into memory
+    #[arg(long, value_name = "DIR", requires = "record")]
+    into: Option<PathBuf>,
+    /// Directory with another `obu` and `rsu`
+    #[arg(long, value_name = "DIR", conflicts_with = "record")]
+    with: Option<PathBuf>,
+    /// Turns of each
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    turns: u32,
+    /// Hops of the line
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    hops: u32,
+}
+
+/// With the recorder on, at least so much of what gets through with it off.
+const RECORDED_MIN: f64 = 0.95;
+
+/// The recorder's thread.
+const WRITER: &str = "recorder";
+
+const TCP_S: u32 = 1;
+const UDP: Duration = Duration::from_millis(500);
+const UDP_SIZES: [usize; 2] = [64, 1400];
+const PINGS: u32 = 50;
+
+/// A figure of one turn.
+#[derive(Clone, Copy, Debug)]
+struct Figure {
+    title: &'static str,
+    unit: &'static str,
+    /// Less is better.
+    is_cost: bool,
+    of: fn(&Turn) -> f64,
+}
+
+const fn figure(
+    title: &'static str,
+    unit: &'static str,
+    is_cost: bool,
+    of: fn(&Turn) -> f64,
+) -> Figure {
+    Figure { title, unit, is_cost, of }
+}
+
+const FIGURES: [Figure; 10] = [
+    figure("TCP, 1 flow", "Mbit/s", false, |turn| turn.tcp_mbit),
+    figure("UDP 64 B delivered", "kframes/s", false, |turn| turn.udp_kframes[0]),
+    figure("UDP 1400 B delivered", "kframes/s", false, |turn| turn.udp_kframes[1]),
+    figure("round trip idle, p50", "µs", true, |turn| turn.idle_us),
+    figure("CPU per frame, TCP", "ns", true, |turn| turn.tcp_ns.all),
+    figure("  without the writer", "ns", true, |turn| turn.tcp_ns.loops),
+    figure("CPU per datagram, UDP 64 B", "ns", true, |turn| turn.udp_ns[0].all),
+    figure("  without the writer", "ns", true, |turn| turn.udp_ns[0].loops),
+    figure("CPU per datagram, UDP 1400 B", "ns", true, |turn| turn.udp_ns[1].all),
+    figure("  without the writer", "ns", true, |turn| turn.udp_ns[1].loops),
+];
+
+/// What one turn gave.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    tcp_mbit: f64,
+    tcp_ns: PerFrame,
+    udp_kframes: [f64; 2],
+    udp_ns: [PerFrame; 2],
+    idle_us: f64,
+}
+
+/// Processor time of all programs on the line, nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct PerFrame {
+    /// Of all their threads.
+    all: f64,
+    /// Of those but the recorder's writer, which has its own and a processor's leisure.
+    loops: f64,
+}
+
+/// How the two compare in one figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Compared {
+    /// Of the daemons as they are, and of the other form.
+    medians: [f64; 2],
+    /// The other form's median, over the median of the daemons as they are.
+    ratio: f64,
+    /// The same of the best turn of each.
+    best: f64,
+    /// The same of turns that came one after the other.
+    turns: Spread,
+}
+
+impl Compared {
+    fn of(figure: &Figure, turns: &[[Turn; 2]]) -> Option<Self> {
+        let values = |form: usize| {
+            turns.iter().filter_map(move |turn| turn.get(form)).map(|turn| (figure.of)(turn))
+        };
+        let [own, other] = [Spread::of(values(0))?, Spread::of(values(1))?];
+        let best = |spread: Spread| if figure.is_cost { spread.min } else { spread.max };
+        Some(Self {
+            medians: [own.median, other.median],
+            ratio: other.median / own.median,
+            best: best(other) / best(own),
+            turns: Spread::of(values(0).zip(values(1)).map(|(own, other)| other / own))?,
+        })
+    }
+}
+
+/// Runs it inside the arena.
+pub fn run(options: &Options) -> Result<()> {
+    let own = Programs::find()?;
+    own.require_daemons()?;
+    let mut other = own.clone();
+    if let Some(with) = &options.with {
+        let with = with.canonicalize().with_context(|| with.display().to_string())?;
+        (other.obu, other.rsu) = (with.join("obu"), with.join("rsu"));
+        other.require_daemons()?;
+    }
+    let name = if options.record { "recorder on" } else { "the other build" };
+    let screen = Screen::new();
+    screen.title(&format!("The data path in turns: {name} against the daemons as they are"));
+    let logs = tempfile::TempDir::new_in(arena::scratch())?;
+    let mut least = f64::INFINITY;
+    for offload in [Offload::Off, Offload::On] {
+        let hops = if options.hops == 1 { "1 hop" } else { "2 hops" };
+        let with = if offload == Offload::On { ", offload" } else { "" };
+        screen.step(&format!("{hops}{with}, {} turns of each", options.turns));
+        let into = options.into.clone().unwrap_or_else(arena::scratch);
+        let recordings = tempfile::TempDir::new_in(into)?;
+        let flags = recorder_flags(options, recordings.path());
+        let forms = [(&own, Vec::new()), (&other, flags)];
+        let mut lines = Vec::new();
+        for (form, (programs, flags)) in forms.iter().enumerate() {
+            let logs = logs.path().join(format!("{with}{form}"));
+            std::fs::create_dir_all(&logs)?;
+            lines.push(set_up(options.hops as usize, offload, programs, flags, &logs)?);
+        }
+        let turns = measure(&lines, options.turns)?;
+        for figure in &FIGURES {
+            let compared = Compared::of(figure, &turns).context("no turns")?;
+            screen.plain(&row(figure, &compared));
+            if !figure.is_cost {
+                least = least.min(compared.ratio);
+            }
+        }
+        if options.record {
+            let line = lines.pop().context("two lines")?;
+            screen.plain(&recorded(line)?);
+        }
+    }
+    ensure!(
+        !options.record || least >= RECORDED_MIN,
+        "with the recorder on {least:.3} of what gets through with it off; {RECORDED_MIN} is the \
+         goal"
+    );
+    Ok(())
+}
+
+fn recorder_flags(options: &Options, into: &Path) -> Vec<String> {
+    if !options.record {
+        return Vec::new();
+    }
+    let snap = options.record_snap.to_string();
+    let into = into.display().to_string();
+    ["--record", &into, "--record-snap", &snap].map(str::to_owned).to_vec()
+}
+
+fn set_up(
+    hops: usize,
+    offload: Offload,
+    programs: &Programs,
+    flags: &[String],
+    logs: &Path,
+) -> Result<Line> {
+    let mut line = Line::lay(hops)?;
+    let carrier = Carrier::Daemons { vehicle: offload, road: offload };
+    match line.start_with(programs, &carrier, flags, logs) {
+        Ok(()) => Ok(line),
+        Err(error) => Err(anyhow!("{}\n{error:#}", line.log_tails())),
+    }
+}
+
+/// So many turns on both lines, in alternating order.
+fn measure(lines: &[Line], count: u32) -> Result<Vec<[Turn; 2]>> {
+    let servers = lines.iter().map(|line| Iperf3::serve(&line.road, ROAD_V4));
+    let servers = servers.collect::<Result<Vec<_>>>()?;
+    let mut turns = Vec::new();
+    for number in 0..count {
+        let mut turn = [Turn::default(); 2];
+        let mut order: Vec<_> = lines.iter().zip(&servers).zip(&mut turn).collect();
+        if number % 2 == 1 {
+            order.reverse();
+        }
+        // Each measurement of one is followed by the same of the other.
+        for ((line, _), turn) in &mut order {
+            let report = Ping::count(&line.vehicle, ROAD_V4, PINGS, PING_EVERY)?;
+            turn.idle_us = report.delay_median().as_secs_f64() * 1e6;
+        }
+        for ((line, server), turn) in &mut order {
+            let before = Spent::on(line)?;
+            turn.tcp_mbit = server.run(&line.vehicle, 1, TCP_S, false)?.bits_per_s / 1e6;
+            let spent = Spent::on(line)?.since(before);
+            turn.tcp_ns = spent.per(spent.frames);
+        }
+        for (place, size) in UDP_SIZES.into_iter().enumerate() {
+            for ((line, _), turn) in &mut order {
+                let before = Spent::on(line)?;
+                let report = flood(&line.vehicle, &line.road, ROAD_V4, size, UDP)?;
+                let spent = Spent::on(line)?.since(before);
+                if let Some(kframes) = turn.udp_kframes.get_mut(place) {
+                    *kframes = report.delivered_per_s / 1e3;
+                }
+                if let Some(ns) = turn.udp_ns.get_mut(place) {
+                    *ns = spent.per(report.delivered);
+                }
+            }
+        }
+        turns.push(turn);
+    }
+    Ok(turns)
+}
+
+/// What all programs on a line have had and done.
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    all: Duration,
+    loops: Duration,
+    frames: u64,
+}
+
+impl Spent {
+    fn on(line: &Line) -> Result<Self> {
+        let mut spent = Self { all: Duration::ZERO, loops: Duration::ZERO, frames: 0 };
+        for (place, daemon) in line.places().into_iter().zip(line.running()) {
+            spent.all += cpu_of(daemon.pid(), |_| true)?;
+            spent.loops += cpu_of(daemon.pid(), |name| name != WRITER)?;
+            spent.frames += place.frames(RADIO)?.total();
+        }
+        Ok(spent)
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            all: self.all.saturating_sub(before.all),
+            loops: self.loops.saturating_sub(before.loops),
+            frames: self.frames - before.frames,
+        }
+    }
+
+    fn per(self, count: u64) -> PerFrame {
+        let ns = |span: Duration| span.as_nanos() as f64 / count as f64;
+        PerFrame { all: ns(self.all), loops: ns(self.loops) }
+    }
+}
+
+fn row(figure: &Figure, compared: &Compared) -> String {
+    let Compared { medians: [own, other], ratio, best, turns } = compared;
+    format!(
+        "{:<29} {own:>7.0} → {other:>7.0} {:<9}  {ratio:.3}  best turns {best:.3}  single turns \
+         {:.2}–{:.2}",
+        figure.title, figure.unit, turns.min, turns.max
+    )
+}
+
+/// Ends the daemons, and says what their recorders counted.
+fn recorded(mut line: Line) -> Result<String> {
+    let mut told = Vec::new();
+    for daemon in line.terminate()? {
+        let events = daemon.events()?;
+        let ended = events.iter().rfind(|event| event.message() == "recording ended");
+        let counted = ended.context("no word of the recording's end")?.text("recorder");
+        let of = |name: &str| -> f64 {
+            let counts = counted.split(' ').filter_map(|count| count.split_once('='));
+            let mut counts = counts.filter(|(counter, _)| *counter == name);
+            counts.next().and_then(|(_, count)| count.parse().ok()).unwrap_or(0.0)
+        };
+        let (records, lost) = (of("records"), of("lost") + of("lost_on_disk"));
+        told.push(format!(
+            "{:.1} million records, {:.1} % dropped",
+            records / 1e6,
+            100.0 * lost / (records + lost)
+        ));
+    }
+    Ok(format!("recorders: {}", told.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_best_at_their_most_and_costs_at_their_least() {
+        let turn = |tcp_mbit, all| {
+            let tcp_ns = PerFrame { all, loops: all };
+            Turn { tcp_mbit, tcp_ns, ..Turn::default() }
+        };
+        let turns = [
+            [turn(100.0, 10.0), turn(90.0, 11.0)],
+            [turn(200.0, 5.0), turn(100.0, 8.0)],
+            [turn(50.0, 20.0), turn(40.0, 30.0)],
+        ];
+        let [tcp, _, _, _, ns, ..] = FIGURES;
+        let compared = Compared::of(&tcp, &turns).unwrap();
+        assert_eq!((compared.medians, compared.ratio), ([100.0, 90.0], 0.9));
+        assert_eq!(compared.best, 0.5);
+        assert_eq!((compared.turns.min, compared.turns.max), (0.5, 0.9));
+        let compared = Compared::of(&ns, &turns).unwrap();
+        assert_eq!((compared.ratio, compared.best), (1.1, 1.6));
+    }
+}

@@ -1,0 +1,212 @@
+//! What daemons take from the machine and what they say, looked at again and again.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::daemons::usage::Usage;
+use crate::topology::world::Node;
+
+/// Younger daemons are still filling their tables.
+const WARM_AFTER: Duration = Duration::from_secs(3);
+/// Descriptors above those of a warm daemon: what is open for a moment, such as a radio being
+/// reopened.
+const DESCRIPTORS_MORE: usize = 4;
+/// No daemon needs more resident memory with all its tables full (11 MiB with a million clients).
+const RESIDENT_MAX: u64 = 24 << 20;
+/// By how much the memory of a daemon may grow from the second quarter of its life to the last.
+const GROWTH_MAX: u64 = 1 << 20;
+/// Looks at a daemon before its growth is judged.
+const LOOKS_MIN: usize = 24;
+/// Lines a node may log in a minute in which nothing happens to anybody.
+const LINES_PER_MINUTE: u64 = 60;
+/// Lines a node may log for each fault anywhere.
+const LINES_PER_FAULT: u64 = 20;
+/// Complaints kept of each kind.
+const SAID_MAX: usize = 3;
+
+/// One node, over all its lives.
+#[derive(Debug, Default)]
+pub struct Patient {
+    pid: u32,
+    born: Option<Instant>,
+    /// Resident memory at each look at the present life, when it was warm.
+    resident: Vec<u64>,
+    /// Open descriptors at the first such look, and the most since.
+    descriptors: Option<(usize, usize)>,
+    log_at: u64,
+    lines: u64,
+    /// Of the longest of the lives that are over.
+    longest: (usize, Chart),
+    complained: BTreeMap<&'static str, usize>,
+}
+
+/// What was measured of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chart {
+    /// Resident memory when it was warm and at the end, bytes.
+    pub resident: Option<(u64, u64)>,
+    /// Descriptors when it was warm, and the most.
+    pub descriptors: Option<(usize, usize)>,
+    /// Lines logged, over all lives.
+    pub lines: u64,
+}
+
+impl Patient {
+    /// Looks at a node. What is wrong with it now.
+    pub fn look(&mut self, node: &Node, run: Duration, faults: u64) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        self.read_log(node, &mut wrong)?;
+        let allowed = LINES_PER_MINUTE * (run.as_secs() / 60 + 1) + LINES_PER_FAULT * faults;
+        if self.lines > allowed {
+            let what = format!("{} lines logged, {allowed} allowed", self.lines);
+            self.complain("log", what, &mut wrong);
+        }
+        if let Ok(daemon) = node.daemon() {
+            self.measure(daemon.pid(), &mut wrong);
+        }
+        Ok(wrong.into_iter().map(|what| format!("{}: {what}", node.name())).collect())
+    }
+
+    /// What was measured so far, of the longest life.
+    pub fn chart(&self) -> Chart {
+        let present = self.present();
+        if self.resident.len() >= self.longest.0 {
+            return present;
+        }
+        Chart { lines: self.lines, ..self.longest.1.clone() }
+    }
+
+    fn present(&self) -> Chart {
+        let resident = self.resident.first().copied().zip(self.resident.last().copied());
+        Chart { resident, descriptors: self.descriptors, lines: self.lines }
+    }
+
+    fn measure(&mut self, pid: u32, wrong: &mut Vec<String>) {
+        if self.pid != pid {
+            let (log_at, lines) = (self.log_at, self.lines);
+            let complained = std::mem::take(&mut self.complained);
+            let longest = if self.resident.len() > self.longest.0 {
+                (self.resident.len(), self.present())
+            } else {
+                std::mem::take(&mut self.longest)
+            };
+            let born = Some(Instant::now());
+            *self = Self { pid, born, log_at, lines, longest, complained, ..Self::default() };
+        }
+        // One that has just ended is found by its exit status.
+        let (Ok(usage), Ok(open)) = (Usage::of(pid), descriptors(pid)) else { return };
+        self.note(usage.resident, open, wrong);
+    }
+
+    fn note(&mut self, resident: u64, open: usize, wrong: &mut Vec<String>) {
+        if resident > RESIDENT_MAX {
+            let what = format!("{} KiB of memory", resident / 1024);
+            self.complain("memory", what, wrong);
+        }
+        if self.born.is_none_or(|born| born.elapsed() < WARM_AFTER) {
+            return;
+        }
+        let (warm, most) = self.descriptors.unwrap_or((open, open));
+        self.descriptors = Some((warm, most.max(open)));
+        if open > warm + DESCRIPTORS_MORE {
+            let what = format!("{open} descriptors, {warm} when it was warm");
+            self.complain("descriptors", what, wrong);
+        }
+        self.resident.push(resident);
+        if let Some((early, late)) = quarters(&self.resident).filter(|(a, b)| *b > a + GROWTH_MAX) {
+            let what = format!("memory grew from {} to {} KiB", early / 1024, late / 1024);
+            self.complain("growth", what, wrong);
+        }
+    }
+
+    fn read_log(&mut self, node: &Node, wrong: &mut Vec<String>) -> Result<()> {
+        let mut log = BufReader::new(File::open(node.log_path())?);
+        log.seek(SeekFrom::Start(self.log_at))?;
+        let mut line = String::new();
+        // A line without its end is being written, and read the next time.
+        while log.read_line(&mut line)? > 0 && line.ends_with('\n') {
+            self.log_at += line.len() as u64;
+            self.lines += 1;
+            if is_alarming(&line) {
+                self.complain("said", line.trim_end().to_owned(), wrong);
+            }
+            line.clear();
+        }
+        Ok(())
+    }
+
+    /// Says something, unless it was said often enough.
+    fn complain(&mut self, about: &'static str, what: String, wrong: &mut Vec<String>) {
+        let times = self.complained.entry(about).or_default();
+        *times += 1;
+        if *times <= SAID_MAX {
+            wrong.push(what);
+        }
+    }
+}
+
+/// A line no healthy daemon writes, whatever happens around it.
+fn is_alarming(line: &str) -> bool {
+    line.contains("\"level\":\"ERROR\"") || line.contains("panicked") || line.contains("SIGABRT")
+}
+
+/// The medians of the second and the last quarter, when there is enough to judge by.
+fn quarters(all: &[u64]) -> Option<(u64, u64)> {
+    let quarter = all.len() / 4;
+    if all.len() < LOOKS_MIN {
+        return None;
+    }
+    let median = |part: &[u64]| {
+        let mut sorted = part.to_vec();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied()
+    };
+    Some((median(all.get(quarter..2 * quarter)?)?, median(all.get(all.len() - quarter..)?)?))
+}
+
+fn descriptors(pid: u32) -> std::io::Result<usize> {
+    Ok(std::fs::read_dir(format!("/proc/{pid}/fd"))?.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warm() -> Patient {
+        let born = Instant::now().checked_sub(2 * WARM_AFTER);
+        Patient { born, ..Patient::default() }
+    }
+
+    #[test]
+    fn a_flat_life_is_healthy_and_slow_leaks_are_not() {
+        let mut patient = warm();
+        let mut wrong = Vec::new();
+        for n in 0..100 {
+            patient.note((6 << 20) + 4096 * (n % 7), 15 + (n % 3) as usize, &mut wrong);
+        }
+        assert_eq!(wrong, Vec::<String>::new());
+        let mut patient = warm();
+        for n in 0..100 {
+            patient.note((6 << 20) + n * 40_000, 15, &mut wrong);
+        }
+        assert!(wrong[0].contains("memory grew"), "{wrong:?}");
+        wrong.clear();
+        let mut patient = warm();
+        for open in 15..25 {
+            patient.note(6 << 20, open, &mut wrong);
+        }
+        assert!(wrong[0].contains("descriptors, 15"), "{wrong:?}");
+        assert_eq!(wrong.len(), SAID_MAX);
+    }
+
+    #[test]
+    fn errors_and_panics_are_alarming_and_warnings_are_not() {
+        assert!(is_alarming("{\"level\":\"ERROR\",\"message\":\"x\"}"));
+        assert!(is_alarming("thread 'main' panicked at src/main.rs"));
+        assert!(!is_alarming("{\"level\":\"WARN\",\"message\":\"x\"}"));
+    }
+}
