@@ -195,7 +195,8 @@ fn print_table(rounds: usize) {
             goal => format!("{goal}x MISSED"),
         };
         println!(
-            "| {count:>7} | {frame:>6.2} µs | {each:>13.2} µs | {ratio:>4.0}x | {verdict:<11} | {:>11} |",
+            "| {count:>7} | {frame:>6.2} µs | {each:>13.2} µs | {ratio:>4.0}x | {verdict:<11} | \
+             {:>11} |",
             of_frame.allocations + of_obu,
         );
         assert_eq!(of_frame.allocations, 0, "patching allocates nothing");

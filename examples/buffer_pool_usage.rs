@@ -34,9 +34,9 @@ fn main() -> ExitCode {
     let stats = stats();
     println!("{} taken from the pool, {} allocated", stats.hits, stats.misses);
 
-    let reused = seen.windows(2).all(|pair| {
-        matches!(pair, [(_, before, _), (_, now, allocations)] if before == now && *allocations == 0)
-    });
+    let reused = seen.windows(2).all(
+        |pair| matches!(pair, [(_, before, _), (_, now, made)] if before == now && *made == 0),
+    );
     if reused && stats.misses == 1 {
         println!("one buffer carried all packets");
         ExitCode::SUCCESS

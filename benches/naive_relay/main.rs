@@ -7,9 +7,9 @@
 //! offload, and everything that makes a network: no routes, no clients, no duplicates found.
 //!
 //! ```text
-//! naive_relay end   --radio radio0 --own MAC --tap tap0 --peer MAC     TAP <-> radio
-//! naive_relay chain --radio radio0 --own MAC --between MAC MAC         radio <-> radio, next header
-//! naive_relay loops --radio radio0 --own MAC --tap tap0 --peer MAC     as `end`, but nothing naive: see `loops`
+//! naive_relay end   --radio radio0 --own MAC --tap tap0 --peer MAC   TAP <-> radio
+//! naive_relay chain --radio radio0 --own MAC --between MAC MAC       radio <-> radio, next header
+//! naive_relay loops --radio radio0 --own MAC --tap tap0 --peer MAC   as `end`: see `loops`
 //! ```
 //!
 //! The interfaces are set up by whoever starts it.

@@ -16,18 +16,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// There is no socket.
-    #[error("{}: no such socket: is the daemon running, with --control or its default?", .0.display())]
+    #[error("{}: no such socket: is the daemon running, with --control or its \
+             default?", .0.display())]
     Missing(PathBuf),
     /// There is one, and nobody behind it.
-    #[error("{}: nobody answers: the daemon has ended without a goodbye; start it again", .0.display())]
+    #[error("{}: nobody answers: the daemon has ended without a goodbye; start it \
+             again", .0.display())]
     Dead(PathBuf),
     /// It is somebody else's.
     #[error("{}: permission denied: be root, or in the group of the socket (ls -l)", .0.display())]
     Forbidden(PathBuf),
     /// Another version.
     #[error(
-        "{}: the daemon speaks version {theirs} of the protocol and this program version {VERSION}: \
-         use the v2xctl of the daemon's release",
+        "{}: the daemon speaks version {theirs} of the protocol and this program version \
+         {VERSION}: use the v2xctl of the daemon's release",
         path.display()
     )]
     Version {

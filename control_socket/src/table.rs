@@ -188,8 +188,9 @@ fn hand_overs(topics: &Topics) -> Value {
     let classes = gap_classes(changes).into_iter().map(|(most, count)| {
         json!({ "gap_ms_max": Some(most).filter(|most| *most < u64::MAX), "count": count })
     });
+    let changes = changes.iter().map(|change| without(json!(change), "routes"));
     json!({
-        "changes": changes.iter().map(|change| without(json!(change), "routes")).collect::<Vec<_>>(),
+        "changes": changes.collect::<Vec<_>>(),
         "histogram": classes.collect::<Vec<_>>(),
     })
 }

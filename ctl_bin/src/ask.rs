@@ -154,7 +154,8 @@ fn sockets(args: &Args) -> Result<Vec<PathBuf>, String> {
     let found = path::all_in(directory).map_err(|error| format!("{}: {error}", path::DIRECTORY))?;
     if found.is_empty() {
         return Err(format!(
-            "no control socket in {}: is a daemon running? One with --control PATH is asked with -s PATH",
+            "no control socket in {}: is a daemon running? One with --control PATH is asked with \
+             -s PATH",
             path::DIRECTORY
         ));
     }

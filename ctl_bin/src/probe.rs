@@ -186,7 +186,8 @@ impl Prober<'_> {
             };
             return Ok(match echoed.verdict {
                 Verdict::NoRoute => format!(
-                    "{who} has no way on; v2xctl upstreams there, or v2xctl obus at the RSU, says why"
+                    "{who} has no way on; v2xctl upstreams there, or v2xctl obus at the RSU, says \
+                     why"
                 ),
                 Verdict::Unknown => format!(
                     "{who} knows no such node or client: it has not spoken lately, or is elsewhere"
@@ -216,8 +217,9 @@ impl Prober<'_> {
         }
         Ok(match reached {
             Some(echoed) => format!(
-                "{} answers, and whoever comes after it does not: it is out of range or overloaded, \
-                 does not know echoes (an older version), or answers more than 20 a second",
+                "{} answers, and whoever comes after it does not: it is out of range or \
+                 overloaded, does not know echoes (an older version), or answers more than 20 a \
+                 second",
                 self.node(last_of(&echoed))
             ),
             None if view.node.role == Role::Rsu => {

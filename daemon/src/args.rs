@@ -55,7 +55,8 @@ pub struct Common {
     /// MTU of the TAP, like that of the hosts beside it; 1500 unless set. The radio's may be
     /// smaller
     #[arg(short, long, value_name = "N",
-        value_parser = RangedU64ValueParser::<usize>::new().range(mtu::TAP_MTU_MIN as u64..=mtu::TAP_MTU_MAX as u64))]
+        value_parser = RangedU64ValueParser::<usize>::new()
+            .range(mtu::TAP_MTU_MIN as u64..=mtu::TAP_MTU_MAX as u64))]
     pub mtu: Option<usize>,
 
     /// Whether clients hear of packets that take two frames of the radio (ICMP, ICMPv6), as from a

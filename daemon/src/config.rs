@@ -184,8 +184,8 @@ mod tests {
 
     #[test]
     fn takes_what_the_flags_take() {
-        let text = "bind = 'wlan0'\nip = ['10.0.0.7/24', 'fd00::7']\nethertype = 0x88b6\nmtu = 1400\n\
-                    busy_poll = '0'\nbundles = 'off'\nlog = 'warn,node_lib=debug'\n";
+        let text = "bind = 'wlan0'\nip = ['10.0.0.7/24', 'fd00::7']\nethertype = 0x88b6\n\
+                    mtu = 1400\nbusy_poll = '0'\nbundles = 'off'\nlog = 'warn,node_lib=debug'\n";
         let (settings, faults) = judge(text, &Args::command());
         assert!(faults.is_empty(), "{faults:?}");
         assert_eq!(settings["ip"].values, ["10.0.0.7/24", "fd00::7"]);

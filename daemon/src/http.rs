@@ -82,7 +82,8 @@ impl Http {
         if !address.ip().is_loopback() {
             warn!(
                 %address,
-                "the http endpoint is open to other machines: whoever reaches it may look at everything"
+                "the http endpoint is open to other machines: whoever reaches it may look at \
+                 everything"
             );
         }
         let (stop, stopped) = oneshot::channel();

@@ -66,7 +66,8 @@ impl Reload {
                     info!("the configuration was read again");
                 } else {
                     let settings = waiting.join(", ");
-                    warn!(%settings, "the configuration was read again; these wait for the next start");
+                    warn!(%settings, "the configuration was read again; these wait for the next \
+                                      start");
                 }
             }
         }
@@ -107,8 +108,8 @@ pub(crate) fn set(name: &str, value: &str, level: &LogLevel) -> Result<(), Strin
         return level.set(value);
     }
     Err(format!(
-        "{name} cannot change while the daemon runs; expected {LIVE}. Put it into the configuration \
-         file and start the daemon again"
+        "{name} cannot change while the daemon runs; expected {LIVE}. Put it into the \
+         configuration file and start the daemon again"
     ))
 }
 

@@ -257,8 +257,9 @@ impl Devices {
         netlink.keep_tap_mac(tap_link.mac);
         if args.state_file.is_none() && !boot::clock_is_set() {
             warn!(
-                "the clock of this machine is not set: after the machine itself has restarted others \
-                 may ignore this node for some ten seconds; set the clock first, or give --state-file"
+                "the clock of this machine is not set: after the machine itself has restarted \
+                 others may ignore this node for some ten seconds; set the clock first, or give \
+                 --state-file"
             );
         }
         let boot = boot::advance(args.state_file.as_deref())?;
@@ -268,8 +269,8 @@ impl Devices {
             .map_err(|error| Failure::new(Kind::Runtime, error))?;
         info!(
             radio = radio.name(), mac = %radio_link.mac, mtu = radio_link.mtu,
-            tap = tap.name(), tap_mac = %tap_link.mac, tap_mtu = mtu, tap_offload = tap.has_offload(),
-            %id, boot = boot.0, "devices are open"
+            tap = tap.name(), tap_mac = %tap_link.mac, tap_mtu = mtu,
+            tap_offload = tap.has_offload(), %id, boot = boot.0, "devices are open"
         );
         Ok(Self {
             netlink,

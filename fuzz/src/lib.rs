@@ -2,7 +2,7 @@
 //! on the stable toolchain that changes the vectors of the wire format (`tests/stable.rs`).
 //!
 //! ```sh
-//! cargo test -p fuzz                                      # 20,000 changed frames; FUZZ_RUNS=1000000 for more
+//! cargo test -p fuzz                                      # 20,000 inputs; FUZZ_RUNS=1000000
 //! cargo run -p fuzz --bin corpus                          # writes the vectors to fuzz/corpus/
 //! cargo +nightly fuzz run messages --features libfuzzer   # goes on until it finds something
 //! ```

@@ -456,7 +456,10 @@ proptest! {
     }
 
     #[test]
-    fn the_three_forms_are_one(any in any_message(), before in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn the_three_forms_are_one(
+        any in any_message(),
+        before in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
         let message = any.message();
         let flat: Vec<u8> = (&message).into();
         let nested: Vec<Vec<u8>> = (&message).into();
@@ -512,7 +515,10 @@ proptest! {
     }
 
     #[test]
-    fn flipped_bits_never_panic(any in any_message(), flips in prop::collection::vec(any::<prop::sample::Index>(), 1..4)) {
+    fn flipped_bits_never_panic(
+        any in any_message(),
+        flips in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+    ) {
         let mut packet: Vec<u8> = (&any.message().packet).into();
         for flip in flips {
             let bit = flip.index(packet.len() * 8);
@@ -526,7 +532,10 @@ proptest! {
 proptest! {
     #[test]
     fn frames_in_bundles_come_out_as_they_went_in(
-        tails in prop::collection::vec((0..3u8, prop::collection::vec(any::<u8>(), 14..400)), 1..40),
+        tails in prop::collection::vec(
+            (0..3u8, prop::collection::vec(any::<u8>(), 14..400)),
+            1..40,
+        ),
         frame_max in 60..1600usize,
     ) {
         let upstream = |(to, payload): &(u8, Vec<u8>)| {
@@ -640,7 +649,8 @@ proptest! {
             for (_, frame) in mine {
                 match PacketType::try_from(&frame[14..]).unwrap() {
                     PacketType::Fragment(fragment) => {
-                        out.extend(reassembly.add(Timestamp::ZERO, frame, &fragment, &mut counters));
+                        let now = Timestamp::ZERO;
+                        out.extend(reassembly.add(now, frame, &fragment, &mut counters));
                     }
                     _ => out.push(frame.clone()),
                 }

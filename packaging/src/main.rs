@@ -125,8 +125,9 @@ mod tests {
                 let key = arg.get_id().as_str();
                 assert!(
                     read.place(key).is_some(),
-                    "--{} of {name} has no key in packaging/etc/{file}.toml.example: add a line with {key}, or, if \
-                     it is no setting, its name to NOT_SETTINGS in daemon/src/config.rs",
+                    "--{} of {name} has no key in packaging/etc/{file}.toml.example: add a line \
+                     with {key}, or, if it is no setting, its name to NOT_SETTINGS in \
+                     daemon/src/config.rs",
                     arg.get_long().unwrap_or_default()
                 );
             }

@@ -148,9 +148,18 @@ pub(crate) fn take_apart(event: &Event) -> (&'static Shape, Values) {
             &UPSTREAM_CHANGED
         }
         Event::HandOver(done) => {
-            // Without `..`: a new field must have a place here.
-            let HandOver { from, to, cause, acknowledged, gap, lost, at_risk, doubled, sent_twice } =
-                *done;
+            let HandOver {
+                // Without `..`: a new field must have a place here.
+                from,
+                to,
+                cause,
+                acknowledged,
+                gap,
+                lost,
+                at_risk,
+                doubled,
+                sent_twice,
+            } = *done;
             put(&place(Some(from)));
             put(&place(to));
             put(&[Value::Word(cause.as_str()), Value::Uint(acknowledged.into()), span(gap)]);

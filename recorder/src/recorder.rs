@@ -231,7 +231,8 @@ impl<S: Store> Writer<S> {
                 counts.lost_on_disk.fetch_add(records.into(), Ordering::Relaxed);
                 self.failed_at = Some(Instant::now());
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    error!(%cause, "the recording cannot be written: records are lost until it can");
+                    error!(%cause, "the recording cannot be written: records are lost until it \
+                                    can");
                 }
             }
         }

@@ -220,7 +220,8 @@ impl Ring {
         let path = match done {
             Ok(()) => sealed,
             Err(error) => {
-                warn!(file = %path.display(), %error, "a recording could not be finished: it stays .part");
+                warn!(file = %path.display(), %error, "a recording could not be finished: it stays \
+                                                       .part");
                 path
             }
         };
@@ -245,7 +246,8 @@ impl Ring {
                 Ok(()) => self.removed += 1,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    warn!(file = %oldest.path.display(), %error, "an old recording cannot be removed");
+                    let file = oldest.path.display();
+                    warn!(%file, %error, "an old recording cannot be removed");
                 }
             }
             self.finished.pop_front();

@@ -151,7 +151,11 @@ fn kill_9() -> Result<(), Failed> {
         let first = reports[0].missing;
         let read: u64 = reports.iter().map(|report| report.blocks).sum();
         if first + read < blocks {
-            return Err(format!("round {round}: {blocks} blocks were on disk, {first} removed by the ring, {read} read").into());
+            return Err(format!(
+                "round {round}: {blocks} blocks were on disk, {first} removed by \
+                                the ring, {read} read"
+            )
+            .into());
         }
         let (holes, faults): (Vec<_>, Vec<_>) = reports
             .iter()

@@ -219,8 +219,8 @@ impl Packet {
     fn in_message(message: &[u8]) -> Option<(Self, u8)> {
         let kind = Kind(message.first()? & 0x0f);
         let header = message.first_chunk::<DATA_HEADER_LEN>()?;
-        let [_, flags, _, _, d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, limit, boot, seq @ ..] =
-            *header;
+        let [_, flags, _, _, d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ends @ ..] = *header;
+        let [limit, boot, seq @ ..] = ends;
         let packet = Self {
             kind,
             is_flood: kind == Kind::TO_DOWNSTREAM && flags & FLOOD != 0,

@@ -20,7 +20,10 @@ use node_lib::time::Timestamp;
 /// use sim::{Position, Reach, World};
 ///
 /// let mut world = World::new(7);
-/// let hears = |from: Position, to: Position| if from.distance_m(to) <= 100.0 { 0.99 } else { 0.0 };
+/// let hears = |from: Position, to: Position| match from.distance_m(to) {
+///     ..=100.0 => 0.99,
+///     _ => 0.0,
+/// };
 /// world.set_medium(Box::new(Reach::new(world.seed(), Duration::from_millis(1), hears)));
 /// ```
 ///

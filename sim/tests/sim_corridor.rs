@@ -159,10 +159,12 @@ fn a_vehicle_that_drives_past_five_rsus_is_handed_over_before_it_is_lost() {
 
 /// How the thresholds were found: a table of those tried, for `docs/performance.md`.
 #[test]
-#[ignore = "an experiment, not a promise; see docs/performance.md, \"How the thresholds were found\""]
+#[ignore = "an experiment, not a promise; see docs/performance.md, \"How the thresholds were \
+            found\""]
 fn signal_thresholds_tried() {
     println!(
-        "fading strong% margin ahead for rest | parked | km/h: changes, gap p50/p99/max, by fading/predicted/better/dead, arrived, lost by us"
+        "fading strong% margin ahead for rest | parked | km/h: changes, gap p50/p99/max, by \
+         fading/predicted/better/dead, arrived, lost by us"
     );
     for [fading, strong, margin, ahead, trend_for, rest] in tried() {
         let change = move |config: &mut obu_lib::Config| {

@@ -122,8 +122,8 @@ fn flood(role: &str, mut victim: Victim) -> Victim {
     }
     let end = LIVE.get();
     println!(
-        "{role}: {} kB after {frames} forged frames, {} kB after twice as many; {} replies, {} of {} frames \
-         from bundles; {:?}",
+        "{role}: {} kB after {frames} forged frames, {} kB after twice as many; {} replies, {} of \
+         {} frames from bundles; {:?}",
         (half - start) / 1000,
         (end - start) / 1000,
         victim.replies,
@@ -215,13 +215,18 @@ fn crowd_behind_a_relay() -> Town {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(256)
+    })]
 
     #[test]
     fn no_bytes_make_a_node_panic(
         is_rsu: bool,
         inputs in prop::collection::vec(
-            (any::<bool>(), 0_u64..200, any::<i8>(), prop::collection::vec(any::<u8>(), 0..120)), 0..60),
+            (any::<bool>(), 0_u64..200, any::<i8>(), prop::collection::vec(any::<u8>(), 0..120)),
+            0..60,
+        ),
         leaves_after in 0_usize..60,
     ) {
         let (node, mac) = if is_rsu {

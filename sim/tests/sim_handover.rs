@@ -304,10 +304,12 @@ fn both_in_range(seed: u64) -> Result<Road, Wrong> {
 
 /// How the thresholds were found: a table of those tried, for `docs/performance.md`.
 #[test]
-#[ignore = "an experiment, not a promise: cargo test -p sim --test sim_handover thresholds -- --ignored --nocapture"]
+#[ignore = "an experiment, not a promise: cargo test -p sim --test sim_handover thresholds -- \
+            --ignored --nocapture"]
 fn thresholds_tried() {
     println!(
-        "fading percent rest | parked: changes/10 min | ramp s: left at loss p50, predicted/fading/dead, lost"
+        "fading percent rest | parked: changes/10 min | ramp s: left at loss p50, \
+         predicted/fading/dead, lost"
     );
     for (fading, percent, rest) in tried() {
         let change = move |config: &mut obu_lib::Config| {

@@ -192,7 +192,8 @@ fn a_vehicle_that_stood_still_hears_first_what_was_said_and_goes_on() {
         let arrived = (town.arrived_up(up), town.arrived_down(down, far));
         if heard > 0 || arrived != (550, 550) || !changes.is_empty() {
             let what = format!(
-                "{span:?} still: {heard} frames of it heard meanwhile, {arrived:?} of 550, {changes:?}"
+                "{span:?} still: {heard} frames of it heard meanwhile, {arrived:?} of 550, \
+                 {changes:?}"
             );
             return Err(wrong(&town, what));
         }

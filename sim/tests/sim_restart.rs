@@ -230,7 +230,8 @@ fn an_rsu_that_is_back_soon_after_its_goodbye_is_a_way_again_for_all() {
         let (late, without_link) = (gap(back + ms(300), cut), gap(cut, until));
         if late > every * 2 || without_link > ms(300) || town.upstream(car) != Some(RELAY) {
             let what = format!(
-                "back after {back_after:?}: {late:?} without a frame from 300 ms on, and {without_link:?} after the cut"
+                "back after {back_after:?}: {late:?} without a frame from 300 ms on, and \
+                 {without_link:?} after the cut"
             );
             return Err(wrong(&town, what));
         }

@@ -116,8 +116,8 @@ fn run(seed: u64, case: &Case) -> Result<Vec<Duration>, Wrong> {
         if after.0 + after.1 > Duration::ZERO {
             let gap = (town.gap_up(up, FAULT_AT, end), town.gap_down(down, node, FAULT_AT, end));
             let what = format!(
-                "{node}, {hops} hops from an RSU: lost frames later than {ROUTE_WITHIN:?} after the \
-                 fault; longest gaps up and down {gap:?}"
+                "{node}, {hops} hops from an RSU: lost frames later than {ROUTE_WITHIN:?} after \
+                 the fault; longest gaps up and down {gap:?}"
             );
             return Err(wrong(&town, what));
         }

@@ -222,7 +222,8 @@ pub(crate) struct Sweep {
     pub(crate) kind: Vec<String>,
 
     /// Where everything random comes from
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..1_000_000))]
+    #[arg(long, value_name = "S", default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(..1_000_000))]
     pub(crate) seed: u64,
 
     /// Scenes at the same time [default: one per processor]

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! scenario file ──► scenario::Source ──► Scenario ─┐
-//! movements ──────► mobility::read ──► Movement ───┴─► Casting ─► per seed: Cast ─► Stage (a World)
+//! movements ──────► mobility::read ──► Movement ───┴─► Casting ─► per seed: Cast ─► Stage, a World
 //!                                                                   │ looked at every 100 ms
 //! tables, JSON, CSV, SVG ◄── report ◄── Summary ◄── Record ◄── measure::run
 //! ```

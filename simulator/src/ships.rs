@@ -53,7 +53,11 @@ pub struct Difference {
 
 /// Lists every field of structs, and does not compile while one is missing.
 macro_rules! classify {
-    ($(#[$attribute:meta])* $vis:vis $list:ident: $($of:path as $title:literal { $($name:ident: $standing:expr,)* })*) => {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis $list:ident:
+        $($of:path as $title:literal { $($name:ident: $standing:expr,)* })*
+    ) => {
         $(#[$attribute])*
         $vis const $list: &[Field] = &[
             $($(Field { of: $title, name: stringify!($name), standing: $standing },)*)*
@@ -127,7 +131,8 @@ pub const DIFFERENCES: &[Difference] = &[
     Difference {
         title: "processor time",
         daemons: "a frame waits for the loop: `--coalesce`, `--busy-poll`, a burst before it",
-        simulation: "every frame is handled at once; only what waited, or came in one, leaves in a bundle",
+        simulation: "every frame is handled at once; only what waited, or came in one, leaves in a \
+                     bundle",
         why: "some 30 µs a frame on the machines measured, below a radio's own waits",
     },
     Difference {
@@ -138,9 +143,12 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         title: "sockets of the radio",
-        daemons: "a buffer of 2 MiB for data and one for control, then the queue of the interface, which drops when it is full",
-        simulation: "`radio.queue_frames` of each access category: without room, frames wait in the outbox, and the TAP",
-        why: "Wi-Fi drivers queue thousands of frames, so that the socket holds back first; the number is the scenario's",
+        daemons: "a buffer of 2 MiB for data and one for control, then the queue of the interface, \
+                  which drops when it is full",
+        simulation: "`radio.queue_frames` of each access category: without room, frames wait in \
+                     the outbox, and the TAP",
+        why: "Wi-Fi drivers queue thousands of frames, so that the socket holds back first; the \
+              number is the scenario's",
     },
     Difference {
         title: "offload",
@@ -150,14 +158,17 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         title: "addresses of the TAP",
-        daemons: "`--ip`: announced when the node is attached anew; with IPv6 an MTU of 1280 at least",
+        daemons: "`--ip`: announced when the node is attached anew; with IPv6 an MTU of 1280 at \
+                  least",
         simulation: "a MAC only",
         why: "hosts of a simulation are the clients behind the TAP",
     },
     Difference {
         title: "clients of an earlier start",
-        daemons: "told by the file beside `--state-file`, and by the bridge's table where the TAP is in a bridge",
-        simulation: "told by what the world noted, by the same rules, with `settings.state_file`; there are no bridges",
+        daemons: "told by the file beside `--state-file`, and by the bridge's table where the TAP \
+                  is in a bridge",
+        simulation: "told by what the world noted, by the same rules, with `settings.state_file`; \
+                     there are no bridges",
         why: "neither needs a file system or a kernel; both are tested end to end",
     },
     Difference {
@@ -169,12 +180,14 @@ pub const DIFFERENCES: &[Difference] = &[
     Difference {
         title: "what the radio gave up",
         daemons: "an OBU asks its radio (`SO_WIFI_STATUS`); drivers of 802.11 tell, others do not",
-        simulation: "nobody is told; with `radio.reports_unacknowledged = true` every OBU is, at once",
+        simulation: "nobody is told; with `radio.reports_unacknowledged = true` every OBU is, at \
+                     once",
         why: "whether a driver tells is the radio's matter; without it more is lost",
     },
     Difference {
         title: "interfaces that change",
-        daemons: "netlink tells of new addresses, MTUs and numbers; a TAP that is deleted is made again",
+        daemons: "netlink tells of new addresses, MTUs and numbers; a TAP that is deleted is made \
+                  again",
         simulation: "radios go up and down; nothing else of an interface changes",
         why: "tested with real interfaces (`io_devices`, end to end)",
     },

@@ -49,7 +49,8 @@ fn scenario(duration: &str, rsus: &str, obus: &str, links: &str, faults: &str) -
             "[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nloss = {loss}\none_way = {one_way}\n"
         );
     }
-    text += "[[client]]\nid = \"server\"\nlan = \"road\"\n[[client]]\nid = \"laptop\"\nbehind = \"far\"\n";
+    text += "[[client]]\nid = \"server\"\nlan = \"road\"\n[[client]]\nid = \"laptop\"\n\
+             behind = \"far\"\n";
     for (from, to) in [("laptop", "server"), ("server", "laptop")] {
         text += &format!(
             "[[flow]]\nfrom = \"{from}\"\nto = \"{to}\"\nframes_per_s = 50\narrivals = \"even\"\n"

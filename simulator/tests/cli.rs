@@ -173,12 +173,14 @@ fn mistakes_end_with_code_2_and_say_where() {
         ),
         (
             vec!["check", "bologna.toml", "--mobility", "/no/such/file"],
-            "bologna.toml with mobility.file=/no/such/file: mobility.file: /no/such/file: No such file",
+            "bologna.toml with mobility.file=/no/such/file: mobility.file: /no/such/file: No such \
+             file",
         ),
         (vec!["check", "bologna.toml", "--mobility", "bologna.toml"], "/bologna.toml:5: \"about"),
         (
             vec!["run", "pair.toml", "--set", "duration=5s"],
-            "v2xsim: pair.toml with duration=5s: fault.1.at: 6s; expected a time up to the duration, 5s",
+            "v2xsim: pair.toml with duration=5s: fault.1.at: 6s; expected a time up to the \
+             duration, 5s",
         ),
         (
             vec!["run", "pair.toml", "--set", "link.loss=2"],

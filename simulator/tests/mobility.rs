@@ -174,9 +174,9 @@ fn degrees_are_refused_where_somebody_moves() {
 #[test]
 fn persons_comments_and_steps_without_vehicles_are_passed_over() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    let text = "<fcd-export><!-- \n --><timestep time=\"0\"><person id=\"p\" x=\"0\" y=\"0\"/></timestep>\
-                <timestep time=\"1\"/><timestep time=\"2\"><vehicle id=\"a&amp;b\" x=\"1\" y=\"2\"/>\
-                </timestep></fcd-export>";
+    let text = "<fcd-export><!-- \n --><timestep time=\"0\"><person id=\"p\" x=\"0\" \
+                y=\"0\"/></timestep><timestep time=\"1\"/><timestep time=\"2\"><vehicle \
+                id=\"a&amp;b\" x=\"1\" y=\"2\"/></timestep></fcd-export>";
     file.write_all(text.as_bytes()).unwrap();
     let movement = mobility::read(file.path()).unwrap();
     assert_eq!(movement.vehicles.len(), 1);

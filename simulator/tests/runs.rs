@@ -227,12 +227,13 @@ fn a_vehicle_predicts_only_where_radios_report_signal() {
 /// three times.
 #[test]
 fn what_a_radio_gives_up_goes_once_more_where_radios_tell() {
-    let text = "duration = \"60s\"\n[radio]\nmodel = \"links\"\nretries = 2\n[[lan]]\nid = \"road\"\n\
-        [[rsu]]\nid = \"r\"\nlan = \"road\"\n[[obu]]\nid = \"a\"\n[[obu]]\nid = \"o\"\n\
-        [[link]]\nfrom = \"r\"\nto = \"a\"\nloss = 0.3\n[[link]]\nfrom = \"a\"\nto = \"o\"\nloss = 0.3\n\
-        [[client]]\nid = \"server\"\nlan = \"road\"\n[[client]]\nid = \"car\"\nbehind = \"o\"\n\
-        [[flow]]\nfrom = \"server\"\nto = \"car\"\nframes_per_s = 50\n\
-        [[flow]]\nfrom = \"car\"\nto = \"server\"\nframes_per_s = 50\n";
+    let text = "duration = \"60s\"\n[radio]\nmodel = \"links\"\nretries = 2\n[[lan]]\n\
+                id = \"road\"\n[[rsu]]\nid = \"r\"\nlan = \"road\"\n[[obu]]\nid = \"a\"\n[[obu]]\n\
+                id = \"o\"\n[[link]]\nfrom = \"r\"\nto = \"a\"\nloss = 0.3\n[[link]]\n\
+                from = \"a\"\nto = \"o\"\nloss = 0.3\n[[client]]\nid = \"server\"\nlan = \"road\"\n\
+                [[client]]\nid = \"car\"\nbehind = \"o\"\n[[flow]]\nfrom = \"server\"\n\
+                to = \"car\"\nframes_per_s = 50\n[[flow]]\nfrom = \"car\"\nto = \"server\"\n\
+                frames_per_s = 50\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
     let source = Source::from_text(&path, text.to_owned()).unwrap();
     let run = |set: &[&str]| {

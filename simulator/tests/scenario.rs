@@ -53,24 +53,29 @@ fn errors_name_line_field_and_what_was_expected() {
         ("duration = ", "a.toml:1: string values must be quoted, expected literal string"),
         (
             "duration = 5",
-            "a.toml:1: duration: invalid type: integer `5`, expected a time with its unit, such as \"100ms\", \"1.5s\", \"2min\" or \"1h30min\"",
+            "a.toml:1: duration: invalid type: integer `5`, expected a time with its unit, such as \
+             \"100ms\", \"1.5s\", \"2min\" or \"1h30min\"",
         ),
         (
             "duration = \"5\"",
-            "a.toml:1: duration: \"5\"; expected a time with its unit, such as \"100ms\", \"1.5s\", \"2min\" or \"1h30min\"",
+            "a.toml:1: duration: \"5\"; expected a time with its unit, such as \"100ms\", \
+             \"1.5s\", \"2min\" or \"1h30min\"",
         ),
         ("seed = 1\nseeds = 2\n", "a.toml:1: missing field `duration`"),
         (
             &format!("{HEAD}[[rsu]]\nposition = [0, 0]\nid = \"s\"\n"),
-            "a.toml:7: rsu.1.position: unknown field `position`, expected one of `id`, `position_m`, `lan`",
+            "a.toml:7: rsu.1.position: unknown field `position`, expected one of `id`, \
+             `position_m`, `lan`",
         ),
         (
             &format!("{HEAD}[radio]\nmodel = \"disc\"\n"),
-            "a.toml:7: radio.model: unknown variant `disc`, expected one of `links`, `disk`, `log-distance`, `dual-slope`",
+            "a.toml:7: radio.model: unknown variant `disc`, expected one of `links`, `disk`, \
+             `log-distance`, `dual-slope`",
         ),
         (
             &format!("{HEAD}[settings.obu.policy]\nranking = \"speed\"\n"),
-            "a.toml:7: settings.obu.policy.ranking: unknown variant `speed`, expected `cost` or `hops`",
+            "a.toml:7: settings.obu.policy.ranking: unknown variant `speed`, expected `cost` or \
+             `hops`",
         ),
         // Where vehicles come from.
         (
@@ -116,7 +121,8 @@ fn errors_name_line_field_and_what_was_expected() {
         // Ranges.
         (
             "duration = \"0s\"\n[[rsu]]\nid = \"r\"",
-            "a.toml:1: duration: 0s; expected a time from 1ms to 24 hours\na.toml:1: warm_up: 1s; expected less than the duration, 0s",
+            "a.toml:1: duration: 0s; expected a time from 1ms to 24 hours\n\
+             a.toml:1: warm_up: 1s; expected less than the duration, 0s",
         ),
         (
             &format!("{HEAD}[settings.obu]\ncached_candidates = 17\n"),
@@ -132,7 +138,8 @@ fn errors_name_line_field_and_what_was_expected() {
         ),
         (
             &format!("{HEAD}[settings.obu]\nmtu = 9000\nradio_mtu = 200\n"),
-            "a.toml:7: settings.obu.mtu: a TAP MTU of 9000 needs a radio MTU of at least 1146 and the radio has 200; use --mtu 1436 or less, or raise the MTU of the radio",
+            "a.toml:7: settings.obu.mtu: a TAP MTU of 9000 needs a radio MTU of at least 1146 and \
+             the radio has 200; use --mtu 1436 or less, or raise the MTU of the radio",
         ),
         (
             &format!("{HEAD}[[link]]\nfrom = \"r\"\nto = \"o\"\nloss = 1.5\n"),
@@ -147,12 +154,15 @@ fn errors_name_line_field_and_what_was_expected() {
             "a.toml:4: radio.rate_mbps: 7; expected one of 3, 4.5, 6, 9, 12, 18, 24, 27",
         ),
         (
-            "duration = \"10s\"\n[radio]\nmodel = \"dual-slope\"\nsinr_db = 5\n[[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n",
-            "a.toml:4: radio.sinr_db: means something beside errors = \"threshold\" only; expected both or neither",
+            "duration = \"10s\"\n[radio]\nmodel = \"dual-slope\"\nsinr_db = 5\n[[rsu]]\n\
+             id = \"r\"\nposition_m = [0, 0]\n",
+            "a.toml:4: radio.sinr_db: means something beside errors = \"threshold\" only; expected \
+             both or neither",
         ),
         (
             &format!("{DISK}errors = \"threshold\"\n"),
-            "a.toml:4: radio.errors: a field of model log-distance, dual-slope; expected none, the model is disk",
+            "a.toml:4: radio.errors: a field of model log-distance, dual-slope; expected none, the \
+             model is disk",
         ),
         (
             &format!("{HEAD}[radio]\nerrors = \"nits\"\n"),
@@ -218,7 +228,8 @@ fn errors_name_line_field_and_what_was_expected() {
         ),
         (
             &format!(
-                "{DISK}[[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n[[obu]]\nid = \"o\"\nposition_m = [9, 0]\n[[link]]\nfrom = \"r\"\nto = \"o\"\n"
+                "{DISK}[[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n[[obu]]\nid = \"o\"\n\
+                 position_m = [9, 0]\n[[link]]\nfrom = \"r\"\nto = \"o\"\n"
             ),
             "a.toml:10: link.0: a link; expected none, model disk makes them from positions",
         ),
@@ -228,13 +239,15 @@ fn errors_name_line_field_and_what_was_expected() {
         ),
         (
             &format!(
-                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\nspeaks = false\n[[flow]]\nfrom = \"c\"\nto = \"everyone\"\nframes_per_s = 1\n"
+                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\nspeaks = false\n[[flow]]\n\
+                 from = \"c\"\nto = \"everyone\"\nframes_per_s = 1\n"
             ),
             "a.toml:11: flow.0.from: \"c\"; expected a client with speaks = true",
         ),
         (
             &format!(
-                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\n[[flow]]\nfrom = \"c\"\nto = \"everyone\"\nframes_per_s = 1\nstart = \"9s\"\nstop = \"8s\"\n"
+                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\n[[flow]]\nfrom = \"c\"\n\
+                 to = \"everyone\"\nframes_per_s = 1\nstart = \"9s\"\nstop = \"8s\"\n"
             ),
             "a.toml:13: flow.0.start: 9s; expected a time before the flow ends, 8s",
         ),
@@ -266,14 +279,16 @@ fn errors_name_line_field_and_what_was_expected() {
         ),
         (
             &format!(
-                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\n[[flow]]\nfrom = \"c\"\nto = \"everyone\"\nframes_per_s = 1\nstart = \"10s\"\n"
+                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\n[[flow]]\nfrom = \"c\"\n\
+                 to = \"everyone\"\nframes_per_s = 1\nstart = \"10s\"\n"
             ),
             "a.toml:13: flow.0.start: 10s; expected a time before the end, 10s",
         ),
         // Files it names.
         (
             &format!("{DISK}[mobility]\nfile = \"none.csv\"\n"),
-            "a.toml:5: mobility.file: none.csv: No such file or directory (os error 2); expected a file of movements",
+            "a.toml:5: mobility.file: none.csv: No such file or directory (os error 2); expected a \
+             file of movements",
         ),
         (
             &format!("{DISK}[mobility]\nfile = \"ours.csv\"\nfrom = \"90s\"\n"),
@@ -281,9 +296,11 @@ fn errors_name_line_field_and_what_was_expected() {
         ),
         (
             &format!(
-                "{DISK}[mobility]\nfile = \"ours.csv\"\n[[client]]\nid = \"c\"\nbehind = \"vehicles/7\"\n"
+                "{DISK}[mobility]\nfile = \"ours.csv\"\n[[client]]\nid = \"c\"\n\
+                 behind = \"vehicles/7\"\n"
             ),
-            "a.toml:8: client.0.behind: \"vehicles/7\"; expected a vehicle of the file of movements",
+            "a.toml:8: client.0.behind: \"vehicles/7\"; expected a vehicle of the file of \
+             movements",
         ),
     ] {
         let said = complaint(text);

@@ -38,7 +38,8 @@ pub fn around_town() -> [String; 2] {
 /// What stands before and after data that the script finds by this id.
 fn around(id: &str) -> [String; 2] {
     let style = format!(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY_ALONE}\">\n<style>{CSS}</style>"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY_ALONE}\">\n\
+         <style>{CSS}</style>"
     );
     let head = HTML
         .replace("<link rel=\"stylesheet\" href=\"/page.css\">", &style)

@@ -149,8 +149,8 @@ mod tests {
         let position = Position { source, state, fix: Some(fix), age_ms, ..Position::default() };
         assert_eq!(
             said(Some(position.clone())),
-            "  position  48.1371540, -11.5000000 ± 3.2 m, 519.1 m above the sea, 13.9 m/s towards 87°, \
-             250 ms old (gpsd://127.0.0.1:2947)"
+            "  position  48.1371540, -11.5000000 ± 3.2 m, 519.1 m above the sea, 13.9 m/s towards \
+             87°, 250 ms old (gpsd://127.0.0.1:2947)"
         );
         let state = PositionState::TooOld;
         let fault = Some("it closed the connection".to_owned());

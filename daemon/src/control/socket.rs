@@ -42,7 +42,8 @@ pub(super) struct Guard {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another process listens there.
-    #[error("{}: process {holder} has this control socket; give another one with --control", path.display())]
+    #[error("{}: process {holder} has this control socket; give another one with \
+             --control", path.display())]
     Held {
         /// Where.
         path: PathBuf,
@@ -50,7 +51,8 @@ pub enum SocketError {
         holder: String,
     },
     /// There is something else.
-    #[error("{}: is there, and is no socket; remove it, or give another path with --control", .0.display())]
+    #[error("{}: is there, and is no socket; remove it, or give another path with \
+             --control", .0.display())]
     NotASocket(PathBuf),
     /// The kernel refuses.
     #[error("{}: cannot make the control socket: {source}", path.display())]

@@ -433,7 +433,8 @@ mod tests {
     fn values_have_the_names_that_are_promised() {
         let text = scraped(Role::Obu);
         for line in [
-            "v2x_node_info{node=\"02:00:00:00:00:09\",role=\"obu\",name=\"obu0\",version=\"0.1.0\"} 1",
+            "v2x_node_info{node=\"02:00:00:00:00:09\",role=\"obu\",name=\"obu0\",\
+             version=\"0.1.0\"} 1",
             "v2x_healthy 0",
             "v2x_problem{kind=\"no-lan\"} 1",
             "v2x_attached_hops 2",

@@ -135,7 +135,11 @@ mod tests {
 
     #[test]
     fn a_report_is_read_whole() {
-        let line = r#"{"class":"TPV","device":"/dev/ttyACM0","mode":3,"time":"2026-11-25T09:00:00.250Z","ept":0.005,"lat":48.137154,"lon":-11.576124,"altHAE":566.2,"altMSL":519.1,"alt":519.1,"speed":13.9,"track":87.25,"eph":3.2,"later":[1]}"#;
+        let line = concat!(
+            r#"{"class":"TPV","device":"/dev/ttyACM0","mode":3,"time":"2026-11-25T09:00:00.250Z","#,
+            r#""ept":0.005,"lat":48.137154,"lon":-11.576124,"altHAE":566.2,"altMSL":519.1,"#,
+            r#""alt":519.1,"speed":13.9,"track":87.25,"eph":3.2,"later":[1]}"#
+        );
         let fix = Fix {
             latitude_deg: 48.137_154,
             longitude_deg: -11.576_124,

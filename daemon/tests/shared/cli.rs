@@ -130,7 +130,8 @@ impl Daemon {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("node.toml");
         let path = file.to_str().unwrap();
-        let settings = "bind = 'nope0'\nmtu = 1300\nhello_history = 20\nip = ['10.0.0.1', 'fd00::1']\nlog = 'warn'\n";
+        let settings = "bind = 'nope0'\nmtu = 1300\nhello_history = 20\n\
+                        ip = ['10.0.0.1', 'fd00::1']\nlog = 'warn'\n";
         std::fs::write(&file, settings).unwrap();
         let variable = |name: &str| format!("{}_{name}", self.env_prefix);
         let mut command = self.command();

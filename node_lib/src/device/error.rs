@@ -25,7 +25,8 @@ pub enum Problem {
     NameLength(usize),
     /// The name has a character the kernel refuses or expands.
     #[error(
-        "the name contains {0:?}; interface names have no space, '/', ':', '%' and are not '.' or '..'"
+        "the name contains {0:?}; interface names have no space, '/', ':', '%' and are not '.' or \
+         '..'"
     )]
     NameCharacter(char),
     /// There is no such interface.
@@ -47,8 +48,8 @@ pub enum Problem {
     NoStationStatistics(String),
     /// A name of ours is taken by an interface that is not a TAP.
     #[error(
-        "an interface of this name exists and is not a TAP, or one with several queues; choose another name with \
-         --tap-name"
+        "an interface of this name exists and is not a TAP, or one with several queues; choose \
+         another name with --tap-name"
     )]
     NotTap,
     /// The TAP was made for programs that open it several times.
@@ -59,8 +60,8 @@ pub enum Problem {
     SeveralQueues,
     /// The TAP is for somebody else.
     #[error(
-        "it is for {0} only, and CAP_NET_ADMIN is missing; start it as such, grant the capability, or \
-         make the TAP again for who starts it (`ip tuntap add dev NAME mode tap user USER`)"
+        "it is for {0} only, and CAP_NET_ADMIN is missing; start it as such, grant the capability, \
+         or make the TAP again for who starts it (`ip tuntap add dev NAME mode tap user USER`)"
     )]
     NotOurs(TapOwner),
     /// What is to be the bridge is something else.
@@ -86,7 +87,8 @@ pub enum Problem {
     TunNotOpenable,
     /// Segmentation offload was demanded and cannot be had.
     #[error(
-        "no segmentation offload ({0}); expected Linux with vnet headers on TAPs, or --tap-offload auto or off"
+        "no segmentation offload ({0}); expected Linux with vnet headers on TAPs, or --tap-offload \
+         auto or off"
     )]
     NoOffload(io::Error),
     /// Radio and TAP MTU do not fit together.

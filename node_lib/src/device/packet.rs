@@ -347,7 +347,8 @@ impl Device for Packet {
             tracing::warn!(
                 radio = self.name,
                 %cause,
-                "the kernel does not tell which frames nobody acknowledged; expected Linux 3.3 or later"
+                "the kernel does not tell which frames nobody acknowledged; expected Linux 3.3 or \
+                 later"
             );
         }
     }

@@ -231,9 +231,8 @@ mod tests {
         padded.resize(60, 0xff);
         assert_eq!(opened(&padded).1, None);
         padded.push(0xff);
-        assert!(
-            matches!(opened(&padded), (none, Some(ParseError::TrailingBytes { .. })) if none.is_empty())
-        );
+        let (none, error) = opened(&padded);
+        assert!(none.is_empty() && matches!(error, Some(ParseError::TrailingBytes { .. })));
     }
 
     #[test]

@@ -78,7 +78,8 @@ pub enum ParseError {
         have: usize,
     },
     /// More bytes follow the message than Ethernet padding explains.
-    #[error("{message}: {have} bytes where the message has {need} and padding ends at {padded}", padded = super::prefix::MIN_BODY_LEN)]
+    #[error("{message}: {have} bytes where the message has {need} and padding ends at \
+             {padded}", padded = super::prefix::MIN_BODY_LEN)]
     TrailingBytes {
         /// Which format.
         message: &'static str,

@@ -102,8 +102,8 @@ fn causes(radio: &mut impl Device, is_up: bool, others: &[u16]) -> String {
     }
     if tagged > 0 {
         causes.push(format!(
-            "{tagged} frames with a VLAN tag were heard: others, or a switch between, put them into a VLAN \
-             (have the tag taken off, or give the VLAN's interface to --bind)"
+            "{tagged} frames with a VLAN tag were heard: others, or a switch between, put them \
+             into a VLAN (have the tag taken off, or give the VLAN's interface to --bind)"
         ));
     }
     if foreign > 0 {

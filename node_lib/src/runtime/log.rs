@@ -196,7 +196,11 @@ pub(super) fn counters(
     let of_node = list(node.counters().iter());
     let of_radio = list(radio.counters().iter());
     let of_tap = list(tap.counters().iter());
-    info!(id = %node.id(), node = %of_node, radio = %of_radio, bundles = %of_bundles, outbox = %of_outbox, busy_poll = %of_busy_poll, signal = %of_signal, tap = %of_tap, "counters");
+    info!(
+        id = %node.id(), node = %of_node, radio = %of_radio, bundles = %of_bundles,
+        outbox = %of_outbox, busy_poll = %of_busy_poll, signal = %of_signal, tap = %of_tap,
+        "counters"
+    );
 }
 
 fn list(counters: impl Iterator<Item = (&'static str, u64)>) -> String {

@@ -451,7 +451,8 @@ proptest! {
         prop_assert_eq!(received.len(), sent.len());
         // Frames that belong to no TCP flow may overtake those that do.
         let tcp = |frames: &[(usize, Vec<u8>)], is_tcp: bool| -> Vec<(usize, Vec<u8>)> {
-            frames.iter().filter(|(n, frame)| is_of_tcp(&flows[*n], frame) == is_tcp).cloned().collect()
+            let ours = |(n, frame): &&(usize, Vec<u8>)| is_of_tcp(&flows[*n], frame) == is_tcp;
+            frames.iter().filter(ours).cloned().collect()
         };
         for is_tcp in [true, false] {
             let (sent, received) = (tcp(&sent, is_tcp), tcp(&received, is_tcp));

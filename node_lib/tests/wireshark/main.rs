@@ -152,7 +152,8 @@ fn every_field_of_the_document_is_shown_where_it_stands() {
                 let places = shown.get(&name).map(Vec::as_slice).unwrap_or_default();
                 assert!(
                     places.iter().any(|at| (at.pos, at.len) == (14 + offset, bytes)),
-                    "{} in {}.hex: {name} should be {bytes} bytes at {}, and the dissector has {places:?}",
+                    "{} in {}.hex: {name} should be {bytes} bytes at {}, and the dissector has \
+                     {places:?}",
                     kind.name(),
                     vector.name,
                     14 + offset

@@ -450,8 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_says_again_what_it_said_before_those_behind_it_ask_but_not_before_they_could_hear_news()
-     {
+    fn a_relay_repeats_itself_before_those_behind_ask_but_not_before_they_could_hear_news() {
         for interval in INTERVALS {
             for stride in 0..=STRIDE_MAX {
                 let calm = calm_after(interval, stride);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use node_lib::control::node::{Node, Replies};
+use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::ping::Ping;
 use node_lib::control::positions::Located;
 use node_lib::start::clients::Remembered;
@@ -56,7 +56,7 @@ impl<N: Node> Node for Owning<N> {
         fn handle_unacknowledged(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
         fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
         fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies);
-        fn handle_link(&mut self, now: Timestamp, event: node_lib::control::node::LinkEvent, out: &mut Replies);
+        fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies);
         fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies);
         fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies);
         fn handle_ping(&mut self, now: Timestamp, ping: Ping, out: &mut Replies);

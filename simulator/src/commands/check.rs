@@ -14,8 +14,8 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode> {
     let scenario = source.with(&set)?;
     let cast = Cast::of(&source, &scenario, scenario.seed)?;
     println!(
-        "{}: in order. {} simulated, radio {}: {} RSUs on {} LANs, {} OBUs, {} clients, {} flows, {} \
-         faults",
+        "{}: in order. {} simulated, radio {}: {} RSUs on {} LANs, {} OBUs, {} clients, {} flows, \
+         {} faults",
         source.path().display(),
         scenario.duration,
         scenario.radio.model.as_str(),

@@ -254,7 +254,8 @@ pub(crate) fn compare(args: &Compare) -> Result<ExitCode> {
     let made_from = |results: &Results| (results.seed, results.measured_s);
     ensure!(
         made_from(&before) == made_from(&after),
-        "{} has seed {} and measures {} s of each scene, {} has {} and {} s; expected the same scenes",
+        "{} has seed {} and measures {} s of each scene, {} has {} and {} s; expected the same \
+         scenes",
         args.before.display(),
         before.seed,
         before.measured_s,

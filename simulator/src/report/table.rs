@@ -224,8 +224,8 @@ pub fn cost(simulated_s: f64, cost: Cost, peak_memory: Option<u64>) -> String {
         format!(", peak memory {:.0} MiB", bytes as f64 / f64::from(1 << 20))
     });
     format!(
-        "{simulated_s:.0} s simulated in {:.1} s of processor time: {speed:.1} times as fast as they \
-         pass{memory}",
+        "{simulated_s:.0} s simulated in {:.1} s of processor time: {speed:.1} times as fast as \
+         they pass{memory}",
         cost.cpu_s
     )
 }

@@ -414,8 +414,8 @@ impl<'a> Check<'a> {
             && group == mobility.id
             && mobility.is_drawn()
         {
-            let what = "which vehicles there are is drawn from the seed; expected a file, and all of it \
-                        or pick = \"first\"";
+            let what = "which vehicles there are is drawn from the seed; expected a file, and all \
+                        of it or pick = \"first\"";
             return self.wrong(field, format!("\"{name}\": {what}"));
         }
         self.refers(field, group, "obus, rsus or the id of a node", Kind::is_node);

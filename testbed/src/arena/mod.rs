@@ -133,7 +133,8 @@ fn explain(complaint: &str) -> String {
         }
     }
     text += "\n  Or run as root. In a container: --privileged, or at least --cap-add SYS_ADMIN,\
-             \n  --cap-add NET_ADMIN, --device /dev/net/tun and a seccomp profile that allows unshare.";
+             \n  --cap-add NET_ADMIN, --device /dev/net/tun and a seccomp profile that allows \
+             unshare.";
     text
 }
 

@@ -16,7 +16,8 @@ pub struct TapAddress {
 /// The text is not an address an interface can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{text}\" is not an interface address ({why}); expected ADDR[/PREFIX] such as 10.0.0.1/24 or fd00::1/64"
+    "\"{text}\" is not an interface address ({why}); expected ADDR[/PREFIX] such as 10.0.0.1/24 or \
+     fd00::1/64"
 )]
 pub struct ParseTapAddressError {
     text: String,

@@ -60,7 +60,9 @@ impl Obu {
                 Some(ours.rsu)
             }
             (Some(ours), Some(next)) if !has_turned && self.is_in_vain(now, next) => {
-                tracing::debug!(rsu = %ours.rsu, next = %next.rsu, "RSU does not answer, and is shunned");
+                tracing::debug!(
+                    rsu = %ours.rsu, next = %next.rsu, "RSU does not answer, and is shunned"
+                );
                 self.changing.shunned = Some((ours.rsu, now + timing::SHUN_FOR));
                 cause = Cause::Dead;
                 Some(next.rsu)

@@ -49,7 +49,9 @@ impl Route {
         let best = self.upstream.and_then(|upstream| self.best_beside(context, now, upstream));
         let Some((_, via)) = best.filter(|(rank, _)| !rank.is_late) else { return };
         let (asked, silence) = (self.asked, now.since(self.believed_since()));
-        tracing::debug!(rsu = %self.rsu, upstream = ?self.upstream, asked, ?silence, %via, "upstream in doubt");
+        tracing::debug!(
+            rsu = %self.rsu, upstream = ?self.upstream, asked, ?silence, %via, "upstream in doubt"
+        );
         context.counters.upstream_doubted += 1;
         self.doubt = Some(Doubt { via, since: now, bytes_left: BUDGET, sent_twice: 0 });
         self.turn = Some(Turn::Doubted(via));

@@ -55,7 +55,9 @@ impl Route {
         let is_dead = (self.asked >= watch.asked_min && silence >= watch.dead_after)
             || silence >= watch.silence_max;
         if is_dead && may_judge {
-            tracing::debug!(rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead");
+            tracing::debug!(
+                rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead"
+            );
             context.counters.upstream_dead += 1;
             context.fell_silent(upstream);
             return self.drop_candidate(now, upstream, Cause::Dead);

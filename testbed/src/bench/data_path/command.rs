@@ -19,7 +19,8 @@ use crate::screen::Screen;
 #[derive(Args, Debug)]
 pub struct Options {
     /// How often everything is measured, in turns
-    #[arg(long, default_value_t = 7, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    #[arg(long, default_value_t = 7,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
     rounds: usize,
     /// Only variants whose name has this in it, such as "1 hop"; several times for any of several.
     /// "one loop" and "two threads" are measured only when asked for

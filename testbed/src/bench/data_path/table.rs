@@ -170,8 +170,8 @@ fn reached(goal: &Goal, spread: Spread) -> String {
 /// One run in a line, shown while the bench is running.
 pub(super) fn line(run: &Run) -> String {
     format!(
-        "{:<22} TCP {:>6.0} and {:>6.0} Mbit/s   UDP {:>4.0} and {:>4.0} k/s   round trip {:>4.0} µs, \
-         under TCP {:>5.0}",
+        "{:<22} TCP {:>6.0} and {:>6.0} Mbit/s   UDP {:>4.0} and {:>4.0} k/s   round trip {:>4.0} \
+         µs, under TCP {:>5.0}",
         run.variant.name(),
         run.tcp_1.bits_per_s / 1e6,
         run.tcp_4.bits_per_s / 1e6,

@@ -128,7 +128,8 @@ impl Report {
         );
         text += &format!(
             "  {sent} frames sent, {arrived} arrived; {doubled} twice ({} of them \
-             flooded by a LAN bridge just up), {harmed} harmed, {stray} a minute late\n  at rest a daemon takes at most {:.1} % of a core\n",
+             flooded by a LAN bridge just up), {harmed} harmed, {stray} a minute late\n  at rest a \
+             daemon takes at most {:.1} % of a core\n",
             self.flooded,
             self.rest * 100.0,
         );

@@ -32,7 +32,8 @@ pub fn run(options: &Options) -> Result<()> {
     let screen = Screen::new();
     screen.title("The data path under load, every byte checked");
     screen.dim(&format!(
-        "In each case {} MiB each way, iperf3 with {} flows each way, fragments, and changes of the MTU.",
+        "In each case {} MiB each way, iperf3 with {} flows each way, fragments, and changes of \
+         the MTU.",
         options.mib, plan.flows
     ));
     let mut all = Case::all(has_tap_offload(&programs)?);
@@ -51,8 +52,8 @@ pub fn run(options: &Options) -> Result<()> {
 fn line(case: Case, report: &CaseReport) -> String {
     let CaseReport { iperf3, transfers: [up, down], mtu_changes, datagrams } = report;
     format!(
-        "✓ {:<38} checked {:>5.0} and {:>5.0} Mbit/s, iperf3 {:>5.0} and {:>5.0}; {mtu_changes} MTUs, \
-         {datagrams} datagrams in fragments, {} segments sent again",
+        "✓ {:<38} checked {:>5.0} and {:>5.0} Mbit/s, iperf3 {:>5.0} and {:>5.0}; {mtu_changes} \
+         MTUs, {datagrams} datagrams in fragments, {} segments sent again",
         case.name(),
         up.mbit_per_s(),
         down.mbit_per_s(),

@@ -63,7 +63,10 @@ pub fn run(options: &Options) -> Result<()> {
     let start = Instant::now();
     let screen = Screen::new();
     screen.title("The corridor: a vehicle full of clients drives past road-side units on one LAN");
-    screen.dim("Real daemons, a Linux bridge between the road-side units; the medium replays who hears whom.");
+    screen.dim(
+        "Real daemons, a Linux bridge between the road-side units; the medium replays who \
+                hears whom.",
+    );
     let drives: Vec<(String, LinkTrace)> = match &options.links {
         Some(path) => vec![(path.display().to_string(), LinkTrace::open(path)?)],
         None => {

@@ -118,16 +118,31 @@ impl Comparison {
         let medium = &self.real.medium;
         [
             timeline(drive),
-            format!("\n  What the clients saw, and the bridge between the road-side units\n{}", self.seen(corridor)),
+            format!(
+                "\n  What the clients saw, and the bridge between the road-side units\n{}",
+                self.seen(corridor)
+            ),
             format!("\n  What the vehicle's node wrote down\n{}", self.recorded()),
             format!("\n  The same drive in the simulator\n{}", self.beside_the_simulator()),
-            format!("\n  {down:.0} frames/s to {} clients and {up:.0} from {}:", corridor.clients, corridor.talking),
-            format!(" {} sent, {} lost, {} came twice.", drive.sent(), drive.lost(), drive.doubled()),
             format!(
-                " The others sent {}.\n  On air {} frames arrived, {} tries were repeated, {} frames were lost.",
+                "\n  {down:.0} frames/s to {} clients and {up:.0} from {}:",
+                corridor.clients, corridor.talking
+            ),
+            format!(
+                " {} sent, {} lost, {} came twice.",
+                drive.sent(),
+                drive.lost(),
+                drive.doubled()
+            ),
+            format!(
+                " The others sent {}.\n  On air {} frames arrived, {} tries were repeated, {} \
+                 frames were lost.",
                 self.real.silent_sent, medium.forwarded, medium.retried, medium.lost
             ),
-            format!(" The machine made the sender wait for {} at most.\n", in_ms(self.real.late_max)),
+            format!(
+                " The machine made the sender wait for {} at most.\n",
+                in_ms(self.real.late_max)
+            ),
         ]
         .concat()
     }
@@ -141,7 +156,8 @@ impl Comparison {
         let simulated = simulated.iter().map(|h| h.gap);
         let count = |of: fn(&HandOver) -> u64| hand_overs.iter().map(of).sum::<u64>();
         format!(
-            "{} hand-overs, gap {} (simulator {}), {} of {} frames lost (by links {}), {} twice, bridge {} of {}",
+            "{} hand-overs, gap {} (simulator {}), {} of {} frames lost (by links {}), {} twice, \
+             bridge {} of {}",
             hand_overs.len(),
             in_ms(gap),
             in_ms(simulated.max().unwrap_or_default()),

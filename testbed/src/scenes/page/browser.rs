@@ -151,8 +151,9 @@ impl Browser {
     /// Clicks on the first element that this selects.
     pub(super) fn click(&mut self, selector: &str) -> Result<()> {
         let spot = format!(
-            "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{block: 'center'}}); \
-             const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()"
+            "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{block: \
+             'center'}}); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + \
+             b.height / 2]; }})()"
         );
         let spot = self.value(&spot)?;
         for kind in ["mousePressed", "mouseReleased"] {
