@@ -18,7 +18,7 @@ help:
 	@echo "make test      all tests, also end to end with real daemons"
 	@echo "make mutants   plant faults into the control planes, count those a test notices; SAMPLE=8 for every eighth"
 	@echo "make count     lines of code and constants of the control planes, without tests and comments"
-	@echo "make structure lines of each crate, its share, files that use each other in a circle"
+	@echo "make structure lines of each crate, its share, files in circles, long lines, repeated lines; AT=COMMIT"
 	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; ten minutes"
 	@echo "make e2e       end-to-end tests only; TEST=part_of_a_name for some of them"
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
@@ -119,8 +119,9 @@ mutants:
 count:
 	@.ci/count
 
+# AT=<commit> shows another state, to compare.
 structure:
-	@cargo test --quiet --locked -p simulator --test structure -- --nocapture
+	@.ci/structure $(AT)
 
 e2e:
 	@.ci/setup test
