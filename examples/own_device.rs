@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use node_lib::control::node::Node;
 use node_lib::device::{
-    Burst, Counters, Device, Link, Outgoing, Received, Sent, StaticLinks, memory,
+    Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, StaticLinks, memory,
 };
 use node_lib::runtime::Runtime;
 use node_lib::runtime::clock::Clock;
@@ -24,7 +24,7 @@ use rsu_lib::Rsu;
 /// as on the air.
 struct Socket {
     socket: UnixDatagram,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
 impl Device for Socket {
@@ -63,7 +63,7 @@ impl Device for Socket {
         Sent::All
     }
 
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         &self.counters
     }
 }
@@ -109,7 +109,7 @@ fn drive<N: Node>(
     make: impl FnOnce(Start, Clock) -> N,
 ) -> io::Result<()> {
     socket.set_nonblocking(true)?;
-    let mut radio = Socket { socket, counters: Counters::default() };
+    let mut radio = Socket { socket, counters: DeviceCounters::default() };
     let mac = Mac([2, 0, 0, 0, 0, number]);
     let clock = Clock::start();
     let mut node = make(Start::new(mac), clock);

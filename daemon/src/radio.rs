@@ -5,7 +5,9 @@ use std::os::fd::BorrowedFd;
 use node_lib::control::event::TooLong;
 use node_lib::device::packet::Packet;
 use node_lib::device::udp::Udp;
-use node_lib::device::{Burst, Counters, Device, DeviceError, Link, Outgoing, Received, Sent};
+use node_lib::device::{
+    Burst, Device, DeviceCounters, DeviceError, Link, Outgoing, Received, Sent,
+};
 
 #[derive(Debug)]
 pub(crate) enum Radio {
@@ -80,7 +82,7 @@ impl Device for Radio {
         either!(self, device => device.end_survey())
     }
 
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         either!(self, device => device.counters())
     }
 }

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{MsgFlags, recvmsg, setsockopt, sockopt};
-use node_lib::control::counters::Counters as NodeCounters;
+use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
@@ -22,8 +22,8 @@ use node_lib::control::snapshot::{Role, Route, Snapshot};
 use node_lib::device::memory::{self, Memory};
 use node_lib::device::signal::{Reports, Sample};
 use node_lib::device::{
-    Burst, Counters, Device, DeviceError, Link, LinkChange, Links, Outgoing, Problem, Received,
-    Sent, Side, StaticLinks,
+    Burst, Device, DeviceCounters, DeviceError, Link, LinkChange, Links, Outgoing, Problem,
+    Received, Sent, Side, StaticLinks,
 };
 use node_lib::messages::bundle;
 use node_lib::messages::control::announcement::Client;
@@ -857,7 +857,7 @@ struct Script<F> {
     linger: Duration,
     /// How often the loop asked for the deadline: at least once a turn.
     polled: Cell<u32>,
-    counters: NodeCounters,
+    counters: Counters,
     record: bool,
     wants_unacknowledged: bool,
     /// Who is behind its TAP, as it says.
@@ -882,7 +882,7 @@ impl<F: FnMut(&Call, &mut Replies)> Script<F> {
             again_after: None,
             linger: Duration::ZERO,
             polled: Cell::new(0),
-            counters: NodeCounters::default(),
+            counters: Counters::default(),
             record: true,
             wants_unacknowledged: false,
             clients: Vec::new(),
@@ -968,7 +968,7 @@ impl<F: FnMut(&Call, &mut Replies)> Node for Script<F> {
     fn linger(&self) -> Duration {
         self.linger
     }
-    fn counters(&self) -> &NodeCounters {
+    fn counters(&self) -> &Counters {
         &self.counters
     }
     fn snapshot(&self, _: Timestamp) -> Snapshot {
@@ -1109,7 +1109,7 @@ fn take(end: &mut Memory) -> Vec<Vec<u8>> {
 struct Flood {
     /// All are like this; empty: 60 bytes of 1.
     frame: Vec<u8>,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
 impl Device for Flood {
@@ -1131,7 +1131,7 @@ impl Device for Flood {
     fn send(&mut self, _: &[Outgoing<'_>]) -> Sent {
         Sent::All
     }
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         &self.counters
     }
 }
@@ -1161,7 +1161,7 @@ impl Device for Apart {
     fn send(&mut self, _: &[Outgoing<'_>]) -> Sent {
         Sent::All
     }
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         self.data.counters()
     }
 }
@@ -1173,7 +1173,7 @@ struct Telling {
     socket: UdpSocket,
     is_wanted: bool,
     sent: Vec<Vec<u8>>,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
 impl Telling {
@@ -1181,7 +1181,7 @@ impl Telling {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         setsockopt(&socket, sockopt::Ipv4RecvErr, &true).unwrap();
         socket.set_nonblocking(true).unwrap();
-        Self { socket, is_wanted: false, sent: Vec::new(), counters: Counters::default() }
+        Self { socket, is_wanted: false, sent: Vec::new(), counters: DeviceCounters::default() }
     }
 
     fn give_up(&self, frame: &[u8]) {
@@ -1226,7 +1226,7 @@ impl Device for Telling {
         self.sent.extend(frames.iter().map(|frame| frame.bytes.to_vec()));
         Sent::All
     }
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         &self.counters
     }
 }
@@ -1252,7 +1252,7 @@ impl Device for Stalled {
         let is_free = self.full_until.is_some_and(|at| Instant::now() >= at);
         if is_free { self.inner.send(frames) } else { Sent::Full(0) }
     }
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         self.inner.counters()
     }
 }
@@ -1263,7 +1263,7 @@ struct Mortal {
     refusals: u32,
     attempts: u32,
     alive: bool,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
 impl Device for Mortal {
@@ -1292,7 +1292,7 @@ impl Device for Mortal {
             source: Problem::Busy,
         })
     }
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         &self.counters
     }
 }

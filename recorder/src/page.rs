@@ -13,7 +13,7 @@ use control_socket::record::{Change, Happened, History};
 use node_lib::Timestamp;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node};
-use node_lib::control::snapshot::{Interface, View, span_ms};
+use node_lib::control::snapshot::{InterfaceState, View, span_ms};
 
 use crate::header::Header;
 use crate::read::{ReadError, Recording};
@@ -141,8 +141,11 @@ impl<'a, W: Write> Watcher<'a, W> {
         }
         let at_unix_ms = self.unix_ms(at);
         let start = self.header.start();
-        let interface =
-            |name: &str, is_up| Interface { name: name.to_owned(), is_up, ..Interface::default() };
+        let interface = |name: &str, is_up| InterfaceState {
+            name: name.to_owned(),
+            is_up,
+            ..InterfaceState::default()
+        };
         let mut view = View::default();
         view.uptime_ms = span_ms(at.since(self.header.created()));
         view.node = node.snapshot(at);

@@ -380,6 +380,44 @@ fn lines_are_short_in_code_and_in_documents() {
     }
 }
 
+/// Names of the types that these items make public.
+fn public_types(items: &[Item]) -> Vec<String> {
+    let is_public = |of: &Visibility| matches!(of, Visibility::Public(_));
+    let mut names = Vec::new();
+    for item in items {
+        match item {
+            Item::Struct(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
+            Item::Enum(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
+            Item::Trait(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
+            Item::Type(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
+            Item::Mod(ItemMod { content: Some((_, items)), attrs, .. }) if !is_test(attrs) => {
+                names.extend(public_types(items));
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Whoever links these meets their types side by side.
+#[test]
+fn no_library_has_two_public_types_of_one_name() {
+    for name in ["node_lib", "obu_lib", "rsu_lib", "sim", "control_socket"] {
+        let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for file in sources(&root().join(name).join("src")) {
+            let place = file.strip_prefix(root()).unwrap().display().to_string();
+            for public in public_types(&syn::parse_file(&read(file)).unwrap().items) {
+                homes.entry(public).or_default().push(place.clone());
+            }
+        }
+        homes.retain(|_, places| places.len() > 1);
+        println!("public types of one name in {name}: {}", homes.len());
+        if env::var_os(OTHER).is_none() {
+            assert!(homes.is_empty(), "{name}: {homes:#?}");
+        }
+    }
+}
+
 /// Counted, not forbidden: the same lines may say different things.
 #[test]
 fn repeated_lines_are_counted() {

@@ -1,7 +1,7 @@
 //! What stands where on the screen. Made for 80 columns and 24 lines; more room shows more.
 
 use control_socket::record::Change;
-use node_lib::control::snapshot::{Candidate, Interface, Role, Standing, View, span_ms};
+use node_lib::control::snapshot::{Candidate, InterfaceState, Role, Standing, View, span_ms};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize as _};
@@ -60,7 +60,7 @@ fn head_lines<'a>(model: &Model, view: &View, names: &Names) -> Paragraph<'a> {
         Span::from(word).style(Style::new().fg(color).bold()),
         Span::from(format!(", up {}, boot {}", span(view.uptime_ms), known(node.boot))),
     ]);
-    let interface = |interface: &Interface| {
+    let interface = |interface: &InterfaceState| {
         let state = if interface.is_up { "up" } else { "down" };
         format!("{} {state}, MTU {}", interface.name, known(interface.mtu_bytes))
     };

@@ -390,7 +390,7 @@ mod tests {
             Counters { drop_no_route: 3, probe_tx: 5, gap_sum_us: 170_500, ..Counters::default() }
                 .iter()
                 .collect();
-        groups.radio = device::Counters::default().iter().collect();
+        groups.radio = device::DeviceCounters::default().iter().collect();
         groups.bundles = [("tx_bundles", 4)].into_iter().collect();
         view.counters = groups;
         view

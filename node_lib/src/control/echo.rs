@@ -78,7 +78,7 @@ impl Question {
 /// What is to be done with an echo that was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "it lives for one frame; a box would be allocated")]
-pub enum Heard {
+pub enum Handling {
     /// Nothing more.
     Done,
     /// It is a question: the role says where it goes.
@@ -125,7 +125,7 @@ impl Echoes {
         us: NodeId,
         echo: &Echo<'_>,
         counters: &mut Counters,
-    ) -> Heard {
+    ) -> Handling {
         counters.echo_rx += 1;
         let at = usize::from(echo.at);
         let is_named = echo.path.get(at).map(|id| id == us);
@@ -137,24 +137,24 @@ impl Echoes {
             (Some(true), _) => {}
             _ => {
                 counters.drop_echo_stray += 1;
-                return Heard::Done;
+                return Handling::Done;
             }
         }
         if !is_answer {
             let &Echo { nonce, target, rsu, hop_limit, .. } = echo;
-            return Heard::Question(Question { nonce, target, rsu, hop_limit, path, at });
+            return Handling::Question(Question { nonce, target, rsu, hop_limit, path, at });
         }
         match at.checked_sub(1).and_then(|before| echo.path.get(before)) {
             Some(before) => {
                 if !self.passed_on.take(now) {
                     counters.drop_echo_limit += 1;
-                    return Heard::Done;
+                    return Handling::Done;
                 }
-                Heard::Back(before)
+                Handling::Back(before)
             }
             None => {
                 self.take_answer(now, echo, counters);
-                Heard::Done
+                Handling::Done
             }
         }
     }
@@ -296,7 +296,7 @@ mod tests {
             for _ in 0..1000 {
                 let mut out = Replies::new();
                 let heard = echoes.hear(now, US, &question(&ids), &mut counters);
-                let Heard::Question(question) = heard else { panic!("{heard:?}") };
+                let Handling::Question(question) = heard else { panic!("{heard:?}") };
                 let sides = (&mut out, &mut counters);
                 echoes.go_on(now, (question, Some(FROM)), step.clone(), &radio(), sides);
                 assert!(out.as_slice().len() <= 1, "no amplification");
@@ -312,11 +312,11 @@ mod tests {
         let answer = Echo { verdict: Some(Verdict::Reached), at: 0, ..question(&ids) };
         let (mut echoes, mut counters) = (Echoes::default(), Counters::default());
         let now = Timestamp::from_millis(5000);
-        assert_eq!(echoes.hear(now, US, &answer, &mut counters), Heard::Done);
+        assert_eq!(echoes.hear(now, US, &answer, &mut counters), Handling::Done);
         assert_eq!((counters.drop_echo_stray, echoes.poll()), (1, None));
         echoes.ask(now, US, node(1), Ping { target: answer.target, hop_limit: 3, nonce: 7 });
         let later = now + Duration::from_millis(9);
-        assert_eq!(echoes.hear(later, US, &answer, &mut counters), Heard::Done);
+        assert_eq!(echoes.hear(later, US, &answer, &mut counters), Handling::Done);
         let echoed = echoes.poll().unwrap();
         assert_eq!((echoed.round_trip_us, echoed.path), (9000, vec![US, node(4)]));
         // Once.
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!((counters.drop_echo_stray, echoes.poll()), (2, None));
         let others = [node(8).0, node(9).0];
         let named = Echo { at: 1, ..question(&others) };
-        assert_eq!(echoes.hear(now, US, &named, &mut counters), Heard::Done);
+        assert_eq!(echoes.hear(now, US, &named, &mut counters), Handling::Done);
         assert_eq!(counters.drop_echo_stray, 3);
     }
 
@@ -354,7 +354,7 @@ mod tests {
         let (mut echoes, mut counters) = (Echoes::default(), Counters::default());
         let now = Timestamp::from_millis(5000);
         let heard = echoes.hear(now, US, &planned, &mut counters);
-        let Heard::Question(question) = heard else { panic!("{heard:?}") };
+        let Handling::Question(question) = heard else { panic!("{heard:?}") };
         assert_eq!(question.next(), Some(node(9)));
         let next = NextHop { mac: Mac(node(9).0), mtu: 1500 };
         let mut out = Replies::new();

@@ -23,11 +23,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
-pub use clients::{Client, Pinned, Port};
+pub use clients::{KnownClient, Pinned, Port};
 pub use neighbours::Neighbour;
 pub use obus::{Child, Obu, ObuStanding};
 pub use place::Place;
-pub use process::{Counts, Groups, Interface, View};
+pub use process::{Counts, Groups, InterfaceState, View};
 pub use routes::{Candidate, Obstacle, Route, Standing};
 
 /// What a node is to the others.
@@ -70,7 +70,7 @@ pub struct Snapshot {
     /// RSUs known to an OBU, by id, with every neighbour that could be upstream.
     pub routes: Vec<Route>,
     /// Clients behind the TAP; those behind OBUs too, for an RSU. By VLAN and MAC.
-    pub clients: Vec<Client>,
+    pub clients: Vec<KnownClient>,
     /// OBUs an RSU knows, by id.
     pub obus: Vec<Obu>,
     /// Neighbours that send through an OBU, by MAC.

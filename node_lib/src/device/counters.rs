@@ -4,11 +4,11 @@ macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Frames and losses of one device since it was opened.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Counters {
+        pub struct DeviceCounters {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        impl Counters {
+        impl DeviceCounters {
             /// Name and value of each counter, in a fixed order, for logs and metrics.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
@@ -64,7 +64,7 @@ counters! {
     reopened,
 }
 
-impl Counters {
+impl DeviceCounters {
     /// Counts one frame of `len` bytes received.
     pub(super) fn count_rx(&mut self, len: usize) {
         self.rx_frames += 1;

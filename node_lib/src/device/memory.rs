@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
 
-use super::{Burst, Counters, Device, Event, Outgoing, Received, Sent};
+use super::{Burst, Device, DeviceCounters, Event, Outgoing, Received, Sent};
 use crate::buffer_pool::{get_buffer, return_buffer};
 
 /// Frames that wait in one direction, as many as in a TAP's queue by default.
@@ -42,7 +42,7 @@ pub struct Memory {
     inbound: Arc<Lane>,
     outbound: Arc<Lane>,
     frame_max: usize,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
 /// Two ends of a cable for frames with payloads of up to `mtu` bytes. An error is that of the
@@ -55,7 +55,7 @@ pub fn pair(mtu: usize) -> io::Result<(Memory, Memory)> {
         outbound: Arc::clone(outbound),
         // Header and one VLAN tag.
         frame_max: mtu.saturating_add(14 + 4),
-        counters: Counters::default(),
+        counters: DeviceCounters::default(),
     };
     Ok((end("memory0", &there, &back), end("memory1", &back, &there)))
 }
@@ -113,7 +113,7 @@ impl Device for Memory {
         Sent::All
     }
 
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         &self.counters
     }
 }

@@ -15,7 +15,7 @@
 //! | [`signal`] | not a device: how strong others come in | see there |
 //!
 //! `unsafe` is confined to `sys.rs`. Nothing here is fatal once a device is open: what the kernel
-//! refuses is counted in [`Counters`] and dropped.
+//! refuses is counted in [`DeviceCounters`] and dropped.
 
 mod burst;
 mod counters;
@@ -38,7 +38,7 @@ use std::os::fd::BorrowedFd;
 use crate::transport::Sink;
 pub use crate::transport::{Outgoing, Sent};
 pub use burst::{Burst, HEADROOM};
-pub use counters::Counters;
+pub use counters::DeviceCounters;
 pub use error::{DeviceError, Problem};
 pub(crate) use event::Event;
 pub use link::{Link, LinkChange, Links, Side, StaticLinks};
@@ -135,7 +135,7 @@ pub trait Device {
     }
 
     /// What was counted since the start, including what the kernel counted for us.
-    fn counters(&mut self) -> &Counters;
+    fn counters(&mut self) -> &DeviceCounters;
 }
 
 impl<D: Device> Sink for D {

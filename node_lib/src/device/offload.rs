@@ -15,7 +15,7 @@ use std::io::{self, IoSlice, Read};
 
 use tracing::trace;
 
-use super::{Burst, Counters};
+use super::{Burst, DeviceCounters};
 use crate::offload::join::PARTS_MAX;
 use crate::offload::{self, Gso, Joiner, Malformed, Segments, VnetHeader, vnet};
 
@@ -60,7 +60,7 @@ impl Offload {
         &mut self,
         mut file: &File,
         burst: &mut Burst,
-        counters: &mut Counters,
+        counters: &mut DeviceCounters,
     ) -> io::Result<()> {
         let is_expected = self.expected > 0;
         let area = if is_expected { None } else { burst.vacant_area(vnet::LEN, READ_MAX) };
@@ -84,7 +84,7 @@ impl Offload {
         was_expected: bool,
         len: usize,
         burst: &mut Burst,
-        counters: &mut Counters,
+        counters: &mut DeviceCounters,
     ) -> Result<(), Malformed> {
         let Some(area) = burst.vacant_area(vnet::LEN, READ_MAX) else { return Ok(()) };
         let read = if was_expected { self.read.as_slice() } else { &*area };
@@ -118,7 +118,7 @@ impl Offload {
     }
 
     /// Cuts segments off the super-frame at hand until `burst` is full or nothing is left.
-    pub(super) fn go_on(&mut self, burst: &mut Burst, counters: &mut Counters) {
+    pub(super) fn go_on(&mut self, burst: &mut Burst, counters: &mut DeviceCounters) {
         let Some(segments) = &mut self.left else { return };
         let frame = self.read.get(vnet::LEN..vnet::LEN + self.frame_len).unwrap_or_default();
         while let Some(slot) = burst.vacant() {

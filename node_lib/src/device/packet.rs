@@ -30,7 +30,7 @@ use socket2::{Domain, SockFilter, Socket, Type};
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
+use super::{Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, name, sys};
 use crate::control::event::{Limit, TooLong};
 use crate::control::traffic_class;
 use crate::messages::Kind;
@@ -66,7 +66,7 @@ pub struct Packet {
     /// Hears messages like ours in other EtherTypes.
     survey: Option<Socket>,
     too_long: Option<TooLong>,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
 /// Whether another program hears frames of this EtherType on this interface, as a node does: two
@@ -177,7 +177,7 @@ impl Packet {
             Queue::open(takes_control).map_err(|(operation, source)| error(operation)(source))
         };
         let (data, control) = (open(false)?, open(true)?);
-        let counters = Counters::default();
+        let counters = DeviceCounters::default();
         let mut packet = Self {
             name: name.to_owned(),
             data,
@@ -465,7 +465,7 @@ impl Device for Packet {
         ethertypes.into_iter().collect()
     }
 
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         // The kernel starts again from zero with every answer.
         for queue in [&self.data, &self.control] {
             if let Ok(drops) = sys::packet_drops(queue.socket.as_fd()) {

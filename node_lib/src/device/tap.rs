@@ -16,7 +16,7 @@ use tracing::{info, trace};
 
 use super::error::{DeviceError, Problem};
 use super::offload::{Offload, Shape};
-use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, name, sys};
+use super::{Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, name, sys};
 use crate::control::event::{Limit, TooLong};
 use crate::offload::vnet;
 
@@ -49,7 +49,7 @@ pub struct Tap {
     offload: Option<Box<Offload>>,
     buffer_len: usize,
     too_long: Option<TooLong>,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
 impl Tap {
@@ -63,7 +63,7 @@ impl Tap {
             offload: None,
             buffer_len: BUFFER_MIN,
             too_long: None,
-            counters: Counters::default(),
+            counters: DeviceCounters::default(),
         };
         tap.create()?;
         Ok(tap)
@@ -275,13 +275,13 @@ impl Device for Tap {
         self.too_long.take()
     }
 
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         &self.counters
     }
 }
 
 /// Reads one frame of a plain TAP into `burst`.
-fn read_frame(mut file: &File, burst: &mut Burst, counters: &mut Counters) -> io::Result<()> {
+fn read_frame(mut file: &File, burst: &mut Burst, counters: &mut DeviceCounters) -> io::Result<()> {
     let Some(slot) = burst.vacant() else { return Ok(()) };
     let room = slot.len();
     let len = file.read(slot)?;
@@ -303,7 +303,7 @@ struct Writer<'a> {
     /// Bytes in front of each frame.
     head_len: usize,
     too_long: &'a mut Option<TooLong>,
-    counters: &'a mut Counters,
+    counters: &'a mut DeviceCounters,
 }
 
 impl Writer<'_> {

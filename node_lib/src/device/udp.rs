@@ -15,7 +15,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::{Burst, Counters, Device, Link, Outgoing, Received, Sent, sys};
+use super::{Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, sys};
 use crate::mac::Mac;
 
 /// The group unless another is named: in the range for private use (RFC 2365 §6.2).
@@ -102,7 +102,7 @@ pub struct Udp {
     group: SockAddr,
     mac: Mac,
     ethertype: u16,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
 impl Udp {
@@ -131,7 +131,7 @@ impl Udp {
             socket.set_multicast_ttl_v4(1)
         };
         join().map_err(|source| explain(&name, source))?;
-        Ok(Self { name, socket, group, mac, ethertype, counters: Counters::default() })
+        Ok(Self { name, socket, group, mac, ethertype, counters: DeviceCounters::default() })
     }
 
     /// Whether the link could be joined, as far as can be seen without telling the network.
@@ -273,7 +273,7 @@ impl Device for Udp {
         Sent::All
     }
 
-    fn counters(&mut self) -> &Counters {
+    fn counters(&mut self) -> &DeviceCounters {
         &self.counters
     }
 }

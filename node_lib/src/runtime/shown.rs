@@ -9,7 +9,7 @@ use super::{Running, log};
 use crate::control::event::Event;
 use crate::control::node::Node;
 use crate::control::ping::Ping;
-use crate::control::snapshot::{Groups, Interface, View, span_ms};
+use crate::control::snapshot::{Groups, InterfaceState, View, span_ms};
 use crate::device::{Device, Links};
 use crate::time::Timestamp;
 
@@ -54,13 +54,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         View {
             uptime_ms: span_ms(now.since(self.began)),
             node: self.node.snapshot(now),
-            radio: Interface {
+            radio: InterfaceState {
                 name: radio.name().to_owned(),
                 mac: Some(self.radio.mac),
                 mtu_bytes: Some(self.radio.mtu),
                 is_up: self.radio_up,
             },
-            tap: Interface {
+            tap: InterfaceState {
                 name: tap.name().to_owned(),
                 mac: None,
                 mtu_bytes: self.tap_mtu.over(self.radio.mtu).ok(),

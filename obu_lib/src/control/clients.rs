@@ -115,9 +115,9 @@ impl LocalClients {
     }
 
     /// All there are, by VLAN and address, the TAP itself among them.
-    pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::Client> {
+    pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::KnownClient> {
         let age = |at| snapshot::age_ms(now, at);
-        let known = self.cache.iter(now).map(|known| snapshot::Client {
+        let known = self.cache.iter(now).map(|known| snapshot::KnownClient {
             mac: known.client.mac,
             vlan: known.client.vlan,
             port: snapshot::Port::Tap,
@@ -130,13 +130,13 @@ impl LocalClients {
         });
         let mut clients: Vec<_> = known.collect();
         let is_own =
-            |client: &snapshot::Client| (client.vlan, Some(client.mac)) == (0, self.tap_mac);
+            |client: &snapshot::KnownClient| (client.vlan, Some(client.mac)) == (0, self.tap_mac);
         if let Some(mac) = self.tap_mac
             && !clients.iter().any(is_own)
         {
             let (port, obu, is_held) = (snapshot::Port::Tap, None, false);
             let (age_ms, heard_ms, since_ms) = (None, None, None);
-            clients.push(snapshot::Client {
+            clients.push(snapshot::KnownClient {
                 mac,
                 vlan: 0,
                 port,

@@ -1,7 +1,7 @@
 //! Where an OBU sends a question that an operator asks, here or elsewhere ([`Echoes`]): to where it
 //! would send data.
 
-use node_lib::control::echo::{Heard, Ids, Question, Step};
+use node_lib::control::echo::{Handling, Ids, Question, Step};
 use node_lib::control::node::Replies;
 use node_lib::control::ping::Ping;
 use node_lib::messages::control::echo::{Echo, Verdict};
@@ -37,9 +37,9 @@ impl Obu {
     ) {
         let us = self.context.id();
         match self.echoes.hear(now, us, echo, &mut self.context.counters) {
-            Heard::Done => {}
-            Heard::Question(question) => self.pass_echo(now, question, Some(from), out),
-            Heard::Back(to) => {
+            Handling::Done => {}
+            Handling::Question(question) => self.pass_echo(now, question, Some(from), out),
+            Handling::Back(to) => {
                 let to = self.neighbour_called(now, to, echo.rsu);
                 let sides = (out, &mut self.context.counters);
                 self.echoes.go_back(echo, to, &self.context.radio, sides);

@@ -2,7 +2,7 @@
 //! way data for the target would take.
 
 use node_lib::control::client_cache::client;
-use node_lib::control::echo::{Heard, Ids, Question, Step};
+use node_lib::control::echo::{Handling, Ids, Question, Step};
 use node_lib::control::node::Replies;
 use node_lib::control::ping::Ping;
 use node_lib::messages::control::echo::{Echo, Verdict};
@@ -35,9 +35,9 @@ impl Rsu {
             return;
         }
         match self.echoes.hear(now, self.radio.id, echo, &mut self.counters) {
-            Heard::Done => {}
-            Heard::Question(question) => self.pass_echo(now, question, Some(from), out),
-            Heard::Back(to) => {
+            Handling::Done => {}
+            Handling::Question(question) => self.pass_echo(now, question, Some(from), out),
+            Handling::Back(to) => {
                 let to = self.obus.mac_of(to);
                 self.echoes.go_back(echo, to, &self.radio, (out, &mut self.counters));
             }

@@ -64,6 +64,9 @@ mod tests {
         let (tun, told) = packet.split_at(4);
         assert_eq!(tun, TUN_HEADER);
         assert!(told.len() < 100, "{}", told.len());
-        assert_eq!(radiotap::read(told), Ok(radiotap::Told::Sample(Sample { from, dbm: -67 })));
+        assert_eq!(
+            radiotap::read(told),
+            Ok(radiotap::FrameSignal::Sample(Sample { from, dbm: -67 }))
+        );
     }
 }

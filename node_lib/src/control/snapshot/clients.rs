@@ -1,4 +1,4 @@
-//! Who is behind a node: [`Client`].
+//! Who is behind a node: [`KnownClient`].
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Pinned {
 /// A MAC address behind a TAP.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Client {
+pub struct KnownClient {
     /// Its address.
     pub mac: Mac,
     /// Its VLAN; 0 without a tag.

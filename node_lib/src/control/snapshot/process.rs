@@ -18,9 +18,9 @@ pub struct View {
     /// The node.
     pub node: Snapshot,
     /// The interface to other nodes.
-    pub radio: Interface,
+    pub radio: InterfaceState,
     /// The interface to hosts.
-    pub tap: Interface,
+    pub tap: InterfaceState,
     /// Frames wait because the radio has no room.
     pub is_radio_full: bool,
     /// Nobody was heard for the first ten seconds: why that may be.
@@ -34,7 +34,7 @@ pub struct View {
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Interface {
+pub struct InterfaceState {
     /// What it is called.
     pub name: String,
     /// Its address, where it is known.

@@ -15,7 +15,7 @@ use socket2::{Domain, Socket, Type};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{debug, info, warn};
 
-use super::radiotap::{self, Told};
+use super::radiotap::{self, FrameSignal};
 use super::reports::{Reports, Sample};
 use crate::device::error::{DeviceError, Problem};
 use crate::device::{name, sys};
@@ -191,9 +191,9 @@ impl Look {
             return;
         }
         match radiotap::read(head) {
-            Ok(Told::Sample(sample)) => self.samples.push(sample),
-            Ok(Told::BadFcs) => self.bad_fcs += 1,
-            Ok(Told::Nothing) => {}
+            Ok(FrameSignal::Sample(sample)) => self.samples.push(sample),
+            Ok(FrameSignal::BadFcs) => self.bad_fcs += 1,
+            Ok(FrameSignal::Nothing) => {}
             Err(_) => self.malformed += 1,
         }
     }

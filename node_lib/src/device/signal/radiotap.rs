@@ -67,7 +67,7 @@ pub enum RadiotapError {
 
 /// What one frame tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum FrameSignal {
     /// Who came in how strong.
     Sample(Sample),
     /// The checksum is wrong, so that the sender's address may be as well.
@@ -80,7 +80,7 @@ pub enum Told {
 ///
 /// # Errors
 /// It is shorter than its own headers, or of another version.
-pub fn read(bytes: &[u8]) -> Result<Told, RadiotapError> {
+pub fn read(bytes: &[u8]) -> Result<FrameSignal, RadiotapError> {
     let short = |need| RadiotapError::Length { need, have: bytes.len() };
     let Some(&[version, _, len0, len1, p0, p1, p2, p3]) = bytes.first_chunk::<FIXED_LEN>() else {
         return Err(short(FIXED_LEN));
@@ -113,13 +113,13 @@ pub fn read(bytes: &[u8]) -> Result<Told, RadiotapError> {
         at += size;
     }
     if flags & BAD_FCS != 0 {
-        return Ok(Told::BadFcs);
+        return Ok(FrameSignal::BadFcs);
     }
     let sample = match (signal, transmitter(frame)?) {
         (Some(dbm), Some(from)) => Sample::new(from, dbm),
         _ => None,
     };
-    Ok(sample.map_or(Told::Nothing, Told::Sample))
+    Ok(sample.map_or(FrameSignal::Nothing, FrameSignal::Sample))
 }
 
 /// Frame control, duration and receiver address: the least an 802.11 frame has.
@@ -173,12 +173,12 @@ mod tests {
         digits.chunks(2).map(|pair| byte(pair).unwrap()).collect()
     }
 
-    fn told(header: &str) -> Result<Told, RadiotapError> {
+    fn told(header: &str) -> Result<FrameSignal, RadiotapError> {
         read(&[hex(header), frame(0x88)].concat())
     }
 
-    fn sample(dbm: i8) -> Result<Told, RadiotapError> {
-        Ok(Told::Sample(Sample { from: FROM, dbm }))
+    fn sample(dbm: i8) -> Result<FrameSignal, RadiotapError> {
+        Ok(FrameSignal::Sample(Sample { from: FROM, dbm }))
     }
 
     #[test]
@@ -208,14 +208,14 @@ mod tests {
 
     #[test]
     fn what_has_no_signal_or_no_sender_tells_nothing() {
-        assert_eq!(told("00 00 08 00 00000000"), Ok(Told::Nothing));
-        assert_eq!(told("00 00 09 00 20000000 00"), Ok(Told::Nothing), "0 dBm: not known");
-        assert_eq!(told("00 00 0a 00 22000000 40 c4"), Ok(Told::BadFcs));
+        assert_eq!(told("00 00 08 00 00000000"), Ok(FrameSignal::Nothing));
+        assert_eq!(told("00 00 09 00 20000000 00"), Ok(FrameSignal::Nothing), "0 dBm: not known");
+        assert_eq!(told("00 00 0a 00 22000000 40 c4"), Ok(FrameSignal::BadFcs));
         let header = hex("00 00 09 00 20000000 c4");
         let of = |control: u8| read(&[header.clone(), frame(control)].concat());
         // ACK, CTS, control wrapper, trigger; a DMG beacon.
         for control in [0xd4, 0xc4, 0x74, 0x24, 0x0c] {
-            assert_eq!(of(control), Ok(Told::Nothing), "{control:#04x}");
+            assert_eq!(of(control), Ok(FrameSignal::Nothing), "{control:#04x}");
         }
         // Beacon, probe request, data, null, RTS, block ack request, block ack, PS-Poll.
         for control in [0x80, 0x40, 0x08, 0x48, 0xb4, 0x84, 0x94, 0xa4] {
@@ -224,7 +224,7 @@ mod tests {
         // RTS with a wider channel signalled in the group bit of its sender.
         let mut rts = frame(0xb4);
         rts[10] |= 1;
-        assert_eq!(read(&[header, rts].concat()), Ok(Told::Nothing));
+        assert_eq!(read(&[header, rts].concat()), Ok(FrameSignal::Nothing));
     }
 
     #[test]

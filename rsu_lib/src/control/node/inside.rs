@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::snapshot::{
-    self, Air, Client, Neighbour, Pinned, Port as Side, Role, Snapshot,
+    self, Air, KnownClient, Neighbour, Pinned, Port as Side, Role, Snapshot,
 };
 use node_lib::{Mac, Timestamp};
 
@@ -33,7 +33,7 @@ impl Rsu {
         snapshot
     }
 
-    fn look_at_clients(&self, now: Timestamp) -> Vec<Client> {
+    fn look_at_clients(&self, now: Timestamp) -> Vec<KnownClient> {
         let age = |at| snapshot::age_ms(now, at);
         let pinned = |client| {
             let is_in_effect = self.pins.in_effect(client, &self.obus).is_some();
@@ -49,7 +49,7 @@ impl Rsu {
                     (Port::Tap, _) => (Side::Tap, None),
                     (Port::Obu(obu), _) => (Side::Obu, Some(obu)),
                 };
-                Client {
+                KnownClient {
                     mac: known.client.mac,
                     vlan: known.client.vlan,
                     port,
