@@ -4,7 +4,7 @@ CARGO ?= cargo
 PROFILE ?= release
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: deb portable help page demo corridor bench figures count structure soak restarts days test long mutants e2e check setup
+.PHONY: deb portable help page demo corridor bench figures count structure soak restarts days fuzz test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
@@ -17,6 +17,7 @@ help:
 	@echo "make page      the web page of living daemons in headless Chromium: pictures in target/page/"
 	@echo "make test      all tests, also end to end with real daemons"
 	@echo "make mutants   plant faults into the control planes, count those a test notices; SAMPLE=8 for every eighth"
+	@echo "make fuzz      libFuzzer on every parser and on both nodes, a minute each; SECONDS_EACH=600"
 	@echo "make count     lines of code and constants of the control planes, without tests and comments"
 	@echo "make structure lines of each crate, its share, files in circles, long lines, repeated lines; AT=COMMIT"
 	@echo "make long      the long form of the simulations: 100,000 towns, 10,000,000 faults; ten minutes"
@@ -115,6 +116,10 @@ long:
 # AREAS="rsu control" for some; docs/testing.md says more.
 mutants:
 	@SAMPLE=$(or $(SAMPLE),1) SHARD=$(or $(SHARD),0) .ci/mutants $(AREAS)
+
+# Needs cargo-fuzz and a nightly toolchain. SECONDS_EACH=600 for more.
+fuzz:
+	@.ci/fuzz $(SECONDS_EACH)
 
 count:
 	@.ci/count

@@ -1,4 +1,4 @@
-//! `cargo fuzz run messages --features libfuzzer`
+//! `make fuzz`
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `cargo fuzz run nodes --features libfuzzer`
+//! `make fuzz`
 
 #![no_main]
 

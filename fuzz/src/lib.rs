@@ -3,8 +3,8 @@
 //!
 //! ```sh
 //! cargo test -p fuzz                                      # 20,000 inputs; FUZZ_RUNS=1000000
-//! cargo run -p fuzz --bin corpus                          # writes the vectors to fuzz/corpus/
-//! cargo +nightly fuzz run messages --features libfuzzer   # goes on until it finds something
+//! cargo run -p fuzz --example corpus                      # writes the vectors to fuzz/corpus/
+//! make fuzz                                               # libFuzzer: a minute for each target
 //! ```
 
 #![allow(clippy::panic, reason = "this is how something is found")]
