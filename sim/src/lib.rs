@@ -6,6 +6,9 @@
 //! opens no socket; ten minutes of four nodes take a fraction of a second. Two worlds with the same
 //! seed and the same calls do the same to the byte, so a failure is a number.
 //!
+//! A crate of its own needs `node_lib` without its default features, a role or both, and `sim`:
+//! `docs/howto/own-radio.md`.
+//!
 //! ```
 //! use node_lib::Mac;
 //! use sim::{Fault, Flow, Link, Place, Role, Target, World, topology::Graph};

@@ -63,7 +63,7 @@ impl Rsu {
             })
             .collect();
         let is_silent = |(client, _): &(_, _)| self.clients.owner(now, *client).is_none();
-        clients.extend(self.pins.iter().filter(is_silent).map(|(client, obu)| Client {
+        clients.extend(self.pins.iter().filter(is_silent).map(|(client, obu)| KnownClient {
             mac: client.mac,
             vlan: client.vlan,
             port: Side::Obu,
