@@ -13,7 +13,7 @@
 //! | [`probe`] | traffic, and what became of it |
 //! | [`scenes`] | `testbed demo`, `corridor`, `page` |
 //! | [`endurance`] | `testbed soak`, `days`, `restarts` |
-//! | [`bench`] | `testbed bench`, `mtu`, `http` |
+//! | [`mod@bench`] | `testbed bench`, `mtu`, `http` |
 
 pub mod arena;
 pub mod bench;
