@@ -45,7 +45,7 @@ fn tells_the_lan_of(t: &Talk, client: Mac) -> bool {
     t.taps.iter().any(|frame| frame[6..14] == [&client.0[..], &[0x80, 0x35]].concat())
 }
 
-fn shown(t: &Talk, client: Mac) -> snapshot::Client {
+fn shown(t: &Talk, client: Mac) -> snapshot::KnownClient {
     let clients = t.rsu.snapshot(t.at()).clients;
     clients.into_iter().find(|known| known.mac == client).unwrap()
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use node_lib::control::event::{Attachment, Cause, Event, HandOver, Limit, TooLong};
 use node_lib::control::node::LinkEvent;
-use node_lib::control::positions::Located;
 use node_lib::control::pin::Pin;
+use node_lib::control::positions::Located;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;

@@ -15,11 +15,11 @@ use clap::Args;
 use super::measure::PING_EVERY;
 use super::results::Spread;
 use crate::arena;
-use crate::topology::line::{Carrier, Line, Offload, RADIO, ROAD_V4};
-use crate::probe::{Iperf3, Ping, flood};
 use crate::daemons::programs::Programs;
-use crate::screen::Screen;
 use crate::daemons::usage::cpu_of;
+use crate::probe::{Iperf3, Ping, flood};
+use crate::screen::Screen;
+use crate::topology::line::{Carrier, Line, Offload, RADIO, ROAD_V4};
 
 /// What is compared with the daemons as they are.
 #[derive(Args, Debug)]
