@@ -51,12 +51,20 @@ fn in_full_air_an_idle_relay_brings_every_fourth_and_says_so() {
 }
 
 #[test]
-fn with_the_first_frame_it_brings_all() {
-    let mut t = among(20);
-    t.tap(CAMERA, SERVER);
-    let brought = brought(&mut t, 20);
-    assert!((39..=40).contains(&brought.len()), "{brought:?}");
-    assert!(brought.iter().all(|(_, stride)| *stride == 0), "{brought:?}");
+fn with_the_first_frame_it_brings_all_or_every_second_of_a_crowd() {
+    for (obus, each) in [(1, 1), (200, 2)] {
+        let mut t = among(20);
+        t.obus = obus;
+        (0..10).for_each(|_| beat_among(&mut t, 20));
+        t.tap(CAMERA, SERVER);
+        (0..4).for_each(|_| beat_among(&mut t, 20));
+        t.clear();
+        let brought = brought(&mut t, 20);
+        assert!((40 / each - 1..=40 / each).contains(&brought.len()), "{obus}: {brought:?}");
+        let is_as_said = |(seq, stride): &(u32, u8)| seq % (1 << stride) == 0;
+        assert!(brought.iter().all(is_as_said), "{obus}: {brought:?}");
+        assert!(brought.iter().all(|(_, stride)| 1 << stride == each), "{obus}: {brought:?}");
+    }
 }
 
 /// For how many milliseconds after its last heartbeat an upstream of this stride is believed that

@@ -39,9 +39,6 @@ pub(crate) use prediction::Predicted;
 use suppression::Suppression;
 pub(crate) use upstream::is_better;
 
-/// Intervals for which a neighbour is remembered as candidate after it last advertised its way.
-const CANDIDATE_INTERVALS: u32 = 12;
-
 /// Upstreams tried in vain that are remembered: by then it is not the upstreams.
 const SUSPECTS_MAX: usize = 4;
 
@@ -275,7 +272,7 @@ impl Route {
 
     /// Somebody may still send through us on the strength of what we said.
     pub(crate) fn is_counted_on(&self, now: Timestamp) -> bool {
-        let believed_for = timing::quiet_for(self.interval, self.stride_said);
+        let believed_for = timing::counted_on_for(self.interval);
         self.said_at.is_some_and(|said| now.since(said) < believed_for)
     }
 
@@ -289,7 +286,7 @@ impl Route {
     }
 
     fn quiet_until(&self, context: &Context) -> Timestamp {
-        self.quiet_until.max(context.started + timing::quiet_for(self.interval, 0))
+        self.quiet_until.max(context.started + timing::quiet_for(self.interval))
     }
 
     /// A neighbour advertised its way: by heartbeat, or by answering a probe.
@@ -624,7 +621,7 @@ impl Route {
         self.is_ours = is_ours;
         self.obus_heard = context.obus_heard(now);
         if now >= context.grace_until {
-            self.candidates.expire(now, self.interval * CANDIDATE_INTERVALS);
+            self.candidates.expire(now, self.interval * timing::CANDIDATE_INTERVALS);
         }
         self.check_upstream(context, now, is_ours, out);
         self.leave_a_leaving_upstream(context, now);

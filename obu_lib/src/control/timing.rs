@@ -31,33 +31,36 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// While frames go through it: asked after 1.2 I, because heartbeats come at most 1.1 I apart
-    /// and relays delay them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after 2.25 I,
-    /// which leaves 75 ms of 300 for the hand-over itself.
-    pub(crate) fn close(interval: Duration) -> Self {
+    /// While frames go through it. It brings a heartbeat each *P*, of this stride; as a rule that
+    /// is I. Asked after P + 0.2 I, because heartbeats come at most 1.1 I apart and relays delay
+    /// them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after P + 1.25 I: with 2.25 I
+    /// 75 ms of 300 are left for the hand-over itself.
+    pub(crate) fn close(interval: Duration, stride: u8) -> Self {
+        let period = period(interval, stride);
         Self {
-            late_after: interval * 6 / 5,
+            late_after: period + interval / 5,
             ask_every: ask_every(interval),
             ask_within: Duration::ZERO,
             asked_min: 6,
-            dead_after: interval * 9 / 4,
-            silence_max: lapsed_after(interval),
+            dead_after: period + interval * 5 / 4,
+            silence_max: fresh_for(interval, stride),
         }
     }
 
     /// The same where it is congested, where one lost heartbeat is no reason to ask: those of
     /// relays that do not hear each other collide, and were everybody behind such a relay to ask
     /// six times, the answers would collide as well, until nothing else got through any more. Asked
-    /// after 2.2 I, or up to a fifth later, every I/8, twice, as the radio repeats a question
-    /// itself; dead after 2.75 I.
-    pub(crate) fn close_when_congested(interval: Duration) -> Self {
+    /// after 2.2 P, or up to a fifth later, every P/8, twice, as the radio repeats a question
+    /// itself; dead after 2.75 P.
+    pub(crate) fn close_when_congested(interval: Duration, stride: u8) -> Self {
+        let period = period(interval, stride);
         Self {
-            late_after: interval * 11 / 5,
-            ask_every: interval / 8,
-            ask_within: interval / 5,
+            late_after: period * 11 / 5,
+            ask_every: period / 8,
+            ask_within: period / 5,
             asked_min: 2,
-            dead_after: interval * 11 / 4,
-            silence_max: lapsed_after(interval),
+            dead_after: period * 11 / 4,
+            silence_max: fresh_for(interval, stride).max(period * 11 / 4),
         }
     }
 
@@ -79,6 +82,25 @@ impl Watch {
             asked_min,
             dead_after,
             silence_max: fresh_for(interval, stride),
+        }
+    }
+
+    /// Where the air is full, and more than a tenth of what it says is lost. Then two in a row stay
+    /// away by chance all the time, and each upstream that is left for that costs more words than
+    /// to bear with it, words which collide with what others say. Asked after 4 P + 0.2 I, three
+    /// times, one each I/10; dead an interval later, or two, if frames go through it and there was
+    /// no question left. Who brings every fourth is forgotten before, after
+    /// [`CANDIDATE_INTERVALS`].
+    pub(crate) fn patient(interval: Duration, stride: u8, is_idle: bool) -> Self {
+        let late_after = period(interval, stride) * 4 + interval / 5;
+        let dead_after = late_after + interval;
+        Self {
+            late_after,
+            ask_every: interval / 10,
+            ask_within: interval / 2,
+            asked_min: 3,
+            dead_after,
+            silence_max: if is_idle { dead_after } else { dead_after + interval },
         }
     }
 }
@@ -127,11 +149,22 @@ pub(crate) fn stuck_after(interval: Duration) -> Duration {
     interval * 20
 }
 
-/// After a restart: half an interval longer than anybody believes what one of this stride said; 3.5
-/// I of one that brought every heartbeat. So by its end every neighbour has either noticed our
-/// silence or heard our new boot count, and nobody sends through us on old news.
-pub(crate) fn quiet_for(interval: Duration, stride: u8) -> Duration {
-    fresh_for(interval, stride) + interval / 2
+/// After a restart: half an interval longer than anybody chooses a neighbour by what it said, if
+/// that brought every heartbeat: 3.5 I. So by its end nobody chooses us on old news, and every
+/// neighbour has either noticed our silence or heard our new boot count; but for those that bear
+/// with us longer ([`Watch::patient`]). They are where some hold back, and there we say after a
+/// restart that there is no way through us.
+pub(crate) fn quiet_for(interval: Duration) -> Duration {
+    fresh_for(interval, 0) + interval / 2
+}
+
+/// Intervals for which a neighbour is remembered as candidate after it last advertised its way, and
+/// for which it is borne with at most.
+pub(crate) const CANDIDATE_INTERVALS: u32 = 12;
+
+/// Nobody counts on what anybody said for longer.
+pub(crate) fn counted_on_for(interval: Duration) -> Duration {
+    interval * CANDIDATE_INTERVALS + interval / 2
 }
 
 /// Time between two probes that keep candidates proven and links measured: each of `targets` every
@@ -267,7 +300,7 @@ pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 /// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it:
 /// 32 I, and 10 s at least. By then nobody counts on what we advertised: an upstream that brings no
 /// news is left after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising,
-/// and whoever heard us leaves us 10.5 I later at most ([`fresh_for`]).
+/// and whoever heard us leaves us 12 I later at most ([`Watch::patient`]).
 pub(crate) fn forget_after(interval: Duration) -> Duration {
     (interval * 32).max(Duration::from_secs(10))
 }
@@ -300,13 +333,17 @@ mod tests {
         Duration::from_secs(10),
     ];
 
-    fn watches(interval: Duration) -> [(&'static str, Watch); 5] {
+    fn watches(interval: Duration) -> [(&'static str, Watch); 9] {
         [
-            ("close", Watch::close(interval)),
-            ("close when congested", Watch::close_when_congested(interval)),
+            ("close", Watch::close(interval, 0)),
+            ("close, of every second", Watch::close(interval, 1)),
+            ("close when congested", Watch::close_when_congested(interval, 0)),
+            ("close when congested, of every second", Watch::close_when_congested(interval, 1)),
             ("idle", Watch::idle(interval, 0)),
             ("idle, of every second", Watch::idle(interval, 1)),
             ("idle, of every fourth", Watch::idle(interval, 2)),
+            ("patient", Watch::patient(interval, 0, true)),
+            ("patient, of every second", Watch::patient(interval, 1, false)),
         ]
     }
 
@@ -325,8 +362,9 @@ mod tests {
     fn only_who_carries_frames_and_is_not_congested_asks_after_one_lost_heartbeat() {
         for interval in INTERVALS {
             let asks = |watch: Watch| watch.late_after < interval * 2;
-            let asking = watches(interval).map(|(_, watch)| asks(watch));
-            assert_eq!(asking, [true, false, false, false, false], "{interval:?}");
+            let asking = watches(interval).into_iter().filter(|(_, watch)| asks(*watch));
+            let asking: Vec<_> = asking.map(|(name, _)| name).collect();
+            assert_eq!(asking, ["close"], "{interval:?}");
         }
     }
 
@@ -351,7 +389,7 @@ mod tests {
                 assert!(watch.ask_every > interval / 20, "{name}: an answer takes a while");
             }
             // Those who judge by questions sooner than the rest ask more of them.
-            assert!(Watch::close(interval).asked_min > Watch::idle(interval, 0).asked_min);
+            assert!(Watch::close(interval, 0).asked_min > Watch::idle(interval, 0).asked_min);
         }
     }
 
@@ -374,17 +412,18 @@ mod tests {
     #[test]
     fn who_carries_frames_leaves_a_quarter_of_the_promised_gap_for_the_change() {
         // 300 ms at the default interval.
-        let watch = Watch::close(Duration::from_millis(100));
+        let watch = Watch::close(Duration::from_millis(100), 0);
         assert!(watch.dead_after <= Duration::from_millis(225));
     }
 
     #[test]
     fn a_restarted_node_is_quiet_until_nobody_can_count_on_what_it_said() {
         for interval in INTERVALS {
-            for stride in 0..=STRIDE_MAX {
-                let (quiet, believed) = (quiet_for(interval, stride), fresh_for(interval, stride));
-                assert!(quiet > believed, "{stride}, {interval:?}");
-                assert!(quiet <= believed + interval, "no longer than it must be");
+            let (quiet, chosen_for) = (quiet_for(interval), fresh_for(interval, 0));
+            assert!(quiet > chosen_for && quiet <= chosen_for + interval, "{interval:?}");
+            for (name, watch) in watches(interval) {
+                let held_for = watch.silence_max.min(interval * CANDIDATE_INTERVALS);
+                assert!(held_for < counted_on_for(interval), "{name} at {interval:?}");
             }
         }
     }

@@ -14,8 +14,8 @@ use crate::control::route::feasibility::Distance;
 
 use super::super::context::Context;
 use super::super::timing;
+use super::Route;
 use super::suppression::Speakers;
-use super::{CANDIDATE_INTERVALS, Route};
 
 /// An RSU more than this much further away than ours is no alternative to anybody who hears us: its
 /// news is left to others until we lose ours. With two hops, the air around one RSU is full of the
@@ -105,11 +105,19 @@ impl Route {
         !order.seq.0.is_multiple_of(1 << stride)
     }
 
-    /// How rarely we bring heartbeats from now on: where the air is full a relay through which
-    /// nothing goes brings every fourth. Nobody brings them more often than its upstream does.
+    /// How rarely we bring heartbeats from now on. Where the air is full a relay through which
+    /// nothing goes brings every fourth, and one through which frames go every second in a place
+    /// that is congested, unless many get lost on their way to it. Nobody brings them more often
+    /// than its upstream does.
     fn stride(&self, context: &Context, now: Timestamp) -> u8 {
-        let holds_back = context.policy.suppression && context.load.is_full() && self.is_idle(now);
-        if holds_back { STRIDE_MAX } else { self.upstream_stride().min(STRIDE_MAX) }
+        let ours = if !context.policy.suppression || !context.load.is_full() {
+            0
+        } else if self.is_idle(now) {
+            STRIDE_MAX
+        } else {
+            u8::from(self.is_congested(context) && !self.upstream_loses_many(context))
+        };
+        ours.max(self.upstream_stride().min(STRIDE_MAX))
     }
 
     pub(super) fn relay_if_due(
@@ -182,7 +190,7 @@ impl Route {
             return;
         }
         // Later than that nobody counts on what we said.
-        let is_believed = |at| now.since(at) <= self.interval * CANDIDATE_INTERVALS;
+        let is_believed = |at| now.since(at) <= self.interval * timing::CANDIDATE_INTERVALS;
         if self.advertised_at.take().is_some_and(is_believed) {
             self.withdrawals_left = timing::SAID_TIMES;
             self.withdraw_at = now;

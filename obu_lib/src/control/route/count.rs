@@ -132,7 +132,7 @@ impl Route {
         let is_believed = if order > self.newest {
             let late = self.watch(context, now).late_after;
             let late = late.min(Watch::idle(self.interval, 0).late_after);
-            silence >= late || (is_second && silence >= Watch::close(self.interval).late_after)
+            silence >= late || (is_second && silence >= Watch::close(self.interval, 0).late_after)
         } else {
             // Who brings every fourth heartbeat may bring old ones meanwhile.
             is_second && silence >= fresh_for(self.interval, self.candidates.stride_max())
@@ -196,7 +196,7 @@ impl Route {
         self.candidates.clear();
         self.feasibility = Feasibility::default();
         if let Some(said) = self.said_at {
-            self.quiet_until = said + timing::quiet_for(self.interval, self.stride_said);
+            self.quiet_until = said + timing::counted_on_for(self.interval);
         }
         if self.advertised_at.take().is_some() {
             self.withdrawals_left = timing::SAID_TIMES;

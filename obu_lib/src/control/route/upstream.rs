@@ -145,28 +145,26 @@ impl Route {
 
     /// How closely the upstream is watched.
     pub(super) fn watch(&self, context: &Context, now: Timestamp) -> Watch {
+        let (is_idle, stride) = (self.is_idle(now), self.upstream_stride());
+        let is_full = if is_idle { context.load.is_full() } else { self.is_congested(context) };
+        if is_full && self.upstream_loses_many(context) {
+            return Watch::patient(self.interval, stride, is_idle);
+        }
+        match (is_idle, is_full) {
+            (false, false) => return Watch::close(self.interval, stride),
+            (false, true) => return Watch::close_when_congested(self.interval, stride),
+            (true, _) => {}
+        }
         // An RSU is there, and nothing can loop through it: where the air is full, a hundred OBUs
         // that all missed the same two heartbeats must not all ask, nor leave it.
-        let rsu = self.upstream_candidate().filter(|upstream| upstream.advert.distance.hops == 0);
-        let is_idle = self.is_idle(now);
-        let is_borne_with = |rsu: &Candidate| {
-            if is_idle { context.load.is_full() } else { self.is_drowned_out(context, rsu.mac) }
-        };
-        if rsu.is_some_and(is_borne_with) {
-            Watch::idle(self.interval, STRIDE_MAX)
-        } else if is_idle {
-            Watch::idle(self.interval, self.upstream_stride())
-        } else if self.is_congested(context) {
-            Watch::close_when_congested(self.interval)
-        } else {
-            Watch::close(self.interval)
-        }
+        let is_rsu = self.upstream_candidate().is_some_and(|rsu| rsu.advert.distance.hops == 0);
+        Watch::idle(self.interval, if is_full && is_rsu { STRIDE_MAX } else { stride })
     }
 
-    /// Where it is congested, so much of what this neighbour says collides that its silence says
-    /// little.
-    fn is_drowned_out(&self, context: &Context, mac: Mac) -> bool {
-        self.is_congested(context) && context.neighbours.get(mac).is_some_and(Neighbour::loses_many)
+    /// So much of what the upstream says to all gets lost that its silence says little.
+    pub(super) fn upstream_loses_many(&self, context: &Context) -> bool {
+        let link = self.upstream.and_then(|upstream| context.neighbours.get(upstream));
+        link.is_some_and(Neighbour::loses_many)
     }
 
     /// The upstream has not said for so long what it would have said by now that nothing it said
