@@ -8,6 +8,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
+use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::Located;
 use node_lib::control::snapshot::{Route, Snapshot};
@@ -258,6 +259,10 @@ impl<N: Node> Node for Watched<N> {
 
     fn forget_clients(&mut self, now: Timestamp, which: Option<Mac>, out: &mut Replies) -> usize {
         self.node.forget_clients(now, which, out)
+    }
+
+    fn pin_clients(&mut self, now: Timestamp, pin: Pin, out: &mut Replies) -> Result<usize, NoPin> {
+        self.node.pin_clients(now, pin, out)
     }
 
     fn counters(&self) -> &Counters {
