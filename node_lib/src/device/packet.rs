@@ -9,8 +9,8 @@
 //!   the same descriptor revives it and needs no capability.
 //! * `send` succeeding means nothing but that a queue took the frame. After `ENOBUFS` (the queue of
 //!   the interface is full) poll still says "writable", so there is no point in waiting: data is
-//!   counted and dropped, and control [tried again](crate::transport::outbox). After `EAGAIN` (our own buffer is full of what the interface has not sent yet) it
-//!   tells when there is room.
+//!   counted and dropped, and control [tried again](crate::transport::outbox). After `EAGAIN` (our
+//!   own buffer is full of what the interface has not sent yet) it tells when there is room.
 //! * Up to 64 frames per system call both ways. A call that gets fewer than it has room for found
 //!   the end of the queue and is not repeated.
 //! * Control frames have a socket of their own, told apart by a filter on the type of the message.
