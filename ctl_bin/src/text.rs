@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use comfy_table::{CellAlignment, Table, presets};
-use node_lib::control::snapshot::Place;
+use node_lib::control::snapshot::KnownPosition;
 
 /// What stands for a figure that is not known.
 pub(crate) const UNKNOWN: &str = "-";
@@ -24,12 +24,12 @@ pub(crate) fn percent(ratio: Option<f64>) -> String {
 }
 
 /// Where a node says that it is: degrees north and east.
-pub(crate) fn place(place: Option<&Place>) -> String {
+pub(crate) fn place(place: Option<&KnownPosition>) -> String {
     known(place.map(|at| format!("{:.7},{:.7}", at.latitude_deg, at.longitude_deg)))
 }
 
 /// How long ago it was there.
-pub(crate) fn place_age(place: Option<&Place>) -> String {
+pub(crate) fn place_age(place: Option<&KnownPosition>) -> String {
     known(place.and_then(|place| place.age_ms))
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::control::snapshot::{Place, span_ms};
+use crate::control::snapshot::{KnownPosition, span_ms};
 use crate::mac::NodeId;
 use crate::messages::control::position::{AGE_MAX, Coordinates, Position};
 use crate::time::Timestamp;
@@ -99,15 +99,15 @@ impl Positions {
     }
 
     /// Where we are, if that is known.
-    pub fn own(&self, now: Timestamp) -> Option<Place> {
-        self.known(now).map(|(at, age)| Place::new(at, age.map(span_ms)))
+    pub fn own(&self, now: Timestamp) -> Option<KnownPosition> {
+        self.known(now).map(|(at, age)| KnownPosition::new(at, age.map(span_ms)))
     }
 
     /// Where this node is, if it says so and that is not too old.
-    pub fn of(&self, now: Timestamp, id: NodeId) -> Option<Place> {
+    pub fn of(&self, now: Timestamp, id: NodeId) -> Option<KnownPosition> {
         let heard = self.heard.get(&id)?;
         let age = Some(heard.age(now)).filter(|age| *age <= AGE_MAX)?;
-        Some(Place::new(heard.position.at, Some(span_ms(age))))
+        Some(KnownPosition::new(heard.position.at, Some(span_ms(age))))
     }
 }
 

@@ -14,7 +14,7 @@
 mod clients;
 mod neighbours;
 mod obus;
-mod place;
+mod position;
 mod process;
 mod routes;
 
@@ -26,7 +26,7 @@ use crate::time::Timestamp;
 pub use clients::{KnownClient, Pinned, Port};
 pub use neighbours::Neighbour;
 pub use obus::{Child, Obu, ObuStanding};
-pub use place::Place;
+pub use position::KnownPosition;
 pub use process::{Counts, Groups, InterfaceState, View};
 pub use routes::{Candidate, Obstacle, Route, Standing};
 
@@ -58,7 +58,7 @@ pub struct Snapshot {
     /// Its radio, as the control plane knows it.
     pub air: Option<Air>,
     /// Where it is, if it was told.
-    pub position: Option<Place>,
+    pub position: Option<KnownPosition>,
     /// It has said goodbye.
     pub is_leaving: bool,
     /// Where an OBU is attached.

@@ -269,7 +269,7 @@ impl Route {
 
     /// Somebody may still send through us on the strength of what we said.
     pub(crate) fn is_counted_on(&self, now: Timestamp) -> bool {
-        let believed_for = timing::counted_on_for(self.interval);
+        let believed_for = timing::counted_on_for(self.interval, self.stride_said);
         self.said_at.is_some_and(|said| now.since(said) < believed_for)
     }
 

@@ -162,9 +162,10 @@ pub(crate) fn quiet_for(interval: Duration) -> Duration {
 /// for which it is borne with at most.
 pub(crate) const CANDIDATE_INTERVALS: u32 = 12;
 
-/// Nobody counts on what anybody said for longer.
-pub(crate) fn counted_on_for(interval: Duration) -> Duration {
-    interval * CANDIDATE_INTERVALS + interval / 2
+/// Nobody counts on what one of this stride said for longer. Who brings every heartbeat may be
+/// borne with for longer than it is quiet only where it is congested, and there some hold back.
+pub(crate) fn counted_on_for(interval: Duration, stride: u8) -> Duration {
+    if stride == 0 { quiet_for(interval) } else { interval * CANDIDATE_INTERVALS + interval / 2 }
 }
 
 /// Time between two probes that keep candidates proven and links measured: each of `targets` every
@@ -421,9 +422,10 @@ mod tests {
         for interval in INTERVALS {
             let (quiet, chosen_for) = (quiet_for(interval), fresh_for(interval, 0));
             assert!(quiet > chosen_for && quiet <= chosen_for + interval, "{interval:?}");
-            for (name, watch) in watches(interval) {
-                let held_for = watch.silence_max.min(interval * CANDIDATE_INTERVALS);
-                assert!(held_for < counted_on_for(interval), "{name} at {interval:?}");
+            for stride in 1..=STRIDE_MAX {
+                let held_for = Watch::patient(interval, stride, false).silence_max;
+                let held_for = held_for.min(interval * CANDIDATE_INTERVALS);
+                assert!(held_for < counted_on_for(interval, stride), "{stride}, {interval:?}");
             }
         }
     }

@@ -3,7 +3,7 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::KnownPosition;
 use crate::mac::{Mac, NodeId};
 
 /// A node in radio range.
@@ -39,5 +39,5 @@ pub struct Neighbour {
     /// Frames of it go through us.
     pub is_child: bool,
     /// Where it is, if it says so and that is not too old.
-    pub position: Option<Place>,
+    pub position: Option<KnownPosition>,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::KnownPosition;
 use crate::mac::{Mac, NodeId};
 
 /// How an OBU stands to an RSU.
@@ -61,7 +61,7 @@ pub struct Obu {
     /// Something far from what it said before was said in its name, and is not believed yet.
     pub is_contested: bool,
     /// Where it is, if it is in radio range, says so, and that is not too old.
-    pub position: Option<Place>,
+    pub position: Option<KnownPosition>,
 }
 
 /// A neighbour that sends through an OBU.

@@ -5,7 +5,7 @@ use std::fmt;
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::KnownPosition;
 use crate::mac::{Mac, NodeId};
 
 /// How an RSU that is known stands with this OBU, and so why it is not used, if it is not.
@@ -115,7 +115,7 @@ pub struct Route {
     /// two RSUs have one id.
     pub is_contested: bool,
     /// Where the RSU is, if it is in radio range, says so, and that is not too old.
-    pub position: Option<Place>,
+    pub position: Option<KnownPosition>,
     /// Who could be upstream, the best first: usable ones before those that are not.
     pub candidates: Vec<Candidate>,
 }

@@ -177,7 +177,7 @@ impl Route {
         self.candidates.clear();
         self.feasibility = Feasibility::default();
         if let Some(said) = self.said_at {
-            self.quiet_until = said + timing::counted_on_for(self.interval);
+            self.quiet_until = said + timing::counted_on_for(self.interval, self.stride_said);
         }
         if self.advertised_at.take().is_some() {
             self.withdrawals_left = timing::SAID_TIMES;

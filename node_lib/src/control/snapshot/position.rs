@@ -1,4 +1,4 @@
-//! Where a node is: [`Place`].
+//! Where a node is: [`KnownPosition`].
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::messages::control::position::Coordinates;
 /// Where a node is, or says that it is. WGS 84.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Place {
+pub struct KnownPosition {
     /// Degrees, north is positive.
     pub latitude_deg: f64,
     /// Degrees, east is positive.
@@ -19,7 +19,7 @@ pub struct Place {
     pub age_ms: Option<u64>,
 }
 
-impl Place {
+impl KnownPosition {
     /// These coordinates, so old.
     pub fn new(at: Coordinates, age_ms: Option<u64>) -> Self {
         Self {
