@@ -5,7 +5,7 @@
 mod sim_common;
 
 use node_lib::control::positions::Located;
-use node_lib::control::snapshot::{Place, Snapshot};
+use node_lib::control::snapshot::{KnownPosition, Snapshot};
 use node_lib::messages::control::position::Coordinates;
 use obu_lib::Obu;
 use rsu_lib::Rsu;
@@ -65,12 +65,12 @@ fn look(world: &World, node: NodeIndex) -> Snapshot {
 }
 
 /// Neighbours with where they say that they are.
-fn neighbours(world: &World, node: NodeIndex) -> Vec<(usize, Option<Place>)> {
+fn neighbours(world: &World, node: NodeIndex) -> Vec<(usize, Option<KnownPosition>)> {
     let seen = look(world, node).neighbours;
     seen.into_iter().map(|near| (usize::from(near.mac.0[5]), near.position)).collect()
 }
 
-fn latitudes(of: Vec<(usize, Option<Place>)>) -> Vec<(usize, Option<f64>)> {
+fn latitudes(of: Vec<(usize, Option<KnownPosition>)>) -> Vec<(usize, Option<f64>)> {
     of.into_iter().map(|(node, at)| (node, at.map(|at| at.latitude_deg))).collect()
 }
 

@@ -468,7 +468,8 @@ fn links_of_a_file_hold_and_recorded_gaps_stand_beside_simulated_ones() {
     };
     scenario("");
     links(
-        "0,r,o,0,500,-60,2\n0,o,r,0,500,,\n4,r,o,1,500,,\n4,o,r,1,500,,\n5,r,o,0,500,,\n5,o,r,0,500,,\n",
+        "0,r,o,0,500,-60,2\n0,o,r,0,500,,\n4,r,o,1,500,,\n4,o,r,1,500,,\n\
+         5,r,o,0,500,,\n5,o,r,0,500,,\n",
     );
     let (code, out, error) = v2xsim(&["run", &file("drive.toml")]);
     assert_eq!((code, error.as_str()), (0, ""), "{out}");

@@ -100,15 +100,18 @@ fn the_script_of_the_page_plays_it() {
             seen += 1;
             const {{ rows, edges }} = page.graph(state);
             if (rows.flat()[0] === undefined) throw new Error(name);
-            if (JSON.stringify([rows, edges, state.view]).includes("undefined")) throw new Error(name);
+            const shown = JSON.stringify([rows, edges, state.view]);
+            if (shown.includes("undefined")) throw new Error(name);
             const attached = state.view.node.attached;
             for (const route of state.view.node.routes) for (const one of route.candidates) {{
               if (!page.reasons(route, one)[0]) throw new Error(name);
               if (page.standing(route, one)[0] !== "in use") continue;
               used += 1;
-              if (one.id !== attached.upstream || route.rsu !== attached.rsu) throw new Error(`${{name}} at ${{at}}`);
+              if (one.id !== attached.upstream || route.rsu !== attached.rsu)
+                throw new Error(`${{name}} at ${{at}}`);
             }}
-            if (role === "rsu" && at > 3 && !state.view.node.obus.length) throw new Error(`${{name}} has nobody`);
+            if (role === "rsu" && at > 3 && !state.view.node.obus.length)
+              throw new Error(`${{name}} has nobody`);
           }}
         }}
         console.log(seen, used);"#,
