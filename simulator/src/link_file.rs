@@ -9,28 +9,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use node_lib::Timestamp;
-use serde::Deserialize;
 use sim::{LinkStep, LinkTrace, NodeIndex, Strength};
 
 use crate::cast::Member;
+use crate::links::Row;
 
 /// Rows of a file, in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinkFile {
     rows: Vec<(u64, Row)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct Row {
-    time_s: f64,
-    from: String,
-    to: String,
-    loss: f64,
-    delay_us: f64,
-    #[serde(default)]
-    signal_dbm: Option<f64>,
-    #[serde(default)]
-    signal_sd_db: Option<f64>,
 }
 
 impl LinkFile {

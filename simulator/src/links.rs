@@ -20,11 +20,33 @@ use std::time::Duration;
 
 use csv::Writer;
 use node_lib::Timestamp;
+use serde::{Deserialize, Serialize};
 use sim::{Delivery, NodeIndex, Strength, World};
 
 use crate::cast::Cast;
 use crate::scenario::{Scenario, Span};
 use crate::stage::{Stage, Suite};
+
+/// A row of the table. Further columns are ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// From when on it holds, in seconds.
+    pub time_s: f64,
+    /// The sender.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// Share of frames lost, 0 to 1.
+    pub loss: f64,
+    /// Time from one antenna to the other, in microseconds.
+    pub delay_us: f64,
+    /// Mean strength of the frames that arrive, in dBm; `None` if it is not known.
+    #[serde(default)]
+    pub signal_dbm: Option<f64>,
+    /// Their standard deviation, in dB.
+    #[serde(default)]
+    pub signal_sd_db: Option<f64>,
+}
 
 /// Writes the table for a whole scenario.
 ///

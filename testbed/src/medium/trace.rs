@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use simulator::links::Row;
 
 use super::Signal;
 
@@ -49,20 +50,6 @@ pub struct LinkTrace {
     steps: Vec<LinkStep>,
 }
 
-/// A line of the file.
-#[derive(Debug, Serialize, Deserialize)]
-struct Row {
-    time_s: f64,
-    from: String,
-    to: String,
-    loss: f64,
-    delay_us: f64,
-    #[serde(default)]
-    signal_dbm: Option<f64>,
-    #[serde(default)]
-    signal_sd_db: Option<f64>,
-}
-
 impl LinkTrace {
     /// A trace of these steps, in any order; of two at the same time the first comes first.
     pub fn new(mut steps: Vec<LinkStep>) -> Self {
@@ -83,7 +70,7 @@ impl LinkTrace {
         let mut rows = reader.deserialize::<Row>();
         while let Some(row) = rows.next() {
             let line = rows.reader().position().line().saturating_sub(1);
-            steps.push(row?.into_step().with_context(|| format!("line {line}"))?);
+            steps.push(step_of(row?).with_context(|| format!("line {line}"))?);
         }
         Ok(Self::new(steps))
     }
@@ -153,25 +140,23 @@ impl LinkTrace {
     }
 }
 
-impl Row {
-    fn into_step(self) -> Result<LinkStep> {
-        let Self { time_s, from, to, loss, delay_us, signal_dbm, signal_sd_db } = self;
-        let span = |name, value: f64, unit: f64| {
-            Duration::try_from_secs_f64(value * unit).with_context(|| format!("{name} {value}"))
-        };
-        ensure!(!from.is_empty() && !to.is_empty(), "from or to is empty");
-        ensure!(from != to, "from and to are both {from}");
-        ensure!((0.0..=1.0).contains(&loss), "loss {loss} is not between 0 and 1");
-        let (time, delay) = (span("time_s", time_s, 1.0)?, span("delay_us", delay_us, 1e-6)?);
-        let signal = signal_dbm.map(|dbm| Signal { dbm, sd_db: signal_sd_db.unwrap_or(0.0) });
-        if let Some(Signal { dbm, sd_db }) = signal {
-            ensure!((-120.0..0.0).contains(&dbm), "signal_dbm {dbm} is not between -120 and 0");
-            ensure!((0.0..=30.0).contains(&sd_db), "signal_sd_db {sd_db} is not between 0 and 30");
-        }
-        Ok(LinkStep { time, from, to, loss, delay, signal })
+/// Checks what a row of the file says.
+fn step_of(row: Row) -> Result<LinkStep> {
+    let Row { time_s, from, to, loss, delay_us, signal_dbm, signal_sd_db } = row;
+    let span = |name, value: f64, unit: f64| {
+        Duration::try_from_secs_f64(value * unit).with_context(|| format!("{name} {value}"))
+    };
+    ensure!(!from.is_empty() && !to.is_empty(), "from or to is empty");
+    ensure!(from != to, "from and to are both {from}");
+    ensure!((0.0..=1.0).contains(&loss), "loss {loss} is not between 0 and 1");
+    let (time, delay) = (span("time_s", time_s, 1.0)?, span("delay_us", delay_us, 1e-6)?);
+    let signal = signal_dbm.map(|dbm| Signal { dbm, sd_db: signal_sd_db.unwrap_or(0.0) });
+    if let Some(Signal { dbm, sd_db }) = signal {
+        ensure!((-120.0..0.0).contains(&dbm), "signal_dbm {dbm} is not between -120 and 0");
+        ensure!((0.0..=30.0).contains(&sd_db), "signal_sd_db {sd_db} is not between 0 and 30");
     }
+    Ok(LinkStep { time, from, to, loss, delay, signal })
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
