@@ -147,18 +147,20 @@ impl Route {
     pub(super) fn watch(&self, context: &Context, now: Timestamp) -> Watch {
         let (is_idle, stride) = (self.is_idle(now), self.upstream_stride());
         let is_full = if is_idle { context.load.is_full() } else { self.is_congested(context) };
+        let is_rsu = || self.upstream_candidate().is_some_and(|rsu| rsu.advert.distance.hops == 0);
         if is_full && self.upstream_loses_many(context) {
-            return Watch::patient(self.interval, stride, is_idle);
+            Watch::patient(self.interval, stride, is_idle)
+        } else if !is_idle && is_full {
+            Watch::close_when_congested(self.interval, stride)
+        } else if !is_idle {
+            Watch::close(self.interval, stride)
+        } else if is_full && is_rsu() {
+            // An RSU is there, and nothing can loop through it: where the air is full, a hundred
+            // OBUs that all missed the same two heartbeats must not all ask, nor leave it.
+            Watch::idle(self.interval, STRIDE_MAX)
+        } else {
+            Watch::idle(self.interval, stride)
         }
-        match (is_idle, is_full) {
-            (false, false) => return Watch::close(self.interval, stride),
-            (false, true) => return Watch::close_when_congested(self.interval, stride),
-            (true, _) => {}
-        }
-        // An RSU is there, and nothing can loop through it: where the air is full, a hundred OBUs
-        // that all missed the same two heartbeats must not all ask, nor leave it.
-        let is_rsu = self.upstream_candidate().is_some_and(|rsu| rsu.advert.distance.hops == 0);
-        Watch::idle(self.interval, if is_full && is_rsu { STRIDE_MAX } else { stride })
     }
 
     /// So much of what the upstream says to all gets lost that its silence says little.
