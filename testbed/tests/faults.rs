@@ -21,6 +21,7 @@ use node_lib::messages::{Message, PacketType};
 use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use tempfile::TempDir;
+use testbed::daemons::usage::read_of_thread;
 use testbed::probe::{Ping, Report, UdpStream, send_raw};
 use testbed::{Host, Netns, Node, Programs, Testbed, wait_until};
 
@@ -223,7 +224,7 @@ impl Told {
 fn rights(node: &Node) -> Result<Vec<u64>> {
     let mut rights = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{}/task", node.daemon()?.pid()))? {
-        let status = std::fs::read_to_string(task?.path().join("status"))?;
+        let Some(status) = read_of_thread(&task?.path(), "status")? else { continue };
         let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         rights.push(u64::from_str_radix(line.context("CapEff")?.trim(), 16)?);
     }

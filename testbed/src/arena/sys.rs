@@ -204,10 +204,13 @@ pub fn asks_for_acknowledgements(pid: u32) -> io::Result<bool> {
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {
         let entry = entry?;
         let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        let is_socket = std::fs::read_link(entry.path())?
-            .as_os_str()
-            .as_encoded_bytes()
-            .starts_with(b"socket:");
+        let target = match std::fs::read_link(entry.path()) {
+            Ok(target) => target,
+            // Closed since it was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let is_socket = target.as_os_str().as_encoded_bytes().starts_with(b"socket:");
         if let Some(number) = number.filter(|_| is_socket) {
             let mut value: c_int = 0;
             let mut len = size_of::<c_int>() as libc::socklen_t;

@@ -1,16 +1,16 @@
 //! Processor time and memory of a process, by `/proc`.
 
-use std::fs;
+use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use anyhow::{Context, Result};
 
 /// What a process has taken since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Time on a processor, of all its threads, in user space and in the kernel: what `utime` and
-    /// `stime` of `/proc/PID/stat` count in ticks of 10 ms. A thread that has ended no longer
-    /// counts.
+    /// Time on a processor, of all its threads, in user space and in the kernel, as
+    /// `/proc/PID/task/*/schedstat` counts it. A thread that has ended no longer counts.
     pub cpu: Duration,
     /// Resident memory (`VmRSS`), bytes.
     pub resident: u64,
@@ -30,12 +30,31 @@ pub fn cpu_of(pid: u32, is_meant: impl Fn(&str) -> bool) -> Result<Duration> {
     let mut cpu = Duration::ZERO;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let task = task?.path();
-        if is_meant(fs::read_to_string(task.join("comm"))?.trim_end()) {
-            let text = fs::read_to_string(task.join("schedstat"))?;
-            cpu += parse_schedstat(&text).context("schedstat")?;
+        let read = |file| read_of_thread(&task, file);
+        let Some(name) = read("comm")? else { continue };
+        if !is_meant(name.trim_end()) {
+            continue;
         }
+        let Some(text) = read("schedstat")? else { continue };
+        cpu += parse_schedstat(&text).with_context(|| format!("schedstat: {text:?}"))?;
     }
     Ok(cpu)
+}
+
+/// A file about a thread; nothing where the thread has ended since it was listed.
+pub fn read_of_thread(task: &Path, file: &str) -> Result<Option<String>> {
+    let path = task.join(file);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        // It is gone before the file is opened, or between that and reading.
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && !task.exists()
+                || error.raw_os_error() == Some(libc::ESRCH) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+    }
 }
 
 /// Time on a processor in nanoseconds, time waited for one, and how often (proc(5)).
@@ -51,6 +70,8 @@ fn parse_resident(status: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -67,5 +88,25 @@ mod tests {
         assert!(usage.resident > 0, "{usage:?}");
         assert_eq!(cpu_of(std::process::id(), |name| name == "nobody").unwrap(), Duration::ZERO);
         assert!(cpu_of(std::process::id(), |name| name != "nobody").unwrap() > Duration::ZERO);
+    }
+
+    #[test]
+    fn threads_may_end_while_they_are_counted() {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::thread::scope(|scope| {
+                        for _ in 0..8 {
+                            scope.spawn(|| ());
+                        }
+                    });
+                }
+            });
+            let counted = (0..2000).map(|_| cpu_of(std::process::id(), |_| true));
+            let counted: Result<Vec<_>> = counted.collect();
+            done.store(true, Ordering::Relaxed);
+            assert!(counted.unwrap().iter().all(|cpu| !cpu.is_zero()));
+        });
     }
 }
