@@ -40,7 +40,14 @@ impl Order {
     /// The order after this one; saturates at the very end.
     #[must_use]
     pub const fn next(self) -> Self {
-        match self.seq.0.checked_add(1) {
+        self.later(1)
+    }
+
+    /// So many orders after this one, or the first of the next boot count; saturates at the very
+    /// end.
+    #[must_use]
+    pub const fn later(self, by: u32) -> Self {
+        match self.seq.0.checked_add(by) {
             Some(seq) => Self::new(self.boot.0, seq),
             None => match self.boot.0.checked_add(1) {
                 Some(boot) => Self::new(boot, 0),

@@ -478,6 +478,27 @@ fn a_broadcast_of_the_lan_is_one_however_late_the_second_rsu_brings_it() {
 }
 
 #[test]
+fn a_broadcast_is_one_also_where_the_heartbeats_that_tell_its_moment_come_ever_later() {
+    let mut t = just_moved();
+    assert!(floods(&mut t, RSU, 0, 1));
+    let (beats, later) = (36, 3);
+    for beat in 1..=beats {
+        t.pass(t.now + 100);
+        t.seq += 1;
+        speak_of(&mut t, RSU);
+        // In the end those of our RSU come 1.2 s late, over relays that are full.
+        t.rsu = OTHER_RSU;
+        let seq = seq_of(&t, OTHER_RSU) - beat / later;
+        t.hear(t.now, OTHER_RSU, Heard::heartbeat(seq, 0));
+        t.rsu = RSU;
+        t.acknowledge_all();
+    }
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+    assert!(!floods(&mut t, OTHER_RSU, beats, 1), "the other's copy");
+    assert!(floods(&mut t, OTHER_RSU, beats, 2), "a second equal one");
+}
+
+#[test]
 fn an_rsu_that_is_left_and_that_others_go_to_through_us_hears_last_that_we_stand_by_and_no_goodbye()
 {
     for (has_child, goodbyes) in [(false, 1), (true, 0)] {

@@ -36,6 +36,44 @@ fn after_a_stall_one_heartbeat_is_sent_and_the_next_not_at_once() {
     assert!((18..=22).contains(&t.heartbeats().len()), "and at the usual pace from then on");
 }
 
+/// Numbers of the heartbeats sent since the last [`Talk::clear`].
+fn numbers(t: &Talk) -> Vec<u32> {
+    t.heartbeats().iter().map(|(_, heartbeat)| heartbeat.order.seq.0).collect()
+}
+
+#[test]
+fn numbers_of_heartbeats_count_time_also_while_none_is_sent() {
+    let pauses: [(&str, fn(&mut Talk)); 3] = [
+        ("its radio is down", |t| {
+            link(t, LinkEvent::Down);
+            t.pass(6000);
+            link(t, LinkEvent::Up);
+        }),
+        ("its LAN is down", |t| {
+            link(t, LinkEvent::LanDown);
+            t.pass(6000);
+            link(t, LinkEvent::LanUp);
+        }),
+        ("it stands still", |t| {
+            t.now = 6000;
+            t.rsu.handle_timeout(t.at(), &mut t.out);
+            t.collect();
+        }),
+    ];
+    for (what, pause) in pauses {
+        let mut t = Talk::new();
+        t.pass(1000);
+        let before = *numbers(&t).last().unwrap();
+        t.clear();
+        pause(&mut t);
+        let after = *numbers(&t).first().unwrap();
+        assert!((46..=54).contains(&(after - before)), "{what}: {before}, then {after}");
+        t.clear();
+        t.pass(7000);
+        assert!(numbers(&t).iter().zip(after + 1..).all(|(number, next)| *number == next));
+    }
+}
+
 #[test]
 fn goodbyes_are_apart_though_it_is_asked_all_the_time() {
     let mut t = Talk::new();

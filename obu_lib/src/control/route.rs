@@ -71,6 +71,8 @@ pub(crate) struct Route {
     /// The newest heartbeat heard from anybody, and when.
     newest: Order,
     newest_at: Timestamp,
+    /// When the RSU sent it, about: not later than that, however late it came.
+    newest_sent: Timestamp,
     /// What contradicts that count.
     claim: Option<Claim>,
     crowd: Suppression,
@@ -152,6 +154,7 @@ impl Route {
             obus: Headcount::new(obus),
             newest: Order::default(),
             newest_at: now,
+            newest_sent: now,
             claim: None,
             other_interval: None,
             quiet_until: Timestamp::ZERO,
@@ -425,11 +428,11 @@ impl Route {
     }
 
     /// When the RSU sent its heartbeat of this number, by our clock and about: as many intervals
-    /// before or after the newest we have heard, and not later than now.
+    /// before or after it sent the newest we have heard, and not later than now.
     pub(crate) fn when(&self, now: Timestamp, seq: Seq) -> Timestamp {
         let before = self.newest.seq.0.saturating_sub(seq.0);
         let after = seq.0.saturating_sub(self.newest.seq.0);
-        let sent = self.newest_at.before(self.interval.saturating_mul(before));
+        let sent = self.newest_sent.before(self.interval.saturating_mul(before));
         now.min(sent + self.interval.saturating_mul(after))
     }
 

@@ -323,6 +323,10 @@ impl Rsu {
         }
         // Counted from when it was due, so that delays do not add up; but never two at once.
         let due = self.heartbeat_at.max(now.before(self.period / 2));
+        // Their numbers count time, also while none can be sent: by them OBUs tell when we took a
+        // frame from the LAN.
+        let missed = now.since(self.heartbeat_at).as_nanos() / self.period.as_nanos();
+        self.order = self.order.later(u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1));
         self.heartbeat_at = due + self.random.jitter(self.period, JITTER_PERCENT);
         for obu in self.obus.urgent() {
             self.tell_where_it_was(now, obu, out);
@@ -330,7 +334,6 @@ impl Rsu {
         if !(self.link_is_up && self.lan_is_up) {
             return;
         }
-        self.order = self.order.next();
         self.hello = self.hello.wrapping_add(1);
         if self.sent.len() >= self.history {
             self.sent.pop_front();

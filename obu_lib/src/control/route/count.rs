@@ -35,6 +35,10 @@ use super::suppression::Suppression;
 /// Heartbeats by which one way may bring news later than another.
 const STRAY: u32 = 8;
 
+/// Intervals may be longer than said by a fiftieth: RSUs jitter each by up to a tenth, which over
+/// fifty of them is half an interval.
+const DRIFT: u32 = 50;
+
 /// Of one count, though they came by different ways.
 fn is_near(one: Order, other: Order) -> bool {
     one.boot == other.boot && one.seq.0.abs_diff(other.seq.0) <= STRAY
@@ -70,12 +74,26 @@ impl Route {
             return self.weigh(context, now, order, interval);
         }
         if order > self.newest {
+            self.newest_sent = self.sent_by(now, order);
             self.newest = order;
             self.newest_at = now;
             self.claim = None;
             self.note_interval(order, interval);
         }
         Learned::Present
+    }
+
+    /// When the RSU sent this heartbeat at the latest, which comes now: as many intervals after the
+    /// newest as its number says. Over several full relays it may come a second late, and the
+    /// earliest that came tells best (the minimum filter of RFC 5905 §10).
+    fn sent_by(&self, now: Timestamp, order: Order) -> Timestamp {
+        match order.ahead_of(self.newest) {
+            Some(ahead) if self.newest != Order::default() => {
+                let span = self.interval.saturating_mul(ahead);
+                now.min(self.newest_sent + span + span / DRIFT)
+            }
+            _ => now,
+        }
     }
 
     #[inline]
@@ -130,6 +148,7 @@ impl Route {
         let boot = self.newest.boot;
         self.newest = order;
         self.newest_at = now;
+        self.newest_sent = now;
         self.claim = None;
         self.obus.start_over();
         if !is_later {
