@@ -68,8 +68,8 @@ fn with_the_first_frame_it_brings_all_or_every_second_of_a_crowd() {
 }
 
 /// For how many milliseconds after its last heartbeat an upstream of this stride is believed that
-/// answers nothing.
-fn believed_for(stride: u8) -> u64 {
+/// answers nothing, where so many others are heard.
+fn believed_for(stride: u8, others: u8) -> u64 {
     let mut t = Talk::new();
     // In a crowd a silent upstream is asked only once.
     t.obus = 200;
@@ -79,6 +79,7 @@ fn believed_for(stride: u8) -> u64 {
         t.pass(u64::from(seq) * 100);
         t.seq = seq - 1;
         t.beat(A, 1);
+        hear_others(&mut t, others);
         t.answer_probes_of(A);
         if t.announcements() > 0 {
             t.acknowledge(A);
@@ -88,14 +89,34 @@ fn believed_for(stride: u8) -> u64 {
     let last = t.now;
     while t.obu.attachment().is_some() {
         t.pass(t.now + 5);
+        if (t.now - last).is_multiple_of(100) {
+            hear_others(&mut t, others);
+        }
     }
     t.now - last
 }
 
 #[test]
 fn of_who_brings_every_fourth_two_may_be_lost() {
-    assert!((300..=305).contains(&believed_for(0)), "{}", believed_for(0));
-    assert!((1050..=1055).contains(&believed_for(STRIDE_MAX)), "{}", believed_for(STRIDE_MAX));
+    for (stride, for_ms) in [(0, 300..=305), (STRIDE_MAX, 1050..=1055)] {
+        let believed = believed_for(stride, 0);
+        assert!(for_ms.contains(&believed), "stride {stride}: {believed}");
+    }
+}
+
+#[test]
+fn in_full_air_four_may_be_lost_and_nobody_is_borne_with_for_longer_than_remembered() {
+    for (stride, for_ms) in [(0, 520..=525), (1, 920..=925), (STRIDE_MAX, 1300..=1305)] {
+        let believed = believed_for(stride, 14);
+        assert!(for_ms.contains(&believed), "stride {stride}: {believed}");
+    }
+}
+
+/// So many others, further away, each with the heartbeat A brought last.
+fn hear_others(t: &mut Talk, others: u8) {
+    for n in 0..others {
+        t.hear(t.now, Mac([2, 0, 0, 0, 5, n]), Heard::heartbeat(t.seq, 3));
+    }
 }
 
 #[test]

@@ -697,6 +697,10 @@ impl Route {
         }
         let stuck = self.progress + timing::stuck_after(self.interval);
         next = next.min(stuck.max(context.grace_until));
+        if let Some(upstream) = self.upstream_candidate() {
+            let forgotten = upstream.heard + self.interval * timing::CANDIDATE_INTERVALS;
+            next = next.min(forgotten.max(context.grace_until) + Duration::from_micros(1));
+        }
         if !self.is_watched(now, is_ours) {
             let lapsed = self.evidence + self.lapsed_after();
             return next.min(lapsed.max(context.grace_until));

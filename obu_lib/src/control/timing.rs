@@ -85,12 +85,12 @@ impl Watch {
         }
     }
 
-    /// Where the air is full, and more than a tenth of what it says is lost. Then two in a row stay
-    /// away by chance all the time, and each upstream that is left for that costs more words than
-    /// to bear with it, words which collide with what others say. Asked after 4 P + 0.2 I, three
-    /// times, one each I/10; dead an interval later, or two, if frames go through it and there was
-    /// no question left. Who brings every fourth is forgotten before, after
-    /// [`CANDIDATE_INTERVALS`].
+    /// Where the air is full, and either nothing goes through it, or more than a tenth of what it
+    /// says is lost. Heartbeats in a row stay away by chance there all the time, and each upstream
+    /// that is left for that costs more words than to bear with it, words which collide with what
+    /// others say. Asked after 4 P + 0.2 I, three times, one each I/10; dead an interval later, or
+    /// two, if frames go through it and there was no question left. Who brings every fourth is
+    /// forgotten as candidate before it is asked, after [`CANDIDATE_INTERVALS`].
     pub(crate) fn patient(interval: Duration, stride: u8, is_idle: bool) -> Self {
         let late_after = period(interval, stride) * 4 + interval / 5;
         let dead_after = late_after + interval;
@@ -159,8 +159,9 @@ pub(crate) fn quiet_for(interval: Duration) -> Duration {
 }
 
 /// Intervals for which a neighbour is remembered as candidate after it last advertised its way, and
-/// for which it is borne with at most.
-pub(crate) const CANDIDATE_INTERVALS: u32 = 12;
+/// for which it is borne with at most: of every fourth heartbeat two may get lost, and the third
+/// may be late.
+pub(crate) const CANDIDATE_INTERVALS: u32 = 13;
 
 /// Nobody counts on what one of this stride said for longer. Who brings every heartbeat may be
 /// borne with for longer than it is quiet only where it is congested, and there some hold back.
@@ -299,11 +300,11 @@ pub(crate) const STANDBY_FOR: Duration = Duration::from_secs(2);
 pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 
 /// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it:
-/// 32 I, and 10 s at least. By then nobody counts on what we advertised: an upstream that brings no
+/// 33 I, and 10 s at least. By then nobody counts on what we advertised: an upstream that brings no
 /// news is left after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising,
-/// and whoever heard us leaves us 12 I later at most ([`Watch::patient`]).
+/// and whoever heard us leaves us 13 I later at most ([`Watch::patient`]).
 pub(crate) fn forget_after(interval: Duration) -> Duration {
-    (interval * 32).max(Duration::from_secs(10))
+    (stuck_after(interval) + interval * CANDIDATE_INTERVALS).max(Duration::from_secs(10))
 }
 
 /// A relay that lost its upstream looks for another for so long before it withdraws its route: time
@@ -334,7 +335,7 @@ mod tests {
         Duration::from_secs(10),
     ];
 
-    fn watches(interval: Duration) -> [(&'static str, Watch); 9] {
+    fn watches(interval: Duration) -> [(&'static str, Watch); 10] {
         [
             ("close", Watch::close(interval, 0)),
             ("close, of every second", Watch::close(interval, 1)),
@@ -345,6 +346,7 @@ mod tests {
             ("idle, of every fourth", Watch::idle(interval, 2)),
             ("patient", Watch::patient(interval, 0, true)),
             ("patient, of every second", Watch::patient(interval, 1, false)),
+            ("patient, of every fourth", Watch::patient(interval, 2, true)),
         ]
     }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
-use node_lib::messages::flags::STRIDE_MAX;
 use node_lib::{Mac, Timestamp};
 
 use super::super::context::Context;
@@ -147,19 +146,14 @@ impl Route {
     pub(super) fn watch(&self, context: &Context, now: Timestamp) -> Watch {
         let (is_idle, stride) = (self.is_idle(now), self.upstream_stride());
         let is_full = if is_idle { context.load.is_full() } else { self.is_congested(context) };
-        let is_rsu = || self.upstream_candidate().is_some_and(|rsu| rsu.advert.distance.hops == 0);
-        if is_full && self.upstream_loses_many(context) {
+        if is_full && (is_idle || self.upstream_loses_many(context)) {
             Watch::patient(self.interval, stride, is_idle)
-        } else if !is_idle && is_full {
-            Watch::close_when_congested(self.interval, stride)
-        } else if !is_idle {
-            Watch::close(self.interval, stride)
-        } else if is_full && is_rsu() {
-            // An RSU is there, and nothing can loop through it: where the air is full, a hundred
-            // OBUs that all missed the same two heartbeats must not all ask, nor leave it.
-            Watch::idle(self.interval, STRIDE_MAX)
-        } else {
+        } else if is_idle {
             Watch::idle(self.interval, stride)
+        } else if is_full {
+            Watch::close_when_congested(self.interval, stride)
+        } else {
+            Watch::close(self.interval, stride)
         }
     }
 
