@@ -62,6 +62,7 @@ fn the_oracle_counts_hops_by_distance_and_faults_apply_on_top() {
     assert_eq!(world.hops_to_rsu(), [Some(0), Some(1), Some(2), None]);
     world.place(c, Position::new(280.0, 0.0));
     assert_eq!(world.hops_to_rsu(), [Some(0), Some(1), Some(2), Some(3)]);
+    assert_eq!(world.hearers(b), [a, c]);
     world.apply(Fault::CutOneWay(c, b));
     assert_eq!(world.hops_to_rsu(), [Some(0), Some(1), Some(2), None]);
     world.apply(Fault::Heal(c, b));

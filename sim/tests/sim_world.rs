@@ -126,6 +126,7 @@ fn the_oracle_knows_who_can_reach_an_rsu() {
     let (mut world, _) = flooders(&Graph::chain(4), Link::CLEAN, Habit::Good);
     let [r, a, b, c] = [0, 1, 2, 3].map(NodeIndex);
     assert_eq!(world.hops_to_rsu(), [Some(0), Some(1), Some(2), Some(3)]);
+    assert_eq!([r, a, c].map(|node| world.hearers(node)), [vec![a], vec![r, b], vec![b]]);
     world.apply(Fault::CutOneWay(c, b));
     assert_eq!(world.hops_to_rsu(), [Some(0), Some(1), Some(2), None]);
     world.apply(Fault::Isolate(a));

@@ -79,6 +79,10 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) runs: Runs,
 
+    /// Whose nodes, as with protocols: those that carry traffic
+    #[arg(long, value_name = "NODES", value_parser = suite_with_traffic, default_value = "daemons")]
+    pub(crate) nodes: Suite,
+
     /// Run once with each of these values of a field; repeated, every combination
     #[arg(long, value_name = "KEY=A,B,C", value_parser = parse_variants)]
     pub(crate) vary: Vec<Vec<Override>>,
@@ -173,7 +177,7 @@ pub(crate) struct Protocols {
     pub(crate) runs: Runs,
 
     /// Whose nodes: daemons (what ships), flooding (plain, carries no traffic), batman-model (the
-    /// published rules of B.A.T.M.A.N. IV)
+    /// published rules of B.A.T.M.A.N. IV), ideal-routing (that know everything and say nothing)
     #[arg(
         long,
         value_name = "A,B,C",
@@ -185,9 +189,16 @@ pub(crate) struct Protocols {
 }
 
 fn suite(typed: &str) -> Result<Suite, String> {
-    let all = [Suite::Daemons, Suite::Flooding, Suite::BatmanModel];
-    let found = all.into_iter().find(|suite| suite.as_str() == typed);
-    found.ok_or_else(|| "expected daemons, flooding or batman-model".to_owned())
+    let found = Suite::CHOICE.into_iter().find(|suite| suite.as_str() == typed);
+    found.ok_or_else(|| format!("expected one of {}", Suite::CHOICE.map(Suite::as_str).join(", ")))
+}
+
+fn suite_with_traffic(typed: &str) -> Result<Suite, String> {
+    let all = Suite::CHOICE.into_iter().filter(|suite| suite.carries_traffic());
+    let found = all.clone().find(|suite| suite.as_str() == typed);
+    found.ok_or_else(|| {
+        format!("expected one of {}", all.map(Suite::as_str).collect::<Vec<_>>().join(", "))
+    })
 }
 
 #[derive(Debug, clap::Args)]
@@ -229,6 +240,10 @@ pub(crate) struct Sweep {
     /// Scenes at the same time [default: one per processor]
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
+
+    /// Whose nodes, as with protocols: those that carry traffic
+    #[arg(long, value_name = "NODES", value_parser = suite_with_traffic, default_value = "daemons")]
+    pub(crate) nodes: Suite,
 
     /// Change a field in every scene, such as settings.obu.policy.suppression=false; may be
     /// repeated

@@ -23,6 +23,7 @@
 //! | [`sweep`] | many scenes, held against goals |
 //! | [`links`] | who hears whom how well, for replaying elsewhere |
 //! | [`flooding`], [`batman`] | others to compare with: plain flooding, and a model of B.A.T.M.A.N. IV |
+//! | `ideal` | routes that nobody has to learn: what is lost all the same |
 //! | [`ships`] | what of a simulation the daemons do not run |
 
 pub mod batman;
@@ -31,6 +32,7 @@ pub mod cast;
 pub mod casting;
 pub mod cost;
 pub mod flooding;
+mod ideal;
 mod link_file;
 pub mod links;
 pub mod measure;

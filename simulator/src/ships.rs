@@ -202,6 +202,9 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
         Suite::BatmanModel => {
             parts.push("a model of B.A.T.M.A.N. IV in place of both daemons".to_owned());
         }
+        Suite::IdealRouting => {
+            parts.push("routes that nobody has to learn in place of both daemons".to_owned());
+        }
         Suite::Silence => parts.push("silence in place of both daemons".to_owned()),
     }
     let set = obu_settings(&scenario.settings.obu);

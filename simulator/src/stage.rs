@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use node_lib::control::radio::HOP_LIMIT;
 use node_lib::start::{RADIO_MTU, boot};
 use node_lib::transport::mtu::TapMtu;
 use node_lib::{Mac, Timestamp};
@@ -11,13 +12,14 @@ use sim::radio::fading::Shape;
 use sim::radio::{Access, Csma, DataRate, ErrorModel, Fading, PathLoss, Radio, Shadowing};
 use sim::{
     Arrivals, ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role,
-    Target, World,
+    Target, Violation, World,
 };
 use std::time::Duration;
 
 use crate::batman;
 use crate::cast::{self, Cast, Home, NOBODY, Place, To, radio_mac};
 use crate::flooding::Flooder;
+use crate::ideal::{self, Ideal, Oracle};
 use crate::scenario::{self, Model, ObuSettings, Ranking, RsuSettings, Scenario, What};
 use crate::watch::{Shared, Watched};
 
@@ -31,24 +33,36 @@ pub enum Suite {
     Flooding,
     /// A model of B.A.T.M.A.N. IV, for comparison: see [`crate::batman`].
     BatmanModel,
+    /// Nodes that know all routes and say nothing, for comparison: see `simulator/src/ideal/`.
+    IdealRouting,
     /// Nodes that say nothing, for looking at who could hear whom.
     Silence,
 }
 
 impl Suite {
+    /// Those that can be chosen.
+    pub const CHOICE: [Self; 4] =
+        [Self::Daemons, Self::Flooding, Self::BatmanModel, Self::IdealRouting];
+
     /// Its name in tables, files and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Daemons => "daemons",
             Self::Flooding => "flooding",
             Self::BatmanModel => "batman-model",
+            Self::IdealRouting => "ideal-routing",
             Self::Silence => "silence",
         }
     }
 
     /// Do its nodes carry clients' frames?
     pub const fn carries_traffic(self) -> bool {
-        matches!(self, Self::Daemons | Self::BatmanModel)
+        matches!(self, Self::Daemons | Self::BatmanModel | Self::IdealRouting)
+    }
+
+    /// Are its nodes held to the rules of ours?
+    pub const fn is_watched(self) -> bool {
+        !matches!(self, Self::BatmanModel | Self::IdealRouting)
     }
 }
 
@@ -58,6 +72,8 @@ pub(crate) struct Stage {
     pub(crate) journal: Shared,
     /// In the order of [`Cast::flows`].
     pub(crate) flows: Vec<FlowIndex>,
+    /// Tells its nodes how things are.
+    oracle: Option<Oracle>,
 }
 
 impl Stage {
@@ -73,7 +89,7 @@ impl Stage {
             world.try_again(scenario.radio.retries.unwrap_or(0).into());
         }
         world.tolerate_revisits(scenario.revisits() as usize);
-        world.hold_to_rules(suite != Suite::BatmanModel);
+        world.hold_to_rules(suite.is_watched());
         let scenario::Settings { state_file, bundles, obu, rsu } = &scenario.settings;
         // Who could hear whom does not wait for anybody's start.
         if *state_file || suite == Suite::Silence {
@@ -91,10 +107,18 @@ impl Stage {
         if suite == Suite::BatmanModel {
             world.bundle(false);
         }
+        let oracle = (suite == Suite::IdealRouting).then(|| {
+            // Routes change under frames that wait, which then go back where they came from.
+            world.tolerate_revisits(HOP_LIMIT.into());
+            let every = scenario.radio.update_every.map(|span| span.0);
+            Oracle::new(cast, every.unwrap_or(LOOK_EVERY))
+        });
+        let truth = oracle.as_ref().map(Oracle::truth).unwrap_or_default();
         let rsus: Arc<[Mac]> = cast.of_role(Role::Rsu).map(|rsu| radio_mac(rsu.0)).collect();
         let lans: Vec<_> = cast.lans.iter().map(|_| world.add_lan()).collect();
         for (index, member) in cast.nodes.iter().enumerate() {
-            let factory = factory(scenario, NodeIndex(index), member.role, suite, &journal, &rsus);
+            let told = Told { journal: &journal, rsus: &rsus, truth: &truth };
+            let factory = factory(scenario, NodeIndex(index), member.role, suite, &told);
             let mac = radio_mac(index);
             let node = match &member.place {
                 Place::Nowhere => world.add_node(member.role, mac, factory),
@@ -151,7 +175,21 @@ impl Stage {
                 world.at(fault.fault.at.after_start(), change);
             }
         }
-        Self { world, journal, flows }
+        Self { world, journal, flows, oracle }
+    }
+
+    /// Runs the world until this time, and tells its nodes how things are where they are to know.
+    ///
+    /// # Errors
+    /// As [`World::run_until`].
+    pub(crate) fn run_until(&mut self, until: Timestamp) -> Result<(), Box<Violation>> {
+        if let Some(oracle) = &mut self.oracle {
+            while oracle.next() < until {
+                self.world.run_until(oracle.next())?;
+                oracle.look(&self.world);
+            }
+        }
+        self.world.run_until(until)
     }
 }
 
@@ -169,15 +207,22 @@ fn plan(flow: &cast::Flow) -> Flow {
     Flow { from: ClientIndex(from), to, start, every, count, arrivals, size }
 }
 
+/// What nodes are told beside the scenario, or write to.
+struct Told<'a> {
+    journal: &'a Shared,
+    rsus: &'a Arc<[Mac]>,
+    truth: &'a ideal::Shared,
+}
+
 fn factory(
     scenario: &Scenario,
     index: NodeIndex,
     role: Role,
     suite: Suite,
-    journal: &Shared,
-    rsus: &Arc<[Mac]>,
+    told: &Told<'_>,
 ) -> Factory {
-    let (journal, rsus) = (Arc::clone(journal), Arc::clone(rsus));
+    let Told { journal, rsus, truth } = told;
+    let (journal, rsus, truth) = (Arc::clone(journal), Arc::clone(rsus), Arc::clone(truth));
     let (obu, rsu) = (obu_settings(&scenario.settings.obu), rsu_settings(&scenario.settings.rsu));
     Box::new(move |start, now| {
         let journal = Arc::clone(&journal);
@@ -191,6 +236,10 @@ fn factory(
             (Suite::BatmanModel, _) => {
                 let model = batman::Model::new(start, role, Arc::clone(&rsus), now);
                 Box::new(Watched::new(index, model, journal))
+            }
+            (Suite::IdealRouting, role) => {
+                let node = Ideal::new(start, index, role, Arc::clone(&truth), now);
+                Box::new(Watched::new(index, node, journal))
             }
             (Suite::Silence, _) => Box::new(Flooder::new(start, None, now)),
             (Suite::Flooding, _) => {
@@ -394,6 +443,9 @@ fn changes(fault: &cast::Fault) -> Vec<Fault> {
         }
     }
 }
+
+/// How often it is looked where nodes are, unless the scenario says otherwise.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// When the last frames under way have arrived.
 pub(crate) fn end(scenario: &Scenario) -> Timestamp {

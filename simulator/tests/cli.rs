@@ -445,7 +445,10 @@ fn maps_links_and_comparisons_have_their_results() {
     assert!(out.contains("batman-model: does not ship: a model of B.A.T.M.A.N. IV"), "{out}");
     let (code, out, error) = v2xsim(&["protocols", "diamond.toml", "--nodes", "olsr"]);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(error.contains("expected daemons, flooding or batman-model"), "{error}");
+    assert!(
+        error.contains("expected one of daemons, flooding, batman-model, ideal-routing"),
+        "{error}"
+    );
 }
 
 /// A link that a file takes away for a second; the vehicle wrote down what that cost it when it was

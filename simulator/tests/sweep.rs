@@ -13,6 +13,7 @@ use node_lib::Timestamp;
 use serde_json::Value;
 use sim::Role;
 use simulator::cast::{Cast, Place};
+use simulator::measure::Suite;
 use simulator::scenario::{Override, Source};
 use simulator::sweep::results::{Results, SceneResult};
 use simulator::sweep::scene::{KINDS, Plan};
@@ -143,7 +144,7 @@ fn swept(scenes: &[Scene], set: &[&str], stop: bool) -> Result<Vec<SceneResult>,
     let results = Mutex::new(Vec::new());
     let set: Vec<Override> = set.iter().map(|set| set.parse().unwrap()).collect();
     let stop = AtomicBool::new(stop);
-    let sweep = Sweep { scenes, set: &set, jobs: 2, stop: &stop };
+    let sweep = Sweep { scenes, set: &set, suite: Suite::Daemons, jobs: 2, stop: &stop };
     let ended = sweep.run(|result| results.lock().unwrap().push(result));
     ended.map_err(|error| error.to_string())?;
     let mut results = results.into_inner().unwrap();
@@ -232,6 +233,45 @@ fn a_sweep_writes_results_and_scenes_that_can_be_run_again() {
     let routed = table.lines().find(|line| line.contains("┆ routed ")).unwrap();
     let cells: Vec<&str> = routed.split('┆').map(str::trim).collect();
     assert_eq!(cells[6..8], ["0", "0"], "{routed}");
+}
+
+/// The same scenes with other nodes, to be compared with those of ours and to be run again.
+#[test]
+fn a_sweep_runs_its_scenes_with_other_nodes() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let (ours, ideal, json) = (file("ours.json"), file("ideal.json"), file("run.json"));
+    let args = ["sweep", "--kind", "fading-busy-100", "--scenes", "1", "--measured", "3s"];
+    let nodes = ["--nodes", "ideal-routing"];
+    let (code, _, error) = v2xsim(&[&args[..], &["--out", &ours]].concat());
+    assert_eq!(code, 0, "{error}");
+    let (code, table, error) = v2xsim(&[&args[..], &nodes, &["--out", &ideal]].concat());
+    assert_eq!(code, 0, "{error}");
+    let results = Results::read(Path::new(&ideal)).unwrap();
+    assert!(results.command.ends_with(" --seed 1 --nodes ideal-routing"), "{}", results.command);
+    let figures = |file: &str| Results::read(Path::new(file)).unwrap().scenes[0].figures.unwrap();
+    let (with_ours, with_ideal) = (figures(&ours), figures(&ideal));
+    assert!(with_ours.control_mean > Some(0.0), "{with_ours:?}");
+    assert_eq!((with_ideal.control_mean, with_ideal.routed), (Some(0.0), Some(1.0)));
+    assert!(with_ideal.lost < with_ours.lost, "{with_ideal:?}, {with_ours:?}");
+    let (code, _, error) = v2xsim(&["compare", &ours, &ideal]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    // As the table says it, where a goal is missed.
+    for again in table.lines().filter(|line| line.starts_with("  v2xsim run ")) {
+        assert!(again.contains(" --nodes ideal-routing  # "), "{again}");
+    }
+    let path = directory.path().join("ideal.scenes").join(results.scenes[0].name.clone() + ".toml");
+    let path = path.display().to_string();
+    let (code, _, error) = v2xsim(&[&["run", &path, "--json", &json], &nodes[..]].concat());
+    assert_eq!((code, error.as_str()), (0, ""));
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(report["nodes"], "ideal-routing");
+    let busy = &report["variants"][0]["runs"][0]["control"]["airtime"]["mean"]["busy"];
+    assert_eq!(busy.as_f64(), with_ideal.busy_mean);
+    let (code, _, error) = v2xsim(&[&args[..], &["--nodes", "flooding", "--out", &ours]].concat());
+    assert_eq!(code, 2);
+    let said = "expected one of daemons, batman-model, ideal-routing";
+    assert!(error.contains(said), "{error}");
 }
 
 /// What is left of a scene that breaks a rule breaks the same one, and is smaller.

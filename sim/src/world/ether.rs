@@ -223,6 +223,23 @@ impl World {
         all
     }
 
+    /// Whom frames of this node may reach, in the order of nodes. How likely each of them is
+    /// reached, and whether it is on, [`World::delivery`] says.
+    pub fn hearers(&self, from: NodeIndex) -> Vec<NodeIndex> {
+        let mut hearers = Vec::new();
+        match &self.ether {
+            Some(ether) => {
+                let mut carrier = ether.carrier.borrow_mut();
+                carrier.fresh(&self.bodies).hearers(from, &mut |to| hearers.push(to));
+            }
+            None => {
+                let paths = self.paths.get(from.0).into_iter().flatten();
+                hearers.extend(paths.map(|(&to, _)| NodeIndex(to)));
+            }
+        }
+        hearers
+    }
+
     fn note_moved(&mut self) {
         if let Some(ether) = &mut self.ether {
             ether.carrier.get_mut().is_stale = true;

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail, ensure};
 use simulator::campaign::{Campaign, Outcome, Variant, records};
 use simulator::cost::{Cost, peak_memory};
-use simulator::measure::Suite;
 use simulator::report::plots::Series;
 use simulator::report::table::Row;
 use simulator::report::{csv, json, plots, table};
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode> {
         seed: args.runs.seed,
         seeds: args.runs.seeds,
         jobs: jobs(args.runs.jobs),
-        suite: Suite::Daemons,
+        suite: args.nodes,
         trace: trace.transpose()?,
         stop: stop.flag(),
     };

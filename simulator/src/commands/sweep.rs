@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use simulator::measure::Suite;
 use simulator::report;
-use simulator::scenario::{Override, Source};
+use simulator::scenario::Source;
 use simulator::sweep::figures::Figure;
 use simulator::sweep::kinds::{changes, rows};
 use simulator::sweep::results::{Results, SceneResult};
@@ -37,8 +38,8 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode> {
     let plan = plan(args)?;
     let scenes = plan.scenes();
     let (set, flag) = (args.set.as_slice(), stop.flag());
-    let sweep =
-        simulator::sweep::Sweep { scenes: &scenes, set, jobs: jobs(args.jobs), stop: &flag };
+    let (suite, jobs) = (args.nodes, jobs(args.jobs));
+    let sweep = simulator::sweep::Sweep { scenes: &scenes, set, suite, jobs, stop: &flag };
     // Mistakes are known before results of an earlier sweep are replaced, and what cannot be
     // written before an hour has passed.
     sweep.check()?;
@@ -160,12 +161,16 @@ fn command(args: &Sweep) -> String {
     words.extend(args.measured.map(|span| format!("--measured {span}")));
     words.extend(args.kind.iter().map(|kind| format!("--kind {}", quoted(kind))));
     words.push(format!("--seed {}", args.seed));
-    words.extend(set_words(&args.set));
+    words.extend(more_words(args));
     words.join(" ")
 }
 
-fn set_words(set: &[Override]) -> impl Iterator<Item = String> {
-    set.iter().map(|change| format!("--set {}", quoted(&change.to_string())))
+/// What `v2xsim run` of a scene needs as well.
+fn more_words(args: &Sweep) -> impl Iterator<Item = String> {
+    let nodes =
+        (args.nodes != Suite::default()).then(|| format!("--nodes {}", args.nodes.as_str()));
+    let set = args.set.iter().map(|change| format!("--set {}", quoted(&change.to_string())));
+    nodes.into_iter().chain(set)
 }
 
 fn show_progress(result: &SceneResult, results: &Results, began: Instant) {
@@ -200,7 +205,7 @@ fn show(args: &Sweep, results: &Results, directory: &Path) -> Result<()> {
         writeln!(out, "the worst scenes again:")?;
     }
     for row in missed {
-        let command = again(directory, &row.worst_scene, &args.set);
+        let command = again(directory, &row.worst_scene, args);
         writeln!(out, "  {command}  # {}: {}", row.figure.name(), row.figure.text(row.worst))?;
     }
     Ok(())
@@ -215,7 +220,9 @@ fn shrink_broken(
     stop: &AtomicBool,
 ) -> Result<()> {
     let mut by_rule: BTreeMap<&str, (&Scene, f64)> = BTreeMap::new();
-    for result in &results.scenes {
+    // Made small is what ships.
+    let of_ours = results.scenes.iter().filter(|_| args.nodes == Suite::Daemons);
+    for result in of_ours {
         let scene = scenes.iter().find(|scene| scene.name() == result.name);
         let Some((scene, broken)) = scene.zip(result.broken.as_ref()) else { continue };
         let least = by_rule.entry(&broken.rule).or_insert((scene, broken.time_s));
@@ -235,16 +242,16 @@ fn shrink_broken(
         let (vehicles, seconds) = (small.kind.vehicles, WARM_UP_S + small.measured_s);
         let mut out = std::io::stdout().lock();
         writeln!(out, "{rule} with {vehicles} vehicles, {seconds} s:")?;
-        writeln!(out, "  {}", again(directory, &name, &args.set))?;
+        writeln!(out, "  {}", again(directory, &name, args))?;
     }
     Ok(())
 }
 
 /// The command that runs a scene again.
-fn again(directory: &Path, name: &str, set: &[Override]) -> String {
+fn again(directory: &Path, name: &str, args: &Sweep) -> String {
     let file = directory.join(format!("{name}.toml"));
     let mut words = vec![format!("v2xsim run {}", quoted(&file.display().to_string()))];
-    words.extend(set_words(set));
+    words.extend(more_words(args));
     words.join(" ")
 }
 

@@ -103,7 +103,7 @@ pub fn run(run: &Run<'_>, progress: impl Fn(Duration)) -> Result<Done, Unfinishe
                 return Err(Unfinished::Stopped);
             }
             let before = stage.world.now();
-            if let Err(violation) = stage.world.run_until((before + STEP_MAX).min(sample)) {
+            if let Err(violation) = stage.run_until((before + STEP_MAX).min(sample)) {
                 let trace = begun.and_then(|()| stage.world.end_trace());
                 let node = cast.name(violation.node).to_owned();
                 return Err(Unfinished::Broken(Broken { violation, node, trace }));
@@ -170,7 +170,7 @@ impl<'a> Observer<'a> {
     }
 
     fn finish(self, stage: &Stage, seed: u64) -> Record {
-        let Stage { world, journal, flows } = stage;
+        let Stage { world, journal, flows, .. } = stage;
         let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
         let reach = self.routes.reach();
         let frames = flows::Frames {

@@ -41,6 +41,8 @@ pub struct Sweep<'a> {
     pub scenes: &'a [Scene],
     /// Changed in all of them.
     pub set: &'a [Override],
+    /// Whose nodes.
+    pub suite: Suite,
     /// Runs at the same time.
     pub jobs: usize,
     /// Ends the sweep when it becomes true: with the scenes that are finished by then.
@@ -69,7 +71,7 @@ impl Sweep<'_> {
             while let Some(scene) = self.scenes.get(next.fetch_add(1, Ordering::Relaxed))
                 && !has_failed.load(Ordering::Relaxed)
             {
-                match run_scene(scene, self.set, self.stop) {
+                match self.run_scene(scene) {
                     Ok(Some(result)) => finished(result),
                     Ok(None) => break,
                     Err(what) => {
@@ -87,6 +89,41 @@ impl Sweep<'_> {
         });
         error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
+
+    /// `None` if it was told to stop.
+    fn run_scene(&self, scene: &Scene) -> Result<Option<SceneResult>, ScenarioError> {
+        let meter = Meter::start();
+        let Self { set, suite, stop, .. } = *self;
+        let (scenario, casting) = staged(scene, set)?;
+        let (scenario, cast) = (&scenario, &casting.draw(&scenario, scene.seed));
+        let seed = scene.seed;
+        let run = Run { scenario, cast, seed, suite, trace: None, stop, goes_on: true };
+        let (figures, breaches, violation) = match measure::run(&run, |_| ()) {
+            Ok(done) => (Some(Figures::of(&done.record, cast)), done.breaches, done.violation),
+            // One that ends a run all the same.
+            Err(Unfinished::Broken(broken)) => (None, 1, Some(broken.violation)),
+            Err(Unfinished::Stopped) => return Ok(None),
+        };
+        let broken = violation.map(|violation| Breach {
+            rule: format!("{:?}", violation.rule),
+            time_s: violation.time.as_micros() as f64 / 1e6,
+            node: cast.name(violation.node).to_owned(),
+            detail: violation.detail.clone(),
+            breaches,
+        });
+        let Scene { kind, town, places, radio, .. } = scene;
+        Ok(Some(SceneResult {
+            name: scene.name(),
+            kind: *kind,
+            town: town.name.clone(),
+            places: places.name.clone(),
+            radio: radio.to_string(),
+            seed,
+            figures,
+            broken,
+            wall_s: meter.stop().wall_s,
+        }))
+    }
 }
 
 /// The scenario of a scene.
@@ -101,42 +138,4 @@ fn staged(scene: &Scene, set: &[Override]) -> Result<(Scenario, Casting), Scenar
     let (source, scenario) = opened(scene, set)?;
     let casting = Casting::of(&source, &scenario)?;
     Ok((scenario, casting))
-}
-
-/// `None` if it was told to stop.
-fn run_scene(
-    scene: &Scene,
-    set: &[Override],
-    stop: &AtomicBool,
-) -> Result<Option<SceneResult>, ScenarioError> {
-    let meter = Meter::start();
-    let (scenario, casting) = staged(scene, set)?;
-    let (scenario, cast) = (&scenario, &casting.draw(&scenario, scene.seed));
-    let (seed, suite) = (scene.seed, Suite::Daemons);
-    let run = Run { scenario, cast, seed, suite, trace: None, stop, goes_on: true };
-    let (figures, breaches, violation) = match measure::run(&run, |_| ()) {
-        Ok(done) => (Some(Figures::of(&done.record, cast)), done.breaches, done.violation),
-        // One that ends a run all the same.
-        Err(Unfinished::Broken(broken)) => (None, 1, Some(broken.violation)),
-        Err(Unfinished::Stopped) => return Ok(None),
-    };
-    let broken = violation.map(|violation| Breach {
-        rule: format!("{:?}", violation.rule),
-        time_s: violation.time.as_micros() as f64 / 1e6,
-        node: cast.name(violation.node).to_owned(),
-        detail: violation.detail.clone(),
-        breaches,
-    });
-    let Scene { kind, town, places, radio, .. } = scene;
-    Ok(Some(SceneResult {
-        name: scene.name(),
-        kind: *kind,
-        town: town.name.clone(),
-        places: places.name.clone(),
-        radio: radio.to_string(),
-        seed,
-        figures,
-        broken,
-        wall_s: meter.stop().wall_s,
-    }))
 }
