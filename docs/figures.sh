@@ -3,7 +3,7 @@
 # Each is the same on every machine and in every run; so `git diff docs/figures` says what a change of the code
 # has changed.
 #
-#   docs/figures.sh              all of them but `sweep`, in half an hour on two cores; that is `make figures`
+#   docs/figures.sh              all of them but the sweeps, in half an hour on two cores; that is `make figures`
 #   docs/figures.sh NAME...      some of them
 #   docs/figures.sh --list       their names and commands; makes nothing
 #
@@ -65,6 +65,8 @@ protocols-corridor v2xsim protocols $scenarios/corridor.toml --seeds 20 --set ra
 protocols-town v2xsim protocols $town --seeds 4 --set duration=60s --set radio.access=csma $talk
 protocols-death v2xsim protocols $scenarios/diamond.toml --seeds 20 --set duration=120s --set warm_up=60s $death
 sweep v2xsim sweep $town --scenes 8 --measured 30s --out target/sweep.json || [ \$? -eq 1 ]
+sweep-ideal v2xsim sweep $town --scenes 8 --measured 30s --kind busy --nodes ideal-routing --out target/sweep-ideal.json
+sweep-ideal-load for n in 2 4 8; do echo \$n frames a second; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set flow.frames_per_s=\$n --out target/sweep-load.json | grep -E '│.*(busy|frames lost  |delay p99)'; done
 protocols-growth for n in 40 80 160; do v2xsim protocols $town --nodes daemons,batman-model --seeds 1 --set duration=30s --set mobility.count=\$n; done
 END
 }
@@ -94,7 +96,7 @@ for name; do
     grep -q "^$name " <<<"$(figures)" || { echo "figures: no figure is called $name; see --list" >&2; exit 2; }
 done
 chosen=$(figures | while read -r name command; do
-    if [ $# -eq 0 ] && [ "$name" != sweep ] || printf '%s\n' "$@" | grep -qx -- "$name"; then echo "$name $command"; fi
+    if [ $# -eq 0 ] && [[ $name != sweep* ]] || printf '%s\n' "$@" | grep -qx -- "$name"; then echo "$name $command"; fi
 done)
 if grep -q V2X_BOLOGNA <<<"$chosen" && [ ! -r "${V2X_BOLOGNA:-}" ]; then
     echo "figures: V2X_BOLOGNA must name the movements of the town; see the head of $scenarios/bologna.toml" >&2
