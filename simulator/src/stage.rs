@@ -90,7 +90,7 @@ impl Stage {
         }
         world.tolerate_revisits(scenario.revisits() as usize);
         world.hold_to_rules(suite.is_watched());
-        let scenario::Settings { state_file, bundles, obu, rsu } = &scenario.settings;
+        let scenario::Settings { state_file, bundles, ideal_every, obu, rsu } = &scenario.settings;
         // Who could hear whom does not wait for anybody's start.
         if *state_file || suite == Suite::Silence {
             world.count_starts(Counting::StateFile);
@@ -110,8 +110,8 @@ impl Stage {
         let oracle = (suite == Suite::IdealRouting).then(|| {
             // Routes change under frames that wait, which then go back where they came from.
             world.tolerate_revisits(HOP_LIMIT.into());
-            let every = scenario.radio.update_every.map(|span| span.0);
-            Oracle::new(cast, every.unwrap_or(LOOK_EVERY))
+            let every = ideal_every.or(scenario.radio.update_every);
+            Oracle::new(cast, every.map_or(LOOK_EVERY, |span| span.0))
         });
         let truth = oracle.as_ref().map(Oracle::truth).unwrap_or_default();
         let rsus: Arc<[Mac]> = cast.of_role(Role::Rsu).map(|rsu| radio_mac(rsu.0)).collect();

@@ -113,6 +113,18 @@ fn a_way_that_is_cut_is_left_at_once_also_for_the_other_rsu() {
     }
 }
 
+/// What is known late costs what it costs anybody.
+#[test]
+fn who_looks_more_rarely_loses_more() {
+    let text = linked("east west", "far", "east-far west-far", &[("laptop", "far")])
+        + "[settings]\nideal_every = \"3s\"\n\
+           [[fault]]\nat = \"10010ms\"\nwhat = \"cut\"\nnode = \"east\"\npeer = \"far\"\n"
+        + &flow("laptop", "server");
+    // At the first look nobody has started: until the one at 3 s, and until the one at 12 s.
+    let (_, lost, _) = carried(&run(&text, 1));
+    assert!((197..=203).contains(&lost), "{lost}");
+}
+
 /// From one vehicle to another the way turns where both have it in common.
 #[test]
 fn between_vehicles_nothing_goes_farther_up_than_it_must() {

@@ -129,6 +129,10 @@ fn errors_name_line_field_and_what_was_expected() {
             "a.toml:7: settings.obu.cached_candidates: 17; expected a whole number from 0 to 16",
         ),
         (
+            &format!("{HEAD}[settings]\nideal_every = \"0s\"\n"),
+            "a.toml:7: settings.ideal_every: 0s; expected a time from 1ms to 10s",
+        ),
+        (
             &format!("{HEAD}[settings.rsu]\nhello_periodicity = \"5ms\"\n"),
             "a.toml:7: settings.rsu.hello_periodicity: 5ms; expected a time from 10ms to 10s",
         ),

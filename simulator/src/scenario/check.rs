@@ -196,6 +196,12 @@ impl<'a> Check<'a> {
         let [least, most] = [GROUP_RATE_RANGE.start(), GROUP_RATE_RANGE.end()];
         let [least, most] = [least, most].map(|&rate| rate.unsigned_abs());
         self.count("settings.rsu.group_rate", rsu.group_rate.map(u64::from), least, most);
+        if let Some(every) = settings.ideal_every {
+            let (least, most) = (Span::from_millis(1), Span::from_millis(10_000));
+            self.ensure((least..=most).contains(&every), "settings.ideal_every", || {
+                format!("{every}; expected a time from {least} to {most}")
+            });
+        }
         if let Some(period) = rsu.hello_periodicity {
             let [least, most] =
                 [HELLO_PERIODICITY_RANGE_MS.start(), HELLO_PERIODICITY_RANGE_MS.end()]

@@ -107,6 +107,8 @@ pub struct Settings {
     pub state_file: bool,
     /// Whether small frames that wait for the same neighbour leave in one, as with `--bundles`.
     pub bundles: Option<bool>,
+    /// How often ideal routing looks how things are; as often as the radio, unless named.
+    pub ideal_every: Option<Span>,
     /// Of every OBU.
     pub obu: ObuSettings,
     /// Of every RSU.
