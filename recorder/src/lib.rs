@@ -18,6 +18,7 @@ pub mod block;
 pub mod decode;
 pub mod encode;
 pub mod event;
+mod hand;
 pub mod header;
 pub mod json;
 pub mod read;

@@ -56,8 +56,8 @@ impl<N: Node> Recorded<N> {
         if let Some(tap) = self.switch.as_ref().and_then(Switch::take) {
             self.tap = tap;
         }
-        if let Some(mut pen) = self.tap.as_ref().and_then(|tap| tap.pen(now)) {
-            write(&mut pen);
+        if let Some(tap) = &self.tap {
+            tap.write(now, write);
         }
     }
 
@@ -65,30 +65,22 @@ impl<N: Node> Recorded<N> {
     #[inline]
     fn outputs(&mut self, now: Timestamp, before: Before, frame: &[u8], out: &Replies) {
         let Some(tap) = &self.tap else { return };
-        let first = self.node.poll_event();
-        let is_quiet = out.as_slice().len() == before.replies && out.loans().len() == before.loans;
-        if is_quiet && first.is_none() {
-            return;
-        }
-        let mut pen = tap.pen(now);
-        if let Some(pen) = &mut pen {
-            replies(pen, before, frame, out);
+        if out.as_slice().len() > before.replies || out.loans().len() > before.loans {
+            tap.write(now, |pen| replies(pen, before, frame, out));
         }
         let mut is_fail_over = false;
-        let mut event = first;
-        while let Some(happened) = event {
-            if let Some(pen) = &mut pen {
+        while let Some(happened) = self.node.poll_event() {
+            tap.write(now, |pen| {
                 pen.put(EVENT_MAX, |out, since| encode::event(out, since, &happened));
-            }
+            });
             is_fail_over |= leaves_something(&happened);
             let lost = self.events.push(happened);
             if lost > 0 {
                 tap.counts().events_lost.fetch_add(lost, Ordering::Relaxed);
             }
-            event = self.node.poll_event();
         }
-        if let Some(pen) = pen.as_mut().filter(|_| is_fail_over) {
-            pen.freeze(Cause::FailOver);
+        if is_fail_over {
+            tap.write(now, |pen| pen.freeze(Cause::FailOver));
         }
     }
 }
@@ -232,6 +224,10 @@ impl<N: Node> Node for Recorded<N> {
     }
 
     fn poll_timeout(&self) -> Option<Timestamp> {
+        // Whoever asks may be about to wait.
+        if let Some(tap) = &self.tap {
+            tap.lay_down();
+        }
         self.node.poll_timeout()
     }
 

@@ -151,7 +151,7 @@ impl Drop for Recorder {
     }
 }
 
-fn save(shared: &Shared) {
+fn save(shared: &Arc<Shared>) {
     shared.close(Some(Cause::Panic));
     wait_for(|| shared.is_closed.load(Ordering::Acquire));
 }

@@ -3,12 +3,14 @@
 //! The loop writes records into a block it has to itself, and swaps the block for an empty one when
 //! it is full, a second old, or of interest. Full blocks go to the writer through a queue without
 //! locks; empty ones come back through another. When there is none, records are dropped and counted
-//! until there is. The lock around the block is the loop's alone, but for a panic, whose hook wants
-//! what is in it: it is only ever tried.
+//! until there is.
+//!
+//! The block is in the loop's [hand](crate::hand) while it has something to do, and lies where
+//! everybody finds it while it waits.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use crossbeam_queue::ArrayQueue;
 use node_lib::Timestamp;
 
 use crate::encode::{self, OVERHEAD_MAX};
+use crate::hand;
 
 /// A block is handed over when it is so old, by the records in it: a process that is killed loses
 /// no more.
@@ -128,7 +131,8 @@ stats! {
 /// What loop and writer share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    current: Mutex<Current>,
+    /// One, or none: then somebody has it in hand.
+    current: ArrayQueue<Box<Current>>,
     full: ArrayQueue<Block>,
     warm: ArrayQueue<Block>,
     free: ArrayQueue<Block>,
@@ -145,8 +149,9 @@ pub(crate) struct Shared {
     pub(crate) is_closed: AtomicBool,
 }
 
+/// What is being written.
 #[derive(Debug)]
-struct Current {
+pub(crate) struct Current {
     block: Option<Block>,
     sequence: u64,
     /// Records dropped since the last that was not.
@@ -155,6 +160,16 @@ struct Current {
     has_input: bool,
     /// Nobody will write any more.
     is_closed: bool,
+}
+
+#[cfg(test)]
+impl Current {
+    /// Lengths of the frames in it.
+    pub(crate) fn frames(&self) -> Vec<u32> {
+        let bytes = self.block.as_ref().map_or(&[][..], |block| &block.bytes);
+        let records = crate::decode::Records::new(bytes, Timestamp::ZERO).flatten();
+        records.filter_map(|record| Some(record.what.frame()?.len)).collect()
+    }
 }
 
 impl Shared {
@@ -166,10 +181,13 @@ impl Shared {
             // There is room for all of them.
             let _ = free.push(Block::with_capacity(block_len));
         }
-        let current =
+        let current = ArrayQueue::new(1);
+        let first =
             Current { block: None, sequence: 0, lost: 0, has_input: false, is_closed: false };
+        // There is room for it.
+        let _ = current.push(Box::new(first));
         Self {
-            current: Mutex::new(current),
+            current,
             full: ArrayQueue::new(blocks),
             warm: ArrayQueue::new(WARM),
             free,
@@ -183,12 +201,15 @@ impl Shared {
         }
     }
 
-    fn try_current(&self) -> Option<MutexGuard<'_, Current>> {
-        match self.current.try_lock() {
-            Ok(current) => Some(current),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    /// What is being written, unless somebody has it.
+    pub(crate) fn take(&self) -> Option<Box<Current>> {
+        self.current.pop()
+    }
+
+    /// Puts back what was taken.
+    pub(crate) fn put_back(&self, current: Box<Current>) {
+        // There is room for it.
+        let _ = self.current.push(current);
     }
 
     fn empty(&self) -> Option<Block> {
@@ -236,17 +257,19 @@ impl Shared {
         }
     }
 
-    /// Hands over what there is, for good; after a panic or at the end. Gives up when the loop is
-    /// at it.
-    pub(crate) fn close(&self, freeze: Option<Cause>) {
+    /// Hands over what there is, for good; after a panic or at the end. Gives up when another
+    /// thread does not let go of it.
+    pub(crate) fn close(self: &Arc<Self>, freeze: Option<Cause>) {
         const TRIES: u32 = 50;
+        hand::lay_down(self);
         for _ in 0..TRIES {
-            if let Some(mut current) = self.try_current() {
+            if let Some(mut current) = self.take() {
                 if let Some(block) = &mut current.block {
                     block.freeze = freeze.or(block.freeze);
                 }
                 self.hand_over(&mut current);
                 current.is_closed = true;
+                self.put_back(current);
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -263,10 +286,10 @@ pub struct Tap {
     snap: usize,
 }
 
-/// For as long as this lives, the loop has its block.
+/// What a thread writes with that has the block in hand.
 pub(crate) struct Pen<'a> {
     shared: &'a Shared,
-    current: MutexGuard<'a, Current>,
+    current: &'a mut Current,
     now: Timestamp,
     snap: usize,
 }
@@ -277,35 +300,46 @@ impl Tap {
         Self { shared, snap }
     }
 
-    /// To write what happens now.
+    /// Writes what happens now. The block stays in this thread's hand until [`Tap::lay_down`].
     #[inline]
-    pub(crate) fn pen(&self, now: Timestamp) -> Option<Pen<'_>> {
+    pub(crate) fn write(&self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
         let shared = &*self.shared;
-        let Some(current) = shared.try_current() else {
+        let has_it = hand::with(&self.shared, |current| {
+            if current.is_closed {
+                return;
+            }
+            let mut pen = Pen { shared, current, now, snap: self.snap };
+            if shared.has_marks.load(Ordering::Relaxed) {
+                pen.marks();
+            }
+            write(&mut pen);
+        });
+        if has_it.is_none() {
             // Somebody panics, and wants the block.
             shared.counts.lost.fetch_add(1, Ordering::Relaxed);
-            return None;
-        };
-        if current.is_closed {
-            return None;
         }
-        let mut pen = Pen { shared, current, now, snap: self.snap };
-        if shared.has_marks.load(Ordering::Relaxed) {
-            pen.marks();
-        }
-        Some(pen)
+    }
+
+    /// Lets others have the block: there is nothing more to write for now.
+    #[inline]
+    pub(crate) fn lay_down(&self) {
+        hand::lay_down(&self.shared);
     }
 
     /// Records a frame that came off the radio, and nothing else: what a benchmark measures.
     #[inline]
     pub fn from_radio(&self, now: Timestamp, frame: &[u8]) {
-        if let Some(mut pen) = self.pen(now) {
-            pen.input(encode::kind::FROM_RADIO, frame);
-        }
+        self.write(now, |pen| pen.input(encode::kind::FROM_RADIO, frame));
     }
 
     pub(crate) fn counts(&self) -> &Counts {
         &self.shared.counts
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.lay_down();
     }
 }
 
@@ -339,7 +373,7 @@ impl Pen<'_> {
         if !fits {
             self.another(room)?;
         }
-        let Current { block, lost, .. } = &mut *self.current;
+        let Current { block, lost, .. } = self.current;
         let block = block.as_mut()?;
         if block.records == 0 {
             block.first = self.now;
@@ -354,7 +388,7 @@ impl Pen<'_> {
 
     #[cold]
     fn another(&mut self, room: usize) -> Option<()> {
-        self.shared.hand_over(&mut self.current);
+        self.shared.hand_over(self.current);
         if self.current.block.is_none() {
             self.current.block = Some(self.shared.empty()?);
         }
@@ -405,7 +439,7 @@ impl Pen<'_> {
         if let Some(block) = &mut self.current.block {
             block.freeze = Some(cause);
         }
-        self.shared.hand_over(&mut self.current);
+        self.shared.hand_over(self.current);
     }
 
     #[cold]

@@ -424,3 +424,27 @@ fn a_recording_begun_while_the_node_runs_is_its_own_and_no_replay() {
     let said = recorder::replay::replay_with(&begun, Box::new(Echo(Counters::default())));
     assert!(said.unwrap_err().to_string().contains("begun while the node ran"));
 }
+
+/// The loop waits for frames, and another thread ends the recording.
+#[test]
+fn what_a_loop_that_waits_has_written_is_everybodys() {
+    let directory = tempfile::tempdir().unwrap();
+    let recorder = Recorder::start(directory.path(), common::header(), Limits::default()).unwrap();
+    let mut node = Recorded::new(Echo(Counters::default()), Some(recorder.tap()));
+    let (waits, waiting) = channel();
+    let (go, ended) = channel::<()>();
+    let the_loop = std::thread::spawn(move || {
+        let mut out = Replies::new();
+        out.lend(0, &FRAME, 64);
+        node.handle_wire(at(1), &FRAME, &mut out);
+        assert!(node.poll_timeout().is_none());
+        waits.send(()).unwrap();
+        let _ = ended.recv();
+    });
+    waiting.recv().unwrap();
+    assert_eq!(recorder.finish().blocks, 1);
+    drop(go);
+    the_loop.join().unwrap();
+    let (records, _) = common::read(&common::files(directory.path()));
+    assert_eq!(records.len(), 3);
+}
