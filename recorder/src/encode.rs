@@ -8,7 +8,7 @@ use node_lib::control::ping::Ping;
 use node_lib::control::positions::Located;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Timestamp};
-use rmp::encode;
+use rmp::{Marker, encode};
 
 use crate::event::{self, Value};
 use crate::record::{Frame, Record, What};
@@ -109,29 +109,59 @@ pub(crate) fn since(base: Timestamp, at: Timestamp) -> u64 {
     at.as_micros().saturating_sub(base.as_micros())
 }
 
+/// What a record of a frame begins with, in one piece: numbers are as wide as they may get. `None`:
+/// one is wider.
+#[inline]
+fn begin_frame(items: u8, kind: u8, since: u64, len: u32) -> Option<[u8; 10]> {
+    let [t0, t1, t2, t3] = u32::try_from(since).ok()?.to_be_bytes();
+    let [l0, l1] = u16::try_from(len).ok()?.to_be_bytes();
+    let (array, time, word) = (Marker::FixArray(items), Marker::U32, Marker::U16);
+    Some([array.to_u8(), kind, time.to_u8(), t0, t1, t2, t3, word.to_u8(), l0, l1])
+}
+
 /// A frame of one of the five kinds, `len` bytes long, of which these two parts are kept.
 #[inline]
 pub fn frame(out: &mut Vec<u8>, kind: u8, since: u64, len: u32, head: &[u8], payload: &[u8]) {
-    out.begin(4, kind, since);
-    out.uint(len.into());
-    let kept = u32::try_from(head.len() + payload.len()).unwrap_or(u32::MAX);
-    let _ = encode::write_bin_len(out, kept);
-    out.extend_from_slice(head);
+    let kept = head.len() + payload.len();
+    if let (Some(begin), Ok(kept)) = (begin_frame(4, kind, since, len), u16::try_from(kept)) {
+        let [a, b, c, d, e, f, g, h, i, j] = begin;
+        let [k0, k1] = kept.to_be_bytes();
+        out.extend_from_slice(&[a, b, c, d, e, f, g, h, i, j, Marker::Bin16.to_u8(), k0, k1]);
+    } else {
+        out.begin(4, kind, since);
+        out.uint(len.into());
+        let _ = encode::write_bin_len(out, u32::try_from(kept).unwrap_or(u32::MAX));
+    }
+    if !head.is_empty() {
+        out.extend_from_slice(head);
+    }
     out.extend_from_slice(payload);
 }
 
 /// The last frame, passed on to the radio behind this header.
+#[inline]
 pub(crate) fn passed_to_radio(out: &mut Vec<u8>, since: u64, len: u32, head: &[u8], start: usize) {
-    out.begin(5, kind::PASSED_TO_RADIO, since);
-    out.uint(len.into());
+    match begin_frame(5, kind::PASSED_TO_RADIO, since, len) {
+        Some(begin) => out.extend_from_slice(&begin),
+        None => {
+            out.begin(5, kind::PASSED_TO_RADIO, since);
+            out.uint(len.into());
+        }
+    }
     out.bin(head);
     out.uint(start as u64);
 }
 
 /// The last frame, passed on to the TAP.
+#[inline]
 pub(crate) fn passed_to_tap(out: &mut Vec<u8>, since: u64, len: u32, start: usize) {
-    out.begin(4, kind::PASSED_TO_TAP, since);
-    out.uint(len.into());
+    match begin_frame(4, kind::PASSED_TO_TAP, since, len) {
+        Some(begin) => out.extend_from_slice(&begin),
+        None => {
+            out.begin(4, kind::PASSED_TO_TAP, since);
+            out.uint(len.into());
+        }
+    }
     out.uint(start as u64);
 }
 
@@ -271,5 +301,43 @@ pub fn record(out: &mut Vec<u8>, base: Timestamp, record: &Record<'_>) {
         What::Event(happened) => event(out, since, happened),
         What::Mark(text) => mark(out, since, text),
         What::Lost(count) => lost(out, since, *count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use crate::decode::Records;
+
+    #[test]
+    fn a_frame_begins_with_numbers_of_one_width() {
+        let mut out = Vec::new();
+        frame(&mut out, kind::FROM_RADIO, 258, 5, &[7], &[8, 9]);
+        let expected = [0x94, 0, 0xce, 0, 0, 1, 2, 0xcd, 0, 5, 0xc5, 0, 3, 7, 8, 9];
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn frames_of_any_length_at_any_time_come_back() {
+        for since in [0, u64::from(u32::MAX), 1 << 32] {
+            for len in [0usize, 65_535, 65_536] {
+                let bytes = vec![7; len];
+                let size = u32::try_from(len).unwrap();
+                let mut out = Vec::new();
+                frame(&mut out, kind::FROM_RADIO, since, size, &[], &bytes);
+                passed_to_radio(&mut out, since, size, &[], 0);
+                passed_to_tap(&mut out, since, size, 0);
+                let read: Vec<_> =
+                    Records::new(&out, Timestamp::ZERO).map(|record| record.unwrap()).collect();
+                assert_eq!(read.len(), 3);
+                for record in read {
+                    assert_eq!(record.at.as_micros(), since);
+                    let is_same = record.what.frame() == Some(&Frame::from(&bytes[..]));
+                    assert!(is_same, "{len} bytes at {since}");
+                }
+            }
+        }
     }
 }
