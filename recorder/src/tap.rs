@@ -134,8 +134,11 @@ pub(crate) struct Shared {
     /// One, or none: then somebody has it in hand.
     current: ArrayQueue<Box<Current>>,
     full: ArrayQueue<Block>,
+    /// Empty blocks, to be used in this order: those that a cache may still hold, those whose
+    /// memory has been touched, and the others.
     warm: ArrayQueue<Block>,
-    free: ArrayQueue<Block>,
+    used: ArrayQueue<Block>,
+    fresh: ArrayQueue<Block>,
     pub(crate) writer: OnceLock<Thread>,
     pub(crate) counts: Counts,
     /// There are marks.
@@ -176,10 +179,10 @@ impl Shared {
     /// With so many blocks of this size.
     pub(crate) fn new(blocks: usize, block_len: usize) -> Self {
         let blocks = blocks.max(2);
-        let free = ArrayQueue::new(blocks);
+        let fresh = ArrayQueue::new(blocks);
         for _ in 0..blocks {
             // There is room for all of them.
-            let _ = free.push(Block::with_capacity(block_len));
+            let _ = fresh.push(Block::with_capacity(block_len));
         }
         let current = ArrayQueue::new(1);
         let first =
@@ -190,7 +193,8 @@ impl Shared {
             current,
             full: ArrayQueue::new(blocks),
             warm: ArrayQueue::new(WARM),
-            free,
+            used: ArrayQueue::new(blocks),
+            fresh,
             writer: OnceLock::new(),
             counts: Counts::default(),
             has_marks: AtomicBool::new(false),
@@ -214,7 +218,7 @@ impl Shared {
 
     fn empty(&self) -> Option<Block> {
         loop {
-            let block = self.warm.pop().or_else(|| self.free.pop());
+            let block = self.warm.pop().or_else(|| self.used.pop()).or_else(|| self.fresh.pop());
             if block.is_some() || !self.is_patient.load(Ordering::Relaxed) {
                 return block;
             }
@@ -228,7 +232,8 @@ impl Shared {
         block.records = 0;
         block.freeze = None;
         if let Err(block) = self.warm.push(block) {
-            let _ = self.free.push(block);
+            // There is room for all of them.
+            let _ = self.used.push(block);
         }
     }
 
@@ -477,5 +482,26 @@ impl Handle {
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
         self.0.counts.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Memory that nobody has touched yet costs the loop a page fault for each page of it.
+    #[test]
+    fn blocks_are_used_again_before_any_that_never_were() {
+        const WAITING: usize = WARM + 3;
+        let shared = Shared::new(4 * WAITING, 1024);
+        let mut seen = BTreeSet::new();
+        for _ in 0..10 {
+            let blocks: Vec<_> = (0..WAITING).filter_map(|_| shared.empty()).collect();
+            seen.extend(blocks.iter().map(|block| block.bytes.as_ptr()));
+            blocks.into_iter().for_each(|block| shared.give_back(block));
+        }
+        assert_eq!(seen.len(), WAITING, "as many as ever waited at once");
     }
 }
