@@ -15,7 +15,9 @@
 //! | 40 | 4 | CRC | CRC-32 (IEEE) of the 40 bytes before and of what follows |
 //!
 //! All numbers are big-endian. A file ends where no whole block begins any more: so a recording is
-//! readable up to its last whole block whenever, and however, its writer ended.
+//! readable up to its last whole block whenever, and however, its writer ended. In a file that
+//! still grows four zeros stand where the next block will begin, if anything stands there: what is
+//! behind them is of before.
 
 use std::io::{self, Read};
 
@@ -29,6 +31,9 @@ pub const HEAD_LEN: usize = 44;
 
 /// Longest payload anybody reads: a damaged length must not ask for all memory.
 pub const PAYLOAD_MAX: usize = 4 << 20;
+
+/// What stands behind the last block of a file that grows over an older one.
+pub(crate) const END: [u8; 4] = [0; 4];
 
 const MAGIC: [u8; 4] = *b"V2XB";
 const CRC_AT: usize = 40;
@@ -130,12 +135,18 @@ pub struct BlockReader<R> {
     input: R,
     payload: Vec<u8>,
     good: u64,
+    is_growing: bool,
 }
 
 impl<R: Read> BlockReader<R> {
     /// Reads from here on.
     pub fn new(input: R) -> Self {
-        Self { input, payload: Vec::new(), good: 0 }
+        Self { input, payload: Vec::new(), good: 0, is_growing: false }
+    }
+
+    /// Reads what is still written, or was when its writer ended: zeros are its end.
+    pub fn growing(input: R) -> Self {
+        Self { is_growing: true, ..Self::new(input) }
     }
 
     /// Bytes of all blocks so far that were whole.
@@ -148,6 +159,9 @@ impl<R: Read> BlockReader<R> {
         let mut head = [0; HEAD_LEN];
         match read_up_to(&mut self.input, &mut head)? {
             0 => return Ok(None),
+            have if self.is_growing && have >= END.len() && head.starts_with(&END) => {
+                return Ok(None);
+            }
             HEAD_LEN => {}
             have => {
                 let have = head.get(..have.min(MAGIC.len())).unwrap_or_default();

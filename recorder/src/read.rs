@@ -257,7 +257,9 @@ impl Pass<'_> {
         input: BufReader<File>,
         visit: &mut impl FnMut(Item<'_>) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let mut blocks = BlockReader::new(input);
+        let is_growing = self.path.extension().is_some_and(|extension| extension == "part");
+        let mut blocks =
+            if is_growing { BlockReader::growing(input) } else { BlockReader::new(input) };
         loop {
             let (head, payload) = match blocks.next_block() {
                 Ok(Some(block)) => block,
@@ -275,6 +277,8 @@ impl Pass<'_> {
                         return Ok(());
                     }
                 },
+                // After a power cut there may be blocks of what the file held before.
+                Kind::Records if is_growing && head.sequence < *self.next => return Ok(()),
                 Kind::Records => {
                     let missing = head.sequence.saturating_sub(*self.next);
                     *self.next = head.sequence.saturating_add(1);

@@ -2,22 +2,28 @@
 //! [`Ring`].
 //!
 //! A file grows by whole blocks under a name that ends in `.part`, and loses that when it is
-//! finished. When a moment is to be kept, the files around it get second names (hard links) in a
-//! directory of their own, where the ring does not look: that takes no room, no time, and works on
-//! a disk that is full.
+//! finished. Once the ring is full a new file is the oldest one, written over from its beginning:
+//! memory and disk are there already, and to ask the kernel for both costs several times what it
+//! takes to copy the records. Behind the last block of a file that grows is its end, or
+//! [zeros](crate::block) and then what the file held before.
+//!
+//! When a moment is to be kept, the files around it get second names (hard links) in a directory of
+//! their own, where the ring does not look: that takes no room, no time, and works on a disk that
+//! is full.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use node_lib::Timestamp;
-use rustix::fs::Access;
+use rustix::fs::{Access, OFlags};
+use rustix::process::geteuid;
 use tracing::{info, warn};
 
-use crate::block::{HEAD_LEN, Head};
+use crate::block::{END, HEAD_LEN, Head};
 use crate::header::Header;
 use crate::read::EXTENSION;
 use crate::tap::Cause;
@@ -35,6 +41,9 @@ const FILE_MAX: u64 = 64 << 20;
 
 /// A file is finished after this time, so that what is old can go.
 const FILE_AGE_MAX: Duration = Duration::from_secs(600);
+
+/// Who may read and write a file.
+const MODE: u32 = 0o600;
 
 /// Names tried for a new file.
 const NAMES_MAX: u32 = 10_000;
@@ -98,8 +107,27 @@ struct Growing {
     file: File,
     path: PathBuf,
     bytes: u64,
+    /// Bytes the file had before it began: less room than these it does not take.
+    before: u64,
+    has_records: bool,
     last: Timestamp,
     since: Instant,
+}
+
+impl Growing {
+    /// Appends a block. Its head is what makes it one, so that comes last: whoever reads, and
+    /// whenever the process is killed, there is a whole block or none.
+    fn append(&mut self, head: &[u8; HEAD_LEN], payload: &[u8]) -> io::Result<()> {
+        let at = self.bytes;
+        let end = at + (head.len() + payload.len()) as u64;
+        self.file.write_all_at(payload, at + head.len() as u64)?;
+        if end < self.before {
+            self.file.write_all_at(&END, end)?;
+        }
+        self.file.write_all_at(head, at)?;
+        self.bytes = end;
+        Ok(())
+    }
 }
 
 /// A moment that is being kept.
@@ -164,7 +192,7 @@ impl Ring {
             frozen: 0,
         };
         // What is wrong with the directory is to be known at the start.
-        ring.begin()?;
+        ring.begin(0)?;
         Ok(ring)
     }
 
@@ -174,55 +202,85 @@ impl Ring {
         self.directory.join(name)
     }
 
-    fn begin(&mut self) -> io::Result<&mut Growing> {
+    /// Begins a file, with room for so many bytes of records.
+    fn begin(&mut self, room: u64) -> io::Result<()> {
+        let path = self.free_name()?;
         let header = Header { segment: self.next, ..self.header.clone() };
         let payload = header.emit();
-        let head = Head::of_header().emit(&payload);
-        let mut tries = 0;
-        let (file, path) = loop {
+        let block = [&Head::of_header().emit(&payload)[..], &payload].concat();
+        let (file, before) = match self.write_over_oldest(&path, &block) {
+            Some(made) => made,
+            None => {
+                self.trim(room);
+                (create_with(&path, &block)?, 0)
+            }
+        };
+        self.next += 1;
+        let (bytes, since) = (block.len() as u64, Instant::now());
+        let (last, has_records) = (Timestamp::ZERO, false);
+        self.growing = Some(Growing { file, path, bytes, before, has_records, last, since });
+        Ok(())
+    }
+
+    /// The next name; another run may have had the same boot count.
+    fn free_name(&mut self) -> io::Result<PathBuf> {
+        for _ in 0..NAMES_MAX {
             let sealed = self.name(self.next);
             let mut path = sealed.clone().into_os_string();
             path.push(".part");
             let path = PathBuf::from(path);
-            let made = if sealed.exists() {
-                Err(io::ErrorKind::AlreadyExists.into())
-            } else {
-                create(&path)
-            };
-            match made {
-                Ok(file) => break (file, path),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES_MAX => {
-                    // Of a run with the same boot count.
-                    self.next += 1;
-                    tries += 1;
-                }
-                Err(error) => return Err(error),
+            if !sealed.exists() && !path.exists() {
+                return Ok(path);
             }
-        };
-        let bytes = (head.len() + payload.len()) as u64;
-        let written = file.write_all_at(&[&head[..], &payload].concat(), 0);
-        if let Err(error) = written {
-            // Without a header it is of no use to anybody.
-            let _ = fs::remove_file(&path);
-            return Err(error);
+            self.next += 1;
         }
-        self.next += 1;
-        let growing = Growing { file, path, bytes, last: Timestamp::ZERO, since: Instant::now() };
-        Ok(self.growing.insert(growing))
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Where the ring is full, its oldest file becomes the new one, which begins with this block.
+    /// Returns how long it is. `None`: there is room, or the file is not ours alone.
+    fn write_over_oldest(&mut self, path: &Path, block: &[u8]) -> Option<(File, u64)> {
+        let sum: u64 = self.finished.iter().map(|file| file.bytes).sum();
+        if sum + self.file_len <= self.limits.bytes {
+            return None;
+        }
+        let oldest = self.finished.front()?;
+        let is_no_link = i32::try_from(OFlags::NOFOLLOW.bits()).ok()?;
+        let file = OpenOptions::new().write(true).custom_flags(is_no_link).open(&oldest.path);
+        let file = file.ok()?;
+        let known = file.metadata().ok()?;
+        // Second names are those of moments that are kept.
+        let is_ours = known.uid() == geteuid().as_raw() && known.nlink() == 1 && known.is_file();
+        let begin = [block, &END].concat();
+        if !is_ours || known.len() < begin.len() as u64 {
+            return None;
+        }
+        file.set_permissions(Permissions::from_mode(MODE)).ok()?;
+        let len = known.len().min(self.file_len);
+        if len < known.len() {
+            file.set_len(len).ok()?;
+        }
+        file.write_all_at(&begin, 0).ok()?;
+        fs::rename(&oldest.path, path).ok()?;
+        self.finished.pop_front();
+        self.removed += 1;
+        Some((file, len))
     }
 
     /// Finishes the file that grows: on disk, then under its name.
     fn seal(&mut self) {
-        let Some(Growing { file, path, bytes, last, .. }) = self.growing.take() else { return };
-        let synced = file.sync_data();
+        let Some(Growing { file, path, bytes, before, last, .. }) = self.growing.take() else {
+            return;
+        };
+        let cut = if bytes < before { file.set_len(bytes) } else { Ok(()) };
         let sealed = path.with_extension("");
-        let done = synced.and_then(|()| fs::rename(&path, &sealed));
-        let path = match done {
-            Ok(()) => sealed,
+        let done = cut.and_then(|()| file.sync_data()).and_then(|()| fs::rename(&path, &sealed));
+        let (path, bytes) = match done {
+            Ok(()) => (sealed, bytes),
             Err(error) => {
                 warn!(file = %path.display(), %error, "a recording could not be finished: it stays \
                                                        .part");
-                path
+                (path, bytes.max(before))
             }
         };
         // The name, too, is to outlive a power cut.
@@ -233,8 +291,9 @@ impl Ring {
 
     /// Makes room for so many bytes.
     fn trim(&mut self, more: u64) {
-        let growing = self.growing.as_ref().map_or(0, |growing| growing.bytes);
-        let mut sum = growing + more + self.finished.iter().map(|file| file.bytes).sum::<u64>();
+        let growing = self.growing.as_ref();
+        let growing = growing.map_or(more, |growing| growing.before.max(growing.bytes + more));
+        let mut sum = growing + self.finished.iter().map(|file| file.bytes).sum::<u64>();
         while let Some(oldest) = self.finished.front() {
             let age = oldest.age + oldest.known.elapsed();
             let is_old = self.limits.age.is_some_and(|most| age > most);
@@ -323,28 +382,27 @@ impl Store for Ring {
     fn write(&mut self, head: &[u8; HEAD_LEN], payload: &[u8], last: Timestamp) -> io::Result<()> {
         let len = (head.len() + payload.len()) as u64;
         let age = self.age_of_files();
-        let is_enough =
-            |growing: &Growing| growing.bytes >= self.file_len || growing.since.elapsed() > age;
+        let is_enough = |growing: &Growing| {
+            growing.has_records && growing.bytes + len > self.file_len
+                || growing.since.elapsed() > age
+        };
         if self.growing.as_ref().is_some_and(is_enough) {
             self.seal();
         }
-        self.trim(len);
         if self.growing.is_none() {
-            self.begin()?;
+            self.begin(len)?;
         }
+        self.trim(len);
         let Some(growing) = &mut self.growing else { return Ok(()) };
-        let at = growing.bytes;
-        let written = growing.file.write_all_at(head, at);
-        let written =
-            written.and_then(|()| growing.file.write_all_at(payload, at + head.len() as u64));
-        if let Err(error) = written {
+        if let Err(error) = growing.append(head, payload) {
             // A piece of a block would hide those that come after it.
-            if growing.file.set_len(at).is_err() {
+            growing.before = growing.before.min(growing.bytes);
+            if growing.file.set_len(growing.bytes).is_err() {
                 self.seal();
             }
             return Err(error);
         }
-        growing.bytes += len;
+        growing.has_records = true;
         growing.last = last;
         if self.freeze.as_ref().is_some_and(|freeze| last >= freeze.until) {
             self.keep(true);
@@ -399,7 +457,18 @@ fn len_of(directory: &Path) -> io::Result<u64> {
 
 /// A new file that only its owner reads: it holds what clients say.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)
+}
+
+/// The same, with its header.
+fn create_with(path: &Path, header: &[u8]) -> io::Result<File> {
+    let file = create(path)?;
+    if let Err(error) = file.write_all_at(header, 0) {
+        // Without a header it is of no use to anybody.
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(file)
 }
 
 /// Whether recordings can be written in this directory; changes nothing there.
