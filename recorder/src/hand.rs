@@ -13,7 +13,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::tap::{Current, Shared};
+use crate::shared::{Current, Shared};
 
 thread_local! {
     static HAND: RefCell<Option<Held>> = const { RefCell::new(None) };
@@ -69,61 +69,4 @@ pub(crate) fn lay_down(shared: &Arc<Shared>) {
             *hand = None;
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-    use node_lib::Timestamp;
-
-    use super::*;
-    use crate::tap::Tap;
-
-    /// Lengths of the frames in what is being written.
-    fn lens(shared: &Shared) -> Option<Vec<u32>> {
-        let current = shared.take()?;
-        let lens = current.frames();
-        shared.put_back(current);
-        Some(lens)
-    }
-
-    #[test]
-    fn a_thread_that_writes_to_two_in_turn_mixes_nothing() {
-        let shared = [(); 2].map(|()| Arc::new(Shared::new(2, 4096)));
-        let taps = shared.each_ref().map(|shared| Tap::new(Arc::clone(shared), 0));
-        for len in 1..=3 {
-            for (tap, first) in taps.iter().zip([10, 20]) {
-                tap.from_radio(Timestamp::ZERO, &vec![0; first + len]);
-            }
-        }
-        // The one that was written to last is still in hand.
-        assert_eq!(lens(&shared[0]), Some(vec![11, 12, 13]));
-        assert_eq!(lens(&shared[1]), None);
-        lay_down(&shared[1]);
-        assert_eq!(lens(&shared[1]), Some(vec![21, 22, 23]));
-    }
-
-    #[test]
-    fn what_another_has_in_hand_is_not_waited_for() {
-        let shared = Arc::new(Shared::new(2, 4096));
-        let tap = Tap::new(Arc::clone(&shared), 0);
-        tap.from_radio(Timestamp::ZERO, &[0; 60]);
-        std::thread::scope(|scope| {
-            scope.spawn(|| tap.from_radio(Timestamp::ZERO, &[0; 70]));
-        });
-        assert_eq!(shared.counts.stats().lost, 1);
-        drop(tap);
-        assert_eq!(lens(&shared), Some(vec![60]), "who stops recording lays it down");
-    }
-
-    #[test]
-    fn a_thread_that_ends_leaves_nothing_behind() {
-        let shared = Arc::new(Shared::new(2, 4096));
-        let tap = Tap::new(Arc::clone(&shared), 0);
-        std::thread::scope(|scope| {
-            scope.spawn(|| tap.from_radio(Timestamp::ZERO, &[0; 60])).join().unwrap();
-            assert_eq!(lens(&shared), Some(vec![60]));
-        });
-    }
 }

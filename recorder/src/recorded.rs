@@ -15,7 +15,8 @@ use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 
 use crate::encode::{self, CLIENT_LEN, EVENT_MAX, kind};
-use crate::tap::{Cause, Pen, Tap};
+use crate::shared::Cause;
+use crate::tap::{Pen, Tap};
 
 /// A node, and what goes into it and comes out of it on record. Without a tap it is the node and
 /// nothing else.

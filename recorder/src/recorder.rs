@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use crate::block::{Head, Kind};
+use crate::hand;
 use crate::header::Header;
 use crate::segment::{Limits, Ring, Store};
-use crate::tap::{Block, Cause, Handle, Shared, Stats, Tap};
+use crate::shared::{Block, Cause, Shared, Stats};
+use crate::tap::{Handle, Tap};
 
 /// Bytes of a block: some thousand small frames.
 pub const BLOCK_LEN: usize = 256 << 10;
@@ -92,6 +94,7 @@ impl Recorder {
 
     fn close(&mut self) {
         let Some(thread) = self.thread.take() else { return };
+        hand::lay_down(&self.shared);
         self.shared.close(None);
         if wait_for(|| self.shared.is_closed.load(Ordering::Acquire)) {
             // It is past its last write.
@@ -152,6 +155,7 @@ impl Drop for Recorder {
 }
 
 fn save(shared: &Arc<Shared>) {
+    hand::lay_down(shared);
     shared.close(Some(Cause::Panic));
     wait_for(|| shared.is_closed.load(Ordering::Acquire));
 }

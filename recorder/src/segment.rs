@@ -26,7 +26,7 @@ use tracing::{info, warn};
 use crate::block::{END, HEAD_LEN, Head};
 use crate::header::Header;
 use crate::read::EXTENSION;
-use crate::tap::Cause;
+use crate::shared::Cause;
 
 /// Where kept moments are.
 pub const FROZEN: &str = "frozen";

@@ -8,281 +8,26 @@
 //! The block is in the loop's [hand](crate::hand) while it has something to do, and lies where
 //! everybody finds it while it waits.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use crossbeam_queue::ArrayQueue;
 use node_lib::Timestamp;
 
 use crate::encode::{self, OVERHEAD_MAX};
 use crate::hand;
+use crate::shared::{Block, Counts, Current, Shared};
+pub use crate::shared::{Cause, Stats};
 
 /// A block is handed over when it is so old, by the records in it: a process that is killed loses
 /// no more.
 pub const BLOCK_AGE_MAX: Duration = Duration::from_secs(1);
-
-/// Blocks that are used again first, because a processor's cache may still hold them.
-const WARM: usize = 4;
 
 /// Marks that wait for the loop.
 const MARKS_MAX: usize = 16;
 
 /// The longest mark, in bytes.
 pub const MARK_LEN_MAX: usize = 1024;
-
-/// Why the moment is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The node left its upstream or its RSU.
-    FailOver,
-    /// Somebody said so.
-    Mark,
-    /// The program panicked.
-    Panic,
-}
-
-impl Cause {
-    /// As names of directories have it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::FailOver => "fail-over",
-            Self::Mark => "mark",
-            Self::Panic => "panic",
-        }
-    }
-}
-
-/// Records on their way to disk.
-#[derive(Debug)]
-pub struct Block {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) records: u32,
-    pub(crate) sequence: u64,
-    pub(crate) first: Timestamp,
-    pub(crate) last: Timestamp,
-    pub(crate) freeze: Option<Cause>,
-}
-
-impl Block {
-    fn with_capacity(capacity: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(capacity),
-            records: 0,
-            sequence: 0,
-            first: Timestamp::ZERO,
-            last: Timestamp::ZERO,
-            freeze: None,
-        }
-    }
-}
-
-macro_rules! stats {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What was counted since the start.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Stats {
-            $($(#[$doc])* pub $name: u64,)*
-        }
-
-        impl Stats {
-            /// Name and value of each counter, in a fixed order.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name),)*].into_iter()
-            }
-        }
-
-        #[derive(Debug, Default)]
-        pub(crate) struct Counts {
-            $(pub(crate) $name: AtomicU64,)*
-        }
-
-        impl Counts {
-            pub(crate) fn stats(&self) -> Stats {
-                Stats { $($name: self.$name.load(Ordering::Relaxed),)* }
-            }
-        }
-    };
-}
-
-stats! {
-    /// Records written into blocks.
-    records,
-    /// Records dropped: no block was free, because the disk is slower than the traffic.
-    lost,
-    /// Blocks on disk.
-    blocks,
-    /// Bytes on disk.
-    bytes,
-    /// Records dropped: their block could not be written.
-    lost_on_disk,
-    /// Attempts to write that failed.
-    write_errors,
-    /// Files removed because the ring was full or they were too old.
-    files_removed,
-    /// Moments kept.
-    frozen,
-    /// Events dropped because nobody read them.
-    events_lost,
-}
-
-/// What loop and writer share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    /// One, or none: then somebody has it in hand.
-    current: ArrayQueue<Box<Current>>,
-    full: ArrayQueue<Block>,
-    /// Empty blocks, to be used in this order: those that a cache may still hold, those whose
-    /// memory has been touched, and the others.
-    warm: ArrayQueue<Block>,
-    used: ArrayQueue<Block>,
-    fresh: ArrayQueue<Block>,
-    pub(crate) writer: OnceLock<Thread>,
-    pub(crate) counts: Counts,
-    /// There are marks.
-    has_marks: AtomicBool,
-    marks: Mutex<VecDeque<String>>,
-    /// The writer is to write what there is and to end.
-    pub(crate) closing: AtomicBool,
-    /// Whoever records waits for the disk: a simulation has the time.
-    pub(crate) is_patient: AtomicBool,
-    /// The writer has ended.
-    pub(crate) is_closed: AtomicBool,
-}
-
-/// What is being written.
-#[derive(Debug)]
-pub(crate) struct Current {
-    block: Option<Block>,
-    sequence: u64,
-    /// Records dropped since the last that was not.
-    lost: u64,
-    /// The last frame that went in is in this block.
-    has_input: bool,
-    /// Nobody will write any more.
-    is_closed: bool,
-}
-
-#[cfg(test)]
-impl Current {
-    /// Lengths of the frames in it.
-    pub(crate) fn frames(&self) -> Vec<u32> {
-        let bytes = self.block.as_ref().map_or(&[][..], |block| &block.bytes);
-        let records = crate::decode::Records::new(bytes, Timestamp::ZERO).flatten();
-        records.filter_map(|record| Some(record.what.frame()?.len)).collect()
-    }
-}
-
-impl Shared {
-    /// With so many blocks of this size.
-    pub(crate) fn new(blocks: usize, block_len: usize) -> Self {
-        let blocks = blocks.max(2);
-        let fresh = ArrayQueue::new(blocks);
-        for _ in 0..blocks {
-            // There is room for all of them.
-            let _ = fresh.push(Block::with_capacity(block_len));
-        }
-        let current = ArrayQueue::new(1);
-        let first =
-            Current { block: None, sequence: 0, lost: 0, has_input: false, is_closed: false };
-        // There is room for it.
-        let _ = current.push(Box::new(first));
-        Self {
-            current,
-            full: ArrayQueue::new(blocks),
-            warm: ArrayQueue::new(WARM),
-            used: ArrayQueue::new(blocks),
-            fresh,
-            writer: OnceLock::new(),
-            counts: Counts::default(),
-            has_marks: AtomicBool::new(false),
-            marks: Mutex::default(),
-            closing: AtomicBool::new(false),
-            is_patient: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
-        }
-    }
-
-    /// What is being written, unless somebody has it.
-    pub(crate) fn take(&self) -> Option<Box<Current>> {
-        self.current.pop()
-    }
-
-    /// Puts back what was taken.
-    pub(crate) fn put_back(&self, current: Box<Current>) {
-        // There is room for it.
-        let _ = self.current.push(current);
-    }
-
-    fn empty(&self) -> Option<Block> {
-        loop {
-            let block = self.warm.pop().or_else(|| self.used.pop()).or_else(|| self.fresh.pop());
-            if block.is_some() || !self.is_patient.load(Ordering::Relaxed) {
-                return block;
-            }
-            std::thread::sleep(Duration::from_micros(100));
-        }
-    }
-
-    /// Takes a block back.
-    pub(crate) fn give_back(&self, mut block: Block) {
-        block.bytes.clear();
-        block.records = 0;
-        block.freeze = None;
-        if let Err(block) = self.warm.push(block) {
-            // There is room for all of them.
-            let _ = self.used.push(block);
-        }
-    }
-
-    /// The oldest block that is to be written.
-    pub(crate) fn next(&self) -> Option<Block> {
-        self.full.pop()
-    }
-
-    fn hand_over(&self, current: &mut Current) {
-        current.has_input = false;
-        let Some(mut block) = current.block.take() else { return };
-        if block.records == 0 {
-            current.block = Some(block);
-            return;
-        }
-        block.sequence = current.sequence;
-        current.sequence += 1;
-        // There is room for all of them.
-        let _ = self.full.push(block);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        if let Some(writer) = self.writer.get() {
-            writer.unpark();
-        }
-    }
-
-    /// Hands over what there is, for good; after a panic or at the end. Gives up when another
-    /// thread does not let go of it.
-    pub(crate) fn close(self: &Arc<Self>, freeze: Option<Cause>) {
-        const TRIES: u32 = 50;
-        hand::lay_down(self);
-        for _ in 0..TRIES {
-            if let Some(mut current) = self.take() {
-                if let Some(block) = &mut current.block {
-                    block.freeze = freeze.or(block.freeze);
-                }
-                self.hand_over(&mut current);
-                current.is_closed = true;
-                self.put_back(current);
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        self.closing.store(true, Ordering::Release);
-        self.wake();
-    }
-}
 
 /// Takes records from the packet loop.
 #[derive(Debug)]
@@ -487,9 +232,12 @@ impl Handle {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::shared::WARM;
 
     /// Memory that nobody has touched yet costs the loop a page fault for each page of it.
     #[test]
@@ -503,5 +251,52 @@ mod tests {
             blocks.into_iter().for_each(|block| shared.give_back(block));
         }
         assert_eq!(seen.len(), WAITING, "as many as ever waited at once");
+    }
+
+    /// Lengths of the frames in what is being written.
+    fn lens(shared: &Shared) -> Option<Vec<u32>> {
+        let current = shared.take()?;
+        let lens = current.frames();
+        shared.put_back(current);
+        Some(lens)
+    }
+
+    #[test]
+    fn a_thread_that_writes_to_two_in_turn_mixes_nothing() {
+        let shared = [(); 2].map(|()| Arc::new(Shared::new(2, 4096)));
+        let taps = shared.each_ref().map(|shared| Tap::new(Arc::clone(shared), 0));
+        for len in 1..=3 {
+            for (tap, first) in taps.iter().zip([10, 20]) {
+                tap.from_radio(Timestamp::ZERO, &vec![0; first + len]);
+            }
+        }
+        // The one that was written to last is still in hand.
+        assert_eq!(lens(&shared[0]), Some(vec![11, 12, 13]));
+        assert_eq!(lens(&shared[1]), None);
+        hand::lay_down(&shared[1]);
+        assert_eq!(lens(&shared[1]), Some(vec![21, 22, 23]));
+    }
+
+    #[test]
+    fn what_another_has_in_hand_is_not_waited_for() {
+        let shared = Arc::new(Shared::new(2, 4096));
+        let tap = Tap::new(Arc::clone(&shared), 0);
+        tap.from_radio(Timestamp::ZERO, &[0; 60]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| tap.from_radio(Timestamp::ZERO, &[0; 70]));
+        });
+        assert_eq!(shared.counts.stats().lost, 1);
+        drop(tap);
+        assert_eq!(lens(&shared), Some(vec![60]), "who stops recording lays it down");
+    }
+
+    #[test]
+    fn a_thread_that_ends_leaves_nothing_behind() {
+        let shared = Arc::new(Shared::new(2, 4096));
+        let tap = Tap::new(Arc::clone(&shared), 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| tap.from_radio(Timestamp::ZERO, &[0; 60])).join().unwrap();
+            assert_eq!(lens(&shared), Some(vec![60]));
+        });
     }
 }
