@@ -249,7 +249,7 @@ impl Shared {
     }
 
     /// Hands over what there is, for good; after a panic or at the end. Gives up when somebody has
-    /// it in [hand](crate::hand) and does not lay it down.
+    /// it in hand and does not lay it down.
     pub(crate) fn close(&self, freeze: Option<Cause>) {
         const TRIES: u32 = 50;
         for _ in 0..TRIES {

@@ -5,7 +5,7 @@
 //! locks; empty ones come back through another. When there is none, records are dropped and counted
 //! until there is.
 //!
-//! The block is in the loop's [hand](crate::hand) while it has something to do, and lies where
+//! The block is in the loop's hand (`hand.rs`) while it has something to do, and lies where
 //! everybody finds it while it waits.
 
 use std::sync::atomic::Ordering;

@@ -41,9 +41,12 @@ fn numbers(t: &Talk) -> Vec<u32> {
     t.heartbeats().iter().map(|(_, heartbeat)| heartbeat.order.seq.0).collect()
 }
 
+/// Something that keeps an RSU from speaking until 6 s.
+type Pause = fn(&mut Talk);
+
 #[test]
 fn numbers_of_heartbeats_count_time_also_while_none_is_sent() {
-    let pauses: [(&str, fn(&mut Talk)); 3] = [
+    let pauses: [(&str, Pause); 3] = [
         ("its radio is down", |t| {
             link(t, LinkEvent::Down);
             t.pass(6000);
