@@ -138,16 +138,22 @@ pub fn frame(out: &mut Vec<u8>, kind: u8, since: u64, len: u32, head: &[u8], pay
     out.extend_from_slice(payload);
 }
 
-/// The last frame, passed on to the radio behind this header.
+/// What a record of a frame begins with, however wide its numbers are.
 #[inline]
-pub(crate) fn passed_to_radio(out: &mut Vec<u8>, since: u64, len: u32, head: &[u8], start: usize) {
-    match begin_frame(5, kind::PASSED_TO_RADIO, since, len) {
+fn begin_sized(out: &mut Vec<u8>, items: u8, kind: u8, since: u64, len: u32) {
+    match begin_frame(items, kind, since, len) {
         Some(begin) => out.extend_from_slice(&begin),
         None => {
-            out.begin(5, kind::PASSED_TO_RADIO, since);
+            out.begin(items.into(), kind, since);
             out.uint(len.into());
         }
     }
+}
+
+/// The last frame, passed on to the radio behind this header.
+#[inline]
+pub(crate) fn passed_to_radio(out: &mut Vec<u8>, since: u64, len: u32, head: &[u8], start: usize) {
+    begin_sized(out, 5, kind::PASSED_TO_RADIO, since, len);
     out.bin(head);
     out.uint(start as u64);
 }
@@ -155,13 +161,7 @@ pub(crate) fn passed_to_radio(out: &mut Vec<u8>, since: u64, len: u32, head: &[u
 /// The last frame, passed on to the TAP.
 #[inline]
 pub(crate) fn passed_to_tap(out: &mut Vec<u8>, since: u64, len: u32, start: usize) {
-    match begin_frame(4, kind::PASSED_TO_TAP, since, len) {
-        Some(begin) => out.extend_from_slice(&begin),
-        None => {
-            out.begin(4, kind::PASSED_TO_TAP, since);
-            out.uint(len.into());
-        }
-    }
+    begin_sized(out, 4, kind::PASSED_TO_TAP, since, len);
     out.uint(start as u64);
 }
 

@@ -257,7 +257,7 @@ impl Pass<'_> {
         input: BufReader<File>,
         visit: &mut impl FnMut(Item<'_>) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let is_growing = self.path.extension().is_some_and(|extension| extension == "part");
+        let is_growing = self.path.extension().is_some_and(|extension| extension == PART);
         let mut blocks =
             if is_growing { BlockReader::growing(input) } else { BlockReader::new(input) };
         loop {

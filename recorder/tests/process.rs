@@ -13,10 +13,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use node_lib::control::counters::Counters;
-use node_lib::control::event::Event;
-use node_lib::control::node::{LinkEvent, Node, Replies};
-use node_lib::{NodeId, Timestamp};
+use node_lib::Timestamp;
+use node_lib::control::node::{Node, Replies};
 use recorder::record::What;
 use recorder::segment::{FROZEN, Limits, Ring};
 use recorder::{Recorded, Recorder, Tap};
@@ -52,35 +50,6 @@ fn frame(n: u64) -> [u8; 256] {
 
 fn put(tap: &Tap, n: u64) {
     tap.from_radio(Timestamp::from_micros(n), &frame(n));
-}
-
-/// Panics at the first frame it hears: its recorder has just written that, and is in the midst of
-/// a turn.
-struct Breaks(Counters);
-
-impl Node for Breaks {
-    fn id(&self) -> NodeId {
-        NodeId([2; 6])
-    }
-    fn handle_wire(&mut self, _: Timestamp, _: &[u8], _: &mut Replies) {
-        panic!("as planned");
-    }
-    fn handle_tap(&mut self, _: Timestamp, _: &[u8], _: &mut Replies) {}
-    fn handle_link(&mut self, _: Timestamp, _: LinkEvent, _: &mut Replies) {}
-    fn handle_timeout(&mut self, _: Timestamp, _: &mut Replies) {}
-    fn poll_timeout(&self) -> Option<Timestamp> {
-        None
-    }
-    fn handle_shutdown(&mut self, _: Timestamp, _: &mut Replies) {}
-    fn linger(&self) -> Duration {
-        Duration::ZERO
-    }
-    fn counters(&self) -> &Counters {
-        &self.0
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        None
-    }
 }
 
 fn child(job: &str, directory: &Path) {
@@ -134,7 +103,9 @@ fn child(job: &str, directory: &Path) {
             before.finish();
             let tap = recorder.tap();
             (0..99).for_each(|n| put(&tap, n));
-            let mut node = Recorded::new(Breaks(Counters::default()), Some(tap));
+            // Its recorder has just written the frame, and is in the midst of a turn.
+            let breaks = common::Hears::new(|_, _| panic!("as planned"));
+            let mut node = Recorded::new(breaks, Some(tap));
             // As the daemons do, which are built with `panic = "abort"`.
             let after = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {

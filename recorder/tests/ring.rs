@@ -11,11 +11,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use node_lib::Timestamp;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Attachment, Cause as Reason, Event};
 use node_lib::control::node::{LinkEvent, Node, Replies};
-use node_lib::{Mac, NodeId};
+use node_lib::{NodeId, Timestamp};
 use recorder::block::{HEAD_LEN, Head, Kind};
 use recorder::read::Recording;
 use recorder::record::What;
@@ -305,7 +304,7 @@ fn a_snap_length_cuts_frames_and_keeps_their_length() {
     let directory = tempfile::tempdir().unwrap();
     let header = recorder::Header { snap: 100, ..common::header() };
     let recorder = Recorder::start(directory.path(), header, Limits::default()).unwrap();
-    let mut node = Recorded::new(Echo(Counters::default()), Some(recorder.tap()));
+    let mut node = Recorded::new(echo(), Some(recorder.tap()));
     let mut out = Replies::new();
     out.lend(0, &FRAME, 64);
     node.handle_wire(at(1), &FRAME, &mut out);
@@ -318,33 +317,11 @@ fn a_snap_length_cuts_frames_and_keeps_their_length() {
 }
 
 /// Passes each frame on behind another header, and to the TAP.
-struct Echo(Counters);
-
-impl Node for Echo {
-    fn id(&self) -> NodeId {
-        NodeId([2; 6])
-    }
-    fn handle_wire(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+fn echo() -> common::Hears {
+    common::Hears::new(|frame, out| {
         out.wire_around(&frame[10..], |head| head.extend_from_slice(&[1, 2]));
         out.tap(|flat| flat.extend_from_slice(frame));
-    }
-    fn handle_tap(&mut self, _: Timestamp, _: &[u8], _: &mut Replies) {}
-    fn handle_signal(&mut self, _: Timestamp, _: Mac, _: i8) {}
-    fn handle_link(&mut self, _: Timestamp, _: LinkEvent, _: &mut Replies) {}
-    fn handle_timeout(&mut self, _: Timestamp, _: &mut Replies) {}
-    fn poll_timeout(&self) -> Option<Timestamp> {
-        None
-    }
-    fn handle_shutdown(&mut self, _: Timestamp, _: &mut Replies) {}
-    fn linger(&self) -> Duration {
-        Duration::ZERO
-    }
-    fn counters(&self) -> &Counters {
-        &self.0
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        None
-    }
+    })
 }
 
 /// Whatever is lent, in bursts as the loop of the daemons lends it: what is read is what was sent.
@@ -355,7 +332,7 @@ fn what_is_on_loan_is_recorded_whole_and_in_order() {
     let ring = Ring::open(directory.path(), common::header(), Limits::default()).unwrap();
     let recorder = Recorder::start_into(ring, 0, 1 << 20, 2600).unwrap();
     recorder.be_patient();
-    let mut node = Recorded::new(Echo(Counters::default()), Some(recorder.tap()));
+    let mut node = Recorded::new(echo(), Some(recorder.tap()));
     let mut out = Replies::new();
     let frames: Vec<Vec<u8>> =
         (0..200usize).map(|n| (0..20 + n * 7 % 900).map(|at| (n + at) as u8).collect()).collect();
@@ -391,7 +368,7 @@ fn a_recording_begun_while_the_node_runs_is_its_own_and_no_replay() {
     };
     let switch = Switch::default();
     let first = start(0);
-    let node = Recorded::new(Echo(Counters::default()), Some(first.tap()));
+    let node = Recorded::new(echo(), Some(first.tap()));
     let mut node = node.with_switch(switch.clone());
     let mut hear = |ms| {
         let mut out = Replies::new();
@@ -421,7 +398,7 @@ fn a_recording_begun_while_the_node_runs_is_its_own_and_no_replay() {
     let said = Recording::open(&files).unwrap_err().to_string();
     assert!(said.contains("not of the same run"), "{said}");
     let begun = Recording::open(&files[1..]).unwrap();
-    let said = recorder::replay::replay_with(&begun, Box::new(Echo(Counters::default())));
+    let said = recorder::replay::replay_with(&begun, Box::new(echo()));
     assert!(said.unwrap_err().to_string().contains("begun while the node ran"));
 }
 
@@ -430,7 +407,7 @@ fn a_recording_begun_while_the_node_runs_is_its_own_and_no_replay() {
 fn what_a_loop_that_waits_has_written_is_everybodys() {
     let directory = tempfile::tempdir().unwrap();
     let recorder = Recorder::start(directory.path(), common::header(), Limits::default()).unwrap();
-    let mut node = Recorded::new(Echo(Counters::default()), Some(recorder.tap()));
+    let mut node = Recorded::new(echo(), Some(recorder.tap()));
     let (waits, waiting) = channel();
     let (go, ended) = channel::<()>();
     let the_loop = std::thread::spawn(move || {

@@ -189,16 +189,17 @@ pub(crate) struct Protocols {
 }
 
 fn suite(typed: &str) -> Result<Suite, String> {
-    let found = Suite::CHOICE.into_iter().find(|suite| suite.as_str() == typed);
-    found.ok_or_else(|| format!("expected one of {}", Suite::CHOICE.map(Suite::as_str).join(", ")))
+    suite_of(typed, Suite::CHOICE.to_vec())
 }
 
 fn suite_with_traffic(typed: &str) -> Result<Suite, String> {
-    let all = Suite::CHOICE.into_iter().filter(|suite| suite.carries_traffic());
-    let found = all.clone().find(|suite| suite.as_str() == typed);
-    found.ok_or_else(|| {
-        format!("expected one of {}", all.map(Suite::as_str).collect::<Vec<_>>().join(", "))
-    })
+    suite_of(typed, Suite::CHOICE.into_iter().filter(|suite| suite.carries_traffic()).collect())
+}
+
+fn suite_of(typed: &str, choice: Vec<Suite>) -> Result<Suite, String> {
+    let names: Vec<_> = choice.iter().map(|suite| suite.as_str()).collect();
+    let found = choice.into_iter().find(|suite| suite.as_str() == typed);
+    found.ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,9 @@ use node_lib::{Mac, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use sim::radio::fading::Shape;
-use sim::radio::{Access, Csma, DataRate, ErrorModel, Fading, PathLoss, Radio, Shadowing};
+use sim::radio::{
+    Access, Csma, DataRate, ErrorModel, Fading, LOOK_EVERY, PathLoss, Radio, Shadowing,
+};
 use sim::{
     Arrivals, ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role,
     Target, Violation, World,
@@ -443,9 +445,6 @@ fn changes(fault: &cast::Fault) -> Vec<Fault> {
         }
     }
 }
-
-/// How often it is looked where nodes are, unless the scenario says otherwise.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// When the last frames under way have arrived.
 pub(crate) fn end(scenario: &Scenario) -> Timestamp {

@@ -164,7 +164,8 @@ pub(crate) fn quiet_for(interval: Duration) -> Duration {
 pub(crate) const CANDIDATE_INTERVALS: u32 = 13;
 
 /// Nobody counts on what one of this stride said for longer. Who brings every heartbeat may be
-/// borne with for longer than it is quiet only where it is congested, and there some hold back.
+/// borne with for longer than it is quiet only where the air is full ([`Watch::patient`]), and
+/// there some hold back.
 pub(crate) fn counted_on_for(interval: Duration, stride: u8) -> Duration {
     if stride == 0 { quiet_for(interval) } else { interval * CANDIDATE_INTERVALS + interval / 2 }
 }

@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use node_lib::control::counters::Counters;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver, Limit, TooLong};
-use node_lib::control::node::LinkEvent;
+use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::pin::Pin;
 use node_lib::control::positions::Located;
 use node_lib::messages::control::announcement::Client;
@@ -194,4 +195,41 @@ pub fn records(most: usize) -> impl Strategy<Value = Vec<Record<'static>>> {
             })
             .collect()
     })
+}
+
+/// A node that does this with what it hears, and nothing else.
+pub struct Hears {
+    hear: fn(&[u8], &mut Replies),
+    counters: Counters,
+}
+
+impl Hears {
+    pub fn new(hear: fn(&[u8], &mut Replies)) -> Self {
+        Self { hear, counters: Counters::default() }
+    }
+}
+
+impl Node for Hears {
+    fn id(&self) -> NodeId {
+        NodeId([2; 6])
+    }
+    fn handle_wire(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
+        (self.hear)(frame, out);
+    }
+    fn handle_tap(&mut self, _: Timestamp, _: &[u8], _: &mut Replies) {}
+    fn handle_link(&mut self, _: Timestamp, _: LinkEvent, _: &mut Replies) {}
+    fn handle_timeout(&mut self, _: Timestamp, _: &mut Replies) {}
+    fn poll_timeout(&self) -> Option<Timestamp> {
+        None
+    }
+    fn handle_shutdown(&mut self, _: Timestamp, _: &mut Replies) {}
+    fn linger(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
 }

@@ -54,8 +54,9 @@ use std::time::Duration;
 use crate::dice::Luck;
 use fading::Shape;
 
-/// A vehicle at 130 km/h moves 3.6 m meanwhile.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often it is looked where nodes are, unless said otherwise: a vehicle at 130 km/h moves 3.6 m
+/// meanwhile.
+pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What the channel between any two places does to a frame.
 #[derive(Clone, Debug, PartialEq)]

@@ -157,6 +157,7 @@ fn step_of(row: Row) -> Result<LinkStep> {
     }
     Ok(LinkStep { time, from, to, loss, delay, signal })
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
