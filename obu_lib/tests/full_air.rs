@@ -120,15 +120,19 @@ fn hear_others(t: &mut Talk, others: u8) {
 }
 
 #[test]
-fn who_starts_where_others_hold_back_takes_back_what_it_may_have_said() {
-    let withdrawals = |stride| {
+fn who_starts_where_the_air_is_full_takes_back_what_it_may_have_said() {
+    let withdrawals = |stride, others| {
         let mut t = Talk::new();
         t.stride = stride;
         for n in 1..=6 {
-            t.hear(n * 50, Mac([2, 0, 0, 0, 4, n as u8]), Heard::heartbeat(n as u32, 2));
+            t.seq = n as u32;
+            t.hear(n * 50, Mac([2, 0, 0, 0, 4, n as u8]), Heard::heartbeat(t.seq, 2));
+            hear_others(&mut t, others);
         }
         t.pass(340);
         t.withdrawals()
     };
-    assert_eq!((withdrawals(0), withdrawals(STRIDE_MAX)), (0, 3));
+    assert_eq!(withdrawals(0, 0), 0);
+    assert_eq!(withdrawals(STRIDE_MAX, 0), 3, "others hold back");
+    assert_eq!(withdrawals(0, 14), 3, "full of heartbeats");
 }

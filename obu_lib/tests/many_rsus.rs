@@ -196,7 +196,7 @@ fn what_was_advertised_for_an_rsu_is_kept_however_many_others_are_heard() {
     }
     assert!(advertised(&t).is_some(), "somebody may send through us still");
     t.rsu = RSU;
-    t.pass(t.now + 400);
+    t.pass(t.now + 700);
     for n in 0..200 {
         t.rsu = Mac([2, 0, 0, 0, 4, n]);
         t.hear(t.now, C, Heard::heartbeat(1, 1));

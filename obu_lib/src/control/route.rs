@@ -121,8 +121,8 @@ pub(crate) struct Route {
     said_at: Option<Timestamp>,
     /// Until then nobody but the RSU is routed through, and nobody is routed for.
     quiet_until: Timestamp,
-    /// While we were quiet somebody held back.
-    holds_back_around: bool,
+    /// While we were quiet we took back what we may have said before we started.
+    told_of_restart: bool,
     /// A heartbeat said another interval, which one, and what it said.
     other_interval: Option<(Order, Duration)>,
     /// The candidate that the trend says to go to.
@@ -158,7 +158,7 @@ impl Route {
             claim: None,
             other_interval: None,
             quiet_until: Timestamp::ZERO,
-            holds_back_around: false,
+            told_of_restart: false,
             said_at: None,
             feasibility: Feasibility::default(),
             candidates: Candidates::default(),
@@ -304,10 +304,11 @@ impl Route {
         if learned == Learned::Doubtful {
             return learned;
         }
-        if advert.stride > 0 && !self.holds_back_around && self.is_quiet(context, now) {
-            // Before a restart we may have held back as well, and somebody count on us for longer
-            // than we are quiet.
-            self.holds_back_around = true;
+        let is_full_around = advert.stride > 0 || context.load.is_full();
+        if is_full_around && !self.told_of_restart && self.is_quiet(context, now) {
+            // Before a restart we may have been its way, and where the air is full somebody may
+            // bear with us for longer than we are quiet.
+            self.told_of_restart = true;
             self.withdrawals_left = timing::SAID_TIMES;
             self.withdraw_at = now;
         }

@@ -152,7 +152,7 @@ pub(crate) fn stuck_after(interval: Duration) -> Duration {
 /// After a restart: half an interval longer than anybody chooses a neighbour by what it said, if
 /// that brought every heartbeat: 3.5 I. So by its end nobody chooses us on old news, and every
 /// neighbour has either noticed our silence or heard our new boot count; but for those that bear
-/// with us longer ([`Watch::patient`]). They are where some hold back, and there we say after a
+/// with us longer ([`Watch::patient`]). They are where the air is full, and there we say after a
 /// restart that there is no way through us.
 pub(crate) fn quiet_for(interval: Duration) -> Duration {
     fresh_for(interval, 0) + interval / 2
@@ -163,11 +163,11 @@ pub(crate) fn quiet_for(interval: Duration) -> Duration {
 /// may be late.
 pub(crate) const CANDIDATE_INTERVALS: u32 = 13;
 
-/// Nobody counts on what one of this stride said for longer. Who brings every heartbeat may be
-/// borne with for longer than it is quiet only where the air is full ([`Watch::patient`]), and
-/// there some hold back.
+/// Nobody counts on what one of this stride said for longer: half an interval more than who bears
+/// with it the longest ([`Watch::patient`]), and then it is no candidate any more.
 pub(crate) fn counted_on_for(interval: Duration, stride: u8) -> Duration {
-    if stride == 0 { quiet_for(interval) } else { interval * CANDIDATE_INTERVALS + interval / 2 }
+    let borne_with = Watch::patient(interval, stride, false).silence_max;
+    borne_with.min(interval * CANDIDATE_INTERVALS) + interval / 2
 }
 
 /// Time between two probes that keep candidates proven and links measured: each of `targets` every
@@ -425,10 +425,17 @@ mod tests {
         for interval in INTERVALS {
             let (quiet, chosen_for) = (quiet_for(interval), fresh_for(interval, 0));
             assert!(quiet > chosen_for && quiet <= chosen_for + interval, "{interval:?}");
-            for stride in 1..=STRIDE_MAX {
-                let held_for = Watch::patient(interval, stride, false).silence_max;
-                let held_for = held_for.min(interval * CANDIDATE_INTERVALS);
-                assert!(held_for < counted_on_for(interval, stride), "{stride}, {interval:?}");
+            for stride in 0..=STRIDE_MAX {
+                for watch in [
+                    Watch::close(interval, stride),
+                    Watch::close_when_congested(interval, stride),
+                    Watch::idle(interval, stride),
+                    Watch::patient(interval, stride, true),
+                    Watch::patient(interval, stride, false),
+                ] {
+                    let held_for = watch.silence_max.min(interval * CANDIDATE_INTERVALS);
+                    assert!(held_for < counted_on_for(interval, stride), "{stride}, {watch:?}");
+                }
             }
         }
     }
