@@ -147,6 +147,8 @@ impl Summary {
             routes.reachable += record.routes.reachable;
             routes.routed += record.routes.routed;
             routes.working += record.routes.working;
+            routes.hops += record.routes.hops;
+            routes.hops_least += record.routes.hops_least;
             routes.unreachable += record.routes.unreachable;
             candidates.add(&record.candidates);
             for kind in &record.control.kinds {

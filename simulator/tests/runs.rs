@@ -67,7 +67,10 @@ fn every_example_runs_clean_and_carries_traffic() {
         } else {
             assert!(all.received * 2 > all.due, "{name}: {all:?}");
             assert_eq!(all.due, all.received + all.lost.total(), "{name}: {all:?}");
-            assert!(record.routes.routed * 10 > record.routes.reachable * 9, "{name}");
+            let routes = record.routes;
+            assert!(routes.routed * 10 > routes.reachable * 9, "{name}");
+            let least = routes.working..=routes.hops;
+            assert!(routes.working > 0 && least.contains(&routes.hops_least), "{name}: {routes:?}");
         }
     }
 }

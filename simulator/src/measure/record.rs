@@ -195,6 +195,10 @@ pub struct RouteShare {
     pub routed: u64,
     /// Of those, with a route all of whose links were there at that moment.
     pub working: u64,
+    /// Radio hops of the latter together …
+    pub hops: u64,
+    /// … and of the shortest ways there were.
+    pub hops_least: u64,
     /// Samples of OBUs that could reach no RSU.
     pub unreachable: u64,
 }

@@ -65,13 +65,13 @@ impl Routes {
             }
         }
         for &obu in &self.obus {
-            let is_reachable = hops_of(obu.0).is_some();
-            self.reach.note(now, obu, is_reachable);
-            if !is_reachable {
+            let hops_least = hops_of(obu.0);
+            self.reach.note(now, obu, hops_least.is_some());
+            let Some(hops_least) = hops_least else {
                 self.reachable_since.remove(&obu);
                 self.share.unreachable += u64::from(counts && world.node(obu).is_some());
                 continue;
-            }
+            };
             let since = *self.reachable_since.entry(obu).or_insert(now);
             if !counts || now.since(since) < self.grace {
                 continue;
@@ -81,7 +81,11 @@ impl Routes {
                 && let Some(count) = world.candidates(obu)
             {
                 self.share.routed += 1;
-                self.share.working += u64::from(self.works(world, &graph, obu));
+                if let Some(hops) = self.working_hops(world, &graph, obu) {
+                    self.share.working += 1;
+                    self.share.hops += hops;
+                    self.share.hops_least += hops_least as u64;
+                }
                 if let Some(samples) =
                     self.candidates.histogram.get_mut(count.min(CANDIDATES_MAX - 1))
                 {
@@ -95,19 +99,20 @@ impl Routes {
         }
     }
 
-    /// Do upstreams lead from here to an RSU over links that are there?
-    fn works(&self, world: &World, graph: &Graph, obu: NodeIndex) -> bool {
+    /// After how many hops upstreams lead from here to an RSU, over links that are there.
+    fn working_hops(&self, world: &World, graph: &Graph, obu: NodeIndex) -> Option<u64> {
         let mut at = obu;
-        for _ in 0..HOPS_MAX {
+        for hops in 0..HOPS_MAX {
             let Some(attachment) = world.attachment(at) else {
-                return self.rsus.contains(&at);
+                return self.rsus.contains(&at).then_some(hops);
             };
-            match self.ids.get(&attachment.upstream) {
-                Some(&next) if graph.is_linked(at.0, next.0) => at = next,
-                _ => return false,
+            let next = *self.ids.get(&attachment.upstream)?;
+            if !graph.is_linked(at.0, next.0) {
+                return None;
             }
+            at = next;
         }
-        false
+        None
     }
 
     /// Who could reach an RSU when.
@@ -149,4 +154,4 @@ impl Reach {
 }
 
 /// Hop limit of the data plane.
-const HOPS_MAX: usize = 16;
+const HOPS_MAX: u64 = 16;

@@ -390,12 +390,19 @@ fn causes(summary: &Summary) -> impl Iterator<Item = &HandOverSum> {
 
 fn routes(summary: &Summary) -> Option<Table> {
     let routes = summary.routes;
-    let mut table = with_header(&["routes", "samples", HAVE_A_ROUTE, EVERY_LINK]);
+    let mut table =
+        with_header(&["routes", "samples", HAVE_A_ROUTE, EVERY_LINK, "hops", "shortest"]);
+    let mean = |hops: u64| match routes.working {
+        0 => dash(),
+        working => format!("{:.2}", hops as f64 / working as f64),
+    };
     table.add_row(vec![
         "OBUs that can reach an RSU".to_owned(),
         count(routes.reachable),
         share(routes.routed, routes.reachable),
         share(routes.working, routes.reachable),
+        mean(routes.hops),
+        mean(routes.hops_least),
     ]);
     align(&mut table, 1);
     (routes.reachable > 0).then_some(table)
