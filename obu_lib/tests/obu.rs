@@ -365,6 +365,23 @@ fn the_radio_going_down_ends_everything_and_coming_up_asks_again() {
     assert!(t.solicitations() >= 1);
 }
 
+/// What was under way when the radio went down may still attach it again.
+#[test]
+fn attached_with_the_radio_down_it_does_not_wait_for_what_it_cannot_say() {
+    let mut t = Talk::settled_behind(A);
+    t.link(LinkEvent::Down);
+    for _ in 0..150 {
+        t.beat(A, 1);
+        if let Some(nonce) = t.last_probe(A) {
+            t.hear(t.now, A, Heard::answer(nonce, t.seq, 1));
+            t.clear();
+        }
+        let wakes = t.wakes(t.now + 100);
+        assert!(wakes < 50, "{wakes} times in 100 ms at {} ms", t.now);
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+}
+
 #[test]
 fn an_announcement_is_repeated_until_acknowledged() {
     let mut t = Talk::settled_behind(A);

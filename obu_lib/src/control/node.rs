@@ -479,7 +479,9 @@ impl Obu {
             next = next.min(self.goodbye_at);
         }
         if self.attached.is_some() {
-            next = next.min(self.probe_candidates_at);
+            if self.context.link_is_up {
+                next = next.min(self.probe_candidates_at);
+            }
             if !self.context.is_leaving {
                 next = next.min(self.registration_deadline());
             }

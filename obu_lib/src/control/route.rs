@@ -673,7 +673,7 @@ impl Route {
         if let Some(at) = self.relay_at {
             next = next.min(at);
         }
-        if self.withdrawals_left > 0 {
+        if self.withdrawals_left > 0 && context.link_is_up {
             next = next.min(self.withdraw_at);
         }
         if self.upstream.is_none() {
