@@ -183,12 +183,13 @@ fn pass_answering(t: &mut Talk, ms: u64, heard: &[(Mac, u8)]) {
 
 #[test]
 fn who_has_something_to_send_asks_a_better_neighbour_and_who_has_not_waits_for_its_turn() {
-    // Of a hundred OBUs each may ask once in five seconds to keep its candidates proven.
-    let takes_b_within_six_seconds = |speaks: bool| {
+    // Of a hundred OBUs each may ask once in five seconds to keep its candidates proven. Better for
+    // three seconds is what B has to be in any case.
+    let takes_b_soon = |speaks: bool| {
         let mut t = Talk::new();
         t.obus = 100;
         t.settle(A, 2);
-        for n in 0..120 {
+        for n in 0..95 {
             if speaks {
                 t.tap(CAMERA, SERVER);
             }
@@ -203,12 +204,12 @@ fn who_has_something_to_send_asks_a_better_neighbour_and_who_has_not_waits_for_i
         }
         t.obu.attachment() == attached(RSU, B, 2)
     };
-    assert!(takes_b_within_six_seconds(true));
-    assert!(!takes_b_within_six_seconds(false));
+    assert!(takes_b_soon(true));
+    assert!(!takes_b_soon(false));
 }
 
 #[test]
-fn a_better_neighbour_that_does_not_answer_is_asked_twice_and_then_only_in_its_turn() {
+fn a_better_neighbour_that_does_not_answer_is_asked_now_and_then_in_a_crowd() {
     let mut t = behind_a();
     t.obus = 100;
     let mut asked = 0;
@@ -224,7 +225,38 @@ fn a_better_neighbour_that_does_not_answer_is_asked_twice_and_then_only_in_its_t
             t.clear();
         }
     }
-    assert!((2..=4).contains(&asked), "{asked}: its turn comes once in five seconds");
+    assert!((2..=4).contains(&asked), "{asked} in ten seconds");
+}
+
+/// On a full channel heartbeats in a row get lost all the time.
+#[test]
+fn a_better_neighbour_whose_heartbeats_get_lost_now_and_then_is_taken_all_the_same() {
+    let mut t = behind_a();
+    for _ in 0..60 {
+        beat(&mut t, &[(A, 5)]);
+    }
+    for n in 0..60 {
+        let is_lost = n % 10 >= 8;
+        let heard = [(A, 5), (B, 1)];
+        beat(&mut t, if is_lost { &heard[..1] } else { &heard });
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+}
+
+/// All asked it at once, and it did not get round to answering.
+#[test]
+fn a_better_neighbour_that_did_not_answer_once_is_asked_again_and_taken() {
+    let mut t = behind_a();
+    for n in 0..160 {
+        t.tap(CAMERA, SERVER);
+        t.seq += 1;
+        t.hear(t.now, A, Heard::heartbeat(t.seq, 5));
+        t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
+        let heard = [(A, 5), (B, 1)];
+        pass_answering(&mut t, 100, if n < 60 { &heard[..1] } else { &heard });
+        t.acknowledge_all();
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
 }
 
 #[test]

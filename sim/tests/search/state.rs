@@ -61,6 +61,7 @@ const LEFT_OUT: &[&str] = &[
     "Candidates.oldest",
     // Paces questions; it moves one by a sixth of an interval at most.
     "Probes.last",
+    "Probes.sample_at",
     // Told only.
     "Probes.round_trip_us",
     "Route.ask_at",

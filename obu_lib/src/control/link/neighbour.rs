@@ -25,6 +25,8 @@ struct Outstanding {
     sent: Timestamp,
     /// Counted as unanswered already, for [`Neighbour::strain`].
     overdue: bool,
+    /// Of one sample with the one before: [`ONE_SAMPLE`].
+    is_repeat: bool,
 }
 
 /// Probes to one neighbour that may be under way at once; an older one counts as lost.
@@ -33,6 +35,15 @@ const OUTSTANDING_MAX: usize = 8;
 /// An answer takes about 2 ms. One that is not there when we ask again, at least this later, is
 /// missed.
 const OVERDUE_AFTER: Duration = Duration::from_millis(10);
+
+/// Probes closer together than this are one sample of the link: what loses one loses the next. ETX
+/// probes are a second apart (De Couto et al., §3.2).
+const ONE_SAMPLE: Duration = Duration::from_millis(100);
+
+/// The share answered counts for so long after the last probe, as long as a proof at the default
+/// interval. A neighbour that once left many unanswered costs so much that nobody asks it again,
+/// and without this it would for good.
+const ANSWERS_COUNT_FOR: Duration = Duration::from_secs(10);
 
 /// One neighbour.
 ///
@@ -77,6 +88,8 @@ struct Probes {
     outstanding: Vec<Outstanding>,
     /// When the last one went out.
     last: Timestamp,
+    /// When the first of the last sample did.
+    sample_at: Option<Timestamp>,
     /// From a probe to its answer, smoothed, in microseconds.
     round_trip_us: Option<u32>,
 }
@@ -134,10 +147,18 @@ impl Neighbour {
 
     /// A probe with this nonce goes out.
     pub fn note_probe(&mut self, now: Timestamp, nonce: u32) {
-        let Probes { outstanding, last, .. } = &mut **self.probes.get_or_insert_default();
+        let probes = &mut **self.probes.get_or_insert_default();
+        let Probes { outstanding, last, sample_at, .. } = probes;
+        if now.since(*last) >= ANSWERS_COUNT_FOR {
+            self.answered = Share::default();
+            outstanding.clear();
+        }
         *last = now;
-        if outstanding.len() >= OUTSTANDING_MAX {
-            outstanding.remove(0);
+        let is_repeat = sample_at.is_some_and(|at| now.since(at) < ONE_SAMPLE);
+        if !is_repeat {
+            *sample_at = Some(now);
+        }
+        if outstanding.len() >= OUTSTANDING_MAX && !outstanding.remove(0).is_repeat {
             self.answered.add(false, SLOW_SHIFT);
         }
         for probe in outstanding.iter_mut() {
@@ -146,7 +167,7 @@ impl Neighbour {
                 self.strain.note_question(false);
             }
         }
-        outstanding.push(Outstanding { nonce, sent: now, overdue: false });
+        outstanding.push(Outstanding { nonce, sent: now, overdue: false, is_repeat });
         self.unanswered = self.unanswered.saturating_add(1);
     }
 
@@ -163,11 +184,13 @@ impl Neighbour {
         let Some(at) = outstanding.iter().position(|probe| probe.nonce == nonce) else {
             return false;
         };
-        // Probes before it were overtaken: lost, or their answers were.
-        for _ in 0..at {
-            self.answered.add(false, SLOW_SHIFT);
+        // Samples before it were overtaken: lost, or their answers were. Where none begins there is
+        // none to count: another probe of this one was answered already.
+        let begins = |probe: &&Outstanding| !probe.is_repeat;
+        if let Some(lost) = outstanding.iter().take(at + 1).filter(begins).count().checked_sub(1) {
+            (0..lost).for_each(|_| self.answered.add(false, SLOW_SHIFT));
+            self.answered.add(true, SLOW_SHIFT);
         }
-        self.answered.add(true, SLOW_SHIFT);
         if let Some(probe) = outstanding.drain(..=at).next_back() {
             let sample = u32::try_from(now.since(probe.sent).as_micros()).unwrap_or(u32::MAX);
             // As RFC 6298 §2.3: srtt ← 7/8·srtt + 1/8·sample.
@@ -234,11 +257,14 @@ impl Neighbour {
     /// Expected transmissions until a frame is through and answered: 1 / (share heard × share
     /// answered of what can be heard), the ETX of De Couto et al., MobiCom 2003, §4.
     ///
-    /// A link too young to judge costs one transmission.
-    pub fn link_cost(&self) -> Cost {
+    /// A link too young to judge costs one transmission, and one that has not been asked lately
+    /// what is heard of it.
+    pub fn link_cost(&self, now: Timestamp) -> Cost {
         let heard = self.received.after(4).unwrap_or(WHOLE);
         // An answer passes the link both ways, so its share is that of a round trip.
-        let round_trip = self.answered.after(4).unwrap_or(heard).min(heard).max(WHOLE / 64);
+        let lately = self.probed().is_some_and(|at| now.since(at) < ANSWERS_COUNT_FOR);
+        let answered = self.answered.after(4).filter(|_| lately);
+        let round_trip = answered.unwrap_or(heard).min(heard).max(WHOLE / 64);
         let cost = u64::from(Cost::ONE.0) * u64::from(WHOLE) / u64::from(round_trip);
         Cost(u16::try_from(cost).unwrap_or(u16::MAX))
     }
@@ -463,19 +489,59 @@ mod tests {
         assert_eq!(n.round_trip(), Some(Duration::from_millis(9)), "7/8 of 8 and 1/8 of 16");
     }
 
+    /// A probe each 200 ms from here on, and whether it is answered.
+    fn ask(n: &mut Neighbour, from_ms: u64, answered: &[bool]) {
+        for (k, is_answered) in (0_u32..).zip(answered) {
+            let (now, nonce) = (from_ms + u64::from(k) * 200, from_ms as u32 + k);
+            n.note_probe(at(now), nonce);
+            if *is_answered {
+                assert!(n.note_answer(at(now + 2), nonce));
+            }
+        }
+    }
+
     #[test]
     fn a_lossy_link_costs_more_in_proportion() {
         let mut n = neighbour();
-        assert_eq!(n.link_cost(), Cost::ONE, "too young to judge");
+        assert_eq!(n.link_cost(at(0)), Cost::ONE, "too young to judge");
         for hello in (0..4000).filter(|hello| hello % 2 == 0) {
             n.note_hello(at(0), hello);
         }
-        let half_heard = n.link_cost().0;
+        let half_heard = n.link_cost(at(0)).0;
         assert!((120..=136).contains(&half_heard), "{half_heard}");
-        for nonce in 0..64 {
-            n.note_probe(at(0), nonce);
+        ask(&mut n, 0, &[false; 64]);
+        let cost = n.link_cost(at(64 * 200));
+        assert!(cost > Cost(1000), "nothing is answered: {cost:?}");
+    }
+
+    #[test]
+    fn questions_in_a_row_are_one_sample_of_the_link() {
+        let mut n = neighbour();
+        for (start, is_answered) in [(0, true), (1000, false), (2000, false), (3000, true)] {
+            for nonce in 0..6 {
+                n.note_probe(at(start + 16 * nonce), (start + nonce) as u32);
+            }
+            if is_answered {
+                // The third, and later the last.
+                assert!(n.note_answer(at(start + 90), start as u32 + 2));
+                assert!(n.note_answer(at(start + 95), start as u32 + 5));
+            }
         }
-        assert!(n.link_cost() > Cost(1000), "nothing is answered: {:?}", n.link_cost());
+        n.note_probe(at(4000), 4000);
+        assert!(n.note_answer(at(4002), 4000));
+        let answered = n.answered().unwrap();
+        assert!((0.59..0.61).contains(&answered), "{answered} in place of three of five");
+    }
+
+    #[test]
+    fn what_was_unanswered_is_forgotten_when_nobody_has_asked_for_long() {
+        let mut n = neighbour();
+        (0..100).for_each(|hello| n.note_hello(at(0), hello));
+        ask(&mut n, 0, &[false, false, false, false, true]);
+        assert!(n.link_cost(at(10_799)) > Cost(3 * Cost::ONE.0));
+        assert_eq!(n.link_cost(at(10_800)), Cost::ONE, "ten seconds after the last question");
+        ask(&mut n, 20_000, &[true; 4]);
+        assert_eq!(n.link_cost(at(21_000)), Cost::ONE, "what was before does not count again");
     }
 
     const INTERVAL: Duration = Duration::from_millis(100);

@@ -172,7 +172,7 @@ impl Ranker<'_> {
 
     /// How good it is.
     pub fn rank(&self, candidate: &Candidate) -> Rank {
-        let link = self.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost());
+        let link = self.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost(self.now));
         Rank {
             is_suspect: self.is_suspect(candidate),
             is_late: self.is_late(candidate),
@@ -216,18 +216,31 @@ impl Ranker<'_> {
 impl Judge<'_> {
     /// Could be upstream, were it proven that it hears us.
     pub fn is_eligible(&self, candidate: &Candidate) -> bool {
-        !candidate.is_leaving()
-            && candidate.advert.via != self.us
-            && (!self.is_quiet || candidate.advert.distance.hops == 0)
-            && self.ranker.now.since(candidate.heard) < candidate.fresh_for(self.ranker.interval)
-            && self.feasibility.allows(candidate.advert.distance)
+        self.is_fresh(candidate) && self.may_follow(candidate, candidate.advert.distance)
     }
 
     /// Could be upstream once it brings the heartbeat after `newest` from where it is now.
     pub fn is_eligible_next(&self, candidate: &Candidate, newest: Order) -> bool {
-        let mut next = *candidate;
-        next.advert.distance.order = newest.next();
-        self.is_eligible(&next)
+        self.is_fresh(candidate) && self.will_be_eligible(candidate, newest)
+    }
+
+    /// The same, however long ago it was heard.
+    pub fn will_be_eligible(&self, candidate: &Candidate, newest: Order) -> bool {
+        let next = Distance { order: newest.next(), ..candidate.advert.distance };
+        self.may_follow(candidate, next)
+    }
+
+    /// What it said last still counts.
+    pub fn is_fresh(&self, candidate: &Candidate) -> bool {
+        self.ranker.now.since(candidate.heard) < candidate.fresh_for(self.ranker.interval)
+    }
+
+    /// A way through it, were it at this distance, would not lead back to us.
+    fn may_follow(&self, candidate: &Candidate, distance: Distance) -> bool {
+        !candidate.is_leaving()
+            && candidate.advert.via != self.us
+            && (!self.is_quiet || distance.hops == 0)
+            && self.feasibility.allows(distance)
     }
 
     /// The neighbour has proven that it hears us, not too long ago, and has not left more than
@@ -241,7 +254,6 @@ impl Judge<'_> {
     /// Each thing that keeps it from being upstream right now. That it is late, or that the RSU
     /// does not answer through it, keeps it only while there is another.
     pub fn obstacles(&self, candidate: &Candidate) -> impl Iterator<Item = Obstacle> {
-        let age = self.ranker.now.since(candidate.heard);
         let hops = candidate.advert.distance.hops;
         [
             (self.ranker.is_late(candidate), Obstacle::Late),
@@ -250,7 +262,7 @@ impl Judge<'_> {
             (!self.is_proven(candidate.mac), Obstacle::OneWay),
             (candidate.advert.via == self.us, Obstacle::ThroughUs),
             (self.is_quiet && hops > 0, Obstacle::Quiet),
-            (age >= candidate.fresh_for(self.ranker.interval), Obstacle::Stale),
+            (!self.is_fresh(candidate), Obstacle::Stale),
             (!self.feasibility.allows(candidate.advert.distance), Obstacle::Infeasible),
         ]
         .into_iter()

@@ -444,12 +444,12 @@ impl Route {
                 || is_better(judge.ranker.least_cost(c), current.cost)
                 || self.predicted.is_some_and(|predicted| predicted.whom == c.mac)
         };
+        // Whether it is heard just now, and has proven that it hears us, does not stop the clock:
+        // on a full channel heartbeats and answers get lost all the time.
         let is_possible = |c: &Candidate| {
-            !judge.ranker.is_late(c)
-                && (is_suspect || !judge.ranker.is_suspect(c))
+            (is_suspect || !judge.ranker.is_suspect(c))
                 && may_be_chosen(c)
-                && judge.is_eligible_next(c, self.newest)
-                && (judge.is_proven(c.mac) || self.is_worth_asking(context, now, c.mac))
+                && judge.will_be_eligible(c, self.newest)
         };
         let better_for = timing::better_for(now.since(self.attached_at));
         let mut verdicts = Vec::new();
@@ -463,7 +463,13 @@ impl Route {
             if since != candidate.better_since {
                 verdicts.push((candidate.mac, since));
             }
-            let Some(rank) = rank else { continue };
+            let may_come = || {
+                !judge.ranker.is_late(candidate)
+                    && judge.is_fresh(candidate)
+                    && (judge.is_proven(candidate.mac)
+                        || self.is_worth_asking(context, now, candidate.mac))
+            };
+            let Some(rank) = rank.filter(|_| may_come()) else { continue };
             if self.yields(context, now, &upstream, (self, candidate))
                 && rising.is_none_or(|(best, _)| rank < best)
             {
@@ -504,11 +510,12 @@ impl Route {
         }
     }
 
-    /// A neighbour that has not proven that it hears us is asked, instead of waiting for its turn,
-    /// where frames go through us and it does not leave questions unanswered.
+    /// Where frames go through us a neighbour that has not proven that it hears us is asked,
+    /// instead of waiting for its turn: the rarer, the more questions it left unanswered.
     fn is_worth_asking(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
         let unanswered = context.neighbours.get(mac).map(|neighbour| neighbour.unanswered);
-        !self.is_idle(now) && unanswered.is_some_and(|n| u32::from(n) < DOUBTED_AFTER)
+        let is_due = || self.proof_due_at(context, mac).is_none_or(|due| now >= due);
+        !self.is_idle(now) && unanswered.is_some_and(|n| u32::from(n) < DOUBTED_AFTER || is_due())
     }
 
     /// The trend has spoken for this candidate long enough, and the last change is long enough ago.
