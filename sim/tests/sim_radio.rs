@@ -455,7 +455,7 @@ fn work_per_node_stays_the_same_from_50_to_500() {
             cell.broadcast(n, Timestamp::from_micros(n as u64 * 7919 % 100_000), ms(100), 20);
         }
         cell.world.run_until(at(2500)).unwrap();
-        cell.world.happenings() as f64 / nodes as f64
+        cell.world.event_count() as f64 / nodes as f64
     };
     let [few, many] = [work(50), work(500)];
     assert!((0.8..1.25).contains(&(many / few)), "{few:.1} and {many:.1}");

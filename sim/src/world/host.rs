@@ -11,7 +11,7 @@ use crate::index::NodeIndex;
 use crate::lan::addresses;
 use crate::trace::What;
 use crate::traffic::Numbered;
-use crate::world::{Happening, RadioFrame, Role, World};
+use crate::world::{RadioFrame, Role, SimEvent, World};
 use node_lib::buffer_pool::get_buffer;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
@@ -347,7 +347,7 @@ impl World {
             && let Some(slot) = self.slots.get(node)
         {
             let (life, flight) = (slot.life, Arc::clone(flight));
-            self.plan(at, Happening::Unacknowledged { node, life, flight });
+            self.plan(at, SimEvent::Unacknowledged { node, life, flight });
         }
     }
 
@@ -438,7 +438,7 @@ impl World {
         let host = &mut slot.details.host;
         host.stalled_until = host.stalled_until.max(until);
         let life = slot.life;
-        self.plan(until, Happening::Resume { node: index, life });
+        self.plan(until, SimEvent::Resume { node: index, life });
     }
 
     /// Something happened to an interface of a node, or somebody wants it to stop. True if it hears
