@@ -14,7 +14,8 @@ fn root() -> PathBuf {
 
 /// Every document, by its path.
 fn documents() -> BTreeMap<PathBuf, String> {
-    let in_docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let in_docs = ["docs", "docs/howto"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let in_docs = in_docs.into_iter().flatten().map(|entry| entry.unwrap().path());
     let paths = in_docs.filter(|path| path.extension().is_some_and(|e| e == "md"));
     let at_the_root = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
     let paths = paths.chain(at_the_root.map(|name| root().join(name)));
