@@ -90,6 +90,15 @@ fn links_lead_to_a_file_and_a_heading_that_are_there() {
     }
 }
 
+#[test]
+fn the_program_of_the_how_to_is_the_example_that_is_tested() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let (page, example) = (read("docs/howto/own-radio.md"), read("examples/own_radio.rs"));
+    let program = page.split_once("```rust\n").and_then(|(_, rest)| rest.split_once("```"));
+    let (program, _) = program.expect("the page has a program");
+    assert!(example.contains(program), "docs/howto/own-radio.md and examples/own_radio.rs differ");
+}
+
 /// Longest line of prose, in characters: as rustfmt has it for code.
 const COLUMNS: usize = 100;
 
