@@ -402,7 +402,10 @@ fn public_types(items: &[Item]) -> Vec<String> {
 /// Whoever links these meets their types side by side.
 #[test]
 fn no_library_has_two_public_types_of_one_name() {
-    for name in ["node_lib", "obu_lib", "rsu_lib", "sim", "control_socket"] {
+    let there_is = |name: &&str| root().join(name).join("src").is_dir();
+    let libraries = ["node_lib", "obu_lib", "rsu_lib", "sim", "control_socket"];
+    assert!(libraries.iter().all(there_is) || env::var_os(OTHER).is_some());
+    for name in libraries.into_iter().filter(there_is) {
         let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for file in sources(&root().join(name).join("src")) {
             let place = file.strip_prefix(root()).unwrap().display().to_string();
