@@ -9,6 +9,7 @@
 //! | [`table`] | what there is to see, as JSON for programs |
 //! | [`path`] | where the sockets are |
 //! | [`client`] | asks and listens, for programs that may wait |
+//! | [`feed`] | listens for as long as anybody wants, over the ends of connections and daemons |
 //!
 //! A crate of its own because both ends need it: the daemons, and whatever talks to them. It does
 //! no I/O but in [`client`], and knows nothing of devices. The protocol with an example of each

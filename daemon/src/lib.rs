@@ -9,14 +9,14 @@
 //! |---|---|
 //! | [`args`] | what the user typed |
 //! | [`config`] | what the file says; [`reload`]: what it says now |
-//! | [`logging`] | where log lines go; [`sink`]: without holding anybody up |
+//! | [`logging`] | where log lines go; [`sink`]: without holding anybody up; `log_filter`: which |
 //! | [`capabilities`] | what the kernel lets us do |
 //! | [`control`] | the control socket: who may look inside, and change what |
 //! | [`http`] | the same over HTTP, to look only: tables, metrics, a web page |
 //! | [`position`] | who tells where the node is |
 //! | [`signal`] | who tells how strong others come in |
 //! | [`recording`] | what of the node is recorded |
-//! | [`start`] | checks, devices, loop, shutdown |
+//! | [`start`] | checks, devices, loop, shutdown; `radio`: the packet socket, or the UDP link |
 //! | [`supervisor`] | what systemd is told |
 //! | [`exit`] | what the shell is told |
 

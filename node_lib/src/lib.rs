@@ -6,6 +6,7 @@
 //! | [`control`] | the [`control::node::Node`] seam and the parts both control planes are made of |
 //! | [`buffer_pool`] | thread-local buffers of 256, 512 and 1500 bytes |
 //! | [`offload`] | super-frames of a TAP with segmentation offload, split and joined |
+//! | [`mac`], [`order`], [`time`] | addresses and ids; which message is newer; time as a number |
 //! | [`settings`] | what the operator decides: defaults and ranges for both roles |
 //! | [`start`] | what a node finds at its start, and how it counts its starts |
 //! | [`transport`] | between a node and its interfaces: bundles, what a full radio does, MTUs |

@@ -50,28 +50,28 @@ pub(super) fn inner(frame: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::{BROADCAST, ETHERTYPE, OGM, TVLV, UNICAST};
-    use crate::{Kind, Packet, inner_frames};
+    use crate::{FrameKind, Packet, inner_frames};
 
     #[test]
     fn frames_of_batman_adv_are_told_apart_and_those_of_clients_are_found_in_them() {
         let mut frame = [&[2; 12], &ETHERTYPE[..], &[0; 15], &[7; 60]].concat();
         for (kind, is, client) in [
-            (OGM, Kind::OGM, None),
-            (BROADCAST, Kind::MESH_DATA, Some(14 + 14)),
-            (UNICAST, Kind::MESH_DATA, Some(14 + 10)),
-            (TVLV, Kind::CLIENT_TABLE, None),
-            (0x41, Kind(0), None),
+            (OGM, FrameKind::OGM, None),
+            (BROADCAST, FrameKind::MESH_DATA, Some(14 + 14)),
+            (UNICAST, FrameKind::MESH_DATA, Some(14 + 10)),
+            (TVLV, FrameKind::CLIENT_TABLE, None),
+            (0x41, FrameKind(0), None),
         ] {
             frame[14] = kind;
-            assert_eq!((Kind::of(&frame), Packet::of(&frame)), (is, None));
+            assert_eq!((FrameKind::of(&frame), Packet::of(&frame)), (is, None));
             assert_eq!(inner_frames(&frame).next(), client.map(|at| &frame[at..]));
             assert_eq!(is.is_data(), client.is_some());
         }
         // Cut short, or with another EtherType.
         frame[14] = UNICAST;
         assert_eq!(inner_frames(&frame[..23]).next(), None);
-        assert_eq!(Kind::of(&frame[..14]), Kind(0));
+        assert_eq!(FrameKind::of(&frame[..14]), FrameKind(0));
         frame[12] = 0x88;
-        assert_ne!(Kind::of(&frame), Kind::MESH_DATA);
+        assert_ne!(FrameKind::of(&frame), FrameKind::MESH_DATA);
     }
 }

@@ -1,4 +1,4 @@
-//! What a bystander reads off a frame on the radio: [`Kind`] and, for data, [`Packet`].
+//! What a bystander reads off a frame on the radio: [`FrameKind`] and, for data, [`Packet`].
 //!
 //! Written against the format tables and not with the parsers of the nodes, so that a mistake in
 //! those cannot hide itself here.
@@ -15,9 +15,9 @@ use node_lib::mac::{Mac, NodeId};
 /// Message type of a frame on the radio: low nibble of the first byte after the Ethernet header, or
 /// what a frame of batman-adv is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Kind(pub u8);
+pub struct FrameKind(pub u8);
 
-impl Kind {
+impl FrameKind {
     /// An RSU makes itself known; OBUs relay it outward.
     pub const HEARTBEAT: Self = Self(1);
     /// A neighbour was heard: the other direction of the link.
@@ -109,7 +109,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FrameKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -132,7 +132,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packet {
     /// To an RSU or to an OBU.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// For everyone on the way.
     pub is_flood: bool,
     /// Node it goes to.
@@ -160,18 +160,18 @@ const LENGTH_AT: usize = 2;
 /// first fragment, and nothing in other fragments.
 fn data_messages(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
     let packet = frame.get(14..).unwrap_or_default();
-    let kind = Kind::of(frame);
+    let kind = FrameKind::of(frame);
     let mut rest = match kind {
-        Kind::FRAGMENT if packet.get(FRAGMENT_INDEX) == Some(&0) => {
+        FrameKind::FRAGMENT if packet.get(FRAGMENT_INDEX) == Some(&0) => {
             packet.get(FRAGMENT_HEADER_LEN..)
         }
-        Kind::BUNDLE => packet.get(BUNDLE_HEADER_LEN..),
-        Kind::TO_UPSTREAM | Kind::TO_DOWNSTREAM => Some(packet),
+        FrameKind::BUNDLE => packet.get(BUNDLE_HEADER_LEN..),
+        FrameKind::TO_UPSTREAM | FrameKind::TO_DOWNSTREAM => Some(packet),
         _ => None,
     }
     .unwrap_or_default();
     std::iter::from_fn(move || {
-        if kind != Kind::BUNDLE {
+        if kind != FrameKind::BUNDLE {
             return Some(std::mem::take(&mut rest)).filter(|message| !message.is_empty());
         }
         let &[high, low] = rest.get(LENGTH_AT..)?.first_chunk()?;
@@ -194,9 +194,9 @@ fn header_len(message: &[u8]) -> Option<usize> {
     let relays = usize::from(*message.get(16)?);
     Some(
         DATA_HEADER_LEN
-            + match Kind(first & 0x0f) {
-                Kind::TO_DOWNSTREAM if flags & FLOOD != 0 => 4,
-                Kind::TO_DOWNSTREAM => relays.saturating_sub(1).div_ceil(2) * 4,
+            + match FrameKind(first & 0x0f) {
+                FrameKind::TO_DOWNSTREAM if flags & FLOOD != 0 => 4,
+                FrameKind::TO_DOWNSTREAM => relays.saturating_sub(1).div_ceil(2) * 4,
                 _ => 0,
             },
     )
@@ -217,13 +217,13 @@ impl Packet {
     }
 
     fn in_message(message: &[u8]) -> Option<(Self, u8)> {
-        let kind = Kind(message.first()? & 0x0f);
+        let kind = FrameKind(message.first()? & 0x0f);
         let header = message.first_chunk::<DATA_HEADER_LEN>()?;
         let [_, flags, _, _, d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ends @ ..] = *header;
         let [limit, boot, seq @ ..] = ends;
         let packet = Self {
             kind,
-            is_flood: kind == Kind::TO_DOWNSTREAM && flags & FLOOD != 0,
+            is_flood: kind == FrameKind::TO_DOWNSTREAM && flags & FLOOD != 0,
             destination: NodeId([d0, d1, d2, d3, d4, d5]),
             source: NodeId([s0, s1, s2, s3, s4, s5]),
             boot,
@@ -240,7 +240,7 @@ pub struct Flight {
     pub(super) bytes: BytesMut,
     /// Checksum, for the trace.
     pub(super) crc: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     /// Destination MAC of this hop.
     pub(super) to: Mac,
     /// Index of the node that sent it.
@@ -275,7 +275,7 @@ impl Flight {
     }
 
     /// What it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FrameKind {
         self.kind
     }
 
@@ -334,13 +334,13 @@ mod tests {
         frame.extend([1; 6]);
         frame.extend([2; 6]);
         frame.extend([7, 3, 0, 0, 1, 0]);
-        assert_eq!(Kind::of(&frame), Kind::TO_DOWNSTREAM);
+        assert_eq!(FrameKind::of(&frame), FrameKind::TO_DOWNSTREAM);
         let (packet, limit) = Packet::of(&frame).unwrap();
         assert_eq!(limit, 7);
         assert_eq!(
             packet,
             Packet {
-                kind: Kind::TO_DOWNSTREAM,
+                kind: FrameKind::TO_DOWNSTREAM,
                 is_flood: true,
                 destination: NodeId([1; 6]),
                 source: NodeId([2; 6]),
@@ -353,19 +353,19 @@ mod tests {
         for at in [14 + 4 + 3, 14 + 4 + 22 + 3] {
             bundle[at] = 22;
         }
-        assert_eq!(Kind::of(&bundle), Kind::BUNDLE);
+        assert_eq!(FrameKind::of(&bundle), FrameKind::BUNDLE);
         assert_eq!(Packet::all_of(&bundle).collect::<Vec<_>>(), [(packet, limit); 2]);
         assert_eq!(Packet::all_of(&bundle[..50]).count(), 1);
         assert_eq!(Packet::all_of(&both).count(), 0, "lengths beyond the end");
         frame.pop();
         assert_eq!(Packet::of(&frame), None);
-        assert_eq!(Kind::of(&frame[..14]), Kind(0));
+        assert_eq!(FrameKind::of(&frame[..14]), FrameKind(0));
     }
     #[test]
     fn every_message_has_a_name() {
         for kind in node_lib::messages::Kind::ALL {
             let frame = [&[0; 14][..], &[kind.code()]].concat();
-            assert_ne!(Kind::of(&frame).as_str(), "unknown", "{kind:?}");
+            assert_ne!(FrameKind::of(&frame).as_str(), "unknown", "{kind:?}");
         }
     }
 }

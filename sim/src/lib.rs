@@ -161,7 +161,7 @@ mod world;
 pub use check::{Rule, Violation};
 pub use dice::{Dice, subseed};
 pub use fault::Fault;
-pub use frame::{Flight, Kind, Packet, inner_frames};
+pub use frame::{Flight, FrameKind, Packet, inner_frames};
 pub use guest::Guest;
 pub use index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
 pub use lan::{Lan, Port};

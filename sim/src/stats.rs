@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-use crate::frame::Kind;
+use crate::frame::FrameKind;
 
 /// Frames and the bytes in them, Ethernet header included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,19 +34,19 @@ impl Sub for Tally {
 /// Frames sent to the radio, by kind. A broadcast counts once, however many hear it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    kinds: [Tally; Kind::COUNT],
+    kinds: [Tally; FrameKind::COUNT],
 }
 
 impl Stats {
     /// Counts one frame.
-    pub(super) fn count(&mut self, kind: Kind, bytes: usize) {
+    pub(super) fn count(&mut self, kind: FrameKind, bytes: usize) {
         if let Some(tally) = self.kinds.get_mut(usize::from(kind.0)) {
             *tally += Tally { frames: 1, bytes: bytes as u64 };
         }
     }
 
     /// Frames of one kind.
-    pub fn of(&self, kind: Kind) -> Tally {
+    pub fn of(&self, kind: FrameKind) -> Tally {
         self.kinds.get(usize::from(kind.0)).copied().unwrap_or_default()
     }
 
@@ -57,12 +57,12 @@ impl Stats {
 
     /// Clients' frames, each hop counted.
     pub fn data(&self) -> Tally {
-        self.sum(Kind::is_data)
+        self.sum(FrameKind::is_data)
     }
 
-    fn sum(&self, of: impl Fn(Kind) -> bool) -> Tally {
+    fn sum(&self, of: impl Fn(FrameKind) -> bool) -> Tally {
         let mut sum = Tally::default();
-        for (kind, &tally) in (0..).map(Kind).zip(&self.kinds) {
+        for (kind, &tally) in (0..).map(FrameKind).zip(&self.kinds) {
             if of(kind) {
                 sum += tally;
             }
@@ -96,7 +96,7 @@ impl Sub for Stats {
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut gap = "";
-        for (kind, tally) in (0..).map(Kind).zip(&self.kinds) {
+        for (kind, tally) in (0..).map(FrameKind).zip(&self.kinds) {
             if tally.frames > 0 {
                 write!(f, "{gap}{kind} {} ({} B)", tally.frames, tally.bytes)?;
                 gap = ", ";
@@ -113,11 +113,11 @@ mod tests {
     #[test]
     fn kinds_are_told_apart_and_summed() {
         let mut stats = Stats::default();
-        stats.count(Kind::HEARTBEAT, 60);
+        stats.count(FrameKind::HEARTBEAT, 60);
         let before = stats;
-        stats.count(Kind::HEARTBEAT, 60);
-        stats.count(Kind::TO_UPSTREAM, 100);
-        assert_eq!(stats.of(Kind::HEARTBEAT), Tally { frames: 2, bytes: 120 });
+        stats.count(FrameKind::HEARTBEAT, 60);
+        stats.count(FrameKind::TO_UPSTREAM, 100);
+        assert_eq!(stats.of(FrameKind::HEARTBEAT), Tally { frames: 2, bytes: 120 });
         assert_eq!((stats - before).control(), Tally { frames: 1, bytes: 60 });
         assert_eq!(stats.data(), Tally { frames: 1, bytes: 100 });
         assert_eq!(stats.to_string(), "heartbeat 2 (120 B), to-upstream 1 (100 B)");

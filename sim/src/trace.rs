@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::io::{self, Write as _};
 
 use crate::fault::Fault;
-use crate::frame::Kind;
+use crate::frame::FrameKind;
 use node_lib::control::event::Event;
 use node_lib::mac::Mac;
 use node_lib::time::Timestamp;
@@ -23,9 +23,9 @@ pub(super) enum What {
     Fault(Fault),
     Started { node: usize, boot: u32 },
     Stopped { node: usize },
-    Sent { node: usize, kind: Kind, to: Mac, len: usize, crc: u32 },
+    Sent { node: usize, kind: FrameKind, to: Mac, len: usize, crc: u32 },
     Lost { from: usize, to: usize, crc: u32 },
-    Heard { node: usize, from: usize, kind: Kind, crc: u32 },
+    Heard { node: usize, from: usize, kind: FrameKind, crc: u32 },
     IntoTap { node: usize, len: usize, crc: u32 },
     OutOfTap { node: usize, len: usize, crc: u32 },
     Received { client: usize, flow: u32, number: u32 },

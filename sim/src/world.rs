@@ -2,9 +2,9 @@
 
 mod air;
 mod engine;
-mod ether;
 mod host;
 mod life;
+mod placed;
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -34,8 +34,6 @@ use crate::trace::Trace;
 use crate::traffic::{Flow, FlowLog};
 pub use air::Air;
 use air::Deeds;
-pub use ether::Delivery;
-use ether::Ether;
 use host::Host;
 pub use host::TapCounters;
 pub use life::{Counting, DAY_OFF_MAX};
@@ -49,6 +47,8 @@ use node_lib::start::clients::{Notes, Remembered};
 use node_lib::start::{RADIO_MTU, Start};
 use node_lib::time::Timestamp;
 use node_lib::transport::mtu::TapMtu;
+pub use placed::Delivery;
+use placed::PlacedMedium;
 
 /// What a node is, as far as the world must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -193,7 +193,7 @@ enum Home {
     Lan(usize, Port),
 }
 
-enum Happening {
+enum SimEvent {
     Arrive { to: usize, life: u32, flight: Arc<Flight> },
     Hear { node: usize, dbm: Option<i8>, flight: Arc<Flight> },
     Step { step: Step, medium: u32 },
@@ -219,7 +219,7 @@ enum Happening {
 struct Entry {
     time: Timestamp,
     serial: u64,
-    what: Happening,
+    what: SimEvent,
 }
 
 impl Entry {
@@ -266,7 +266,7 @@ pub struct World {
     /// Where each node is.
     bodies: Vec<Body>,
     /// The radio channel between positions, instead of paths.
-    ether: Option<Box<Ether>>,
+    placed: Option<Box<PlacedMedium>>,
     /// Links that change as recorded.
     replays: Vec<LinkSteps>,
     ids: HashMap<NodeId, usize, FixedState>,
@@ -292,7 +292,7 @@ pub struct World {
     /// … and which frames nobody acknowledged.
     reports_unacknowledged: bool,
     retries: u32,
-    happenings: u64,
+    event_count: u64,
     replies: Replies,
     /// Memory for what a medium says.
     spare_deeds: Vec<Deeds>,
@@ -336,7 +336,7 @@ impl World {
             slots: Vec::new(),
             paths: Vec::new(),
             bodies: Vec::new(),
-            ether: None,
+            placed: None,
             replays: Vec::new(),
             ids: HashMap::default(),
             macs: HashMap::default(),
@@ -357,7 +357,7 @@ impl World {
             reports_signal: true,
             reports_unacknowledged: false,
             retries: 0,
-            happenings: 0,
+            event_count: 0,
             replies: Replies::new(),
             spare_deeds: Vec::new(),
         }
@@ -512,12 +512,12 @@ impl World {
 
     /// Plans a fault.
     pub fn at(&mut self, time: Timestamp, fault: Fault) {
-        self.plan(time, Happening::Change(Box::new(fault)));
+        self.plan(time, SimEvent::Change(Box::new(fault)));
     }
 
     /// A frame comes out of a node's TAP at this time.
     pub fn inject_tap(&mut self, time: Timestamp, node: NodeIndex, frame: &[u8]) {
-        self.plan(time, Happening::IntoTap { node: node.0, frame: frame.into() });
+        self.plan(time, SimEvent::IntoTap { node: node.0, frame: frame.into() });
     }
 
     /// Keeps the text of the trace from here on, in memory.
@@ -607,12 +607,12 @@ impl World {
             && let Some(Reverse(entry)) = self.queue.pop()
         {
             self.now = self.now.max(entry.time);
-            self.happenings += 1;
+            self.event_count += 1;
             if self.now >= self.next_turn {
                 self.checker.forget_old();
                 self.next_turn = self.now + PACKET_LIFE;
             }
-            self.happen(entry.what);
+            self.handle(entry.what);
         }
         match &self.violation {
             Some(violation) if self.breaches.is_none() => Err(violation.clone()),
@@ -654,8 +654,8 @@ impl World {
     }
 
     /// How many things happened: a measure of work.
-    pub fn happenings(&self) -> u64 {
-        self.happenings
+    pub fn event_count(&self) -> u64 {
+        self.event_count
     }
 
     /// Hash over the whole trace so far.
@@ -774,8 +774,8 @@ impl World {
     ///
     /// [`Radio`]: crate::radio::Radio
     pub fn graph(&self) -> Graph {
-        if self.ether.is_some() {
-            return self.graph_of_ether();
+        if self.placed.is_some() {
+            return self.graph_of_places();
         }
         let mut graph = Graph::empty(self.slots.len());
         for (from, paths) in self.paths.iter().enumerate() {

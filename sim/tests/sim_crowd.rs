@@ -7,7 +7,7 @@ mod sim_common;
 use node_lib::messages::control::Control;
 use node_lib::messages::{Message, PacketType};
 use sim::topology::Graph;
-use sim::{Fault, Kind, Link, NodeIndex};
+use sim::{Fault, FrameKind, Link, NodeIndex};
 use sim_common::{HEARTBEAT, Town, at, broken, ms, run_all, seeds, wrong};
 
 #[test]
@@ -36,7 +36,7 @@ fn forty_obus_in_one_cell_speak_four_times_as_much_as_ten() {
             "{obus} OBUs: {frames:.1} control frames, {:.0} B per heartbeat:",
             bytes as f64 / beats
         );
-        for kind in (1..=7).map(Kind) {
+        for kind in (1..=7).map(FrameKind) {
             let of_kind: u64 = done.iter().map(|stats| stats.of(kind).frames).sum();
             print!(" {kind} {:.2}", of_kind as f64 / beats);
         }
@@ -66,7 +66,7 @@ fn eight_rsus_in_one_cell_let_its_obus_speak_no_more_than_eight_times_as_much_as
             }
             let before = town.world.stats();
             town.world.run_until(at(20_000)).map_err(broken)?;
-            Ok((town.world.stats() - before).of(Kind::HEARTBEAT).frames)
+            Ok((town.world.stats() - before).of(FrameKind::HEARTBEAT).frames)
         });
         let beats = 10_000.0 / HEARTBEAT.as_millis() as f64 * done.len() as f64;
         let relayed = done.iter().sum::<u64>() as f64 / beats - rsus as f64;

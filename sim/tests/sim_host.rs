@@ -13,8 +13,8 @@ use node_lib::transport::tap_wait::TAP_QUEUE_MAX;
 use sim::radio::{Access, Csma, Radio};
 use sim::topology::Graph;
 use sim::{
-    Air, Dice, Fault, Flight, Flow, FlowIndex, Kind, Link, Medium, NodeIndex, Position, Role, Step,
-    Target, World,
+    Air, Dice, Fault, Flight, Flow, FlowIndex, FrameKind, Link, Medium, NodeIndex, Position, Role,
+    Step, Target, World,
 };
 use sim_common::{Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
@@ -68,7 +68,7 @@ fn small_frames_that_wait_for_a_full_radio_leave_in_bundles() {
         town.world.run_until(at(5000)).map_err(broken)?;
         let (arrived, in_queue) = account(&town, flow)?;
         let [sent, heard] = [RELAY, RSU].map(|node| town.world.bundles(node));
-        let on_air = town.world.stats_of(RELAY).of(Kind::BUNDLE).frames;
+        let on_air = town.world.stats_of(RELAY).of(FrameKind::BUNDLE).frames;
         // Some have waited for too long in the outbox.
         let is_consistent = sent.tx_bundles >= on_air
             && heard.rx_bundles == on_air
@@ -292,7 +292,7 @@ fn signals_and_interfaces_are_heard_of_when_the_process_runs_again() {
         town.world.run_until(at(2000 + ends - 1)).unwrap();
         assert_eq!(town.world.is_stalled(RELAY), !waits);
         assert!(town.world.node(RELAY).is_some());
-        let said = town.world.stats_of(RELAY).of(Kind::WITHDRAWAL).frames;
+        let said = town.world.stats_of(RELAY).of(FrameKind::WITHDRAWAL).frames;
         assert_eq!(said > 0, waits, "goodbyes");
         town.world.run_until(at(2000 + ends)).unwrap();
         assert!(town.world.node(RELAY).is_none(), "{fault}");

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use node_lib::control::node::Replies;
 use node_lib::{Mac, Start, Timestamp};
-use sim::{Air, Counting, Fault, Flight, Kind, Medium, NodeIndex, Position, Role, Step, World};
+use sim::{
+    Air, Counting, Fault, Flight, FrameKind, Medium, NodeIndex, Position, Role, Step, World,
+};
 
 use cell::{Cell, PROBE, at, mac, ms, send_probe};
 use puppet::Puppet;
@@ -105,7 +107,7 @@ fn nodes_that_hear_at_once_are_done_with_sending_first() {
     }
     world.inject_tap(at(10), A, PROBE);
     world.run_until(at(10)).unwrap();
-    let sent = [A, B].map(|node| world.stats_of(node).of(Kind::PROBE).frames);
+    let sent = [A, B].map(|node| world.stats_of(node).of(FrameKind::PROBE).frames);
     assert_eq!(sent, [1 + ANSWERS, ANSWERS].map(u64::from));
 }
 

@@ -201,7 +201,7 @@ fn work_per_vehicle_stays_the_same_from_50_to_500_vehicles() {
             road.passing(place(x, y), place(x + 0.2, y), 10.0);
         }
         road.world.run_until(at(5000)).unwrap();
-        road.world.happenings() as f64 / f64::from(vehicles)
+        road.world.event_count() as f64 / f64::from(vehicles)
     };
     let [few, many] = [work(50, 500.0), work(500, 500.0 * 10_f64.sqrt())];
     assert!((0.6..1.7).contains(&(many / few)), "{few:.0} and {many:.0}");

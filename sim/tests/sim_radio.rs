@@ -9,7 +9,7 @@ use node_lib::Timestamp;
 use sim::radio::{
     Access, Csma, DataRate, Fading, Occupancy, PathLoss, Radio, Shadowing, fading::Shape,
 };
-use sim::{Fault, Kind, LinkStep, LinkTrace, NodeIndex, Position, Track};
+use sim::{Fault, FrameKind, LinkStep, LinkTrace, NodeIndex, Position, Track};
 
 use cell::{Cell, PROBE, PROBE_OF_1, at, client_mac, ms, us};
 
@@ -226,7 +226,7 @@ fn a_node_hears_of_what_its_radio_gave_up_where_radios_tell() {
             cell.unicast(0, 1, at(10), ms(100), 3)
         };
         cell.world.run_until(at(1000)).unwrap();
-        let given_up = cell.world.stats().of(Kind::PROBE).frames;
+        let given_up = cell.world.stats().of(FrameKind::PROBE).frames;
         (given_up, cell.log(flow).received(cell.clients[1]))
     };
     let (there, back) = (NodeIndex(0), NodeIndex(1));
@@ -455,7 +455,7 @@ fn work_per_node_stays_the_same_from_50_to_500() {
             cell.broadcast(n, Timestamp::from_micros(n as u64 * 7919 % 100_000), ms(100), 20);
         }
         cell.world.run_until(at(2500)).unwrap();
-        cell.world.happenings() as f64 / nodes as f64
+        cell.world.event_count() as f64 / nodes as f64
     };
     let [few, many] = [work(50), work(500)];
     assert!((0.8..1.25).contains(&(many / few)), "{few:.1} and {many:.1}");

@@ -59,8 +59,8 @@ fn whoever_can_reach_an_rsu_does_and_no_packet_goes_in_circles() {
     }
     println!("{} topologies, {} faults: {faults:?}", done.len(), faults.values().sum::<u64>());
     println!(
-        "{} happenings, {} OBUs that could reach an RSU in the end, {} that could not",
-        sum(|o| o.happenings),
+        "{} events, {} OBUs that could reach an RSU in the end, {} that could not",
+        sum(|o| o.events),
         sum(|o| o.reachable),
         sum(|o| o.unreachable),
     );
@@ -120,7 +120,7 @@ type Faults = BTreeMap<&'static str, u64>;
 
 struct Outcome {
     faults: Faults,
-    happenings: u64,
+    events: u64,
     reachable: u64,
     unreachable: u64,
     data: u64,
@@ -181,7 +181,7 @@ fn run(seed: u64) -> Result<Outcome, Wrong> {
     }
     Ok(Outcome {
         faults,
-        happenings: town.world.happenings(),
+        events: town.world.event_count(),
         reachable: reachable.len() as u64,
         unreachable: (riders.len() - reachable.len()) as u64,
         data: town.world.stats().data().frames,

@@ -12,8 +12,8 @@ use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 use sim::topology::Graph;
 use sim::{
-    ClientIndex, Counting, Factory, Fault, Flow, Kind, Link, NodeIndex, Packet, Place, Role, Rule,
-    Stats, Target, World,
+    ClientIndex, Counting, Factory, Fault, Flow, FrameKind, Link, NodeIndex, Packet, Place, Role,
+    Rule, Stats, Target, World,
 };
 
 #[test]
@@ -25,7 +25,7 @@ fn a_flood_reaches_every_client_once() {
     assert_eq!(log.receivers().collect::<Vec<_>>(), clients[1..]);
     assert!(log.receivers().all(|client| log.received(client) == 5));
     // Each of nine nodes sends each of five frames once.
-    assert_eq!(world.stats().of(Kind::TO_DOWNSTREAM).frames, 45);
+    assert_eq!(world.stats().of(FrameKind::TO_DOWNSTREAM).frames, 45);
     assert_eq!(world.stats_of(NodeIndex(4)).data().frames, 5);
 }
 

@@ -16,12 +16,14 @@
 //! | [`mobility`] | movements of vehicles in other programs' formats |
 //! | [`cast`] | every node, client and flow by name |
 //! | [`casting`] | what the casts of all seeds are drawn from |
-//! | [`measure`] | one run and its [`Record`](measure::Record) |
+//! | `stage` | a world that runs, from a cast and a seed |
+//! | [`measure`] | one run and its [`Record`](measure::Record); `watch`: nodes with an observer |
+//! | [`cost`] | what simulating took of the machine |
 //! | [`campaign`] | variants and seeds on several threads |
 //! | [`summary`] | many runs in a few numbers |
 //! | [`report`] | tables, JSON, CSV and pictures |
 //! | [`sweep`] | many scenes, held against goals |
-//! | [`links`] | who hears whom how well, for replaying elsewhere |
+//! | [`links`] | who hears whom how well, for replaying elsewhere; `link_file`: read from a file |
 //! | [`flooding`], [`batman`] | others to compare with: plain flooding, and a model of B.A.T.M.A.N. IV |
 //! | `ideal` | routes that nobody has to learn: what is lost all the same |
 //! | [`ships`] | what of a simulation the daemons do not run |

@@ -14,7 +14,8 @@ fn root() -> PathBuf {
 
 /// Every document, by its path.
 fn documents() -> BTreeMap<PathBuf, String> {
-    let in_docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let in_docs = ["docs", "docs/howto"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let in_docs = in_docs.into_iter().flatten().map(|entry| entry.unwrap().path());
     let paths = in_docs.filter(|path| path.extension().is_some_and(|e| e == "md"));
     let at_the_root = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
     let paths = paths.chain(at_the_root.map(|name| root().join(name)));
@@ -87,6 +88,15 @@ fn links_lead_to_a_file_and_a_heading_that_are_there() {
             assert!(is_there, "{}: no heading for {target}", path.display());
         }
     }
+}
+
+#[test]
+fn the_program_of_the_how_to_is_the_example_that_is_tested() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let (page, example) = (read("docs/howto/own-radio.md"), read("examples/own_radio.rs"));
+    let program = page.split_once("```rust\n").and_then(|(_, rest)| rest.split_once("```"));
+    let (program, _) = program.expect("the page has a program");
+    assert!(example.contains(program), "docs/howto/own-radio.md and examples/own_radio.rs differ");
 }
 
 /// Longest line of prose, in characters: as rustfmt has it for code.

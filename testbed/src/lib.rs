@@ -4,7 +4,7 @@
 //! A program [enters](arena::enter) the arena first, then builds a [`Testbed`]: hosts on a LAN,
 //! road-side units, vehicles, and who hears whom. [`probe`] sends traffic and counts.
 //!
-//! | room | what is in it |
+//! | module | what is in it |
 //! |---|---|
 //! | [`arena`] | namespaces, interfaces, raw sockets: where everything runs |
 //! | [`medium`] | the radio: who hears whom, and how well |
@@ -14,6 +14,7 @@
 //! | [`scenes`] | `testbed demo`, `corridor`, `page` |
 //! | [`endurance`] | `testbed soak`, `days`, `restarts` |
 //! | [`mod@bench`] | `testbed bench`, `mtu`, `http` |
+//! | `screen`, `wait` | what is printed; waiting for what others bring about |
 
 pub mod arena;
 pub mod bench;

@@ -1,8 +1,9 @@
 //! The seam between a node and whoever drives it ([`node`]), and the parts both control planes are
 //! made of.
 //!
-//! | part | what it decides |
+//! | module | what it decides |
 //! |---|---|
+//! | [`node`] | the seam, and what goes in and out |
 //! | [`reassembly`] | data messages that came in parts |
 //! | [`duplicates`] | whether a data frame was seen before |
 //! | [`client_cache`] | which MAC is behind which node |
@@ -19,6 +20,9 @@
 //! | [`askers`] | whom an answer goes to when many ask at once |
 //! | [`snapshot`] | how a node stands, for whoever looks inside |
 //! | [`token_bucket`] | how often something may happen |
+//! | [`counters`], [`event`] | what is counted, and what an operator is told |
+//! | [`ping`], [`echo`] | what an operator asks over the radio; what becomes of it on its way |
+//! | [`pin`] | which clients an operator puts behind an OBU |
 
 pub mod askers;
 pub mod client_cache;

@@ -85,7 +85,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             Ok(tap_mtu) => {
                 info!(%radio, mtu, tap_mtu, "radio MTU");
                 self.links.configure_tap(tap_mtu);
-                self.waiter.bell.ring();
+                self.waiter.wakeup.raise();
             }
             Err(error) => warn!(%radio, mtu, %error, "radio MTU does not fit the TAP"),
         }
@@ -132,7 +132,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 self.waiter.watch(Side::Tap, self.ports.tap.descriptor())?;
                 if let Ok(mtu) = self.tap_mtu.over(self.radio.mtu) {
                     self.links.configure_tap(mtu);
-                    self.waiter.bell.ring();
+                    self.waiter.wakeup.raise();
                 }
             }
             Err(error) => {

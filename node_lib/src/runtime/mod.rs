@@ -29,7 +29,6 @@
 //! tokio, which then needs another one.
 
 pub mod addresses;
-mod bell;
 pub mod boot;
 pub mod busy_poll;
 pub mod clients;
@@ -45,6 +44,7 @@ mod rest;
 mod shown;
 mod traffic;
 mod wait;
+mod wakeup;
 
 use std::io;
 use std::time::Duration;

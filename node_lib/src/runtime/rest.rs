@@ -1,4 +1,4 @@
-//! When the loop rests, and what ends its rest: something to read, a deadline, or the bell.
+//! When the loop rests, and what ends its rest: something to read, a deadline, or the wake-up.
 
 use std::io;
 use std::task::Poll;
@@ -26,7 +26,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     pub(super) fn wait(&mut self, patience: Option<Duration>) -> io::Result<Ready> {
         let reads_tap = !self.ports.way_out.has_data();
         let has_left = self.radio_more || self.control_more || self.tap_more && reads_tap;
-        if has_left || self.waiter.bell.is_rung() {
+        if has_left || self.waiter.wakeup.is_raised() {
             return Ok(Ready::UNKNOWN);
         }
         if self.is_busy() {
@@ -59,7 +59,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             if is_answered || is_over {
                 self.ports.busy_poll.answered(side, is_answered);
             }
-            // An alarm that went off, or the bell, is only told once.
+            // An alarm that went off, or the wake-up, is only told once.
             if is_over || ready != Ready::default() {
                 return Ok(Some(ready));
             }
@@ -76,7 +76,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
     /// An interface or the operator may have something to say.
     pub(super) fn turn_bell(&mut self) -> Option<Exit> {
         let Self { waiter, links, commands, node, clock, viewers, .. } = self;
-        let (change, command, request, clients) = waiter.bell.answer(|cx| {
+        let (change, command, request, clients) = waiter.wakeup.answer(|cx| {
             let (change, command) = (links.poll_change(cx), commands.poll_command(cx));
             // After the change that makes somebody ask.
             let clients = links.poll_clients(cx);
@@ -88,7 +88,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 node.handle_signal(clock.now(), from, dbm);
                 left -= 1;
                 if left == 0 {
-                    waiter.bell.ring();
+                    waiter.wakeup.raise();
                     break;
                 }
             }
@@ -99,7 +99,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         }
         if change.is_ready() || command.is_ready() || request.is_ready() {
             // There may be more.
-            self.waiter.bell.ring();
+            self.waiter.wakeup.raise();
         }
         match command {
             Poll::Ready(Command::Report) => self.report(),

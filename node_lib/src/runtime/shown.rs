@@ -35,7 +35,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         self.viewers.answer(view, began, self.clock.now());
         if was_full {
             // Nobody has looked for other questions meanwhile.
-            self.waiter.bell.ring();
+            self.waiter.wakeup.raise();
         }
     }
 

@@ -15,8 +15,8 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-use super::bell::Bell;
 use super::clock::{Alarm, Clock};
+use super::wakeup::Wakeup;
 use crate::device::Side;
 
 /// What can wake the loop.
@@ -26,7 +26,7 @@ pub(super) struct Waiter {
     /// Set to the next deadline.
     pub(super) alarm: Alarm,
     /// Rung by interfaces and instructions.
-    pub(super) bell: Bell,
+    pub(super) wakeup: Wakeup,
     /// What radio and TAP are watched for.
     radio: EventFlags,
     tap: EventFlags,
@@ -43,7 +43,7 @@ pub(super) struct Ready {
     pub(super) tap: bool,
     /// The radio has control frames that it keeps apart.
     pub(super) control: bool,
-    /// The alarm went off, or the bell was rung.
+    /// The alarm went off, or the wake-up was raised.
     pub(super) other: bool,
 }
 
@@ -67,11 +67,11 @@ enum Source {
     Control,
     Tap,
     Alarm,
-    Bell,
+    Wakeup,
 }
 
 impl Source {
-    const ALL: [Self; 5] = [Self::Radio, Self::Control, Self::Tap, Self::Alarm, Self::Bell];
+    const ALL: [Self; 5] = [Self::Radio, Self::Control, Self::Tap, Self::Alarm, Self::Wakeup];
 
     const fn data(self) -> EventData {
         EventData::new_u64(self as u64)
@@ -85,10 +85,10 @@ impl Waiter {
     /// With no device yet.
     pub(super) fn new(clock: Clock) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let (alarm, bell) = (Alarm::new(clock)?, Bell::new()?);
+        let (alarm, wakeup) = (Alarm::new(clock)?, Wakeup::new()?);
         epoll::add(&epoll, alarm.descriptor(), Source::Alarm.data(), ONCE)?;
-        epoll::add(&epoll, bell.descriptor(), Source::Bell.data(), ONCE)?;
-        Ok(Self { epoll, alarm, bell, radio: EventFlags::empty(), tap: EventFlags::empty() })
+        epoll::add(&epoll, wakeup.descriptor(), Source::Wakeup.data(), ONCE)?;
+        Ok(Self { epoll, alarm, wakeup, radio: EventFlags::empty(), tap: EventFlags::empty() })
     }
 
     /// Watches a device for frames from now on. A descriptor that is closed is forgotten by the
@@ -134,7 +134,7 @@ impl Waiter {
         }
     }
 
-    /// Waits for a device, the alarm or the bell, and no longer than `patience`; without one for as
+    /// Waits for a device, the alarm or the wake-up, no longer than `patience`; without one for as
     /// long as it takes.
     pub(super) fn wait(&mut self, patience: Option<Duration>) -> io::Result<Ready> {
         // More than a `Timespec` holds is for ever.
@@ -142,7 +142,7 @@ impl Waiter {
         let mut room = [const { MaybeUninit::<Event>::uninit() }; Source::ALL.len()];
         let events = match epoll::wait(&self.epoll, &mut room, limit.as_ref()) {
             Ok((events, _)) => events,
-            // A signal; whoever handles it rings if it means something to us.
+            // A signal; whoever handles it raises the wake-up if it means something to us.
             Err(Errno::INTR) => return Ok(Ready::default()),
             Err(error) => return Err(error.into()),
         };
@@ -162,8 +162,8 @@ impl Waiter {
                     self.alarm.went_off();
                     ready.other = true;
                 }
-                // It knows by itself that it was rung.
-                Some(Source::Bell) => ready.other = true,
+                // It knows by itself that it was raised.
+                Some(Source::Wakeup) => ready.other = true,
                 None => {}
             }
         }
@@ -232,12 +232,12 @@ mod tests {
         for n in 1..4 {
             waiter.alarm.set(Timestamp::from_millis(5 * n));
             assert_eq!(waiter.wait(None).unwrap(), OTHER);
-            let bell = waiter.bell.answer(|cx| cx.waker().clone());
-            let bell = bell.expect("rung at first, and then by the ringer");
-            let ringer = std::thread::spawn(move || bell.wake());
+            let wakeup = waiter.wakeup.answer(|cx| cx.waker().clone());
+            let wakeup = wakeup.expect("raised at first, and then by the thread");
+            let raiser = std::thread::spawn(move || wakeup.wake());
             assert_eq!(waiter.wait(None).unwrap(), OTHER);
-            assert!(waiter.bell.is_rung());
-            ringer.join().unwrap();
+            assert!(waiter.wakeup.is_raised());
+            raiser.join().unwrap();
         }
     }
 }

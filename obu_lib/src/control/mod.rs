@@ -1,6 +1,6 @@
 //! The OBU's state machine.
 //!
-//! | part | what it decides |
+//! | module | what it decides |
 //! |---|---|
 //! | `node` | what is heard and when to act; which RSU, which next, and what a change cost |
 //! | [`link`] | who is in radio range, how well each direction works, and where that is going |
@@ -14,7 +14,11 @@
 //! | `children` | who sends through us |
 //! | `data` | where clients' frames go |
 //! | `flood_dedup` | one broadcast of a LAN with two RSUs, delivered once |
+//! | `retransmit` | what the radio gave up, and goes once more |
+//! | `echoes` | where a question of an operator goes |
+//! | `load` | how full the air is of heartbeats |
 //! | `timing` | every time these depend on |
+//! | `context` | what all of these work with |
 
 mod announcements;
 mod budget;

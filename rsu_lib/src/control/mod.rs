@@ -1,15 +1,17 @@
 //! The RSU's state machine.
 //!
-//! | part | what it decides |
+//! | module | what it decides |
 //! |---|---|
 //! | `node` | what is heard and when to act |
 //! | `obus` | which OBUs are attached, and whether we know their clients |
 //! | `about` | which word of an OBU an answer is about |
 //! | `clients` | behind which port each client is |
+//! | `pins` | which clients an operator put behind an OBU |
 //! | `departed` | who left a moment ago, so that what is under way still arrives |
 //! | `data` | where clients' frames go |
 //! | `lan_announce` | telling the LAN's switches where clients are |
 //! | `addresses` | which network addresses clients have |
+//! | `echoes` | where a question of an operator goes |
 //! | `lan_dedup` | what other RSUs tell the LAN, passed on to vehicles once |
 
 mod about;

@@ -9,7 +9,7 @@ use crate::frame::Flight;
 use crate::index::NodeIndex;
 use crate::medium::{Medium, Step};
 use crate::trace::What;
-use crate::world::{Happening, Slot, World};
+use crate::world::{SimEvent, Slot, World};
 use node_lib::mac::Mac;
 use node_lib::time::Timestamp;
 
@@ -168,7 +168,7 @@ impl World {
         let deeds = self.ask_medium(act);
         self.carry_out(deeds, |world, node, flight, dbm| {
             let flight = Arc::clone(flight);
-            world.plan(world.now, Happening::Hear { node, flight, dbm });
+            world.plan(world.now, SimEvent::Hear { node, flight, dbm });
         });
     }
 
@@ -181,9 +181,9 @@ impl World {
 
     fn ask_medium(&mut self, act: impl FnOnce(&mut dyn Medium, &mut Air<'_>)) -> Deeds {
         let mut deeds = self.spare_deeds.pop().unwrap_or_default();
-        let Self { now, slots, macs, bodies, ether, hears_all, .. } = self;
-        if let Some(ether) = ether {
-            let (medium, cuts) = ether.medium_and_cuts(bodies);
+        let Self { now, slots, macs, bodies, placed, hears_all, .. } = self;
+        if let Some(placed) = placed {
+            let (medium, cuts) = placed.medium_and_cuts(bodies);
             let (now, hears_all) = (*now, *hears_all);
             act(medium, &mut Air { now, slots, macs, cuts, hears_all, deeds: &mut deeds });
         }
@@ -199,7 +199,7 @@ impl World {
             let frame = |frame: &u32| deeds.frames.get(*frame as usize);
             match deed {
                 Deed::Plan(at, step) => {
-                    self.plan(*at, Happening::Step { step: *step, medium: self.mediums });
+                    self.plan(*at, SimEvent::Step { step: *step, medium: self.mediums });
                 }
                 Deed::Hear { frame: number, node, dbm } => {
                     let node = *node as usize;
@@ -231,7 +231,7 @@ impl World {
                     }
                 }
                 Deed::Room { node } => {
-                    self.plan(self.now, Happening::Room { node: *node as usize });
+                    self.plan(self.now, SimEvent::Room { node: *node as usize });
                 }
             }
         }

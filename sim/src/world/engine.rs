@@ -1,4 +1,4 @@
-//! How a world runs: what each happening does to nodes, links, LANs and clients.
+//! How a world runs: what each event does to nodes, links, LANs and clients.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::trace::What;
 use crate::traffic::{Numbered, Target};
 use crate::world::air::whole_dbm;
 use crate::world::{
-    Entry, FLOW_SEED, Happening, Home, LAN_DELAY, Plug, RETRY_AFTER, SPINS_MAX, SPINS_WITHIN,
-    STRENGTH_SEED, Slot, TapDelivery, World,
+    Entry, FLOW_SEED, Home, LAN_DELAY, Plug, RETRY_AFTER, SPINS_MAX, SPINS_WITHIN, STRENGTH_SEED,
+    SimEvent, Slot, TapDelivery, World,
 };
 use node_lib::control::event::Event;
 use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
@@ -25,35 +25,35 @@ use node_lib::mac::Mac;
 use node_lib::time::Timestamp;
 
 impl World {
-    pub(super) fn plan(&mut self, time: Timestamp, what: Happening) {
+    pub(super) fn plan(&mut self, time: Timestamp, what: SimEvent) {
         self.serial += 1;
         let entry = Entry { time: time.max(self.now), serial: self.serial, what };
         self.queue.push(Reverse(entry));
     }
 
-    pub(super) fn happen(&mut self, what: Happening) {
+    pub(super) fn handle(&mut self, what: SimEvent) {
         match what {
-            Happening::Arrive { to, life, flight } => self.arrive(to, life, flight),
-            Happening::Hear { node, dbm, flight } => self.heard_at_once(node, &flight, dbm),
-            Happening::Step { step, medium } if medium == self.mediums => self.step(step),
-            Happening::Step { .. } => {}
-            Happening::Move => self.move_all(),
-            Happening::Second => self.end_second(),
-            Happening::Replay { pair, step } => self.replay_step(pair, step),
-            Happening::Appear { node } => self.appear(node),
-            Happening::Disappear { node } => self.disappear(node),
-            Happening::Begin { node, life, boot } => self.begin(node, life, boot),
-            Happening::Wake { node, life } => self.wake(node, life),
-            Happening::Room { node } => self.retry(node),
-            Happening::Resume { node, life } => self.resume(node, life),
-            Happening::Unacknowledged { node, life, flight } => {
+            SimEvent::Arrive { to, life, flight } => self.arrive(to, life, flight),
+            SimEvent::Hear { node, dbm, flight } => self.heard_at_once(node, &flight, dbm),
+            SimEvent::Step { step, medium } if medium == self.mediums => self.step(step),
+            SimEvent::Step { .. } => {}
+            SimEvent::Move => self.move_all(),
+            SimEvent::Second => self.end_second(),
+            SimEvent::Replay { pair, step } => self.replay_step(pair, step),
+            SimEvent::Appear { node } => self.appear(node),
+            SimEvent::Disappear { node } => self.disappear(node),
+            SimEvent::Begin { node, life, boot } => self.begin(node, life, boot),
+            SimEvent::Wake { node, life } => self.wake(node, life),
+            SimEvent::Room { node } => self.retry(node),
+            SimEvent::Resume { node, life } => self.resume(node, life),
+            SimEvent::Unacknowledged { node, life, flight } => {
                 self.tell_unacknowledged(node, life, &flight);
             }
-            Happening::IntoTap { node, frame } => self.enter_tap(node, &frame),
-            Happening::Reach { client, by, frame } => self.reach(client, by, &frame),
-            Happening::Emit { flow } => self.emit(flow),
-            Happening::Change(fault) => self.apply(*fault),
-            Happening::Gone { node, life } => {
+            SimEvent::IntoTap { node, frame } => self.enter_tap(node, &frame),
+            SimEvent::Reach { client, by, frame } => self.reach(client, by, &frame),
+            SimEvent::Emit { flow } => self.emit(flow),
+            SimEvent::Change(fault) => self.apply(*fault),
+            SimEvent::Gone { node, life } => {
                 if self.slots.get(node).is_some_and(|slot| slot.life == life) {
                     self.note_last(node);
                     self.stop(node);
@@ -98,8 +98,8 @@ impl World {
         if let Some(path) = self.paths.get_mut(from.0).and_then(|paths| paths.get_mut(&to.0)) {
             path.cut = cut;
         }
-        if let Some(ether) = &mut self.ether {
-            ether.set_cut(from.0, to.0, cut);
+        if let Some(placed) = &mut self.placed {
+            placed.set_cut(from.0, to.0, cut);
         }
     }
 
@@ -110,7 +110,7 @@ impl World {
             let pair = self.replays.len();
             self.replays.push(LinkSteps { from, to, steps: steps.to_vec() });
             if let Some(first) = steps.first() {
-                self.plan(first.time, Happening::Replay { pair, step: 0 });
+                self.plan(first.time, SimEvent::Replay { pair, step: 0 });
             }
         }
     }
@@ -127,7 +127,7 @@ impl World {
             (path.link, path.strength) = (link, strength);
         }
         if let Some(time) = next {
-            self.plan(time, Happening::Replay { pair, step: step + 1 });
+            self.plan(time, SimEvent::Replay { pair, step: step + 1 });
         }
     }
 
@@ -278,7 +278,7 @@ impl World {
         if slot.wake_planned.is_none_or(|planned| wake < planned) {
             slot.wake_planned = Some(wake);
             let life = slot.life;
-            self.plan(wake, Happening::Wake { node: index, life });
+            self.plan(wake, SimEvent::Wake { node: index, life });
         }
     }
 
@@ -302,7 +302,7 @@ impl World {
     /// A frame is on its way to everyone who may hear it.
     pub(super) fn fly(&mut self, flight: Arc<Flight>) {
         let (index, to, crc) = (flight.from, flight.to, flight.crc);
-        if self.ether.is_some() {
+        if self.placed.is_some() {
             return self.radiate(flight);
         }
 
@@ -331,7 +331,7 @@ impl World {
                 queue.push(Reverse(Entry {
                     time: sent + path.link.delay + path.dice.up_to(path.link.jitter),
                     serial: *serial,
-                    what: Happening::Arrive {
+                    what: SimEvent::Arrive {
                         to: receiver,
                         life: slot.life,
                         flight: Arc::clone(&flight),
@@ -426,8 +426,8 @@ impl World {
         for plug in plugs {
             let frame = Arc::clone(&shared);
             let what = match plug {
-                Plug::Node(node) => Happening::IntoTap { node, frame },
-                Plug::Client(client) => Happening::Reach { client, by, frame },
+                Plug::Node(node) => SimEvent::IntoTap { node, frame },
+                Plug::Client(client) => SimEvent::Reach { client, by, frame },
             };
             self.plan(self.now + LAN_DELAY, what);
         }
@@ -483,7 +483,7 @@ impl World {
         let Some((flow, _)) = self.flows.get(index) else { return };
         let mut luck = Luck::new(subseed(self.seed, FLOW_SEED), index, 0, number.into());
         if let Some(time) = flow.time_of(number, after, &mut luck) {
-            self.plan(time, Happening::Emit { flow: index });
+            self.plan(time, SimEvent::Emit { flow: index });
         }
     }
 

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::frame::{Cause, Flight, Kind, Packet, Parcel};
+use crate::frame::{Cause, Flight, FrameKind, Packet, Parcel};
 use crate::index::NodeIndex;
 use crate::lan::addresses;
 use crate::trace::What;
 use crate::traffic::Numbered;
-use crate::world::{Happening, RadioFrame, Role, World};
+use crate::world::{RadioFrame, Role, SimEvent, World};
 use node_lib::buffer_pool::get_buffer;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
@@ -261,7 +261,7 @@ impl World {
         let Some((to, _)) = addresses(frame) else { return true };
         let mut bytes = get_buffer(frame.len());
         bytes.extend_from_slice(frame);
-        let (kind, len, crc) = (Kind::of(frame), frame.len(), crc32fast::hash(frame));
+        let (kind, len, crc) = (FrameKind::of(frame), frame.len(), crc32fast::hash(frame));
         self.trace.add(self.now, What::Sent { node: index, kind, to, len, crc });
         if let Some(air) = &mut self.air {
             air.push(RadioFrame { time: self.now, node: NodeIndex(index), frame: bytes.to_vec() });
@@ -298,7 +298,7 @@ impl World {
             if let Some(host) = self.host_mut(index) {
                 // As the filters of the daemons' sockets have it: what is not known comes with
                 // data.
-                let is_control = !kind.is_data() && kind != Kind(0);
+                let is_control = !kind.is_data() && kind != FrameKind(0);
                 let socket = if is_control { &mut host.control } else { &mut host.data };
                 socket.push(flight);
             }
@@ -347,7 +347,7 @@ impl World {
             && let Some(slot) = self.slots.get(node)
         {
             let (life, flight) = (slot.life, Arc::clone(flight));
-            self.plan(at, Happening::Unacknowledged { node, life, flight });
+            self.plan(at, SimEvent::Unacknowledged { node, life, flight });
         }
     }
 
@@ -438,7 +438,7 @@ impl World {
         let host = &mut slot.details.host;
         host.stalled_until = host.stalled_until.max(until);
         let life = slot.life;
-        self.plan(until, Happening::Resume { node: index, life });
+        self.plan(until, SimEvent::Resume { node: index, life });
     }
 
     /// Something happened to an interface of a node, or somebody wants it to stop. True if it hears
@@ -538,7 +538,7 @@ mod tests {
     fn a_socket_holds_what_the_kernel_grants_and_drops_the_newest() {
         let flight = |len, number| {
             let bytes = BytesMut::zeroed(len);
-            let (kind, to) = (Kind::HEARTBEAT, Mac::BROADCAST);
+            let (kind, to) = (FrameKind::HEARTBEAT, Mac::BROADCAST);
             let parcels = Vec::new();
             Arc::new(Flight { bytes, crc: 0, kind, to, from: 0, number, priority: 7, parcels })
         };

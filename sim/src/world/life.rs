@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::dice::{Dice, subseed};
 use crate::index::NodeIndex;
 use crate::trace::What;
-use crate::world::{Happening, Host, Role, Slot, World};
+use crate::world::{Host, Role, SimEvent, Slot, World};
 use node_lib::control::node::LinkEvent;
 use node_lib::mac::{Mac, NodeId};
 use node_lib::order::Boot;
@@ -130,7 +130,7 @@ impl World {
         if wait.is_zero() {
             self.begin(index, life, boot);
         } else {
-            self.plan(self.now + wait, Happening::Begin { node: index, life, boot });
+            self.plan(self.now + wait, SimEvent::Begin { node: index, life, boot });
         }
     }
 
@@ -237,7 +237,7 @@ impl World {
         match &slot.node {
             Some(node) => {
                 let (linger, life) = (node.linger(), slot.life);
-                self.plan(self.now + linger, Happening::Gone { node: index, life });
+                self.plan(self.now + linger, SimEvent::Gone { node: index, life });
             }
             // It has nothing to say goodbye to.
             None => slot.details.is_starting = false,

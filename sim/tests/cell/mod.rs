@@ -12,7 +12,7 @@ use node_lib::messages::message::Message;
 use node_lib::messages::packet_type::PacketType;
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 use sim::{
-    ClientIndex, Counting, Factory, Flow, FlowIndex, FlowLog, Kind, Medium, NodeIndex, Place,
+    ClientIndex, Counting, Factory, Flow, FlowIndex, FlowLog, FrameKind, Medium, NodeIndex, Place,
     Position, Radio, Role, Target, World,
 };
 
@@ -37,7 +37,7 @@ impl Puppet for Station {
     }
 
     fn hear(&mut self, _: Timestamp, frame: &[u8], out: &mut Replies) {
-        if Kind::of(frame).is_data() {
+        if FrameKind::of(frame).is_data() {
             out.tap(|flat| {
                 // Behind a flood's header stands when it was taken.
                 let header = if frame[15] & FLOOD != 0 { 40 } else { 36 };
@@ -48,7 +48,7 @@ impl Puppet for Station {
     }
 
     fn miss(&mut self, frame: &[u8], out: &mut Replies) {
-        assert_eq!((&frame[6..12], Kind::of(frame).is_data()), (&mac(self.n).0[..], true));
+        assert_eq!((&frame[6..12], FrameKind::of(frame).is_data()), (&mac(self.n).0[..], true));
         send_probe(mac(self.n), Mac::BROADCAST, out);
     }
 

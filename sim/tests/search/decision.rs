@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use sim::Kind;
+use sim::FrameKind;
 
 /// How a node that starts again hears its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl Surroundings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// A frame is lost at one receiver.
-    Lose { flight: usize, kind: Kind, from: usize, to: usize },
+    Lose { flight: usize, kind: FrameKind, from: usize, to: usize },
     /// It comes late, so that later frames overtake it.
-    Delay { flight: usize, kind: Kind, from: usize, to: usize, by: Duration },
+    Delay { flight: usize, kind: FrameKind, from: usize, to: usize, by: Duration },
     /// It comes, and comes again.
-    Double { flight: usize, kind: Kind, from: usize, to: usize, by: Duration },
+    Double { flight: usize, kind: FrameKind, from: usize, to: usize, by: Duration },
     /// Nothing passes any more, in one direction or both, for a while or for good.
     Cut { from: usize, to: usize, both: bool, repaired_after: Option<Duration> },
     /// A node crashes and starts at once, having forgotten all, perhaps elsewhere: it may have lost

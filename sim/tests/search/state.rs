@@ -198,7 +198,7 @@ impl<H: Hasher> Write for Sink<H> {
 mod tests {
     use node_lib::Timestamp;
     use obu_lib::Policy;
-    use sim::Kind;
+    use sim::FrameKind;
     use sim::topology::Graph;
 
     use super::super::decision::Decision;
@@ -220,14 +220,14 @@ mod tests {
         run(&mut heard, at(600));
         let (flight, from, to) = loop {
             match heard.due(at(800)).unwrap() {
-                Due::Frame(n) if heard.flight(n).kind() == Kind::HEARTBEAT => {
+                Due::Frame(n) if heard.flight(n).kind() == FrameKind::HEARTBEAT => {
                     break (n, heard.flight(n).from, heard.flight(n).to);
                 }
                 due => heard.happen(due).unwrap(),
             }
         };
         let mut lost = heard.clone();
-        lost.apply(Decision::Lose { flight, kind: Kind::HEARTBEAT, from, to }).unwrap();
+        lost.apply(Decision::Lose { flight, kind: FrameKind::HEARTBEAT, from, to }).unwrap();
         let soon = heard.now() + ms(20);
         run(&mut heard, soon);
         run(&mut lost, soon);

@@ -11,7 +11,7 @@ use node_lib::{Boot, Mac, NodeId, Start, Timestamp};
 use obu_lib::{Obu, Policy};
 use rsu_lib::Rsu;
 use sim::topology::Graph;
-use sim::{Kind, Packet, subseed};
+use sim::{FrameKind, Packet, subseed};
 
 use super::check::{Broken, QUIET_FOR, check_ways};
 use super::decision::{Decision, Hearing};
@@ -79,8 +79,8 @@ pub struct Flight {
 }
 
 impl Flight {
-    pub fn kind(&self) -> Kind {
-        Kind::of(&self.frame)
+    pub fn kind(&self) -> FrameKind {
+        FrameKind::of(&self.frame)
     }
 
     /// Something to sort by that is the same in equal states.
@@ -264,7 +264,7 @@ impl World {
 
     fn transmit(&mut self, from: usize, frame: &[u8], visited: u32) {
         let to = Mac(frame[..6].try_into().unwrap());
-        let visited = if Kind::of(frame).is_data() { visited | 1 << from } else { 0 };
+        let visited = if FrameKind::of(frame).is_data() { visited | 1 << from } else { 0 };
         let frame: Rc<[u8]> = frame.into();
         for receiver in 0..self.nodes.len() {
             if self.hears(from, receiver) && (to == Mac::BROADCAST || to == radio(receiver)) {

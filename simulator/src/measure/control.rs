@@ -2,7 +2,7 @@
 
 use node_lib::Timestamp;
 use sim::radio::Occupancy;
-use sim::{Kind, NodeIndex, Stats, World};
+use sim::{FrameKind, NodeIndex, Stats, World};
 
 use super::record::{Airtime, Control, KindCount, Second, Share};
 use crate::scenario::Scenario;
@@ -61,9 +61,9 @@ impl ControlCount {
         };
 
         let sent = self.last - self.before.unwrap_or_default();
-        let kinds = (1..Kind::COUNT).filter_map(|kind| u8::try_from(kind).ok()).map(Kind);
+        let kinds = (1..FrameKind::COUNT).filter_map(|kind| u8::try_from(kind).ok()).map(FrameKind);
         // Those of another protocol where it runs.
-        let is_named = |kind: &Kind| *kind < Kind::OGM || sent.of(*kind).frames > 0;
+        let is_named = |kind: &FrameKind| *kind < FrameKind::OGM || sent.of(*kind).frames > 0;
         let kinds = kinds.filter(|kind| !kind.is_data() && is_named(kind)).map(|kind| {
             let tally = sent.of(kind);
             KindCount { kind: kind.to_string(), frames: tally.frames, bytes: tally.bytes }

@@ -6,10 +6,10 @@
 //! The process ([`serve`]) is told what to do in JSON, one [`Request`] per line, and answers each
 //! with one [`Answer`]; [`Medium`] is the other side of that conversation.
 
-mod ether;
 mod monitor;
 mod quality;
 mod serve;
+mod shared;
 mod trace;
 
 use std::io::{BufRead, BufReader, Write};
@@ -22,9 +22,9 @@ use nix::unistd::Pid;
 use node_lib::Mac;
 use serde::{Deserialize, Serialize};
 
-pub use ether::Ether;
 pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER, Signal};
 pub use serve::serve;
+pub use shared::SharedMedium;
 pub use trace::{LinkStep, LinkTrace};
 
 use crate::arena::netns::Netns;

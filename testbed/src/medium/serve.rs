@@ -1,4 +1,4 @@
-//! The medium process: sockets and standard input around an [`Ether`].
+//! The medium process: sockets and standard input around a [`SharedMedium`].
 //!
 //! A node asks its radio to send control before data (`SO_PRIORITY`), and one with queues per class
 //! does (IEEE 802.11 §10.2.4.2). A veth pair forgets the priority, so the medium tells control by
@@ -18,9 +18,9 @@ use nix::sys::time::TimeSpec;
 use node_lib::Mac;
 use node_lib::device::packet;
 
-use super::ether::Class;
 use super::monitor::Monitor;
-use super::{Answer, Ether, LinkStatistics, Request};
+use super::shared::Class;
+use super::{Answer, LinkStatistics, Request, SharedMedium};
 use crate::arena::sys::PacketSocket;
 
 /// Frames taken from one radio before the others have their turn.
@@ -30,20 +30,20 @@ const FRAME_MAX: usize = 65_535 + 18;
 
 /// Carries frames until standard input ends.
 pub fn serve(seed: u64) -> Result<()> {
-    let mut ether = Ether::new(seed);
+    let mut medium = SharedMedium::new(seed);
     let mut ends = Ends::default();
     let mut typed = Vec::new();
     let mut buf = vec![0; FRAME_MAX];
     loop {
-        let ready = wait(&ends.radios, ether.poll_timeout())?;
+        let ready = wait(&ends.radios, medium.poll_timeout())?;
         let now = Instant::now();
         let Ends { radios, monitors } = &mut ends;
         let radios = &*radios;
-        ether.handle_timeout(now, &mut |to, frame, dbm| {
+        medium.handle_timeout(now, &mut |to, frame, dbm| {
             deliver(radios, monitors, to, frame, dbm);
         });
         let mut carry_from = |name: &str, class, queue: &PacketSocket| {
-            carry(now, (name, class), queue, &mut buf, &mut ether, radios, monitors);
+            carry(now, (name, class), queue, &mut buf, &mut medium, radios, monitors);
         };
         let mut with_data = ready.radios.iter();
         loop {
@@ -57,7 +57,7 @@ pub fn serve(seed: u64) -> Result<()> {
                 carry_from(name, Class::Data, &radio.data);
             }
         }
-        if ready.input && !obey(&mut typed, &mut ether, &mut ends)? {
+        if ready.input && !obey(&mut typed, &mut medium, &mut ends)? {
             return Ok(());
         }
     }
@@ -69,7 +69,7 @@ fn carry(
     (from, class): (&str, Class),
     queue: &PacketSocket,
     buf: &mut [u8],
-    ether: &mut Ether,
+    medium: &mut SharedMedium,
     radios: &BTreeMap<String, Radio>,
     monitors: &mut BTreeMap<String, Monitor>,
 ) {
@@ -77,7 +77,7 @@ fn carry(
         // An error: the radio is down, and comes back by itself; or it was deleted, and this socket
         // stays silent until the radio is attached again.
         let Ok(Some(frame)) = queue.recv(buf) else { return };
-        ether.send(now, from, class, frame, &mut |to, frame, dbm| {
+        medium.send(now, from, class, frame, &mut |to, frame, dbm| {
             deliver(radios, monitors, to, frame, dbm);
         });
     }
@@ -145,7 +145,7 @@ fn deliver(
 }
 
 /// Handles what was typed. `false` when the conversation is over.
-fn obey(typed: &mut Vec<u8>, ether: &mut Ether, ends: &mut Ends) -> Result<bool> {
+fn obey(typed: &mut Vec<u8>, medium: &mut SharedMedium, ends: &mut Ends) -> Result<bool> {
     let mut chunk = [0; 64 * 1024];
     // Not through `Stdin`, whose buffer would hide requests from `poll`.
     let n = File::from(io::stdin().as_fd().try_clone_to_owned()?)
@@ -158,7 +158,7 @@ fn obey(typed: &mut Vec<u8>, ether: &mut Ether, ends: &mut Ends) -> Result<bool>
     while let Some(end) = typed.iter().position(|byte| *byte == b'\n') {
         let line: Vec<u8> = typed.drain(..=end).collect();
         let answer = match serde_json::from_slice(&line) {
-            Ok(request) => answer(request, ether, ends),
+            Ok(request) => answer(request, medium, ends),
             Err(error) => Answer::Failed(error.to_string()),
         };
         let mut line = serde_json::to_vec(&answer)?;
@@ -170,11 +170,11 @@ fn obey(typed: &mut Vec<u8>, ether: &mut Ether, ends: &mut Ends) -> Result<bool>
     Ok(true)
 }
 
-fn answer(request: Request, ether: &mut Ether, ends: &mut Ends) -> Answer {
+fn answer(request: Request, medium: &mut SharedMedium, ends: &mut Ends) -> Answer {
     match request {
         Request::Attach { radio, mac } => match Radio::open(&radio) {
             Ok(end) => {
-                ether.attach(&radio, Mac(mac));
+                medium.attach(&radio, Mac(mac));
                 ends.radios.insert(radio, end);
                 Answer::Done
             }
@@ -188,15 +188,15 @@ fn answer(request: Request, ether: &mut Ether, ends: &mut Ends) -> Answer {
             Err(error) => Answer::Failed(format!("monitor of {radio}: {error}")),
         },
         Request::Link { from, to, quality } => {
-            ether.link(&from, &to, quality);
+            medium.link(&from, &to, quality);
             Answer::Done
         }
         Request::Play { base, steps } => {
-            ether.play(Instant::now(), base, &steps);
+            medium.play(Instant::now(), base, &steps);
             Answer::Done
         }
         Request::Statistics => Answer::Statistics(
-            ether
+            medium
                 .counters()
                 .map(|(from, to, counters)| {
                     let (from, to) = (from.to_owned(), to.to_owned());

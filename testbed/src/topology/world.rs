@@ -257,7 +257,7 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// An empty LAN and an empty ether. Call it inside the arena.
+    /// An empty LAN and an empty medium. Call it inside the arena.
     pub fn new(seed: u64) -> Result<Self> {
         Self::with_radio_mtu(seed, 1500)
     }

@@ -21,7 +21,7 @@ const FLYING_MAX: usize = 16 * 1024;
 
 /// Who hears whom.
 #[derive(Debug)]
-pub struct Ether {
+pub struct SharedMedium {
     seed: u64,
     /// Addresses of radios, by name.
     radios: BTreeMap<String, Mac>,
@@ -75,8 +75,8 @@ struct Flying {
     dbm: Option<i8>,
 }
 
-impl Ether {
-    /// An ether in which nobody hears anybody.
+impl SharedMedium {
+    /// A medium in which nobody hears anybody.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -131,7 +131,7 @@ impl Ether {
     }
 
     /// `from` sends a frame. Calls `deliver` for what arrives at once, with its strength in dBm
-    /// where the link has one; the rest waits for [`Ether::handle_timeout`].
+    /// where the link has one; the rest waits for [`SharedMedium::handle_timeout`].
     pub fn send(
         &mut self,
         now: Instant,
@@ -172,7 +172,7 @@ impl Ether {
         }
     }
 
-    /// When to call [`Ether::handle_timeout`]. Coming early is harmless.
+    /// When to call [`SharedMedium::handle_timeout`]. Coming early is harmless.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let frame = self.flying.peek().map(|Reverse(next)| next.due);
         let change = self.to_play.front().map(|next| next.at);
@@ -304,23 +304,23 @@ mod tests {
 
     #[test]
     fn only_those_who_hear_the_sender_receive() {
-        let mut ether = Ether::new(1);
-        ether.link("a", "b", Quality::default());
-        ether.link("c", "a", Quality::default());
-        assert_eq!(sent(&mut ether, Instant::now(), "a", 1), ["b"]);
-        assert_eq!(sent(&mut ether, Instant::now(), "b", 1), [""; 0]);
-        assert_eq!(sent(&mut ether, Instant::now(), "c", 1), ["a"]);
+        let mut medium = SharedMedium::new(1);
+        medium.link("a", "b", Quality::default());
+        medium.link("c", "a", Quality::default());
+        assert_eq!(sent(&mut medium, Instant::now(), "a", 1), ["b"]);
+        assert_eq!(sent(&mut medium, Instant::now(), "b", 1), [""; 0]);
+        assert_eq!(sent(&mut medium, Instant::now(), "c", 1), ["a"]);
     }
 
     #[test]
     fn a_cut_link_loses_everything_and_a_healed_one_nothing() {
-        let mut ether = Ether::new(1);
-        ether.link("a", "b", Quality::CUT);
-        assert_eq!(sent(&mut ether, Instant::now(), "a", 1000).len(), 0);
-        ether.link("a", "b", Quality::default());
-        assert_eq!(sent(&mut ether, Instant::now(), "a", 1000).len(), 1000);
+        let mut medium = SharedMedium::new(1);
+        medium.link("a", "b", Quality::CUT);
+        assert_eq!(sent(&mut medium, Instant::now(), "a", 1000).len(), 0);
+        medium.link("a", "b", Quality::default());
+        assert_eq!(sent(&mut medium, Instant::now(), "a", 1000).len(), 1000);
         assert_eq!(
-            counters(&ether),
+            counters(&medium),
             Counters { forwarded: 1000, lost: 1000, ..Counters::default() }
         );
     }
@@ -328,10 +328,10 @@ mod tests {
     #[test]
     fn loss_is_the_share_asked_for_and_the_same_for_the_same_seed() {
         let run = |seed| {
-            let mut ether = Ether::new(seed);
-            ether.link("a", "b", Quality::lossy(0.1));
-            sent(&mut ether, Instant::now(), "a", 10_000);
-            counters(&ether).lost
+            let mut medium = SharedMedium::new(seed);
+            medium.link("a", "b", Quality::lossy(0.1));
+            sent(&mut medium, Instant::now(), "a", 10_000);
+            counters(&medium).lost
         };
         assert_eq!(run(7), run(7));
         assert_ne!(run(7), run(8));
@@ -340,40 +340,41 @@ mod tests {
 
     #[test]
     fn delayed_frames_keep_their_order_whatever_the_jitter() {
-        let mut ether = Ether::new(1);
+        let mut medium = SharedMedium::new(1);
         let ms = Duration::from_millis;
-        ether.link("a", "b", Quality { delay: ms(5), jitter: ms(20), ..Quality::default() });
+        medium.link("a", "b", Quality { delay: ms(5), jitter: ms(20), ..Quality::default() });
         let start = Instant::now();
         for n in 0..50 {
-            ether.send(start + ms(n), "a", Class::Data, &[n as u8], &mut |_, _, _| {
+            medium.send(start + ms(n), "a", Class::Data, &[n as u8], &mut |_, _, _| {
                 panic!("not yet")
             });
         }
         let mut order = Vec::new();
-        ether.handle_timeout(start + ms(100), &mut |_, frame, _| order.push(frame[0]));
+        medium.handle_timeout(start + ms(100), &mut |_, frame, _| order.push(frame[0]));
         assert_eq!(order, (0..50).collect::<Vec<u8>>());
     }
 
     #[test]
     fn reordered_frames_come_after_later_ones() {
-        let mut ether = Ether::new(1);
-        ether.link("a", "b", Quality { reorder: 0.5, ..Quality::default() });
+        let mut medium = SharedMedium::new(1);
+        medium.link("a", "b", Quality { reorder: 0.5, ..Quality::default() });
         let mut order = Vec::new();
         let now = Instant::now();
         for n in 0..20 {
-            ether.send(now, "a", Class::Data, &[n], &mut |_, frame, _| order.push(frame[0]));
+            medium.send(now, "a", Class::Data, &[n], &mut |_, frame, _| order.push(frame[0]));
         }
-        ether.handle_timeout(now + HELD_BACK, &mut |_, frame, _| order.push(frame[0]));
+        medium.handle_timeout(now + HELD_BACK, &mut |_, frame, _| order.push(frame[0]));
         assert_eq!(order.len(), 20);
         assert!(!order.is_sorted());
     }
 
     #[test]
     fn duplicates_arrive_twice_and_harmed_frames_differ_in_one_bit() {
-        let mut ether = Ether::new(1);
-        ether.link("a", "b", Quality { duplicate: 1.0, corrupt: 1.0, ..Quality::default() });
+        let mut medium = SharedMedium::new(1);
+        medium.link("a", "b", Quality { duplicate: 1.0, corrupt: 1.0, ..Quality::default() });
         let mut seen = Vec::new();
-        ether.send(Instant::now(), "a", Class::Data, &[0; 8], &mut |_, f, _| seen.push(f.to_vec()));
+        medium
+            .send(Instant::now(), "a", Class::Data, &[0; 8], &mut |_, f, _| seen.push(f.to_vec()));
         assert_eq!(seen.len(), 2);
         for frame in seen {
             assert_eq!(frame.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
@@ -382,58 +383,58 @@ mod tests {
 
     #[test]
     fn a_rate_limit_spaces_frames_and_bounds_its_queue() {
-        let mut ether = Ether::new(1);
-        ether.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
+        let mut medium = SharedMedium::new(1);
+        medium.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
         let now = Instant::now();
         for _ in 0..100 {
-            ether.send(now, "a", Class::Data, &[0; 1000], &mut |_, _, _| {
+            medium.send(now, "a", Class::Data, &[0; 1000], &mut |_, _, _| {
                 panic!("takes a millisecond")
             });
         }
         let mut got = 0;
-        ether.handle_timeout(now + Duration::from_millis(10), &mut |_, _, _| got += 1);
+        medium.handle_timeout(now + Duration::from_millis(10), &mut |_, _, _| got += 1);
         assert_eq!(got, 10);
         // 64 KiB wait, one more was admitted while the queue was just not full.
-        assert_eq!(counters(&ether).overflow, 100 - 66);
+        assert_eq!(counters(&medium).overflow, 100 - 66);
     }
 
     #[test]
     fn control_is_sent_before_data_that_waits() {
-        let mut ether = Ether::new(1);
-        ether.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
+        let mut medium = SharedMedium::new(1);
+        medium.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
         let now = Instant::now();
         let mut send = |class, n| {
-            ether.send(now, "a", class, &[n; 1000], &mut |_, _, _| panic!("takes a millisecond"));
+            medium.send(now, "a", class, &[n; 1000], &mut |_, _, _| panic!("takes a millisecond"));
         };
         (1..=10).for_each(|n| send(Class::Data, n));
         (11..=12).for_each(|n| send(Class::Control, n));
         send(Class::Data, 13);
         let mut order = Vec::new();
-        let mut at = |ether: &mut Ether, ms| {
+        let mut at = |medium: &mut SharedMedium, ms| {
             let then = now + Duration::from_millis(ms);
-            ether.handle_timeout(then, &mut |_, frame, _| order.push(frame[0]));
+            medium.handle_timeout(then, &mut |_, frame, _| order.push(frame[0]));
             order.clone()
         };
-        assert_eq!(at(&mut ether, 2), [1, 11, 2, 12]);
-        assert_eq!(at(&mut ether, 12).len(), 12, "what control took the data behind it lacks");
-        assert_eq!(at(&mut ether, 13).last(), Some(&13));
+        assert_eq!(at(&mut medium, 2), [1, 11, 2, 12]);
+        assert_eq!(at(&mut medium, 12).len(), 12, "what control took the data behind it lacks");
+        assert_eq!(at(&mut medium, 13).last(), Some(&13));
     }
 
     #[test]
     fn only_the_addressee_of_a_unicast_frame_is_tried_again() {
         let mac = |n| Mac([2, 0, 0, 0, 0, n]);
         let counted = |to: Mac| {
-            let mut ether = Ether::new(1);
+            let mut medium = SharedMedium::new(1);
             for (name, n) in [("b", 2), ("c", 3)] {
-                ether.attach(name, mac(n));
-                ether.link("a", name, Quality { retries: 7, ..Quality::lossy(0.5) });
+                medium.attach(name, mac(n));
+                medium.link("a", name, Quality { retries: 7, ..Quality::lossy(0.5) });
             }
             let now = Instant::now();
             for _ in 0..1000 {
-                ether.send(now, "a", Class::Data, &to.0, &mut |_, _, _| ());
+                medium.send(now, "a", Class::Data, &to.0, &mut |_, _, _| ());
             }
-            ether.handle_timeout(now + RETRY_AFTER * 7, &mut |_, _, _| ());
-            let lost: Vec<_> = ether.counters().map(|(_, _, c)| (c.lost, c.retried)).collect();
+            medium.handle_timeout(now + RETRY_AFTER * 7, &mut |_, _, _| ());
+            let lost: Vec<_> = medium.counters().map(|(_, _, c)| (c.lost, c.retried)).collect();
             [lost[0], lost[1]]
         };
         let [b, c] = counted(mac(2));
@@ -448,18 +449,18 @@ mod tests {
     #[test]
     fn a_try_takes_time_and_later_frames_wait_for_it() {
         let mac = Mac([2, 0, 0, 0, 0, 2]);
-        let mut ether = Ether::new(1);
-        ether.attach("b", mac);
-        ether.link("a", "b", Quality { retries: 20, ..Quality::lossy(0.5) });
+        let mut medium = SharedMedium::new(1);
+        medium.attach("b", mac);
+        medium.link("a", "b", Quality { retries: 20, ..Quality::lossy(0.5) });
         let (start, mut order) = (Instant::now(), Vec::new());
         let mut sent_at_once = 0;
         for n in 0..100 {
             let frame = [&mac.0[..], &[n]].concat();
-            ether.send(start, "a", Class::Data, &frame, &mut |_, _, _| sent_at_once += 1);
+            medium.send(start, "a", Class::Data, &frame, &mut |_, _, _| sent_at_once += 1);
         }
         assert!(sent_at_once < 5, "{sent_at_once} frames did not wait for the one before");
-        assert!(ether.poll_timeout().unwrap() >= start + RETRY_AFTER);
-        ether.handle_timeout(start + RETRY_AFTER * 20, &mut |_, frame, _| order.push(frame[6]));
+        assert!(medium.poll_timeout().unwrap() >= start + RETRY_AFTER);
+        medium.handle_timeout(start + RETRY_AFTER * 20, &mut |_, frame, _| order.push(frame[6]));
         assert_eq!(order.len() + sent_at_once, 100);
         assert!(order.is_sorted());
     }
@@ -471,18 +472,18 @@ mod tests {
             let (from, to) = ("a".to_owned(), "b".to_owned());
             LinkStep { time, from, to, loss, delay: Duration::ZERO, signal: None }
         };
-        let mut ether = Ether::new(1);
+        let mut medium = SharedMedium::new(1);
         let start = Instant::now();
         // Not in order, as nobody asks for.
-        ether.play(start, Quality::default(), &[step(ms(200), 1.0), step(ms(100), 0.0)]);
+        medium.play(start, Quality::default(), &[step(ms(200), 1.0), step(ms(100), 0.0)]);
         let mut heard = Vec::new();
         for time in (0..400).step_by(50) {
             let now = start + ms(time);
-            ether.handle_timeout(now, &mut |_, _, _| ());
-            ether.send(now, "a", Class::Data, &[0], &mut |_, _, _| heard.push(time));
+            medium.handle_timeout(now, &mut |_, _, _| ());
+            medium.send(now, "a", Class::Data, &[0], &mut |_, _, _| heard.push(time));
         }
         assert_eq!(heard, [100, 150]);
-        assert_eq!(ether.poll_timeout(), None);
+        assert_eq!(medium.poll_timeout(), None);
     }
 
     #[test]
@@ -495,40 +496,40 @@ mod tests {
             delay: Duration::from_millis(5),
             signal: None,
         };
-        let mut ether = Ether::new(1);
+        let mut medium = SharedMedium::new(1);
         let start = Instant::now();
-        ether.play(start, Quality::default(), &[step(0, "x"), step(1, "x")]);
+        medium.play(start, Quality::default(), &[step(0, "x"), step(1, "x")]);
         let doubled = Quality { duplicate: 1.0, ..Quality::default() };
-        ether.play(start, doubled, &[step(0, "b")]);
-        ether.handle_timeout(start, &mut |_, _, _| ());
-        ether.send(start, "a", Class::Data, &[0], &mut |_, _, _| panic!("5 ms under way"));
+        medium.play(start, doubled, &[step(0, "b")]);
+        medium.handle_timeout(start, &mut |_, _, _| ());
+        medium.send(start, "a", Class::Data, &[0], &mut |_, _, _| panic!("5 ms under way"));
         let mut heard = Vec::new();
-        ether.handle_timeout(start + Duration::from_secs(9), &mut |to, _, _| {
+        medium.handle_timeout(start + Duration::from_secs(9), &mut |to, _, _| {
             heard.push(to.to_owned())
         });
         assert_eq!(heard, ["b", "b"]);
-        assert_eq!(ether.counters().count(), 1);
+        assert_eq!(medium.counters().count(), 1);
     }
 
     #[test]
     fn the_medium_never_holds_more_than_its_bound() {
-        let mut ether = Ether::new(1);
-        ether.link("a", "b", Quality { delay: Duration::from_secs(1), ..Quality::default() });
-        assert_eq!(sent(&mut ether, Instant::now(), "a", FLYING_MAX + 5).len(), 0);
-        assert_eq!(counters(&ether).overflow, 5);
+        let mut medium = SharedMedium::new(1);
+        medium.link("a", "b", Quality { delay: Duration::from_secs(1), ..Quality::default() });
+        assert_eq!(sent(&mut medium, Instant::now(), "a", FLYING_MAX + 5).len(), 0);
+        assert_eq!(counters(&medium).overflow, 5);
     }
 
-    fn sent(ether: &mut Ether, now: Instant, from: &str, times: usize) -> Vec<String> {
+    fn sent(medium: &mut SharedMedium, now: Instant, from: &str, times: usize) -> Vec<String> {
         let mut heard = Vec::new();
         for _ in 0..times {
-            ether.send(now, from, Class::Data, &[1, 2, 3], &mut |to, _, _| {
+            medium.send(now, from, Class::Data, &[1, 2, 3], &mut |to, _, _| {
                 heard.push(to.to_owned())
             });
         }
         heard
     }
 
-    fn counters(ether: &Ether) -> Counters {
-        ether.counters().next().unwrap().2
+    fn counters(medium: &SharedMedium) -> Counters {
+        medium.counters().next().unwrap().2
     }
 }

@@ -1,4 +1,4 @@
-//! [`Bell`]: asks rarely used sources only when they have something.
+//! [`Wakeup`]: asks rarely used sources only when they have something.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -13,16 +13,16 @@ use crate::device::Event;
 /// Remembers that one of its sources wants to be asked, and can be waited for like a frame.
 ///
 /// Interfaces and signals are watched by tokio, on a thread of its own: for what comes once in a
-/// while its tasks and wakers are the simplest. Their wakers ring here.
+/// while its tasks and wakers are the simplest. Their wakers raise it.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(super) struct Wakeup {
     inner: Arc<Inner>,
     waker: Waker,
 }
 
 #[derive(Debug)]
 struct Inner {
-    rung: AtomicBool,
+    raised: AtomicBool,
     event: Event,
 }
 
@@ -32,36 +32,36 @@ impl Wake for Inner {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.rung.swap(true, Ordering::AcqRel) {
+        if !self.raised.swap(true, Ordering::AcqRel) {
             self.event.raise();
         }
     }
 }
 
-impl Bell {
-    /// A bell that has been rung: nobody has asked its sources yet.
+impl Wakeup {
+    /// Raised: nobody has asked its sources yet.
     pub(super) fn new() -> io::Result<Self> {
-        let inner = Arc::new(Inner { rung: AtomicBool::new(true), event: Event::new()? });
+        let inner = Arc::new(Inner { raised: AtomicBool::new(true), event: Event::new()? });
         Ok(Self { waker: Waker::from(Arc::clone(&inner)), inner })
     }
 
-    /// Becomes readable, or more so, whenever it is rung after an answer. Nobody reads it.
+    /// Becomes readable, or more so, whenever it is raised after an answer. Nobody reads it.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.inner.event.as_fd()
     }
 
     /// One of the sources may have something.
-    pub(super) fn is_rung(&self) -> bool {
-        self.inner.rung.load(Ordering::Acquire)
+    pub(super) fn is_raised(&self) -> bool {
+        self.inner.raised.load(Ordering::Acquire)
     }
 
     /// Asks the sources, if one of them may have something.
     pub(super) fn answer<T>(&self, ask: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
-        if !self.is_rung() {
+        if !self.is_raised() {
             return None;
         }
-        // Before they are asked, so that a source that rings right now is heard the next time.
-        self.inner.rung.store(false, Ordering::Release);
+        // Before they are asked, so that a source that raises it right now is heard the next time.
+        self.inner.raised.store(false, Ordering::Release);
         // What tokio watches answers a task 128 times, and then only wakes it, until the task has
         // returned to its executor (tokio::task::coop). The loop never returns.
         let mut ask = Some(ask);
@@ -74,7 +74,7 @@ impl Bell {
     }
 
     /// A source may have more: it is to be asked at the next turn.
-    pub(super) fn ring(&self) {
+    pub(super) fn raise(&self) {
         self.waker.wake_by_ref();
     }
 }
@@ -84,19 +84,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rings_once_at_first_and_then_when_a_source_wakes_it() {
-        let bell = Bell::new().unwrap();
-        let source = bell.answer(|cx| cx.waker().clone()).expect("nobody asked yet");
-        assert_eq!(bell.answer(|_| ()), None);
-        assert_eq!(bell.inner.event.clear(), 0);
+    fn is_raised_at_first_and_then_when_a_source_wakes_it() {
+        let wakeup = Wakeup::new().unwrap();
+        let source = wakeup.answer(|cx| cx.waker().clone()).expect("nobody asked yet");
+        assert_eq!(wakeup.answer(|_| ()), None);
+        assert_eq!(wakeup.inner.event.clear(), 0);
         source.wake_by_ref();
         source.wake_by_ref();
-        assert!(bell.is_rung());
-        assert_eq!(bell.inner.event.clear(), 1, "whoever waits is woken");
-        assert_eq!(bell.answer(|_| 1), Some(1));
-        assert_eq!(bell.answer(|_| 2), None);
-        bell.ring();
-        assert_eq!(bell.answer(|_| 3), Some(3));
-        assert_eq!(bell.inner.event.clear(), 1);
+        assert!(wakeup.is_raised());
+        assert_eq!(wakeup.inner.event.clear(), 1, "whoever waits is woken");
+        assert_eq!(wakeup.answer(|_| 1), Some(1));
+        assert_eq!(wakeup.answer(|_| 2), None);
+        wakeup.raise();
+        assert_eq!(wakeup.answer(|_| 3), Some(3));
+        assert_eq!(wakeup.inner.event.clear(), 1);
     }
 }

@@ -12,10 +12,10 @@ use crate::mobility::{Body, Position, Track};
 use crate::radio::{Airtime, Channel, Radio, Strength};
 use crate::topology::Graph;
 use crate::traffic::{AirLoss, Numbered};
-use crate::world::{Happening, World};
+use crate::world::{SimEvent, World};
 
 /// The medium between all nodes that have a place.
-pub(super) struct Ether {
+pub(super) struct PlacedMedium {
     /// To be looked at too, which may need a look at where everybody is.
     carrier: RefCell<Carrier>,
     /// What it is, if it is one of ours.
@@ -53,7 +53,7 @@ const LINKED_FROM: f64 = 0.5;
 /// No medium needs to look more often.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(1);
 
-impl Ether {
+impl PlacedMedium {
     pub(super) fn set_cut(&mut self, from: usize, to: usize, cut: bool) {
         if cut {
             self.cuts.insert((from, to));
@@ -107,8 +107,8 @@ impl World {
     pub fn set_radio(&mut self, radio: Radio) {
         let channel = Channel::new(radio.clone(), self.seed);
         self.set_medium(Box::new(channel));
-        if let Some(ether) = &mut self.ether {
-            ether.radio = Some(radio);
+        if let Some(placed) = &mut self.placed {
+            placed.radio = Some(radio);
         }
     }
 
@@ -116,25 +116,25 @@ impl World {
     /// keep nodes apart as before. What is under way or waits in a medium there was before is lost.
     pub fn set_medium(&mut self, medium: Box<dyn Medium>) {
         let (look_every, is_first) =
-            (medium.look_every().max(LOOK_EVERY_MIN), self.ether.is_none());
-        let cuts = self.ether.take().map(|ether| ether.cuts).unwrap_or_default();
+            (medium.look_every().max(LOOK_EVERY_MIN), self.placed.is_none());
+        let cuts = self.placed.take().map(|placed| placed.cuts).unwrap_or_default();
         self.mediums += 1;
         let carrier = Carrier { medium, places: Vec::new(), is_stale: true };
-        self.ether = Some(Box::new(Ether {
+        self.placed = Some(Box::new(PlacedMedium {
             carrier: RefCell::new(carrier),
             radio: None,
             airtime: Airtime::default(),
             cuts,
         }));
         if is_first {
-            self.plan(self.now + look_every, Happening::Move);
-            self.plan(self.now + SECOND, Happening::Second);
+            self.plan(self.now + look_every, SimEvent::Move);
+            self.plan(self.now + SECOND, SimEvent::Second);
         }
     }
 
     /// The radio, if there is one and [`World::set_radio`] set it.
     pub fn radio(&self) -> Option<&Radio> {
-        self.ether.as_ref()?.radio.as_ref()
+        self.placed.as_ref()?.radio.as_ref()
     }
 
     /// Puts a node here, to stay.
@@ -154,11 +154,11 @@ impl World {
         self.note_moved();
         if start > self.now {
             self.stop(node.0);
-            self.plan(start, Happening::Appear { node: node.0 });
+            self.plan(start, SimEvent::Appear { node: node.0 });
         } else {
             self.appear(node.0);
         }
-        self.plan(end, Happening::Disappear { node: node.0 });
+        self.plan(end, SimEvent::Disappear { node: node.0 });
     }
 
     /// Where a node is; `None` before its first and after its last waypoint, or if it was put
@@ -178,8 +178,10 @@ impl World {
         if !self.is_on_air(from) || !self.is_on_air(to) {
             return 0.0;
         }
-        match &self.ether {
-            Some(ether) => ether.delivery(ether.carrier.borrow_mut().fresh(&self.bodies), from, to),
+        match &self.placed {
+            Some(placed) => {
+                placed.delivery(placed.carrier.borrow_mut().fresh(&self.bodies), from, to)
+            }
             None => match self.paths.get(from).and_then(|paths| paths.get(&to)) {
                 Some(path) if !path.cut => 1.0 - path.link.loss,
                 _ => 0.0,
@@ -193,7 +195,7 @@ impl World {
     /// [`LinkTrace`]: crate::LinkTrace
     pub fn deliveries(&self) -> Vec<Delivery> {
         let mut all = Vec::new();
-        let mut carrier = self.ether.as_ref().map(|ether| ether.carrier.borrow_mut());
+        let mut carrier = self.placed.as_ref().map(|placed| placed.carrier.borrow_mut());
         let medium = carrier.as_mut().map(|carrier| &*carrier.fresh(&self.bodies));
         let mut hearers = Vec::new();
         for from in (0..self.slots.len()).filter(|&from| self.is_on_air(from)) {
@@ -203,13 +205,13 @@ impl World {
                     all.push(Delivery { from, to, share, strength });
                 }
             };
-            match self.ether.as_deref().zip(medium) {
-                Some((ether, medium)) => {
+            match self.placed.as_deref().zip(medium) {
+                Some((placed, medium)) => {
                     hearers.clear();
                     medium.hearers(NodeIndex(from), &mut |NodeIndex(to)| hearers.push(to));
                     for &to in &hearers {
-                        let share = ether.delivery(medium, from, to);
-                        note(to, share, ether.strength(medium, from, to));
+                        let share = placed.delivery(medium, from, to);
+                        note(to, share, placed.strength(medium, from, to));
                     }
                 }
                 None => {
@@ -227,9 +229,9 @@ impl World {
     /// reached, and whether it is on, [`World::delivery`] says.
     pub fn hearers(&self, from: NodeIndex) -> Vec<NodeIndex> {
         let mut hearers = Vec::new();
-        match &self.ether {
-            Some(ether) => {
-                let mut carrier = ether.carrier.borrow_mut();
+        match &self.placed {
+            Some(placed) => {
+                let mut carrier = placed.carrier.borrow_mut();
                 carrier.fresh(&self.bodies).hearers(from, &mut |to| hearers.push(to));
             }
             None => {
@@ -241,17 +243,17 @@ impl World {
     }
 
     fn note_moved(&mut self) {
-        if let Some(ether) = &mut self.ether {
-            ether.carrier.get_mut().is_stale = true;
+        if let Some(placed) = &mut self.placed {
+            placed.carrier.get_mut().is_stale = true;
         }
     }
 
-    pub(super) fn graph_of_ether(&self) -> Graph {
+    pub(super) fn graph_of_places(&self) -> Graph {
         let mut graph = Graph::empty(self.slots.len());
-        let Some(ether) = &self.ether else { return graph };
-        let mut carrier = ether.carrier.borrow_mut();
+        let Some(placed) = &self.placed else { return graph };
+        let mut carrier = placed.carrier.borrow_mut();
         let medium: &dyn Medium = carrier.fresh(&self.bodies);
-        let is_linked = |from, to| ether.delivery(medium, from, to) >= LINKED_FROM;
+        let is_linked = |from, to| placed.delivery(medium, from, to) >= LINKED_FROM;
         for a in (0..self.slots.len()).filter(|&a| self.is_on_air(a)) {
             medium.hearers(NodeIndex(a), &mut |NodeIndex(b)| {
                 if a < b && self.is_on_air(b) && is_linked(a, b) && is_linked(b, a) {
@@ -271,9 +273,9 @@ impl World {
         if has_moved {
             self.note_moved();
         }
-        if let Some(ether) = &mut self.ether {
-            let every = ether.carrier.get_mut().fresh(&self.bodies).look_every();
-            self.plan(now + every.max(LOOK_EVERY_MIN), Happening::Move);
+        if let Some(placed) = &mut self.placed {
+            let every = placed.carrier.get_mut().fresh(&self.bodies).look_every();
+            self.plan(now + every.max(LOOK_EVERY_MIN), SimEvent::Move);
         }
     }
 
@@ -306,28 +308,28 @@ impl World {
 
     /// A second is over.
     pub(super) fn end_second(&mut self) {
-        let Some(mut ether) = self.ether.take() else { return };
+        let Some(mut placed) = self.placed.take() else { return };
         let is_there = |body: &Body| body.position.is_some();
         let is_receiver = |NodeIndex(node): NodeIndex| {
             self.is_on_air(node) && self.bodies.get(node).is_some_and(is_there)
         };
-        let second = ether.carrier.get_mut().medium.take_second(self.now, &is_receiver);
-        ether.airtime.seconds.push(second);
-        self.ether = Some(ether);
-        self.plan(self.now + SECOND, Happening::Second);
+        let second = placed.carrier.get_mut().medium.take_second(self.now, &is_receiver);
+        placed.airtime.seconds.push(second);
+        self.placed = Some(placed);
+        self.plan(self.now + SECOND, SimEvent::Second);
     }
 
     /// How full the channel was at every receiver; empty without a [`Radio`].
     pub fn airtime(&self) -> &Airtime {
         const NONE: &Airtime = &Airtime { seconds: Vec::new() };
-        self.ether.as_ref().map_or(NONE, |ether| &ether.airtime)
+        self.placed.as_ref().map_or(NONE, |placed| &placed.airtime)
     }
 
     /// Frames dropped on their way to the air because too many were waiting, or for too long: in
     /// the queue of the node's TAP, in its outbox, or in its radio.
     pub fn queue_drops(&self, node: NodeIndex) -> u64 {
-        let in_radio = self.ether.as_ref();
-        let in_radio = in_radio.map_or(0, |ether| ether.carrier.borrow().medium.dropped(node));
+        let in_radio = self.placed.as_ref();
+        let in_radio = in_radio.map_or(0, |placed| placed.carrier.borrow().medium.dropped(node));
         let waited = self.waited(node);
         in_radio + waited.full + waited.late + self.tap_counters(node).full
     }
@@ -335,14 +337,14 @@ impl World {
     /// Has the radio of a node room for a frame of this user priority? If not, it tells when it
     /// has.
     pub(super) fn has_room(&mut self, node: usize, priority: u8) -> bool {
-        let Some(ether) = &mut self.ether else { return true };
-        let (medium, _) = ether.medium_and_cuts(&self.bodies);
+        let Some(placed) = &mut self.placed else { return true };
+        let (medium, _) = placed.medium_and_cuts(&self.bodies);
         medium.has_room(NodeIndex(node), priority)
     }
 
     /// A node went silent: its radio forgets what waits.
     pub(super) fn silence(&mut self, node: usize) {
-        if self.ether.is_some() {
+        if self.placed.is_some() {
             self.with_medium(|medium, air| medium.silence(NodeIndex(node), air));
         }
     }

@@ -1,0 +1,143 @@
+//! One of a crowd that loses its upstream: whom it asks, and what it says of the next.
+
+use std::ops::RangeInclusive;
+
+use crate::talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id, next};
+
+/// One of 200 OBUs behind A, idle, whose clients its RSU knows; B is another way. Hears up to
+/// heartbeat `last`.
+pub(crate) fn known_of_a_crowd(last: u64) -> Talk {
+    let mut t = Talk::new();
+    t.obus = 200;
+    t.settle(A, 1);
+    hear_a_and_b(&mut t, 5..=last);
+    t
+}
+
+/// These heartbeats, through A and through B; neither answers a question.
+fn hear_a_and_b(t: &mut Talk, beats: RangeInclusive<u64>) {
+    for beat in beats {
+        t.seq = beat as u32 - 1;
+        t.pass(beat * 100);
+        t.beat(A, 1);
+        t.hear(beat * 100 + 10, B, Heard::heartbeat(beat as u32, 1));
+        if t.announcements() > 0 {
+            t.acknowledge(A);
+            t.clear();
+        }
+    }
+    t.clear();
+}
+
+/// A has no way any more, and B answers.
+fn moves_from_a_to_b(t: &mut Talk) {
+    t.hear(t.now + 40, A, Heard::Withdrawal { goodbye: false });
+    t.pass(t.now + 17);
+    assert_eq!(t.asked(), [B]);
+    let seq = t.seq;
+    let nonce = t.sent_probe(B);
+    t.hear(t.now + 1, B, Heard::answer(nonce, seq, 1));
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    t.clear();
+}
+
+#[test]
+fn in_a_crowd_a_new_upstream_to_the_same_rsu_is_told_at_leisure_and_at_once_when_a_client_speaks() {
+    let told_after = |seed, speaks: bool| {
+        let mut t = known_of_a_crowd(50);
+        t.obu.reseed(seed);
+        moves_from_a_to_b(&mut t);
+        let moved = t.now;
+        if speaks {
+            t.tap(CAMERA, SERVER);
+        }
+        while t.replies() == 0 {
+            assert_eq!(t.announcements(), 0);
+            t.pass(t.now + 1);
+        }
+        let [reply] = t.replies_sent()[..] else { panic!("not one reply") };
+        // Who is idle and has nobody behind it mentions it only.
+        assert_eq!((reply.via, reply.acknowledge), (id(B), speaks), "{reply:?}");
+        t.now - moved
+    };
+    assert!((0..20).all(|seed| told_after(seed, true) <= 1));
+    let mut waits: Vec<_> = (0..20).map(|seed| told_after(seed, false)).collect();
+    waits.sort_unstable();
+    // Up to a millisecond for each of the 200.
+    assert!(waits[19] <= 201 && waits[15] > 75 && waits[5] < 125, "{waits:?}");
+}
+
+/// The mention may be lost, and the next reply be ten seconds away.
+#[test]
+fn a_new_upstream_that_was_only_mentioned_is_acknowledged_once_frames_go_that_way() {
+    for speaks in [true, false] {
+        let mut t = known_of_a_crowd(50);
+        moves_from_a_to_b(&mut t);
+        let words = |t: &Talk| t.replies_sent().iter().map(|r| r.acknowledge).collect::<Vec<_>>();
+        while t.replies() == 0 {
+            t.pass(t.now + 1);
+        }
+        assert_eq!(words(&t), [false], "mentioned once");
+        if speaks {
+            t.tap(CAMERA, SERVER);
+        } else {
+            t.down(B, next(C), 1);
+        }
+        t.pass(t.now + 50);
+        let said = words(&t);
+        assert!(said[1..].contains(&true), "{speaks} {said:?}");
+    }
+}
+
+#[test]
+fn in_a_crowd_who_lost_its_way_takes_a_neighbour_that_heard_it_lately_without_asking() {
+    // B names us as its upstream with heartbeat 51, so it hears us, and has another upstream from
+    // 52 on.
+    let asked_after = |beats: u64, is_idle: bool| {
+        let mut t = known_of_a_crowd(50);
+        t.hear(5101, B, Heard::heartbeat_via(51, 1, US));
+        hear_a_and_b(&mut t, 52..=51 + beats);
+        if !is_idle {
+            t.tap(CAMERA, SERVER);
+        }
+        t.clear();
+        t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: false });
+        t.pass(t.now + 17);
+        let is_attached = t.obu.attachment() == attached(RSU, B, 2);
+        (is_attached, t.asked().first().copied())
+    };
+    for is_idle in [true, false] {
+        assert_eq!(asked_after(20, is_idle), (true, None), "idle: {is_idle}");
+        assert_eq!(asked_after(90, is_idle), (true, None), "idle: {is_idle}");
+        assert_eq!(asked_after(110, is_idle), (false, Some(B)), "too long ago, idle: {is_idle}");
+    }
+}
+
+#[test]
+fn in_a_crowd_a_silent_upstream_is_asked_once_and_nobody_else_before_it_is_given_up() {
+    let mut t = known_of_a_crowd(150);
+    for beat in [151, 152] {
+        t.hear(beat * 100 + 10, B, Heard::heartbeat(beat as u32, 1));
+    }
+    t.pass(15_299);
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+    assert_eq!(t.asked(), [A]);
+    t.pass(15_320);
+    assert_eq!(t.asked(), [A, B]);
+}
+
+#[test]
+fn in_a_crowd_who_lost_its_way_asks_one_neighbour_after_the_other() {
+    let mut t = known_of_a_crowd(50);
+    t.hear(5021, C, Heard::heartbeat(50, 1));
+    t.hear(5040, A, Heard::Withdrawal { goodbye: false });
+    let mut asked = Vec::new();
+    for ms in 5041..5140 {
+        t.pass(ms);
+        assert!(t.asked().len() <= 1, "one at a time: {:?}", t.asked());
+        asked.extend(t.asked());
+        t.clear();
+    }
+    let first: Vec<_> = asked.iter().copied().take(2).collect();
+    assert_eq!(first, [B, C], "the best first: {asked:?}");
+}
