@@ -69,13 +69,10 @@ impl<N: Node> Recorded<N> {
     #[inline]
     fn outputs(&mut self, now: Timestamp, before: Before, frame: &[u8], out: &Replies) {
         let Some(tap) = &self.tap else { return };
-        if tap.cuts()
-            && let Some(client) = passed_on_from(before, frame, out)
-        {
-            tap.cut(frame, client);
-        }
         if out.as_slice().len() > before.replies || out.loans().len() > before.loans {
-            tap.write(now, |pen| replies(pen, before, frame, out));
+            let kept = tap.snap().and_then(|snap| Some(passed_on_from(before, frame, out)? + snap));
+            let cut = kept.map(|kept| (frame.len(), kept));
+            tap.write_behind(now, cut, |pen| replies(pen, before, frame, out));
         }
         let mut is_fail_over = false;
         while let Some(happened) = self.node.poll_event() {

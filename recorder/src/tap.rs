@@ -58,10 +58,29 @@ impl Tap {
     /// Writes what happens now. The block stays in this thread's hand until [`Tap::lay_down`].
     #[inline]
     pub(crate) fn write(&self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
+        self.write_behind(now, None, write);
+    }
+
+    /// The same, behind the frame that just went in. With `cut` it is as long as the first and only
+    /// so much is kept as the second says.
+    ///
+    /// It was written whole, so that it is there should the node panic. To write it costs little
+    /// as long as nobody but this processor's cache ever sees it.
+    #[inline]
+    pub(crate) fn write_behind(
+        &self,
+        now: Timestamp,
+        cut: Option<(usize, usize)>,
+        write: impl FnOnce(&mut Pen<'_>),
+    ) {
         let shared = &*self.shared;
         let has_it = hand::with(&self.shared, |current| {
             if current.is_closed {
                 return;
+            }
+            // Before a mark is written behind it.
+            if let Some((len, kept)) = cut {
+                current.cut(len, kept);
             }
             let mut pen = Pen { shared, current, now };
             if shared.has_marks.load(Ordering::Relaxed) {
@@ -75,23 +94,10 @@ impl Tap {
         }
     }
 
-    /// Whether clients' frames are cut.
+    /// How much is kept of a client's frame that was only passed on; `None`: all.
     #[inline]
-    pub(crate) fn cuts(&self) -> bool {
-        self.snap.is_some()
-    }
-
-    /// The frame that just went in was passed on as it came, from a client's frame on that begins
-    /// there: what is far behind that told the node nothing.
-    ///
-    /// It was written whole, so that it is there should the node panic. To write it costs little
-    /// as long as nobody but this processor's cache ever sees it.
-    #[inline]
-    pub(crate) fn cut(&self, frame: &[u8], client: usize) {
-        let Some(kept) = self.snap.map(|snap| client + snap) else { return };
-        if frame.len() > kept {
-            hand::with(&self.shared, |current| current.cut(frame.len(), kept));
-        }
+    pub(crate) fn snap(&self) -> Option<usize> {
+        self.snap
     }
 
     /// Lets others have the block: there is nothing more to write for now.
