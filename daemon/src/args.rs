@@ -20,6 +20,7 @@ use node_lib::messages::ETHERTYPE_DEFAULT;
 use node_lib::settings::{self, LoopSettings};
 use node_lib::transport::mtu;
 use node_lib::{Mac, NodeId};
+use recorder::tap::SNAP_MIN;
 
 use crate::exit::print;
 use crate::http::address::HttpAddress;
@@ -163,6 +164,9 @@ impl Common {
     }
 }
 
+/// Headers and some of what they carry. What whole frames cost is in docs/performance.md.
+const RECORD_SNAP: u32 = 128;
+
 /// Flags of the flight recorder.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub struct RecordOptions {
@@ -182,12 +186,19 @@ pub struct RecordOptions {
         value_parser = RangedU64ValueParser::<u64>::new().range(0..=31_536_000))]
     pub record_age: u64,
 
-    /// Bytes of each frame that are recorded, 0: all; with fewer than all, a recording can be
-    /// looked at and not replayed
-    #[arg(long, value_name = "BYTES", default_value_t = 0,
-        value_parser = RangedU64ValueParser::<u32>::new().range(0..=65_535))]
+    /// Bytes that are recorded of a client's frame that is only passed on, at least 96; 0: all of
+    /// them. All other frames are recorded whole, and a replay does not need the rest
+    #[arg(long, value_name = "BYTES", default_value_t = RECORD_SNAP, value_parser = snap)]
     pub record_snap: u32,
 }
+
+fn snap(text: &str) -> Result<u32, String> {
+    let snap = text.parse().ok().filter(|snap| matches!(snap, 0 | SNAP_MIN..=SNAP_MAX));
+    snap.ok_or_else(|| format!("expected 0 or {SNAP_MIN} to {SNAP_MAX}"))
+}
+
+/// No frame is longer.
+const SNAP_MAX: u32 = 65_535;
 
 /// As `--coalesce` and `--busy-poll` have it.
 fn micros(span: Duration) -> u64 {
@@ -618,7 +629,8 @@ mod tests {
             ("--position", "--check", "LAT,LON[,ALT]"),
             ("--position", "gpsd://a:0", "gpsd://HOST:PORT"),
             ("--record-size", "0", "1..=1048576"),
-            ("--record-snap", "65536", "0..=65535"),
+            ("--record-snap", "65536", "96 to 65535"),
+            ("--record-snap", "95", "0 or 96"),
         ] {
             let error = parsed(&["-b", "w", flag, value]).unwrap_err();
             assert!(error.contains(expected), "{error}");

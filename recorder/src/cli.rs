@@ -250,17 +250,16 @@ fn info(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError>
         let kinds: Vec<_> = kinds.iter().map(|(name, count)| format!("{count} {name}")).collect();
         say(out, &format!("  {}", kinds.join(", ")))?;
         let is_from_start = reports.first().is_some_and(|report| report.missing == 0);
-        let why_not = match (header.snap, is_from_start) {
-            (0, _) if header.part > 0 => Some("it was begun while the node ran".to_owned()),
-            (0, true) => None,
-            (0, false) => Some("its beginning is missing".to_owned()),
-            (snap, _) => Some(format!("only {snap} bytes of each frame were kept")),
-        };
+        if header.snap > 0 {
+            let snap = header.snap;
+            say(out, &format!("  {snap} bytes of clients' frames that were only passed on"))?;
+        }
         say(
             out,
-            &match why_not {
-                None => "  can be replayed".to_owned(),
-                Some(why) => format!("  cannot be replayed: {why}"),
+            match is_from_start {
+                _ if header.part > 0 => "  cannot be replayed: it was begun while the node ran",
+                true => "  can be replayed",
+                false => "  cannot be replayed: its beginning is missing",
             },
         )?;
     }

@@ -119,7 +119,8 @@ fn begin_frame(items: u8, kind: u8, since: u64, len: u32) -> Option<[u8; 10]> {
     Some([array.to_u8(), kind, time.to_u8(), t0, t1, t2, t3, word.to_u8(), l0, l1])
 }
 
-/// A frame of one of the five kinds, `len` bytes long, of which these two parts are kept.
+/// A frame of one of the five kinds, `len` bytes long, of which these two parts are kept. They are
+/// the last thing that is written.
 #[inline]
 pub fn frame(out: &mut Vec<u8>, kind: u8, since: u64, len: u32, head: &[u8], payload: &[u8]) {
     let kept = head.len() + payload.len();
@@ -136,6 +137,22 @@ pub fn frame(out: &mut Vec<u8>, kind: u8, since: u64, len: u32, head: &[u8], pay
         out.extend_from_slice(head);
     }
     out.extend_from_slice(payload);
+}
+
+/// Keeps only so many bytes of the frame that was written last; these begin there.
+#[inline]
+pub(crate) fn cut(out: &mut Vec<u8>, begin: usize, kept: usize) -> bool {
+    let Ok(kept) = u16::try_from(kept) else { return false };
+    let Some([marker, k0, k1]) = begin.checked_sub(3).and_then(|at| out.get_mut(at..begin)) else {
+        return false;
+    };
+    // A frame that is shorter, or longer, than two bytes can say is left as it is.
+    if *marker != Marker::Bin16.to_u8() || u16::from_be_bytes([*k0, *k1]) <= kept {
+        return false;
+    }
+    [*k0, *k1] = kept.to_be_bytes();
+    out.truncate(begin + usize::from(kept));
+    true
 }
 
 /// What a record of a frame begins with, however wide its numbers are.

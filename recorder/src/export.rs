@@ -78,7 +78,8 @@ pub fn pcapng(recording: &Recording, out: impl Write) -> Result<u64, ExportError
         }
         out.write_pcapng_block(InterfaceDescriptionBlock {
             linktype: DataLink::ETHERNET,
-            snaplen: header.snap,
+            // Some are whole, others not; each says how long it was.
+            snaplen: 0,
             options,
         })?;
     }

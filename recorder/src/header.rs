@@ -60,7 +60,7 @@ pub struct Header {
     pub began_unix_ns: u64,
     /// `Settings` of the role.
     pub settings: serde_json::Value,
-    /// Bytes kept of each frame; 0: all.
+    /// Bytes kept of a client's frame that was only passed on; 0: all, as of all other frames.
     pub snap: u32,
     /// Number of the file in its recording.
     pub segment: u32,

@@ -30,9 +30,10 @@
 //! | 33 | records lost here | number (uint) |
 //!
 //! The length is that of the whole frame; there are fewer bytes than that if the recording was made
-//! with a snap length. 18 and 19 say that a frame is the last of kind 0 to 2 or 9 *in this block*
-//! again, from some byte on and for as long as there is room for, behind another header. Whoever
-//! reads gets 16 and 17: most of what a node forwards is written once.
+//! with a snap length and the frame was only passed on. 18 and 19 say that a frame is the last of
+//! kind 0 to 2 or 9 *in this block* again, from some byte on and for as long as there is room for,
+//! behind another header. Whoever reads gets 16 and 17: most of what a node forwards is written
+//! once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -47,6 +48,9 @@ use node_lib::{Mac, Timestamp};
 
 use crate::text::Hex;
 
+/// No interface has longer frames; a damaged length must not ask for all memory.
+const FILLED_MAX: usize = 128 << 10;
+
 /// A whole Ethernet frame, or its first bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -60,6 +64,17 @@ impl Frame<'_> {
     /// All of it was kept.
     pub fn is_whole(&self) -> bool {
         self.bytes.len() as u64 == u64::from(self.len)
+    }
+
+    /// As long as it was, with zeros for what was not kept.
+    pub fn filled(&self) -> Cow<'_, [u8]> {
+        let len = (self.len as usize).min(FILLED_MAX);
+        if self.bytes.len() >= len {
+            return Cow::Borrowed(&self.bytes);
+        }
+        let mut filled = self.bytes.to_vec();
+        filled.resize(len, 0);
+        Cow::Owned(filled)
     }
 
     fn into_owned(self) -> Frame<'static> {

@@ -10,7 +10,10 @@ use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::Located;
+use node_lib::control::replies::Loan;
 use node_lib::control::snapshot::{Route, Snapshot};
+use node_lib::messages::ETHERNET_HEADER_LEN;
+use node_lib::messages::flags::FLOOD;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -67,7 +70,9 @@ impl<N: Node> Recorded<N> {
     fn outputs(&mut self, now: Timestamp, before: Before, frame: &[u8], out: &Replies) {
         let Some(tap) = &self.tap else { return };
         if out.as_slice().len() > before.replies || out.loans().len() > before.loans {
-            tap.write(now, |pen| replies(pen, before, frame, out));
+            let kept = tap.snap().and_then(|snap| Some(passed_on_from(before, frame, out)? + snap));
+            let cut = kept.map(|kept| (frame.len(), kept));
+            tap.write_behind(now, cut, |pen| replies(pen, before, frame, out));
         }
         let mut is_fail_over = false;
         while let Some(happened) = self.node.poll_event() {
@@ -141,6 +146,28 @@ fn leaves_something(event: &Event) -> bool {
     matches!(event, Event::UpstreamChanged { from: Some(_), cause, .. } if *cause != Reason::First)
 }
 
+/// Where the client's frame begins in one that was passed on as it came and did nothing else.
+/// `None` for all others: a node may have looked at any byte of them.
+///
+/// So whatever it drops, keeps to put together with others, changes or answers is recorded whole,
+/// and so are groups and floods: a vehicle compares what is in them ("one broadcast, delivered
+/// once").
+#[inline]
+fn passed_on_from(before: Before, frame: &[u8], out: &Replies) -> Option<usize> {
+    if out.as_slice().len() > before.replies {
+        return None;
+    }
+    let [first, more @ ..] = out.loans().get(before.loans..)? else { return None };
+    let start = first.payload.start;
+    let is_all = |loan: &Loan| loan.payload == (start..frame.len());
+    if !is_all(first) || !more.iter().all(is_all) {
+        return None;
+    }
+    let is_group = frame.get(start).is_none_or(|byte| byte & 1 == 1);
+    let is_flood = start > 0 && frame.get(ETHERNET_HEADER_LEN + 1).is_none_or(|f| f & FLOOD > 0);
+    (!is_group && !is_flood).then_some(start)
+}
+
 /// In the order in which they are sent.
 #[inline]
 fn replies(pen: &mut Pen<'_>, before: Before, frame: &[u8], out: &Replies) {
@@ -157,7 +184,7 @@ fn replies(pen: &mut Pen<'_>, before: Before, frame: &[u8], out: &Replies) {
             Interface::Radio => kind::TO_RADIO,
             Interface::Tap => kind::TO_TAP,
         };
-        pen.frame(kind, &[], &reply.frame());
+        pen.frame(kind, &reply.frame());
     }
 }
 

@@ -13,6 +13,8 @@ use std::time::Duration;
 use crossbeam_queue::ArrayQueue;
 use node_lib::Timestamp;
 
+use crate::encode;
+
 /// Blocks that are used again first, because a processor's cache may still hold them.
 pub(crate) const WARM: usize = 4;
 
@@ -142,10 +144,23 @@ pub(crate) struct Current {
     pub(crate) sequence: u64,
     /// Records dropped since the last that was not.
     pub(crate) lost: u64,
-    /// The last frame that went in is in this block.
-    pub(crate) has_input: bool,
+    /// Where in this block the bytes of the last frame that went in are, if they are.
+    pub(crate) input: Option<usize>,
+    /// So many of them are kept, at most.
+    pub(crate) kept: usize,
     /// Nobody will write any more.
     pub(crate) is_closed: bool,
+}
+
+impl Current {
+    /// Keeps only so many bytes of the frame that just went in, which was so long.
+    pub(crate) fn cut(&mut self, len: usize, kept: usize) {
+        let (Some(begin), Some(block)) = (self.input, &mut self.block) else { return };
+        // Nothing may have been written behind it.
+        if block.bytes.len() == begin + len && encode::cut(&mut block.bytes, begin, kept) {
+            self.kept = kept;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -168,8 +183,14 @@ impl Shared {
             let _ = fresh.push(Block::with_capacity(block_len));
         }
         let current = ArrayQueue::new(1);
-        let first =
-            Current { block: None, sequence: 0, lost: 0, has_input: false, is_closed: false };
+        let first = Current {
+            block: None,
+            sequence: 0,
+            lost: 0,
+            input: None,
+            kept: usize::MAX,
+            is_closed: false,
+        };
         // There is room for it.
         let _ = current.push(Box::new(first));
         Self {
@@ -228,7 +249,7 @@ impl Shared {
 
     /// What was written goes to the writer.
     pub(crate) fn hand_over(&self, current: &mut Current) {
-        current.has_input = false;
+        current.input = None;
         let Some(mut block) = current.block.take() else { return };
         if block.records == 0 {
             current.block = Some(block);

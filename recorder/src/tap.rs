@@ -29,11 +29,17 @@ const MARKS_MAX: usize = 16;
 /// The longest mark, in bytes.
 pub const MARK_LEN_MAX: usize = 1024;
 
+/// The least that is kept of a client's frame: whatever a node reads of one that it passes on as it
+/// came. Most of that is a neighbour advertisement with its option (RFC 4861 §4.4): 18 bytes of
+/// Ethernet and VLAN tag, 40 of IPv6, 32 of its own.
+pub const SNAP_MIN: u32 = 96;
+
 /// Takes records from the packet loop.
 #[derive(Debug)]
 pub struct Tap {
     shared: Arc<Shared>,
-    snap: usize,
+    /// Of a client's frame that was only passed on.
+    snap: Option<usize>,
 }
 
 /// What a thread writes with that has the block in hand.
@@ -41,24 +47,42 @@ pub(crate) struct Pen<'a> {
     shared: &'a Shared,
     current: &'a mut Current,
     now: Timestamp,
-    snap: usize,
 }
 
 impl Tap {
     pub(crate) fn new(shared: Arc<Shared>, snap: u32) -> Self {
-        let snap = if snap == 0 { usize::MAX } else { snap as usize };
+        let snap = (snap > 0).then_some(snap.max(SNAP_MIN) as usize);
         Self { shared, snap }
     }
 
     /// Writes what happens now. The block stays in this thread's hand until [`Tap::lay_down`].
     #[inline]
     pub(crate) fn write(&self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
+        self.write_behind(now, None, write);
+    }
+
+    /// The same, behind the frame that just went in. With `cut` it is as long as the first and only
+    /// so much is kept as the second says.
+    ///
+    /// It was written whole, so that it is there should the node panic. To write it costs little
+    /// as long as nobody but this processor's cache ever sees it.
+    #[inline]
+    pub(crate) fn write_behind(
+        &self,
+        now: Timestamp,
+        cut: Option<(usize, usize)>,
+        write: impl FnOnce(&mut Pen<'_>),
+    ) {
         let shared = &*self.shared;
         let has_it = hand::with(&self.shared, |current| {
             if current.is_closed {
                 return;
             }
-            let mut pen = Pen { shared, current, now, snap: self.snap };
+            // Before a mark is written behind it.
+            if let Some((len, kept)) = cut {
+                current.cut(len, kept);
+            }
+            let mut pen = Pen { shared, current, now };
             if shared.has_marks.load(Ordering::Relaxed) {
                 pen.marks();
             }
@@ -68,6 +92,12 @@ impl Tap {
             // Somebody panics, and wants the block.
             shared.counts.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How much is kept of a client's frame that was only passed on; `None`: all.
+    #[inline]
+    pub(crate) fn snap(&self) -> Option<usize> {
+        self.snap
     }
 
     /// Lets others have the block: there is nothing more to write for now.
@@ -149,19 +179,17 @@ impl Pen<'_> {
     /// A frame that goes in.
     #[inline]
     pub(crate) fn input(&mut self, kind: u8, frame: &[u8]) {
-        let written = self.frame(kind, &[], frame);
-        self.current.has_input = written;
+        let is_written = self.frame(kind, frame);
+        let end = self.current.block.as_ref().map_or(0, |block| block.bytes.len());
+        self.current.input = is_written.then_some(end.saturating_sub(frame.len()));
+        self.current.kept = usize::MAX;
     }
 
-    /// A frame in two parts.
+    /// A whole frame.
     #[inline]
-    pub(crate) fn frame(&mut self, kind: u8, head: &[u8], payload: &[u8]) -> bool {
-        let len = u32::try_from(head.len() + payload.len()).unwrap_or(u32::MAX);
-        let head = head.get(..self.snap).unwrap_or(head);
-        let payload = payload.get(..self.snap - head.len()).unwrap_or(payload);
-        self.put(head.len() + payload.len(), |out, since| {
-            encode::frame(out, kind, since, len, head, payload);
-        })
+    pub(crate) fn frame(&mut self, kind: u8, frame: &[u8]) -> bool {
+        let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        self.put(frame.len(), |out, since| encode::frame(out, kind, since, len, &[], frame))
     }
 
     /// A part of the frame that went in goes out behind this header.
@@ -173,14 +201,18 @@ impl Pen<'_> {
         let len = u32::try_from(bare.len() + payload.len()).unwrap_or(u32::MAX);
         // Asked for first: another block does not have the frame.
         let has_room = self.block(bare.len() + 3 * OVERHEAD_MAX).is_some();
-        if has_room && self.current.has_input {
+        if has_room && self.current.input.is_some() {
             self.put(bare.len(), |out, since| match head {
                 Some(head) => encode::passed_to_radio(out, since, len, head, start),
                 None => encode::passed_to_tap(out, since, len, start),
             });
         } else {
             let kind = if head.is_some() { kind::TO_RADIO } else { kind::TO_TAP };
-            self.frame(kind, bare, payload);
+            // No more than there is of what went in: a replay has only that.
+            let kept = payload.get(..self.current.kept.saturating_sub(start)).unwrap_or(payload);
+            self.put(bare.len() + kept.len(), |out, since| {
+                encode::frame(out, kind, since, len, bare, kept);
+            });
         }
     }
 

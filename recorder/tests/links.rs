@@ -15,6 +15,7 @@ use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use recorder::cli::{self, Command, TraceError};
 use recorder::header::Role as Recordable;
+use recorder::tap::SNAP_MIN;
 use rsu_lib::Rsu;
 use sim::{Fault, Flow, Link, NodeIndex, Place, Role, Target, World};
 use simulator::campaign::{Campaign, Variant, records};
@@ -45,7 +46,7 @@ fn drive(directory: &Path, seconds: u64, is_busy: bool) {
                 Rsu::new(settings.config(start), now)
             };
             let settings = rsu_lib::Settings::default();
-            let factory = recorded(place, Recordable::Rsu, settings, make);
+            let factory = recorded(place, Recordable::Rsu, settings, SNAP_MIN, make);
             let rsu = world.add_node(Role::Rsu, mac, factory);
             world.plug(rsu, lan);
         } else {
@@ -53,7 +54,7 @@ fn drive(directory: &Path, seconds: u64, is_busy: bool) {
                 Obu::new(settings.config(start), now)
             };
             let settings = obu_lib::Settings::default();
-            let factory = recorded(place, Recordable::Obu, settings, make);
+            let factory = recorded(place, Recordable::Obu, settings, 0, make);
             let obu = world.add_node(Role::Obu, mac, factory);
             let rider = world.add_client(Mac([2, 0, 0, 1, 0, n]), Place::Tap(obu));
             let frames = if is_busy && obu == CAR { (seconds - 1) as u32 * 50 } else { 0 };

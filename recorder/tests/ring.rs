@@ -299,23 +299,6 @@ fn where_records_were_lost_the_recording_says_how_many() {
     assert_eq!(reports[0].lost, 2);
 }
 
-#[test]
-fn a_snap_length_cuts_frames_and_keeps_their_length() {
-    let directory = tempfile::tempdir().unwrap();
-    let header = recorder::Header { snap: 100, ..common::header() };
-    let recorder = Recorder::start(directory.path(), header, Limits::default()).unwrap();
-    let mut node = Recorded::new(echo(), Some(recorder.tap()));
-    let mut out = Replies::new();
-    out.lend(0, &FRAME, 64);
-    node.handle_wire(at(1), &FRAME, &mut out);
-    recorder.finish();
-    let (records, _) = common::read(&common::files(directory.path()));
-    let frames: Vec<_> = records.iter().map(|record| record.what.frame().unwrap()).collect();
-    let shape: Vec<_> = frames.iter().map(|frame| (frame.len, frame.bytes.len())).collect();
-    assert_eq!(shape, [(1000, 100), (992, 92), (1000, 100)]);
-    assert_eq!(frames[1].bytes[..12], [1, 2, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
-}
-
 /// Passes each frame on behind another header, and to the TAP.
 fn echo() -> common::Hears {
     common::Hears::new(|frame, out| {

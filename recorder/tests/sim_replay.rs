@@ -21,6 +21,7 @@ use recorder::header::Role as Recordable;
 use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use recorder::replay::{self, Outcome};
+use recorder::tap::SNAP_MIN;
 use rsu_lib::Rsu;
 use sim::topology::Graph;
 use sim::{Dice, Fault, Flow, Link, NodeIndex, Place, Role, Target, World};
@@ -61,7 +62,7 @@ fn radio(n: usize) -> Mac {
 
 /// Lives in a town with restarts, cuts, radios that fail and traffic both ways. Returns the
 /// recording of every start.
-fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
+fn live(seed: u64, snap: u32, directory: &Path) -> Vec<PathBuf> {
     let graph = Graph::random_connected(NODES, 0.12, &mut Dice::new(seed, 77));
     let mut world = World::new(seed);
     world.report_unacknowledged(true);
@@ -75,7 +76,7 @@ fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
             let make = |settings: &rsu_lib::Settings, start: &Start, now| {
                 Rsu::new(settings.config(start), now)
             };
-            let factory = recorded(place, Recordable::Rsu, settings, make);
+            let factory = recorded(place, Recordable::Rsu, settings, snap, make);
             let node = world.add_node(Role::Rsu, radio(n), factory);
             world.plug(node, lan);
             node
@@ -84,7 +85,7 @@ fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
             let make = |settings: &obu_lib::Settings, start: &Start, now| {
                 Obu::new(settings.config(start), now)
             };
-            let factory = recorded(place, Recordable::Obu, settings, make);
+            let factory = recorded(place, Recordable::Obu, settings, snap, make);
             let node = world.add_node(Role::Obu, radio(n), factory);
             let rider = Mac([2, 0, 0, 1, 0, n as u8 + 1]);
             riders.push(world.add_client(rider, Place::Tap(node)));
@@ -95,9 +96,24 @@ fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
     world.link_all(&graph, Link { duplicate: 0.01, ..Link::lossy(0.05) });
     let millis = seconds() * 1000;
     let count = (millis / 50) as u32;
+    // To whom nobody is, who is looked for everywhere.
+    let nobody = Target::Nobody(Mac([2, 9, 9, 9, 9, 9]));
     for rider in riders {
         world.add_flow(Flow::steady(rider, Target::Client(host), at(500), ms(50), count));
         world.add_flow(Flow::steady(host, Target::Client(rider), at(520), ms(50), count));
+        // Long enough to be cut.
+        for (from, to, start, every) in [
+            (rider, Target::Client(host), 510, 90),
+            (host, Target::Client(rider), 530, 90),
+            (rider, Target::Everyone, 540, 1100),
+        ] {
+            let flow = Flow::steady(from, to, at(start), ms(every), (millis / every) as u32);
+            world.add_flow(Flow { size: 400, ..flow });
+        }
+    }
+    for (to, start) in [(Target::Everyone, 550), (nobody, 560)] {
+        let flow = Flow::steady(host, to, at(start), ms(70), (millis / 70) as u32);
+        world.add_flow(Flow { size: 400, ..flow });
     }
     let mut dice = Dice::new(seed, 78);
     for time in (1500..millis).step_by(700) {
@@ -138,10 +154,24 @@ fn live(seed: u64, directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_node_of_a_town_replayed_alone_gives_the_same_bytes() {
-    let (mut starts, mut outputs) = (0, 0);
+    assert_eq!(all_again(0), 0, "frames were cut");
+}
+
+/// Of clients' frames that were only passed on there are the first 96 bytes: the node does the same
+/// without the rest.
+#[test]
+fn with_a_snap_length_they_do_the_same_again() {
+    let cut = all_again(SNAP_MIN);
+    println!("{cut} frames were cut");
+    assert!(cut > 1000 * seeds().count(), "{cut}");
+}
+
+/// Replays every start of every node. Returns how many frames that went in are not whole.
+fn all_again(snap: u32) -> usize {
+    let (mut starts, mut outputs, mut cut) = (0, 0, 0);
     for seed in seeds() {
         let directory = tempfile::tempdir().unwrap();
-        for start in live(seed, directory.path()) {
+        for start in live(seed, snap, directory.path()) {
             let recording = Recording::open(std::slice::from_ref(&start)).unwrap();
             let Outcome { difference, ended, inputs, outputs: same, .. } =
                 replay::replay(&recording).unwrap();
@@ -152,11 +182,29 @@ fn every_node_of_a_town_replayed_alone_gives_the_same_bytes() {
             assert!(inputs > 0, "seed {seed}, {}", start.display());
             starts += 1;
             outputs += same;
+            cut += cut_inputs(&recording);
         }
     }
     println!("{starts} starts replayed, {outputs} outputs the same");
     assert!(starts > NODES * seeds().count(), "some restarted: {starts}");
     assert!(outputs > 1000 * seeds().end.saturating_sub(seeds().start));
+    cut
+}
+
+fn cut_inputs(recording: &Recording) -> usize {
+    let mut cut = 0;
+    recording
+        .read(|item| {
+            if let Item::Record(record) = item
+                && !record.what.is_output()
+                && let Some(frame) = record.what.frame()
+            {
+                cut += usize::from(!frame.is_whole());
+            }
+            Ok::<_, ReadError>(true)
+        })
+        .unwrap();
+    cut
 }
 
 /// All that comes out of a node for the inputs of a recording.
@@ -195,7 +243,7 @@ fn outputs(recording: &Recording, mut node: Box<dyn Node>) -> Vec<Vec<u8>> {
 fn an_altered_constant_is_found_at_its_first_effect() {
     let directory = tempfile::tempdir().unwrap();
     let mut found = 0;
-    for start in live(seeds().start, directory.path()) {
+    for start in live(seeds().start, 0, directory.path()) {
         let recording = Recording::open(std::slice::from_ref(&start)).unwrap();
         if recording.header().role != Recordable::Obu {
             continue;

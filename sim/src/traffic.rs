@@ -121,7 +121,8 @@ const MAGIC: [u8; 4] = *b"#sim";
 /// |     14 |     4 | `#sim`                       |
 /// |     18 |     4 | flow                         |
 /// |     22 |     4 | number, from 0               |
-/// |     26 |       | zero                         |
+/// |     26 |    34 | zero                         |
+/// |     60 |       | 0x5a: what is cut is missed  |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Numbered {
     /// The flow.
@@ -140,7 +141,8 @@ impl Numbered {
         frame.extend_from_slice(&MAGIC);
         frame.extend_from_slice(&self.flow.0.to_be_bytes());
         frame.extend_from_slice(&self.number.to_be_bytes());
-        frame.resize(size.max(SIZE_MIN), 0);
+        frame.resize(SIZE_MIN, 0);
+        frame.resize(size.max(SIZE_MIN), 0x5a);
         frame
     }
 

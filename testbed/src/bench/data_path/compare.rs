@@ -27,8 +27,8 @@ pub struct Options {
     /// The same daemons with a recorder; fails if less than 95 % gets through in the median
     #[arg(long, required_unless_present = "with")]
     record: bool,
-    /// Bytes of each frame that are recorded, 0: all
-    #[arg(long, default_value_t = 0, requires = "record")]
+    /// Bytes of each client's frame that are recorded, 0: all
+    #[arg(long, default_value_t = 128, requires = "record")]
     record_snap: u32,
     /// Where recordings go while it runs; by default into memory
     #[arg(long, value_name = "DIR", requires = "record")]

@@ -109,6 +109,7 @@ impl Browser {
         let scheme = if is_dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.tell("Emulation.setEmulatedMedia", json!({ "features": features }))?;
+        self.tell("Emulation.setTouchEmulationEnabled", json!({ "enabled": is_phone }))?;
         Ok(())
     }
 
@@ -148,14 +149,38 @@ impl Browser {
         Ok(text)
     }
 
-    /// Clicks on the first element that this selects.
-    pub(super) fn click(&mut self, selector: &str) -> Result<()> {
+    /// The middle of the first element that this selects, in the window.
+    fn spot(&mut self, selector: &str) -> Result<[f64; 2]> {
         let spot = format!(
             "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{block: \
              'center'}}); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + \
              b.height / 2]; }})()"
         );
-        let spot = self.value(&spot)?;
+        Ok(serde_json::from_value(self.value(&spot)?)?)
+    }
+
+    /// Puts a finger on the first element that this selects, moves it by so many pixels to the
+    /// right and down, and lifts it.
+    pub(super) fn swipe(&mut self, selector: &str, (right, down): (f64, f64)) -> Result<()> {
+        const STEPS: u32 = 8;
+        let [x, y] = self.spot(selector)?;
+        for step in 0..=STEPS {
+            let part = f64::from(step) / f64::from(STEPS);
+            let finger = json!({ "x": x + part * right, "y": y + part * down });
+            let kind = if step == 0 { "touchStart" } else { "touchMove" };
+            let event = json!({ "type": kind, "touchPoints": [finger] });
+            self.tell("Input.dispatchTouchEvent", event)?;
+            // The page draws in between, as under a finger.
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let event = json!({ "type": "touchEnd", "touchPoints": [] });
+        self.tell("Input.dispatchTouchEvent", event)?;
+        Ok(())
+    }
+
+    /// Clicks on the first element that this selects.
+    pub(super) fn click(&mut self, selector: &str) -> Result<()> {
+        let spot = self.spot(selector)?;
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({
                 "type": kind, "x": spot[0], "y": spot[1], "button": "left", "clickCount": 1,

@@ -178,6 +178,7 @@ fn look(
     let wide = browser.value("document.documentElement.scrollWidth")?;
     ensure!(wide == PHONE.0, "a phone of {} pixels would scroll sideways: {wide}", PHONE.0);
     picture(&mut browser, "obu-phone")?;
+    by_finger(&mut browser, other)?;
     browser.window(PHONE, true)?;
     picture(&mut browser, "obu-phone-dark")?;
     let complaints = browser.complaints();
@@ -199,6 +200,44 @@ fn look(
     browser.shows(&["✖ ill", "Nothing gets through", "What to do"])?;
     picture(&mut browser, "obu-ill")?;
     beside.shows(&["no word for", "what is shown is old"])?;
+    Ok(())
+}
+
+/// On a phone a finger moves the map once it is larger, and else the page.
+fn by_finger(browser: &mut Browser, other: &Node) -> Result<()> {
+    const SHIFT: (f64, f64) = (60.0, -45.0);
+    let spot = format!("[data-key='spot-{}']", other.radio);
+    let place = |browser: &mut Browser| -> Result<[f64; 3]> {
+        let place = format!(
+            "(() => {{ const b = document.querySelector({spot:?}).getBoundingClientRect(); const \
+             m = document.querySelector('svg.map').getBoundingClientRect(); return [b.x - m.x, \
+             b.y - m.y, scrollY]; }})()"
+        );
+        Ok(serde_json::from_value(browser.value(&place)?)?)
+    };
+    let before = place(browser)?;
+    browser.swipe("svg.map", (0.0, -120.0))?;
+    wait_until("the page under a finger", PATIENCE, || {
+        let [x, y, scrolled] = place(browser)?;
+        let moved = [x - before[0], y - before[1]];
+        ensure!(moved.iter().all(|by| by.abs() < 2.0), "the whole map was moved by {moved:?}");
+        Ok((scrolled > before[2]).then_some(()))
+    })?;
+    browser.click("[data-key='zoom-in']")?;
+    wait_until("a larger map", PATIENCE, || {
+        let zoomed = browser.value("document.querySelector('svg.map.zoomed') !== null")?;
+        Ok((zoomed == true).then_some(()))
+    })?;
+    browser.value("document.querySelector('svg.map').scrollIntoView({block: 'center'})")?;
+    let before = place(browser)?;
+    browser.swipe("svg.map", SHIFT)?;
+    let after = place(browser)?;
+    let moved = [after[0] - before[0] - SHIFT.0, after[1] - before[1] - SHIFT.1];
+    ensure!(
+        moved.iter().all(|off| off.abs() < 2.0),
+        "a finger moved the map from {before:?} to {after:?}, and should by {SHIFT:?}"
+    );
+    browser.click("[data-key='zoom-all']")?;
     Ok(())
 }
 

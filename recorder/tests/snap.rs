@@ -1,0 +1,155 @@
+//! What a snap length cuts, and what it does not. That a node does the same again without the rest
+//! is shown in `sim_replay`.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+mod common;
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use node_lib::control::node::{Node, Replies};
+use node_lib::{Mac, Timestamp};
+use recorder::read::Recording;
+use recorder::replay::replay_with;
+use recorder::tap::SNAP_MIN;
+use recorder::{Handle, Limits, Recorded, Recorder};
+use tempfile::TempDir;
+
+/// Where the client's frame begins in one of ours.
+const CLIENT: usize = 38;
+const FLAGS: usize = 15;
+const SNAP: usize = SNAP_MIN as usize;
+
+/// A frame of the radio with so many bytes of a client's in it, to one host.
+fn heard(client: usize) -> Vec<u8> {
+    let mut frame = vec![2; CLIENT + client];
+    frame[FLAGS] = 0;
+    frame
+}
+
+/// The recording of a node that hears this frame.
+fn record(frame: &[u8], hear: fn(&[u8], &mut Replies)) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let header = recorder::Header { snap: SNAP_MIN, ..common::header() };
+    let recorder = Recorder::start(directory.path(), header, Limits::default()).unwrap();
+    let mut node = Recorded::new(common::Hears::new(hear), Some(recorder.tap()));
+    MARKS.set(Some(recorder.handle()));
+    let mut out = Replies::new();
+    out.lend(0, frame, 64);
+    // Some panic.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        node.handle_wire(Timestamp::from_millis(1), frame, &mut out);
+    }));
+    assert_eq!(recorder.finish().lost, 0);
+    directory
+}
+
+/// A node hears this frame, and does what it does. What is recorded: name, length, bytes kept.
+fn recorded(frame: &[u8], hear: fn(&[u8], &mut Replies)) -> Vec<(&'static str, usize, usize)> {
+    let directory = record(frame, hear);
+    let (records, _) = common::read(&common::files(directory.path()));
+    let shape = |record: &recorder::record::Record<'_>| {
+        let (len, kept) = record.what.frame().map_or((0, 0), |kept| {
+            if let Some(bytes) = frame.get(..kept.bytes.len())
+                && record.what.name() == "from_radio"
+            {
+                assert_eq!(*kept.bytes, *bytes, "the first bytes");
+            }
+            (kept.len as usize, kept.bytes.len())
+        });
+        (record.what.name(), len, kept)
+    };
+    records.iter().map(shape).collect()
+}
+
+thread_local! {
+    /// For the one that marks the moment.
+    static MARKS: RefCell<Option<Handle>> = const { RefCell::new(None) };
+}
+
+fn to_tap(frame: &[u8], out: &mut Replies) {
+    out.tap_frame(&frame[CLIENT..]);
+}
+
+fn onward(frame: &[u8], out: &mut Replies) {
+    out.wire_around(&frame[CLIENT..], |head| head.extend_from_slice(&[2; 40]));
+}
+
+#[test]
+fn what_was_only_passed_on_is_cut_and_keeps_its_length() {
+    let kept = CLIENT + SNAP;
+    let from = ("from_radio", CLIENT + 1000, kept);
+    assert_eq!(recorded(&heard(1000), to_tap), [from, ("to_tap", 1000, SNAP)]);
+    assert_eq!(recorded(&heard(1000), onward), [from, ("to_radio", 1040, 40 + SNAP)]);
+    let both = |frame: &[u8], out: &mut Replies| {
+        to_tap(frame, out);
+        onward(frame, out);
+    };
+    let outputs = [("to_tap", 1000, SNAP), ("to_radio", 1040, 40 + SNAP)];
+    assert_eq!(recorded(&heard(1000), both), [from, outputs[0], outputs[1]]);
+    // One byte too many, and none.
+    assert_eq!(recorded(&heard(SNAP + 1), to_tap)[0], ("from_radio", kept + 1, kept));
+    assert_eq!(recorded(&heard(SNAP), to_tap)[0], ("from_radio", kept, kept));
+}
+
+#[test]
+fn what_a_node_may_have_read_is_whole() {
+    let whole = ("from_radio", CLIENT + 1000, CLIENT + 1000);
+    let dropped = |_: &[u8], _: &mut Replies| {};
+    assert_eq!(recorded(&heard(1000), dropped), [whole]);
+    let answered = |frame: &[u8], out: &mut Replies| {
+        to_tap(frame, out);
+        out.wire(|flat| flat.extend_from_slice(&[2; 60]));
+    };
+    let outputs = [("to_tap", 1000, 1000), ("to_radio", 60, 60)];
+    assert_eq!(recorded(&heard(1000), answered), [whole, outputs[0], outputs[1]]);
+    let changed = |frame: &[u8], out: &mut Replies| {
+        out.tap(|flat| flat.extend(frame[CLIENT..].iter().map(|byte| byte ^ 1)));
+    };
+    assert_eq!(recorded(&heard(1000), changed), [whole, ("to_tap", 1000, 1000)]);
+    let in_part = |frame: &[u8], out: &mut Replies| out.tap_frame(&frame[CLIENT..1000]);
+    assert_eq!(recorded(&heard(1000), in_part), [whole, ("to_tap", 1000 - CLIENT, 1000 - CLIENT)]);
+    // Vehicles compare what is in floods and what is to groups.
+    let mut flood = heard(1000);
+    flood[FLAGS] = node_lib::messages::flags::FLOOD;
+    assert_eq!(recorded(&flood, to_tap), [whole, ("to_tap", 1000, 1000)]);
+    let mut group = heard(1000);
+    group[CLIENT..CLIENT + 6].copy_from_slice(&Mac::BROADCAST.0);
+    assert_eq!(recorded(&group, to_tap), [whole, ("to_tap", 1000, 1000)]);
+}
+
+#[test]
+fn a_frame_that_makes_the_node_panic_is_whole() {
+    let panics = |_: &[u8], _: &mut Replies| panic!("as planned");
+    assert_eq!(recorded(&heard(1000), panics), [("from_radio", CLIENT + 1000, CLIENT + 1000)]);
+}
+
+/// What goes out is in another block than what went in then, and is written by itself: no more of
+/// it than there is of what went in.
+#[test]
+fn a_mark_between_a_frame_and_what_came_of_it_makes_no_difference() {
+    let marks = |frame: &[u8], out: &mut Replies| {
+        to_tap(frame, out);
+        assert!(MARKS.with_borrow(|marks| marks.as_ref().unwrap().mark("now")));
+    };
+    let seen = recorded(&heard(1000), marks);
+    let from = ("from_radio", CLIENT + 1000, CLIENT + SNAP);
+    assert_eq!(seen, [from, ("mark", 0, 0), ("to_tap", 1000, SNAP)]);
+}
+
+#[test]
+fn a_replay_compares_length_and_what_there_is() {
+    let directory = record(&heard(1000), to_tap);
+    let recording = Recording::open(&common::files(directory.path())).unwrap();
+    let differs = |hear| {
+        let node = Box::new(common::Hears::new(hear));
+        replay_with(&recording, node).unwrap().difference.is_some()
+    };
+    assert!(!differs(to_tap));
+    assert!(differs(|frame, out| out.tap_frame(&frame[CLIENT..frame.len() - 1])));
+    assert!(differs(|frame, out| {
+        out.tap(|flat| flat.extend(frame[CLIENT..].iter().map(|byte| byte ^ 1)));
+    }));
+    assert!(differs(|_, _| ()));
+}
