@@ -450,8 +450,16 @@ fn without_duplication_nothing_is_sent_twice() {
 
 /// Attached to the other RSU since a moment ago.
 fn just_moved() -> Talk {
+    just_moved_after(0)
+}
+
+fn just_moved_after(beats: u32) -> Talk {
     let mut t = between_two_rsus();
     acknowledge_there(&mut t);
+    for _ in 0..beats {
+        beat_of_both(&mut t);
+        t.acknowledge_all();
+    }
     t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
     assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
     acknowledge_there(&mut t);
@@ -475,6 +483,17 @@ fn a_broadcast_of_the_lan_is_one_however_late_the_second_rsu_brings_it() {
     assert!(!floods(&mut t, OTHER_RSU, 30, 1), "three seconds in queues");
     assert!(floods(&mut t, OTHER_RSU, 30, 2), "a second equal one, which the old RSU never sent");
     assert_eq!(t.obu.counters().drop_duplicate, 1);
+}
+
+/// It numbers its heartbeats from the beginning, and of those none has come yet.
+#[test]
+fn a_broadcast_is_one_also_where_the_rsu_that_brings_the_copy_has_just_started_again() {
+    let mut t = just_moved_after(20);
+    assert!(floods(&mut t, RSU, 0, 1));
+    t.down_boot = 2;
+    let since_the_third = seq_of(&t, OTHER_RSU) - 3;
+    assert!(!floods(&mut t, OTHER_RSU, since_the_third, 1));
+    assert!(floods(&mut t, OTHER_RSU, since_the_third, 2), "a second equal one");
 }
 
 #[test]

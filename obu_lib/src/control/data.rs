@@ -282,7 +282,8 @@ impl Obu {
             return;
         }
         if self.listens_to(now, data.source) && except != self.context.id() {
-            let taken = self.routes.get(&data.source).map(|route| route.when(now, taken_at));
+            let route = self.routes.get(&data.source);
+            let taken = route.and_then(|route| route.when(now, data.boot, taken_at));
             if self.floods.is_new(now, data.source, taken, data.payload) {
                 self.deliver(now, data.payload, out);
             } else {

@@ -36,8 +36,8 @@ const RSUS_MAX: usize = 4;
 struct Heard {
     /// Digest and length.
     content: (u32, usize),
-    /// When the RSU took it from the LAN, by our clock; `None` where we do not hear the RSU's
-    /// heartbeats (any more).
+    /// When the RSU took it from the LAN, by our clock; `None` where we do not hear the heartbeats
+    /// of that start of the RSU (any more).
     taken: Option<Timestamp>,
     /// The RSUs that have brought it.
     rsus: ArrayVec<NodeId, RSUS_MAX>,

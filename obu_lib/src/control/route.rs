@@ -429,12 +429,16 @@ impl Route {
     }
 
     /// When the RSU sent its heartbeat of this number, by our clock and about: as many intervals
-    /// before or after it sent the newest we have heard, and not later than now.
-    pub(crate) fn when(&self, now: Timestamp, seq: Seq) -> Timestamp {
+    /// before or after it sent the newest we have heard, and not later than now. `None`: we have
+    /// heard none of that start of the RSU, or of a later one already.
+    pub(crate) fn when(&self, now: Timestamp, boot: u8, seq: Seq) -> Option<Timestamp> {
+        if boot != self.newest.boot.low_byte() {
+            return None;
+        }
         let before = self.newest.seq.0.saturating_sub(seq.0);
         let after = seq.0.saturating_sub(self.newest.seq.0);
         let sent = self.newest_sent.before(self.interval.saturating_mul(before));
-        now.min(sent + self.interval.saturating_mul(after))
+        Some(now.min(sent + self.interval.saturating_mul(after)))
     }
 
     /// Who this candidate is.

@@ -147,6 +147,8 @@ pub(crate) struct Talk {
     pub(crate) obus: u16,
     /// How rarely those who send them do, as heartbeats say.
     pub(crate) stride: u8,
+    /// The low byte of the boot count of the RSU whose frames come down.
+    pub(crate) down_boot: u8,
     /// Where those that send heartbeats say that they are.
     pub(crate) position: Option<Position>,
     /// What neighbours say of those behind them.
@@ -184,6 +186,7 @@ impl Talk {
             rsu: RSU,
             obus: 1,
             stride: 0,
+            down_boot: 1,
             position: None,
             children: 0,
             interval_ms: 100,
@@ -371,7 +374,7 @@ impl Talk {
         let data = ToDownstream {
             destination,
             source: id(self.rsu),
-            boot: 1,
+            boot: self.down_boot,
             seq: Seq(seq),
             priority: 0,
             payload: &payload,
