@@ -173,7 +173,7 @@ impl Context {
     pub(crate) fn probe(&mut self, now: Timestamp, to: Mac, rsu: NodeId, out: &mut Replies) {
         let nonce = self.random.number();
         if let Some(neighbour) = self.neighbours.get_mut(to) {
-            neighbour.note_probe(now, nonce);
+            neighbour.note_probe(now, nonce, self.interval);
         }
         let (sender, sender_boot) = (self.radio.id, self.radio.boot);
         let probe = Probe { sender, sender_boot, nonce, rsu };

@@ -25,7 +25,7 @@ struct Outstanding {
     sent: Timestamp,
     /// Counted as unanswered already, for [`Neighbour::strain`].
     overdue: bool,
-    /// Of one sample with the one before: [`ONE_SAMPLE`].
+    /// Of one sample of the link with the one before.
     is_repeat: bool,
 }
 
@@ -36,14 +36,10 @@ const OUTSTANDING_MAX: usize = 8;
 /// missed.
 const OVERDUE_AFTER: Duration = Duration::from_millis(10);
 
-/// Probes closer together than this are one sample of the link: what loses one loses the next. ETX
-/// probes are a second apart (De Couto et al., §3.2).
-const ONE_SAMPLE: Duration = Duration::from_millis(100);
-
-/// The share answered counts for so long after the last probe, as long as a proof at the default
-/// interval. A neighbour that once left many unanswered costs so much that nobody asks it again,
-/// and without this it would for good.
-const ANSWERS_COUNT_FOR: Duration = Duration::from_secs(10);
+/// The share answered counts for so many intervals after the last probe, as long as a proof. A
+/// neighbour that once left many unanswered costs so much that nobody asks it again, and without
+/// this it would for good.
+const ANSWERS_COUNT_FOR: u32 = 100;
 
 /// One neighbour.
 ///
@@ -145,16 +141,17 @@ impl Neighbour {
         (u32::from(self.history_len) >= window).then(|| (self.history & mask).count_ones())
     }
 
-    /// A probe with this nonce goes out.
-    pub fn note_probe(&mut self, now: Timestamp, nonce: u32) {
+    /// A probe with this nonce goes out. Those of one interval are one sample of the link: what
+    /// loses one loses the next. The probes of ETX are a second apart (De Couto et al., §3.2).
+    pub fn note_probe(&mut self, now: Timestamp, nonce: u32, interval: Duration) {
         let probes = &mut **self.probes.get_or_insert_default();
         let Probes { outstanding, last, sample_at, .. } = probes;
-        if now.since(*last) >= ANSWERS_COUNT_FOR {
+        if now.since(*last) >= interval * ANSWERS_COUNT_FOR {
             self.answered = Share::default();
             outstanding.clear();
         }
         *last = now;
-        let is_repeat = sample_at.is_some_and(|at| now.since(at) < ONE_SAMPLE);
+        let is_repeat = sample_at.is_some_and(|at| now.since(at) < interval);
         if !is_repeat {
             *sample_at = Some(now);
         }
@@ -259,10 +256,10 @@ impl Neighbour {
     ///
     /// A link too young to judge costs one transmission, and one that has not been asked lately
     /// what is heard of it.
-    pub fn link_cost(&self, now: Timestamp) -> Cost {
+    pub fn link_cost(&self, now: Timestamp, interval: Duration) -> Cost {
         let heard = self.received.after(4).unwrap_or(WHOLE);
         // An answer passes the link both ways, so its share is that of a round trip.
-        let lately = self.probed().is_some_and(|at| now.since(at) < ANSWERS_COUNT_FOR);
+        let lately = self.probed().is_some_and(|at| now.since(at) < interval * ANSWERS_COUNT_FOR);
         let answered = self.answered.after(4).filter(|_| lately);
         let round_trip = answered.unwrap_or(heard).min(heard).max(WHOLE / 64);
         let cost = u64::from(Cost::ONE.0) * u64::from(WHOLE) / u64::from(round_trip);
@@ -470,7 +467,7 @@ mod tests {
     #[test]
     fn an_answer_proves_both_directions() {
         let mut n = neighbour();
-        n.note_probe(at(10), 77);
+        n.note_probe(at(10), 77, INTERVAL);
         assert!(!n.note_answer(at(11), 78), "not asked by us");
         assert_eq!(n.proven, None);
         assert!(n.note_answer(at(12), 77));
@@ -483,7 +480,7 @@ mod tests {
         let mut n = neighbour();
         assert_eq!(n.round_trip(), None);
         for (nonce, took) in [(1, 8), (2, 16)] {
-            n.note_probe(at(100 * nonce), nonce as u32);
+            n.note_probe(at(100 * nonce), nonce as u32, INTERVAL);
             assert!(n.note_answer(at(100 * nonce + took), nonce as u32));
         }
         assert_eq!(n.round_trip(), Some(Duration::from_millis(9)), "7/8 of 8 and 1/8 of 16");
@@ -493,7 +490,7 @@ mod tests {
     fn ask(n: &mut Neighbour, from_ms: u64, answered: &[bool]) {
         for (k, is_answered) in (0_u32..).zip(answered) {
             let (now, nonce) = (from_ms + u64::from(k) * 200, from_ms as u32 + k);
-            n.note_probe(at(now), nonce);
+            n.note_probe(at(now), nonce, INTERVAL);
             if *is_answered {
                 assert!(n.note_answer(at(now + 2), nonce));
             }
@@ -503,14 +500,14 @@ mod tests {
     #[test]
     fn a_lossy_link_costs_more_in_proportion() {
         let mut n = neighbour();
-        assert_eq!(n.link_cost(at(0)), Cost::ONE, "too young to judge");
+        assert_eq!(n.link_cost(at(0), INTERVAL), Cost::ONE, "too young to judge");
         for hello in (0..4000).filter(|hello| hello % 2 == 0) {
             n.note_hello(at(0), hello);
         }
-        let half_heard = n.link_cost(at(0)).0;
+        let half_heard = n.link_cost(at(0), INTERVAL).0;
         assert!((120..=136).contains(&half_heard), "{half_heard}");
         ask(&mut n, 0, &[false; 64]);
-        let cost = n.link_cost(at(64 * 200));
+        let cost = n.link_cost(at(64 * 200), INTERVAL);
         assert!(cost > Cost(1000), "nothing is answered: {cost:?}");
     }
 
@@ -519,7 +516,7 @@ mod tests {
         let mut n = neighbour();
         for (start, is_answered) in [(0, true), (1000, false), (2000, false), (3000, true)] {
             for nonce in 0..6 {
-                n.note_probe(at(start + 16 * nonce), (start + nonce) as u32);
+                n.note_probe(at(start + 16 * nonce), (start + nonce) as u32, INTERVAL);
             }
             if is_answered {
                 // The third, and later the last.
@@ -527,7 +524,7 @@ mod tests {
                 assert!(n.note_answer(at(start + 95), start as u32 + 5));
             }
         }
-        n.note_probe(at(4000), 4000);
+        n.note_probe(at(4000), 4000, INTERVAL);
         assert!(n.note_answer(at(4002), 4000));
         let answered = n.answered().unwrap();
         assert!((0.59..0.61).contains(&answered), "{answered} in place of three of five");
@@ -538,10 +535,18 @@ mod tests {
         let mut n = neighbour();
         (0..100).for_each(|hello| n.note_hello(at(0), hello));
         ask(&mut n, 0, &[false, false, false, false, true]);
-        assert!(n.link_cost(at(10_799)) > Cost(3 * Cost::ONE.0));
-        assert_eq!(n.link_cost(at(10_800)), Cost::ONE, "ten seconds after the last question");
+        assert!(n.link_cost(at(10_799), INTERVAL) > Cost(3 * Cost::ONE.0));
+        assert_eq!(
+            n.link_cost(at(10_800), INTERVAL),
+            Cost::ONE,
+            "ten seconds after the last question"
+        );
         ask(&mut n, 20_000, &[true; 4]);
-        assert_eq!(n.link_cost(at(21_000)), Cost::ONE, "what was before does not count again");
+        assert_eq!(
+            n.link_cost(at(21_000), INTERVAL),
+            Cost::ONE,
+            "what was before does not count again"
+        );
     }
 
     const INTERVAL: Duration = Duration::from_millis(100);

@@ -88,7 +88,7 @@ impl Obu {
             signal_ahead_dbm: signal.map(|signal| dbm(signal.ahead_cdbm)),
             proven_ms: known.proven.map(|at| age_ms(now, at)),
             unanswered: Some(known.unanswered),
-            link_cost: Some(milli(known.link_cost(now).transmissions())),
+            link_cost: Some(milli(known.link_cost(now, self.context.interval).transmissions())),
             is_upstream: false,
             is_child: false,
             position: self.context.positions.of(now, known.id),

@@ -169,7 +169,10 @@ impl Route {
         self.feasibility.advertised(distance);
         self.advertised_at = Some(now);
         self.said_at = Some(now);
-        let link = context.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost(now));
+        let link = context
+            .neighbours
+            .get(candidate.mac)
+            .map_or(Cost::ONE, |n| n.link_cost(now, self.interval));
         Some(AnsweredRoute {
             order: distance.order,
             interval_ms: u16::try_from(self.interval.as_millis()).unwrap_or(u16::MAX).max(1),

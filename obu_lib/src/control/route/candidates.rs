@@ -172,7 +172,10 @@ impl Ranker<'_> {
 
     /// How good it is.
     pub fn rank(&self, candidate: &Candidate) -> Rank {
-        let link = self.neighbours.get(candidate.mac).map_or(Cost::ONE, |n| n.link_cost(self.now));
+        let link = self
+            .neighbours
+            .get(candidate.mac)
+            .map_or(Cost::ONE, |n| n.link_cost(self.now, self.interval));
         Rank {
             is_suspect: self.is_suspect(candidate),
             is_late: self.is_late(candidate),
@@ -568,7 +571,7 @@ mod tests {
     fn a_proof_lapses_with_the_fourth_question_without_an_answer() {
         let mut s = setup(&[(1, advert(1, 1))]);
         let mut ask = |nonce| {
-            s.neighbours.get_mut(mac(1)).unwrap().note_probe(Timestamp::ZERO, nonce);
+            s.neighbours.get_mut(mac(1)).unwrap().note_probe(Timestamp::ZERO, nonce, INTERVAL);
             s.best(0, false)
         };
         assert_eq!([1, 2, 3].map(&mut ask), [Some(mac(1)); 3]);

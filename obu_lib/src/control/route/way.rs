@@ -33,7 +33,7 @@ impl Route {
         let rank = judge.ranker.rank(candidate);
         let prediction = self.prediction(context, now, candidate);
         let neighbour = context.neighbours.get(candidate.mac);
-        let link = neighbour.map_or(Cost::ONE, |neighbour| neighbour.link_cost(now));
+        let link = neighbour.map_or(Cost::ONE, |neighbour| neighbour.link_cost(now, self.interval));
         let is_used = self.upstream == Some(candidate.mac);
         let used = used.filter(|_| !is_used);
         let transmissions = |cost: Cost| milli(cost.transmissions());
