@@ -1,4 +1,4 @@
-//! The RSU as a learning switch: behind which port each client is.
+//! What the RSU's switch remembers of clients, and for how long.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! | `node` | what is heard and when to act |
 //! | `obus` | which OBUs are attached, and whether we know their clients |
 //! | `about` | which word of an OBU an answer is about |
-//! | `clients` | behind which port each client is |
+//! | `switch` | behind which port each client is; `clients`: how many, and for how long |
 //! | `pins` | which clients an operator put behind an OBU |
 //! | `departed` | who left a moment ago, so that what is under way still arrives |
 //! | `data` | where clients' frames go |
@@ -25,3 +25,4 @@ mod lan_dedup;
 pub(crate) mod node;
 mod obus;
 mod pins;
+mod switch;

@@ -155,7 +155,7 @@ pub struct Rsu {
     pub(super) pins: Pins,
     pub(super) late: Late,
     /// OBUs whose clients have all gone to the LAN, and when that is taken as farewell.
-    leaving: BTreeMap<NodeId, Timestamp>,
+    pub(super) leaving: BTreeMap<NodeId, Timestamp>,
     pub(super) wired: WiredAnnouncements,
     pub(super) addresses: AddressBook,
     pub(super) repeats: Repeats,
@@ -176,7 +176,7 @@ pub struct Rsu {
     conflicts: TokenBucket,
     obu_conflicts: TokenBucket,
     arrivals: TokenBucket,
-    held_reports: TokenBucket,
+    pub(super) held_reports: TokenBucket,
     random: Random,
     /// Where we are, and OBUs in radio range.
     pub(super) positions: Positions,
@@ -278,7 +278,7 @@ impl Rsu {
         self.random = Random::new(seed);
     }
 
-    fn event(&mut self, event: Event) {
+    pub(super) fn event(&mut self, event: Event) {
         self.counters.events_lost += self.events.push(event);
     }
 

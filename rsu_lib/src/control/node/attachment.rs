@@ -1,10 +1,7 @@
 //! Who is behind an OBU from its announcement to its departure.
 
-use std::time::Duration;
-
-use node_lib::control::client_cache::{Learnt, client};
+use node_lib::control::client_cache::Learnt;
 use node_lib::control::event::Event;
-use node_lib::control::inner::Inner;
 use node_lib::control::node::Replies;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::announcement::{Client, Clients};
@@ -12,10 +9,7 @@ use node_lib::{NodeId, Timestamp};
 
 use crate::control::about::About;
 
-use super::super::addresses::snooping::{may_state, payload, said};
-use super::super::clients::{HEARD_LATELY, Port};
-use super::super::departed::LATE_FOR;
-use super::super::lan_announce::rarp;
+use super::super::clients::Port;
 use super::super::obus::tree::{NoWay, Way};
 use super::super::obus::{Accepted, Standing};
 use super::Rsu;
@@ -91,38 +85,6 @@ impl Rsu {
             && (self.clients.last_heard(client).is_some() || since(owner) <= since(other))
     }
 
-    /// Where frames for this client go: where it is pinned to, or else where it is known to be.
-    #[inline]
-    pub(in crate::control) fn owner(&self, now: Timestamp, client: Client) -> Option<Port> {
-        match self.pins.in_effect(client, &self.obus) {
-            Some(obu) => Some(Port::Obu(obu)),
-            None => self.clients.owner(now, client),
-        }
-    }
-
-    /// The client is pinned, and not to where it was heard or announced: counted, and nothing else.
-    #[inline]
-    fn is_pinned_elsewhere(&mut self, client: Client, port: Port) -> bool {
-        let at = self.pins.in_effect(client, &self.obus);
-        let is_elsewhere = at.is_some_and(|obu| Port::Obu(obu) != port);
-        self.counters.pins_held += u64::from(is_elsewhere);
-        is_elsewhere
-    }
-
-    /// A pin is in effect from now on: what was known of the client elsewhere is not true any more.
-    pub(super) fn begin_pin(&mut self, now: Timestamp, client: Client, obu: NodeId) {
-        if self.clients.owner(now, client) != Some(Port::Obu(obu)) {
-            self.clients.forget(client);
-        }
-        self.late.remove(client);
-        self.wired.add(now, client);
-    }
-
-    /// The client was heard where it is, a moment ago.
-    fn has_spoken(&self, now: Timestamp, client: Client) -> bool {
-        self.clients.last_heard(client).is_some_and(|at| now.since(at) < HEARD_LATELY)
-    }
-
     /// What is announced is complete: others of this OBU that did not just speak are gone.
     fn drop_clients_not_in(&mut self, now: Timestamp, obu: NodeId, set: &[Client]) {
         for client in self.clients.clients_of(Port::Obu(obu)) {
@@ -143,93 +105,6 @@ impl Rsu {
         self.clients.claim(now, client, Port::Obu(other));
         self.wired.add(now, client);
         true
-    }
-
-    /// A client's frame came through `port`. Whether the LAN must be told that the client is here.
-    // Always: else what was just read of the frame is written to memory only to be read again, in
-    // parts of other sizes, which makes the processor wait.
-    #[inline(always)]
-    pub(in crate::control) fn learn(
-        &mut self,
-        now: Timestamp,
-        inner: Inner,
-        frame: &[u8],
-        port: Port,
-    ) -> bool {
-        let client = client(inner.vlan, inner.source);
-        if self.is_pinned_elsewhere(client, port) {
-            return false;
-        }
-        // What another RSU still had of a client that has just come here does not take it back;
-        // that RSU's reverse ARP does.
-        let is_overtaken = port == Port::Tap && inner.ethertype != rarp::ETHERTYPE;
-        let settled_for = if is_overtaken { LATE_FOR } else { Duration::ZERO };
-        let (learnt, evicted) = self.clients.learn_settled(now, client, port, settled_for);
-        self.counters.evicted += evicted;
-        let payload = payload(frame);
-        // What is stated is read always; what can only be concluded, where more is done anyway.
-        let is_due = learnt != Learnt::Known && port != Port::Tap;
-        if is_due || may_state(inner, payload) {
-            self.note_said(inner, payload);
-        }
-        learnt != Learnt::Known && self.note_learnt(now, client, port, learnt)
-    }
-
-    /// Notes what the frame says about its sender's addresses.
-    #[cold]
-    fn note_said(&mut self, inner: Inner, payload: &[u8]) {
-        if let Some(said) = said(inner, payload) {
-            self.addresses.note(client(inner.vlan, inner.source), said);
-        }
-    }
-
-    /// Does what it means that the client was heard where it was not heard lately. Whether the LAN
-    /// must be told that the client is here.
-    #[cold]
-    fn note_learnt(
-        &mut self,
-        now: Timestamp,
-        client: Client,
-        port: Port,
-        learnt: Learnt<Port>,
-    ) -> bool {
-        match learnt {
-            Learnt::Moved(Port::Obu(obu)) if port == Port::Tap => {
-                self.late.add(now, client, obu);
-                if !self.clients.has_clients(Port::Obu(obu)) && self.obus.is_attached(obu) {
-                    let at = now + LATE_FOR;
-                    self.leaving.insert(obu, at);
-                    self.wake_at(at);
-                }
-                false
-            }
-            Learnt::Moved(_) => true,
-            Learnt::Held { first } => {
-                if first {
-                    self.counters.clients_damped += 1;
-                    if self.held_reports.take(now) {
-                        self.event(Event::ClientHeld { client });
-                    }
-                    return self.hold(now, client, port);
-                }
-                false
-            }
-            Learnt::Known | Learnt::Renewed | Learnt::New => false,
-        }
-    }
-
-    /// A client that moves too often has been put back to where it was before. Whether the LAN must
-    /// be told.
-    fn hold(&mut self, now: Timestamp, client: Client, port: Port) -> bool {
-        match self.clients.owner(now, client) {
-            Some(Port::Obu(obu)) if !(self.obus.is_here(obu) && self.obus.is_reached(obu)) => {
-                // Nobody is there any more.
-                self.clients.claim(now, client, port);
-                port != Port::Tap
-            }
-            Some(Port::Obu(_)) => true,
-            Some(Port::Tap) | None => false,
-        }
     }
 
     /// `obu` says that it is attached to us: that its clients were seen on the LAN is no farewell.
