@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use node_lib::control::event::Cause;
 
+use crate::control::link::neighbour::PROOF_INTERVALS;
 use crate::control::route::candidates::{fresh_for, period};
 
 /// Between two heartbeats, as long as no RSU has said anything else: the programs' default.
@@ -111,7 +112,7 @@ impl Watch {
 /// needed than with a choice. That a proof of 10 s ago still holds the first frame will tell:
 /// [`Watch::close`].
 pub(crate) fn proven_for(interval: Duration) -> Duration {
-    interval * 100
+    interval * PROOF_INTERVALS
 }
 
 /// Where it is congested, how long the upstream's proof that it hears us spares us the question

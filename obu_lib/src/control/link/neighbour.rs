@@ -36,10 +36,10 @@ const OUTSTANDING_MAX: usize = 8;
 /// missed.
 const OVERDUE_AFTER: Duration = Duration::from_millis(10);
 
-/// The share answered counts for so many intervals after the last probe, as long as a proof. A
+/// For so many intervals a proof is believed, and the share answered counts after the last probe. A
 /// neighbour that once left many unanswered costs so much that nobody asks it again, and without
 /// this it would for good.
-const ANSWERS_COUNT_FOR: u32 = 100;
+pub(crate) const PROOF_INTERVALS: u32 = 100;
 
 /// One neighbour.
 ///
@@ -146,7 +146,7 @@ impl Neighbour {
     pub fn note_probe(&mut self, now: Timestamp, nonce: u32, interval: Duration) {
         let probes = &mut **self.probes.get_or_insert_default();
         let Probes { outstanding, last, sample_at, .. } = probes;
-        if now.since(*last) >= interval * ANSWERS_COUNT_FOR {
+        if now.since(*last) >= interval * PROOF_INTERVALS {
             self.answered = Share::default();
             outstanding.clear();
         }
@@ -259,7 +259,7 @@ impl Neighbour {
     pub fn link_cost(&self, now: Timestamp, interval: Duration) -> Cost {
         let heard = self.received.after(4).unwrap_or(WHOLE);
         // An answer passes the link both ways, so its share is that of a round trip.
-        let lately = self.probed().is_some_and(|at| now.since(at) < interval * ANSWERS_COUNT_FOR);
+        let lately = self.probed().is_some_and(|at| now.since(at) < interval * PROOF_INTERVALS);
         let answered = self.answered.after(4).filter(|_| lately);
         let round_trip = answered.unwrap_or(heard).min(heard).max(WHOLE / 64);
         let cost = u64::from(Cost::ONE.0) * u64::from(WHOLE) / u64::from(round_trip);
