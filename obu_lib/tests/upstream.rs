@@ -65,6 +65,34 @@ fn a_clearly_better_neighbour_is_taken_sooner_while_the_first_way_is_young() {
     assert_eq!((t.obu.attachment(), causes(&mut t)), (attached(RSU, B, 2), vec![Cause::Better]));
 }
 
+#[test]
+fn who_becomes_upstream_on_an_old_proof_is_asked_at_once() {
+    let mut t = behind_a();
+    for _ in 0..30 {
+        beat(&mut t, &[(A, 2), (B, 2)]);
+    }
+    // From here on B is heard, and does not hear us.
+    for _ in 0..8 {
+        t.seq += 1;
+        t.hear(t.now, A, Heard::heartbeat(t.seq, 2));
+        t.hear(t.now, B, Heard::heartbeat(t.seq, 2));
+        t.tap(CAMERA, SERVER);
+        pass_answering(&mut t, 100, &[(A, 2)]);
+    }
+    t.clear();
+    let then = t.now;
+    t.hear(then, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 3), "its proof still counts");
+    t.tap(CAMERA, SERVER);
+    t.pass(then + 5);
+    assert!(t.asked().contains(&B), "asked before it is late");
+    while t.obu.attachment().is_some() && t.now < then + 300 {
+        t.pass(t.now + 5);
+    }
+    // As long as from being late to being given up, and not 225 ms.
+    assert_eq!(t.now - then, 105);
+}
+
 /// How long A is upstream while B is one hop nearer, which saves one of four transmissions; in
 /// milliseconds.
 fn until_b_is_taken(t: &mut Talk) -> u64 {

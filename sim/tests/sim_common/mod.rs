@@ -260,9 +260,7 @@ pub fn run_all<T: Send>(
         done.iter().filter_map(|(seed, result)| Some((*seed, result.as_ref().err()?))).collect();
     if let Some((first, wrong)) = failed.first() {
         eprintln!("{wrong}\nto see it again:");
-        eprintln!(
-            "  V2X_SIM_SEED={first} cargo test -p node_lib --test {file} {test} -- --nocapture"
-        );
+        eprintln!("  V2X_SIM_SEED={first} cargo test -p sim --test {file} {test} -- --nocapture");
         for (seed, wrong) in failed.iter().skip(1).take(failures_shown()) {
             let text = wrong.to_string();
             let last = text.lines().rfind(|line| !line.starts_with("    ")).unwrap_or_default();

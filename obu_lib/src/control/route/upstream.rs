@@ -275,7 +275,7 @@ impl Route {
         let usable = self.candidates.iter().filter(|c| judge.is_usable(c));
         let near = usable.filter(|c| c.advert.distance.hops < most);
         if let Some(best) = near.min_by_key(|c| judge.ranker.rank(c)).map(|c| c.mac) {
-            self.adopt(best, now);
+            self.adopt(context, best, now);
         }
     }
 
@@ -302,11 +302,11 @@ impl Route {
         tracing::debug!(rsu = %self.rsu, upstream = %upstream.id, "RSU does not answer through it");
         self.suspects.push((upstream.mac, now + timing::SHUN_FOR));
         self.loss = Some(self.leave(now, Cause::Dead));
-        self.adopt(best, now);
+        self.adopt(context, best, now);
         true
     }
 
-    fn adopt(&mut self, mac: Mac, now: Timestamp) {
+    fn adopt(&mut self, context: &Context, mac: Mac, now: Timestamp) {
         let Some(candidate) = self.candidates.get(mac) else { return };
         self.last_hops = candidate.advert.distance.hops.saturating_add(1);
         self.evidence = candidate.heard;
@@ -317,6 +317,10 @@ impl Route {
         }
         self.upstream = Some(mac);
         self.unproven_since = None;
+        if !self.is_in_crowd(context) && !self.is_proven_lately(context, now, mac) {
+            // What it proved seconds ago may be over: it is asked at once, as if it were late.
+            self.unproven_since = Some(now.before(self.watch(context, now).late_after));
+        }
         self.at_risk = 0;
         self.doubt = None;
         self.turn = None;
@@ -506,7 +510,7 @@ impl Route {
         self.preferred = choice.map(|(_, mac, cause)| (mac, cause));
         if let Some((mac, cause)) = usable {
             self.loss = Some(self.leave(now, cause));
-            self.adopt(mac, now);
+            self.adopt(context, mac, now);
         }
     }
 
