@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::mac::Mac;
+use node_lib::messages::ethernet::Header;
 use node_lib::time::Timestamp;
 
 /// One port of a [`Lan`].
@@ -64,9 +65,8 @@ impl Lan {
 
 /// Destination and source of an Ethernet frame; `None` if it is too short to be one.
 pub(super) fn addresses(frame: &[u8]) -> Option<(Mac, Mac)> {
-    let (header, _) = frame.split_first_chunk::<14>()?;
-    let [a, b, c, d, e, f, g, h, i, j, k, l, _, _] = *header;
-    Some((Mac([a, b, c, d, e, f]), Mac([g, h, i, j, k, l])))
+    let (header, _) = Header::read(frame)?;
+    Some((header.to, header.from))
 }
 
 #[cfg(test)]

@@ -421,7 +421,38 @@ fn no_library_has_two_public_types_of_one_name() {
     }
 }
 
-/// Counted, not forbidden: the same lines may say different things.
+/// Where Ethernet headers and VLAN tags are read and written.
+const ETHERNET: &str = "node_lib/src/messages/ethernet.rs";
+
+/// EtherTypes of tags and of the protocols in them.
+const ETHERTYPES: [u16; 6] = [0x8100, 0x88a8, 0x0800, 0x0806, 0x8035, 0x86dd];
+
+/// Whether this text, tests in it apart, has the number of such an EtherType, or its two bytes.
+fn names_an_ethertype(text: &str) -> bool {
+    let code = text.split("#[cfg(test)]").next().unwrap().to_lowercase().replace('_', "");
+    ETHERTYPES.iter().any(|ethertype| {
+        let [high, low] = ethertype.to_be_bytes();
+        let mut forms = vec![format!("{ethertype:#06x}"), format!("{high:#04x}, {low:#04x}]")];
+        forms.extend((low == 0).then(|| format!("{high:#04x}, 0")));
+        forms.iter().any(|form| code.contains(form))
+    })
+}
+
+#[test]
+fn ethernet_is_read_and_written_in_one_place() {
+    let all = crates().into_iter().flat_map(|name| sources(&root().join(name).join("src")));
+    let named = all.filter(|file| names_an_ethertype(&read(file.clone())));
+    let named: Vec<_> =
+        named.map(|file| file.strip_prefix(root()).unwrap().display().to_string()).collect();
+    if env::var_os(OTHER).is_none() {
+        assert_eq!(named, [ETHERNET]);
+    }
+    for text in ["== 0x8100", "0x88_A8", "&[0x81, 0]", "[0x81, 0x00, 5]", "[0x86, 0xdd]"] {
+        assert!(names_an_ethertype(text), "{text}");
+    }
+    assert!(!names_an_ethertype("0x88b5; #[cfg(test)] 0x8100"));
+}
+
 /// Modules of this file that are missing in the table at its head, if it has one of modules.
 fn missing_in_table(text: &str) -> Vec<String> {
     let head = text.lines().take_while(|line| line.starts_with("//!"));
@@ -455,6 +486,7 @@ fn a_table_of_modules_names_every_module() {
     assert_eq!(missing_in_table(text), ["c"]);
 }
 
+/// Counted, not forbidden: the same lines may say different things.
 #[test]
 fn repeated_lines_are_counted() {
     let of = |parts: &[&str]| -> Vec<PathBuf> {

@@ -11,8 +11,9 @@ use crate::messages::ParseError;
 use crate::messages::capacity::packet_max;
 use crate::messages::control::Control;
 use crate::messages::data::Data;
+use crate::messages::ethernet::{self, Header};
 use crate::messages::fragment::{Fragment, Place, message_max};
-use crate::messages::message::{Message, emit_ethernet, emit_head};
+use crate::messages::message::{Message, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
 use crate::messages::way::RELAYS_MAX;
@@ -104,15 +105,10 @@ impl Radio {
     #[inline]
     pub fn hear<'a>(&self, frame: &'a [u8], counters: &mut Counters) -> Option<Heard<'a>> {
         // Addresses first: on a shared medium most frames are for others, and need no parsing.
-        let Some((to, rest)) = frame.split_first_chunk::<6>() else {
+        let Some((to, from)) = ethernet::addresses(frame) else {
             counters.drop_malformed += 1;
             return None;
         };
-        let Some(from) = rest.first_chunk::<6>() else {
-            counters.drop_malformed += 1;
-            return None;
-        };
-        let (to, from) = (Mac(*to), Mac(*from));
         if (to != self.mac && to != Mac::BROADCAST) || from == self.mac || !from.is_unicast() {
             counters.drop_foreign += 1;
             return None;
@@ -239,7 +235,7 @@ impl Radio {
             let range = place.range();
             let inner = range.start.saturating_sub(head_len)..range.end.saturating_sub(head_len);
             out.wire(|flat| {
-                emit_ethernet(to, self.mac, self.ethertype, flat);
+                Header { to, from: self.mac, ethertype: self.ethertype }.emit(flat);
                 Fragment { priority, id: self.cut_up, place, part: &[] }.emit_head(flat);
                 if place.index == 0 {
                     data.emit_head(flat);

@@ -5,6 +5,7 @@
 //! (DSCP). The node that takes the frame out of its TAP writes that into the header, where every
 //! hop finds it. The DSCPs are mapped as RFC 8325 §4.3 recommends.
 
+use crate::messages::ethernet::{IPV4, IPV6, carried_by};
 use crate::messages::flags::PRIORITY;
 use crate::messages::{ETHERNET_HEADER_LEN, Kind};
 
@@ -41,13 +42,14 @@ pub fn of_inner(frame: &[u8]) -> u8 {
 
 /// What a client's frame asks for, if it says.
 fn of_client(frame: &[u8]) -> Option<u8> {
-    let (ethertype, rest) = frame.get(12..)?.split_first_chunk::<2>()?;
-    match u16::from_be_bytes(*ethertype) {
-        // 802.1Q tag: the upper three bits.
-        0x8100 => Some(rest.first()? >> 5),
-        0x0800 => Some(of_dscp(rest.get(1)? >> 2)),
-        0x86dd => {
-            let [first, second] = *rest.first_chunk::<2>()?;
+    let carried = carried_by(frame)?;
+    if let Some(tag) = carried.tag {
+        return Some(tag.priority());
+    }
+    match carried.ethertype {
+        IPV4 => Some(of_dscp(carried.payload.get(1)? >> 2)),
+        IPV6 => {
+            let [first, second] = *carried.payload.first_chunk::<2>()?;
             Some(of_dscp((first << 2 | second >> 6) & 0x3f))
         }
         _ => None,

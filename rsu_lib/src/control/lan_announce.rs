@@ -17,6 +17,7 @@ use node_lib::control::node::Replies;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::MIN_FRAME_LEN;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::ethernet::{Header, Tag};
 use node_lib::{Mac, Timestamp};
 
 use super::addresses::AddressBook;
@@ -145,13 +146,8 @@ fn name(client: Client, addresses: &AddressBook, out: &mut Replies) {
 
 /// Writes the Ethernet header of a frame of `client`, with its VLAN tag if it has one.
 fn header(to: Mac, client: Client, ethertype: u16, frame: &mut Vec<u8>) {
-    frame.extend_from_slice(&to.0);
-    frame.extend_from_slice(&client.mac.0);
-    if client.vlan != 0 {
-        frame.extend_from_slice(&[0x81, 0]);
-        frame.extend_from_slice(&client.vlan.to_be_bytes());
-    }
-    frame.extend_from_slice(&ethertype.to_be_bytes());
+    let tag = (client.vlan != 0).then_some(Tag(client.vlan));
+    Header { to, from: client.mac, ethertype }.emit_with(tag, frame);
 }
 
 fn pad(frame: &mut Vec<u8>) {

@@ -15,7 +15,7 @@ use crate::world::{RadioFrame, Role, SimEvent, World};
 use node_lib::buffer_pool::get_buffer;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
-use node_lib::messages::ETHERNET_HEADER_LEN;
+use node_lib::messages::capacity::INNER_OVERHEAD;
 use node_lib::time::Timestamp;
 use node_lib::transport::bundler::{BundleCounters, Opened};
 use node_lib::transport::mtu::TapMtu;
@@ -23,9 +23,6 @@ use node_lib::transport::outbox::OutboxCounters;
 use node_lib::transport::socket::{RECV_BUFFER, truesize};
 use node_lib::transport::tap_wait::TAP_QUEUE_MAX;
 use node_lib::transport::{BURST, DRAIN_TURNS, Outgoing, Sent, Sink, WayOut};
-
-/// What the kernel may put behind the MTU: a VLAN tag (`__is_skb_forwardable`, net/core/dev.c).
-const VLAN_TAG_LEN: usize = 4;
 
 /// What a node's TAP refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -371,7 +368,8 @@ impl World {
         }
         let (now, is_stalled) = (self.now, self.is_stalled(NodeIndex(index)));
         let Some(host) = self.host_mut(index) else { return };
-        if frame.len() > ETHERNET_HEADER_LEN + host.tap_mtu + VLAN_TAG_LEN {
+        // Beside the MTU the kernel allows for a VLAN tag (`__is_skb_forwardable`, net/core/dev.c).
+        if frame.len() > INNER_OVERHEAD + host.tap_mtu {
             host.tap_counters.oversize += 1;
             return;
         }

@@ -12,6 +12,7 @@ use anyhow::{Result, ensure};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::HeartbeatReply;
+use node_lib::messages::ethernet::{Header, RARP};
 use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType};
 use node_lib::{Mac, NodeId, Order, Seq};
 use serde::Serialize;
@@ -41,8 +42,6 @@ const READY_WITHIN: Duration = Duration::from_secs(5);
 /// What may be lost in a socket buffer is said again, and the LAN is told of a thousand clients a
 /// second.
 const SAID_AT_MOST: u32 = 60;
-/// Reverse ARP, by which the LAN is told (RFC 903).
-const RARP: [u8; 2] = [0x80, 0x35];
 const FRAME_MAX: usize = 2048;
 const WITHIN_DS: u16 = 20;
 
@@ -114,9 +113,9 @@ impl Heard {
             }
         }
         while let Some(frame) = lan.recv(&mut buffer)? {
-            let source = frame.get(6..12).and_then(|source| <[u8; 6]>::try_from(source).ok());
-            if frame.get(12..14) == Some(&RARP) {
-                self.clients.extend(source.map(Mac));
+            // Reverse ARP, by which the LAN is told.
+            if let Some((Header { from, ethertype: RARP, .. }, _)) = Header::read(frame) {
+                self.clients.insert(from);
             }
         }
         Ok(())
