@@ -75,7 +75,7 @@ impl Rsu {
         } else if self.may_teach(now, is_known, source)
             && self.learn(now, inner, data.payload, Port::Obu(obu))
         {
-            self.wired.add(now, source);
+            self.name_to_lan(now, source);
             self.wake_at(now);
         }
         if inner.destination.is_group() {

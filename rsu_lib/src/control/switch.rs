@@ -39,7 +39,13 @@ impl Rsu {
             self.clients.forget(client);
         }
         self.late.remove(client);
-        self.wired.add(now, client);
+        self.name_to_lan(now, client);
+    }
+
+    /// The LAN is told that this client is behind us.
+    pub(in crate::control) fn name_to_lan(&mut self, now: Timestamp, client: Client) {
+        let has_room = self.wired.add(now, client);
+        self.counters.wired_limited += u64::from(!has_room);
     }
 
     /// The client was heard where it is, a moment ago.

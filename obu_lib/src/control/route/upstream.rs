@@ -319,7 +319,7 @@ impl Route {
         self.unproven_since = None;
         self.at_risk = 0;
         self.doubt = None;
-        self.turn = None;
+        self.told = None;
         self.predicted = None;
         self.asked = 0;
         self.ask_at = now;
