@@ -6,6 +6,7 @@ use crate::control::mss::Clamp;
 use crate::control::next_hop::NextHop;
 use crate::control::node::Replies;
 use crate::control::path_mtu::PathMtu;
+use crate::control::traffic_class;
 use crate::mac::{Mac, NodeId};
 use crate::messages::ParseError;
 use crate::messages::capacity::packet_max;
@@ -131,8 +132,9 @@ impl Radio {
         counters: &mut Counters,
     ) {
         let message = self.message(to, control.into());
-        count(message.packet.kind(), message.wire_len(), counters);
-        out.wire(|flat| message.emit(flat));
+        let kind = message.packet.kind();
+        count(kind, message.wire_len(), counters);
+        out.wire_in_class(traffic_class::of_kind(kind), |flat| message.emit(flat));
     }
 
     /// Sends a control frame that is ready but for being copied: `copy` appends it.
@@ -143,7 +145,7 @@ impl Radio {
         counters: &mut Counters,
         copy: impl FnOnce(&mut Vec<u8>),
     ) {
-        out.wire(|flat| {
+        out.wire_in_class(traffic_class::of_kind(kind), |flat| {
             copy(flat);
             count(kind, flat.len(), counters);
         });
@@ -198,10 +200,11 @@ impl Radio {
         if usize::from(to.mtu) < self.mtu {
             out.keep_short(to);
         }
+        let class = traffic_class::of_data(data.priority());
         let head = |flat: &mut Vec<u8>| emit_head(to.mac, self.mac, self.ethertype, &data, flat);
         match self.clamp(data.payload(), counters) {
-            None => out.wire_around(data.payload(), head),
-            Some(clamp) => out.wire(|flat| {
+            None => out.wire_around(class, data.payload(), head),
+            Some(clamp) => out.wire_in_class(class, |flat| {
                 head(flat);
                 append_clamped(clamp, data.payload(), flat);
             }),
@@ -234,7 +237,7 @@ impl Radio {
             counters.fragments_tx += 1;
             let range = place.range();
             let inner = range.start.saturating_sub(head_len)..range.end.saturating_sub(head_len);
-            out.wire(|flat| {
+            out.wire_in_class(traffic_class::of_data(priority), |flat| {
                 Header { to, from: self.mac, ethertype: self.ethertype }.emit(flat);
                 Fragment { priority, id: self.cut_up, place, part: &[] }.emit_head(flat);
                 if place.index == 0 {

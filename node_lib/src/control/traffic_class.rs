@@ -24,9 +24,19 @@ pub fn of(frame: &[u8]) -> u8 {
     let packet = frame.get(ETHERNET_HEADER_LEN..).unwrap_or_default();
     match Kind::peek(packet) {
         Ok(kind) if is_control(kind) => CONTROL,
-        Ok(_) => packet.get(1).map_or(BEST_EFFORT, |flags| flags & PRIORITY).min(DATA_MAX),
+        Ok(_) => of_data(packet.get(1).map_or(BEST_EFFORT, |flags| flags & PRIORITY)),
         Err(_) => BEST_EFFORT,
     }
+}
+
+/// User priority of a message that is no data.
+pub const fn of_kind(kind: Kind) -> u8 {
+    if is_control(kind) { CONTROL } else { BEST_EFFORT }
+}
+
+/// User priority of data with this in its header.
+pub fn of_data(priority: u8) -> u8 {
+    priority.min(DATA_MAX)
 }
 
 /// Messages between nodes, and not frames of their clients. An echo shows how frames of clients

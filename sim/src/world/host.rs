@@ -192,14 +192,14 @@ impl World {
             return;
         }
         let mut replies = std::mem::take(&mut self.replies);
-        if let [ReplyType::WireFlat(only)] = replies.as_slice() {
-            self.send_frames(index, &[Outgoing::classed(only)], &[]);
+        replies.flatten();
+        let mut frames = replies.classed().filter_map(|(reply, priority)| match reply {
+            ReplyType::WireFlat(bytes) => Some(Outgoing { bytes, priority }),
+            _ => None,
+        });
+        if replies.as_slice().len() == 1 {
+            self.send_frames(index, frames.next().as_slice(), replies.narrow());
         } else {
-            replies.flatten();
-            let frames = replies.as_slice().iter().filter_map(|reply| match reply {
-                ReplyType::WireFlat(frame) => Some(Outgoing::classed(frame)),
-                _ => None,
-            });
             let frames: Vec<_> = frames.collect();
             self.send_frames(index, &frames, replies.narrow());
         }
