@@ -35,6 +35,10 @@ pub struct FullRsu {
     pub resident_empty: u64,
     /// Resident memory with all of them, bytes.
     pub resident: u64,
+    /// Of each what is not the program and its libraries.
+    pub own_empty: u64,
+    /// See `own_empty`.
+    pub own: u64,
 }
 
 const RSU: Mac = Mac([2, 0x0b, 0, 0, 1, 3]);
@@ -59,7 +63,7 @@ pub(super) fn measure(
     let args = ["-b", RADIO, "-t", TAP, "--log-format", "json"].map(str::to_owned);
     let rsu = Daemon::start(&road, &programs.rsu, &args, &logs.join("full_rsu.log"))?;
     rsu.wait_for_event("running", READY_WITHIN, |_| true)?;
-    let resident_empty = rsu.usage()?.resident;
+    let empty = rsu.usage()?;
 
     let radio = air.run(|| Ok(PacketSocket::open(RADIO)?))?;
     let lan = road.run(|| Ok(PacketSocket::open(TAP)?))?;
@@ -86,13 +90,20 @@ pub(super) fn measure(
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    let resident = rsu.usage()?.resident;
+    let full = rsu.usage()?;
     let (acknowledged, told) = (heard.vehicles.len(), heard.clients.len());
     ensure!(
         acknowledged == usize::from(vehicles) && told == usize::from(clients),
         "the unit knows {acknowledged} of {vehicles} vehicles and {told} of {clients} clients"
     );
-    Ok(FullRsu { vehicles: acknowledged, clients: told, resident_empty, resident })
+    Ok(FullRsu {
+        vehicles: acknowledged,
+        clients: told,
+        resident_empty: empty.resident,
+        resident: full.resident,
+        own_empty: empty.own,
+        own: full.own,
+    })
 }
 
 /// What the unit said.
