@@ -399,6 +399,18 @@ fn public_types(items: &[Item]) -> Vec<String> {
     names
 }
 
+/// Public types of a library: their names, and where they stand.
+fn homes(library: &str) -> BTreeMap<String, Vec<String>> {
+    let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in sources(&root().join(library).join("src")) {
+        let place = file.strip_prefix(root()).unwrap().display().to_string();
+        for public in public_types(&syn::parse_file(&read(file)).unwrap().items) {
+            homes.entry(public).or_default().push(place.clone());
+        }
+    }
+    homes
+}
+
 /// Whoever links these meets their types side by side.
 #[test]
 fn no_library_has_two_public_types_of_one_name() {
@@ -406,18 +418,24 @@ fn no_library_has_two_public_types_of_one_name() {
     let libraries = ["node_lib", "obu_lib", "rsu_lib", "sim", "control_socket"];
     assert!(libraries.iter().all(there_is) || env::var_os(OTHER).is_some());
     for name in libraries.into_iter().filter(there_is) {
-        let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for file in sources(&root().join(name).join("src")) {
-            let place = file.strip_prefix(root()).unwrap().display().to_string();
-            for public in public_types(&syn::parse_file(&read(file)).unwrap().items) {
-                homes.entry(public).or_default().push(place.clone());
-            }
-        }
+        let mut homes = homes(name);
         homes.retain(|_, places| places.len() > 1);
         println!("public types of one name in {name}: {}", homes.len());
         if env::var_os(OTHER).is_none() {
             assert!(homes.is_empty(), "{name}: {homes:#?}");
         }
+    }
+}
+
+/// Every simulator links both, and so does who has a radio of his own.
+#[test]
+fn node_lib_and_sim_have_no_public_type_of_one_name() {
+    let [ours, theirs] = ["node_lib", "sim"].map(homes);
+    let both: Vec<_> = ours.iter().filter(|(name, _)| theirs.contains_key(*name)).collect();
+    println!("public types of one name in node_lib and sim: {}", both.len());
+    if env::var_os(OTHER).is_none() {
+        assert!(ours.len() > 100 && theirs.len() > 30, "{} and {}", ours.len(), theirs.len());
+        assert!(both.is_empty(), "{both:#?}");
     }
 }
 

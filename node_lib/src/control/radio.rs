@@ -13,7 +13,7 @@ use crate::messages::capacity::packet_max;
 use crate::messages::control::Control;
 use crate::messages::data::Data;
 use crate::messages::ethernet::{self, Header};
-use crate::messages::fragment::{Fragment, Place, message_max};
+use crate::messages::fragment::{Fragment, PartPlace, message_max};
 use crate::messages::message::{Message, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
@@ -222,7 +222,7 @@ impl Radio {
         counters: &mut Counters,
     ) -> bool {
         let head_len = data.head_len();
-        let Some(places) = Place::all(data.wire_len(), mtu) else {
+        let Some(places) = PartPlace::all(data.wire_len(), mtu) else {
             counters.drop_oversize += 1;
             let (inner, most) = (data.payload(), message_max(mtu).saturating_sub(head_len));
             self.too_long = Some(TooLong::new(inner, inner.len(), most, Limit::Fragments));

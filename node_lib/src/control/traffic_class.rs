@@ -92,7 +92,7 @@ mod tests {
     use crate::mac::{Mac, NodeId};
     use crate::messages::control::probe::Probe;
     use crate::messages::data::{Destination, ToDownstream, ToUpstream};
-    use crate::messages::fragment::{Fragment, Place};
+    use crate::messages::fragment::{Fragment, PartPlace};
     use crate::messages::message::Message;
     use crate::messages::packet_type::PacketType;
     use crate::messages::{ETHERTYPE_DEFAULT, Way};
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn what_another_node_wrote_does_not_get_into_the_queue_of_control() {
         for (priority, class) in [(0, 0), (3, 3), (5, DATA_MAX), (6, DATA_MAX), (7, DATA_MAX)] {
-            let place = Place { total: 101, index: 1, count: 2 };
+            let place = PartPlace { total: 101, index: 1, count: 2 };
             let part = Fragment { priority, id: 1, place, part: &[7; 50] };
             assert_eq!(of(&frame(PacketType::Fragment(part))), class);
             let all = Destination::All { except: NodeId::NONE, hop_limit: 1, taken_at: Seq(0) };

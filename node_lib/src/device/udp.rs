@@ -15,7 +15,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::{Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, sys};
+use super::{Burst, Device, DeviceCounters, LinkState, Outgoing, Received, Sent, sys};
 use crate::mac::Mac;
 use crate::messages::ethernet::{HEADER_LEN, Header};
 
@@ -154,8 +154,8 @@ impl Udp {
     }
 
     /// The link, as if it were an interface.
-    pub fn link(&self) -> Link {
-        Link { index: 0, mac: self.mac, mtu: MTU, up: true }
+    pub fn link(&self) -> LinkState {
+        LinkState { index: 0, mac: self.mac, mtu: MTU, up: true }
     }
 }
 

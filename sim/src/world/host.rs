@@ -193,14 +193,11 @@ impl World {
         }
         let mut replies = std::mem::take(&mut self.replies);
         replies.flatten();
-        let mut frames = replies.classed().filter_map(|(reply, priority)| match reply {
-            ReplyType::WireFlat(bytes) => Some(Outgoing { bytes, priority }),
-            _ => None,
-        });
         if replies.as_slice().len() == 1 {
-            self.send_frames(index, frames.next().as_slice(), replies.narrow());
+            let only = replies.classed().find_map(for_radio);
+            self.send_frames(index, only.as_slice(), replies.narrow());
         } else {
-            let frames: Vec<_> = frames.collect();
+            let frames: Vec<_> = replies.classed().filter_map(for_radio).collect();
             self.send_frames(index, &frames, replies.narrow());
         }
         replies.recycle();
@@ -523,6 +520,14 @@ fn each_frame(bytes: &[u8], mut take: impl FnMut(&[u8])) -> Option<Opened> {
         take(frame);
     }
     Some(bundle)
+}
+
+/// A reply, made flat, if it is for the radio.
+fn for_radio((reply, priority): (&ReplyType, u8)) -> Option<Outgoing<'_>> {
+    match reply {
+        ReplyType::WireFlat(bytes) => Some(Outgoing { bytes, priority }),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
