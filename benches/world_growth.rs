@@ -26,7 +26,7 @@ use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use sim::radio::{Access, Csma};
-use sim::{Dice, Guest, NodeIndex, Position, Radio, Role, Track, World};
+use sim::{Dice, Guest, Location, NodeIndex, RadioModel, Role, Track, World};
 
 const SIZES: [usize; 4] = [SMALLEST, 100, 200, LARGEST];
 const SMALLEST: usize = 50;
@@ -41,19 +41,23 @@ const RANGE_M: f64 = 200.0;
 struct Town {
     per_km2: f64,
     per_rsu: usize,
-    radio: Radio,
+    radio: RadioModel,
 }
 
 impl Town {
     /// 25 others are within the range of each, away from the edge, and there is one RSU for 50.
     fn small() -> Self {
-        Self { per_km2: 200.0, per_rsu: 50, radio: Radio::disk(RANGE_M, 0.0) }
+        Self { per_km2: 200.0, per_rsu: 50, radio: RadioModel::disk(RANGE_M, 0.0) }
     }
 
     /// As dense as the town of `examples/scenarios/bologna.toml`: 64 others within the range of
     /// each.
     fn large(access: Access) -> Self {
-        Self { per_km2: 225.0, per_rsu: 250, radio: Radio { access, ..Radio::disk(300.0, 0.0) } }
+        Self {
+            per_km2: 225.0,
+            per_rsu: 250,
+            radio: RadioModel { access, ..RadioModel::disk(300.0, 0.0) },
+        }
     }
 }
 
@@ -285,7 +289,7 @@ fn run_for(worlds: &mut [World], time: Duration) {
     }
 }
 
-fn empty_world(seed: u64, radio: Radio) -> World {
+fn empty_world(seed: u64, radio: RadioModel) -> World {
     let mut world = World::new(seed);
     world.set_radio(radio);
     world
@@ -293,11 +297,11 @@ fn empty_world(seed: u64, radio: Radio) -> World {
 
 /// Vehicles that drive round, every second one the other way.
 fn ring_road(vehicles: usize, seed: u64) -> World {
-    let mut world = empty_world(seed, Radio::disk(RANGE_M, 0.0));
+    let mut world = empty_world(seed, RadioModel::disk(RANGE_M, 0.0));
     let length_m = vehicles as f64 * GAP_M;
     let at = |along_m: f64| {
         let (angle, radius_m) = (along_m / length_m * TAU, length_m / TAU);
-        Position::new(radius_m * angle.cos(), radius_m * angle.sin())
+        Location::new(radius_m * angle.cos(), radius_m * angle.sin())
     };
     for n in 0..(length_m / RSU_EVERY_M).round() as usize {
         let node = add_rsu(&mut world);
@@ -321,7 +325,7 @@ fn town(town: &Town, vehicles: usize, seed: u64) -> World {
     let side_m = (vehicles as f64 / town.per_km2).sqrt() * 1000.0;
     let mut anywhere = || {
         let mut along = || side_m * dice.index(10_000) as f64 / 10_000.0;
-        Position::new(along(), along())
+        Location::new(along(), along())
     };
     let rsus = vehicles.div_ceil(town.per_rsu);
     let columns = (rsus as f64).sqrt().ceil();
@@ -329,7 +333,7 @@ fn town(town: &Town, vehicles: usize, seed: u64) -> World {
     for n in 0..rsus {
         let node = add_rsu(&mut world);
         let (column, row) = (n as f64 % columns, (n as f64 / columns).floor());
-        world.place(node, Position::new((column + 0.5) * step_m, (row + 0.5) * step_m));
+        world.place(node, Location::new((column + 0.5) * step_m, (row + 0.5) * step_m));
     }
     for _ in 0..vehicles {
         // Far enough to be on the way until the end.

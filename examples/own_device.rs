@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use node_lib::control::node::Node;
 use node_lib::device::{
-    Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, StaticLinks, memory,
+    Burst, Device, DeviceCounters, LinkState, Outgoing, Received, Sent, StaticLinks, memory,
 };
 use node_lib::runtime::Runtime;
 use node_lib::runtime::clock::Clock;
@@ -113,7 +113,7 @@ fn drive<N: Node>(
     let mac = Mac([2, 0, 0, 0, 0, number]);
     let clock = Clock::start();
     let mut node = make(Start::new(mac), clock);
-    let link = Link { index: 0, mac, mtu: 1500, up: true };
+    let link = LinkState { index: 0, mac, mtu: 1500, up: true };
     Runtime::new(clock, link)
         .run(&mut node, &mut radio, &mut tap, &mut StaticLinks, &mut commands)
         .map(drop)

@@ -8,22 +8,22 @@ use std::time::Duration;
 use node_lib::{Mac, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
-use sim::{Position, Reach, Role, World};
+use sim::{Location, Reach, Role, World};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut world = World::new(7);
-    let hears = |a: Position, b: Position| if a.distance_m(b) <= 100.0 { 0.99 } else { 0.0 };
+    let hears = |a: Location, b: Location| if a.distance_m(b) <= 100.0 { 0.99 } else { 0.0 };
     world.set_medium(Box::new(Reach::new(world.seed(), Duration::from_millis(1), hears)));
     let mac = |n| Mac([2, 0, 0, 0, 0, n]);
     let rsu = world.add(Role::Rsu, mac(0), |start, now| {
         Rsu::new(rsu_lib::Settings::default().config(start), now)
     });
-    world.place(rsu, Position::new(0.0, 0.0));
+    world.place(rsu, Location::new(0.0, 0.0));
     for n in 1..=3 {
         let obu = world.add(Role::Obu, mac(n), |start, now| {
             Obu::new(obu_lib::Settings::default().config(start), now)
         });
-        world.place(obu, Position::new(90.0 * f64::from(n), 0.0));
+        world.place(obu, Location::new(90.0 * f64::from(n), 0.0));
     }
     world.run_until(Timestamp::from_millis(5000))?;
     for obu in world.nodes(Role::Obu) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use node_lib::control::node::Node;
 use node_lib::device::memory::{self, Memory};
-use node_lib::device::{Burst, Device, Link, Outgoing, StaticLinks};
+use node_lib::device::{Burst, Device, LinkState, Outgoing, StaticLinks};
 use node_lib::runtime::Runtime;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Remote;
@@ -227,7 +227,7 @@ fn turns<'a>(
     (links, remote): &'a mut (StaticLinks, Remote),
     (clock, mac): (Clock, Mac),
 ) -> impl FnMut() + 'a {
-    let link = Link { index: 1, mac, mtu: MTU, up: true };
+    let link = LinkState { index: 1, mac, mtu: MTU, up: true };
     let tap_mtu = TapMtu { fixed: None, ipv6: true };
     let runtime = Runtime {
         clock,

@@ -1,6 +1,6 @@
 //! What is wrong with a node, and the cure: [`problems`].
 
-use node_lib::control::snapshot::{Obstacle, Role, Route, Standing, View};
+use node_lib::control::snapshot::{NodeRole, Obstacle, Route, Standing, View};
 use serde::{Deserialize, Serialize};
 
 use crate::record::Fault;
@@ -64,8 +64,8 @@ pub fn problems<'a>(
     let mut found = Vec::new();
     interfaces(view, &mut found);
     match view.node.role {
-        Role::Obu => upstream(view, &mut found),
-        Role::Rsu if view.alone.is_some() => alone(view, false, &mut found),
+        NodeRole::Obu => upstream(view, &mut found),
+        NodeRole::Rsu if view.alone.is_some() => alone(view, false, &mut found),
         _ => {}
     }
     found.extend(faults.filter(|fault| fault.is_there(now_unix_ms)).map(of_fault));
@@ -83,7 +83,7 @@ fn interfaces(view: &View, found: &mut Vec<Problem>) {
     if !tap.is_up {
         let text = format!("TAP {} is down, gone or out of its bridge: no LAN", tap.name);
         let cure = format!("ip link set dev {} up; with --bridge, put it back into it", tap.name);
-        found.push(Problem::new("no-lan", view.node.role == Role::Rsu, text, cure));
+        found.push(Problem::new("no-lan", view.node.role == NodeRole::Rsu, text, cure));
     }
     if view.is_radio_full {
         let text = "frames wait because the radio has no room".to_owned();
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::record::{Happened, History};
 
-    fn view(role: Role) -> View {
+    fn view(role: NodeRole) -> View {
         let mut view = View::default();
         view.node = Snapshot::of(NodeId([2, 0, 0, 0, 0, 9]), role);
         (view.radio.is_up, view.tap.is_up) = (true, true);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_road_side_unit_is_well_alone_and_ill_without_a_lan() {
-        let mut rsu = view(Role::Rsu);
+        let mut rsu = view(NodeRole::Rsu);
         assert_eq!(kinds(&rsu), []);
         rsu.tap.is_up = false;
         assert_eq!(kinds(&rsu), [("no-lan".to_owned(), true)]);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_vehicle_without_upstream_says_why() {
-        let mut obu = view(Role::Obu);
+        let mut obu = view(NodeRole::Obu);
         assert_eq!(kinds(&obu), [("no-upstream".to_owned(), true)]);
         obu.alone = Some("others use EtherType 0x88b6 (--ethertype)".to_owned());
         obu.other_ethertypes = vec![0x88b6];
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_told_until_it_is_long_ago() {
-        let obu = view(Role::Rsu);
+        let obu = view(NodeRole::Rsu);
         let event = Event::IdConflict { mac: node_lib::Mac([2; 6]) };
         let first = Happened { number: 1, at_unix_ms: 1000, event };
         let fault = Fault { times: 3, first, last_unix_ms: 4000 };
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_news_when_it_begins_and_not_when_it_is_noticed_again() {
-        let obu = view(Role::Rsu);
+        let obu = view(NodeRole::Rsu);
         let mut history = History::default();
         let mut told = Vec::new();
         let mut looks = |at: &[u64], mac: u8, now_unix_ms: u64| {

@@ -1,7 +1,7 @@
 //! Every line on the socket, both ways. A line is one JSON object.
 
 use node_lib::control::ping::Echoed;
-use node_lib::control::snapshot::{Counts, Role, View};
+use node_lib::control::snapshot::{Counts, NodeRole, View};
 use node_lib::{Mac, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -218,7 +218,7 @@ pub struct Topics {
     /// Who.
     pub node: NodeId,
     /// What it is to the others.
-    pub role: Role,
+    pub role: NodeRole,
     /// [`Topic::View`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<View>,

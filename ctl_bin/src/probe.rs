@@ -7,7 +7,7 @@ use control_socket::client::{Client, ClientError};
 use control_socket::message::{Ask, PingAsk, Topic, Topics};
 use control_socket::{path, table};
 use node_lib::control::ping::Echoed;
-use node_lib::control::snapshot::{Attached, Role, View};
+use node_lib::control::snapshot::{Attached, NodeRole, View};
 use node_lib::messages::MAX_HOPS;
 use node_lib::messages::control::echo::Verdict;
 use node_lib::{Mac, NodeId};
@@ -222,7 +222,7 @@ impl Prober<'_> {
                  second",
                 self.node(last_of(&echoed))
             ),
-            None if view.node.role == Role::Rsu => {
+            None if view.node.role == NodeRole::Rsu => {
                 "the first relay or the OBU itself does not answer: v2xctl obus shows when it was \
                  last heard"
                     .to_owned()
@@ -264,7 +264,7 @@ fn here(view: &View) -> Option<String> {
         return Some(format!("the radio {} is down or gone", view.radio.name));
     }
     match (&node.attached, node.role) {
-        (None, Role::Obu) => {
+        (None, NodeRole::Obu) => {
             Some("this node has no upstream: v2xctl upstreams says why".to_owned())
         }
         (Some(Attached { is_unanswered: true, rsu, .. }), _) => {

@@ -19,7 +19,7 @@ use control_socket::record::Happened;
 use node_lib::control::event::Event;
 use node_lib::control::ping::Echoed;
 use node_lib::control::snapshot::{
-    Candidate, Obstacle, Obu, ObuStanding, Role, Route, Snapshot, Standing, View,
+    Candidate, NodeRole, Obstacle, Obu, ObuStanding, Route, Snapshot, Standing, View,
 };
 use node_lib::messages::control::echo::Verdict;
 use node_lib::{Mac, NodeId};
@@ -104,7 +104,7 @@ fn refusal(kind: RefusalKind) -> Refusal {
     Refusal { kind, text: "it is full moon".to_owned() }
 }
 
-fn topics(role: Role) -> Topics {
+fn topics(role: NodeRole) -> Topics {
     let mut view = View::default();
     view.node = Snapshot::of(NodeId([2, 0, 0, 0, 0, 9]), role);
     (view.radio.is_up, view.tap.is_up) = (true, true);
@@ -113,7 +113,7 @@ fn topics(role: Role) -> Topics {
 
 #[test]
 fn what_changes_something_is_asked_as_typed_on_the_read_write_socket_only() {
-    let daemon = Daemon::of(topics(Role::Rsu));
+    let daemon = Daemon::of(topics(NodeRole::Rsu));
     let get = |topics: &[Topic]| Ask::Get(topics.to_vec());
     let set = SetAsk { name: "log".to_owned(), value: "debug".to_owned() };
     let (look, change) = (Access::ReadOnly, Access::ReadWrite);
@@ -154,7 +154,7 @@ fn what_a_daemon_refuses_and_what_it_does_not_have_is_code_1_with_the_reason() {
         assert!(said.contains("full moon"), "{said}");
     }
     let (changes, config) = (Some(Vec::new()), Some(Vec::new()));
-    let daemon = Daemon::of(Topics { changes, config, ..topics(Role::Obu) });
+    let daemon = Daemon::of(Topics { changes, config, ..topics(NodeRole::Obu) });
     for line in [&["why", "99"][..], &["config", "get", "nothing"]] {
         let (code, out, said) = daemon.run(line);
         assert_eq!((code, &*out), (1, ""), "{line:?}: {said}");
@@ -217,7 +217,7 @@ fn in_a_row(hops: u8) -> Daemon {
             }
             _ => None,
         };
-        (Ok(Topics { pinged, ..topics(Role::Rsu) }), Vec::new())
+        (Ok(Topics { pinged, ..topics(NodeRole::Rsu) }), Vec::new())
     })
 }
 
@@ -239,7 +239,7 @@ fn a_trace_asks_hop_by_hop_until_the_target_and_gives_up_after_three_that_are_si
     assert_eq!((code, &*said), (0, ""), "{out}");
     assert_eq!(hop_limits(&daemon), [1, 1, 2, 2], "{out}");
     assert!(out.contains(" 2  02:00:00:00:01:02  1.234  1.234 ms"), "{out}");
-    let silent = Topics { pinged: Some(Pinged { answer: None }), ..topics(Role::Rsu) };
+    let silent = Topics { pinged: Some(Pinged { answer: None }), ..topics(NodeRole::Rsu) };
     let daemon = Daemon::of(silent);
     let (code, out, said) = daemon.run(&["traceroute", "-q", "1", TARGET]);
     assert_eq!((code, &*said), (4, ""), "{out}");
@@ -254,7 +254,7 @@ fn a_ping_says_by_its_code_whether_anybody_answered() {
     let (code, out, said) = daemon.run(&["ping", "-c", "2", "-i", "0.1", TARGET]);
     assert_eq!((code, &*said), (0, ""), "{out}");
     assert!(out.contains("2 hops, 1.234 ms") && out.contains("2 asked, 2 answered"), "{out}");
-    let silent = Topics { pinged: Some(Pinged { answer: None }), ..topics(Role::Rsu) };
+    let silent = Topics { pinged: Some(Pinged { answer: None }), ..topics(NodeRole::Rsu) };
     let (code, out, said) = Daemon::of(silent).run(&["ping", "-c", "1", TARGET]);
     assert_eq!((code, &*said), (4, ""), "{out}");
     assert!(out.contains("1 asked, 0 answered") && out.contains("likely reason"), "{out}");
@@ -279,7 +279,7 @@ fn a_recording_is_said_to_be_replayable_only_from_the_start_of_the_node() {
 
 #[test]
 fn counters_are_those_that_begin_so() {
-    let mut topics = topics(Role::Rsu);
+    let mut topics = topics(NodeRole::Rsu);
     let counts = [("drop_hop_limit", 3), ("drop_no_route", 0), ("relayed", 10)];
     topics.view.as_mut().unwrap().counters.node = counts.into_iter().collect();
     let daemon = Daemon::of(topics);
@@ -310,7 +310,7 @@ fn an_obu_whose_way_is_not_known_stands_in_the_tree_all_the_same() {
         is_contested: false,
         position: None,
     };
-    let mut topics = topics(Role::Rsu);
+    let mut topics = topics(NodeRole::Rsu);
     let node = &mut topics.view.as_mut().unwrap().node;
     node.obus = vec![obu(1, node.id), obu(2, id(1)), obu(3, id(77))];
     let (_, out, said) = Daemon::of(topics).run(&["tree"]);
@@ -364,7 +364,7 @@ fn upstreams_are_marked_as_what_they_are_to_us() {
         position: None,
         candidates,
     };
-    let mut topics = topics(Role::Obu);
+    let mut topics = topics(NodeRole::Obu);
     topics.view.as_mut().unwrap().node.routes = vec![
         route(
             Standing::InUse,

@@ -11,7 +11,7 @@ use assert_cmd::Command;
 use control_socket::health::problems;
 use control_socket::message::{Access, Answer, Ask, Hello, Request, Topics, VERSION};
 use node_lib::NodeId;
-use node_lib::control::snapshot::{Role, Snapshot, View};
+use node_lib::control::snapshot::{NodeRole, Snapshot, View};
 use serde_json::Value;
 
 const COMMANDS: [&str; 12] = [
@@ -78,7 +78,7 @@ fn hello(version: u32) -> String {
     serde_json::to_string(&hello).unwrap()
 }
 
-fn view(role: Role) -> View {
+fn view(role: NodeRole) -> View {
     let mut view = View::default();
     view.node = Snapshot::of(NodeId([2, 0, 0, 0, 0, 9]), role);
     (view.radio.is_up, view.tap.is_up) = (true, true);
@@ -110,7 +110,7 @@ fn another_version_and_somebody_elses_socket_are_told_apart() {
         ("{\"hello\":1}".to_owned(), "no control socket"),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        let path = daemon(directory.path(), first, view(Role::Rsu));
+        let path = daemon(directory.path(), first, view(NodeRole::Rsu));
         let (code, _, said) = v2xctl(&["-s", path.to_str().unwrap()]);
         assert_eq!(code, 3, "{said}");
         assert!(said.contains(expected), "{said}");
@@ -119,7 +119,7 @@ fn another_version_and_somebody_elses_socket_are_told_apart() {
 
 #[test]
 fn status_is_code_4_when_nothing_gets_through_and_says_why() {
-    for (role, expected) in [(Role::Rsu, 0), (Role::Obu, 4)] {
+    for (role, expected) in [(NodeRole::Rsu, 0), (NodeRole::Obu, 4)] {
         let directory = tempfile::tempdir().unwrap();
         let path = daemon(directory.path(), hello(VERSION), view(role));
         let path = path.to_str().unwrap();
@@ -142,7 +142,7 @@ fn status_is_code_4_when_nothing_gets_through_and_says_why() {
 #[test]
 fn every_command_prints_a_table_and_one_line_of_json_with_the_same_head() {
     let directory = tempfile::tempdir().unwrap();
-    let path = daemon(directory.path(), hello(VERSION), view(Role::Rsu));
+    let path = daemon(directory.path(), hello(VERSION), view(NodeRole::Rsu));
     let path = path.to_str().unwrap();
     for command in COMMANDS {
         let (code, out, said) = v2xctl(&[command, "-s", path]);
@@ -161,7 +161,7 @@ fn every_command_prints_a_table_and_one_line_of_json_with_the_same_head() {
 #[test]
 fn several_daemons_are_asked_and_the_worst_counts() {
     let directory = tempfile::tempdir().unwrap();
-    let path = daemon(directory.path(), hello(VERSION), view(Role::Rsu));
+    let path = daemon(directory.path(), hello(VERSION), view(NodeRole::Rsu));
     let missing = directory.path().join("no.sock");
     let (code, out, said) =
         v2xctl(&["-s", path.to_str().unwrap(), "-s", missing.to_str().unwrap()]);
@@ -172,7 +172,7 @@ fn several_daemons_are_asked_and_the_worst_counts() {
 #[test]
 fn names_stand_for_ids() {
     let directory = tempfile::tempdir().unwrap();
-    let path = daemon(directory.path(), hello(VERSION), view(Role::Rsu));
+    let path = daemon(directory.path(), hello(VERSION), view(NodeRole::Rsu));
     let names = directory.path().join("names");
     std::fs::write(&names, "02:00:00:00:00:09 rsu-north\n").unwrap();
     let line = ["--names", names.to_str().unwrap(), "-s", path.to_str().unwrap()];

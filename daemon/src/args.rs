@@ -17,6 +17,7 @@ use node_lib::device::netlink::TapAddress;
 use node_lib::device::udp::UdpAddress;
 use node_lib::device::{name, tap};
 use node_lib::messages::ETHERTYPE_DEFAULT;
+use node_lib::messages::ethernet::{ARP, C_TAG, IPV4, IPV6};
 use node_lib::settings::{self, LoopSettings};
 use node_lib::transport::mtu;
 use node_lib::{Mac, NodeId};
@@ -328,10 +329,10 @@ fn ethertype(text: &str) -> Result<u16, String> {
 /// Whose EtherType this is, where using it would do harm.
 fn owner(ethertype: u16) -> Option<&'static str> {
     Some(match ethertype {
-        0x0800 => "IPv4",
-        0x0806 => "ARP",
-        0x86dd => "IPv6",
-        0x8100 => "VLAN tags",
+        IPV4 => "IPv4",
+        ARP => "ARP",
+        IPV6 => "IPv6",
+        C_TAG => "VLAN tags",
         0x8947 => "ETSI GeoNetworking",
         0x88dc => "IEEE 1609 (WSMP)",
         _ => return None,

@@ -3,15 +3,15 @@
 use std::os::fd::BorrowedFd;
 
 use node_lib::control::event::TooLong;
-use node_lib::device::packet::Packet;
+use node_lib::device::packet::PacketSocket;
 use node_lib::device::udp::Udp;
 use node_lib::device::{
-    Burst, Device, DeviceCounters, DeviceError, Link, Outgoing, Received, Sent,
+    Burst, Device, DeviceCounters, DeviceError, LinkState, Outgoing, Received, Sent,
 };
 
 #[derive(Debug)]
 pub(crate) enum Radio {
-    Packet(Packet),
+    Packet(PacketSocket),
     Udp(Udp),
 }
 
@@ -58,7 +58,7 @@ impl Device for Radio {
         either!(self, device => device.send(frames))
     }
 
-    fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {
+    fn link_changed(&mut self, link: Option<&LinkState>) -> Result<(), DeviceError> {
         either!(self, device => device.link_changed(link))
     }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use node_lib::control::node::Node;
 use node_lib::device::netlink::{Netlink, TapAddress, TapSettings};
-use node_lib::device::packet::{self, Packet};
+use node_lib::device::packet::{self, PacketSocket};
 use node_lib::device::signal::SignalSource;
 use node_lib::device::tap::Tap;
 use node_lib::device::udp::{self, Udp};
-use node_lib::device::{self, Device, DeviceError, Link, Problem, Side};
+use node_lib::device::{self, Device, DeviceError, LinkState, Problem, Side};
 use node_lib::runtime::clients::ClientFile;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Signals;
@@ -70,7 +70,7 @@ pub struct Checked {
     /// There is a TAP of that name, which nobody holds.
     has_tap: bool,
     /// State of the radio; `None` for a UDP link, which is not open yet.
-    radio: Option<Link>,
+    radio: Option<LinkState>,
     /// Another program has the radio.
     is_shared: bool,
     tap_mtu: TapMtu,
@@ -202,7 +202,7 @@ pub struct Devices {
     radio: Radio,
     tap: Tap,
     clock: Clock,
-    radio_link: Link,
+    radio_link: LinkState,
     tap_mtu: TapMtu,
     settings: LoopSettings,
     announcements: Vec<Vec<u8>>,
@@ -225,7 +225,7 @@ impl Devices {
         }
         let (radio, radio_link) = match (&args.bind, radio) {
             (Bind::Interface(name), Some(link)) => {
-                let packet = Packet::open(name, &link, args.ethertype)?;
+                let packet = PacketSocket::open(name, &link, args.ethertype)?;
                 netlink.watch(Side::Radio, name, &link);
                 (Radio::Packet(packet), link)
             }

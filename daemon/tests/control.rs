@@ -26,9 +26,9 @@ use daemon::logging::LogLevel;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::node::{LinkEvent, Node, Replies};
-use node_lib::control::snapshot::{Role, Snapshot};
+use node_lib::control::snapshot::{NodeRole, Snapshot};
 use node_lib::device::memory::{self, Memory};
-use node_lib::device::{Burst, Device, Link, Outgoing, StaticLinks};
+use node_lib::device::{Burst, Device, LinkState, Outgoing, StaticLinks};
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::{Command, Remote};
 use node_lib::runtime::{Exit, Runtime, inside};
@@ -65,7 +65,7 @@ impl Node for Wire {
         Duration::ZERO
     }
     fn snapshot(&self, _: Timestamp) -> Snapshot {
-        Snapshot::of(ID, Role::Rsu)
+        Snapshot::of(ID, NodeRole::Rsu)
     }
     fn forget_clients(&mut self, _: Timestamp, which: Option<Mac>, _: &mut Replies) -> usize {
         self.forgotten = which;
@@ -144,7 +144,7 @@ fn runs_in(directory: Rc<tempfile::TempDir>) -> Scene {
             let mut node = Wire { counters, events: VecDeque::new(), forgotten: None };
             let runtime = Runtime {
                 clock: Clock::start(),
-                radio: Link { index: 1, mac: Mac(ID.0), mtu: 1500, up: true },
+                radio: LinkState { index: 1, mac: Mac(ID.0), mtu: 1500, up: true },
                 tap_mtu: TapMtu::default(),
                 bundles: false,
                 coalesce: Duration::ZERO,
@@ -231,7 +231,7 @@ fn a_client_is_greeted_and_gets_what_it_asks_for_and_no_more() {
     assert_eq!((&*hello.name, hello.access), ("rsu0", Access::ReadOnly));
     assert_eq!(hello.pid, std::process::id());
     let topics = client.ask(Ask::Get(vec![Topic::View, Topic::Log])).unwrap();
-    assert_eq!((topics.node, topics.role), (ID, Role::Rsu));
+    assert_eq!((topics.node, topics.role), (ID, NodeRole::Rsu));
     assert_eq!(topics.view.unwrap().node.id, ID);
     assert_eq!(topics.log.as_deref(), Some("info"));
     assert!(topics.events.is_none() && topics.changes.is_none() && topics.problems.is_none());

@@ -19,7 +19,7 @@ use daemon::control::Control;
 use daemon::http::{CONNECTIONS_MAX, HEAD_MAX, STREAMS_MAX};
 use daemon::logging::LogLevel;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
-use node_lib::control::snapshot::{Role, Snapshot, View};
+use node_lib::control::snapshot::{NodeRole, Snapshot, View};
 use node_lib::runtime::command::{Commands as _, Remote};
 use node_lib::runtime::inside;
 use node_lib::runtime::request::{Request, Told};
@@ -46,7 +46,7 @@ struct Scene {
 fn view(is_well: bool) -> View {
     let mut view = View::default();
     view.uptime_ms = 1234;
-    view.node = Snapshot::of(ID, Role::Rsu);
+    view.node = Snapshot::of(ID, NodeRole::Rsu);
     (view.radio.is_up, view.tap.is_up) = (is_well, is_well);
     view.counters.node = [("drop_no_route", 3)].into_iter().collect();
     view

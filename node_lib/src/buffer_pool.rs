@@ -65,7 +65,7 @@ pub const CAPACITY_MAX: usize = 2 * FRAME_CAPACITY;
 
 /// What the pool of this thread did since the thread began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Stats {
+pub struct PoolStats {
     /// Buffers taken from the list.
     pub hits: u64,
     /// Buffers that had to be allocated.
@@ -90,7 +90,7 @@ pub fn return_buffer(buf: BytesMut) {
 }
 
 /// What the pool of this thread did so far.
-pub fn stats() -> Stats {
+pub fn stats() -> PoolStats {
     POOL.try_with(|pool| pool.borrow().stats).unwrap_or_default()
 }
 
@@ -103,7 +103,7 @@ struct Pool {
     small: Vec<BytesMut>,
     medium: Vec<BytesMut>,
     large: Vec<BytesMut>,
-    stats: Stats,
+    stats: PoolStats,
 }
 
 impl Pool {
@@ -112,7 +112,7 @@ impl Pool {
             small: Vec::new(),
             medium: Vec::new(),
             large: Vec::new(),
-            stats: Stats { hits: 0, misses: 0, returned: 0, dropped: 0 },
+            stats: PoolStats { hits: 0, misses: 0, returned: 0, dropped: 0 },
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
             let second = get_buffer(600);
             assert_eq!(second.as_ptr(), address);
             assert!(second.is_empty());
-            assert_eq!(stats(), Stats { hits: 1, misses: 1, returned: 1, dropped: 0 });
+            assert_eq!(stats(), PoolStats { hits: 1, misses: 1, returned: 1, dropped: 0 });
         });
     }
 
@@ -215,7 +215,7 @@ mod tests {
             return_buffer(get_buffer(1500));
             return_buffer(get_buffer(1514));
             return_buffer(get_buffer(FRAME_CAPACITY));
-            assert_eq!(stats(), Stats { hits: 2, misses: 1, returned: 3, dropped: 0 });
+            assert_eq!(stats(), PoolStats { hits: 2, misses: 1, returned: 3, dropped: 0 });
         });
     }
 
@@ -312,7 +312,7 @@ mod tests {
                 assert!(again.is_empty());
                 return_buffer(again);
             });
-            assert_eq!(stats(), Stats { hits: 0, misses: 1, returned: 0, dropped: 0 });
+            assert_eq!(stats(), PoolStats { hits: 0, misses: 1, returned: 0, dropped: 0 });
         });
     }
 

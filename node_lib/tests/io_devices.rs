@@ -13,11 +13,11 @@ use node_lib::Mac;
 use node_lib::control::event::{Limit, TooLong};
 use node_lib::device::memory;
 use node_lib::device::netlink::{Netlink, TapSettings};
-use node_lib::device::packet::{self, Packet};
+use node_lib::device::packet::{self, PacketSocket};
 use node_lib::device::tap::{Tap, TapOffload};
 use node_lib::device::udp::Udp;
 use node_lib::device::{
-    Burst, Device, Link, LinkChange, Links, Outgoing, Problem, Received, Sent, Side,
+    Burst, Device, LinkChange, LinkState, Links, Outgoing, Problem, Received, Sent, Side,
 };
 
 mod io_support;
@@ -381,7 +381,7 @@ fn frames_cross_the_tap_both_ways_and_none_is_cut_short() {
         send(&mut host, &frame(Mac::BROADCAST, link.mac, &[1; 5000]));
         assert!(silent(&mut tap).await);
         assert_eq!(tap.counters().rx_oversize, 1);
-        tap.link_changed(Some(&Link { mtu: 9000, ..link })).unwrap();
+        tap.link_changed(Some(&LinkState { mtu: 9000, ..link })).unwrap();
         let large = frame(Mac::BROADCAST, link.mac, &[1; 9000]);
         send(&mut host, &large);
         assert_eq!(receive(&mut tap, 1).await, [large]);
@@ -432,7 +432,7 @@ fn a_deleted_tap_is_noticed_by_reading_and_by_writing_and_can_be_re_created() {
             netlink.set_up_tap(name, settings, 1460).await.unwrap();
             let again = netlink.link(name).await.unwrap();
             assert_eq!((again.mac, again.mtu), (link.mac, 1460));
-            let mut host = Packet::open(name, &again, ETHERTYPE).unwrap();
+            let mut host = PacketSocket::open(name, &again, ETHERTYPE).unwrap();
             let out = frame(Mac::BROADCAST, link.mac, b"again");
             send(&mut host, &out);
             assert_eq!(receive(&mut tap, 1).await, [out]);
@@ -457,8 +457,8 @@ fn an_impossible_device_is_explained() {
         assert!(matches!(missing.source, Problem::NoSuchInterface), "{missing:?}");
         let loopback = netlink.link("lo").await.unwrap_err();
         assert!(matches!(loopback.source, Problem::NotEthernet(_)), "{loopback:?}");
-        let nowhere = Link { index: 9999, mac: Mac::ZERO, mtu: 1500, up: true };
-        let missing = Packet::open("radio9", &nowhere, ETHERTYPE).unwrap_err();
+        let nowhere = LinkState { index: 9999, mac: Mac::ZERO, mtu: 1500, up: true };
+        let missing = PacketSocket::open("radio9", &nowhere, ETHERTYPE).unwrap_err();
         assert!(matches!(missing.source, Problem::NoSuchInterface), "{missing:?}");
     });
 }
@@ -619,16 +619,16 @@ fn tc(line: &str) -> String {
 }
 
 struct End {
-    radio: Packet,
+    radio: PacketSocket,
     netlink: Netlink,
-    link: Link,
+    link: LinkState,
     mac: Mac,
 }
 
 async fn end(name: &str) -> End {
     let netlink = Netlink::open().unwrap();
     let link = netlink.link(name).await.unwrap();
-    let radio = Packet::open(name, &link, ETHERTYPE).unwrap();
+    let radio = PacketSocket::open(name, &link, ETHERTYPE).unwrap();
     End { radio, netlink, mac: link.mac, link }
 }
 
@@ -656,14 +656,14 @@ async fn carrier(names: &[&str]) {
 }
 
 /// A TAP, and a packet socket that stands for the host behind it.
-async fn tap_with_host(name: &str) -> (Tap, Packet, Link) {
+async fn tap_with_host(name: &str) -> (Tap, PacketSocket, LinkState) {
     let mut tap = Tap::open(name, TapOffload::Off).unwrap();
     let mut netlink = Netlink::open().unwrap();
     netlink.set_up_tap(name, TapSettings::default(), 1460).await.unwrap();
     carrier(&[name]).await;
     let link = netlink.link(name).await.unwrap();
     tap.link_changed(Some(&link)).unwrap();
-    let host = Packet::open(name, &link, ETHERTYPE).unwrap();
+    let host = PacketSocket::open(name, &link, ETHERTYPE).unwrap();
     (tap, host, link)
 }
 
@@ -718,7 +718,7 @@ async fn next_change(links: &mut impl Links) -> Option<LinkChange> {
 
 /// The last state reported before nothing more comes. Waits out the second that Linux may hold back
 /// the loss of a carrier.
-async fn settled(links: &mut impl Links) -> Option<Link> {
+async fn settled(links: &mut impl Links) -> Option<LinkState> {
     let first = std::future::poll_fn(|cx| links.poll_change(cx));
     let mut last = tokio::time::timeout(Duration::from_secs(3), first).await.expect("a change");
     while let Some(change) = next_change(links).await {
@@ -737,13 +737,13 @@ fn a_radio_that_another_program_has_is_told_from_one_that_is_free() {
         let other = netlink.link("radio1").await.unwrap();
         let in_use = || packet::is_in_use(link.index, ETHERTYPE);
         assert!(!in_use());
-        let mine = Packet::open("radio0", &link, ETHERTYPE).unwrap();
+        let mine = PacketSocket::open("radio0", &link, ETHERTYPE).unwrap();
         assert!(in_use() && !mine.is_shared());
         assert!(!packet::is_in_use(other.index, ETHERTYPE), "the other end of the cable is free");
         assert!(!packet::is_in_use(link.index, ETHERTYPE + 1), "another EtherType is free");
-        let others = Packet::open("radio1", &other, ETHERTYPE).unwrap();
+        let others = PacketSocket::open("radio1", &other, ETHERTYPE).unwrap();
         assert!(!mine.is_shared() && !others.is_shared());
-        let second = Packet::open("radio0", &link, ETHERTYPE).unwrap();
+        let second = PacketSocket::open("radio0", &link, ETHERTYPE).unwrap();
         assert!(mine.is_shared() && second.is_shared());
         drop(second);
         assert!(!mine.is_shared());

@@ -14,7 +14,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use node_lib::Mac;
 use node_lib::device::netlink::{Netlink, TapSettings};
 use node_lib::device::tap::{Tap, TapOffload};
-use node_lib::device::{Burst, Device, Link, Outgoing, Problem, Received, Sent};
+use node_lib::device::{Burst, Device, LinkState, Outgoing, Problem, Received, Sent};
 
 #[allow(dead_code, reason = "shared with tests that need all of it")]
 #[path = "offload/frames.rs"]
@@ -215,7 +215,7 @@ fn segments_too_long_for_the_tap_are_counted_both_ways() {
         assert_eq!((from.counters().tx_oversize, from.counters().tx_frames), (10, 0));
         // One end hears that the interface has grown, the other does not.
         let link = Netlink::open().unwrap().link("tap0").await.unwrap();
-        from.link_changed(Some(&Link { mtu: 9000, ..link })).unwrap();
+        from.link_changed(Some(&LinkState { mtu: 9000, ..link })).unwrap();
         ip("link set tap0 mtu 9000");
         ip("link set tap1 mtu 9000");
         assert_eq!(from.send(&outgoing(&long)), Sent::All);

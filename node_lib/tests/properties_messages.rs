@@ -21,7 +21,7 @@ use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::messages::flags::{CHILDREN_MAX, STRIDE_MAX};
-use node_lib::messages::fragment::{Fragment, Place};
+use node_lib::messages::fragment::{Fragment, PartPlace};
 use node_lib::messages::way::{LABELS_MAX, RELAYS_MAX};
 use node_lib::messages::{
     Cost, INTERVAL_MS_MAX, Kind, MAX_HOPS, Message, PacketType, ParseError, Way, bundle,
@@ -347,7 +347,7 @@ fn fragment() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
     let place = (36..12_000_usize, 100..1600_usize, any::<prop::sample::Index>()).prop_filter_map(
         "more than eight",
         |(total, radio_mtu, index)| {
-            let places: Vec<Place> = Place::all(total, radio_mtu)?.collect();
+            let places: Vec<PartPlace> = PartPlace::all(total, radio_mtu)?.collect();
             Some(*index.get(&places))
         },
     );

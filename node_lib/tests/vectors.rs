@@ -23,7 +23,7 @@ use node_lib::messages::control::position::{Coordinates, Position};
 use node_lib::messages::control::probe::{AnsweredRoute, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::{NodeIds, Withdrawal};
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
-use node_lib::messages::fragment::{Fragment, Place};
+use node_lib::messages::fragment::{Fragment, PartPlace};
 use node_lib::messages::{
     Cost, ETHERTYPE_DEFAULT, Kind, Label, MIN_FRAME_LEN, Message, PacketType, ParseError, Way,
     bundle,
@@ -249,7 +249,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
             (Mac(to.0), from, echo.into())
         }
         "fragment" => {
-            let place = Place { total: 118, index: 1, count: 3 };
+            let place = PartPlace { total: 118, index: 1, count: 3 };
             let part = frame.get(26..).unwrap_or_default();
             let fragment = Fragment { priority: 5, id: 0x0500_0001, place, part };
             (Mac(RSU.0), RELAY, PacketType::Fragment(fragment))

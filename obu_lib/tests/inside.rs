@@ -5,7 +5,7 @@
 mod talk;
 
 use node_lib::control::node::{LinkEvent, Node, Replies};
-use node_lib::control::snapshot::{Obstacle, Port, Role, Snapshot, Standing};
+use node_lib::control::snapshot::{NodeRole, Obstacle, Port, Snapshot, Standing};
 use node_lib::{Mac, Timestamp};
 
 use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, id};
@@ -30,7 +30,7 @@ fn an_attached_obu_says_where_through_whom_and_how_well() {
     let before = t.now;
     t.pass(before + 30);
     let seen = look(&t);
-    assert_eq!((seen.id, seen.role, seen.boot), (id(US), Role::Obu, Some(1)));
+    assert_eq!((seen.id, seen.role, seen.boot), (id(US), NodeRole::Obu, Some(1)));
     let air = seen.air.unwrap();
     assert_eq!((air.mac, air.mtu_bytes, air.is_up, air.is_full), (US, 1500, true, Some(false)));
     let attached = seen.attached.unwrap();

@@ -302,7 +302,7 @@ fn where_records_were_lost_the_recording_says_how_many() {
 /// Passes each frame on behind another header, and to the TAP.
 fn echo() -> common::Hears {
     common::Hears::new(|frame, out| {
-        out.wire_around(&frame[10..], |head| head.extend_from_slice(&[1, 2]));
+        out.wire_around(0, &frame[10..], |head| head.extend_from_slice(&[1, 2]));
         out.tap(|flat| flat.extend_from_slice(frame));
     })
 }

@@ -73,7 +73,7 @@ fn to_tap(frame: &[u8], out: &mut Replies) {
 }
 
 fn onward(frame: &[u8], out: &mut Replies) {
-    out.wire_around(&frame[CLIENT..], |head| head.extend_from_slice(&[2; 40]));
+    out.wire_around(0, &frame[CLIENT..], |head| head.extend_from_slice(&[2; 40]));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What a bystander reads off a frame of batman-adv (`batadv_packet.h`, compatibility version 15),
 //! so that what a model of it sends is counted as our own frames are.
 
+use node_lib::messages::ethernet::Header;
+
 /// EtherType, and packet types, the first byte after it.
-const ETHERTYPE: [u8; 2] = [0x43, 0x05];
+const ETHERTYPE: u16 = 0x4305;
 const OGM: u8 = 0x00;
 const BROADCAST: u8 = 0x01;
 const UNICAST: u8 = 0x40;
@@ -13,7 +15,8 @@ const BROADCAST_LEN: usize = 14;
 const UNICAST_LEN: usize = 10;
 
 fn packet(frame: &[u8]) -> Option<&[u8]> {
-    frame.get(12..)?.strip_prefix(&ETHERTYPE)
+    let (header, packet) = Header::read(frame)?;
+    (header.ethertype == ETHERTYPE).then_some(packet)
 }
 
 /// What is told apart.
@@ -54,7 +57,7 @@ mod tests {
 
     #[test]
     fn frames_of_batman_adv_are_told_apart_and_those_of_clients_are_found_in_them() {
-        let mut frame = [&[2; 12], &ETHERTYPE[..], &[0; 15], &[7; 60]].concat();
+        let mut frame = [&[2; 12], &ETHERTYPE.to_be_bytes()[..], &[0; 15], &[7; 60]].concat();
         for (kind, is, client) in [
             (OGM, FrameKind::OGM, None),
             (BROADCAST, FrameKind::MESH_DATA, Some(14 + 14)),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::mac::Mac;
+use node_lib::messages::ethernet::Header;
 use node_lib::time::Timestamp;
 
 /// One port of a [`Lan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Port(pub usize);
+pub struct LanPort(pub usize);
 
 /// A switch as it stands behind several RSUs: learns on which port an address was last seen as a
 /// sender, sends there what is addressed to it, and anything else to all other ports.
@@ -17,7 +18,7 @@ pub struct Port(pub usize);
 #[derive(Clone, Debug, Default)]
 pub struct Lan {
     ports: usize,
-    table: BTreeMap<Mac, (Port, Timestamp)>,
+    table: BTreeMap<Mac, (LanPort, Timestamp)>,
 }
 
 /// An address not seen for this long is unknown again (IEEE 802.1Q-2018 §8.8.3, default).
@@ -33,13 +34,13 @@ impl Lan {
     }
 
     /// Adds a port.
-    pub fn add_port(&mut self) -> Port {
+    pub fn add_port(&mut self) -> LanPort {
         self.ports += 1;
-        Port(self.ports - 1)
+        LanPort(self.ports - 1)
     }
 
     /// Where a frame that came in on `from` goes out.
-    pub fn forward(&mut self, now: Timestamp, from: Port, frame: &[u8]) -> Vec<Port> {
+    pub fn forward(&mut self, now: Timestamp, from: LanPort, frame: &[u8]) -> Vec<LanPort> {
         let Some((to, source)) = addresses(frame) else { return Vec::new() };
         if source.is_unicast() && (self.table.len() < TABLE_MAX || self.table.contains_key(&source))
         {
@@ -51,12 +52,12 @@ impl Lan {
         match self.port_of(now, to) {
             Some(port) if port == from => Vec::new(),
             Some(port) => vec![port],
-            None => (0..self.ports).map(Port).filter(|&port| port != from).collect(),
+            None => (0..self.ports).map(LanPort).filter(|&port| port != from).collect(),
         }
     }
 
     /// The port an address was last seen on.
-    pub fn port_of(&self, now: Timestamp, address: Mac) -> Option<Port> {
+    pub fn port_of(&self, now: Timestamp, address: Mac) -> Option<LanPort> {
         let &(port, seen) = self.table.get(&address)?;
         (address.is_unicast() && now.since(seen) < AGE_MAX).then_some(port)
     }
@@ -64,9 +65,8 @@ impl Lan {
 
 /// Destination and source of an Ethernet frame; `None` if it is too short to be one.
 pub(super) fn addresses(frame: &[u8]) -> Option<(Mac, Mac)> {
-    let (header, _) = frame.split_first_chunk::<14>()?;
-    let [a, b, c, d, e, f, g, h, i, j, k, l, _, _] = *header;
-    Some((Mac([a, b, c, d, e, f]), Mac([g, h, i, j, k, l])))
+    let (header, _) = Header::read(frame)?;
+    Some((header.to, header.from))
 }
 
 #[cfg(test)]
@@ -81,7 +81,7 @@ mod tests {
         [&to.0[..], &from.0, &[0x08, 0x00], &[0; 46]].concat()
     }
 
-    fn lan() -> (Lan, [Port; 3]) {
+    fn lan() -> (Lan, [LanPort; 3]) {
         let mut lan = Lan::new();
         let ports = [lan.add_port(), lan.add_port(), lan.add_port()];
         (lan, ports)

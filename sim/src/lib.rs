@@ -50,8 +50,8 @@
 //! | node | made by a [`Factory`] at every start, so that it can crash and start again and remember nothing. Boot counts, the wait for them and clocks are those of the daemons: see [`Counting`], [`World::time_of_day`], [`World::clock`] |
 //! | [`Link`] | one direction between two nodes: loss, delay, jitter, doubling. A frame sent once reaches every linked node by its own luck; unicast passes the filter of its addressee only ([`World::hear_all`] lifts that) |
 //! | [`LinkTrace`] | loss and delay of links over time ([`World::replay`]): the same trace gives a testbed the same links |
-//! | [`Position`], [`Track`] | where a node stands ([`World::place`]) or drives ([`World::follow`]); a vehicle exists from its first waypoint to its last |
-//! | [`Radio`] | instead of links ([`World::set_radio`]): who hears whom follows from positions, see [`radio`] |
+//! | [`Location`], [`Track`] | where a node stands ([`World::place`]) or drives ([`World::follow`]); a vehicle exists from its first waypoint to its last |
+//! | [`RadioModel`] | instead of links ([`World::set_radio`]): who hears whom follows from positions, see [`radio`] |
 //! | [`Reach`], [`Medium`] | a radio of your own instead ([`World::set_medium`]): in one line, or whole, see [`medium`] |
 //! | [`Fault`] | cut, heal, one way or both; out of range; radio down; crash, restart, goodbye, a process that stands still; another link. Now ([`World::apply`]) or later ([`World::at`]) |
 //! | [`transport`](node_lib::transport) | between a node and its radio, as in the daemons: bundles, and an outbox for what a full radio does not take; the TAP has an MTU and a queue ([`World::tap_counters`]) |
@@ -61,7 +61,7 @@
 //! | [`Stats`], [`radio::Airtime`] | frames and bytes on the air by message type; how full the channel was at every receiver |
 //! | [`topology`] | shapes, random graphs, all small graphs, and who can reach whom |
 //!
-//! What is not in it without a [`Radio`]: no airtime, so no collisions and no queue for the medium.
+//! What is not in it without a [`RadioModel`]: no airtime, so no collisions and no queue for the medium.
 //! Unicast is repeated by the radio only after [`World::try_again`]. A link with jitter may put
 //! frames out of order. A cut, and a restart of the receiver, take what is under way.
 //!
@@ -69,24 +69,24 @@
 //!
 //! ```
 //! use node_lib::{Mac, Timestamp};
-//! use sim::radio::{Access, Csma, Radio};
-//! use sim::{Position, Role, Track, World};
+//! use sim::radio::{Access, Csma, RadioModel};
+//! use sim::{Location, Role, Track, World};
 //! # use obu_lib::Obu;
 //! # use rsu_lib::Rsu;
 //!
 //! let mut world = World::new(7);
 //! // Heard up to 300 m, with the airtime and the collisions of 802.11p.
-//! world.set_radio(Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::disk(300.0, 0.0) });
+//! world.set_radio(RadioModel { access: Access::Csma(Csma::DEFAULT), ..RadioModel::disk(300.0, 0.0) });
 //! # let radio = |n| Mac([2, 0, 0, 0, 0, n]);
 //! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(|start, now| {
 //!     Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
 //! }));
-//! world.place(rsu, Position::new(0.0, 10.0));
+//! world.place(rsu, Location::new(0.0, 10.0));
 //! // Off until its track begins, a second from now; then 20 m/s from west to east.
 //! let car = world.add_stopped(Role::Obu, radio(2), Box::new(|start, now| {
 //!     Box::new(Obu::new(obu_lib::Settings::default().config(start), now))
 //! }));
-//! let [west, east] = [Position::new(-400.0, 0.0), Position::new(400.0, 0.0)];
+//! let [west, east] = [Location::new(-400.0, 0.0), Location::new(400.0, 0.0)];
 //! world.follow(car, Track::straight(Timestamp::from_millis(1000), west, east, 20.0)?);
 //!
 //! world.run_until(Timestamp::from_millis(21_000))?;
@@ -97,7 +97,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Positions are looked at every 100 ms ([`Radio::update_every`](radio::Radio)); who is near is
+//! Positions are looked at every 100 ms ([`RadioModel::update_every`](radio::RadioModel)); who is near is
 //! found through a grid, so the work grows with nodes times neighbours. One event brings a frame to
 //! all who hear it. Memory is a few kilobytes a node; take what nodes report
 //! ([`World::take_events`]) now and then, for it is the one thing that grows with time, with
@@ -117,7 +117,7 @@
 //! ## Randomness
 //!
 //! Every purpose has its own stream ([`Dice`], PCG), derived from the world's seed: each direction
-//! of each link, each start of each node. Under a [`Radio`] each frame has its own at each
+//! of each link, each start of each node. Under a [`RadioModel`] each frame has its own at each
 //! receiver, derived from both and the frame's number. A frame more on one link does not change the
 //! luck of another. Logarithms and powers are those of `libm`, not of the platform: the same bits
 //! on every machine. Things planned for the same microsecond happen in the order they were planned.
@@ -164,12 +164,12 @@ pub use fault::Fault;
 pub use frame::{Flight, FrameKind, Packet, inner_frames};
 pub use guest::Guest;
 pub use index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
-pub use lan::{Lan, Port};
+pub use lan::{Lan, LanPort};
 pub use link::Link;
 pub use link_trace::{LinkStep, LinkTrace, LinkTraceError};
 pub use medium::{Air, Medium, Step};
-pub use mobility::{Position, Track};
-pub use radio::{Radio, Strength};
+pub use mobility::{Location, Track};
+pub use radio::{RadioModel, Strength};
 pub use reach::Reach;
 pub use stats::{Stats, Tally};
 pub use traffic::{AirLoss, Arrivals, Flow, FlowLog, Numbered, Target};

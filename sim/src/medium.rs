@@ -1,6 +1,6 @@
 //! What carries frames between nodes that have places: [`Medium`], the seam for radios of your own.
 //!
-//! [`Radio`](crate::Radio) is one. [`Reach`](crate::Reach) makes one of a function from two places
+//! [`RadioModel`](crate::RadioModel) is one. [`Reach`](crate::Reach) makes one of a function from two places
 //! to a probability. [`World::set_medium`](crate::World::set_medium) takes any other:
 //!
 //! ```
@@ -8,7 +8,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use sim::{Air, Flight, Medium, NodeIndex, Position, Role, Step, World};
+//! use sim::{Air, Flight, Medium, NodeIndex, Location, Role, Step, World};
 //! use node_lib::{Mac, Timestamp};
 //! use obu_lib::Obu;
 //! use rsu_lib::Rsu;
@@ -16,12 +16,12 @@
 //! /// Whoever is within a hundred metres hears everything, a millisecond later.
 //! #[derive(Default)]
 //! struct Lanterns {
-//!     places: Vec<Option<Position>>,
+//!     places: Vec<Option<Location>>,
 //!     under_way: VecDeque<Arc<Flight>>,
 //! }
 //!
 //! impl Medium for Lanterns {
-//!     fn look(&mut self, places: &[Option<Position>]) {
+//!     fn look(&mut self, places: &[Option<Location>]) {
 //!         self.places = places.to_vec();
 //!     }
 //!
@@ -66,7 +66,7 @@
 //!     Box::new(Obu::new(obu_lib::Settings::default().config(start), now))
 //! })));
 //! for (node, x_m) in [(rsu, 0.0), (obus[0], 90.0), (obus[1], 180.0)] {
-//!     world.place(node, Position::new(x_m, 0.0));
+//!     world.place(node, Location::new(x_m, 0.0));
 //! }
 //! world.run_until(Timestamp::from_millis(5000))?;
 //! assert_eq!(world.hops_to_rsu(), [Some(0), Some(1), Some(2)]);
@@ -79,7 +79,7 @@ use std::time::Duration;
 
 use crate::frame::Flight;
 use crate::index::NodeIndex;
-use crate::mobility::Position;
+use crate::mobility::Location;
 use crate::radio::{AirtimeSecond, LOOK_EVERY, Strength};
 pub use crate::world::Air;
 use node_lib::time::Timestamp;
@@ -93,7 +93,7 @@ use node_lib::time::Timestamp;
 pub trait Medium: Send {
     /// Where everybody is, by node; who is nowhere hears and sends nothing. Called before anything
     /// else, and again when somebody came, went, was placed, or has moved.
-    fn look(&mut self, places: &[Option<Position>]);
+    fn look(&mut self, places: &[Option<Location>]);
 
     /// How often it is looked whether somebody has moved; at most a thousand times a second.
     fn look_every(&self) -> Duration {

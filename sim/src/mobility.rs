@@ -1,4 +1,4 @@
-//! Where nodes are, and how they move: [`Position`] and [`Track`].
+//! Where nodes are, and how they move: [`Location`] and [`Track`].
 //!
 //! Metres on a plane. Files of movements are read elsewhere; this is what they become.
 
@@ -8,14 +8,14 @@ use node_lib::time::Timestamp;
 
 /// A place on the plane.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Position {
+pub struct Location {
     /// Metres to the east.
     pub x_m: f64,
     /// Metres to the north.
     pub y_m: f64,
 }
 
-impl Position {
+impl Location {
     /// The place `x_m` east and `y_m` north of the origin.
     pub const fn new(x_m: f64, y_m: f64) -> Self {
         Self { x_m, y_m }
@@ -46,7 +46,7 @@ impl Position {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Track {
     /// In the order of time; never empty.
-    waypoints: Vec<(Timestamp, Position)>,
+    waypoints: Vec<(Timestamp, Location)>,
 }
 
 /// Waypoints that are no movement.
@@ -72,7 +72,7 @@ impl Track {
     /// # Errors
     /// There are none, they are not in the order of time, or one is not a place.
     pub fn new(
-        waypoints: impl IntoIterator<Item = (Timestamp, Position)>,
+        waypoints: impl IntoIterator<Item = (Timestamp, Location)>,
     ) -> Result<Self, TrackError> {
         let waypoints: Vec<_> = waypoints.into_iter().collect();
         if waypoints.is_empty() {
@@ -97,8 +97,8 @@ impl Track {
     /// The speed is not above zero, a coordinate is not a number, or the two places are the same.
     pub fn straight(
         start: Timestamp,
-        from: Position,
-        to: Position,
+        from: Location,
+        to: Location,
         speed_mps: f64,
     ) -> Result<Self, TrackError> {
         if !(speed_mps.is_finite() && speed_mps > 0.0) {
@@ -120,7 +120,7 @@ impl Track {
     }
 
     /// Where it is at this time; `None` before its start and after its end.
-    pub fn position_at(&self, time: Timestamp) -> Option<Position> {
+    pub fn position_at(&self, time: Timestamp) -> Option<Location> {
         let after = self.waypoints.partition_point(|(waypoint, _)| *waypoint <= time);
         let (t0, from) = *self.waypoints.get(after.checked_sub(1)?)?;
         let Some(&(t1, to)) = self.waypoints.get(after) else {
@@ -131,7 +131,7 @@ impl Track {
     }
 
     /// The waypoints, in the order of time.
-    pub fn waypoints(&self) -> &[(Timestamp, Position)] {
+    pub fn waypoints(&self) -> &[(Timestamp, Location)] {
         &self.waypoints
     }
 }
@@ -139,7 +139,7 @@ impl Track {
 /// Where one node is, and how it moves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Body {
-    pub(super) position: Option<Position>,
+    pub(super) position: Option<Location>,
     pub(super) track: Option<Track>,
 }
 
@@ -164,28 +164,28 @@ mod tests {
 
     #[test]
     fn moves_straight_between_waypoints_and_exists_only_from_first_to_last() {
-        let [a, b, c] = [(0.0, 0.0), (10.0, 0.0), (10.0, 20.0)].map(|(x, y)| Position::new(x, y));
+        let [a, b, c] = [(0.0, 0.0), (10.0, 0.0), (10.0, 20.0)].map(|(x, y)| Location::new(x, y));
         let track = Track::new([(at(1000), a), (at(2000), b), (at(4000), c)]).unwrap();
         let places = [999, 1000, 1500, 2000, 3000, 4000, 4001].map(|ms| track.position_at(at(ms)));
-        let [half, late] = [Position::new(5.0, 0.0), Position::new(10.0, 10.0)];
+        let [half, late] = [Location::new(5.0, 0.0), Location::new(10.0, 10.0)];
         assert_eq!(places, [None, Some(a), Some(half), Some(b), Some(late), Some(c), None]);
         assert_eq!((track.start(), track.end()), (at(1000), at(4000)));
     }
 
     #[test]
     fn a_straight_line_takes_its_length_over_its_speed() {
-        let [from, to] = [Position::new(0.0, 0.0), Position::new(300.0, 400.0)];
+        let [from, to] = [Location::new(0.0, 0.0), Location::new(300.0, 400.0)];
         let track = Track::straight(at(100), from, to, 25.0).unwrap();
         assert_eq!(track.end(), at(20_100));
-        assert_eq!(track.position_at(at(10_100)), Some(Position::new(150.0, 200.0)));
+        assert_eq!(track.position_at(at(10_100)), Some(Location::new(150.0, 200.0)));
     }
 
     #[test]
     fn refuses_what_is_no_movement() {
-        let here = Position::new(0.0, 0.0);
+        let here = Location::new(0.0, 0.0);
         assert_eq!(Track::new([]), Err(TrackError::Empty));
         assert_eq!(Track::new([(at(5), here), (at(5), here)]), Err(TrackError::Order(1)));
-        let nowhere = Position::new(f64::NAN, 0.0);
+        let nowhere = Location::new(f64::NAN, 0.0);
         assert_eq!(Track::new([(at(5), nowhere)]), Err(TrackError::NotFinite(0)));
         for speed in [0.0, -1.0, f64::NAN] {
             assert_eq!(Track::straight(at(0), here, here, speed), Err(TrackError::Speed));

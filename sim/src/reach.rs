@@ -9,7 +9,7 @@ use crate::dice::Luck;
 use crate::frame::Flight;
 use crate::index::NodeIndex;
 use crate::medium::{Air, Medium, Step};
-use crate::mobility::Position;
+use crate::mobility::Location;
 use node_lib::time::Timestamp;
 
 /// A [`Medium`] that is told by a function how likely a frame gets from one place to another. Every
@@ -17,10 +17,10 @@ use node_lib::time::Timestamp;
 ///
 /// ```
 /// use std::time::Duration;
-/// use sim::{Position, Reach, World};
+/// use sim::{Location, Reach, World};
 ///
 /// let mut world = World::new(7);
-/// let hears = |from: Position, to: Position| match from.distance_m(to) {
+/// let hears = |from: Location, to: Location| match from.distance_m(to) {
 ///     ..=100.0 => 0.99,
 ///     _ => 0.0,
 /// };
@@ -32,13 +32,13 @@ pub struct Reach<F> {
     seed: u64,
     delay: Duration,
     delivery: F,
-    places: Vec<Option<Position>>,
+    places: Vec<Option<Location>>,
     /// In order of arrival, as all take the same time.
     under_way: VecDeque<(Timestamp, Arc<Flight>)>,
     sent: u64,
 }
 
-impl<F: Fn(Position, Position) -> f64 + Send> Reach<F> {
+impl<F: Fn(Location, Location) -> f64 + Send> Reach<F> {
     /// A frame takes `delay` (a microsecond at least), and arrives with the probability that
     /// `delivery` gives for where its sender and a receiver are. Luck comes from `seed`.
     pub fn new(seed: u64, delay: Duration, delivery: F) -> Self {
@@ -54,8 +54,8 @@ impl<F> fmt::Debug for Reach<F> {
     }
 }
 
-impl<F: Fn(Position, Position) -> f64 + Send> Medium for Reach<F> {
-    fn look(&mut self, places: &[Option<Position>]) {
+impl<F: Fn(Location, Location) -> f64 + Send> Medium for Reach<F> {
+    fn look(&mut self, places: &[Option<Location>]) {
         places.clone_into(&mut self.places);
     }
 

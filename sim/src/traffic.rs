@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::dice::Luck;
 use crate::index::{ClientIndex, FlowIndex, NodeIndex};
 use node_lib::mac::Mac;
+use node_lib::messages::ethernet::Header;
 use node_lib::time::Timestamp;
 
 /// Who a flow is for.
@@ -108,7 +109,7 @@ const GAP_MAX_US: f64 = 3.2e15;
 const SIZE_MIN: usize = 60;
 
 /// IEEE 802 local experimental EtherType 2: what numbered frames carry.
-const ETHERTYPE: [u8; 2] = [0x88, 0xb6];
+const ETHERTYPE: u16 = 0x88b6;
 
 const MAGIC: [u8; 4] = *b"#sim";
 
@@ -135,9 +136,7 @@ impl Numbered {
     /// Writes the frame.
     pub fn emit(self, to: Mac, from: Mac, size: usize) -> Vec<u8> {
         let mut frame = Vec::with_capacity(size.max(SIZE_MIN));
-        frame.extend_from_slice(&to.0);
-        frame.extend_from_slice(&from.0);
-        frame.extend_from_slice(&ETHERTYPE);
+        Header { to, from, ethertype: ETHERTYPE }.emit(&mut frame);
         frame.extend_from_slice(&MAGIC);
         frame.extend_from_slice(&self.flow.0.to_be_bytes());
         frame.extend_from_slice(&self.number.to_be_bytes());
@@ -148,11 +147,11 @@ impl Numbered {
 
     /// Reads it; `None` if it is another frame.
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let (marks, rest) = frame.get(12..)?.split_first_chunk::<6>()?;
+        let (header, rest) = Header::read(frame)?;
+        let (magic, rest) = rest.split_first_chunk::<4>()?;
         let (flow, rest) = rest.split_first_chunk::<4>()?;
         let (number, _) = rest.split_first_chunk::<4>()?;
-        let [e0, e1, magic @ ..] = *marks;
-        ([e0, e1] == ETHERTYPE && magic == MAGIC).then(|| Self {
+        (header.ethertype == ETHERTYPE && *magic == MAGIC).then(|| Self {
             flow: FlowIndex(u32::from_be_bytes(*flow)),
             number: u32::from_be_bytes(*number),
         })

@@ -22,7 +22,7 @@ use crate::fault::Fault;
 use crate::frame::Flight;
 use crate::guest::Guest;
 use crate::index::{ClientIndex, FlowIndex, LanIndex, NodeIndex};
-use crate::lan::{Lan, Port};
+use crate::lan::{Lan, LanPort};
 use crate::link::Link;
 use crate::link_trace::LinkSteps;
 use crate::medium::Step;
@@ -152,7 +152,7 @@ struct Details {
     /// Frames sent to the radio.
     frames: u64,
     attachment: Option<Attachment>,
-    lan: Option<(usize, Port)>,
+    lan: Option<(usize, LanPort)>,
     /// Says what it likes, under any name.
     forges: bool,
     /// Clients behind its TAP.
@@ -190,7 +190,7 @@ struct Client {
 #[derive(Clone, Copy)]
 enum Home {
     Tap(usize),
-    Lan(usize, Port),
+    Lan(usize, LanPort),
 }
 
 enum SimEvent {
@@ -489,7 +489,7 @@ impl World {
                     slot.plugs.push(Plug::Client(index));
                     Home::Lan(lan, slot.switch.add_port())
                 }
-                None => Home::Lan(lan, Port(0)),
+                None => Home::Lan(lan, LanPort(0)),
             },
         };
         if let Home::Tap(node) = home
@@ -568,7 +568,7 @@ impl World {
     }
 
     /// Whether radios tell nodes how strong frames come in, as far as that is known: from a
-    /// [`Radio`](crate::Radio), or from a [`LinkTrace`](crate::LinkTrace) that says it. They
+    /// [`RadioModel`](crate::RadioModel), or from a [`LinkTrace`](crate::LinkTrace) that says it. They
     /// do unless told otherwise; drivers without nl80211 statistics and without a monitor do not.
     pub fn report_signal(&mut self, reports: bool) {
         self.reports_signal = reports;
@@ -582,7 +582,7 @@ impl World {
 
     /// Lets a radio try a unicast frame again that its addressee lost, so often, as one of 802.11
     /// does. Each try has its own luck, and takes half a millisecond. For worlds without a
-    /// [`Radio`](crate::Radio), whose access to the medium has retries of its own.
+    /// [`RadioModel`](crate::RadioModel), whose access to the medium has retries of its own.
     pub fn try_again(&mut self, retries: u32) {
         self.retries = retries;
     }
@@ -769,10 +769,10 @@ impl World {
     }
 
     /// Who can now hear whom in both directions. The graph has all nodes; those that are off have
-    /// no edges. Left out are links that lose everything and, under a [`Radio`], those that lose
+    /// no edges. Left out are links that lose everything and, under a [`RadioModel`], those that lose
     /// more than half.
     ///
-    /// [`Radio`]: crate::radio::Radio
+    /// [`RadioModel`]: crate::radio::RadioModel
     pub fn graph(&self) -> Graph {
         if self.placed.is_some() {
             return self.graph_of_places();

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use node_lib::Timestamp;
 use node_lib::control::event::{Cause, Event};
-use sim::radio::Radio;
+use sim::radio::RadioModel;
 use sim::{
-    ClientIndex, Flow, FlowIndex, FlowLog, NodeIndex, Place, Position, Role, Target, Track, World,
+    ClientIndex, Flow, FlowIndex, FlowLog, Location, NodeIndex, Place, Role, Target, Track, World,
 };
 use sim_common::{
     HOST_MAC, Wrong, at, broken, ms, obu_with, percentile, radio, rider_mac, rsu, run_all, seeds,
@@ -44,7 +44,7 @@ fn drive(
     let (mut world, host, car) = corridor(seed, change);
     let speed = kmh / 3.6;
     // Before the first frame it has been in range for a while.
-    let (from, to) = (Position::new(-60.0, 8.0), Position::new(1260.0, 8.0));
+    let (from, to) = (Location::new(-60.0, 8.0), Location::new(1260.0, 8.0));
     let track = Track::straight(Timestamp::ZERO, from, to, speed)?;
     let end = track.end();
     world.follow(car, track);
@@ -87,13 +87,13 @@ fn corridor(
     change: impl Fn(&mut obu_lib::Config) + Send + 'static,
 ) -> (World, ClientIndex, NodeIndex) {
     let mut world = World::new(seed);
-    world.set_radio(Radio::suburb_shadowed());
+    world.set_radio(RadioModel::suburb_shadowed());
     let lan = world.add_lan();
     let host = world.add_client(HOST_MAC, Place::Lan(lan));
     for n in 0..RSUS {
         let node = world.add_node(Role::Rsu, radio(n), rsu(n));
         world.plug(node, lan);
-        world.place(node, Position::new(SPACING_M * n as f64, 0.0));
+        world.place(node, Location::new(SPACING_M * n as f64, 0.0));
     }
     let factory = obu_with(RSUS, move |config| {
         config.start.tap_mac = Some(rider_mac(100));
@@ -128,8 +128,8 @@ fn parked(
     change: impl Fn(&mut obu_lib::Config) + Send + 'static,
 ) -> Result<u64, Wrong> {
     let (mut world, host, car) = corridor(seed, change);
-    world.set_radio(Radio::suburb());
-    world.place(car, Position::new(SPACING_M * 1.5, 0.0));
+    world.set_radio(RadioModel::suburb());
+    world.place(car, Location::new(SPACING_M * 1.5, 0.0));
     add_flows(&mut world, host, car, at(2000), ms(minutes * 60_000 - 2000), ms(200));
     world.run_until(at(minutes * 60_000)).map_err(broken)?;
     Ok(world.node(car).unwrap().counters().rsu_changes.saturating_sub(1))

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use node_lib::transport::mtu::TapMtu;
 use node_lib::transport::tap_wait::TAP_QUEUE_MAX;
-use sim::radio::{Access, Csma, Radio};
+use sim::radio::{Access, Csma, RadioModel};
 use sim::topology::Graph;
 use sim::{
-    Air, Dice, Fault, Flight, Flow, FlowIndex, FrameKind, Link, Medium, NodeIndex, Position, Role,
+    Air, Dice, Fault, Flight, Flow, FlowIndex, FrameKind, Link, Location, Medium, NodeIndex, Role,
     Step, Target, World,
 };
 use sim_common::{Town, Wrong, at, broken, ms, run_all, seeds, wrong};
@@ -26,11 +26,14 @@ fn on_air(seed: u64, nodes: usize, bundles: bool) -> Town {
     let mut world = World::new(seed);
     world.bundle(bundles);
     let mut town = Town::in_world(world, &Graph::chain(nodes), &[0], Link::CLEAN);
-    town.world.set_radio(Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::disk(300.0, 0.0) });
+    town.world.set_radio(RadioModel {
+        access: Access::Csma(Csma::DEFAULT),
+        ..RadioModel::disk(300.0, 0.0)
+    });
     // Frames wait while routes change.
     town.world.tolerate_revisits(2);
     for n in 0..nodes {
-        town.world.place(NodeIndex(n), Position::new(250.0 * n as f64, 0.0));
+        town.world.place(NodeIndex(n), Location::new(250.0 * n as f64, 0.0));
     }
     town
 }
@@ -320,7 +323,7 @@ fn the_tap_of_a_process_that_stands_still_fills_and_drops() {
 struct Full;
 
 impl Medium for Full {
-    fn look(&mut self, _: &[Option<Position>]) {}
+    fn look(&mut self, _: &[Option<Location>]) {}
     fn has_room(&mut self, _: NodeIndex, _: u8) -> bool {
         false
     }
@@ -337,7 +340,7 @@ impl Medium for Full {
 fn what_waits_for_a_full_radio_is_dropped_in_time_though_the_node_is_still() {
     let mut town = Town::new(1, &Graph::chain(1), &[0], Link::CLEAN);
     town.world.set_medium(Box::new(Full));
-    town.world.place(RSU, Position::new(0.0, 0.0));
+    town.world.place(RSU, Location::new(0.0, 0.0));
     while town.world.waited(RSU).held == 0 {
         town.world.run_for(ms(1)).unwrap();
         assert!(town.world.now() < at(2000), "an RSU speaks");

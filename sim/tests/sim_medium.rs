@@ -12,7 +12,7 @@ use std::time::Duration;
 use node_lib::control::node::Replies;
 use node_lib::{Mac, Start, Timestamp};
 use sim::{
-    Air, Counting, Fault, Flight, FrameKind, Medium, NodeIndex, Position, Role, Step, World,
+    Air, Counting, Fault, Flight, FrameKind, Location, Medium, NodeIndex, Role, Step, World,
 };
 
 use cell::{Cell, PROBE, at, mac, ms, send_probe};
@@ -80,7 +80,7 @@ fn a_medium_hears_who_is_where_and_who_is_silent() {
     let told = Arc::clone(&lanes.told);
     let mut cell = Cell::over(4, lanes, &[0.0, 10.0]);
     assert_eq!(cell.world.delivery(A, B), 1.0);
-    cell.world.place(B, Position::new(70.0, 0.0));
+    cell.world.place(B, Location::new(70.0, 0.0));
     // It looks when it is asked, not before.
     assert_eq!(told.lock().unwrap().looks, 1);
     assert_eq!(cell.world.delivery(A, B), 0.0);
@@ -103,7 +103,7 @@ fn nodes_that_hear_at_once_are_done_with_sending_first() {
     for n in 0..2_u8 {
         let parrot = move |_: &Start, _| puppet::node(Parrot { n, left: ANSWERS });
         let node = world.add_node(Role::Obu, mac(n), Box::new(parrot));
-        world.place(node, Position::new(f64::from(n), 0.0));
+        world.place(node, Location::new(f64::from(n), 0.0));
     }
     world.inject_tap(at(10), A, PROBE);
     world.run_until(at(10)).unwrap();
@@ -142,7 +142,7 @@ struct Lanes {
     room: usize,
     /// Every so many is not sent.
     keeps_back_every: u64,
-    places: Vec<Option<Position>>,
+    places: Vec<Option<Location>>,
     under_way: VecDeque<Arc<Flight>>,
     told: Arc<Mutex<Told>>,
 }
@@ -182,7 +182,7 @@ impl Lanes {
 }
 
 impl Medium for Lanes {
-    fn look(&mut self, places: &[Option<Position>]) {
+    fn look(&mut self, places: &[Option<Location>]) {
         self.places = places.to_vec();
         self.told.lock().unwrap().looks += 1;
     }

@@ -7,9 +7,9 @@ mod sim_common;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sim::radio::{Access, Radio};
+use sim::radio::{Access, RadioModel};
 use sim::{
-    Counting, Fault, Flow, Link, NodeIndex, Place, Position, Role, Stats, Target, Track, World,
+    Counting, Fault, Flow, Link, Location, NodeIndex, Place, Role, Stats, Target, Track, World,
 };
 use sim_common::{HOST_MAC, at, ms, obu, radio, rider_mac, rsu};
 
@@ -21,13 +21,13 @@ struct Road {
 }
 
 impl Road {
-    fn new(seed: u64, channel: Radio) -> Self {
+    fn new(seed: u64, channel: RadioModel) -> Self {
         let mut world = World::new(seed);
         world.set_radio(channel);
         // Starts that do not wait.
         world.count_starts(Counting::StateFile);
         let node = world.add_node(Role::Rsu, radio(0), rsu(0));
-        world.place(node, Position::new(0.0, 0.0));
+        world.place(node, Location::new(0.0, 0.0));
         let host = world.add_client(HOST_MAC, Place::Tap(node));
         Self { world, host, riders: Vec::new() }
     }
@@ -41,12 +41,12 @@ impl Road {
 
     fn parked(&mut self, x_m: f64) -> NodeIndex {
         let node = self.add_obu();
-        self.world.place(node, Position::new(x_m, 0.0));
+        self.world.place(node, Location::new(x_m, 0.0));
         self.world.apply(Fault::Start(node));
         node
     }
 
-    fn passing(&mut self, from: Position, to: Position, speed_mps: f64) -> NodeIndex {
+    fn passing(&mut self, from: Location, to: Location, speed_mps: f64) -> NodeIndex {
         let node = self.add_obu();
         let track = Track::straight(at(1000), from, to, speed_mps).unwrap();
         self.world.follow(node, track);
@@ -56,11 +56,11 @@ impl Road {
 
 #[test]
 fn the_oracle_counts_hops_by_distance_and_faults_apply_on_top() {
-    let mut road = Road::new(1, Radio::disk(100.0, 0.0));
+    let mut road = Road::new(1, RadioModel::disk(100.0, 0.0));
     let [a, b, c] = [90.0, 180.0, 281.0].map(|x_m| road.parked(x_m));
     let world = &mut road.world;
     assert_eq!(world.hops_to_rsu(), [Some(0), Some(1), Some(2), None]);
-    world.place(c, Position::new(280.0, 0.0));
+    world.place(c, Location::new(280.0, 0.0));
     assert_eq!(world.hops_to_rsu(), [Some(0), Some(1), Some(2), Some(3)]);
     assert_eq!(world.hearers(b), [a, c]);
     world.apply(Fault::CutOneWay(c, b));
@@ -79,7 +79,7 @@ fn the_oracle_counts_hops_by_distance_and_faults_apply_on_top() {
 #[test]
 fn links_that_lose_more_than_half_are_no_links_to_the_oracle() {
     for (loss, is_linked) in [(0.5, true), (0.51, false)] {
-        let mut road = Road::new(1, Radio::disk(100.0, loss));
+        let mut road = Road::new(1, RadioModel::disk(100.0, loss));
         let node = road.parked(50.0);
         assert_eq!(road.world.delivery(NodeIndex(0), node), 1.0 - loss);
         assert_eq!(road.world.graph().is_linked(0, node.0), is_linked);
@@ -88,7 +88,7 @@ fn links_that_lose_more_than_half_are_no_links_to_the_oracle() {
         let heard: Vec<_> =
             deliveries.iter().map(|link| (link.from, link.to, link.share)).collect();
         assert_eq!(heard, both);
-        let mean_dbm = Radio::disk(100.0, loss).mean_dbm(50.0);
+        let mean_dbm = RadioModel::disk(100.0, loss).mean_dbm(50.0);
         for link in deliveries {
             let strength = link.strength.unwrap();
             assert!((strength.mean_dbm - mean_dbm).abs() < 0.01, "{strength:?}");
@@ -99,7 +99,7 @@ fn links_that_lose_more_than_half_are_no_links_to_the_oracle() {
 
 #[test]
 fn frames_reach_who_is_in_range_over_as_many_hops_as_it_takes() {
-    let mut road = Road::new(3, Radio::disk(100.0, 0.0));
+    let mut road = Road::new(3, RadioModel::disk(100.0, 0.0));
     let nodes = [90.0, 180.0, 270.0].map(|x_m| road.parked(x_m));
     let (to, rider) = (Target::Client(road.host), road.riders[2]);
     let up = road.world.add_flow(Flow::steady(rider, to, at(2000), ms(10), 100));
@@ -115,8 +115,8 @@ fn frames_reach_who_is_in_range_over_as_many_hops_as_it_takes() {
 
 #[test]
 fn a_vehicle_exists_from_its_first_waypoint_to_its_last() {
-    let mut road = Road::new(4, Radio::disk(100.0, 0.0));
-    let ends = [Position::new(-300.0, 10.0), Position::new(300.0, 10.0)];
+    let mut road = Road::new(4, RadioModel::disk(100.0, 0.0));
+    let ends = [Location::new(-300.0, 10.0), Location::new(300.0, 10.0)];
     let car = road.passing(ends[0], ends[1], 20.0);
     let flow = Flow::steady(road.riders[0], Target::Client(road.host), at(0), ms(10), 4000);
     let flow = road.world.add_flow(flow);
@@ -145,7 +145,7 @@ fn a_vehicle_exists_from_its_first_waypoint_to_its_last() {
 
 #[test]
 fn loss_of_a_disk_comes_out_as_asked_and_is_each_receivers_own() {
-    let mut road = Road::new(5, Radio::disk(100.0, 0.2));
+    let mut road = Road::new(5, RadioModel::disk(100.0, 0.2));
     let [a, b] = [50.0, 60.0].map(|x_m| road.parked(x_m));
     road.world.keep_trace();
     road.world.run_until(at(60_000)).unwrap();
@@ -173,10 +173,10 @@ fn loss_of_a_disk_comes_out_as_asked_and_is_each_receivers_own() {
 #[test]
 fn the_same_seed_repeats_and_another_does_not() {
     let run = |seed| {
-        let mut road = Road::new(seed, Radio::disk(120.0, 0.1));
+        let mut road = Road::new(seed, RadioModel::disk(120.0, 0.1));
         for n in 0..12 {
             let y_m = f64::from(n) * 10.0;
-            road.passing(Position::new(-200.0, y_m), Position::new(200.0, -y_m), 15.0 + y_m / 10.0);
+            road.passing(Location::new(-200.0, y_m), Location::new(200.0, -y_m), 15.0 + y_m / 10.0);
         }
         road.world.run_until(at(20_000)).unwrap();
         road.world.trace_hash()
@@ -190,13 +190,13 @@ fn the_same_seed_repeats_and_another_does_not() {
 #[test]
 fn work_per_vehicle_stays_the_same_from_50_to_500_vehicles() {
     let work = |vehicles: u32, side_m: f64| {
-        let mut channel = Radio::disk(120.0, 0.0);
+        let mut channel = RadioModel::disk(120.0, 0.0);
         channel.access = Access::Instant { delay: ms(1), jitter: Duration::from_millis(1) };
         let mut road = Road::new(6, channel);
         let columns = f64::from(vehicles).sqrt().ceil();
         for n in 0..vehicles {
             let (row, column) = (f64::from(n) / columns, f64::from(n) % columns);
-            let place = |x: f64, y: f64| Position::new((x - 0.5) * side_m, (y - 0.5) * side_m);
+            let place = |x: f64, y: f64| Location::new((x - 0.5) * side_m, (y - 0.5) * side_m);
             let (x, y) = (column / columns, row.floor() / columns);
             road.passing(place(x, y), place(x + 0.2, y), 10.0);
         }

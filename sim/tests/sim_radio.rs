@@ -7,9 +7,9 @@ mod puppet;
 
 use node_lib::Timestamp;
 use sim::radio::{
-    Access, Csma, DataRate, Fading, Occupancy, PathLoss, Radio, Shadowing, fading::Shape,
+    Access, Csma, DataRate, Fading, Occupancy, PathLoss, RadioModel, Shadowing, fading::Shape,
 };
-use sim::{Fault, FrameKind, LinkStep, LinkTrace, NodeIndex, Position, Track};
+use sim::{Fault, FrameKind, LinkStep, LinkTrace, Location, NodeIndex, Track};
 
 use cell::{Cell, PROBE, PROBE_OF_1, at, client_mac, ms, us};
 
@@ -39,7 +39,7 @@ fn a_lone_frame_takes_its_airtime_and_its_receiver_acknowledges_it() {
 #[test]
 fn an_acknowledgement_occupies_the_channel_of_who_hears_its_sender() {
     for access in [Access::Csma(Csma::DEFAULT), Access::INSTANT] {
-        let channel = Radio { access, ..Radio::disk(100.0, 0.0) };
+        let channel = RadioModel { access, ..RadioModel::disk(100.0, 0.0) };
         let mut cell = Cell::new(13, channel, &[0.0, 80.0, 160.0]);
         cell.unicast(0, 1, at(10), ms(1), 1);
         cell.world.run_until(at(1000)).unwrap();
@@ -83,7 +83,7 @@ fn the_acknowledgement_of_a_control_frame_is_control() {
 fn two_saturating_senders_share_the_channel() {
     let channel = |retries| {
         let csma = Csma { retries, queue_len_max: 8, ..Csma::DEFAULT };
-        Radio { access: Access::Csma(csma), ..Radio::disk(300.0, 0.0) }
+        RadioModel { access: Access::Csma(csma), ..RadioModel::disk(300.0, 0.0) }
     };
     let mut cell = Cell::new(2, channel(0), &[0.0, 50.0, 100.0]);
     let flows = [0, 1].map(|n| cell.broadcast(n, at(0), us(100), 40_000));
@@ -134,9 +134,9 @@ fn a_cell_that_is_not_full_loses_next_to_nothing() {
 #[test]
 fn hidden_terminals_collide() {
     let lost = |places: &[f64]| {
-        let channel = Radio {
+        let channel = RadioModel {
             access: Access::Csma(Csma { retries: 0, ..Csma::DEFAULT }),
-            ..Radio::disk(300.0, 0.0)
+            ..RadioModel::disk(300.0, 0.0)
         };
         let mut cell = Cell::new(3, channel, places);
         let flows = [0, 2].map(|n| cell.broadcast(n, at(0), us(997 + n as u64), 3000));
@@ -154,7 +154,7 @@ fn hidden_terminals_collide() {
 #[test]
 fn the_stronger_of_two_frames_is_captured() {
     let csma = Csma { retries: 0, ..Csma::DEFAULT };
-    let channel = Radio { access: Access::Csma(csma), ..Radio::disk(300.0, 0.0) };
+    let channel = RadioModel { access: Access::Csma(csma), ..RadioModel::disk(300.0, 0.0) };
     let mut cell = Cell::new(3, channel, &[230.0, 290.0, 580.0]);
     let flows = [0, 2].map(|n| cell.broadcast(n, at(0), us(997 + n as u64), 3000));
     cell.world.run_until(at(4000)).unwrap();
@@ -167,7 +167,7 @@ fn the_stronger_of_two_frames_is_captured() {
 /// turns in sending to the RSU between them, though they would not notice mere energy so weak.
 #[test]
 fn who_can_decode_a_frame_lets_it_end() {
-    let mut channel = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+    let mut channel = RadioModel::with_path_loss(PathLoss::DUAL_SLOPE);
     channel.access = Access::Csma(Csma { retries: 0, ..Csma::DEFAULT });
     let between = channel.mean_dbm(360.0);
     assert!((-90.0..-85.0).contains(&between), "{between}");
@@ -185,7 +185,7 @@ fn who_can_decode_a_frame_lets_it_end() {
 #[test]
 fn energy_without_a_preamble_counts_from_a_higher_threshold_on() {
     let second_arrives = |distance_m: f64| {
-        let mut channel = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+        let mut channel = RadioModel::with_path_loss(PathLoss::DUAL_SLOPE);
         channel.access = Access::Csma(Csma::DEFAULT);
         let places = [0.0, distance_m, distance_m + 10.0];
         let mut cell = Cell::new(16, channel, &places);
@@ -216,7 +216,7 @@ fn a_frame_nobody_acknowledges_is_sent_seven_times() {
 #[test]
 fn a_node_hears_of_what_its_radio_gave_up_where_radios_tell() {
     // From a frame of 0 to 1: how many were given up, and how many arrived.
-    let run = |channel: Radio, reports, faults: &[Fault], is_broadcast| {
+    let run = |channel: RadioModel, reports, faults: &[Fault], is_broadcast| {
         let mut cell = Cell::new(19, channel, &[0.0, 50.0]);
         cell.world.report_unacknowledged(reports);
         faults.iter().for_each(|fault| cell.world.apply(*fault));
@@ -232,8 +232,8 @@ fn a_node_hears_of_what_its_radio_gave_up_where_radios_tell() {
     let (there, back) = (NodeIndex(0), NodeIndex(1));
     let (lost, unheard) = ([Fault::CutOneWay(there, back)], [Fault::CutOneWay(back, there)]);
     let silent = Csma { retries: 0, ..Csma::DEFAULT };
-    let silent = Radio { access: Access::Csma(silent), ..Radio::disk(300.0, 0.0) };
-    let instant = Radio { access: Access::INSTANT, ..Radio::disk(300.0, 0.0) };
+    let silent = RadioModel { access: Access::Csma(silent), ..RadioModel::disk(300.0, 0.0) };
+    let instant = RadioModel { access: Access::INSTANT, ..RadioModel::disk(300.0, 0.0) };
     for (name, found, asked) in [
         ("arrives", run(csma(300.0, 0.0), true, &[], false), (0, 3)),
         ("lost", run(csma(300.0, 0.0), true, &lost, false), (3, 0)),
@@ -252,7 +252,7 @@ fn a_node_hears_of_what_its_radio_gave_up_where_radios_tell() {
 fn retries_carry_unicast_over_a_link_that_loses_three_frames_in_ten() {
     let run = |retries| {
         let csma = Csma { retries, ..Csma::DEFAULT };
-        let channel = Radio { access: Access::Csma(csma), ..Radio::disk(300.0, 0.3) };
+        let channel = RadioModel { access: Access::Csma(csma), ..RadioModel::disk(300.0, 0.3) };
         let mut cell = Cell::new(4, channel, &[0.0, 50.0]);
         let flow = cell.unicast(0, 1, at(0), ms(10), 2000);
         cell.world.run_until(at(21_000)).unwrap();
@@ -337,10 +337,10 @@ fn strength_is_reported_before_the_frame() {
 #[test]
 fn delivery_comes_out_as_computed() {
     for access in [Access::INSTANT, Access::Csma(Csma { retries: 0, ..Csma::DEFAULT })] {
-        let channel = Radio {
+        let channel = RadioModel {
             fading: Fading::Nakagami(Shape::suburb()),
             access,
-            ..Radio::with_path_loss(PathLoss::DUAL_SLOPE)
+            ..RadioModel::with_path_loss(PathLoss::DUAL_SLOPE)
         };
         let mut cell = Cell::new(8, channel.clone(), &[0.0, 90.0, 160.0, 240.0, 330.0, 420.0]);
         let flow = cell.broadcast(0, at(0), ms(2), 4000);
@@ -358,13 +358,13 @@ fn delivery_comes_out_as_computed() {
 /// nobody moves.
 #[test]
 fn a_shadow_belongs_to_a_place() {
-    let channel = Radio {
+    let channel = RadioModel {
         shadowing: Some(Shadowing { asymmetric_db: 4.0, ..Shadowing::SUBURB }),
-        ..Radio::suburb()
+        ..RadioModel::suburb()
     };
     let mut cell = Cell::new(9, channel, &[0.0, 150.0, -150.0]);
     let [a, b, c] = [0, 1, 2].map(NodeIndex);
-    let ends = [Position::new(-150.0, 0.0), Position::new(-150.0, 400.0)];
+    let ends = [Location::new(-150.0, 0.0), Location::new(-150.0, 400.0)];
     cell.world.follow(c, Track::straight(at(1000), ends[0], ends[1], 10.0).unwrap());
     let mut parked = Vec::new();
     let mut driven = Vec::new();
@@ -412,7 +412,7 @@ fn a_trace_of_links_is_followed() {
 #[test]
 fn a_new_radio_knows_nothing_of_what_the_old_one_planned() {
     for access in [Access::INSTANT, Access::Csma(Csma::DEFAULT)] {
-        let channel = Radio { access, ..Radio::disk(300.0, 0.0) };
+        let channel = RadioModel { access, ..RadioModel::disk(300.0, 0.0) };
         let mut cell = Cell::new(18, channel.clone(), &[0.0, 50.0]);
         let flow = cell.broadcast(0, at(10), us(150), 2);
         cell.world.run_until(at(10) + us(100)).unwrap();
@@ -429,11 +429,11 @@ fn a_new_radio_knows_nothing_of_what_the_old_one_planned() {
 fn the_same_seed_gives_the_same_bytes() {
     let run = |seed| {
         let places: Vec<f64> = (0..12).map(|n| f64::from(n) * 40.0).collect();
-        let mut cell = Cell::new(seed, Radio::suburb_shadowed(), &places);
+        let mut cell = Cell::new(seed, RadioModel::suburb_shadowed(), &places);
         for n in 0..12 {
             cell.broadcast(n, at(n as u64), us(2300 + n as u64), 400);
-            let start = Position::new(n as f64 * 40.0, 10.0);
-            let end = Position::new(200.0, 300.0 + n as f64);
+            let start = Location::new(n as f64 * 40.0, 10.0);
+            let end = Location::new(200.0, 300.0 + n as f64);
             let track = Track::straight(at(500), start, end, 14.0).unwrap();
             cell.world.follow(NodeIndex(n), track);
         }
@@ -449,7 +449,8 @@ fn the_same_seed_gives_the_same_bytes() {
 fn work_per_node_stays_the_same_from_50_to_500() {
     let work = |nodes: usize| {
         let places: Vec<f64> = (0..nodes).map(|n| n as f64 * 20.0).collect();
-        let channel = Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::disk(200.0, 0.0) };
+        let channel =
+            RadioModel { access: Access::Csma(Csma::DEFAULT), ..RadioModel::disk(200.0, 0.0) };
         let mut cell = Cell::new(11, channel, &places);
         for n in 0..nodes {
             cell.broadcast(n, Timestamp::from_micros(n as u64 * 7919 % 100_000), ms(100), 20);
@@ -471,6 +472,6 @@ fn assert_alike(found: Occupancy, asked: Occupancy) {
     assert!(alike, "{found:?} for {asked:?}");
 }
 
-fn csma(range_m: f64, loss: f64) -> Radio {
-    Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::disk(range_m, loss) }
+fn csma(range_m: f64, loss: f64) -> RadioModel {
+    RadioModel { access: Access::Csma(Csma::DEFAULT), ..RadioModel::disk(range_m, loss) }
 }

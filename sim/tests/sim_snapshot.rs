@@ -5,7 +5,7 @@
 mod sim_common;
 
 use node_lib::NodeId;
-use node_lib::control::snapshot::{Obstacle, ObuStanding, Port, Role, Snapshot, Standing};
+use node_lib::control::snapshot::{NodeRole, Obstacle, ObuStanding, Port, Snapshot, Standing};
 use sim::topology::Graph;
 use sim::{Fault, Link, NodeIndex};
 use sim_common::{HOST_MAC, Town, at, ms, radio, rider_mac};
@@ -38,7 +38,7 @@ fn look(town: &Town, node: NodeIndex) -> Snapshot {
 fn a_vehicle_tells_where_it_is_attached_and_how_well() {
     let town = row();
     let seen = look(&town, BEHIND);
-    assert_eq!((seen.id, seen.role), (id(BEHIND), Role::Obu));
+    assert_eq!((seen.id, seen.role), (id(BEHIND), NodeRole::Obu));
     let attached = seen.attached.expect("attached");
     assert_eq!((attached.rsu, attached.upstream, attached.hops), (id(RSU), id(RELAY), 2));
     assert!(attached.is_acknowledged && !attached.is_unanswered && !attached.is_doubted);
@@ -90,7 +90,7 @@ fn a_relay_and_its_rsu_tell_the_same_tree() {
     assert_eq!((child.id, child.mac, &child.towards[..]), (id(BEHIND), radio(2), &[id(RSU)][..]));
     assert!(relay.neighbours.iter().any(|n| n.id == id(BEHIND) && n.is_child));
     let rsu = look(&town, RSU);
-    assert_eq!(rsu.role, Role::Rsu);
+    assert_eq!(rsu.role, NodeRole::Rsu);
     let way = |of| {
         let obu = rsu.obus.iter().find(|obu| obu.id == id(of)).expect("it is known");
         assert!(obu.standing == ObuStanding::Attached && obu.is_complete, "{obu:?}");

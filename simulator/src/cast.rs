@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node_lib::{Mac, Timestamp};
-use sim::{LinkTrace, NodeIndex, Position, Role, Track};
+use sim::{LinkTrace, Location, NodeIndex, Role, Track};
 
 use crate::mobility::line::{AtEnd, Line};
 use crate::mobility::{Point, Vehicle};
@@ -67,7 +67,7 @@ pub enum Place {
     /// It has no place, only links.
     Nowhere,
     /// It stands.
-    Stands(Position),
+    Stands(Location),
     /// It drives, and is there from its first waypoint to its last.
     Way(Track),
 }
@@ -430,7 +430,7 @@ fn share_of(nodes: Vec<NodeIndex>, share: f64) -> Vec<NodeIndex> {
 }
 
 fn stands(at: Point) -> Place {
-    Place::Stands(Position::new(at.x_m, at.y_m))
+    Place::Stands(Location::new(at.x_m, at.y_m))
 }
 
 /// The way of a vehicle of a row, this far behind the first.
@@ -465,8 +465,8 @@ fn driving(line: &Line, name: &str, end: Timestamp) -> Place {
 
 /// A vehicle that stays, or has not arrived by the end, is there until after the end.
 fn track(vehicle: &Vehicle, end: Timestamp) -> Option<Track> {
-    let mut waypoints: Vec<(Timestamp, Position)> =
-        vehicle.way.iter().map(|w| (w.time, Position::new(w.at.x_m, w.at.y_m))).collect();
+    let mut waypoints: Vec<(Timestamp, Location)> =
+        vehicle.way.iter().map(|w| (w.time, Location::new(w.at.x_m, w.at.y_m))).collect();
     let &(last, place) = waypoints.last()?;
     let after = end.max(last) + Duration::from_secs(1);
     if vehicle.stays {

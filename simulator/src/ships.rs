@@ -272,7 +272,7 @@ mod tests {
             remembered: Differs("clients of an earlier start"),
             client_file: Differs("clients of an earlier start"),
         }
-        node_lib::device::Link as "node_lib::device::Link" {
+        node_lib::device::LinkState as "node_lib::device::LinkState" {
             index: Differs("interfaces that change"),
             mac: Given,
             mtu: Given,

@@ -10,7 +10,7 @@ use obu_lib::Obu;
 use rsu_lib::Rsu;
 use sim::radio::fading::Shape;
 use sim::radio::{
-    Access, Csma, DataRate, ErrorModel, Fading, LOOK_EVERY, PathLoss, Radio, Shadowing,
+    Access, Csma, DataRate, ErrorModel, Fading, LOOK_EVERY, PathLoss, RadioModel, Shadowing,
 };
 use sim::{
     Arrivals, ClientIndex, Counting, Factory, Fault, Flow, FlowIndex, Link, NodeIndex, Role,
@@ -297,7 +297,7 @@ fn set<T>(field: &mut T, value: Option<T>) {
 }
 
 /// The channel; `None` where only links count.
-pub(crate) fn radio(chosen: &scenario::Radio) -> Option<Radio> {
+pub(crate) fn radio(chosen: &scenario::Radio) -> Option<RadioModel> {
     let path_loss = match chosen.model {
         Model::Links => return None,
         Model::Disk => PathLoss::Disk {
@@ -315,7 +315,7 @@ pub(crate) fn radio(chosen: &scenario::Radio) -> Option<Radio> {
             other => other,
         },
     };
-    let mut radio = Radio::with_path_loss(path_loss);
+    let mut radio = RadioModel::with_path_loss(path_loss);
     if chosen.shadowing {
         let mut shadowing = Shadowing::SUBURB;
         set(&mut shadowing.near_db, chosen.shadowing_near_db);

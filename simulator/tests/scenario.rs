@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use node_lib::Timestamp;
-use sim::{NodeIndex, Position, Role};
+use sim::{Location, NodeIndex, Role};
 use simulator::cast::{Cast, Home, Member, Place, To};
 use simulator::scenario::{Arrivals, Override, Scenario, Source};
 
@@ -389,7 +389,7 @@ fn vehicles_of_a_file_appear_and_leave_as_it_says() {
     assert_eq!(names, ["beside", "vehicles/0", "vehicles/1"]);
     assert_eq!(cast.nodes[2].appears(), Timestamp::from_millis(2000));
     let Place::Way(track) = &cast.nodes[2].place else { panic!("not a way") };
-    assert_eq!(track.position_at(Timestamp::from_millis(2000)), Some(Position::new(1098.4, 187.7)));
+    assert_eq!(track.position_at(Timestamp::from_millis(2000)), Some(Location::new(1098.4, 187.7)));
     assert_eq!(cast.clients.len(), 1);
     assert_eq!(cast.clients[0].home, Home::Behind(NodeIndex(2)));
 }

@@ -399,6 +399,18 @@ fn public_types(items: &[Item]) -> Vec<String> {
     names
 }
 
+/// Public types of a library: their names, and where they stand.
+fn homes(library: &str) -> BTreeMap<String, Vec<String>> {
+    let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in sources(&root().join(library).join("src")) {
+        let place = file.strip_prefix(root()).unwrap().display().to_string();
+        for public in public_types(&syn::parse_file(&read(file)).unwrap().items) {
+            homes.entry(public).or_default().push(place.clone());
+        }
+    }
+    homes
+}
+
 /// Whoever links these meets their types side by side.
 #[test]
 fn no_library_has_two_public_types_of_one_name() {
@@ -406,13 +418,7 @@ fn no_library_has_two_public_types_of_one_name() {
     let libraries = ["node_lib", "obu_lib", "rsu_lib", "sim", "control_socket"];
     assert!(libraries.iter().all(there_is) || env::var_os(OTHER).is_some());
     for name in libraries.into_iter().filter(there_is) {
-        let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for file in sources(&root().join(name).join("src")) {
-            let place = file.strip_prefix(root()).unwrap().display().to_string();
-            for public in public_types(&syn::parse_file(&read(file)).unwrap().items) {
-                homes.entry(public).or_default().push(place.clone());
-            }
-        }
+        let mut homes = homes(name);
         homes.retain(|_, places| places.len() > 1);
         println!("public types of one name in {name}: {}", homes.len());
         if env::var_os(OTHER).is_none() {
@@ -421,7 +427,50 @@ fn no_library_has_two_public_types_of_one_name() {
     }
 }
 
-/// Counted, not forbidden: the same lines may say different things.
+/// Every simulator links both, and so does who has a radio of his own.
+#[test]
+fn node_lib_and_sim_have_no_public_type_of_one_name() {
+    let [ours, theirs] = ["node_lib", "sim"].map(homes);
+    let both: Vec<_> = ours.iter().filter(|(name, _)| theirs.contains_key(*name)).collect();
+    println!("public types of one name in node_lib and sim: {}", both.len());
+    if env::var_os(OTHER).is_none() {
+        assert!(ours.len() > 100 && theirs.len() > 30, "{} and {}", ours.len(), theirs.len());
+        assert!(both.is_empty(), "{both:#?}");
+    }
+}
+
+/// Where Ethernet headers and VLAN tags are read and written.
+const ETHERNET: &str = "node_lib/src/messages/ethernet.rs";
+
+/// EtherTypes of tags and of the protocols in them.
+const ETHERTYPES: [u16; 6] = [0x8100, 0x88a8, 0x0800, 0x0806, 0x8035, 0x86dd];
+
+/// Whether this text, tests in it apart, has the number of such an EtherType, or its two bytes.
+fn names_an_ethertype(text: &str) -> bool {
+    let code = text.split("#[cfg(test)]").next().unwrap().to_lowercase().replace('_', "");
+    ETHERTYPES.iter().any(|ethertype| {
+        let [high, low] = ethertype.to_be_bytes();
+        let mut forms = vec![format!("{ethertype:#06x}"), format!("{high:#04x}, {low:#04x}]")];
+        forms.extend((low == 0).then(|| format!("{high:#04x}, 0")));
+        forms.iter().any(|form| code.contains(form))
+    })
+}
+
+#[test]
+fn ethernet_is_read_and_written_in_one_place() {
+    let all = crates().into_iter().flat_map(|name| sources(&root().join(name).join("src")));
+    let named = all.filter(|file| names_an_ethertype(&read(file.clone())));
+    let named: Vec<_> =
+        named.map(|file| file.strip_prefix(root()).unwrap().display().to_string()).collect();
+    if env::var_os(OTHER).is_none() {
+        assert_eq!(named, [ETHERNET]);
+    }
+    for text in ["== 0x8100", "0x88_A8", "&[0x81, 0]", "[0x81, 0x00, 5]", "[0x86, 0xdd]"] {
+        assert!(names_an_ethertype(text), "{text}");
+    }
+    assert!(!names_an_ethertype("0x88b5; #[cfg(test)] 0x8100"));
+}
+
 /// Modules of this file that are missing in the table at its head, if it has one of modules.
 fn missing_in_table(text: &str) -> Vec<String> {
     let head = text.lines().take_while(|line| line.starts_with("//!"));
@@ -455,6 +504,7 @@ fn a_table_of_modules_names_every_module() {
     assert_eq!(missing_in_table(text), ["c"]);
 }
 
+/// Counted, not forbidden: the same lines may say different things.
 #[test]
 fn repeated_lines_are_counted() {
     let of = |parts: &[&str]| -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 //! Who is around, and through whom to send: `neighbors`, `upstreams`, `routes`, `rsus`, `radio`.
 
 use control_socket::health::why_not;
-use node_lib::control::snapshot::{Candidate, Neighbour, Role, Route, Standing, View};
+use node_lib::control::snapshot::{Candidate, Neighbour, NodeRole, Route, Standing, View};
 
 use crate::names::Names;
 use crate::text::{UNKNOWN, decimals, known, percent, place, place_age, table};
@@ -112,7 +112,7 @@ pub(super) fn upstreams(names: &Names, routes: &[Route]) -> String {
 }
 
 pub(super) fn routes(names: &Names, view: &View) -> String {
-    if view.node.role == Role::Rsu {
+    if view.node.role == NodeRole::Rsu {
         let rows = view.node.obus.iter().map(|obu| {
             let hops = obu.way.as_ref().map(|way| way.len() + 1);
             let way = obu.way.as_ref().map(|way| {
@@ -138,7 +138,7 @@ pub(super) fn routes(names: &Names, view: &View) -> String {
 
 pub(super) fn rsus(names: &Names, view: &View) -> String {
     let node = &view.node;
-    if node.role == Role::Rsu {
+    if node.role == NodeRole::Rsu {
         return format!("this is an RSU: {}\n", names.node(node.id));
     }
     let rows = node.routes.iter().map(|route| {

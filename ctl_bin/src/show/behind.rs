@@ -1,7 +1,7 @@
 //! Who is behind a node: `clients`, `obus`, `tree`.
 
 use node_lib::NodeId;
-use node_lib::control::snapshot::{Obu, ObuStanding, Pinned, Port, Role, View};
+use node_lib::control::snapshot::{NodeRole, Obu, ObuStanding, Pinned, Port, View};
 
 use crate::names::Names;
 use crate::text::{UNKNOWN, decimals, known, place, place_age, table};
@@ -31,7 +31,7 @@ pub(super) fn clients(names: &Names, view: &View) -> String {
 }
 
 pub(super) fn obus(names: &Names, view: &View) -> String {
-    if view.node.role != Role::Rsu {
+    if view.node.role != NodeRole::Rsu {
         return "this is no RSU: only those know OBUs; see neighbors, and tree\n".to_owned();
     }
     let rows = view.node.obus.iter().map(|obu| {
@@ -70,7 +70,7 @@ pub(super) fn obus(names: &Names, view: &View) -> String {
 pub(super) fn tree(names: &Names, view: &View) -> String {
     let node = &view.node;
     let mut text = String::new();
-    if node.role == Role::Rsu {
+    if node.role == NodeRole::Rsu {
         text += &format!("{} (this RSU)\n", names.node(node.id));
         let mut left: Vec<&Obu> =
             node.obus.iter().filter(|obu| obu.standing != ObuStanding::Gone).collect();

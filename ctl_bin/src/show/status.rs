@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use control_socket::health::Problem;
 use control_socket::message::Topics;
 use control_socket::position::{Fix, Position};
-use node_lib::control::snapshot::{Port, Role, View};
+use node_lib::control::snapshot::{NodeRole, Port, View};
 
 use crate::names::Names;
 use crate::text::{known, span};
@@ -17,8 +17,8 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
     let node = &view.node;
     let problems: &[Problem] = topics.problems.as_deref().unwrap_or_default();
     let role = match node.role {
-        Role::Obu => "OBU",
-        Role::Rsu => "RSU",
+        NodeRole::Obu => "OBU",
+        NodeRole::Rsu => "RSU",
         _ => "node",
     };
     let (style, word) = match problems.first() {
@@ -46,7 +46,7 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
             span(attached.heard_ms),
             if attached.is_acknowledged { "" } else { ", clients not acknowledged" }
         );
-    } else if node.role == Role::Obu {
+    } else if node.role == NodeRole::Obu {
         text += "  attached  to no RSU\n";
     }
     if let Some(standby) = &node.standby {

@@ -1,7 +1,7 @@
 //! What stands where on the screen. Made for 80 columns and 24 lines; more room shows more.
 
 use control_socket::record::Change;
-use node_lib::control::snapshot::{Candidate, InterfaceState, Role, Standing, View, span_ms};
+use node_lib::control::snapshot::{Candidate, InterfaceState, NodeRole, Standing, View, span_ms};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize as _};
@@ -45,8 +45,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, names: &Names) {
 fn head_lines<'a>(model: &Model, view: &View, names: &Names) -> Paragraph<'a> {
     let node = &view.node;
     let role = match node.role {
-        Role::Obu => "OBU",
-        Role::Rsu => "RSU",
+        NodeRole::Obu => "OBU",
+        NodeRole::Rsu => "RSU",
         _ => "node",
     };
     let problems = model.seen.topics.problems.as_deref().unwrap_or_default();
@@ -97,7 +97,7 @@ fn upstream_lines<'a>(view: &View, names: &Names) -> Paragraph<'a> {
             let standby = node.standby.as_ref().map(|standby| names.node(standby.rsu));
             lines.push(Line::from(format!("standby {}", known(standby))));
         }
-        (None, Role::Rsu) => {
+        (None, NodeRole::Rsu) => {
             let clients = node.clients.len();
             lines.push(Line::from(format!("{} OBUs, {clients} clients", node.obus.len())));
         }
@@ -120,7 +120,7 @@ fn table<'a>(title: &'a str, head: &[&'a str], rows: Vec<Row<'a>>, widths: &[u16
 }
 
 fn candidates_table<'a>(view: &View, names: &Names, area: Rect) -> Table<'a> {
-    if view.node.role == Role::Rsu {
+    if view.node.role == NodeRole::Rsu {
         let rows = view.node.obus.iter().map(|obu| {
             let via = obu.way.iter().flatten().map(|id| names.node(*id)).collect::<Vec<_>>();
             Row::new([

@@ -8,7 +8,7 @@ use std::fmt;
 
 use control_socket::message::Topics;
 use control_socket::record::GapTally;
-use node_lib::control::snapshot::{Counts, ObuStanding, Port, Role, View};
+use node_lib::control::snapshot::{Counts, NodeRole, ObuStanding, Port, View};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, prometheus_text};
 use prometheus_client::metrics::MetricType;
@@ -124,8 +124,8 @@ fn plain(value: f64) -> Vec<(Labels, f64)> {
 fn node(name: &str, topics: &Topics, view: &View, families: &mut Vec<Family>) {
     let node = &view.node;
     let role = match node.role {
-        Role::Obu => "obu",
-        Role::Rsu => "rsu",
+        NodeRole::Obu => "obu",
+        NodeRole::Rsu => "rsu",
         _ => "other",
     };
     let labels = vec![
@@ -219,10 +219,10 @@ fn around(view: &View, families: &mut Vec<Family>) {
         gauge("v2x_neighbours", "Nodes in radio range", plain(size(node.neighbours.len()))),
         gauge("v2x_clients", "MAC addresses known, by where they are", clients.into()),
     ]);
-    if node.role == Role::Rsu {
+    if node.role == NodeRole::Rsu {
         families.push(gauge("v2x_obus", "OBUs this RSU knows", obus.into()));
     }
-    if node.role != Role::Obu {
+    if node.role != NodeRole::Obu {
         return;
     }
     let used = node.routes.iter().flat_map(|route| {
@@ -380,7 +380,7 @@ mod tests {
 
     const DOCUMENT: &str = include_str!("../../../docs/http.md");
 
-    fn view(role: Role) -> View {
+    fn view(role: NodeRole) -> View {
         let mut view = View::default();
         let id = NodeId([2, 0, 0, 0, 0, 9]);
         view.node = Snapshot::of(id, role);
@@ -396,9 +396,9 @@ mod tests {
         view
     }
 
-    fn scraped(role: Role) -> String {
+    fn scraped(role: NodeRole) -> String {
         let mut view = view(role);
-        if role == Role::Obu {
+        if role == NodeRole::Obu {
             let id = view.node.id;
             view.node.attached = Some(Attached {
                 rsu: id,
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn values_have_the_names_that_are_promised() {
-        let text = scraped(Role::Obu);
+        let text = scraped(NodeRole::Obu);
         for line in [
             "v2x_node_info{node=\"02:00:00:00:00:09\",role=\"obu\",name=\"obu0\",\
              version=\"0.1.0\"} 1",
@@ -500,7 +500,7 @@ mod tests {
     #[test]
     fn the_document_lists_every_metric_and_no_other() {
         let mut told = BTreeSet::new();
-        for role in [Role::Obu, Role::Rsu] {
+        for role in [NodeRole::Obu, NodeRole::Rsu] {
             for line in scraped(role).lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
                 let (name, kind) = line.split_once(' ').unwrap();
                 told.insert((name.to_owned(), kind.to_owned()));
@@ -519,7 +519,7 @@ mod tests {
     /// Nothing that a node or its interfaces count is left out.
     #[test]
     fn every_counter_is_told() {
-        let view = view(Role::Obu);
+        let view = view(NodeRole::Obu);
         let scrape = Scrape::of(
             "obu0",
             &Topics { view: Some(view.clone()), ..Topics::default() },

@@ -35,7 +35,7 @@ pub type Ids = ArrayVec<[u8; NodeId::LEN], PATH_MAX>;
 /// Where a question goes from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "it lives for one frame; a box would be allocated")]
-pub enum Step {
+pub enum EchoStep {
     /// It has come to its end.
     End(Verdict),
     /// To this neighbour, and then to these, if they are known already.
@@ -182,25 +182,25 @@ impl Echoes {
         &mut self,
         now: Timestamp,
         (question, from): (Question, Option<Mac>),
-        step: Step,
+        step: EchoStep,
         radio: &Radio,
         (out, counters): (&mut Replies, &mut Counters),
     ) {
         let Question { nonce, target, rsu, hop_limit, mut path, at } = question;
         let step = match step {
-            Step::To(..) if hop_limit == 0 => Step::End(Verdict::HopLimit),
+            EchoStep::To(..) if hop_limit == 0 => EchoStep::End(Verdict::HopLimit),
             // A path that is full goes no further either.
-            Step::To(_, beyond) if path.len() + beyond.len() > PATH_MAX => {
-                Step::End(Verdict::HopLimit)
+            EchoStep::To(_, beyond) if path.len() + beyond.len() > PATH_MAX => {
+                EchoStep::End(Verdict::HopLimit)
             }
             step => step,
         };
         let (to, bucket, at, hop_limit, verdict) = match step {
-            Step::To(to, beyond) => {
+            EchoStep::To(to, beyond) => {
                 path.extend(beyond);
                 (to, &mut self.passed_on, at + 1, hop_limit - 1, None)
             }
-            Step::End(verdict) => {
+            EchoStep::End(verdict) => {
                 path.truncate(at + 1);
                 let Some(from) = from else {
                     self.asked.retain(|(asked, _)| *asked != nonce);
@@ -289,7 +289,9 @@ mod tests {
     fn so_many_are_answered_and_passed_on_and_the_rest_is_counted() {
         let ids = [node(4).0];
         let next = NextHop { mac: Mac([2; 6]), mtu: 1500 };
-        for (step, most) in [(Step::End(Verdict::Reached), 40), (Step::To(next, Ids::new()), 100)] {
+        for (step, most) in
+            [(EchoStep::End(Verdict::Reached), 40), (EchoStep::To(next, Ids::new()), 100)]
+        {
             let (mut echoes, mut counters) = (Echoes::default(), Counters::default());
             let now = Timestamp::from_millis(5000);
             let mut sent = 0;
@@ -336,7 +338,7 @@ mod tests {
             let ping = Ping { target: Mac(US.0), hop_limit: 1, nonce };
             let question = echoes.ask(now, US, node(1), ping);
             let sides = (&mut Replies::new(), &mut counters);
-            echoes.go_on(now, (question, None), Step::End(Verdict::Reached), &radio(), sides);
+            echoes.go_on(now, (question, None), EchoStep::End(Verdict::Reached), &radio(), sides);
         }
         assert_eq!(std::iter::from_fn(|| echoes.poll()).count(), TOLD_MAX);
         assert!(echoes.asked.is_empty(), "they were answered");
@@ -359,7 +361,7 @@ mod tests {
         let next = NextHop { mac: Mac(node(9).0), mtu: 1500 };
         let mut out = Replies::new();
         let sides = (&mut out, &mut counters);
-        echoes.go_on(now, (question, Some(FROM)), Step::To(next, Ids::new()), &radio(), sides);
+        echoes.go_on(now, (question, Some(FROM)), EchoStep::To(next, Ids::new()), &radio(), sides);
         let [ReplyType::WireFlat(flat)] = out.as_slice() else { panic!("one frame") };
         let message = Message::parse(flat, ETHERTYPE_DEFAULT).unwrap();
         assert_eq!(message.to, FROM);

@@ -1,6 +1,7 @@
 //! What a bridge must know of the frame inside: [`Inner`].
 
 use crate::mac::Mac;
+use crate::messages::ethernet::{Header, Tag, carried};
 
 /// Addresses and VLAN of a client's Ethernet frame. Handed on by value, so that it stays in
 /// registers.
@@ -16,33 +17,21 @@ pub struct Inner {
     pub ethertype: u16,
 }
 
-/// EtherType of an IEEE 802.1Q C-tag.
-const VLAN_TAG: u16 = 0x8100;
-
 impl Inner {
     /// Reads the header. `None` when it is too short, or of the kind no bridge may forward: sent
     /// from a group or zero address, or to a link-local control address (IEEE 802.1Q-2018 §8.6.3).
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let (destination, rest) = frame.split_first_chunk::<6>()?;
-        let (source, rest) = rest.split_first_chunk::<6>()?;
-        let (ethertype, rest) = rest.split_first_chunk::<2>()?;
-        let (destination, source) = (Mac(*destination), Mac(*source));
+        let (Header { to: destination, from: source, ethertype }, rest) = Header::read(frame)?;
         if !source.is_unicast() || destination.is_bridge_local() || destination == Mac::ZERO {
             return None;
         }
-        let mut ethertype = u16::from_be_bytes(*ethertype);
-        let mut vlan = 0;
-        if ethertype == VLAN_TAG {
-            let [tci_high, tci_low, type_high, type_low] = *rest.first_chunk::<4>()?;
-            vlan = u16::from_be_bytes([tci_high, tci_low]) & 0x0fff;
-            ethertype = u16::from_be_bytes([type_high, type_low]);
-            if vlan == 0x0fff {
-                // Reserved, never on a wire (IEEE 802.1Q-2018 table 9-2).
-                return None;
-            }
+        let carried = carried(ethertype, rest)?;
+        if carried.tag.is_some_and(Tag::is_reserved) {
+            return None;
         }
-        Some(Self { destination, source, vlan, ethertype })
+        let vlan = carried.tag.map_or(0, Tag::vlan);
+        Some(Self { destination, source, vlan, ethertype: carried.ethertype })
     }
 }
 

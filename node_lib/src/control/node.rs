@@ -8,7 +8,7 @@ use crate::control::pin::{NoPin, Pin};
 use crate::control::ping::{Echoed, Ping};
 use crate::control::positions::Located;
 pub use crate::control::replies::Replies;
-use crate::control::snapshot::{Role, Route, Snapshot};
+use crate::control::snapshot::{NodeRole, Route, Snapshot};
 use crate::mac::{Mac, NodeId};
 use crate::start::clients::Remembered;
 use crate::time::Timestamp;
@@ -221,7 +221,7 @@ pub trait Node {
 
     /// How the node stands. Made when somebody asks, and never for a packet; it may allocate.
     fn snapshot(&self, _now: Timestamp) -> Snapshot {
-        Snapshot::of(self.id(), Role::Other)
+        Snapshot::of(self.id(), NodeRole::Other)
     }
 
     /// Of [`Node::snapshot`] the part from which an OBU decides: taken after a decision, it says

@@ -22,8 +22,8 @@
 use std::time::Duration;
 
 use crate::control::token_bucket::TokenBucket;
-use crate::mac::Mac;
 use crate::messages::capacity::{INNER_OVERHEAD, packet_max, packet_max_in_fragments};
+use crate::messages::ethernet::{HEADER_LEN, Header, addresses};
 use crate::offload::Sum;
 use crate::offload::headers::{Headers, V6_LEN, Version, array_at, u8_at, u16_at};
 use crate::time::Timestamp;
@@ -107,8 +107,8 @@ impl Answer {
     #[cold]
     fn to(frame: &[u8], most: usize) -> Option<Self> {
         let headers = Headers::parse(frame).ok()?;
-        let [to, from] = [0, 6].map(|at| array_at(frame, at).map(Mac));
-        if to.ok()?.is_group() || !from.ok()?.is_unicast() {
+        let (to, from) = addresses(frame)?;
+        if to.is_group() || !from.is_unicast() {
             return None;
         }
         let least = match headers.version {
@@ -136,9 +136,9 @@ impl Answer {
         let begin = flat.len();
         let part = |at: usize, len: usize| frame.get(at..at + len).unwrap_or_default();
         // Addresses the other way round, the same tags.
-        flat.extend_from_slice(part(6, 6));
-        flat.extend_from_slice(part(0, 6));
-        flat.extend_from_slice(frame.get(12..self.headers.network).unwrap_or_default());
+        let Some((Header { to, from, ethertype }, _)) = Header::read(frame) else { return };
+        Header { to: from, from: to, ethertype }.emit(flat);
+        flat.extend_from_slice(frame.get(HEADER_LEN..self.headers.network).unwrap_or_default());
         let network = begin + self.headers.network;
         let packet = frame.get(self.headers.network..self.headers.end).unwrap_or_default();
         let quoted = |most: usize| packet.get(..most.min(packet.len())).unwrap_or_default();

@@ -6,13 +6,15 @@ use crate::control::mss::Clamp;
 use crate::control::next_hop::NextHop;
 use crate::control::node::Replies;
 use crate::control::path_mtu::PathMtu;
+use crate::control::traffic_class;
 use crate::mac::{Mac, NodeId};
 use crate::messages::ParseError;
 use crate::messages::capacity::packet_max;
 use crate::messages::control::Control;
 use crate::messages::data::Data;
-use crate::messages::fragment::{Fragment, Place, message_max};
-use crate::messages::message::{Message, emit_ethernet, emit_head};
+use crate::messages::ethernet::{self, Header};
+use crate::messages::fragment::{Fragment, PartPlace, message_max};
+use crate::messages::message::{Message, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
 use crate::messages::way::RELAYS_MAX;
@@ -104,15 +106,10 @@ impl Radio {
     #[inline]
     pub fn hear<'a>(&self, frame: &'a [u8], counters: &mut Counters) -> Option<Heard<'a>> {
         // Addresses first: on a shared medium most frames are for others, and need no parsing.
-        let Some((to, rest)) = frame.split_first_chunk::<6>() else {
+        let Some((to, from)) = ethernet::addresses(frame) else {
             counters.drop_malformed += 1;
             return None;
         };
-        let Some(from) = rest.first_chunk::<6>() else {
-            counters.drop_malformed += 1;
-            return None;
-        };
-        let (to, from) = (Mac(*to), Mac(*from));
         if (to != self.mac && to != Mac::BROADCAST) || from == self.mac || !from.is_unicast() {
             counters.drop_foreign += 1;
             return None;
@@ -135,8 +132,9 @@ impl Radio {
         counters: &mut Counters,
     ) {
         let message = self.message(to, control.into());
-        count(message.packet.kind(), message.wire_len(), counters);
-        out.wire(|flat| message.emit(flat));
+        let kind = message.packet.kind();
+        count(kind, message.wire_len(), counters);
+        out.wire_in_class(traffic_class::of_kind(kind), |flat| message.emit(flat));
     }
 
     /// Sends a control frame that is ready but for being copied: `copy` appends it.
@@ -147,7 +145,7 @@ impl Radio {
         counters: &mut Counters,
         copy: impl FnOnce(&mut Vec<u8>),
     ) {
-        out.wire(|flat| {
+        out.wire_in_class(traffic_class::of_kind(kind), |flat| {
             copy(flat);
             count(kind, flat.len(), counters);
         });
@@ -202,10 +200,11 @@ impl Radio {
         if usize::from(to.mtu) < self.mtu {
             out.keep_short(to);
         }
+        let class = traffic_class::of_data(data.priority());
         let head = |flat: &mut Vec<u8>| emit_head(to.mac, self.mac, self.ethertype, &data, flat);
         match self.clamp(data.payload(), counters) {
-            None => out.wire_around(data.payload(), head),
-            Some(clamp) => out.wire(|flat| {
+            None => out.wire_around(class, data.payload(), head),
+            Some(clamp) => out.wire_in_class(class, |flat| {
                 head(flat);
                 append_clamped(clamp, data.payload(), flat);
             }),
@@ -223,7 +222,7 @@ impl Radio {
         counters: &mut Counters,
     ) -> bool {
         let head_len = data.head_len();
-        let Some(places) = Place::all(data.wire_len(), mtu) else {
+        let Some(places) = PartPlace::all(data.wire_len(), mtu) else {
             counters.drop_oversize += 1;
             let (inner, most) = (data.payload(), message_max(mtu).saturating_sub(head_len));
             self.too_long = Some(TooLong::new(inner, inner.len(), most, Limit::Fragments));
@@ -238,8 +237,8 @@ impl Radio {
             counters.fragments_tx += 1;
             let range = place.range();
             let inner = range.start.saturating_sub(head_len)..range.end.saturating_sub(head_len);
-            out.wire(|flat| {
-                emit_ethernet(to, self.mac, self.ethertype, flat);
+            out.wire_in_class(traffic_class::of_data(priority), |flat| {
+                Header { to, from: self.mac, ethertype: self.ethertype }.emit(flat);
                 Fragment { priority, id: self.cut_up, place, part: &[] }.emit_head(flat);
                 if place.index == 0 {
                     data.emit_head(flat);

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::mac::NodeId;
     use crate::messages::data::ToUpstream;
-    use crate::messages::fragment::Place;
+    use crate::messages::fragment::PartPlace;
     use crate::order::Seq;
 
     const US: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -240,7 +240,7 @@ mod tests {
     }
 
     fn fragments(id: u32, message: &[u8], radio_mtu: usize) -> Vec<Fragment<'_>> {
-        Place::all(message.len(), radio_mtu)
+        PartPlace::all(message.len(), radio_mtu)
             .unwrap()
             .map(|place| Fragment { priority: 0, id, place, part: &message[place.range()] })
             .collect()

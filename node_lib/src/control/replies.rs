@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::control::next_hop::NextHop;
-use crate::control::node::ReplyType;
+use crate::control::node::{Interface, ReplyType};
+use crate::control::traffic_class;
 
 /// Replies in the order they are to be sent, and the spare buffers they are built in.
 ///
@@ -17,6 +18,8 @@ use crate::control::node::ReplyType;
 #[derive(Debug, Default)]
 pub struct Replies {
     items: Vec<ReplyType>,
+    /// The traffic class of each.
+    classes: Vec<u8>,
     spare: Vec<Vec<u8>>,
     lent: Option<Lent>,
     loans: Vec<Loan>,
@@ -62,6 +65,8 @@ pub struct Loan {
     /// What goes in front of them, over what is there: see [`Replies::head`]. `None` for a frame to
     /// the TAP.
     pub head: Option<Range<usize>>,
+    /// Its [traffic class](traffic_class).
+    pub class: u8,
 }
 
 impl Replies {
@@ -70,35 +75,44 @@ impl Replies {
         Self::default()
     }
 
-    /// Appends a frame for the radio, written by `build` into an empty buffer.
+    /// Appends a frame for the radio, written by `build` into an empty buffer. Its traffic class is
+    /// read from it; whoever knows that says it: [`Replies::wire_in_class`].
     pub fn wire(&mut self, build: impl FnOnce(&mut Vec<u8>)) {
         let mut flat = self.buffer();
         build(&mut flat);
-        self.items.push(ReplyType::WireFlat(flat));
+        self.push(ReplyType::WireFlat(flat));
+    }
+
+    /// Appends a frame of this traffic class for the radio, written by `build` into an empty buffer.
+    pub fn wire_in_class(&mut self, class: u8, build: impl FnOnce(&mut Vec<u8>)) {
+        let mut flat = self.buffer();
+        build(&mut flat);
+        self.add(ReplyType::WireFlat(flat), class);
     }
 
     /// Appends a frame for the TAP, written by `build` into an empty buffer.
     pub fn tap(&mut self, build: impl FnOnce(&mut Vec<u8>)) {
         let mut flat = self.buffer();
         build(&mut flat);
-        self.items.push(ReplyType::TapFlat(flat));
+        self.push(ReplyType::TapFlat(flat));
     }
 
-    /// Appends a frame for the radio: what `head` writes into an empty buffer, then `payload`,
-    /// which is not copied if it is a part of the frame that was lent.
+    /// Appends a frame of this traffic class for the radio: what `head` writes into an empty buffer,
+    /// then `payload`, which is not copied if it is a part of the frame that was lent.
     #[inline]
-    pub fn wire_around(&mut self, payload: &[u8], head: impl FnOnce(&mut Vec<u8>)) {
+    pub fn wire_around(&mut self, class: u8, payload: &[u8], head: impl FnOnce(&mut Vec<u8>)) {
         let begin = self.heads.len();
         head(&mut self.heads);
         let head = begin..self.heads.len();
         if let Some((index, payload)) = self.borrow(payload, Some(head.len())) {
-            self.loans.push(Loan { after: self.items.len(), index, payload, head: Some(head) });
+            let after = self.items.len();
+            self.loans.push(Loan { after, index, payload, head: Some(head), class });
         } else {
             let mut flat = self.buffer();
             flat.extend_from_slice(self.heads.get(head).unwrap_or_default());
             flat.extend_from_slice(payload);
             self.heads.truncate(begin);
-            self.items.push(ReplyType::WireFlat(flat));
+            self.add(ReplyType::WireFlat(flat), class);
         }
     }
 
@@ -106,7 +120,8 @@ impl Replies {
     #[inline]
     pub fn tap_frame(&mut self, frame: &[u8]) {
         if let Some((index, payload)) = self.borrow(frame, None) {
-            self.loans.push(Loan { after: self.items.len(), index, payload, head: None });
+            let (after, class) = (self.items.len(), traffic_class::BEST_EFFORT);
+            self.loans.push(Loan { after, index, payload, head: None, class });
         } else {
             self.tap(|flat| flat.extend_from_slice(frame));
         }
@@ -126,14 +141,28 @@ impl Replies {
         &self.narrow
     }
 
-    /// Appends a reply built elsewhere.
+    /// Appends a reply built elsewhere. The traffic class of a frame for the radio is read from it.
     pub fn push(&mut self, reply: ReplyType) {
+        let class = match reply.interface() {
+            Interface::Radio => traffic_class::of(&reply.frame()),
+            Interface::Tap => traffic_class::BEST_EFFORT,
+        };
+        self.add(reply, class);
+    }
+
+    fn add(&mut self, reply: ReplyType, class: u8) {
         self.items.push(reply);
+        self.classes.push(class);
     }
 
     /// What is to be sent, first to last; without what is on loan.
     pub fn as_slice(&self) -> &[ReplyType] {
         &self.items
+    }
+
+    /// The same, each with its [traffic class](traffic_class): for a radio that has some.
+    pub fn classed(&self) -> impl Iterator<Item = (&ReplyType, u8)> {
+        self.items.iter().zip(self.classes.iter().copied())
     }
 
     /// Nothing to send.
@@ -146,6 +175,7 @@ impl Replies {
     pub fn take(&mut self) -> Vec<ReplyType> {
         debug_assert!(self.loans.is_empty(), "whoever lends looks at the loans");
         self.narrow.clear();
+        self.classes.clear();
         std::mem::take(&mut self.items)
     }
 
@@ -156,6 +186,7 @@ impl Replies {
         self.loans.clear();
         self.heads.clear();
         self.narrow.clear();
+        self.classes.clear();
         if !self.items.is_empty() {
             self.take_back();
         }
@@ -245,6 +276,8 @@ impl Replies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::Kind;
+    use crate::messages::prefix::VERSION;
 
     #[test]
     fn recycled_buffers_are_used_again_and_come_back_empty() {
@@ -279,9 +312,32 @@ mod tests {
     }
 
     #[test]
+    fn each_reply_has_its_class_whoever_appends_it_in_whatever_form() {
+        let control = [&[2; 14][..], &[VERSION << 4 | Kind::Probe.code()], &[0; 60]].concat();
+        let mut replies = Replies::new();
+        for _ in 0..2 {
+            replies.wire(|flat| flat.extend_from_slice(&control));
+            replies.tap_frame(&control);
+            replies.wire_in_class(4, |flat| flat.push(1));
+            replies.wire_around(5, &[2], |head| head.push(1));
+            replies.push(ReplyType::Wire(control.chunks(7).map(<[u8]>::to_vec).collect()));
+            replies.flatten();
+            let classes: Vec<u8> = replies.classed().map(|(_, class)| class).collect();
+            assert_eq!(classes, [traffic_class::CONTROL, 0, 4, 5, traffic_class::CONTROL]);
+            // What is recycled leaves nothing behind.
+            replies.recycle();
+            assert_eq!(replies.classed().count(), 0);
+        }
+        replies.wire_in_class(4, |flat| flat.push(1));
+        replies.take();
+        replies.wire_in_class(2, |flat| flat.push(1));
+        assert_eq!(replies.classed().map(|(_, class)| class).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
     fn without_a_loan_a_frame_that_is_passed_on_is_whole() {
         let mut replies = Replies::new();
-        replies.wire_around(&[3, 4], |head| head.extend_from_slice(&[1, 2]));
+        replies.wire_around(0, &[3, 4], |head| head.extend_from_slice(&[1, 2]));
         replies.tap_frame(&[5]);
         assert!(replies.loans().is_empty());
         assert_eq!(
@@ -296,10 +352,10 @@ mod tests {
         let mut replies = Replies::new();
         replies.lend(7, &frame, 2);
         replies.wire(|flat| flat.push(9));
-        replies.wire_around(&frame[2..5], |head| head.extend_from_slice(&[8; 4]));
+        replies.wire_around(3, &frame[2..5], |head| head.extend_from_slice(&[8; 4]));
         replies.tap_frame(&frame[2..5]);
-        let loan = |head| Loan { after: 1, index: 7, payload: 2..5, head };
-        assert_eq!(replies.loans(), [loan(Some(0..4)), loan(None)]);
+        let loan = |head, class| Loan { after: 1, index: 7, payload: 2..5, head, class };
+        assert_eq!(replies.loans(), [loan(Some(0..4), 3), loan(None, 0)]);
         let heads: Vec<_> = replies.loans().iter().map(|loan| replies.head(loan)).collect();
         assert_eq!(heads, [Some(&[8; 4][..]), None]);
         assert_eq!(replies.as_slice(), [ReplyType::WireFlat(vec![9])]);
@@ -312,9 +368,9 @@ mod tests {
         let frame = [0, 1, 2, 3];
         let mut replies = Replies::new();
         replies.lend(0, &frame, 2);
-        replies.wire_around(&frame[2..], |head| head.push(7));
+        replies.wire_around(0, &frame[2..], |head| head.push(7));
         // A second header has no room, nor has one for another part.
-        replies.wire_around(&frame[2..], |head| head.push(8));
+        replies.wire_around(0, &frame[2..], |head| head.push(8));
         replies.tap_frame(&frame[1..]);
         assert_eq!(replies.loans().len(), 1);
         assert_eq!(
@@ -323,7 +379,7 @@ mod tests {
         );
         replies.recycle();
         replies.lend(0, &frame, 2);
-        replies.wire_around(&frame[1..], |head| head.extend_from_slice(&[9; 4]));
+        replies.wire_around(0, &frame[1..], |head| head.extend_from_slice(&[9; 4]));
         assert_eq!(replies.take(), [ReplyType::WireFlat(vec![9, 9, 9, 9, 1, 2, 3])]);
     }
 
@@ -345,7 +401,7 @@ mod tests {
         replies.lend(0, &frame, 2);
         replies.lend_nothing();
         replies.tap_frame(&frame[1..]);
-        replies.wire_around(&frame[2..], |head| head.push(9));
+        replies.wire_around(0, &frame[2..], |head| head.push(9));
         assert!(replies.loans().is_empty());
         assert_eq!(
             replies.take(),

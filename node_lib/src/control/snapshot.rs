@@ -34,7 +34,7 @@ pub use routes::{Candidate, Obstacle, Route, Standing};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum Role {
+pub enum NodeRole {
     /// A vehicle's.
     Obu,
     /// A road-side unit.
@@ -52,11 +52,11 @@ pub struct Snapshot {
     /// Who.
     pub id: NodeId,
     /// What it is to the others.
-    pub role: Role,
+    pub role: NodeRole,
     /// Its boot count.
     pub boot: Option<u32>,
     /// Its radio, as the control plane knows it.
-    pub air: Option<Air>,
+    pub air: Option<RadioState>,
     /// Where it is, if it was told.
     pub position: Option<KnownPosition>,
     /// It has said goodbye.
@@ -79,7 +79,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Of a node of which no more is known.
-    pub fn of(id: NodeId, role: Role) -> Self {
+    pub fn of(id: NodeId, role: NodeRole) -> Self {
         Self { id, role, ..Self::default() }
     }
 }
@@ -87,7 +87,7 @@ impl Snapshot {
 /// A radio, as the control plane knows it.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Air {
+pub struct RadioState {
     /// Its address.
     pub mac: Mac,
     /// The longest Ethernet payload it carries.

@@ -5,6 +5,7 @@
 //! (DSCP). The node that takes the frame out of its TAP writes that into the header, where every
 //! hop finds it. The DSCPs are mapped as RFC 8325 §4.3 recommends.
 
+use crate::messages::ethernet::{IPV4, IPV6, carried_by};
 use crate::messages::flags::PRIORITY;
 use crate::messages::{ETHERNET_HEADER_LEN, Kind};
 
@@ -23,9 +24,19 @@ pub fn of(frame: &[u8]) -> u8 {
     let packet = frame.get(ETHERNET_HEADER_LEN..).unwrap_or_default();
     match Kind::peek(packet) {
         Ok(kind) if is_control(kind) => CONTROL,
-        Ok(_) => packet.get(1).map_or(BEST_EFFORT, |flags| flags & PRIORITY).min(DATA_MAX),
+        Ok(_) => of_data(packet.get(1).map_or(BEST_EFFORT, |flags| flags & PRIORITY)),
         Err(_) => BEST_EFFORT,
     }
+}
+
+/// User priority of a message that is no data.
+pub const fn of_kind(kind: Kind) -> u8 {
+    if is_control(kind) { CONTROL } else { BEST_EFFORT }
+}
+
+/// User priority of data with this in its header.
+pub fn of_data(priority: u8) -> u8 {
+    priority.min(DATA_MAX)
 }
 
 /// Messages between nodes, and not frames of their clients. An echo shows how frames of clients
@@ -41,13 +52,14 @@ pub fn of_inner(frame: &[u8]) -> u8 {
 
 /// What a client's frame asks for, if it says.
 fn of_client(frame: &[u8]) -> Option<u8> {
-    let (ethertype, rest) = frame.get(12..)?.split_first_chunk::<2>()?;
-    match u16::from_be_bytes(*ethertype) {
-        // 802.1Q tag: the upper three bits.
-        0x8100 => Some(rest.first()? >> 5),
-        0x0800 => Some(of_dscp(rest.get(1)? >> 2)),
-        0x86dd => {
-            let [first, second] = *rest.first_chunk::<2>()?;
+    let carried = carried_by(frame)?;
+    if let Some(tag) = carried.tag {
+        return Some(tag.priority());
+    }
+    match carried.ethertype {
+        IPV4 => Some(of_dscp(carried.payload.get(1)? >> 2)),
+        IPV6 => {
+            let [first, second] = *carried.payload.first_chunk::<2>()?;
             Some(of_dscp((first << 2 | second >> 6) & 0x3f))
         }
         _ => None,
@@ -80,7 +92,7 @@ mod tests {
     use crate::mac::{Mac, NodeId};
     use crate::messages::control::probe::Probe;
     use crate::messages::data::{Destination, ToDownstream, ToUpstream};
-    use crate::messages::fragment::{Fragment, Place};
+    use crate::messages::fragment::{Fragment, PartPlace};
     use crate::messages::message::Message;
     use crate::messages::packet_type::PacketType;
     use crate::messages::{ETHERTYPE_DEFAULT, Way};
@@ -115,7 +127,7 @@ mod tests {
     #[test]
     fn what_another_node_wrote_does_not_get_into_the_queue_of_control() {
         for (priority, class) in [(0, 0), (3, 3), (5, DATA_MAX), (6, DATA_MAX), (7, DATA_MAX)] {
-            let place = Place { total: 101, index: 1, count: 2 };
+            let place = PartPlace { total: 101, index: 1, count: 2 };
             let part = Fragment { priority, id: 1, place, part: &[7; 50] };
             assert_eq!(of(&frame(PacketType::Fragment(part))), class);
             let all = Destination::All { except: NodeId::NONE, hop_limit: 1, taken_at: Seq(0) };

@@ -8,7 +8,7 @@ use crate::start::clients::Remembered;
 
 /// What is known about an interface that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkState {
     /// The kernel's number for it; a re-created interface has another one.
     pub index: u32,
     /// Its address.
@@ -34,7 +34,7 @@ pub struct LinkChange {
     /// Which interface.
     pub side: Side,
     /// Its state, complete: changes may be merged, never misread.
-    pub link: Option<Link>,
+    pub link: Option<LinkState>,
 }
 
 /// Reports and sets the state of a node's interfaces.

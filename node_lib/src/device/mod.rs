@@ -41,7 +41,7 @@ pub use burst::{Burst, HEADROOM};
 pub use counters::DeviceCounters;
 pub use error::{DeviceError, Problem};
 pub(crate) use event::Event;
-pub use link::{Link, LinkChange, Links, Side, StaticLinks};
+pub use link::{LinkChange, LinkState, Links, Side, StaticLinks};
 pub use sys::random;
 pub(crate) use sys::{boottime, sleep_precisely};
 pub use tap_owner::TapOwner;
@@ -105,7 +105,7 @@ pub trait Device {
     fn send(&mut self, frames: &[Outgoing<'_>]) -> Sent;
 
     /// The interface changed, appeared (again) or, with `None`, disappeared.
-    fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {
+    fn link_changed(&mut self, link: Option<&LinkState>) -> Result<(), DeviceError> {
         let _ = link;
         Ok(())
     }

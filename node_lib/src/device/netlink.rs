@@ -32,7 +32,7 @@ use tracing::{debug, warn};
 use super::error::{DeviceError, Problem};
 use super::signal::{Sample, SignalCounters, SignalSource, Watch};
 use super::tap_owner::TapOwner;
-use super::{Link, LinkChange, Links, Side, name};
+use super::{LinkChange, LinkState, Links, Side, name};
 use crate::mac::Mac;
 use crate::start::clients::Remembered;
 pub use address::{ParseTapAddressError, TapAddress};
@@ -55,7 +55,7 @@ const PUT_BACK_AFTER: Duration = Duration::from_secs(1);
 struct Bridge {
     name: String,
     /// `None` while there is none of this name.
-    seen: Option<Link>,
+    seen: Option<LinkState>,
 }
 
 type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages, Server)>> + Send>>;
@@ -77,7 +77,7 @@ struct Watched {
     side: Side,
     name: String,
     /// The state reported last; `None` if none was, or if there is no such interface.
-    last: Option<Link>,
+    last: Option<LinkState>,
 }
 
 /// A connection to the kernel's interface tables.
@@ -145,7 +145,7 @@ impl Netlink {
     }
 
     /// The state of an interface that must exist and carry Ethernet frames.
-    pub async fn link(&self, name: &str) -> Result<Link, DeviceError> {
+    pub async fn link(&self, name: &str) -> Result<LinkState, DeviceError> {
         name::check(name)?;
         let error = |problem| DeviceError::new(name, "use the interface", problem);
         let message =
@@ -181,7 +181,7 @@ impl Netlink {
     }
 
     /// The bridge of this name, which must exist.
-    pub async fn find_bridge(&self, name: &str) -> Result<Link, DeviceError> {
+    pub async fn find_bridge(&self, name: &str) -> Result<LinkState, DeviceError> {
         find_bridge(&self.handle, name).await
     }
 
@@ -205,7 +205,7 @@ impl Netlink {
     }
 
     /// Reports changes of this interface from now on, starting from the state `known`.
-    pub fn watch(&mut self, side: Side, name: &str, known: &Link) {
+    pub fn watch(&mut self, side: Side, name: &str, known: &LinkState) {
         self.watched.push(Watched { side, name: name.to_owned(), last: Some(known.clone()) });
         if side == Side::Tap {
             self.report_tap();
@@ -300,7 +300,7 @@ impl Netlink {
         });
     }
 
-    fn report(&mut self, side: Side, link: Option<Link>) {
+    fn report(&mut self, side: Side, link: Option<LinkState>) {
         for watched in self.watched.iter_mut().filter(|watched| watched.side == side) {
             if watched.last != link {
                 watched.last.clone_from(&link);
@@ -318,7 +318,7 @@ impl Netlink {
                     bridge.seen.as_ref().is_some_and(|b| b.up && tap.controller == Some(b.index))
                 }
             };
-            Link { up: tap.link.up && is_in_place, ..tap.link }
+            LinkState { up: tap.link.up && is_in_place, ..tap.link }
         });
         self.report(Side::Tap, link);
         self.put_back();

@@ -30,7 +30,7 @@ use socket2::{Domain, SockFilter, Socket, Type};
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::{Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, name, sys};
+use super::{Burst, Device, DeviceCounters, LinkState, Outgoing, Received, Sent, name, sys};
 use crate::control::event::{Limit, TooLong};
 use crate::control::traffic_class;
 use crate::messages::Kind;
@@ -55,7 +55,7 @@ const TYPE_AT: u32 = 14;
 
 /// An open packet socket.
 #[derive(Debug)]
-pub struct Packet {
+pub struct PacketSocket {
     name: String,
     data: Queue,
     control: Queue,
@@ -76,7 +76,7 @@ pub fn is_in_use(index: u32, ethertype: u16) -> bool {
     sockets_on(index, ethertype) > 0
 }
 
-/// Packet sockets bound to this EtherType on this interface, in this network namespace.
+/// PacketSocket sockets bound to this EtherType on this interface, in this network namespace.
 fn sockets_on(index: u32, ethertype: u16) -> usize {
     let table = std::fs::read_to_string("/proc/thread-self/net/packet").unwrap_or_default();
     table.lines().filter(|line| is_on(line, index, ethertype)).count()
@@ -159,9 +159,9 @@ pub fn filter(takes_control: bool) -> Vec<SockFilter> {
     program
 }
 
-impl Packet {
+impl PacketSocket {
     /// Opens a socket for frames of `ethertype` on interface `name`, whose state is `link`.
-    pub fn open(name: &str, link: &Link, ethertype: u16) -> Result<Self, DeviceError> {
+    pub fn open(name: &str, link: &LinkState, ethertype: u16) -> Result<Self, DeviceError> {
         name::check(name)?;
         let error = |operation| {
             move |source: std::io::Error| {
@@ -193,7 +193,7 @@ impl Packet {
         Ok(packet)
     }
 
-    fn bind(&mut self, link: &Link) -> Result<(), DeviceError> {
+    fn bind(&mut self, link: &LinkState) -> Result<(), DeviceError> {
         self.clear_error();
         for queue in [&self.data, &self.control] {
             sys::bind_packet(queue.socket.as_fd(), self.ethertype, link.index).map_err(
@@ -315,13 +315,13 @@ impl Packet {
 }
 
 /// The socket for data, to look at its options.
-impl AsFd for Packet {
+impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.data.socket.as_fd()
     }
 }
 
-impl Device for Packet {
+impl Device for PacketSocket {
     fn name(&self) -> &str {
         &self.name
     }
@@ -413,7 +413,7 @@ impl Device for Packet {
         Sent::All
     }
 
-    fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {
+    fn link_changed(&mut self, link: Option<&LinkState>) -> Result<(), DeviceError> {
         match link {
             None => self.index = None,
             Some(link) if self.index == Some(link.index) => {

@@ -16,7 +16,7 @@ use tracing::{info, trace};
 
 use super::error::{DeviceError, Problem};
 use super::offload::{Offload, Shape};
-use super::{Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, name, sys};
+use super::{Burst, Device, DeviceCounters, LinkState, Outgoing, Received, Sent, name, sys};
 use crate::control::event::{Limit, TooLong};
 use crate::offload::vnet;
 
@@ -256,7 +256,7 @@ impl Device for Tap {
         Sent::Gone
     }
 
-    fn link_changed(&mut self, link: Option<&Link>) -> Result<(), DeviceError> {
+    fn link_changed(&mut self, link: Option<&LinkState>) -> Result<(), DeviceError> {
         // A deletion is noticed by reading: by now the name may be that of our next TAP.
         if let Some(link) = link {
             self.set_mtu(link.mtu);

@@ -15,8 +15,9 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tracing::trace;
 
 use super::error::{DeviceError, Problem};
-use super::{Burst, Device, DeviceCounters, Link, Outgoing, Received, Sent, sys};
+use super::{Burst, Device, DeviceCounters, LinkState, Outgoing, Received, Sent, sys};
 use crate::mac::Mac;
+use crate::messages::ethernet::{HEADER_LEN, Header};
 
 /// The group unless another is named: in the range for private use (RFC 2365 §6.2).
 pub const GROUP_DEFAULT: Ipv4Addr = Ipv4Addr::new(239, 118, 122, 98);
@@ -28,7 +29,6 @@ pub const MTU: usize = 1458;
 
 /// Header and payload of the longest frame.
 const FRAME_MAX: usize = MTU + HEADER_LEN;
-const HEADER_LEN: usize = 14;
 const RECV_BUFFER: usize = 4 << 20;
 
 /// Where the link is: `udp:[GROUP[:PORT]][@IFACE_ADDR]`.
@@ -154,8 +154,8 @@ impl Udp {
     }
 
     /// The link, as if it were an interface.
-    pub fn link(&self) -> Link {
-        Link { index: 0, mac: self.mac, mtu: MTU, up: true }
+    pub fn link(&self) -> LinkState {
+        LinkState { index: 0, mac: self.mac, mtu: MTU, up: true }
     }
 }
 
@@ -184,15 +184,10 @@ enum Verdict {
 
 /// What the kernel does for a packet socket.
 fn judge(frame: &[u8], mac: Mac, ethertype: u16) -> Verdict {
-    let Some(([dest @ .., s0, s1, s2, s3, s4, s5, t0, t1], _)) =
-        frame.split_first_chunk::<HEADER_LEN>()
-    else {
-        return Verdict::Foreign;
-    };
-    let dest = Mac(*dest);
-    if [*s0, *s1, *s2, *s3, *s4, *s5] == mac.0 {
+    let Some((header, _)) = Header::read(frame) else { return Verdict::Foreign };
+    if header.from == mac {
         Verdict::Own
-    } else if u16::from_be_bytes([*t0, *t1]) == ethertype && (dest == mac || dest.is_group()) {
+    } else if header.ethertype == ethertype && (header.to == mac || header.to.is_group()) {
         Verdict::Ours
     } else {
         Verdict::Foreign

@@ -1,10 +1,8 @@
 //! How long a packet a radio carries, and what radio a TAP needs.
 
 use super::data::{HEADER_LEN, HEADER_LEN_MAX, WAY_KEPT};
+use super::ethernet::TAG_LEN;
 use super::{ETHERNET_HEADER_LEN, Kind, ParseError, fragment};
-
-/// An IEEE 802.1Q tag.
-pub const VLAN_TAG_LEN: usize = 4;
 
 /// What the inner frame costs of the radio's MTU beside the IP packet in it: our header, room for a
 /// way, its Ethernet header and one VLAN tag. The outer Ethernet header is not in the MTU.
@@ -14,7 +12,7 @@ pub const OVERHEAD: usize = HEADER_LEN + WAY_KEPT + INNER_OVERHEAD;
 const OVERHEAD_MAX: usize = HEADER_LEN_MAX + INNER_OVERHEAD;
 
 /// What a packet is longer as a client's frame, at most.
-pub const INNER_OVERHEAD: usize = ETHERNET_HEADER_LEN + VLAN_TAG_LEN;
+pub const INNER_OVERHEAD: usize = ETHERNET_HEADER_LEN + TAG_LEN;
 
 /// The smallest MTU IPv4 works with (RFC 791 §3.2). IPv6 needs 1280 (RFC 8200 §5), but a node that
 /// carries only IPv4 is none the worse for a smaller one.

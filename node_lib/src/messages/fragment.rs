@@ -59,7 +59,7 @@ pub const fn message_max(radio_mtu: usize) -> usize {
 
 /// Where a part belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PartPlace {
     /// Bytes of the message.
     pub total: u16,
     /// Which part, counted from 0.
@@ -68,7 +68,7 @@ pub struct Place {
     pub count: u8,
 }
 
-impl Place {
+impl PartPlace {
     /// The parts of a message of `total` bytes for a radio with this MTU. `None` if it does not
     /// carry it in [`COUNT_MAX`].
     pub fn all(total: usize, radio_mtu: usize) -> Option<impl Iterator<Item = Self>> {
@@ -95,8 +95,8 @@ pub struct Fragment<'a> {
     /// Of the message among those the sender has cut up.
     pub id: u32,
     /// Where it belongs.
-    pub place: Place,
-    /// The bytes; as many as [`Place::range`] says.
+    pub place: PartPlace,
+    /// The bytes; as many as [`PartPlace::range`] says.
     pub part: &'a [u8],
 }
 
@@ -168,7 +168,7 @@ impl<'a> TryFrom<&'a [u8]> for Fragment<'a> {
         if index >= count {
             return Err(kind.value("index", "below count", u32::from(index)));
         }
-        let place = Place { total, index, count };
+        let place = PartPlace { total, index, count };
         let need = place.range().len();
         if need == 0 {
             return Err(kind.value("count", "no more than there are bytes for", u32::from(count)));
@@ -188,11 +188,11 @@ mod tests {
     use super::*;
 
     fn ranges(total: usize, mtu: usize) -> Vec<Range<usize>> {
-        Place::all(total, mtu).unwrap().map(|place| place.range()).collect()
+        PartPlace::all(total, mtu).unwrap().map(|place| place.range()).collect()
     }
 
     fn fragment(part: &[u8]) -> Fragment<'_> {
-        let place = Place { total: 101, index: 1, count: 2 };
+        let place = PartPlace { total: 101, index: 1, count: 2 };
         Fragment { priority: 5, id: 0x0102_0304, place, part }
     }
 
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(ranges(1501, 1500), [0..751, 751..1501]);
         for mtu in 100..1600 {
             for total in [36, 37, 700, 1501, 1540, 9040] {
-                let Some(places) = Place::all(total, mtu) else {
+                let Some(places) = PartPlace::all(total, mtu) else {
                     assert!(total > message_max(mtu), "{total} over {mtu}");
                     continue;
                 };
@@ -221,11 +221,11 @@ mod tests {
     #[test]
     fn what_eight_do_not_carry_is_not_cut_up() {
         assert_eq!(message_max(1500), 11_904);
-        assert!(Place::all(11_904, 1500).is_some());
-        assert!(Place::all(11_905, 1500).is_none());
+        assert!(PartPlace::all(11_904, 1500).is_some());
+        assert!(PartPlace::all(11_905, 1500).is_none());
         assert_eq!(message_max(20_000), 65_535);
-        assert!(Place::all(65_536, 20_000).is_none());
-        assert!(Place::all(100, 12).is_none());
+        assert!(PartPlace::all(65_536, 20_000).is_none());
+        assert!(PartPlace::all(100, 12).is_none());
         assert_eq!(message_max(12), 0);
     }
 
@@ -261,7 +261,7 @@ mod tests {
             assert!(error.contains(need) || at == 3, "{at} = {value}: {error}");
         }
         // Parts of 6 bytes: the last would be empty.
-        let place = Place { total: 41, index: 7, count: 8 };
+        let place = PartPlace { total: 41, index: 7, count: 8 };
         assert!(place.range().is_empty());
         let flat: Vec<u8> = (&Fragment { place, ..fragment(&[]) }).into();
         let error = Fragment::try_from(&flat[..]).unwrap_err().to_string();

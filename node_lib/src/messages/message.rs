@@ -10,16 +10,9 @@
 //! Offsets in this file count from the start of the frame; everywhere else from the packet.
 
 use super::data::Data;
+use super::ethernet::Header;
 use super::{ETHERNET_HEADER_LEN, PacketType, ParseError};
 use crate::mac::Mac;
-
-layout! {
-    struct Wire: ETHERNET_HEADER_LEN {
-        0 to: 6,
-        6 from: 6,
-        12 ethertype: 2,
-    }
-}
 
 /// One frame on the radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,48 +48,32 @@ impl<'a> Message<'a> {
     /// Appends the frame, without padding: whoever puts it on a wire pads it.
     #[inline]
     pub fn emit(&self, out: &mut Vec<u8>) {
-        self.wire().append(out);
+        self.header().emit(out);
         self.packet.emit(out);
     }
 
-    fn assemble((header, packet): (Wire, &'a [u8])) -> Result<Self, ParseError> {
-        let Wire { to, from, ethertype } = header;
-        Ok(Self {
-            to: Mac(to),
-            from: Mac(from),
-            ethertype: u16::from_be_bytes(ethertype),
-            packet: PacketType::try_from(packet)?,
-        })
+    fn assemble((header, packet): (Header, &'a [u8])) -> Result<Self, ParseError> {
+        let Header { to, from, ethertype } = header;
+        Ok(Self { to, from, ethertype, packet: PacketType::try_from(packet)? })
     }
 
     #[inline]
-    fn wire(&self) -> Wire {
-        wire(self.to, self.from, self.ethertype)
+    fn header(&self) -> Header {
+        Header { to: self.to, from: self.from, ethertype: self.ethertype }
     }
 }
 
 /// Appends a frame up to the payload of its data message, for a sender that has that in place.
 #[inline]
 pub fn emit_head(to: Mac, from: Mac, ethertype: u16, data: &Data<'_>, out: &mut Vec<u8>) {
-    wire(to, from, ethertype).append(out);
+    Header { to, from, ethertype }.emit(out);
     data.emit_head(out);
 }
 
-/// Appends the Ethernet header of a frame.
 #[inline]
-pub fn emit_ethernet(to: Mac, from: Mac, ethertype: u16, out: &mut Vec<u8>) {
-    wire(to, from, ethertype).append(out);
-}
-
-#[inline]
-fn wire(to: Mac, from: Mac, ethertype: u16) -> Wire {
-    Wire { to: to.0, from: from.0, ethertype: ethertype.to_be_bytes() }
-}
-
-#[inline]
-fn ours(frame: &[u8], ethertype: u16) -> Result<(Wire, &[u8]), ParseError> {
+fn ours(frame: &[u8], ethertype: u16) -> Result<(Header, &[u8]), ParseError> {
     let (header, packet) = header(frame)?;
-    let have = u16::from_be_bytes(header.ethertype);
+    let have = header.ethertype;
     if have != ethertype {
         return Err(ParseError::EtherType { need: ethertype, have });
     }
@@ -104,8 +81,8 @@ fn ours(frame: &[u8], ethertype: u16) -> Result<(Wire, &[u8]), ParseError> {
 }
 
 #[inline]
-fn header(frame: &[u8]) -> Result<(Wire, &[u8]), ParseError> {
-    Wire::read(frame).ok_or(ParseError::Truncated {
+fn header(frame: &[u8]) -> Result<(Header, &[u8]), ParseError> {
+    Header::read(frame).ok_or(ParseError::Truncated {
         message: "frame",
         need: ETHERNET_HEADER_LEN,
         have: frame.len(),
@@ -135,9 +112,9 @@ impl From<&Message<'_>> for Vec<u8> {
 impl From<&Message<'_>> for Vec<Vec<u8>> {
     fn from(message: &Message<'_>) -> Self {
         /// Room for the longest table without growing: 3 rows here, 17 there (`HeartbeatReply`).
-        const ROWS: usize = Wire::FIELDS + 17;
+        const ROWS: usize = Header::FIELDS + 17;
         let mut parts = Vec::with_capacity(ROWS);
-        message.wire().push_parts(&mut parts);
+        message.header().push_parts(&mut parts);
         message.packet.push_parts(&mut parts);
         parts
     }

@@ -71,6 +71,7 @@ pub mod control;
 pub mod cost;
 pub mod data;
 pub mod error;
+pub mod ethernet;
 mod fields;
 pub mod flags;
 pub(crate) mod format;
@@ -93,7 +94,7 @@ pub use way::{Label, Way};
 pub const ETHERTYPE_DEFAULT: u16 = 0x88b5;
 
 /// Destination, source, EtherType.
-pub const ETHERNET_HEADER_LEN: usize = 14;
+pub const ETHERNET_HEADER_LEN: usize = ethernet::HEADER_LEN;
 
 /// Smallest Ethernet frame without its check sequence (IEEE 802.3 §4A.4.2): shorter ones are
 /// padded.

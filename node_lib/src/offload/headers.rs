@@ -2,6 +2,7 @@
 //! extension headers.
 
 use super::malformed::Malformed;
+use crate::messages::ethernet::{IPV4, IPV6, protocol};
 
 /// IP protocol numbers (IANA).
 pub(crate) const TCP: u8 = 6;
@@ -30,14 +31,6 @@ pub(crate) const ACK: u8 = 0x10;
 pub(crate) const URG: u8 = 0x20;
 pub(crate) const CWR: u8 = 0x80;
 
-const ETHERTYPE: usize = 12;
-const ETHERNET_LEN: usize = 14;
-/// IEEE 802.1Q and 802.1ad.
-const TAGS: [u16; 2] = [0x8100, 0x88a8];
-const TAG_LEN: usize = 4;
-const TAGS_MAX: usize = 2;
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
 const V4_LEN_MIN: usize = 20;
 
 /// Version of the Internet protocol.
@@ -69,15 +62,7 @@ impl Headers {
     /// Finds the headers of `frame`.
     #[inline]
     pub(crate) fn parse(frame: &[u8]) -> Result<Self, Malformed> {
-        let mut network = ETHERNET_LEN;
-        let mut ethertype = u16_at(frame, ETHERTYPE)?;
-        for _ in 0..TAGS_MAX {
-            if !TAGS.contains(&ethertype) {
-                break;
-            }
-            network += TAG_LEN;
-            ethertype = u16_at(frame, network - 2)?;
-        }
+        let (network, ethertype) = protocol(frame).ok_or(Malformed::Truncated)?;
         match ethertype {
             IPV4 => Self::parse_v4(frame, network),
             IPV6 => Self::parse_v6(frame, network),

@@ -8,10 +8,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::mac::Mac;
+use crate::messages::MIN_FRAME_LEN;
+use crate::messages::ethernet::{ARP, Header, IPV6};
 use crate::offload::checksum::Sum;
 
-/// Shortest Ethernet frame without its checksum.
-const FRAME_MIN: usize = 60;
 /// All nodes on the link (RFC 4291 §2.7.1), and on Ethernet (RFC 2464 §7).
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_NODES_MAC: Mac = Mac([0x33, 0x33, 0, 0, 0, 1]);
@@ -31,14 +31,15 @@ pub fn announcements(mac: Mac, addresses: impl IntoIterator<Item = IpAddr>) -> V
 
 /// A request whose sender and target are the same, which nobody answers.
 fn arp(mac: Mac, address: Ipv4Addr) -> Vec<u8> {
-    let mut frame = [&Mac::BROADCAST.0[..], &mac.0, &[0x08, 0x06]].concat();
+    let mut frame = Vec::with_capacity(MIN_FRAME_LEN);
+    Header { to: Mac::BROADCAST, from: mac, ethertype: ARP }.emit(&mut frame);
     // Ethernet, IPv4, the lengths of their addresses, operation 1 = request.
     frame.extend_from_slice(&[0, 1, 0x08, 0, 6, 4, 0, 1]);
     frame.extend_from_slice(&mac.0);
     frame.extend_from_slice(&address.octets());
     frame.extend_from_slice(&[0; Mac::LEN]);
     frame.extend_from_slice(&address.octets());
-    frame.resize(FRAME_MIN, 0);
+    frame.resize(MIN_FRAME_LEN, 0);
     frame
 }
 
@@ -56,8 +57,10 @@ fn neighbour_advertisement(mac: Mac, address: Ipv6Addr) -> Vec<u8> {
     let [high, low] = (ADVERTISEMENT_LEN as u16).to_be_bytes();
     // A packet that passed a router has a hop limit of less than 255 (RFC 4861 §3.1).
     let header = [0x60, 0, 0, 0, high, low, ICMPV6, 255];
-    let ethernet = [&ALL_NODES_MAC.0[..], &mac.0, &[0x86, 0xdd]].concat();
-    [&ethernet, &header[..], &addresses, &advertisement(sum.finish())].concat()
+    let mut frame = Vec::new();
+    Header { to: ALL_NODES_MAC, from: mac, ethertype: IPV6 }.emit(&mut frame);
+    frame.extend([&header[..], &addresses, &advertisement(sum.finish())].concat());
+    frame
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tracing::{debug, info, warn};
 use super::Running;
 use super::command::Commands;
 use crate::control::node::{LinkEvent, Node};
-use crate::device::{Device, Link, LinkChange, Links, Side};
+use crate::device::{Device, LinkChange, LinkState, Links, Side};
 use crate::time::Timestamp;
 
 /// Wait before the first attempt to re-create a TAP; it doubles with every failure.
@@ -39,7 +39,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         }
     }
 
-    fn radio_changed(&mut self, link: Option<Link>) {
+    fn radio_changed(&mut self, link: Option<LinkState>) {
         if let Err(error) = self.ports.radio.link_changed(link.as_ref()) {
             // Gone again already: the next change says so.
             debug!(cause = %error.source, "{error}");
@@ -91,7 +91,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         }
     }
 
-    fn tap_changed(&mut self, link: Option<Link>) {
+    fn tap_changed(&mut self, link: Option<LinkState>) {
         if let Err(error) = self.ports.tap.link_changed(link.as_ref()) {
             debug!(cause = %error.source, "{error}");
         }

@@ -53,7 +53,7 @@ use tracing::{info, warn};
 
 use crate::control::event::Event;
 use crate::control::node::{LinkEvent, Node, Replies};
-use crate::device::{self, Burst, Device, Link, Links, Side};
+use crate::device::{self, Burst, Device, LinkState, Links, Side};
 use crate::settings::LoopSettings;
 use crate::start::clients::Remembered;
 use crate::time::Timestamp;
@@ -90,7 +90,7 @@ pub struct Runtime {
     /// The clock the node was created with.
     pub clock: Clock,
     /// State of the radio when the node was created.
-    pub radio: Link,
+    pub radio: LinkState,
     /// What the TAP's MTU is to be when the radio's changes.
     pub tap_mtu: TapMtu,
     /// Small frames that wait for the same neighbour leave in one.
@@ -110,7 +110,7 @@ pub struct Runtime {
 
 impl Runtime {
     /// As a daemon does that is told nothing, with nobody remembered and nothing to announce.
-    pub fn new(clock: Clock, radio: Link) -> Self {
+    pub fn new(clock: Clock, radio: LinkState) -> Self {
         let LoopSettings { bundles, coalesce, busy_poll } = LoopSettings::DEFAULT;
         Self {
             clock,
@@ -237,7 +237,7 @@ pub struct Running<'a, N, R, T, L, C> {
     control_at: Timestamp,
     tap_more: bool,
     /// The last known state of the radio, which the node works with while there is none.
-    radio: Link,
+    radio: LinkState,
     radio_up: bool,
     /// The radio has had something to tell of frames sent.
     radio_tells: bool,

@@ -49,10 +49,10 @@ impl<R: Device, T: Device> Ports<'_, R, T> {
     fn send_in_order(&mut self, now: Timestamp, replies: &Replies, burst: &Burst) {
         let mut wire: ArrayVec<Outgoing<'_>, CHUNK> = ArrayVec::new();
         let mut tap: ArrayVec<Outgoing<'_>, CHUNK> = ArrayVec::new();
-        for (to, bytes) in in_order(replies, burst) {
+        for (to, frame) in in_order(replies, burst) {
             match to {
-                Side::Radio => wire.push(Outgoing::classed(bytes)),
-                Side::Tap => tap.push(Outgoing::new(bytes)),
+                Side::Radio => wire.push(frame),
+                Side::Tap => tap.push(frame),
             }
             if wire.is_full() || tap.is_full() {
                 self.send(now, &wire, &tap, replies.narrow());
@@ -86,22 +86,29 @@ fn side_of(loan: &Loan) -> Side {
 }
 
 /// Replies and loans as whole frames, in the order in which the node gave them.
-fn in_order<'a>(replies: &'a Replies, burst: &'a Burst) -> impl Iterator<Item = (Side, &'a [u8])> {
+fn in_order<'a>(
+    replies: &'a Replies,
+    burst: &'a Burst,
+) -> impl Iterator<Item = (Side, Outgoing<'a>)> {
     let mut loans = replies.loans().iter().peekable();
-    let mut items = replies.as_slice().iter();
+    let mut items = replies.classed();
     let mut taken = 0;
     std::iter::from_fn(move || {
         if let Some(loan) = loans.next_if(|loan| loan.after == taken) {
             let head = loan.head.as_ref().map_or(0, Range::len);
-            return Some((side_of(loan), burst.part(loan.index, head, loan.payload.clone())));
+            let bytes = burst.part(loan.index, head, loan.payload.clone());
+            return Some((side_of(loan), Outgoing { bytes, priority: loan.class }));
         }
         taken += 1;
-        items.next().map(|reply| match reply {
-            ReplyType::WireFlat(flat) => (Side::Radio, &flat[..]),
-            ReplyType::TapFlat(flat) => (Side::Tap, &flat[..]),
-            // Made flat before.
-            ReplyType::Wire(_) => (Side::Radio, &[][..]),
-            ReplyType::Tap(_) => (Side::Tap, &[][..]),
+        items.next().map(|(reply, priority)| {
+            let (side, bytes) = match reply {
+                ReplyType::WireFlat(flat) => (Side::Radio, &flat[..]),
+                ReplyType::TapFlat(flat) => (Side::Tap, &flat[..]),
+                // Made flat before.
+                ReplyType::Wire(_) => (Side::Radio, &[][..]),
+                ReplyType::Tap(_) => (Side::Tap, &[][..]),
+            };
+            (side, Outgoing { bytes, priority })
         })
     })
 }

@@ -19,7 +19,6 @@ pub mod tap_wait;
 use arrayvec::ArrayVec;
 
 use crate::control::next_hop::NextHop;
-use crate::control::traffic_class;
 use crate::time::Timestamp;
 use bundler::{BundleCounters, Bundler, Opened};
 use outbox::{Outbox, OutboxCounters};
@@ -48,11 +47,6 @@ impl<'a> Outgoing<'a> {
     /// A frame of the usual priority.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, priority: 0 }
-    }
-
-    /// A frame for the radio, in the class it belongs to.
-    pub fn classed(bytes: &'a [u8]) -> Self {
-        Self { bytes, priority: traffic_class::of(bytes) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use node_lib::Mac;
 use node_lib::control::node::Node;
 use node_lib::device::memory::{self, Memory};
-use node_lib::device::{Burst, Device, Link, Links, Outgoing, Sent};
+use node_lib::device::{Burst, Device, LinkState, Links, Outgoing, Sent};
 use node_lib::runtime::clients::ClientFile;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::{Commands, Remote};
@@ -20,7 +20,7 @@ pub(crate) struct Bench {
     pub(crate) tap: Memory,
     pub(crate) host: Memory,
     pub(crate) tap_mtu: TapMtu,
-    pub(crate) link: Link,
+    pub(crate) link: LinkState,
     pub(crate) bundles: bool,
     pub(crate) coalesce: Duration,
     pub(crate) busy_poll: Duration,
@@ -28,8 +28,8 @@ pub(crate) struct Bench {
     pub(crate) client_file: Option<ClientFile>,
 }
 
-pub(crate) fn radio_link() -> Link {
-    Link { index: 7, mac: Mac([2, 0, 0, 0, 0, 1]), mtu: 1500, up: true }
+pub(crate) fn radio_link() -> LinkState {
+    LinkState { index: 7, mac: Mac([2, 0, 0, 0, 0, 1]), mtu: 1500, up: true }
 }
 
 pub(crate) fn bench_radio() -> Memory {

@@ -64,7 +64,7 @@ fn what_comes_in_one_is_handled_as_if_it_had_come_alone() {
     let mut node = Script::new(|_, _| {});
     // Passing on from where it lies would write over a frame's neighbours.
     node.pass = Some(|frame, out| {
-        out.wire_around(&frame[18..], |head| head.extend_from_slice(&[9; 40]));
+        out.wire_around(0, &frame[18..], |head| head.extend_from_slice(&[9; 40]));
         out.tap_frame(&frame[18..]);
     });
     let frames: Vec<_> = (0..100).map(|n| data_frame(1, 22, n)).collect();

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use node_lib::Timestamp;
+use node_lib::control::traffic_class;
 use node_lib::device::StaticLinks;
 use node_lib::transport::outbox;
 use node_lib::transport::tap_wait::TAP_LATE;
@@ -15,7 +16,7 @@ use crate::script::{Call, Script};
 fn a_radio_that_is_full_stops_the_tap_and_nothing_else() {
     let mut node = Script::new(|call, out| match call {
         Call::Wire(frame) => out.tap_frame(frame),
-        Call::Tap(frame) => out.wire_around(frame, |_| {}),
+        Call::Tap(frame) => out.wire_around(traffic_class::of(frame), frame, |_| {}),
         _ => {}
     });
     let mut bench = Bench::new();
@@ -51,7 +52,9 @@ fn what_was_left_in_the_tap_for_long_is_late_until_the_tap_is_read_to_its_end() 
     }
     let mut host = std::mem::replace(&mut bench.host, bench_radio());
     let mut node = Script::new(move |call, out| match call {
-        Call::Tap(frame) | Call::TapLate(frame) => out.wire_around(frame, |_| {}),
+        Call::Tap(frame) | Call::TapLate(frame) => {
+            out.wire_around(traffic_class::of(frame), frame, |_| {})
+        }
         Call::Timeout => put(&mut host, &[7; 60]),
         _ => {}
     });

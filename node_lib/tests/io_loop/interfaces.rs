@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use node_lib::Mac;
 use node_lib::control::node::LinkEvent;
-use node_lib::device::{Link, LinkChange, Side, StaticLinks};
+use node_lib::device::{LinkChange, LinkState, Side, StaticLinks};
 use node_lib::runtime::command::Remote;
 
 use crate::bench::{Bench, bench_radio, radio_link};
@@ -14,19 +14,19 @@ use crate::script::{Call, Script};
 #[test]
 fn changes_of_the_radio_become_link_events_and_set_the_tap_mtu() {
     let link = radio_link();
-    let radio = |link: Option<Link>| LinkChange { side: Side::Radio, link };
+    let radio = |link: Option<LinkState>| LinkChange { side: Side::Radio, link };
     let other = Mac([2, 0, 0, 0, 0, 2]);
     let mut links = ScriptedLinks::new([
-        radio(Some(Link { up: false, ..link.clone() })),
+        radio(Some(LinkState { up: false, ..link.clone() })),
         radio(Some(link.clone())),
-        radio(Some(Link { mtu: 1400, ..link.clone() })),
+        radio(Some(LinkState { mtu: 1400, ..link.clone() })),
         radio(None),
-        radio(Some(Link { index: 8, mac: other, up: false, ..link.clone() })),
-        radio(Some(Link { index: 8, mac: other, ..link.clone() })),
+        radio(Some(LinkState { index: 8, mac: other, up: false, ..link.clone() })),
+        radio(Some(LinkState { index: 8, mac: other, ..link.clone() })),
         // Deleted and re-created between two looks.
-        radio(Some(Link { index: 9, mac: other, ..link.clone() })),
+        radio(Some(LinkState { index: 9, mac: other, ..link.clone() })),
         // Too small for any TAP: said, and survived.
-        radio(Some(Link { index: 9, mac: other, mtu: 90, up: true })),
+        radio(Some(LinkState { index: 9, mac: other, mtu: 90, up: true })),
     ]);
     let mut node = Script::new(|_, _| {});
     Bench::new().run(&mut node, &mut links, Duration::from_millis(50));
@@ -61,7 +61,7 @@ fn changes_of_the_radio_become_link_events_and_set_the_tap_mtu() {
 #[test]
 fn a_tap_that_is_down_or_gone_is_a_lan_that_is_down_and_told_once() {
     let tap = |up: Option<bool>| {
-        let link = up.map(|up| Link { up, ..radio_link() });
+        let link = up.map(|up| LinkState { up, ..radio_link() });
         LinkChange { side: Side::Tap, link }
     };
     let states = [Some(true), Some(false), None, Some(false), Some(true), None, Some(true)];
@@ -78,7 +78,8 @@ fn a_tap_that_is_down_or_gone_is_a_lan_that_is_down_and_told_once() {
 #[test]
 fn a_tap_mtu_the_operator_fixed_stays_and_one_that_no_longer_fits_is_left_alone() {
     let link = radio_link();
-    let change = |mtu| LinkChange { side: Side::Radio, link: Some(Link { mtu, ..link.clone() }) };
+    let change =
+        |mtu| LinkChange { side: Side::Radio, link: Some(LinkState { mtu, ..link.clone() }) };
     let mut links = ScriptedLinks::new([change(1600), change(180)]);
     let mut bench = Bench::new();
     bench.tap_mtu.fixed = Some(1400);

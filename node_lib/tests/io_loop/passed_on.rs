@@ -19,9 +19,9 @@ fn a_frame_passed_on_is_sent_from_where_it_lies_and_copies_keep_their_content() 
         out.wire(|flat| flat.extend_from_slice(&[1; 14]));
     });
     node.pass = Some(|frame, out| {
-        out.wire_around(&frame[4..], |head| head.extend_from_slice(&[2; 40]));
+        out.wire_around(0, &frame[4..], |head| head.extend_from_slice(&[2; 40]));
         out.tap_frame(&frame[4..]);
-        out.wire_around(&frame[4..], |head| head.extend_from_slice(&[3; 40]));
+        out.wire_around(0, &frame[4..], |head| head.extend_from_slice(&[3; 40]));
     });
     let mut bench = Bench::new();
     for n in 0..3 {

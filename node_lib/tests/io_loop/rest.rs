@@ -35,7 +35,7 @@ fn a_loop_that_looks_for_an_answer_hears_it_keeps_deadlines_and_obeys() {
     let mut node = Script::new(|_, _| tell.send(()).unwrap());
     node.pass = Some(|frame, out| {
         if frame[0] == 6 {
-            out.wire_around(frame, |head| head.extend_from_slice(&[9; 40]));
+            out.wire_around(0, frame, |head| head.extend_from_slice(&[9; 40]));
         }
     });
     node.deadline = Some(Timestamp::from_millis(20));

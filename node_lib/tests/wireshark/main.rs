@@ -18,7 +18,7 @@ mod tshark;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use node_lib::messages::fragment::{Fragment, Place};
+use node_lib::messages::fragment::{Fragment, PartPlace};
 use node_lib::messages::{ETHERTYPE_DEFAULT, Kind, Message, ParseError, bundle};
 use serde_json::Value;
 use tables::{Row, section, source};
@@ -355,7 +355,7 @@ fn a_bundle_is_taken_apart() {
 /// A message in parts, as they come from one neighbour, this long after each other.
 fn parts(frame: &[u8], apart_us: u32) -> Vec<Captured> {
     let (header, message) = frame.split_at(14);
-    let places = Place::all(message.len(), 60).unwrap();
+    let places = PartPlace::all(message.len(), 60).unwrap();
     places
         .map(|place| {
             let part = &message[place.range()];

@@ -9,7 +9,7 @@ use node_lib::messages::control::position::Position;
 use node_lib::messages::control::probe::{AnsweredRoute, NO_ROUTE, Probe, ProbeAnswer};
 use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
-use node_lib::messages::fragment::{Fragment, Place};
+use node_lib::messages::fragment::{Fragment, PartPlace};
 use node_lib::messages::way::Way;
 use node_lib::messages::{Cost, PacketType};
 use node_lib::{NodeId, Order, Seq};
@@ -65,7 +65,8 @@ pub(crate) fn of(packet: &PacketType<'_>) -> Vec<Field> {
         }
         PacketType::Data(Data::Downstream(message)) => of_downstream(message),
         PacketType::Fragment(message) => {
-            let Fragment { priority, id, place: Place { total, index, count }, part } = *message;
+            let Fragment { priority, id, place: PartPlace { total, index, count }, part } =
+                *message;
             let part: Vec<_> = part.iter().map(|byte| format!("{byte:02x}")).collect();
             vec![
                 one("v2x.flags.priority", priority),

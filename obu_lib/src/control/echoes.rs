@@ -1,7 +1,7 @@
 //! Where an OBU sends a question that an operator asks, here or elsewhere ([`Echoes`]): to where it
 //! would send data.
 
-use node_lib::control::echo::{Handling, Ids, Question, Step};
+use node_lib::control::echo::{EchoStep, Handling, Ids, Question};
 use node_lib::control::node::Replies;
 use node_lib::control::ping::Ping;
 use node_lib::messages::control::echo::{Echo, Verdict};
@@ -59,16 +59,16 @@ impl Obu {
         self.echoes.go_on(now, (question, from), step, &self.context.radio, sides);
     }
 
-    fn step_of_echo(&self, now: Timestamp, question: &Question, from: Option<Mac>) -> Step {
+    fn step_of_echo(&self, now: Timestamp, question: &Question, from: Option<Mac>) -> EchoStep {
         let us = self.context.id();
         if question.target == Mac(us.0) {
-            return Step::End(Verdict::Reached);
+            return EchoStep::End(Verdict::Reached);
         }
         if self.clients.has(now, question.target) {
-            return Step::End(Verdict::Client);
+            return EchoStep::End(Verdict::Client);
         }
         if question.is_at_its_end(us) {
-            return Step::End(Verdict::Unknown);
+            return EchoStep::End(Verdict::Unknown);
         }
         let is_back = |mac: Mac| Some(mac) == from;
         let to = match question.next() {
@@ -83,7 +83,7 @@ impl Obu {
                 upstream.filter(|mac| !is_back(*mac)).map(|mac| self.hop(question.rsu, mac))
             }
         };
-        to.map_or(Step::End(Verdict::NoRoute), |to| Step::To(to, Ids::new()))
+        to.map_or(EchoStep::End(Verdict::NoRoute), |to| EchoStep::To(to, Ids::new()))
     }
 
     /// The address of a neighbour.

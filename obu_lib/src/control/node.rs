@@ -144,8 +144,6 @@ pub struct Obu {
     pub(super) routes: Table<NodeId, Route>,
     deadline: Timestamp,
     pub(super) attached: Option<Attached>,
-    /// Neighbours that started again.
-    restarts_heard: u64,
     pub(super) context: Context,
     // Looked at whenever something is to be done.
     tidy_at: Timestamp,
@@ -239,7 +237,6 @@ impl Obu {
             answers: ANSWERS,
             askers: Askers::default(),
             conflicts: CONFLICTS,
-            restarts_heard: 0,
             probe_candidates_at: now,
             goodbyes_left: 0,
             goodbye_at: now,
@@ -300,7 +297,7 @@ impl Obu {
         self.choose_attachment(now);
         self.probe_candidates(now, out);
         self.register(now, out);
-        self.show_the_way_back(now, out);
+        self.tell_second_way(now, out);
         self.settle(now, out);
         self.ask_and_answer(now, out);
         self.say_goodbye(now, out);

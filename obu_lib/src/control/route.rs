@@ -33,7 +33,6 @@ mod way;
 use count::Claim;
 pub(crate) use count::Learned;
 use doubt::Doubt;
-pub(crate) use doubt::Turn;
 use headcount::Headcount;
 pub(crate) use prediction::Predicted;
 use suppression::Suppression;
@@ -134,14 +133,14 @@ pub(crate) struct Route {
     /// Data frames handed to the upstream alone since its last sign of life.
     at_risk: u64,
     doubt: Option<Doubt>,
-    /// A doubt began or was cleared, until the way back to us is shown anew.
-    turn: Option<Turn>,
+    /// The second way that the RSU was told of; `None`: the upstream alone.
+    told: Option<Mac>,
     withdraw_at: Timestamp,
     /// In a crowd, when a neighbour may next be asked whether it hears us, without a upstream.
     look_at: Option<Timestamp>,
     /// When the last upstream was lost.
     lost_at: Timestamp,
-    /// Why the last upstream was lost, until it is reported.
+    /// Why the last upstream was left.
     loss: Option<Loss>,
 }
 
@@ -170,7 +169,7 @@ impl Route {
             active_at: None,
             at_risk: 0,
             doubt: None,
-            turn: None,
+            told: None,
             predicted: None,
             asked: 0,
             is_to_ask: false,
@@ -235,9 +234,9 @@ impl Route {
         self.candidates.get(mac).map_or(u16::MAX, |candidate| candidate.advert.mtu)
     }
 
-    /// Why the last upstream was lost; asked once.
-    pub(crate) fn take_loss(&mut self) -> Option<Loss> {
-        self.loss.take()
+    /// Why the last upstream was left.
+    pub(crate) fn last_loss(&self) -> Option<Loss> {
+        self.loss
     }
 
     /// How good the route is, for choosing between RSUs.
@@ -554,7 +553,7 @@ impl Route {
         self.relay_at = None;
         self.loss = Some(self.leave(now, cause));
         self.doubt = None;
-        self.turn = None;
+        self.told = None;
         self.predicted = None;
     }
 

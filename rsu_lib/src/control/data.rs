@@ -9,14 +9,15 @@ use node_lib::control::traffic_class;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::ethernet::{ARP, IPV4, IPV6, RARP};
 use node_lib::messages::fragment::Fragment;
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::about::About;
-use super::addresses::snooping::{ARP, IPV4, IPV6, payload, said};
+use super::addresses::snooping::{payload, said};
 use super::clients::{CLIENTS_MAX, Port};
 use super::departed::LATE_FOR;
-use super::lan_announce::{arp, nd, rarp};
+use super::lan_announce::{arp, nd};
 use super::node::{GROUP_UNIT, Rsu};
 use super::obus::tree::{Edge, Way};
 
@@ -74,7 +75,7 @@ impl Rsu {
         } else if self.may_teach(now, is_known, source)
             && self.learn(now, inner, data.payload, Port::Obu(obu))
         {
-            self.wired.add(now, source);
+            self.name_to_lan(now, source);
             self.wake_at(now);
         }
         if inner.destination.is_group() {
@@ -190,7 +191,7 @@ impl Rsu {
     fn flood_from_tap(&mut self, now: Timestamp, inner: Inner, frame: &[u8], out: &mut Replies) {
         // Reverse ARP only tells switches, us included, where a client is: vehicles need not hear
         // it.
-        if inner.ethertype == rarp::ETHERTYPE {
+        if inner.ethertype == RARP {
             return;
         }
         let source = client(inner.vlan, inner.source);

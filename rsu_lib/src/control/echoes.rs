@@ -2,7 +2,7 @@
 //! way data for the target would take.
 
 use node_lib::control::client_cache::client;
-use node_lib::control::echo::{Handling, Ids, Question, Step};
+use node_lib::control::echo::{EchoStep, Handling, Ids, Question};
 use node_lib::control::node::Replies;
 use node_lib::control::ping::Ping;
 use node_lib::messages::control::echo::{Echo, Verdict};
@@ -56,24 +56,24 @@ impl Rsu {
         self.echoes.go_on(now, (question, from), step, &self.radio, sides);
     }
 
-    fn step_of_echo(&self, now: Timestamp, question: &Question) -> Step {
+    fn step_of_echo(&self, now: Timestamp, question: &Question) -> EchoStep {
         let target = question.target;
         if target == Mac(self.radio.id.0) {
-            return Step::End(Verdict::Reached);
+            return EchoStep::End(Verdict::Reached);
         }
         let port = match self.port_of(now, target) {
             _ if self.obus.knows(NodeId(target.0)) => Some(Port::Obu(NodeId(target.0))),
             port => port,
         };
         match port {
-            Some(Port::Tap) => Step::End(Verdict::Client),
-            None if Some(target) == self.tap_mac => Step::End(Verdict::Client),
-            None => Step::End(Verdict::Unknown),
+            Some(Port::Tap) => EchoStep::End(Verdict::Client),
+            None if Some(target) == self.tap_mac => EchoStep::End(Verdict::Client),
+            None => EchoStep::End(Verdict::Unknown),
             Some(Port::Obu(obu)) => {
-                let Ok(way) = self.obus.way(obu) else { return Step::End(Verdict::NoRoute) };
+                let Ok(way) = self.obus.way(obu) else { return EchoStep::End(Verdict::NoRoute) };
                 let relays = self.obus.relays_to(obu).unwrap_or_default();
                 let path: Ids = relays.iter().chain([&obu]).map(|id| id.0).collect();
-                Step::To(way.first, path)
+                EchoStep::To(way.first, path)
             }
         }
     }

@@ -17,6 +17,7 @@ use node_lib::control::node::Replies;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::MIN_FRAME_LEN;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::ethernet::{Header, Tag};
 use node_lib::{Mac, Timestamp};
 
 use super::addresses::AddressBook;
@@ -52,24 +53,24 @@ pub(crate) struct WiredAnnouncements {
     waiting: BTreeMap<(Timestamp, Client), u8>,
     not_before: Timestamp,
     names: TokenBucket,
-    left_out: u64,
 }
 
 impl Default for WiredAnnouncements {
     fn default() -> Self {
         let not_before = Timestamp::ZERO;
-        Self { waiting: BTreeMap::new(), not_before, names: NAMES, left_out: 0 }
+        Self { waiting: BTreeMap::new(), not_before, names: NAMES }
     }
 }
 
 impl WiredAnnouncements {
-    /// The client is behind this RSU from now on.
-    pub(crate) fn add(&mut self, now: Timestamp, client: Client) {
-        if self.waiting.len() < WAITING_MAX {
+    /// The client is behind this RSU from now on. Returns whether it finds a place to wait in.
+    #[must_use]
+    pub(crate) fn add(&mut self, now: Timestamp, client: Client) -> bool {
+        let has_room = self.waiting.len() < WAITING_MAX;
+        if has_room {
             self.waiting.insert((now, client), ROUNDS);
-        } else {
-            self.left_out += 1;
         }
+        has_room
     }
 
     /// Writes what is due, for clients that are still here. Returns how often a client was left
@@ -81,10 +82,7 @@ impl WiredAnnouncements {
         addresses: &AddressBook,
         out: &mut Replies,
     ) -> u64 {
-        if now >= self.not_before {
-            self.name_due(now, is_here, addresses, out);
-        }
-        std::mem::take(&mut self.left_out)
+        if now < self.not_before { 0 } else { self.name_due(now, is_here, addresses, out) }
     }
 
     fn name_due(
@@ -93,7 +91,8 @@ impl WiredAnnouncements {
         is_here: impl Fn(Client) -> bool,
         addresses: &AddressBook,
         out: &mut Replies,
-    ) {
+    ) -> u64 {
+        let mut left_out = 0;
         for _ in 0..BURST {
             let Some(((_, client), rounds)) = self
                 .waiting
@@ -101,7 +100,7 @@ impl WiredAnnouncements {
                 .filter(|((due, _), _)| *due <= now)
                 .map(|(k, v)| (*k, *v))
             else {
-                return;
+                return left_out;
             };
             if !is_here(client) {
                 self.waiting.pop_first();
@@ -114,7 +113,7 @@ impl WiredAnnouncements {
                     break;
                 }
                 self.waiting.pop_first();
-                self.left_out += 1;
+                left_out += 1;
                 continue;
             }
             self.waiting.pop_first();
@@ -124,6 +123,7 @@ impl WiredAnnouncements {
             }
         }
         self.not_before = now + PAUSE;
+        left_out
     }
 
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
@@ -145,13 +145,8 @@ fn name(client: Client, addresses: &AddressBook, out: &mut Replies) {
 
 /// Writes the Ethernet header of a frame of `client`, with its VLAN tag if it has one.
 fn header(to: Mac, client: Client, ethertype: u16, frame: &mut Vec<u8>) {
-    frame.extend_from_slice(&to.0);
-    frame.extend_from_slice(&client.mac.0);
-    if client.vlan != 0 {
-        frame.extend_from_slice(&[0x81, 0]);
-        frame.extend_from_slice(&client.vlan.to_be_bytes());
-    }
-    frame.extend_from_slice(&ethertype.to_be_bytes());
+    let tag = (client.vlan != 0).then_some(Tag(client.vlan));
+    Header { to, from: client.mac, ethertype }.emit_with(tag, frame);
 }
 
 fn pad(frame: &mut Vec<u8>) {
@@ -197,8 +192,8 @@ pub(crate) mod tests {
     #[test]
     fn each_client_is_named_three_times_in_its_vlan() {
         let mut wired = WiredAnnouncements::default();
-        wired.add(Timestamp::ZERO, client(1, 0));
-        wired.add(Timestamp::ZERO, client(2, 7));
+        assert!(wired.add(Timestamp::ZERO, client(1, 0)));
+        assert!(wired.add(Timestamp::ZERO, client(2, 7)));
         for ms in [0, 150, 300] {
             let sent = drive(&mut wired, ms);
             let expect = [(client(1, 0), 0), (client(2, 7), 7)];
@@ -217,7 +212,7 @@ pub(crate) mod tests {
         for address in [Address::V4([10, 0, 0, 1].into()), v6(0xfe80), v6(0x2001)] {
             book.note(client(1, 7), Said { address, is_stated: true, is_router: None });
         }
-        wired.add(Timestamp::ZERO, client(1, 7));
+        assert!(wired.add(Timestamp::ZERO, client(1, 7)));
         for ms in [0, 150, 300] {
             let sent = drive_with(&mut wired, ms, &book);
             let ethertypes: Vec<_> = sent.iter().map(|inner| inner.ethertype).collect();
@@ -230,7 +225,7 @@ pub(crate) mod tests {
     #[test]
     fn a_client_that_left_meanwhile_is_not_named() {
         let mut wired = WiredAnnouncements::default();
-        wired.add(Timestamp::ZERO, client(99, 0));
+        assert!(wired.add(Timestamp::ZERO, client(99, 0)));
         assert_eq!(drive(&mut wired, 0), []);
         assert_eq!(wired.deadline(), None);
     }
@@ -242,11 +237,10 @@ pub(crate) mod tests {
             let [_, _, high, low] = n.to_be_bytes();
             Client { vlan: 0, mac: Mac([2, 0, 0, high, low, 1]) }
         };
-        for n in 0..20_000 {
-            wired.add(Timestamp::from_millis(u64::from(n) / 1000), client(n));
-        }
+        let add = |n: &u32| wired.add(Timestamp::from_millis(u64::from(*n) / 1000), client(*n));
+        let mut left_out = 20_000 - (0..20_000).filter(add).count() as u64;
         assert_eq!(wired.waiting.len(), WAITING_MAX);
-        let (mut frames, mut left_out) = (0, 0);
+        let mut frames = 0;
         for ms in 20..20_000 {
             let mut out = Replies::new();
             let at = Timestamp::from_millis(ms);
@@ -263,7 +257,7 @@ pub(crate) mod tests {
     fn many_clients_are_paced() {
         let mut wired = WiredAnnouncements::default();
         for n in 0..40 {
-            wired.add(Timestamp::ZERO, client(n, 0));
+            assert!(wired.add(Timestamp::ZERO, client(n, 0)));
         }
         assert_eq!(drive(&mut wired, 0).len(), BURST);
         assert_eq!(drive(&mut wired, 1).len(), 0);
@@ -277,7 +271,7 @@ pub(crate) mod tests {
         let mut wired = WiredAnnouncements::default();
         for n in 0..CLIENTS {
             let mac = Mac([2, 0, 0, 1, (n >> 8) as u8, n as u8]);
-            wired.add(Timestamp::ZERO, Client { vlan: 0, mac });
+            assert!(wired.add(Timestamp::ZERO, Client { vlan: 0, mac }));
         }
         let (mut named, mut left_out) = (Vec::new(), 0);
         for ms in 0..5000 {

@@ -36,8 +36,8 @@ pub(crate) use claim::{Accepted, Claim};
 use duel::Duel;
 use left::LeftWays;
 use tree::Edge;
+pub(crate) use word::{Judged, Says, Verdict};
 use word::{Rival, Word};
-pub(crate) use word::{Says, Verdict};
 
 /// What an OBU that left has said is remembered for so long, so that a late copy of it is known as
 /// such: no frame is under way for longer.
@@ -104,7 +104,6 @@ pub(crate) struct Obus {
     /// Who announces a client, and since when: the clients of all sets in `by_id`.
     claims: BTreeMap<(Client, NodeId), Timestamp>,
     attached: usize,
-    evicted: u64,
     /// Those that are yet to be told where they were what was said for them since.
     untold: BTreeSet<NodeId>,
     /// When somebody was last asked for the sake of a newcomer.

@@ -6,12 +6,12 @@ use node_lib::control::client_cache::{Learnt, client};
 use node_lib::control::event::Event;
 use node_lib::control::inner::Inner;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::ethernet::RARP;
 use node_lib::{NodeId, Timestamp};
 
 use super::addresses::snooping::{may_state, payload, said};
 use super::clients::{HEARD_LATELY, Port};
 use super::departed::LATE_FOR;
-use super::lan_announce::rarp;
 use super::node::Rsu;
 
 impl Rsu {
@@ -39,7 +39,13 @@ impl Rsu {
             self.clients.forget(client);
         }
         self.late.remove(client);
-        self.wired.add(now, client);
+        self.name_to_lan(now, client);
+    }
+
+    /// The LAN is told that this client is behind us.
+    pub(in crate::control) fn name_to_lan(&mut self, now: Timestamp, client: Client) {
+        let has_room = self.wired.add(now, client);
+        self.counters.wired_limited += u64::from(!has_room);
     }
 
     /// The client was heard where it is, a moment ago.
@@ -64,7 +70,7 @@ impl Rsu {
         }
         // What another RSU still had of a client that has just come here does not take it back;
         // that RSU's reverse ARP does.
-        let is_overtaken = port == Port::Tap && inner.ethertype != rarp::ETHERTYPE;
+        let is_overtaken = port == Port::Tap && inner.ethertype != RARP;
         let settled_for = if is_overtaken { LATE_FOR } else { Duration::ZERO };
         let (learnt, evicted) = self.clients.learn_settled(now, client, port, settled_for);
         self.counters.evicted += evicted;

@@ -1,4 +1,4 @@
-//! The channel between all nodes that have a place, as a [`Radio`] has it: [`Channel`].
+//! The channel between all nodes that have a place, as a [`RadioModel`] has it: [`Channel`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use crate::dice::{Dice, Luck, subseed};
 use crate::frame::Flight;
 use crate::index::NodeIndex;
 use crate::medium::{Medium, Step};
-use crate::mobility::Position;
+use crate::mobility::Location;
 use crate::radio::earshot::{Ear, Earshot};
 use crate::radio::occupancy::{AirtimeSecond, Use};
 use crate::radio::path_loss::PathLoss;
 use crate::radio::stations::{Event, GivenUp, Landing, Scene, Stations, use_of};
-use crate::radio::{Access, Radio, Strength, dbm};
+use crate::radio::{Access, RadioModel, Strength, dbm};
 use crate::world::Air;
 use node_lib::time::Timestamp;
 
 /// Who hears whom, and who is in whose way.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    radio: Radio,
+    radio: RadioModel,
     earshot: Earshot,
     stations: Stations,
     /// Without contention: frames under way, and places in the list that are free.
@@ -37,7 +37,7 @@ const STATIONS: u64 = 2;
 
 impl Channel {
     /// The channel of a world with this seed.
-    pub(crate) fn new(radio: Radio, world_seed: u64) -> Self {
+    pub(crate) fn new(radio: RadioModel, world_seed: u64) -> Self {
         let seed = subseed(world_seed, LUCK);
         Self {
             earshot: Earshot::new(radio.clone(), subseed(seed, SHADOWS)),
@@ -173,7 +173,7 @@ impl Channel {
 }
 
 impl Medium for Channel {
-    fn look(&mut self, places: &[Option<Position>]) {
+    fn look(&mut self, places: &[Option<Location>]) {
         self.earshot.refresh(places);
         self.stations.resize(places.len());
     }

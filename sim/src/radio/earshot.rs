@@ -2,10 +2,10 @@
 
 use std::cell::OnceCell;
 
-use crate::mobility::Position;
+use crate::mobility::Location;
 use crate::radio::grid::Grid;
 use crate::radio::shadowing::{Field, Front};
-use crate::radio::{Radio, attowatts};
+use crate::radio::{RadioModel, attowatts};
 
 /// One node another may hear.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,11 +25,11 @@ pub(crate) struct Ear {
 /// around it, so that the work grows with senders times neighbours.
 #[derive(Clone, Debug)]
 pub(crate) struct Earshot {
-    radio: Radio,
+    radio: RadioModel,
     /// By sender; in the order of nodes.
     ears: Vec<OnceCell<Vec<Ear>>>,
     grid: Grid,
-    points: Vec<Option<Position>>,
+    points: Vec<Option<Location>>,
     seed: u64,
     /// Of shadows, and what it is at each node.
     field: Option<Field>,
@@ -37,7 +37,7 @@ pub(crate) struct Earshot {
 }
 
 impl Earshot {
-    pub(crate) fn new(radio: Radio, seed: u64) -> Self {
+    pub(crate) fn new(radio: RadioModel, seed: u64) -> Self {
         Self {
             radio,
             seed,
@@ -50,7 +50,7 @@ impl Earshot {
     }
 
     /// Looks again where everybody is.
-    pub(crate) fn refresh(&mut self, places: &[Option<Position>]) {
+    pub(crate) fn refresh(&mut self, places: &[Option<Location>]) {
         self.points.clear();
         self.points.extend_from_slice(places);
         self.ears.resize_with(places.len(), OnceCell::new);
@@ -132,7 +132,7 @@ mod tests {
     use crate::radio::{PathLoss, Shadowing};
 
     /// Looks at everybody, each pair once.
-    fn everybody(radio: &Radio, seed: u64, places: &[Option<Position>]) -> Vec<Vec<Ear>> {
+    fn everybody(radio: &RadioModel, seed: u64, places: &[Option<Location>]) -> Vec<Vec<Ear>> {
         let field = radio.shadowing.as_ref().map(|shadowing| Field::new(shadowing, seed));
         let fronts: Vec<Front> = places
             .iter()
@@ -168,16 +168,16 @@ mod tests {
 
     #[test]
     fn hears_whom_looking_at_everybody_finds_also_after_they_moved() {
-        let shadowed = |asymmetric_db| Radio {
+        let shadowed = |asymmetric_db| RadioModel {
             shadowing: Some(Shadowing { asymmetric_db, ..Shadowing::SUBURB }),
-            ..Radio::with_path_loss(PathLoss::DUAL_SLOPE)
+            ..RadioModel::with_path_loss(PathLoss::DUAL_SLOPE)
         };
-        for radio in [Radio::disk(200.0, 0.0), shadowed(0.0), shadowed(3.0)] {
+        for radio in [RadioModel::disk(200.0, 0.0), shadowed(0.0), shadowed(3.0)] {
             let mut dice = Dice::new(7, 1);
             let mut earshot = Earshot::new(radio.clone(), 9);
             for _ in 0..3 {
                 let mut draw = || dice.below(120_000) as f64 / 100.0;
-                let mut place = |n| (n % 7 > 0).then(|| Position::new(draw(), draw()));
+                let mut place = |n| (n % 7 > 0).then(|| Location::new(draw(), draw()));
                 let places: Vec<_> = (0..60).map(&mut place).collect();
                 let found = everybody(&radio, 9, &places);
                 assert!(found.iter().flatten().count() > 40);

@@ -1,6 +1,6 @@
 //! Finding who is near without looking at everybody: [`Grid`].
 
-use crate::mobility::Position;
+use crate::mobility::Location;
 
 /// Points sorted into square cells. Those within one cell's side of a point lie in its cell and the
 /// eight around it.
@@ -13,7 +13,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// Sorts the points into cells of this side.
-    pub(super) fn fill(&mut self, points: &[Option<Position>], side_m: f64) {
+    pub(super) fn fill(&mut self, points: &[Option<Location>], side_m: f64) {
         self.side_m = side_m.max(1.0);
         self.cells.clear();
         for (index, point) in (0..).zip(points) {
@@ -25,7 +25,7 @@ impl Grid {
     }
 
     /// Hands all points in the nine cells around `point` to `take`: all within one side, and more.
-    pub(super) fn around(&self, point: Position, mut take: impl FnMut(u32)) {
+    pub(super) fn around(&self, point: Location, mut take: impl FnMut(u32)) {
         let (row, column) = cell_of(point, self.side_m);
         for row in row.saturating_sub(1)..=row.saturating_add(1) {
             let first = (row, column.saturating_sub(1));
@@ -39,7 +39,7 @@ impl Grid {
 
 /// Positions far outside any map saturate to the outermost cell, where they only cost time.
 #[allow(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
-fn cell_of(point: Position, side_m: f64) -> (i32, i32) {
+fn cell_of(point: Location, side_m: f64) -> (i32, i32) {
     let cell = |metres: f64| (metres / side_m).floor() as i32;
     (cell(point.y_m), cell(point.x_m))
 }
@@ -53,11 +53,11 @@ mod tests {
     fn finds_everyone_within_one_side_as_looking_at_everybody_does() {
         let mut dice = Dice::new(1, 2);
         let mut draw = || dice.below(200_000) as f64 / 100.0 - 1000.0;
-        let points: Vec<_> = (0..400).map(|_| Some(Position::new(draw(), draw()))).collect();
+        let points: Vec<_> = (0..400).map(|_| Some(Location::new(draw(), draw()))).collect();
         let mut grid = Grid::default();
         grid.fill(&points, 150.0);
         for point in points.iter().flatten() {
-            let is_near = |other: &Position| point.distance_m(*other) <= 150.0;
+            let is_near = |other: &Location| point.distance_m(*other) <= 150.0;
             let mut found = Vec::new();
             grid.around(*point, |index| {
                 if points[index as usize].as_ref().is_some_and(is_near) {

@@ -1,16 +1,16 @@
-//! A radio channel that follows from where nodes are: [`Radio`].
+//! A radio channel that follows from where nodes are: [`RadioModel`].
 //!
 //! Set with [`World::set_radio`](crate::World::set_radio); nodes stand where
 //! [`World::place`](crate::World::place) puts them or move as
 //! [`World::follow`](crate::World::follow) says. Powers are in dBm at 5.9 GHz.
 //!
 //! ```
-//! use sim::radio::{Access, Csma, Radio};
+//! use sim::radio::{Access, Csma, RadioModel};
 //!
 //! // Everyone within 300 m hears everything, and frames take no time.
-//! let simple = Radio::disk(300.0, 0.0);
+//! let simple = RadioModel::disk(300.0, 0.0);
 //! // Path loss and fading as measured in a suburb, and 802.11p on top.
-//! let real = Radio { access: Access::Csma(Csma::DEFAULT), ..Radio::suburb() };
+//! let real = RadioModel { access: Access::Csma(Csma::DEFAULT), ..RadioModel::suburb() };
 //! assert_eq!(simple.delivery(299.0), 1.0);
 //! assert!(real.delivery(50.0) > 0.99 && real.delivery(250.0) < 0.8);
 //! ```
@@ -60,7 +60,7 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What the channel between any two places does to a frame.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Radio {
+pub struct RadioModel {
     /// Mean strength by distance.
     pub path_loss: PathLoss,
     /// What stands in the way.
@@ -148,7 +148,7 @@ impl Strength {
     }
 }
 
-impl Radio {
+impl RadioModel {
     /// Everyone within the range hears everything but this share of frames; frames take no time.
     pub const fn disk(range_m: f64, loss: f64) -> Self {
         Self::with_path_loss(PathLoss::Disk { range_m, loss })
@@ -173,7 +173,7 @@ impl Radio {
     /// Their *m* holds all that was not the mean by distance, shadowing included. So the share of
     /// frames that arrive is right at each distance, over all links; but each frame has its own
     /// luck, where in a street those of one link are shadowed together. See
-    /// [`Radio::suburb_shadowed`].
+    /// [`RadioModel::suburb_shadowed`].
     pub fn suburb() -> Self {
         Self {
             fading: Fading::Nakagami(Shape::suburb()),
@@ -361,22 +361,24 @@ mod tests {
 
     #[test]
     fn a_disk_ends_at_its_range() {
-        let radio = Radio::disk(300.0, 0.1);
+        let radio = RadioModel::disk(300.0, 0.1);
         assert_eq!([0.0, 300.0, 300.1].map(|d| radio.delivery(d)), [0.9, 0.9, 0.0]);
         assert_eq!(radio.reach_m(), 300.0);
     }
 
     #[test]
     fn without_fading_delivery_is_all_or_nothing() {
-        let radio =
-            Radio { errors: ErrorModel::Threshold, ..Radio::with_path_loss(PathLoss::DUAL_SLOPE) };
+        let radio = RadioModel {
+            errors: ErrorModel::Threshold,
+            ..RadioModel::with_path_loss(PathLoss::DUAL_SLOPE)
+        };
         // −90 dBm are left of 23 dBm after 113 dB: 100 m and a factor of 10^(25.14 / 40) beyond.
         assert_eq!([424.0, 426.0].map(|d| radio.delivery(d)), [1.0, 0.0]);
     }
 
     #[test]
     fn fading_makes_the_edge_grey() {
-        let radio = Radio::suburb();
+        let radio = RadioModel::suburb();
         let by_distance: Vec<f64> =
             [30.0, 100.0, 200.0, 300.0, 425.0].iter().map(|d| radio.delivery(*d)).collect();
         assert!(by_distance.is_sorted_by(|near, far| near > far), "{by_distance:?}");
@@ -386,17 +388,19 @@ mod tests {
     #[test]
     fn frames_that_are_received_are_as_strong_as_those_drawn_are() {
         for errors in [ErrorModel::Threshold, ErrorModel::Nist] {
-            let radio = Radio { errors, ..Radio::suburb() };
+            let radio = RadioModel { errors, ..RadioModel::suburb() };
             as_strong_as_drawn(&radio);
         }
-        let still =
-            Radio { errors: ErrorModel::Threshold, ..Radio::with_path_loss(PathLoss::DUAL_SLOPE) };
+        let still = RadioModel {
+            errors: ErrorModel::Threshold,
+            ..RadioModel::with_path_loss(PathLoss::DUAL_SLOPE)
+        };
         let strength = still.strength_at(424.0, still.mean_dbm(424.0)).unwrap();
         assert_eq!(strength, Strength { mean_dbm: still.mean_dbm(424.0), deviation_db: 0.0 });
         assert_eq!(still.strength_at(426.0, still.mean_dbm(426.0)), None);
     }
 
-    fn as_strong_as_drawn(radio: &Radio) {
+    fn as_strong_as_drawn(radio: &RadioModel) {
         for distance_m in [20.0, 60.0, 150.0, 300.0, 425.0] {
             let mean_dbm = radio.mean_dbm(distance_m);
             let draw = |n| {
@@ -421,7 +425,7 @@ mod tests {
     /// dB after 23 dBm, 100 m and a factor of 10^(27.24 / 40) beyond.
     #[test]
     fn without_fading_the_edge_is_as_wide_as_the_error_model_has_it() {
-        let radio = Radio::with_path_loss(PathLoss::DUAL_SLOPE);
+        let radio = RadioModel::with_path_loss(PathLoss::DUAL_SLOPE);
         let weakest = radio.weakest_dbm();
         assert!((weakest - -92.1).abs() < 0.1, "{weakest}");
         let by_distance = [430.0, 480.0, 520.0].map(|d| radio.delivery(d));
@@ -432,7 +436,7 @@ mod tests {
     /// Levels stand for a curve: the sum over the curve itself differs by less than a hundredth.
     #[test]
     fn delivery_is_that_of_the_whole_curve() {
-        let radio = Radio::suburb();
+        let radio = RadioModel::suburb();
         for distance_m in [60.0, 150.0, 300.0, 500.0] {
             let mean_dbm = radio.mean_dbm(distance_m);
             let draw = |n| {

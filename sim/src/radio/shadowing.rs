@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use crate::dice::Luck;
-use crate::mobility::Position;
+use crate::mobility::Location;
 
 /// Shadowing as a Gaussian field in decibels over the places of both ends.
 ///
@@ -89,7 +89,7 @@ struct Wave {
 /// What the waves are at one place. For a pair of places only products are left to be summed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Front {
-    at: Option<Position>,
+    at: Option<Location>,
     /// Cosine and sine of each wave, here as the one end and as the other.
     as_one: Vec<f32>,
     as_other: Vec<f32>,
@@ -114,7 +114,7 @@ impl Field {
     }
 
     /// Makes a front that of this place, which is a matter of microseconds unless it is already.
-    pub(super) fn move_front(&self, front: &mut Front, at: Position) {
+    pub(super) fn move_front(&self, front: &mut Front, at: Location) {
         if front.at.replace(at) == Some(at) {
             return;
         }
@@ -184,7 +184,7 @@ mod tests {
     const SEEDS: u64 = 4000;
 
     /// The shadow between two places, both ways, with this seed.
-    fn shadow(shadowing: &Shadowing, seed: u64, ends: [Position; 2]) -> [f64; 2] {
+    fn shadow(shadowing: &Shadowing, seed: u64, ends: [Location; 2]) -> [f64; 2] {
         let field = Field::new(shadowing, seed);
         let fronts = ends.map(|end| {
             let mut front = Front::default();
@@ -198,8 +198,8 @@ mod tests {
     /// Shadows of two links, with many seeds.
     fn both(
         shadowing: &Shadowing,
-        one: [Position; 2],
-        other: [Position; 2],
+        one: [Location; 2],
+        other: [Location; 2],
     ) -> (Vec<f64>, Vec<f64>) {
         let there = |seed, ends| shadow(shadowing, seed, ends)[0];
         (0..SEEDS).map(|seed| (there(seed, one), there(seed, other))).unzip()
@@ -214,8 +214,8 @@ mod tests {
         dot(xs, ys) / (dot(xs, xs) * dot(ys, ys)).sqrt()
     }
 
-    fn at(x_m: f64, y_m: f64) -> Position {
-        Position::new(x_m, y_m)
+    fn at(x_m: f64, y_m: f64) -> Location {
+        Location::new(x_m, y_m)
     }
 
     /// Values of SEEDS draws: a deviation is off by 1/√(2n), 1.1 %, a correlation by 1/√n, 1.6 %;

@@ -25,7 +25,7 @@ use self::limits::Limits;
 use self::station::Station;
 use crate::dice::Luck;
 use crate::frame::Flight;
-use crate::radio::Radio;
+use crate::radio::RadioModel;
 use crate::radio::access::{Access, Csma};
 use crate::radio::airtime::{SIFS, mac_len};
 use crate::radio::earshot::Earshot;
@@ -36,7 +36,7 @@ use node_lib::time::Timestamp;
 /// Where everybody is, for one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Scene<'a> {
-    pub(crate) radio: &'a Radio,
+    pub(crate) radio: &'a RadioModel,
     pub(crate) earshot: &'a Earshot,
     /// Pairs kept apart, sender first.
     pub(crate) cuts: &'a BTreeSet<(usize, usize)>,
@@ -97,7 +97,7 @@ pub(crate) fn use_of(flight: &Flight) -> Use {
 }
 
 impl Stations {
-    pub(crate) fn new(radio: &Radio, seed: u64) -> Self {
+    pub(crate) fn new(radio: &RadioModel, seed: u64) -> Self {
         let csma = match radio.access {
             Access::Csma(csma) => csma,
             Access::Instant { .. } => Csma::DEFAULT,

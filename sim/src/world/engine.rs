@@ -9,7 +9,7 @@ use crate::dice::{Luck, subseed};
 use crate::fault::Fault;
 use crate::frame::{Cause, Flight};
 use crate::index::{ClientIndex, FlowIndex, NodeIndex};
-use crate::lan::{Port, addresses};
+use crate::lan::{LanPort, addresses};
 use crate::link::Link;
 use crate::link_trace::{LinkStep, LinkSteps, LinkTrace};
 use crate::trace::What;
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// Lets links change as a trace has it, from now on; steps of the past come at once. Faults
-    /// keep nodes apart as before. For worlds without a [`Radio`](crate::Radio).
+    /// keep nodes apart as before. For worlds without a [`RadioModel`](crate::RadioModel).
     pub fn replay(&mut self, trace: &LinkTrace) {
         for (from, to, steps) in trace.links() {
             let pair = self.replays.len();
@@ -409,7 +409,7 @@ impl World {
         }
     }
 
-    fn enter_lan(&mut self, lan: usize, from: Port, frame: &[u8]) {
+    fn enter_lan(&mut self, lan: usize, from: LanPort, frame: &[u8]) {
         let Some(slot) = self.lans.get_mut(lan) else { return };
         let shared: Arc<[u8]> = frame.into();
         // Whose TAP it came out of; a frame of another client breaks no rule on the switch.

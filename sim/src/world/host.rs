@@ -15,7 +15,7 @@ use crate::world::{RadioFrame, Role, SimEvent, World};
 use node_lib::buffer_pool::get_buffer;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
-use node_lib::messages::ETHERNET_HEADER_LEN;
+use node_lib::messages::capacity::INNER_OVERHEAD;
 use node_lib::time::Timestamp;
 use node_lib::transport::bundler::{BundleCounters, Opened};
 use node_lib::transport::mtu::TapMtu;
@@ -23,9 +23,6 @@ use node_lib::transport::outbox::OutboxCounters;
 use node_lib::transport::socket::{RECV_BUFFER, truesize};
 use node_lib::transport::tap_wait::TAP_QUEUE_MAX;
 use node_lib::transport::{BURST, DRAIN_TURNS, Outgoing, Sent, Sink, WayOut};
-
-/// What the kernel may put behind the MTU: a VLAN tag (`__is_skb_forwardable`, net/core/dev.c).
-const VLAN_TAG_LEN: usize = 4;
 
 /// What a node's TAP refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,15 +192,12 @@ impl World {
             return;
         }
         let mut replies = std::mem::take(&mut self.replies);
-        if let [ReplyType::WireFlat(only)] = replies.as_slice() {
-            self.send_frames(index, &[Outgoing::classed(only)], &[]);
+        replies.flatten();
+        if replies.as_slice().len() == 1 {
+            let only = replies.classed().find_map(for_radio);
+            self.send_frames(index, only.as_slice(), replies.narrow());
         } else {
-            replies.flatten();
-            let frames = replies.as_slice().iter().filter_map(|reply| match reply {
-                ReplyType::WireFlat(frame) => Some(Outgoing::classed(frame)),
-                _ => None,
-            });
-            let frames: Vec<_> = frames.collect();
+            let frames: Vec<_> = replies.classed().filter_map(for_radio).collect();
             self.send_frames(index, &frames, replies.narrow());
         }
         replies.recycle();
@@ -371,7 +365,8 @@ impl World {
         }
         let (now, is_stalled) = (self.now, self.is_stalled(NodeIndex(index)));
         let Some(host) = self.host_mut(index) else { return };
-        if frame.len() > ETHERNET_HEADER_LEN + host.tap_mtu + VLAN_TAG_LEN {
+        // Beside the MTU the kernel allows for a VLAN tag (`__is_skb_forwardable`, net/core/dev.c).
+        if frame.len() > INNER_OVERHEAD + host.tap_mtu {
             host.tap_counters.oversize += 1;
             return;
         }
@@ -525,6 +520,14 @@ fn each_frame(bytes: &[u8], mut take: impl FnMut(&[u8])) -> Option<Opened> {
         take(frame);
     }
     Some(bundle)
+}
+
+/// A reply, made flat, if it is for the radio.
+fn for_radio((reply, priority): (&ReplyType, u8)) -> Option<Outgoing<'_>> {
+    match reply {
+        ReplyType::WireFlat(bytes) => Some(Outgoing { bytes, priority }),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::frame::{Flight, inner_frames};
 use crate::index::NodeIndex;
 use crate::medium::{Medium, Step};
-use crate::mobility::{Body, Position, Track};
-use crate::radio::{Airtime, Channel, Radio, Strength};
+use crate::mobility::{Body, Location, Track};
+use crate::radio::{Airtime, Channel, RadioModel, Strength};
 use crate::topology::Graph;
 use crate::traffic::{AirLoss, Numbered};
 use crate::world::{SimEvent, World};
@@ -19,7 +19,7 @@ pub(super) struct PlacedMedium {
     /// To be looked at too, which may need a look at where everybody is.
     carrier: RefCell<Carrier>,
     /// What it is, if it is one of ours.
-    radio: Option<Radio>,
+    radio: Option<RadioModel>,
     airtime: Airtime,
     /// Pairs a fault keeps apart, sender first.
     cuts: BTreeSet<(usize, usize)>,
@@ -27,7 +27,7 @@ pub(super) struct PlacedMedium {
 
 struct Carrier {
     medium: Box<dyn Medium>,
-    places: Vec<Option<Position>>,
+    places: Vec<Option<Location>>,
     /// Someone was placed, appeared, left or moved since the medium looked.
     is_stale: bool,
 }
@@ -104,7 +104,7 @@ pub struct Delivery {
 impl World {
     /// From now on who hears whom follows from where nodes are; links are out of use. Faults keep
     /// nodes apart as before.
-    pub fn set_radio(&mut self, radio: Radio) {
+    pub fn set_radio(&mut self, radio: RadioModel) {
         let channel = Channel::new(radio.clone(), self.seed);
         self.set_medium(Box::new(channel));
         if let Some(placed) = &mut self.placed {
@@ -133,12 +133,12 @@ impl World {
     }
 
     /// The radio, if there is one and [`World::set_radio`] set it.
-    pub fn radio(&self) -> Option<&Radio> {
+    pub fn radio(&self) -> Option<&RadioModel> {
         self.placed.as_ref()?.radio.as_ref()
     }
 
     /// Puts a node here, to stay.
-    pub fn place(&mut self, node: NodeIndex, position: Position) {
+    pub fn place(&mut self, node: NodeIndex, position: Location) {
         if let Some(body) = self.bodies.get_mut(node.0) {
             *body = Body { position: Some(position), track: None };
         }
@@ -163,7 +163,7 @@ impl World {
 
     /// Where a node is; `None` before its first and after its last waypoint, or if it was put
     /// nowhere.
-    pub fn position(&self, node: NodeIndex) -> Option<Position> {
+    pub fn position(&self, node: NodeIndex) -> Option<Location> {
         let body = self.bodies.get(node.0)?;
         match &body.track {
             Some(track) => track.position_at(self.now),
@@ -172,7 +172,7 @@ impl World {
     }
 
     /// Probability that a frame from the one reaches the other from where they were last looked at,
-    /// when nobody disturbs it. Without a [`Radio`], what their link lets through.
+    /// when nobody disturbs it. Without a [`RadioModel`], what their link lets through.
     pub fn delivery(&self, from: NodeIndex, to: NodeIndex) -> f64 {
         let (from, to) = (from.0, to.0);
         if !self.is_on_air(from) || !self.is_on_air(to) {
@@ -319,7 +319,7 @@ impl World {
         self.plan(self.now + SECOND, SimEvent::Second);
     }
 
-    /// How full the channel was at every receiver; empty without a [`Radio`].
+    /// How full the channel was at every receiver; empty without a [`RadioModel`].
     pub fn airtime(&self) -> &Airtime {
         const NONE: &Airtime = &Airtime { seconds: Vec::new() };
         self.placed.as_ref().map_or(NONE, |placed| &placed.airtime)

@@ -12,8 +12,8 @@ use node_lib::messages::message::Message;
 use node_lib::messages::packet_type::PacketType;
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 use sim::{
-    ClientIndex, Counting, Factory, Flow, FlowIndex, FlowLog, FrameKind, Medium, NodeIndex, Place,
-    Position, Radio, Role, Target, World,
+    ClientIndex, Counting, Factory, Flow, FlowIndex, FlowLog, FrameKind, Location, Medium,
+    NodeIndex, Place, RadioModel, Role, Target, World,
 };
 
 use crate::puppet::{self, Puppet};
@@ -120,7 +120,7 @@ impl Cell {
         Self { world, clients }
     }
 
-    pub(crate) fn new(seed: u64, channel: Radio, places_m: &[f64]) -> Self {
+    pub(crate) fn new(seed: u64, channel: RadioModel, places_m: &[f64]) -> Self {
         let mut cell = Self::linkless(seed, places_m.len());
         cell.world.set_radio(channel);
         cell.place(places_m);
@@ -137,7 +137,7 @@ impl Cell {
 
     fn place(&mut self, places_m: &[f64]) {
         for (n, &x_m) in places_m.iter().enumerate() {
-            self.world.place(NodeIndex(n), Position::new(x_m, 0.0));
+            self.world.place(NodeIndex(n), Location::new(x_m, 0.0));
         }
     }
 

@@ -22,7 +22,6 @@ const LEFT_OUT: &[&str] = &[
     "Obu.reported",
     "Obu.parting",
     "Obu.unsettled",
-    "Obu.restarts_heard",
     "Rsu.held_reports",
     "Route.at_risk",
     "Route.loss",

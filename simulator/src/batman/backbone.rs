@@ -19,6 +19,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use node_lib::messages::ethernet::{ARP, Header};
 use node_lib::{Mac, Timestamp};
 
 /// Gateways make themselves known so often (`BATADV_BLA_PERIOD_LENGTH`).
@@ -43,8 +44,6 @@ const CLAIM_MAGIC: [u8; 3] = [0xff, 0x43, 0x05];
 const CLAIM: u8 = 0;
 const UNCLAIM: u8 = 1;
 const ANNOUNCE: u8 = 2;
-/// Claims are ARP.
-const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 
 /// Is a frame to this address what gateways tell each other?
 pub(super) fn is_claim(to: Mac) -> bool {
@@ -81,10 +80,8 @@ impl Backbone {
     fn claim(&self, kind: u8, client: Mac) -> Vec<u8> {
         let source = if kind == CLAIM { client } else { self.us };
         let mut frame = Vec::with_capacity(42);
-        frame.extend(CLAIM_MAGIC);
-        frame.extend([kind, 0, 0]);
-        frame.extend(source.0);
-        frame.extend(ETHERTYPE_ARP);
+        let [a, b, c] = CLAIM_MAGIC;
+        Header { to: Mac([a, b, c, kind, 0, 0]), from: source, ethertype: ARP }.emit(&mut frame);
         // ARP reply, Ethernet and IPv4; sender: the gateway, target: the client.
         frame.extend([0, 1, 8, 0, 6, 4, 0, 2]);
         frame.extend(self.us.0);

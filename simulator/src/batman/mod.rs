@@ -54,6 +54,7 @@ use foldhash::fast::FixedState;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Attachment, Cause, Event, Events};
 use node_lib::control::node::{LinkEvent, Node, Replies};
+use node_lib::messages::ethernet::{HEADER_LEN, Header};
 use node_lib::{Mac, NodeId, Start, Timestamp};
 use sim::{Dice, Role};
 
@@ -61,7 +62,7 @@ use backbone::Backbone;
 use queue::Queue;
 use ranking::{Ranking, TQ_MAX, Verdict, Way};
 use translation::Translation;
-use wire::{ETHERNET_LEN, Ogm, Packet, TTL, Table};
+use wire::{Ogm, Packet, TTL, Table};
 
 /// Time between two OGMs of a node (`orig_interval`).
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -169,7 +170,7 @@ impl Model {
 
     fn send_ogms(&mut self, now: Timestamp, out: &mut Replies) {
         while let Some(aggregate) = self.queue.take(now) {
-            let len = ETHERNET_LEN + aggregate.ogms.len();
+            let len = HEADER_LEN + aggregate.ogms.len();
             out.wire(|flat| {
                 wire::emit_ethernet(Mac::BROADCAST, self.mac, flat);
                 flat.extend(&aggregate.ogms);
@@ -238,7 +239,7 @@ impl Model {
         out: &mut Replies,
     ) {
         if self.send_to(destination, &Packet::Tvlv { ttl, destination, source, tvlvs }, out) {
-            self.count_control(ETHERNET_LEN + 20 + tvlvs.len());
+            self.count_control(HEADER_LEN + 20 + tvlvs.len());
         }
     }
 
@@ -420,8 +421,7 @@ impl Model {
 
 /// Destination and source of an Ethernet frame.
 fn addresses(frame: &[u8]) -> Option<(Mac, Mac)> {
-    let head = frame.first_chunk::<ETHERNET_LEN>()?;
-    Some((Mac(*head.first_chunk()?), Mac(*head.get(6..)?.first_chunk()?)))
+    Header::read(frame).map(|(header, _)| (header.to, header.from))
 }
 
 impl Node for Model {
@@ -430,7 +430,7 @@ impl Node for Model {
     }
 
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        let Some((to, from)) = addresses(frame) else {
+        let Some((Header { to, from, ethertype }, bytes)) = Header::read(frame) else {
             self.counters.drop_malformed += 1;
             return;
         };
@@ -439,9 +439,7 @@ impl Node for Model {
             self.counters.drop_foreign += 1;
             return;
         }
-        let (head, bytes) = frame.split_at(ETHERNET_LEN);
-        let packet =
-            head.ends_with(&wire::ETHERTYPE.to_be_bytes()).then(|| Packet::read(bytes)).flatten();
+        let packet = (ethertype == wire::ETHERTYPE).then(|| Packet::read(bytes)).flatten();
         match packet {
             Some(Packet::Ogms(ogms)) if to.is_group() => {
                 self.counters.ctl_rx_frames += 1;

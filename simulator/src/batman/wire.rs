@@ -28,6 +28,7 @@
 //! gone), reserved 3, MAC 6, VLAN 2.
 
 use node_lib::Mac;
+use node_lib::messages::ethernet::Header;
 
 pub(super) const ETHERTYPE: u16 = 0x4305;
 pub(super) const VERSION: u8 = 15;
@@ -44,7 +45,6 @@ const TYPE_BROADCAST: u8 = 0x01;
 const TYPE_UNICAST: u8 = 0x40;
 const TYPE_TVLV: u8 = 0x44;
 
-pub(super) const ETHERNET_LEN: usize = 14;
 /// Bytes of an OGM without tvlvs.
 pub(super) const OGM_LEN: usize = 24;
 /// Bytes in front of a client's frame to one.
@@ -203,9 +203,7 @@ fn emit_len(value: &[u8], out: &mut Vec<u8>) {
 
 /// Ethernet header of a frame for the radio.
 pub(super) fn emit_ethernet(to: Mac, from: Mac, out: &mut Vec<u8>) {
-    out.extend(to.0);
-    out.extend(from.0);
-    out.extend(ETHERTYPE.to_be_bytes());
+    Header { to, from, ethertype: ETHERTYPE }.emit(out);
 }
 
 /// Who lives behind an originator, or a part of it.

@@ -35,8 +35,9 @@ use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::radio::{HOP_LIMIT, Radio};
 use node_lib::control::traffic_class;
 use node_lib::messages::data::{Data, ToUpstream};
-use node_lib::messages::{ETHERNET_HEADER_LEN, ETHERTYPE_DEFAULT, Message};
-use node_lib::{Mac, NodeId, Seq, Start, Timestamp};
+use node_lib::messages::ethernet::Header;
+use node_lib::messages::{ETHERTYPE_DEFAULT, Message};
+use node_lib::{NodeId, Seq, Start, Timestamp};
 use sim::{NodeIndex, Role};
 
 use truth::{Next, Truth};
@@ -119,7 +120,7 @@ impl Ideal {
         };
         if self.truth().has_arrived(self.index, data.destination) {
             if self.role == Role::Rsu
-                && let Some((_, client)) = addresses(data.payload)
+                && let Some((Header { from: client, .. }, _)) = Header::read(data.payload)
             {
                 self.truth().note_port(client, self.index);
             }
@@ -134,12 +135,6 @@ impl Ideal {
     }
 }
 
-/// Destination and source of an Ethernet frame.
-fn addresses(frame: &[u8]) -> Option<(Mac, Mac)> {
-    let head = frame.first_chunk::<ETHERNET_HEADER_LEN>()?;
-    Some((Mac(*head.first_chunk()?), Mac(*head.get(6..)?.first_chunk()?)))
-}
-
 impl Node for Ideal {
     fn id(&self) -> NodeId {
         self.radio.id
@@ -150,7 +145,7 @@ impl Node for Ideal {
     }
 
     fn handle_tap(&mut self, _now: Timestamp, frame: &[u8], out: &mut Replies) {
-        let Some((to, _)) = addresses(frame) else {
+        let Some((Header { to, .. }, _)) = Header::read(frame) else {
             self.counters.drop_inner += 1;
             return;
         };

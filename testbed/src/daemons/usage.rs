@@ -14,6 +14,8 @@ pub struct Usage {
     pub cpu: Duration,
     /// Resident memory (`VmRSS`), bytes.
     pub resident: u64,
+    /// Of it what is not the program and its libraries (`RssAnon`), bytes.
+    pub own: u64,
 }
 
 impl Usage {
@@ -21,7 +23,8 @@ impl Usage {
     pub fn of(pid: u32) -> Result<Self> {
         let cpu = cpu_of(pid, |_| true)?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        Ok(Self { cpu, resident: parse_resident(&status).context("VmRSS")? })
+        let field = |name| parse_field(&status, name).context(name);
+        Ok(Self { cpu, resident: field("VmRSS:")?, own: field("RssAnon:")? })
     }
 }
 
@@ -62,8 +65,9 @@ fn parse_schedstat(text: &str) -> Option<Duration> {
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-fn parse_resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+/// Bytes, in a line of `/proc/PID/status` that begins so.
+fn parse_field(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kibibytes * 1024)
 }
@@ -78,8 +82,10 @@ mod tests {
     fn reads_what_the_kernel_writes() {
         let spent = parse_schedstat("1500000 20 7\n");
         assert_eq!(spent, Some(Duration::from_micros(1500)));
-        assert_eq!(parse_resident("VmHWM:\t 9 kB\nVmRSS:\t    5120 kB\n"), Some(5_242_880));
-        assert_eq!(parse_resident("VmHWM:\t 9 kB\n"), None);
+        let status = "VmHWM:\t 9 kB\nVmRSS:\t    5120 kB\nRssAnon:\t 1 kB\n";
+        let field = |name| parse_field(status, name);
+        assert_eq!((field("VmRSS:"), field("RssAnon:")), (Some(5_242_880), Some(1024)));
+        assert_eq!(field("RssFile:"), None);
     }
 
     #[test]

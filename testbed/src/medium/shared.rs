@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use node_lib::Mac;
+use node_lib::messages::ethernet::addresses;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -141,8 +142,7 @@ impl SharedMedium {
         deliver: &mut impl FnMut(&str, &[u8], Option<i8>),
     ) {
         let Some(receivers) = self.links.get_mut(from) else { return };
-        let addressee =
-            frame.first_chunk::<6>().map(|mac| Mac(*mac)).filter(|mac| mac.is_unicast());
+        let addressee = addresses(frame).map(|(to, _)| to).filter(|mac| mac.is_unicast());
         let mut shared: Option<Rc<[u8]>> = None;
         for (to, link) in receivers {
             let is_for_it = addressee.is_some() && self.radios.get(to) == addressee.as_ref();

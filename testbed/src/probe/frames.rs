@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use node_lib::Mac;
+use node_lib::messages::ethernet::{Carried, Header, Tag, carried, carried_by};
 
 use crate::arena::netns::Netns;
 use crate::arena::sys::PacketSocket;
@@ -39,12 +40,9 @@ pub struct NumberedFrame {
 impl NumberedFrame {
     /// The frame in bytes. The payload is the number, then a pattern that depends on it.
     pub fn emit(&self) -> Vec<u8> {
-        let mut frame = [self.to.0, self.from.0].concat();
-        if let Some(vlan) = self.vlan {
-            frame.extend(TPID.to_be_bytes());
-            frame.extend(vlan.to_be_bytes());
-        }
-        frame.extend(PROBE_ETHERTYPE.to_be_bytes());
+        let mut frame = Vec::new();
+        let header = Header { to: self.to, from: self.from, ethertype: PROBE_ETHERTYPE };
+        header.emit_with(self.vlan.map(Tag), &mut frame);
         frame.extend(self.number.to_be_bytes());
         frame.extend((4..self.payload_len).map(|at| pattern(self.number, at)));
         frame
@@ -52,38 +50,23 @@ impl NumberedFrame {
 
     /// Whether this is one of our frames, harmed or not. Tags are looked past.
     pub fn is_one(frame: &[u8]) -> bool {
-        let rest = frame.get(12..).unwrap_or_default();
-        let rest = match rest {
-            [0x81, 0, _, _, rest @ ..] => rest,
-            rest => rest,
-        };
-        rest.starts_with(&PROBE_ETHERTYPE.to_be_bytes())
+        carried_by(frame).is_some_and(|carried| carried.ethertype == PROBE_ETHERTYPE)
     }
 
     /// Reads one of our frames; `None` for any other, and for one whose payload is not as sent.
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let (to, rest) = frame.split_first_chunk::<6>()?;
-        let (from, mut rest) = rest.split_first_chunk::<6>()?;
-        let mut vlan = None;
-        let (mut ethertype, mut payload) = rest.split_first_chunk::<2>()?;
-        if *ethertype == TPID.to_be_bytes() {
-            let (tag, inner) = payload.split_first_chunk::<2>()?;
-            vlan = Some(u16::from_be_bytes(*tag));
-            rest = inner;
-            (ethertype, payload) = rest.split_first_chunk::<2>()?;
-        }
-        if *ethertype != PROBE_ETHERTYPE.to_be_bytes() {
+        let (Header { to, from, ethertype }, rest) = Header::read(frame)?;
+        let Carried { tag, ethertype, payload } = carried(ethertype, rest)?;
+        if ethertype != PROBE_ETHERTYPE {
             return None;
         }
         let number = u32::from_be_bytes(*payload.first_chunk::<4>()?);
         let is_as_sent =
             payload.iter().enumerate().skip(4).all(|(at, byte)| *byte == pattern(number, at));
-        let payload_len = payload.len();
-        is_as_sent.then_some(Self { to: Mac(*to), from: Mac(*from), vlan, number, payload_len })
+        let (vlan, payload_len) = (tag.map(|tag| tag.0), payload.len());
+        is_as_sent.then_some(Self { to, from, vlan, number, payload_len })
     }
 }
-
-const TPID: u16 = 0x8100;
 
 fn pattern(number: u32, at: usize) -> u8 {
     (number as usize).wrapping_mul(31).wrapping_add(at) as u8

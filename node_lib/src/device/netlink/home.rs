@@ -47,13 +47,13 @@ impl Home {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Link;
+    use crate::device::LinkState;
     use crate::mac::Mac;
 
     const BRIDGE: u32 = 2;
 
     fn tap(index: u32, bridge: Option<u32>) -> Seen {
-        let link = Link { index, mac: Mac::ZERO, mtu: 1500, up: true };
+        let link = LinkState { index, mac: Mac::ZERO, mtu: 1500, up: true };
         Seen { link, controller: bridge, is_bridge_port: bridge.is_some() }
     }
 

@@ -11,13 +11,13 @@ use rtnetlink::packet_route::link::{
 use rtnetlink::{Handle, LinkGetRequest};
 
 use crate::device::error::{DeviceError, Problem};
-use crate::device::{Link, name};
+use crate::device::{LinkState, name};
 use crate::mac::Mac;
 
 /// What a message says about an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    pub(super) link: Link,
+    pub(super) link: LinkState,
     /// Index of the interface it is a port of.
     pub(super) controller: Option<u32>,
     /// That one is a bridge.
@@ -71,7 +71,7 @@ pub(super) async fn is_unused(handle: &Handle, name: &str) -> Result<bool, Devic
     Ok(true)
 }
 
-pub(super) async fn find_bridge(handle: &Handle, name: &str) -> Result<Link, DeviceError> {
+pub(super) async fn find_bridge(handle: &Handle, name: &str) -> Result<LinkState, DeviceError> {
     name::check(name)?;
     let error = |problem| DeviceError::new(name, "use the bridge", problem);
     let message = read(handle, name).await?.ok_or_else(|| error(Problem::NoSuchInterface))?;
@@ -124,7 +124,7 @@ pub(super) fn parse(message: &LinkMessage) -> Option<Seen> {
     }
     // Running: the operational state is up or unknown, so there is a carrier (RFC 2863).
     let up = message.header.flags.contains(LinkFlags::Up | LinkFlags::Running);
-    let link = Link { index: message.header.index, mac: Mac(mac?), mtu: mtu?, up };
+    let link = LinkState { index: message.header.index, mac: Mac(mac?), mtu: mtu?, up };
     let port_of_bridge = LinkInfo::PortKind(InfoPortKind::Bridge);
     let is_bridge_port = infos_of(message).any(|info| *info == port_of_bridge);
     Some(Seen { link, controller: controller.filter(|index| *index != 0), is_bridge_port })
@@ -144,7 +144,7 @@ mod tests {
         message.attributes.push(LinkAttribute::Mtu(1500));
         assert!(!parse(&message).unwrap().link.up);
         message.header.flags |= LinkFlags::Running;
-        let expected = Link { index: 7, mac: Mac([2, 0, 0, 0, 0, 1]), mtu: 1500, up: true };
+        let expected = LinkState { index: 7, mac: Mac([2, 0, 0, 0, 0, 1]), mtu: 1500, up: true };
         let seen = Seen { link: expected, controller: None, is_bridge_port: false };
         assert_eq!(parse(&message), Some(seen));
     }

@@ -230,8 +230,7 @@ mod tests {
     use super::super::HEADER_LEN_MAX;
     use super::super::tests::{FLOOD_TO_ALL, FRAME, OBU, RSU, down, labels, to_obu};
     use super::*;
-    use crate::messages::ETHERNET_HEADER_LEN;
-    use crate::messages::capacity::{TAP_MTU_MAX, VLAN_TAG_LEN};
+    use crate::messages::capacity::{INNER_OVERHEAD, TAP_MTU_MAX};
     use crate::messages::way::{LABELS_MAX, RELAYS_MAX};
 
     /// A message down with these relays and this behind the fixed fields, its length as it should
@@ -334,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_longest_frame_of_the_largest_tap_fits_the_length_field() {
-        let largest = vec![0; TAP_MTU_MAX + ETHERNET_HEADER_LEN + VLAN_TAG_LEN];
+        let largest = vec![0; TAP_MTU_MAX + INNER_OVERHEAD];
         let labels = labels();
         let way = Way::new(RELAYS_MAX, &labels[..LABELS_MAX]).unwrap();
         let flat: Vec<u8> = (&ToDownstream { payload: &largest, ..down(to_obu(way)) }).into();

@@ -82,11 +82,13 @@ impl Obu {
         self.choose_standby(now, stays, next);
         let chosen =
             chosen.and_then(|rsu| Some(Attached { rsu, upstream: self.upstream_of(rsu)? }));
-        // A lost upstream is reported once, whoever takes its place.
-        let left = current.and_then(|rsu| self.routes.get_mut(&rsu));
-        let loss = left.and_then(|route| {
-            let is_left = current != chosen.map(|to| to.rsu) && stays.is_some();
-            route.take_loss().or(is_left.then(|| route.leave(now, cause)))
+        // Either the route has left the upstream we used, or we leave the RSU.
+        let loss = self.attached.and_then(|used| {
+            let route = self.routes.get(&used.rsu)?;
+            let has_left = route.upstream() != Some(used.upstream);
+            let leaves = current != chosen.map(|to| to.rsu) && stays.is_some();
+            let loss = if has_left { route.last_loss() } else { None };
+            loss.or(leaves.then(|| route.leave(now, cause)))
         });
         if chosen != self.attached {
             self.attach(now, chosen, loss, cause);

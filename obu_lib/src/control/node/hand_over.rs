@@ -8,7 +8,7 @@ use node_lib::control::node::Replies;
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::super::registration::Flags;
-use super::super::route::{Loss, Turn};
+use super::super::route::{Loss, Route};
 use super::super::timing;
 use super::super::towards::{Standing, Towards};
 use super::{Attached, Obu};
@@ -200,18 +200,14 @@ impl Obu {
         self.context.event(Event::HandOver(record));
     }
 
-    /// While the upstream is in doubt the way back to us follows the second way, and returns with
-    /// it.
-    pub(super) fn show_the_way_back(&mut self, now: Timestamp, out: &mut Replies) {
-        let Some(Attached { rsu, upstream }) = self.attached else { return };
-        let Some(turn) = self.routes.get_mut(&rsu).and_then(|route| route.take_turn()) else {
-            return;
-        };
-        let through = match turn {
-            Turn::Doubted(via) => via,
-            Turn::Cleared => upstream,
-        };
-        self.say(now, rsu, through, Flags::default(), out);
+    /// While the upstream is in doubt the way down to us is the second way, and then the first
+    /// again.
+    pub(super) fn tell_second_way(&mut self, now: Timestamp, out: &mut Replies) {
+        let Some(Attached { rsu, .. }) = self.attached else { return };
+        let through = self.routes.get_mut(&rsu).and_then(Route::tell_second_way);
+        if let Some(through) = through {
+            self.say(now, rsu, through, Flags::default(), out);
+        }
     }
 
     /// Says to the RSU, through this neighbour, how things are.

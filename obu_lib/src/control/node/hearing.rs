@@ -24,6 +24,14 @@ use super::super::route::{Learned, Route};
 use super::super::timing;
 use super::{Obu, ROUTES_MAX};
 
+/// What is known of a control frame once its sender is.
+struct Sender {
+    /// Who we are: nobody's own frame is heard.
+    us: NodeId,
+    /// The sender has started again since it was last heard.
+    has_restarted: bool,
+}
+
 impl Obu {
     /// Returns whether something must be done about it now.
     pub(super) fn hear_heartbeat(
@@ -32,8 +40,9 @@ impl Obu {
         from: Mac,
         heartbeat: &Heartbeat,
     ) -> bool {
-        let restarts = self.restarts_heard;
-        let Some(us) = self.hear(now, from, heartbeat.sender, heartbeat.sender_boot) else {
+        let Some(Sender { us, has_restarted }) =
+            self.hear(now, from, heartbeat.sender, heartbeat.sender_boot)
+        else {
             if let Some(route) = self.routes.get_mut(&heartbeat.rsu) {
                 route.note_doubtful(now, heartbeat.order);
             }
@@ -71,8 +80,7 @@ impl Obu {
             }
         }
         let route = self.routes.get(&heartbeat.rsu);
-        restarts != self.restarts_heard
-            || route.is_some_and(|route| route.is_moved_by(&self.context, now, from))
+        has_restarted || route.is_some_and(|route| route.is_moved_by(&self.context, now, from))
     }
 
     /// Those attached to RSUs no more than one hop farther than ours: on the air it does not matter
@@ -83,8 +91,8 @@ impl Obu {
         near.fold(0, |sum: u16, route| sum.saturating_add(route.obus()))
     }
 
-    /// A control frame of `id` came. `None` if it must be ignored; else who we are.
-    fn hear(&mut self, now: Timestamp, from: Mac, id: NodeId, boot: Boot) -> Option<NodeId> {
+    /// A control frame of `id` came. `None` if it must be ignored.
+    fn hear(&mut self, now: Timestamp, from: Mac, id: NodeId, boot: Boot) -> Option<Sender> {
         let us = self.context.id();
         if id == us {
             self.context.counters.drop_foreign += 1;
@@ -102,7 +110,6 @@ impl Obu {
                 return None;
             }
             Heard::Restarted => {
-                self.restarts_heard += 1;
                 for route in self.routes.values_mut() {
                     route.drop_candidate(now, from, Cause::Restarted);
                 }
@@ -114,7 +121,7 @@ impl Obu {
             }
             Heard::Known => {}
         }
-        Some(us)
+        Some(Sender { us, has_restarted: heard == Heard::Restarted })
     }
 
     /// A neighbour says what way it has to an RSU. Returns whether it is believed.
@@ -232,7 +239,10 @@ impl Obu {
     }
 
     pub(super) fn hear_answer(&mut self, now: Timestamp, from: Mac, answer: &ProbeAnswer) {
-        let Some(us) = self.hear(now, from, answer.sender, answer.sender_boot) else { return };
+        let Some(Sender { us, .. }) = self.hear(now, from, answer.sender, answer.sender_boot)
+        else {
+            return;
+        };
         self.solicitation.hear_answer(answer.asker, answer.nonce);
         match answer.route {
             Some(route) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use node_lib::control::snapshot::{
-    self, Air, Attached, Neighbour, Role, Snapshot, Standby, Standing, age_ms, milli,
+    self, Attached, Neighbour, NodeRole, RadioState, Snapshot, Standby, Standing, age_ms, milli,
 };
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -14,9 +14,9 @@ use super::Obu;
 impl Obu {
     pub(super) fn look_inside(&self, now: Timestamp) -> Snapshot {
         let context = &self.context;
-        let mut snapshot = Snapshot::of(context.id(), Role::Obu);
+        let mut snapshot = Snapshot::of(context.id(), NodeRole::Obu);
         snapshot.boot = Some(context.radio.boot.0);
-        snapshot.air = Some(Air {
+        snapshot.air = Some(RadioState {
             mac: context.radio.mac,
             mtu_bytes: context.radio.mtu,
             ethertype: context.radio.ethertype,

@@ -31,15 +31,6 @@ pub(crate) struct Doubt {
     pub(crate) sent_twice: u64,
 }
 
-/// What our own part in a doubt is: the way back to us must follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Frames go through this neighbour as well.
-    Doubted(Mac),
-    /// The upstream answered after all.
-    Cleared,
-}
-
 impl Route {
     /// The upstream left questions unanswered. Opens a second way, if there is one.
     pub(super) fn begin_doubt(&mut self, context: &mut Context, now: Timestamp) {
@@ -54,14 +45,11 @@ impl Route {
         );
         context.counters.upstream_doubted += 1;
         self.doubt = Some(Doubt { via, since: now, bytes_left: BUDGET, sent_twice: 0 });
-        self.turn = Some(Turn::Doubted(via));
     }
 
     /// The upstream gave a sign of life.
     pub(super) fn end_doubt(&mut self) {
-        if self.doubt.take().is_some() {
-            self.turn = Some(Turn::Cleared);
-        }
+        self.doubt = None;
     }
 
     /// A neighbour is no way any more, not the second one either.
@@ -95,8 +83,11 @@ impl Route {
         Some(doubt.via)
     }
 
-    /// Whether the way back to us must be shown anew; asked once.
-    pub(crate) fn take_turn(&mut self) -> Option<Turn> {
-        self.turn.take()
+    /// Through whom the RSU is to be told of the way down to us, because that has changed with the
+    /// second way since it was told. From now on it knows.
+    pub(crate) fn tell_second_way(&mut self) -> Option<Mac> {
+        let second = self.doubt.map(|doubt| doubt.via);
+        let is_told = std::mem::replace(&mut self.told, second) == second;
+        if is_told { None } else { second.or(self.upstream) }
     }
 }

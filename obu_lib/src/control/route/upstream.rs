@@ -323,7 +323,7 @@ impl Route {
         }
         self.at_risk = 0;
         self.doubt = None;
-        self.turn = None;
+        self.told = None;
         self.predicted = None;
         self.asked = 0;
         self.ask_at = now;

@@ -7,15 +7,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use node_lib::control::inner::Inner;
-
-/// EtherType of ARP (RFC 826).
-pub(crate) const ARP: u16 = 0x0806;
-
-/// EtherType of IPv4.
-pub(crate) const IPV4: u16 = 0x0800;
-
-/// EtherType of IPv6.
-pub(crate) const IPV6: u16 = 0x86dd;
+use node_lib::messages::ethernet::{ARP, IPV4, IPV6, carried_by};
 
 /// Next header of ICMPv6.
 pub(crate) const ICMPV6: u8 = 58;
@@ -49,8 +41,7 @@ pub(crate) enum Address {
 /// What follows the Ethernet header, tag included. The frame has been read as [`Inner`].
 #[inline]
 pub(crate) fn payload(frame: &[u8]) -> &[u8] {
-    let header = if frame.get(12..14) == Some(&[0x81, 0]) { 18 } else { 14 };
-    frame.get(header..).unwrap_or_default()
+    carried_by(frame).map_or(&[], |carried| carried.payload)
 }
 
 /// The frame is one of those that state an address: cheap to see.

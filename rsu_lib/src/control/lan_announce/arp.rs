@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use node_lib::Mac;
 use node_lib::control::inner::Inner;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::ethernet::ARP;
 
-use super::super::addresses::snooping::ARP;
 use super::{header, pad};
 
 /// Announces, from the client's MAC, that the client has this address: a request whose sender and

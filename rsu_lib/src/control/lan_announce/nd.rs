@@ -6,8 +6,9 @@ use std::net::Ipv6Addr;
 use node_lib::Mac;
 use node_lib::control::inner::Inner;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::ethernet::IPV6;
 
-use super::super::addresses::snooping::{ICMPV6, IPV6, NEIGHBOUR_ADVERTISEMENT};
+use super::super::addresses::snooping::{ICMPV6, NEIGHBOUR_ADVERTISEMENT};
 use super::header;
 
 /// All nodes on the link.

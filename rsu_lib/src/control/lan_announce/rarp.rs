@@ -2,11 +2,9 @@
 
 use node_lib::Mac;
 use node_lib::messages::control::announcement::Client;
+use node_lib::messages::ethernet::RARP;
 
 use super::{header, pad};
-
-/// EtherType of reverse ARP.
-pub(crate) const ETHERTYPE: u16 = 0x8035;
 
 /// Operation "request reverse".
 const REQUEST_REVERSE: u8 = 3;
@@ -15,7 +13,7 @@ const REQUEST_REVERSE: u8 = 3;
 /// migration.
 pub(super) fn write(client: Client, frame: &mut Vec<u8>) {
     let mac = client.mac.0;
-    header(Mac::BROADCAST, client, ETHERTYPE, frame);
+    header(Mac::BROADCAST, client, RARP, frame);
     // Ethernet, IPv4, the lengths of their addresses, operation.
     frame.extend_from_slice(&[0, 1, 0x08, 0, 6, 4, 0, REQUEST_REVERSE]);
     frame.extend_from_slice(&mac);

@@ -70,7 +70,7 @@ impl Rsu {
         let (learnt, evicted) = self.clients.claim(now, client, Port::Obu(obu));
         self.counters.evicted += evicted;
         if learnt != Learnt::Known {
-            self.wired.add(now, client);
+            self.name_to_lan(now, client);
         }
     }
 
@@ -103,7 +103,7 @@ impl Rsu {
         let other = self.obus.claimant(client).filter(|other| is_ours && *other != obu);
         let Some(other) = other.filter(|_| !self.has_spoken(now, client)) else { return false };
         self.clients.claim(now, client, Port::Obu(other));
-        self.wired.add(now, client);
+        self.name_to_lan(now, client);
         true
     }
 

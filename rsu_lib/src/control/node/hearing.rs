@@ -15,7 +15,7 @@ use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use super::super::clients::Port;
 use super::super::obus::left::Telling;
 use super::super::obus::tree::Edge;
-use super::super::obus::{Claim, Says, Verdict};
+use super::super::obus::{Claim, Judged, Says, Verdict};
 use super::Rsu;
 use crate::control::about::About;
 
@@ -150,7 +150,8 @@ impl Rsu {
         let edge = self.edge(from, via, mtu, hops);
         let says = Says { order, epoch, edge, within: self.within(within_ds) };
         if reply.goodbye {
-            let was_attached = self.obus.hear_goodbye(now, reply, says);
+            let (was_attached, is_duel) = self.obus.hear_goodbye(now, reply, says);
+            self.note_duel(now, obu, from, is_duel);
             if was_attached {
                 self.let_go(now, obu);
                 self.tell_where_it_was(now, obu, out);
@@ -160,8 +161,9 @@ impl Rsu {
             return;
         }
         let before = self.obus.boot(obu);
-        let (verdict, accepted) = self.obus.hear_reply(now, reply, says);
-        self.counters.evicted += self.obus.take_evicted();
+        let (judged, accepted) = self.obus.hear_reply(now, reply, says);
+        let Judged { verdict, is_duel, evicted } = judged;
+        self.counters.evicted += evicted;
         self.note_verdict(verdict, obu);
         if verdict == Verdict::Unknown && reply.standby {
             self.counters.obus_refused += 1;
@@ -181,7 +183,7 @@ impl Rsu {
         if self.obus.vouches(now, obu, reply.digest) {
             self.clients.touch_owner(now, Port::Obu(obu));
         }
-        self.note_duel(now, obu, from);
+        self.note_duel(now, obu, from, is_duel);
         let Some((status, epoch)) = self.obus.answer(now, reply, edge, verdict) else { return };
         let way = self.obus.way_by(edge);
         // A question that finds no way takes none from those that do.
@@ -206,9 +208,9 @@ impl Rsu {
         (Duration::from_millis(100) * u32::from(ds)).min(self.period * WITHIN_MAX)
     }
 
-    /// Two nodes say that they are this OBU.
-    fn note_duel(&mut self, now: Timestamp, obu: NodeId, from: Mac) {
-        if self.obus.take_duel(obu) && self.obu_conflicts.take(now) {
+    /// If two nodes say that they are this OBU, somebody should know.
+    fn note_duel(&mut self, now: Timestamp, obu: NodeId, from: Mac, is_duel: bool) {
+        if is_duel && self.obu_conflicts.take(now) {
             self.event(Event::ObuIdConflict { obu, mac: from });
         }
     }
@@ -300,10 +302,11 @@ impl Rsu {
         let before = self.obus.boot(obu);
         let edge = self.edge(from, via, mtu, hops);
         let says = Says { order, epoch, edge, within: self.within(within_ds) };
-        let (verdict, claim) = self.obus.claim(now, announcement, says);
+        let (judged, claim) = self.obus.claim(now, announcement, says);
+        let Judged { verdict, is_duel, evicted } = judged;
         self.note_restart(obu, before);
-        self.counters.evicted += self.obus.take_evicted();
-        self.note_duel(now, obu, from);
+        self.counters.evicted += evicted;
+        self.note_duel(now, obu, from, is_duel);
         if claim == Claim::Refused {
             // Answered, it would believe that it is attached, and its clients were never reached.
             self.counters.obus_refused += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::snapshot::{
-    self, Air, KnownClient, Neighbour, Pinned, Port as Side, Role, Snapshot,
+    self, KnownClient, Neighbour, NodeRole, Pinned, Port as Side, RadioState, Snapshot,
 };
 use node_lib::{Mac, Timestamp};
 
@@ -13,9 +13,9 @@ use super::Rsu;
 
 impl Rsu {
     pub(super) fn look_inside(&self, now: Timestamp) -> Snapshot {
-        let mut snapshot = Snapshot::of(self.radio.id, Role::Rsu);
+        let mut snapshot = Snapshot::of(self.radio.id, NodeRole::Rsu);
         snapshot.boot = Some(self.order.boot.0);
-        snapshot.air = Some(Air {
+        snapshot.air = Some(RadioState {
             mac: self.radio.mac,
             mtu_bytes: self.radio.mtu,
             ethertype: self.radio.ethertype,

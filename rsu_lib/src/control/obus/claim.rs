@@ -6,7 +6,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 
 use super::client_set::CLAIMS_MAX;
 use super::room::OBUS_MAX;
-use super::word::{Says, Verdict};
+use super::word::{Judged, Says, Verdict};
 use super::{Obus, Registered, Standing};
 
 /// What an announcement means to us.
@@ -39,36 +39,39 @@ pub(crate) struct Accepted {
 
 impl Obus {
     /// An OBU announces (a part of) its clients. The verdict says whether the way it came is the
-    /// way back.
+    /// way down to it.
     pub(crate) fn claim(
         &mut self,
         now: Timestamp,
         announcement: &Announcement<'_>,
         says: Says,
-    ) -> (Verdict, Claim) {
+    ) -> (Judged, Claim) {
         let Announcement { origin: obu, part, parts, digest, .. } = *announcement;
         let word = says.word();
         let is_circular = self.closes_circle(obu, says.edge);
         let standing = if announcement.standby { Standing::Standby } else { Standing::Attached };
         let is_unknown = !self.by_id.contains_key(&obu);
         if is_unknown && is_circular {
-            return (Verdict::Circular, Claim::Unproven);
+            return (Verdict::Circular.into(), Claim::Unproven);
         }
+        let mut evicted = 0;
         if is_unknown {
-            if !self.make_room() {
-                return (Verdict::Unknown, Claim::Refused);
-            }
+            let Some(gone) = self.make_room() else {
+                return (Verdict::Unknown.into(), Claim::Refused);
+            };
+            evicted = gone;
             self.by_id.insert(obu, Registered::new(now, says, digest, parts));
         }
         let Some(known) = self.by_id.get_mut(&obu) else {
-            return (Verdict::Unknown, Claim::Refused);
+            return (Verdict::Unknown.into(), Claim::Refused);
         };
-        let verdict = if is_unknown { Verdict::Newest } else { known.judge(now, &says) };
-        let verdict = verdict.unless(is_circular);
+        let judged = if is_unknown { Verdict::Newest.into() } else { known.judge(now, &says) };
+        let verdict = judged.verdict.unless(is_circular);
+        let judged = Judged { verdict, evicted, ..judged };
         let is_last = verdict == Verdict::Newest;
         let is_other_set = digest != known.digest || known.parts.len() != usize::from(parts);
         match verdict {
-            Verdict::Unproven | Verdict::Circular => return (verdict, Claim::Unproven),
+            Verdict::Unproven | Verdict::Circular => return (judged, Claim::Unproven),
             Verdict::Old
                 if word.epoch != known.word.epoch
                     || standing != known.standing
@@ -78,7 +81,7 @@ impl Obus {
                 if known.left.contradict(now, says.edge) {
                     self.untold.insert(obu);
                 }
-                return (verdict, Claim::Stale(known.word.epoch));
+                return (judged, Claim::Stale(known.word.epoch));
             }
             _ => {}
         }
@@ -112,7 +115,7 @@ impl Obus {
             has_come,
             set,
         };
-        (verdict, Claim::Accepted(accepted))
+        (judged, Claim::Accepted(accepted))
     }
 
     /// An OBU answers a heartbeat, and says by the way how it stands to us. `None`: nothing changes
@@ -122,27 +125,29 @@ impl Obus {
         now: Timestamp,
         reply: &HeartbeatReply,
         says: Says,
-    ) -> (Verdict, Option<Accepted>) {
+    ) -> (Judged, Option<Accepted>) {
         let obu = reply.origin;
         let is_circular = self.closes_circle(obu, says.edge);
         if reply.standby && !self.by_id.contains_key(&obu) {
             if is_circular {
-                return (Verdict::Circular, None);
+                return (Verdict::Circular.into(), None);
             }
-            if !self.make_room() {
-                return (Verdict::Unknown, None);
-            }
+            let Some(evicted) = self.make_room() else {
+                return (Verdict::Unknown.into(), None);
+            };
             // Others come through it. That it may be made up makes it no worse than an
             // announcement.
             let mut relay = Registered::new(now, says, reply.digest, 1);
             relay.standing = Standing::Standby;
             self.by_id.insert(obu, relay);
-            return (Verdict::Newest, None);
+            return (Judged { evicted, ..Verdict::Newest.into() }, None);
         }
         let Some(known) = self.by_id.get_mut(&obu) else {
-            return (Verdict::Unknown, None);
+            return (Verdict::Unknown.into(), None);
         };
-        let verdict = known.judge(now, &says).unless(is_circular);
+        let judged = known.judge(now, &says);
+        let verdict = judged.verdict.unless(is_circular);
+        let judged = Judged { verdict, ..judged };
         if verdict == Verdict::Old
             && known.is_contested(now, says.order.seq, says.edge)
             && known.left.contradict(now, says.edge)
@@ -150,7 +155,7 @@ impl Obus {
             self.untold.insert(obu);
         }
         if verdict != Verdict::Newest {
-            return (verdict, None);
+            return (judged, None);
         }
         let was = known.standing;
         let has_set = known.digest == reply.digest && known.is_complete();
@@ -166,7 +171,7 @@ impl Obus {
         }
         self.attached = known.follow(now, standing, says, self.attached);
         if known.standing == was {
-            return (verdict, None);
+            return (judged, None);
         }
         let set = known.complete_set();
         let has_come = known.is_attached() && !known.has_come;
@@ -178,26 +183,28 @@ impl Obus {
             has_come,
             set,
         };
-        (verdict, Some(accepted))
+        (judged, Some(accepted))
     }
 
-    /// The OBU said goodbye. Returns whether it was attached until now.
+    /// The OBU said goodbye. Returns whether it was attached until now, and whether this shows that
+    /// two have its id.
     pub(crate) fn hear_goodbye(
         &mut self,
         now: Timestamp,
         reply: &HeartbeatReply,
         says: Says,
-    ) -> bool {
+    ) -> (bool, bool) {
         let Some(known) = self.by_id.get_mut(&reply.origin) else {
             // What it said before may still come.
             if self.by_id.len() < OBUS_MAX {
                 let gone = Registered::new(now, says, reply.digest, 1);
                 self.by_id.insert(reply.origin, gone);
             }
-            return false;
+            return (false, false);
         };
-        if known.judge(now, &says) != Verdict::Newest {
-            return false;
+        let Judged { verdict, is_duel, .. } = known.judge(now, &says);
+        if verdict != Verdict::Newest {
+            return (false, is_duel);
         }
         let was_attached = known.is_attached();
         // What is under way to it goes the way it was.
@@ -206,7 +213,7 @@ impl Obus {
             self.untold.insert(reply.origin);
         }
         self.attached = known.follow(now, Standing::Gone, says, self.attached);
-        was_attached
+        (was_attached, is_duel)
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use node_lib::{Boot, NodeId, Timestamp};
+use node_lib::{Boot, Timestamp};
 
-use super::Obus;
 use crate::control::departed::LATE_FOR;
 
 /// Two starts of one OBU that take turns so often, within [`DUEL_WITHIN`], are two OBUs. An OBU
@@ -22,33 +21,26 @@ pub(super) struct Duel {
     times: u8,
     since: Timestamp,
     last: Timestamp,
-    is_news: bool,
 }
 
 impl Duel {
-    /// The one start has taken its turn after the other.
-    pub(super) fn note(&mut self, now: Timestamp, one: Boot, other: Boot) {
+    /// The one start has taken its turn after the other. Returns whether that makes it a duel, once.
+    pub(super) fn note(&mut self, now: Timestamp, one: Boot, other: Boot) -> bool {
         let between = [one.min(other), one.max(other)];
         if self.between != between || now.since(self.since) > DUEL_WITHIN {
             *self = Self { between, since: now, ..Self::default() };
         } else if now.since(self.last) < LATE_FOR {
-            return;
+            return false;
         }
         self.last = now;
         self.times = self.times.saturating_add(1);
-        self.is_news |= self.times == DUEL_AFTER;
-    }
-}
-
-impl Obus {
-    /// Whether two nodes with the id of this OBU keep interrupting each other; said once per duel.
-    pub(crate) fn take_duel(&mut self, obu: NodeId) -> bool {
-        self.by_id.get_mut(&obu).is_some_and(|known| std::mem::take(&mut known.duel.is_news))
+        self.times == DUEL_AFTER
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Obus;
     use super::super::claim::Claim;
     use super::super::scene::*;
     use super::*;
@@ -60,9 +52,10 @@ mod tests {
         let mut is_believed = false;
         for n in 0..20 {
             let again = Said(100, 1, n, false);
-            let heard = claim_at(u64::from(n) * 100, &mut obus, again, &[client(1)]);
+            let at = NOW + Duration::from_millis(u64::from(n) * 100);
+            let (judged, heard) = judge_at(at, &mut obus, again, &[client(1)]);
             is_believed |= matches!(heard, Claim::Accepted(_));
-            assert!(!obus.take_duel(OBU), "{n}");
+            assert!(!judged.is_duel, "{n}");
         }
         assert!(is_believed);
     }
@@ -70,10 +63,11 @@ mod tests {
     #[test]
     fn two_obus_with_one_id_are_noticed() {
         let mut obus = Obus::default();
-        for n in 0..20 {
+        let duels = (0..20).filter(|n| {
             let boot = 7 + 100 * (n / 4 % 2);
-            claim_at(u64::from(n) * 100, &mut obus, Said(boot, 1, n, false), &[client(boot as u8)]);
-        }
-        assert!(obus.take_duel(OBU));
+            let at = NOW + Duration::from_millis(u64::from(*n) * 100);
+            judge_at(at, &mut obus, Said(boot, 1, *n, false), &[client(boot as u8)]).0.is_duel
+        });
+        assert_eq!(duels.count(), 1);
     }
 }

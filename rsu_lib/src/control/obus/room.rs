@@ -31,11 +31,6 @@ pub(crate) struct Knocked {
 }
 
 impl Obus {
-    /// OBUs pushed out since this was last asked.
-    pub(crate) fn take_evicted(&mut self) -> u64 {
-        std::mem::take(&mut self.evicted)
-    }
-
     /// Whom to ask whether they are still there, now that a newcomer finds no place; and those that
     /// have not answered, whose places it may have.
     pub(crate) fn knock(&mut self, now: Timestamp) -> Knocked {
@@ -66,23 +61,22 @@ impl Obus {
 
     /// Makes room for one more. Attached OBUs are not pushed out by new ones, see [`Obus::knock`],
     /// nor are those on whom others' ways lead. First go those that left, then those on standby,
-    /// the longest unheard before others.
-    pub(super) fn make_room(&mut self) -> bool {
+    /// the longest unheard before others. Returns how many went; `None` when there is no room.
+    pub(super) fn make_room(&mut self) -> Option<u64> {
         if self.by_id.len() < OBUS_MAX {
-            return true;
+            return Some(0);
         }
         if !self.has_room() {
-            return false;
+            return None;
         }
         let relays: BTreeSet<_> = self.by_id.values().map(|known| known.edge.via).collect();
         let goes = |(obu, known): &(&NodeId, &Registered)| {
             !known.is_attached() && (known.standing == Standing::Gone || !relays.contains(*obu))
         };
         let least = self.by_id.iter().filter(goes).min_by_key(|(_, k)| (k.standing, k.heard));
-        let Some(obu) = least.map(|(obu, _)| *obu) else { return false };
+        let obu = least.map(|(obu, _)| *obu)?;
         self.forget(obu);
-        self.evicted += 1;
-        true
+        Some(1)
     }
 }
 
@@ -99,18 +93,17 @@ mod tests {
         let mut obus = Obus::default();
         let id = |n: usize| NodeId([2, 0, 0, 1, (n >> 8) as u8, n as u8]);
         let say = |obus: &mut Obus, n: usize, standby| {
-            claim_part(obus, (id(n), Said(1, 1, 1, standby)), (0, 1), 0, &[])
+            judge_part(NOW, obus, (id(n), Said(1, 1, 1, standby)), (0, 1), 0, &[])
         };
         for n in 0..OBUS_MAX {
             say(&mut obus, n, n % 2 == 0);
         }
-        for n in OBUS_MAX..3 * OBUS_MAX {
-            say(&mut obus, n, false);
-        }
+        let evicted: u64 =
+            (OBUS_MAX..3 * OBUS_MAX).map(|n| say(&mut obus, n, false).0.evicted).sum();
         assert_eq!((obus.by_id.len(), obus.attached()), (OBUS_MAX, OBUS_MAX));
-        assert_eq!(obus.take_evicted(), OBUS_MAX as u64 / 2);
+        assert_eq!(evicted, OBUS_MAX as u64 / 2);
         assert!((1..OBUS_MAX).step_by(2).all(|n| obus.knows(id(n))));
-        assert_eq!(say(&mut obus, 9999, true), Claim::Refused);
+        assert_eq!(say(&mut obus, 9999, true).1, Claim::Refused);
         assert!(!obus.knows(id(9999)));
         let stranger = HeartbeatReply { origin: id(9999), ..reply(Said(1, 1, 2, false), 0) };
         assert!(!must_ask(NOW, &mut obus, &stranger), "or it would be asked for ever");

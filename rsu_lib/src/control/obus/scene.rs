@@ -12,7 +12,7 @@ use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 use super::Obus;
 use super::claim::{Accepted, Claim};
 use super::tree::Edge;
-use super::word::{Says, Verdict};
+use super::word::{Judged, Says, Verdict};
 
 pub(super) const OBU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
 pub(super) const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 9]);
@@ -49,11 +49,32 @@ pub(super) fn claim_part(
 pub(super) fn claim_part_at(
     at: Timestamp,
     obus: &mut Obus,
+    said: (NodeId, Said),
+    part: (u8, u8),
+    digest: u32,
+    clients: &[Client],
+) -> Claim {
+    judge_part(at, obus, said, part, digest, clients).1
+}
+
+/// The whole set, with what is thought of the word.
+pub(super) fn judge_at(
+    at: Timestamp,
+    obus: &mut Obus,
+    said: Said,
+    set: &[Client],
+) -> (Judged, Claim) {
+    judge_part(at, obus, (OBU, said), (0, 1), client_digest(set), set)
+}
+
+pub(super) fn judge_part(
+    at: Timestamp,
+    obus: &mut Obus,
     (obu, said): (NodeId, Said),
     (part, parts): (u8, u8),
     digest: u32,
     clients: &[Client],
-) -> Claim {
+) -> (Judged, Claim) {
     let mut groups = Vec::new();
     Clients::encode(clients, &mut groups);
     let Said(boot, epoch, seq, standby) = said;
@@ -72,7 +93,7 @@ pub(super) fn claim_part_at(
         standby,
         clients: Clients::parse(&groups).unwrap(),
     };
-    obus.claim(at, &announcement, said.says()).1
+    obus.claim(at, &announcement, said.says())
 }
 
 pub(super) fn claim(obus: &mut Obus, said: Said, set: &[Client]) -> Claim {
@@ -104,7 +125,7 @@ pub(super) fn must_ask(at: Timestamp, obus: &mut Obus, reply: &HeartbeatReply) -
 }
 
 pub(super) fn hear_goodbye(obus: &mut Obus, reply: &HeartbeatReply) -> bool {
-    obus.hear_goodbye(NOW, reply, says_of(reply))
+    obus.hear_goodbye(NOW, reply, says_of(reply)).0
 }
 
 pub(super) fn says_of(reply: &HeartbeatReply) -> Says {

@@ -72,6 +72,22 @@ pub(crate) enum Verdict {
     Circular,
 }
 
+/// What a word was judged to be, and what came out by the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    /// With it two nodes are known to have this id, which is said once.
+    pub(crate) is_duel: bool,
+    /// OBUs that were pushed out for its sender.
+    pub(crate) evicted: u64,
+}
+
+impl From<Verdict> for Judged {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, is_duel: false, evicted: 0 }
+    }
+}
+
 impl Verdict {
     /// What is newest is no more than a word that waits for another while the tree would have a
     /// circle with it.
@@ -100,46 +116,46 @@ impl Registered {
     }
 
     /// What this word is worth, after all that was said before.
-    pub(super) fn judge(&mut self, now: Timestamp, says: &Says) -> Verdict {
+    pub(super) fn judge(&mut self, now: Timestamp, says: &Says) -> Judged {
         let word = says.word();
         if word.follows(self.word) {
             if word <= self.word {
-                return Verdict::Old;
+                return Verdict::Old.into();
             }
-            if let Some(rival) = self.rival.take() {
-                self.duel.note(now, word.boot, rival.word.boot);
-            }
-            return Verdict::Newest;
+            let rival = self.rival.take();
+            let is_duel =
+                rival.is_some_and(|rival| self.duel.note(now, word.boot, rival.word.boot));
+            return Judged { is_duel, ..Verdict::Newest.into() };
         }
         let is_bound = self.standing != Standing::Gone || word < self.word;
         let is_over = now.since(self.heard) > REMEMBERED_FOR && self.standing == Standing::Gone;
         if !is_bound || is_over {
             self.rival = None;
-            return Verdict::Newest;
+            return Verdict::Newest.into();
         }
         if let Some((before, edge)) = self.left.outweighed_by(now, says) {
             self.rival = None;
-            self.duel.note(now, word.boot, self.word.boot);
+            let is_duel = self.duel.note(now, word.boot, self.word.boot);
             // As if the OBU had not jumped.
             (self.word, self.edge) = (before, edge);
-            return Verdict::Newest;
+            return Judged { is_duel, ..Verdict::Newest.into() };
         }
         match self.rival {
             Some(rival) if word.follows(rival.word) => {
                 if word <= rival.word {
-                    return Verdict::Unproven;
+                    return Verdict::Unproven.into();
                 }
                 self.rival = Some(Rival { word, ..rival });
                 if now.since(rival.since) < WITNESS_AFTER {
-                    return Verdict::Unproven;
+                    return Verdict::Unproven.into();
                 }
                 self.rival = None;
-                self.duel.note(now, word.boot, self.word.boot);
-                Verdict::Newest
+                let is_duel = self.duel.note(now, word.boot, self.word.boot);
+                Judged { is_duel, ..Verdict::Newest.into() }
             }
             _ => {
                 self.rival = Some(Rival { word, since: now });
-                Verdict::Unproven
+                Verdict::Unproven.into()
             }
         }
     }
@@ -191,17 +207,20 @@ mod tests {
         for jump in [Said(u32::MAX, 9, 9, false), Said(1, u32::MAX, 9, false)] {
             let mut obus = Obus::default();
             claim(&mut obus, Said(1, 5, 1, false), &[client(1)]);
+            let mut duels = 0;
             for n in 0..50 {
                 let Said(boot, epoch, seq, standby) = jump;
                 let forged = Said(boot, epoch, seq + n, standby);
-                let heard = claim_at(u64::from(n) * 100, &mut obus, forged, &[client(2)]);
+                let at = NOW + Duration::from_millis(u64::from(n) * 100);
+                let (judged, heard) = judge_at(at, &mut obus, forged, &[client(2)]);
                 assert_eq!(heard, Claim::Unproven, "{n}");
                 let ours = reply(Said(1, 5, 2 + n, false), client_digest(&[client(1)]));
-                hear_reply_at(NOW + Duration::from_millis(u64::from(n) * 100), &mut obus, &ours);
+                let (answered, _) = obus.hear_reply(at, &ours, says_of(&ours));
+                duels += u32::from(judged.is_duel) + u32::from(answered.is_duel);
             }
             assert_eq!(obus.claimant(client(1)), Some(OBU));
             assert_eq!(obus.claimant(client(2)), None);
-            assert!(obus.take_duel(OBU) && !obus.take_duel(OBU), "and reported, once");
+            assert_eq!(duels, 1, "and reported, once");
         }
     }
 

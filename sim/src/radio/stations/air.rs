@@ -8,7 +8,7 @@ use super::station::Phase;
 use super::{ERRORS, FADING, Landing, Scene, Stations, micros, use_of};
 use crate::dice::{Luck, subseed};
 use crate::frame::Flight;
-use crate::radio::Radio;
+use crate::radio::RadioModel;
 use crate::radio::airtime::{DataRate, SIFS, SLOT};
 use crate::radio::earshot::Ear;
 use crate::radio::errors::ErrorModel;
@@ -116,7 +116,7 @@ impl Stations {
     /// How strong one frame is at one receiver, and whether it cannot be read there however strong.
     fn strength(
         &self,
-        radio: &Radio,
+        radio: &RadioModel,
         from: usize,
         ear: &Ear,
         number: u64,

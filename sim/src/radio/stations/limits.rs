@@ -2,7 +2,7 @@
 
 use crate::radio::errors::ErrorModel;
 use crate::radio::path_loss::PathLoss;
-use crate::radio::{Budget, Radio, attowatts, power};
+use crate::radio::{Budget, RadioModel, attowatts, power};
 
 /// Thresholds in attowatts, ratios of powers.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ const IGNORED: f64 = 0.1;
 
 impl Limits {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    pub(super) fn of(radio: &Radio) -> Self {
+    pub(super) fn of(radio: &RadioModel) -> Self {
         let Budget { noise_dbm, sinr_db, preamble_db, capture_db, energy_detect_dbm, .. } =
             radio.budget;
         let weakest = attowatts(radio.weakest_dbm());

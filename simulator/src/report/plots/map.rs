@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use node_lib::NodeId;
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use sim::{NodeIndex, Position, Role, World};
+use sim::{Location, NodeIndex, Role, World};
 
 use super::{BLUE_DARK, DrawError, Drawn, FONT, GREEN_DARK, GREY, ORANGE};
 use crate::cast::{Cast, radio_mac};
@@ -29,11 +29,11 @@ pub fn map(cast: &Cast, world: &World) -> Result<String, DrawError> {
 }
 
 /// Where those are drawn who are there.
-pub(crate) fn places(cast: &Cast, world: &World) -> BTreeMap<NodeIndex, Position> {
+pub(crate) fn places(cast: &Cast, world: &World) -> BTreeMap<NodeIndex, Location> {
     let count = cast.nodes.len();
     let on_circle = |index: usize| {
         let turn = std::f64::consts::TAU * index as f64 / count.max(1) as f64;
-        Position::new(100.0 * turn.sin(), 100.0 * turn.cos())
+        Location::new(100.0 * turn.sin(), 100.0 * turn.cos())
     };
     let has_places = world.radio().is_some();
     let place = |index| {
@@ -46,8 +46,8 @@ pub(crate) fn places(cast: &Cast, world: &World) -> BTreeMap<NodeIndex, Position
 }
 
 /// Around all places, with room, and as wide as high.
-fn frame(places: &BTreeMap<NodeIndex, Position>) -> (f64, f64, f64) {
-    let edge = |of: fn(&Position) -> f64| {
+fn frame(places: &BTreeMap<NodeIndex, Location>) -> (f64, f64, f64) {
+    let edge = |of: fn(&Location) -> f64| {
         let values = places.values().map(of);
         let least = values.clone().fold(f64::INFINITY, f64::min);
         let most = values.fold(f64::NEG_INFINITY, f64::max);
@@ -62,7 +62,7 @@ fn draw_map<'a>(
     svg: &'a mut String,
     cast: &Cast,
     world: &World,
-    places: &BTreeMap<NodeIndex, Position>,
+    places: &BTreeMap<NodeIndex, Location>,
 ) -> Drawn<'a> {
     let whole = SVGBackend::with_string(svg, (SIDE, SIDE + LEGEND_HEIGHT)).into_drawing_area();
     whole.fill(&WHITE)?;

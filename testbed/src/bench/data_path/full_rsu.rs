@@ -12,6 +12,7 @@ use anyhow::{Result, ensure};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::HeartbeatReply;
+use node_lib::messages::ethernet::{Header, RARP};
 use node_lib::messages::{ETHERTYPE_DEFAULT, Message, PacketType};
 use node_lib::{Mac, NodeId, Order, Seq};
 use serde::Serialize;
@@ -34,6 +35,10 @@ pub struct FullRsu {
     pub resident_empty: u64,
     /// Resident memory with all of them, bytes.
     pub resident: u64,
+    /// Of each what is not the program and its libraries.
+    pub own_empty: u64,
+    /// See `own_empty`.
+    pub own: u64,
 }
 
 const RSU: Mac = Mac([2, 0x0b, 0, 0, 1, 3]);
@@ -41,8 +46,6 @@ const READY_WITHIN: Duration = Duration::from_secs(5);
 /// What may be lost in a socket buffer is said again, and the LAN is told of a thousand clients a
 /// second.
 const SAID_AT_MOST: u32 = 60;
-/// Reverse ARP, by which the LAN is told (RFC 903).
-const RARP: [u8; 2] = [0x80, 0x35];
 const FRAME_MAX: usize = 2048;
 const WITHIN_DS: u16 = 20;
 
@@ -60,7 +63,7 @@ pub(super) fn measure(
     let args = ["-b", RADIO, "-t", TAP, "--log-format", "json"].map(str::to_owned);
     let rsu = Daemon::start(&road, &programs.rsu, &args, &logs.join("full_rsu.log"))?;
     rsu.wait_for_event("running", READY_WITHIN, |_| true)?;
-    let resident_empty = rsu.usage()?.resident;
+    let empty = rsu.usage()?;
 
     let radio = air.run(|| Ok(PacketSocket::open(RADIO)?))?;
     let lan = road.run(|| Ok(PacketSocket::open(TAP)?))?;
@@ -87,13 +90,20 @@ pub(super) fn measure(
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    let resident = rsu.usage()?.resident;
+    let full = rsu.usage()?;
     let (acknowledged, told) = (heard.vehicles.len(), heard.clients.len());
     ensure!(
         acknowledged == usize::from(vehicles) && told == usize::from(clients),
         "the unit knows {acknowledged} of {vehicles} vehicles and {told} of {clients} clients"
     );
-    Ok(FullRsu { vehicles: acknowledged, clients: told, resident_empty, resident })
+    Ok(FullRsu {
+        vehicles: acknowledged,
+        clients: told,
+        resident_empty: empty.resident,
+        resident: full.resident,
+        own_empty: empty.own,
+        own: full.own,
+    })
 }
 
 /// What the unit said.
@@ -114,9 +124,9 @@ impl Heard {
             }
         }
         while let Some(frame) = lan.recv(&mut buffer)? {
-            let source = frame.get(6..12).and_then(|source| <[u8; 6]>::try_from(source).ok());
-            if frame.get(12..14) == Some(&RARP) {
-                self.clients.extend(source.map(Mac));
+            // Reverse ARP, by which the LAN is told.
+            if let Some((Header { from, ethertype: RARP, .. }, _)) = Header::read(frame) {
+                self.clients.insert(from);
             }
         }
         Ok(())

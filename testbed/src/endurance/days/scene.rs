@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
 use node_lib::Mac;
+use node_lib::messages::ethernet::Header;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -325,8 +326,8 @@ impl Scene {
             for _ in 0..fault.amount / 2 {
                 let [a, b, c, d] = self.random.next_u32().to_be_bytes();
                 let mac = Mac([6, 0, a, b, c, d]);
-                let mut frame = [to.mac.0, mac.0].concat();
-                frame.extend(CLIENT_ETHERTYPE.to_be_bytes());
+                let mut frame = Vec::new();
+                Header { to: to.mac, from: mac, ethertype: CLIENT_ETHERTYPE }.emit(&mut frame);
                 frame.resize(64, 0);
                 let _ = socket.send(&frame);
                 std::thread::sleep(CLIENT_EVERY);

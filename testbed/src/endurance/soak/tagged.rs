@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use node_lib::messages::ethernet::{C_TAG, Tag};
 
 use crate::arena::netns::Netns;
 use crate::arena::sys::{
@@ -27,7 +28,6 @@ pub(super) struct Tagged {
     thread: Option<JoinHandle<()>>,
 }
 
-const TPID: [u8; 2] = [0x81, 0];
 /// A super-frame with everything around it.
 const BUFFER_LEN: usize = OFFLOAD_HEADER_LEN + TAG_LEN + 14 + 65_536;
 /// Frames of one side before the other has its turn.
@@ -65,7 +65,7 @@ impl Drop for Tagged {
 /// What a side refuses is lost, as on any cable.
 fn carry(upper: &File, lower: &PacketSocket, id: u16, is_over: &AtomicBool) {
     let mut buffer = vec![0; BUFFER_LEN];
-    let tag = [TPID, id.to_be_bytes()].concat();
+    let tag = [C_TAG, id].map(u16::to_be_bytes).concat();
     while !is_over.load(Ordering::Relaxed) {
         let watched = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut polled = [watched(upper.as_fd()), watched(lower.as_fd())];
@@ -88,7 +88,7 @@ fn carry(upper: &File, lower: &PacketSocket, id: u16, is_over: &AtomicBool) {
 
 /// Whether a tag is of this VLAN, in whatever priority.
 fn is_of([p0, p1, c0, c1]: [u8; TAG_LEN], id: u16) -> bool {
-    [p0, p1] == TPID && u16::from_be_bytes([c0, c1]) & 0x0fff == id
+    u16::from_be_bytes([p0, p1]) == C_TAG && Tag(u16::from_be_bytes([c0, c1])).vlan() == id
 }
 
 /// Puts the tag into a frame that stands, with its offload header, four bytes after the beginning.
