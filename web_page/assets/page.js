@@ -463,27 +463,30 @@ function draw(id, ...children) {
 }
 
 // While a finger or a button is down nothing is drawn anew by itself: what it is on would be gone
-// when it goes up, and a click is only one on what it went down on. Who never lifts it waits so
-// long for news.
-const PRESS_MAX_MS = 2000;
-let pressed = -Infinity;
+// when it goes up, and a click is only one on what it went down on.
+let isPressed = false;
 let isLate = false;
 
 function press() {
-  pressed = performance.now();
+  isPressed = true;
 }
 
 // The click comes after this, and goes first.
 function lift() {
   setTimeout(() => {
-    pressed = -Infinity;
+    isPressed = false;
     if (isLate) render();
   });
 }
 
+// A button may go up where the page does not hear of it, as over a menu.
+function moved(event) {
+  if (isPressed && !event.buttons) lift();
+}
+
 // There is news.
 function refresh() {
-  isLate = performance.now() - pressed < PRESS_MAX_MS;
+  isLate = isPressed;
   if (!isLate) render();
 }
 
@@ -583,8 +586,9 @@ function drawTopology() {
     },
     s("title", {}, one.id), shape,
     s("text", { "text-anchor": "middle", y: 4 }, one.kind === "rsu" ? "RSU" : "OBU"),
-    s("text", { x: 27, y: -2, class: "mono halo" }, short(one.id)),
-    s("text", { x: 27, y: 13, class: "dim halo" }, one.note));
+    s("g", { class: "words" },
+      s("text", { x: 27, y: -2, class: "mono halo" }, short(one.id)),
+      s("text", { x: 27, y: 13, class: "dim halo" }, one.note)));
   });
   const legend = "Thick line: in use. Dashed: standby. Thin: usable. Dotted: not usable. Tap a node to see why.";
   draw("topology",
@@ -690,8 +694,9 @@ function drawMap() {
     s("title", {}, `${spot.name} ${said}`), s("circle", { class: "reach", r: 16 }),
     spot.accuracy && spot.accuracy * scale > r ? s("circle", { class: "accuracy", r: Math.min(spot.accuracy * scale, width) }) : null,
     spot.kind === "rsu" ? s("rect", { x: -9, y: -9, width: 18, height: 18, rx: 2 }) : s("circle", { r }),
-    isNamed(spot) ? s("text", { ...word, y: said && !small ? -1 : 4, class: "mono halo" }, spot.name) : null,
-    isNamed(spot) && said && !small ? s("text", { ...word, y: 13, class: "dim halo" }, said) : null);
+    isNamed(spot) ? s("g", { class: "words" },
+      s("text", { ...word, y: said && !small ? -1 : 4, class: "mono halo" }, spot.name),
+      said && !small ? s("text", { ...word, y: 13, class: "dim halo" }, said) : null) : null);
   });
   const metre = roundLength(110 / scale);
   const bar = s("g", { transform: `translate(10 ${height - 12})` },
@@ -983,6 +988,7 @@ if (typeof document !== "undefined") {
   addEventListener("resize", () => drawMap());
   addEventListener("pointerdown", press, true);
   for (const name of ["pointerup", "pointercancel"]) addEventListener(name, lift, true);
+  addEventListener("pointermove", moved, true);
   const recording = document.getElementById("recording");
   render();
   const town = document.getElementById("town");
