@@ -14,6 +14,10 @@ pub struct Usage {
     pub cpu: Duration,
     /// Resident memory (`VmRSS`), bytes.
     pub resident: u64,
+    /// What of it no file stands behind (`RssAnon`): what a leak makes larger.
+    pub anonymous: u64,
+    /// Its threads.
+    pub threads: u64,
 }
 
 impl Usage {
@@ -21,7 +25,10 @@ impl Usage {
     pub fn of(pid: u32) -> Result<Self> {
         let cpu = cpu_of(pid, |_| true)?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        Ok(Self { cpu, resident: parse_resident(&status).context("VmRSS")? })
+        let kibibytes = |field| parse_status(&status, field).map(|kib| kib * 1024).context(field);
+        let (resident, anonymous) = (kibibytes("VmRSS:")?, kibibytes("RssAnon:")?);
+        let threads = parse_status(&status, "Threads:").context("Threads")?;
+        Ok(Self { cpu, resident, anonymous, threads })
     }
 }
 
@@ -62,10 +69,10 @@ fn parse_schedstat(text: &str) -> Option<Duration> {
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-fn parse_resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes * 1024)
+/// A number, or a number of kibibytes.
+fn parse_status(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 #[cfg(test)]
@@ -78,14 +85,17 @@ mod tests {
     fn reads_what_the_kernel_writes() {
         let spent = parse_schedstat("1500000 20 7\n");
         assert_eq!(spent, Some(Duration::from_micros(1500)));
-        assert_eq!(parse_resident("VmHWM:\t 9 kB\nVmRSS:\t    5120 kB\n"), Some(5_242_880));
-        assert_eq!(parse_resident("VmHWM:\t 9 kB\n"), None);
+        let status = "VmHWM:\t 9 kB\nVmRSS:\t    5120 kB\nThreads:\t7\n";
+        assert_eq!(parse_status(status, "VmRSS:"), Some(5120));
+        assert_eq!(parse_status(status, "Threads:"), Some(7));
+        assert_eq!(parse_status("VmHWM:\t 9 kB\n", "VmRSS:"), None);
     }
 
     #[test]
     fn this_process_has_used_something() {
         let usage = Usage::of(std::process::id()).unwrap();
-        assert!(usage.resident > 0, "{usage:?}");
+        assert!(usage.resident >= usage.anonymous && usage.anonymous > 0, "{usage:?}");
+        assert!(usage.threads > 0, "{usage:?}");
         assert_eq!(cpu_of(std::process::id(), |name| name == "nobody").unwrap(), Duration::ZERO);
         assert!(cpu_of(std::process::id(), |name| name != "nobody").unwrap() > Duration::ZERO);
     }
