@@ -2,12 +2,12 @@
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use node_lib::device::DeviceError;
 use node_lib::runtime::boot::BootError;
+use rustix::event::{self, PollFd, PollFlags, Timespec};
 
 /// Exit codes as `--help` tells them.
 pub const HELP: &str = "\
@@ -84,21 +84,20 @@ pub fn code(name: &str, result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            say(format!("{name}: {:#}\n", failure.error));
+            say(&format!("{name}: {:#}\n", failure.error));
             ExitCode::from(failure.kind as u8)
         }
     }
 }
 
 /// Last words on standard error. If nobody takes them the program ends all the same, and soon.
-fn say(text: String) {
-    let (done, is_done) = mpsc::channel();
-    let said = std::thread::Builder::new().spawn(move || {
-        let _ = io::stderr().write_all(text.as_bytes());
-        let _ = done.send(());
-    });
-    if said.is_ok() {
-        let _ = is_done.recv_timeout(LAST_WORDS_MAX);
+fn say(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let mut word = [PollFd::new(&stderr, PollFlags::OUT)];
+    let limit = Timespec::try_from(LAST_WORDS_MAX).ok();
+    // A pipe with room takes a page at once.
+    if event::poll(&mut word, limit.as_ref()).is_ok_and(|ready| ready > 0) {
+        let _ = stderr.write_all(text.as_bytes());
     }
 }
 

@@ -49,6 +49,20 @@ pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::new(Kind::Runtime, error))
 }
 
+/// Address space a start takes beyond the program itself: stacks of its threads, frames in flight,
+/// and what the allocator sets aside.
+const MEMORY_MIB: usize = 24;
+
+/// First of all: whoever lacks memory later says so in words that help nobody, or not at all. So it
+/// is asked for in one piece, and given back untouched.
+pub fn has_memory() -> Result<(), Failure> {
+    let mut memory = Vec::<u8>::new();
+    memory.try_reserve_exact(MEMORY_MIB << 20).map_err(|_| {
+        let text = "out of memory: expected a limit (ulimit -v, LimitAS=) that leaves room for";
+        Failure::new(Kind::Runtime, anyhow!("{text} {MEMORY_MIB} MiB more"))
+    })
+}
+
 /// What a daemon has open, and some room for clients of its control socket.
 const DESCRIPTORS: usize = 40;
 

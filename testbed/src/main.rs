@@ -25,6 +25,9 @@ enum Command {
     /// Measure the data path with the recorder on and off, or with the daemons of another build, in
     /// short turns
     Compare(testbed::bench::data_path::compare::Options),
+    /// Measure round trips on an idle line, on a quiet machine or beside programs that want all
+    /// its processors
+    Latency(testbed::bench::data_path::latency::Options),
     /// Load the data path in every way there is, and check every byte
     Soak(testbed::endurance::soak::command::Options),
     /// Let everything go wrong that does in a long life, and see what holds
@@ -90,6 +93,10 @@ fn run() -> Result<ExitCode> {
         Command::Compare(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => testbed::bench::data_path::compare::run(&options)?,
+        },
+        Command::Latency(options) => match arena::enter()? {
+            Entered::Over(code) => return Ok(code),
+            Entered::Inside => testbed::bench::data_path::latency::run(&options)?,
         },
         Command::Soak(options) => match arena::enter()? {
             Entered::Over(code) => return Ok(code),

@@ -589,21 +589,26 @@ fn without_descriptors() -> Result<()> {
 }
 
 /// F26: the same with memory. What little there is may not even do for the loader of the program,
-/// or for a thread, and whoever lacks it says so in their own words. It ends, and not as if all was
-/// well.
+/// or for what runs before its first line, and these have words of their own. From the first limit
+/// under which that line is reached it says what it lacks, or runs.
 fn without_memory() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let obu = bed.add_obu("obu1")?;
-    let mut started = 0;
-    for mebibytes in (8..40).step_by(4) {
+    let (mut told, mut started) = (0, 0);
+    for mebibytes in (8..80).step_by(3) {
         match started_under(obu.ns(), &format!("-v {}", mebibytes * 1024))? {
             Some((status, said)) => {
                 ensure!(!status.success() && started == 0, "{mebibytes}: {status}: {said}");
+                let is_told = said.contains("out of memory: expected a limit");
+                ensure!(is_told || told == 0, "{mebibytes}: {status}: {said}");
+                ensure!(!is_told || status.code() == Some(1), "{mebibytes}: {status}");
+                told += u32::from(is_told);
             }
             None => started += 1,
         }
     }
-    ensure!(started > 0, "it never started");
+    println!("    told {told} times, started {started} times");
+    ensure!(told > 0 && started > 0, "told {told} times, started {started} times");
     Ok(())
 }
 

@@ -445,10 +445,8 @@ let chosenChange = null;
 // Where there is a time bar: makes the state anew, as another node is chosen.
 let remake = null;
 
-// Redraws a section, and gives the focus back to what had it.
-function draw(id, ...children) {
-  const section = document.getElementById(id);
-  const body = section.querySelector(".body");
+// Puts something else into an element, and gives the focus back to what had it.
+function refill(body, ...children) {
   const focused = body.contains(document.activeElement) ? document.activeElement.dataset?.key : null;
   const scrolled = body.querySelector(".scroll");
   const at = scrolled ? [scrolled.scrollTop, scrolled.scrollLeft] : null;
@@ -456,7 +454,40 @@ function draw(id, ...children) {
   const scroll = body.querySelector(".scroll");
   if (at && scroll) [scroll.scrollTop, scroll.scrollLeft] = at;
   if (focused) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+}
+
+function draw(id, ...children) {
+  const section = document.getElementById(id);
+  refill(section.querySelector(".body"), ...children);
   return section;
+}
+
+// While a finger or a button is down nothing is drawn anew by itself: what it is on would be gone
+// when it goes up, and a click is only one on what it went down on.
+let isPressed = false;
+let isLate = false;
+
+function press() {
+  isPressed = true;
+}
+
+// The click comes after this, and goes first.
+function lift() {
+  setTimeout(() => {
+    isPressed = false;
+    if (isLate) render();
+  });
+}
+
+// A button may go up where the page does not hear of it, as over a menu.
+function moved(event) {
+  if (isPressed && !event.buttons) lift();
+}
+
+// There is news.
+function refresh() {
+  isLate = isPressed;
+  if (!isLate) render();
 }
 
 function choose(id, isFar) {
@@ -555,8 +586,9 @@ function drawTopology() {
     },
     s("title", {}, one.id), shape,
     s("text", { "text-anchor": "middle", y: 4 }, one.kind === "rsu" ? "RSU" : "OBU"),
-    s("text", { x: 27, y: -2, class: "mono halo" }, short(one.id)),
-    s("text", { x: 27, y: 13, class: "dim halo" }, one.note));
+    s("g", { class: "words" },
+      s("text", { x: 27, y: -2, class: "mono halo" }, short(one.id)),
+      s("text", { x: 27, y: 13, class: "dim halo" }, one.note)));
   });
   const legend = "Thick line: in use. Dashed: standby. Thin: usable. Dotted: not usable. Tap a node to see why.";
   draw("topology",
@@ -571,42 +603,65 @@ let box = null;
 const lens = { zoom: 1, centre: null };
 const NAMES_MAX = 30;
 
-function zoomBy(times, spots) {
+const mapNow = () => state.map ?? mapOf(state, origin);
+
+function zoomBy(times) {
   lens.zoom = Math.min(Math.max(lens.zoom * times, 1), 256);
-  const on = spots.find((spot) => spot.id === chosen);
+  const on = mapNow().spots.find((spot) => spot.id === chosen);
   if (lens.zoom === 1) lens.centre = null;
   else if (on && times > 1) lens.centre = [on.x, on.y];
   drawMap();
 }
 
-// A finger or the mouse moves what is shown, once it is larger than the map.
+// A finger or the mouse moves what is shown, once it is larger than the map. One that hardly moves
+// is a tap.
+const TAP_MAX = 8;
+
 function dragged(event) {
   if (lens.zoom === 1 || event.button) return;
   const svg = event.currentTarget;
   const from = [event.clientX, event.clientY];
   const scale = Number(svg.dataset.scale);
   const [cx, cy] = lens.centre ?? [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
-  const shift = (move) => [move.clientX - from[0], move.clientY - from[1]];
+  let isDrag = false;
   const move = (at) => {
-    const [x, y] = shift(at);
-    if (Math.hypot(x, y) < 4) return;
+    if (at.pointerId !== event.pointerId) return;
+    const [x, y] = [at.clientX - from[0], at.clientY - from[1]];
+    isDrag ||= Math.hypot(x, y) > TAP_MAX;
+    if (!isDrag) return;
+    svg.setPointerCapture(event.pointerId);
     lens.centre = [cx - x / scale, cy + y / scale];
     drawMap();
   };
-  const end = () => {
-    removeEventListener("pointermove", move);
-    removeEventListener("pointerup", end);
-    removeEventListener("pointercancel", end);
+  const end = (at) => {
+    if (at.pointerId !== event.pointerId) return;
+    svg.removeEventListener("pointermove", move);
+    for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, end);
   };
-  addEventListener("pointermove", move);
-  addEventListener("pointerup", end);
-  addEventListener("pointercancel", end);
+  svg.addEventListener("pointermove", move);
+  for (const name of ["pointerup", "pointercancel"]) addEventListener(name, end);
+}
+
+// The picture itself stays while what is in it is drawn anew: a finger that moves it is on it.
+let picture = null;
+
+function pictureOf(section) {
+  if (picture) return picture;
+  const button = (text, label, key, act) => h("button", { "aria-label": label, title: label, "data-key": key, onclick: act }, text);
+  const svg = s("svg", { class: "map", role: "group", "aria-label": "map", onpointerdown: dragged });
+  const legend = h("p", { class: "dim small" });
+  const zoom = h("div", { class: "zoom" },
+    button("+", "larger", "zoom-in", () => zoomBy(2)), button("−", "smaller", "zoom-out", () => zoomBy(0.5)),
+    button("all", "show all", "zoom-all", () => { box = state.map?.box ?? null; zoomBy(0); }));
+  section.querySelector(".body").replaceChildren(h("div", { class: "mapbox" }, svg), h("div", { class: "under" }, zoom, legend));
+  picture = { svg, legend };
+  return picture;
 }
 
 function drawMap() {
   const section = document.getElementById("map");
   origin = state.map ? null : origin ?? originOf(state);
-  const { spots, ways, trail } = state.map ?? mapOf(state, origin);
+  const { spots, ways, trail } = mapNow();
   section.hidden = !spots.length;
   if (!spots.length) return;
   box = boxed(box, [...spots.map((spot) => [spot.x, spot.y]), ...trail]);
@@ -639,24 +694,20 @@ function drawMap() {
     s("title", {}, `${spot.name} ${said}`), s("circle", { class: "reach", r: 16 }),
     spot.accuracy && spot.accuracy * scale > r ? s("circle", { class: "accuracy", r: Math.min(spot.accuracy * scale, width) }) : null,
     spot.kind === "rsu" ? s("rect", { x: -9, y: -9, width: 18, height: 18, rx: 2 }) : s("circle", { r }),
-    isNamed(spot) ? s("text", { ...word, y: said && !small ? -1 : 4, class: "mono halo" }, spot.name) : null,
-    isNamed(spot) && said && !small ? s("text", { ...word, y: 13, class: "dim halo" }, said) : null);
+    isNamed(spot) ? s("g", { class: "words" },
+      s("text", { ...word, y: said && !small ? -1 : 4, class: "mono halo" }, spot.name),
+      said && !small ? s("text", { ...word, y: 13, class: "dim halo" }, said) : null) : null);
   });
   const metre = roundLength(110 / scale);
   const bar = s("g", { transform: `translate(10 ${height - 12})` },
     s("path", { class: "scale", d: `M0 -6 V0 H${metre * scale} V-6` }),
     s("text", { x: metre * scale + 8, y: 1, class: "halo" }, metre >= 1000 ? `${metre / 1000} km` : `${metre} m`));
   const path = trail.length > 1 ? s("polyline", { class: "trail", points: trail.map((one) => to(one).map((value) => value.toFixed(1)).join(",")).join(" ") }) : null;
-  const button = (text, label, key, act) => h("button", { "aria-label": label, title: label, "data-key": key, onclick: act }, text);
-  draw("map",
-    h("div", { class: "mapbox" },
-      s("svg", { class: `map${lens.zoom > 1 ? " zoomed" : ""}`, width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "map", "data-scale": scale, onpointerdown: dragged },
-        path, lines, dots, bar, s("text", { x: width - 10, y: 20, "text-anchor": "end", class: "halo" }, "N ↑"))),
-    h("div", { class: "under" },
-      h("div", { class: "zoom" },
-        button("+", "larger", "zoom-in", () => zoomBy(2, spots)), button("−", "smaller", "zoom-out", () => zoomBy(0.5, spots)),
-        button("all", "show all", "zoom-all", () => { box = state.map?.box ?? null; zoomBy(0, spots); })),
-      h("p", { class: "dim small" }, state.map?.legend ?? "Squares are RSUs, dots vehicles, the full one is this node, with the way it took. Only who says where it is stands here.")));
+  const { svg, legend } = pictureOf(section);
+  svg.classList.toggle("zoomed", lens.zoom > 1);
+  fill(svg, { width, height, viewBox: `0 0 ${width} ${height}`, "data-scale": scale }, []);
+  refill(svg, path, lines, dots, bar, s("text", { x: width - 10, y: 20, "text-anchor": "end", class: "halo" }, "N ↑"));
+  legend.textContent = state.map?.legend ?? "Squares are RSUs, dots vehicles, the full one is this node, with the way it took. Only who says where it is stands here.";
 }
 
 function candidateRows() {
@@ -823,6 +874,7 @@ function drawEvents() {
 }
 
 function render() {
+  isLate = false;
   // An RSU has no upstream that could change.
   for (const id of ["gaps", "changes"]) document.getElementById(id).hidden = state.role === "rsu";
   // In a town there is much of which nobody is chosen, and no counters.
@@ -851,7 +903,7 @@ function live() {
   const hear = (isWhole) => (message) => {
     heard = Date.now();
     take(state, JSON.parse(message.data), isWhole);
-    render();
+    refresh();
   };
   listen.addEventListener("now", hear(true));
   listen.addEventListener("update", hear(false));
@@ -893,7 +945,7 @@ function play(looks, make, title) {
   const time = h("span", { class: "small" });
   const speed = h("select", { "aria-label": "speed" }, [1, 5, 20, 100].map((times) => h("option", { value: times }, `${times}×`)));
   const button = h("button", { onclick: () => (timer ? stop() : start()) }, "▶ play");
-  const go = (to) => {
+  const go = (to, show = render) => {
     at = Math.max(0, Math.min(to, looks.length - 1));
     remake = () => make(at);
     state = remake();
@@ -902,7 +954,7 @@ function play(looks, make, title) {
     const whole = ((when(looks.length - 1) - when(0)) / 1000).toFixed(1);
     time.textContent = `${state.town ? "" : `${clock(when(at))}, `}${seconds.toFixed(1)} s of ${whole} s`;
     bar.setAttribute("aria-valuetext", time.textContent);
-    render();
+    show();
   };
   const stop = () => {
     clearTimeout(timer);
@@ -911,7 +963,7 @@ function play(looks, make, title) {
   };
   const next = () => {
     if (at + 1 >= looks.length) return void stop();
-    timer = setTimeout(() => { go(at + 1); next(); }, (when(at + 1) - when(at)) / Number(speed.value));
+    timer = setTimeout(() => { go(at + 1, refresh); next(); }, (when(at + 1) - when(at)) / Number(speed.value));
   };
   const start = () => {
     if (at + 1 >= looks.length) go(0);
@@ -934,6 +986,9 @@ if (typeof document !== "undefined") {
   fromHash();
   addEventListener("hashchange", () => { fromHash(); if (remake) state = remake(); render(); });
   addEventListener("resize", () => drawMap());
+  addEventListener("pointerdown", press, true);
+  for (const name of ["pointerup", "pointercancel"]) addEventListener(name, lift, true);
+  addEventListener("pointermove", moved, true);
   const recording = document.getElementById("recording");
   render();
   const town = document.getElementById("town");

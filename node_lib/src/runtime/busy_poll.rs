@@ -11,6 +11,12 @@
 //! only where it has lately helped, as adaptive halt polling does it
 //! (Documentation/virt/kvm/halt-polling.rst): each way for itself, because an answer is seldom
 //! answered. A relay passes on both the same way, and knows the answer by having looked for it.
+//!
+//! And only where nobody else wants the core. Whoever waits by looking lets others have it in
+//! between, for the one that is to answer may be among them. If one that only computes is, it keeps
+//! the core until the scheduler takes it away, some milliseconds later; a loop that sleeps gets it
+//! as soon as it is woken. So a core that was lost once is not asked of for long, and for twice as
+//! long each time that it is lost again.
 
 use std::time::Duration;
 
@@ -26,6 +32,8 @@ const MEMORY: u16 = 8;
 /// Where it was not worth while, one frame of these tells whether it is now. With the longest wait
 /// of 1 ms that is 4 µs of processor time per frame, and less with the default.
 const RETRY: u32 = 256;
+/// The same at the most where the core was lost again and again: then one frame in so many is late.
+const RETRY_MAX: u32 = 64 * RETRY;
 
 /// What came of it since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,13 +42,27 @@ pub struct BusyPollCounters {
     pub polls: u64,
     /// Those whose answer came meanwhile.
     pub answered: u64,
+    /// Those for which the core was lost to somebody else.
+    pub core_lost: u64,
 }
 
 impl BusyPollCounters {
     /// Names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [("polls", self.polls), ("answered", self.answered)].into_iter()
+        let Self { polls, answered, core_lost } = *self;
+        [("polls", polls), ("answered", answered), ("core_lost", core_lost)].into_iter()
     }
+}
+
+/// What came of looking for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// The answer.
+    InTime,
+    /// No answer, or one for which we might have slept.
+    TooLate,
+    /// Others that wanted the core, for longer than it takes to answer.
+    CoreLost,
 }
 
 /// Finds frames that are passed on alone, and remembers how often they were answered.
@@ -81,12 +103,13 @@ impl BusyPoll {
         is_worth_it.then_some((to, self.limit))
     }
 
-    /// Whether the answer of this side came while we looked.
-    pub(super) fn answered(&mut self, side: Side, in_time: bool) {
+    /// What came of looking at this side.
+    pub(super) fn came(&mut self, side: Side, came: Came) {
         self.counters.polls += 1;
-        self.counters.answered += u64::from(in_time);
-        self.odds(side).learn(in_time);
-        self.answered_by = in_time.then_some(side);
+        self.counters.answered += u64::from(came == Came::InTime);
+        self.counters.core_lost += u64::from(came == Came::CoreLost);
+        self.odds(side).learn(came);
+        self.answered_by = (came == Came::InTime).then_some(side);
     }
 
     pub(super) fn counters(&self) -> &BusyPollCounters {
@@ -107,25 +130,36 @@ struct Odds {
     share: u16,
     /// Frames for which nobody looked since somebody did.
     passed: u32,
+    /// After how many of these somebody looks all the same.
+    retry: u32,
 }
 
 impl Odds {
     fn new() -> Self {
-        Self { share: ALL / 2, passed: 0 }
+        Self { share: ALL / 2, passed: 0, retry: RETRY }
     }
 
     fn are_worth_it(&mut self) -> bool {
         self.passed += 1;
-        let is_worth_it = self.share >= WORTH || self.passed >= RETRY;
+        let is_worth_it = self.share >= WORTH || self.passed >= self.retry;
         if is_worth_it {
             self.passed = 0;
         }
         is_worth_it
     }
 
-    fn learn(&mut self, hit: bool) {
-        let now = if hit { ALL } else { 0 };
-        self.share = self.share - self.share / MEMORY + now / MEMORY;
+    fn learn(&mut self, came: Came) {
+        match came {
+            Came::InTime => {
+                self.share = self.share - self.share / MEMORY + ALL / MEMORY;
+                self.retry = RETRY;
+            }
+            Came::TooLate => self.share -= self.share / MEMORY,
+            Came::CoreLost => {
+                self.share = 0;
+                self.retry = (2 * self.retry).min(RETRY_MAX);
+            }
+        }
     }
 }
 
@@ -148,7 +182,7 @@ mod tests {
                 let question = poll.question();
                 if let Some((side, limit)) = question {
                     assert_eq!((side, limit), (to, LIMIT));
-                    poll.answered(side, is_answered(*n));
+                    poll.came(side, if is_answered(*n) { Came::InTime } else { Came::TooLate });
                     assert_eq!(poll.question(), None, "the answer is for us");
                 }
                 question.is_some()
@@ -195,16 +229,44 @@ mod tests {
         for _ in 0..100 {
             poll.passed_on(Side::Radio);
             assert!(poll.question().is_some(), "the question");
-            poll.answered(Side::Radio, true);
+            poll.came(Side::Radio, Came::InTime);
             poll.passed_on(Side::Radio);
             assert_eq!(poll.question(), None, "its answer");
         }
         // At an end it goes to the other side, and may be a question to the host.
         poll.passed_on(Side::Radio);
         assert!(poll.question().is_some());
-        poll.answered(Side::Radio, true);
+        poll.came(Side::Radio, Came::InTime);
         poll.passed_on(Side::Tap);
         assert!(poll.question().is_some());
+    }
+
+    /// As for a core that others want all the time: how many of these frames were waited for.
+    fn lost(poll: &mut BusyPoll, frames: u32) -> usize {
+        let looked = (0..frames).filter(|_| {
+            poll.passed_on(Side::Radio);
+            let question = poll.question();
+            if let Some((side, _)) = question {
+                poll.came(side, Came::CoreLost);
+            }
+            question.is_some()
+        });
+        looked.count()
+    }
+
+    #[test]
+    fn a_core_that_others_want_is_left_to_them() {
+        let mut poll = BusyPoll::new(LIMIT);
+        waited(&mut poll, Side::Radio, 1000, |_| true);
+        assert_eq!(lost(&mut poll, 500), 1, "however often it has helped before");
+        let early = lost(&mut poll, 2 * RETRY_MAX);
+        assert!((4..=8).contains(&early), "{early}");
+        let late = lost(&mut poll, 8 * RETRY_MAX);
+        assert!((7..=9).contains(&late), "{late}");
+        // Once they are gone it helps again, as soon as before.
+        waited(&mut poll, Side::Radio, RETRY_MAX + 3 * RETRY, |_| true);
+        assert_eq!(waited(&mut poll, Side::Radio, 1000, |_| true), 1000);
+        assert_eq!(poll.counters().core_lost, 1 + (early + late) as u64);
     }
 
     #[test]

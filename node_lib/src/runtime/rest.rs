@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tracing::{info, trace};
 
+use super::busy_poll::Came;
 use super::clients::Keeper;
 use super::command::{Command, Commands};
 use super::ports::Ports;
@@ -20,6 +21,9 @@ use crate::device::{Device, Links, Side};
 /// several times per burst; not to be woken costs nothing but the wait. It is what a network card
 /// does with `rx-usecs` (ethtool(8)).
 pub const BUSY: usize = 8;
+
+/// Whoever takes the core for so long beyond the end of a look does more with it than to answer.
+const CORE_LOST: Duration = Duration::from_micros(500);
 
 impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, L, C> {
     /// Waits for something to do, unless there is.
@@ -55,9 +59,15 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 Side::Radio => ready.radio,
                 Side::Tap => ready.tap,
             };
-            let is_over = self.clock.now() >= until;
+            let now = self.clock.now();
+            let is_over = now >= until;
             if is_answered || is_over {
-                self.ports.busy_poll.answered(side, is_answered);
+                let came = match is_answered {
+                    _ if now >= until + CORE_LOST.max(limit) => Came::CoreLost,
+                    true if !is_over => Came::InTime,
+                    _ => Came::TooLate,
+                };
+                self.ports.busy_poll.came(side, came);
             }
             // An alarm that went off, or the wake-up, is only told once.
             if is_over || ready != Ready::default() {

@@ -42,6 +42,14 @@ impl Programs {
         })
     }
 
+    /// The same with the daemons of this directory.
+    pub fn with_daemons_of(mut self, dir: &Path) -> Result<Self> {
+        let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
+        (self.obu, self.rsu) = (dir.join("obu"), dir.join("rsu"));
+        self.require_daemons()?;
+        Ok(self)
+    }
+
     /// Fails unless the daemons are there.
     pub fn require_daemons(&self) -> Result<()> {
         for daemon in [&self.obu, &self.rsu] {

@@ -14,8 +14,10 @@ pub struct Usage {
     pub cpu: Duration,
     /// Resident memory (`VmRSS`), bytes.
     pub resident: u64,
-    /// Of it what is not the program and its libraries (`RssAnon`), bytes.
-    pub own: u64,
+    /// What of it no file stands behind (`RssAnon`): what a leak makes larger.
+    pub anonymous: u64,
+    /// Its threads.
+    pub threads: u64,
 }
 
 impl Usage {
@@ -23,8 +25,10 @@ impl Usage {
     pub fn of(pid: u32) -> Result<Self> {
         let cpu = cpu_of(pid, |_| true)?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let field = |name| parse_field(&status, name).context(name);
-        Ok(Self { cpu, resident: field("VmRSS:")?, own: field("RssAnon:")? })
+        let kibibytes = |field| parse_status(&status, field).map(|kib| kib * 1024).context(field);
+        let (resident, anonymous) = (kibibytes("VmRSS:")?, kibibytes("RssAnon:")?);
+        let threads = parse_status(&status, "Threads:").context("Threads")?;
+        Ok(Self { cpu, resident, anonymous, threads })
     }
 }
 
@@ -65,11 +69,10 @@ fn parse_schedstat(text: &str) -> Option<Duration> {
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Bytes, in a line of `/proc/PID/status` that begins so.
-fn parse_field(status: &str, name: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes * 1024)
+/// A number, or a number of kibibytes.
+fn parse_status(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 #[cfg(test)]
@@ -82,16 +85,17 @@ mod tests {
     fn reads_what_the_kernel_writes() {
         let spent = parse_schedstat("1500000 20 7\n");
         assert_eq!(spent, Some(Duration::from_micros(1500)));
-        let status = "VmHWM:\t 9 kB\nVmRSS:\t    5120 kB\nRssAnon:\t 1 kB\n";
-        let field = |name| parse_field(status, name);
-        assert_eq!((field("VmRSS:"), field("RssAnon:")), (Some(5_242_880), Some(1024)));
-        assert_eq!(field("RssFile:"), None);
+        let status = "VmHWM:\t 9 kB\nVmRSS:\t    5120 kB\nThreads:\t7\n";
+        assert_eq!(parse_status(status, "VmRSS:"), Some(5120));
+        assert_eq!(parse_status(status, "Threads:"), Some(7));
+        assert_eq!(parse_status("VmHWM:\t 9 kB\n", "VmRSS:"), None);
     }
 
     #[test]
     fn this_process_has_used_something() {
         let usage = Usage::of(std::process::id()).unwrap();
-        assert!(usage.resident > 0, "{usage:?}");
+        assert!(usage.resident >= usage.anonymous && usage.anonymous > 0, "{usage:?}");
+        assert!(usage.threads > 0, "{usage:?}");
         assert_eq!(cpu_of(std::process::id(), |name| name == "nobody").unwrap(), Duration::ZERO);
         assert!(cpu_of(std::process::id(), |name| name != "nobody").unwrap() > Duration::ZERO);
     }

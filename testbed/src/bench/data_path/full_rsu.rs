@@ -101,8 +101,8 @@ pub(super) fn measure(
         clients: told,
         resident_empty: empty.resident,
         resident: full.resident,
-        own_empty: empty.own,
-        own: full.own,
+        own_empty: empty.anonymous,
+        own: full.anonymous,
     })
 }
 

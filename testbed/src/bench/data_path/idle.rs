@@ -18,15 +18,14 @@ use crate::topology::line::{Line, ROAD_V4};
 /// Turns of each variant.
 const TURNS: u32 = 20;
 
-/// Asks over the lines of all variants, and tells of each in their order.
-pub(super) fn measure(
+/// Asks over the lines of all variants, each with its programs, and tells of each in their order.
+pub(super) fn measure<'a>(
     plan: &Plan,
-    variants: &[Variant],
-    programs: &Programs,
+    variants: impl IntoIterator<Item = (Variant, &'a Programs)>,
     logs: &Path,
 ) -> Result<Vec<Idle>> {
     let mut lines = Vec::new();
-    for (number, variant) in variants.iter().enumerate() {
+    for (number, (variant, programs)) in variants.into_iter().enumerate() {
         let name = variant.name();
         // Places of two lines have the same names, and so have their logs.
         let logs = logs.join(format!("idle-{number}"));

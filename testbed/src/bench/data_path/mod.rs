@@ -22,6 +22,7 @@ pub mod compare;
 mod full_rsu;
 mod goals;
 mod idle;
+pub mod latency;
 mod machine;
 mod measure;
 mod results;
@@ -71,7 +72,8 @@ pub fn run(
     for round in 1..=plan.rounds {
         tell(Progress::Round);
         let order = in_turn(&variants, round);
-        let idle = idle::measure(plan, &order, &programs, logs)?;
+        let with_programs = order.iter().map(|variant| (*variant, &programs));
+        let idle = idle::measure(plan, with_programs, logs)?;
         for variant in order.into_iter().zip(idle) {
             let run = measure::measure(plan, round, variant, &programs, logs)?;
             tell(Progress::Run(&run));
@@ -85,7 +87,7 @@ pub fn run(
 
 /// The variants in another order each round: each begins once, and two of four rounds go backwards.
 /// (Were it every second, two variants would always have the same order.)
-fn in_turn(variants: &[Variant], round: usize) -> Vec<Variant> {
+fn in_turn<T: Clone>(variants: &[T], round: usize) -> Vec<T> {
     let mut order = variants.to_vec();
     let turn = round % order.len().max(1);
     order.rotate_left(turn);

@@ -1,5 +1,6 @@
 //! `testbed days`: a run with a seed, and what became of it.
 
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
@@ -22,6 +23,9 @@ pub struct Options {
     /// Seed of the faults; by default another one each time
     #[arg(long)]
     seed: Option<u64>,
+    /// Write down every minute, as CSV, what the nodes hold that never restart
+    #[arg(long, value_name = "FILE")]
+    samples: Option<PathBuf>,
     /// Say what happens, round by round
     #[arg(long, short)]
     verbose: bool,
@@ -41,7 +45,8 @@ pub fn run(options: &Options) -> Result<()> {
     screen.title("A long life in minutes: two RSUs, three vehicles, everything that goes wrong");
     screen.dim(&format!("seed {seed}; faults go on for {} s", lasts.as_secs()));
     let mut broken = 0;
-    let report = super::run(&Plan::new(seed, lasts), &programs, &mut |report: &Report, said| {
+    let plan = Plan { samples: options.samples.clone(), ..Plan::new(seed, lasts) };
+    let report = super::run(&plan, &programs, &mut |report: &Report, said| {
         for what in report.broken.iter().skip(broken) {
             screen.plain(&format!("BROKEN {what}"));
         }

@@ -26,6 +26,7 @@ pub mod command;
 pub mod fault;
 pub mod health;
 pub mod report;
+mod samples;
 pub mod scene;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,7 @@ use nix::sys::signal::Signal;
 use fault::{Fault, Script};
 use health::Patient;
 use report::{Report, Row};
+use samples::Samples;
 use scene::{FIRST_VEHICLE, Scene};
 
 use crate::daemons::daemon::LogEvent;
@@ -63,6 +65,8 @@ pub struct Plan {
     pub quality: Quality,
     /// Links that were cut stay so: what shall be found out in tests.
     pub never_heals: bool,
+    /// Where it is written down, minute by minute, what nodes hold that never restart.
+    pub samples: Option<PathBuf>,
 }
 
 /// How long recovery is waited for at all.
@@ -85,7 +89,7 @@ impl Plan {
     pub fn new(seed: u64, lasts: Duration) -> Self {
         let stall_max = Duration::from_secs(8);
         let (planted, quality) = (BTreeMap::new(), Quality::default());
-        Self { seed, lasts, stall_max, planted, quality, never_heals: false }
+        Self { seed, lasts, stall_max, planted, quality, never_heals: false, samples: None }
     }
 }
 
@@ -100,7 +104,8 @@ pub fn run(
     let pulse = scene.pulse()?;
     let patients = scene.bed.nodes().iter().map(|_| Patient::default()).collect();
     let report = Report::new(plan.seed, plan.lasts);
-    let mut run = Run { scene, pulse, patients, report, totals: Totals::default() };
+    let samples = plan.samples.as_deref().map(Samples::create).transpose()?;
+    let mut run = Run { scene, pulse, patients, samples, report, totals: Totals::default() };
     let start = Instant::now();
     run.recover(start, PATIENCE, "at the start");
     let mut script = Script::new(plan.seed, run.scene.targets(), plan.stall_max);
@@ -118,6 +123,7 @@ struct Run {
     scene: Scene,
     pulse: Pulse,
     patients: Vec<Patient>,
+    samples: Option<Samples>,
     report: Report,
     totals: Totals,
 }
@@ -273,6 +279,12 @@ impl Run {
             for wrong in patient.look(node, run, faults)? {
                 self.report.broke(wrong);
             }
+        }
+        if let Some(samples) = &mut self.samples {
+            let nodes = self.scene.bed.nodes().iter().enumerate();
+            let elders = self.scene.targets().elders;
+            let elders = nodes.filter(|(index, _)| elders.contains(index)).map(|(_, node)| &**node);
+            samples.look(run, &elders.collect::<Vec<_>>())?;
         }
         let totals = self.pulse.totals();
         for (what, now, before) in [

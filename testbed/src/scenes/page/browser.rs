@@ -179,6 +179,7 @@ impl Browser {
     }
 
     /// Clicks on the first element that this selects.
+    /// News comes while the button is down.
     pub(super) fn click(&mut self, selector: &str) -> Result<()> {
         let spot = self.spot(selector)?;
         for kind in ["mousePressed", "mouseReleased"] {
@@ -186,8 +187,29 @@ impl Browser {
                 "type": kind, "x": spot[0], "y": spot[1], "button": "left", "clickCount": 1,
             });
             self.tell("Input.dispatchMouseEvent", event)?;
+            self.news()?;
         }
         Ok(())
+    }
+
+    /// Taps on the first element that this selects with a finger that trembles by so many pixels,
+    /// and has news come meanwhile.
+    pub(super) fn tap(&mut self, selector: &str, trembles: f64) -> Result<()> {
+        let [x, y] = self.spot(selector)?;
+        for (kind, by) in [("touchStart", 0.0), ("touchMove", trembles)] {
+            let event = json!({ "type": kind, "touchPoints": [{ "x": x + by, "y": y }] });
+            self.tell("Input.dispatchTouchEvent", event)?;
+            std::thread::sleep(Duration::from_millis(40));
+            self.news()?;
+        }
+        let event = json!({ "type": "touchEnd", "touchPoints": [] });
+        self.tell("Input.dispatchTouchEvent", event)?;
+        Ok(())
+    }
+
+    /// What the page does when it hears from its daemon. That comes at any moment.
+    fn news(&mut self) -> Result<()> {
+        self.value("refresh()").map(|_| ())
     }
 
     /// All of the page, as PNG.

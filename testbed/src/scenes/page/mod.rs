@@ -178,7 +178,7 @@ fn look(
     let wide = browser.value("document.documentElement.scrollWidth")?;
     ensure!(wide == PHONE.0, "a phone of {} pixels would scroll sideways: {wide}", PHONE.0);
     picture(&mut browser, "obu-phone")?;
-    by_finger(&mut browser, other)?;
+    by_finger(&mut browser, other, &rsus[0])?;
     browser.window(PHONE, true)?;
     picture(&mut browser, "obu-phone-dark")?;
     let complaints = browser.complaints();
@@ -203,8 +203,11 @@ fn look(
     Ok(())
 }
 
-/// On a phone a finger moves the map once it is larger, and else the page.
-fn by_finger(browser: &mut Browser, other: &Node) -> Result<()> {
+/// On a phone a finger moves the map once it is larger, and else the page. One that hardly moves
+/// chooses what it is on.
+fn by_finger(browser: &mut Browser, other: &Node, rsu: &Node) -> Result<()> {
+    const TAPS: usize = 12;
+    const TREMBLES: f64 = 5.0;
     const SHIFT: (f64, f64) = (60.0, -45.0);
     let spot = format!("[data-key='spot-{}']", other.radio);
     let place = |browser: &mut Browser| -> Result<[f64; 3]> {
@@ -234,9 +237,17 @@ fn by_finger(browser: &mut Browser, other: &Node) -> Result<()> {
     let after = place(browser)?;
     let moved = [after[0] - before[0] - SHIFT.0, after[1] - before[1] - SHIFT.1];
     ensure!(
-        moved.iter().all(|off| off.abs() < 2.0),
-        "a finger moved the map from {before:?} to {after:?}, and should by {SHIFT:?}"
+        moved.iter().chain([&(after[2] - before[2])]).all(|off| off.abs() < 2.0),
+        "a finger moved map and page from {before:?} to {after:?}, and should the map by {SHIFT:?}"
     );
+    let spots = [("spot", other), ("spot", rsu), ("dot", other), ("dot", rsu)];
+    for (place, node) in spots.into_iter().cycle().take(TAPS) {
+        browser.tap(&format!("[data-key='{place}-{}']", node.radio), TREMBLES)?;
+        wait_until(&format!("a tap on the {place} of {}", node.name()), PATIENCE, || {
+            let chosen = browser.value("location.hash")?;
+            Ok((chosen == format!("#{}", node.radio)).then_some(()))
+        })?;
+    }
     browser.click("[data-key='zoom-all']")?;
     Ok(())
 }
