@@ -216,6 +216,9 @@ fn who_has_left_the_jam_for_ten_seconds_is_not_congested_any_more() {
 fn who_is_behind_a_relay_that_moved_says_nothing_however_many_there_are() {
     for obus in [1, 200] {
         let mut t = behind_a(obus);
+        // It was in doubt about A, and hears it again.
+        t.hear(t.now, A, Heard::heartbeat(t.seq, 1));
+        t.acknowledge_all();
         let said = |t: &mut Talk, via| {
             t.clear();
             t.seq += 1;

@@ -306,6 +306,9 @@ fn in_doubt() -> Talk {
     t.prove(B, seq, 1);
     t.tap(CAMERA, SERVER);
     t.answer_probes_of(A);
+    t.pass(t.now + 60);
+    t.acknowledge_all();
+    t.answer_probes_of(A);
     t.beat(A, 1);
     t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
     let silent_from = t.now;
@@ -335,6 +338,14 @@ fn while_the_upstream_is_in_doubt_frames_go_both_ways_and_the_way_back_follows()
     t.clear();
     t.hear(t.now + 1, A, Heard::answer(nonce, t.seq, 1));
     assert_eq!(t.replied(), [(A, RSU, false)]);
+    // Should that get lost, frames down would go the other way, which nobody watches any more.
+    t.pass(t.now + 90);
+    assert_eq!(t.replied(), [(A, RSU, false); 3], "until it is acknowledged");
+    t.acknowledge(A);
+    t.clear();
+    t.beat(A, 1);
+    t.pass(t.now + 90);
+    assert_eq!(t.replied(), []);
     t.clear();
     t.tap(CAMERA, SERVER);
     assert_eq!(t.data_sent_to(), [A]);

@@ -40,10 +40,15 @@ fn says(t: &mut Talk, seq: u32, standby: bool) {
 
 /// So long, with heartbeats of both RSUs and answers to all questions. What was sent is kept.
 fn live(t: &mut Talk, ms: u64) {
+    live_at(t, ms, [(RSU, A, 1), (OTHER_RSU, B, 4)]);
+}
+
+/// The same, with heartbeats of these RSUs by these neighbours, so many hops from them.
+fn live_at<const N: usize>(t: &mut Talk, ms: u64, heard: [(Mac, Mac, u8); N]) {
     let until = t.now + ms;
     while t.now < until {
         t.pass((t.now / 10 + 1) * 10);
-        for (rsu, who, hops) in [(RSU, A, 1), (OTHER_RSU, B, 4)] {
+        for (rsu, who, hops) in heard {
             t.rsu = rsu;
             if t.now.is_multiple_of(100) {
                 t.seq += u32::from(rsu == RSU);
@@ -159,6 +164,48 @@ fn a_relay_whose_only_child_stands_by_says_nothing_of_itself_until_that_one_come
     assert_eq!(said_there(&t), []);
     says(&mut t, 11, false);
     assert_eq!(said_there(&t).len(), 1);
+}
+
+/// C, whose upstream we are, says a word that the other RSU is to acknowledge.
+fn asks(t: &mut Talk, seq: u32, standby: bool) {
+    let word = HeartbeatReply { acknowledge: true, ..reply(C, OTHER_RSU, seq, 0, standby) };
+    t.hear_packet(C, US, word.into());
+}
+
+/// It is attached elsewhere as well, and frames of those behind it go this way.
+#[test]
+fn a_relay_says_its_upstream_when_a_child_that_stands_by_wants_an_answer() {
+    let mut t = between();
+    asks(&mut t, 1, true);
+    assert_eq!(said_there(&t).len(), 1);
+}
+
+#[test]
+fn what_a_relay_only_mentioned_it_mentions_again_when_a_child_wants_an_answer() {
+    let mut t = between();
+    says(&mut t, 1, false);
+    t.clear();
+    says(&mut t, 2, false);
+    assert_eq!(said_there(&t), [], "that is said every now and then");
+    asks(&mut t, 3, false);
+    assert_eq!(said_there(&t).len(), 1, "it may have been lost");
+}
+
+#[test]
+fn a_relay_that_stands_by_mentions_its_new_upstream_again_as_well() {
+    let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
+    t.prove_towards(OTHER_RSU, B, 1);
+    live_at(&mut t, 300, [(RSU, A, 1), (OTHER_RSU, B, 1), (OTHER_RSU, E, 1)]);
+    assert_eq!(t.announced().last(), Some(&(B, OTHER_RSU, 1, true)), "we may go there next");
+    t.acknowledge_all();
+    t.hear_packet(B, US, withdrawal_of_the_other(B));
+    live_at(&mut t, 200, [(RSU, A, 1), (OTHER_RSU, E, 1)]);
+    assert_eq!(t.obu.upstream_for(id(OTHER_RSU)), Some(id(E)));
+    t.clear();
+    asks(&mut t, 1, false);
+    let said: Vec<_> = said_there(&t).iter().map(|reply| (reply.via, reply.standby)).collect();
+    assert_eq!(said, [(id(E), true)]);
 }
 
 #[test]

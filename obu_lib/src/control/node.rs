@@ -296,8 +296,8 @@ impl Obu {
         }
         self.choose_attachment(now);
         self.probe_candidates(now, out);
-        self.register(now, out);
         self.tell_second_way(now, out);
+        self.register(now, out);
         self.settle(now, out);
         self.ask_and_answer(now, out);
         self.say_goodbye(now, out);

@@ -168,6 +168,23 @@ impl Telling {
         }
     }
 
+    /// The RSU was told of another upstream of ours than the one that is: only an answer to what is
+    /// said from now on counts.
+    fn tell_anew(&mut self, last: Order, at: Timestamp) {
+        if let Some(pending) = &mut self.pending {
+            pending.since = last.next().seq;
+            pending.next = at;
+            if pending.is_mentioned {
+                self.reply_at = at;
+            }
+            return;
+        }
+        self.tell(Word::Upstream, last, at);
+        if let Some(pending) = &mut self.pending {
+            pending.is_check = true;
+        }
+    }
+
     /// The RSU answers: the attempts it took, once all is known that it was to know.
     fn note_ack(&mut self, of: &Announcements, ack: &AnnouncementAck<'_>) -> Option<u32> {
         let pending = self.pending.as_mut().filter(|pending| ack.seq >= pending.since)?;
@@ -270,6 +287,11 @@ impl Registration {
         self.attached.reply_at = now + context.random.jitter(reply_every, 25);
     }
 
+    /// The RSU was told of another way to us for a while, and that is over.
+    pub(crate) fn return_to_upstream(&mut self, now: Timestamp) {
+        self.attached.tell_anew(self.order, now);
+    }
+
     /// No longer attached.
     pub(crate) fn end(&mut self) {
         self.attached.pending = None;
@@ -328,12 +350,17 @@ impl Registration {
         self.is_unanswered
     }
 
-    /// What the RSU has been told that we are attached to, or that others go to through us.
+    /// What this RSU has been told: we are attached to it, may go there next, or others go there
+    /// through us.
     fn told(&mut self, rsu: NodeId, is_ours: bool) -> Option<&mut Telling> {
-        if is_ours { Some(&mut self.attached) } else { self.relayed.get_mut(&rsu) }
+        match &mut self.standby {
+            _ if is_ours => Some(&mut self.attached),
+            Some(standby) if standby.rsu == rsu => Some(&mut standby.telling),
+            _ => self.relayed.get_mut(&rsu),
+        }
     }
 
-    /// Clients of somebody behind us are announced to this RSU: it can answer only if it knows our
+    /// Somebody behind us says what this RSU is to acknowledge: it can answer only if it knows our
     /// upstream. What was only mentioned is mentioned again.
     pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
         if let Some(telling) = self.told(rsu, is_ours)

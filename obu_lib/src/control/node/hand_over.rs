@@ -201,12 +201,14 @@ impl Obu {
     }
 
     /// While the upstream is in doubt the way down to us is the second way, and then the first
-    /// again.
+    /// again. That it is over the RSU has to acknowledge: it would send the other way until the
+    /// next reply, and nobody watches that one any more.
     pub(super) fn tell_second_way(&mut self, now: Timestamp, out: &mut Replies) {
-        let Some(Attached { rsu, .. }) = self.attached else { return };
-        let through = self.routes.get_mut(&rsu).and_then(Route::tell_second_way);
-        if let Some(through) = through {
-            self.say(now, rsu, through, Flags::default(), out);
+        let Some(Attached { rsu, upstream }) = self.attached else { return };
+        match self.routes.get_mut(&rsu).and_then(Route::tell_second_way) {
+            Some(through) if through == upstream => self.registration.return_to_upstream(now),
+            Some(through) => self.say(now, rsu, through, Flags::default(), out),
+            None => {}
         }
     }
 

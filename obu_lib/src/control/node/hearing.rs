@@ -314,9 +314,14 @@ impl Obu {
         reply: &HeartbeatReply,
         out: &mut Replies,
     ) {
-        let HeartbeatReply { rsu, origin, within_ds, mtu, hops, standby, .. } = *reply;
+        let HeartbeatReply { rsu, origin, within_ds, mtu, hops, standby, acknowledge, .. } = *reply;
         let within = deciseconds(within_ds);
-        let said = Said { id: origin, mtu, rsu, within, is_reached: !standby };
+        // Who stands by and wants an answer sends frames of others there.
+        let is_reached = !standby || acknowledge;
+        let said = Said { id: origin, mtu, rsu, within, is_reached };
+        if acknowledge {
+            self.registration.remind(now, rsu, self.is_attached_to(rsu));
+        }
         let Some((hops, to)) = self.pass_on(now, from, hops, said, out) else { return };
         let relayed = HeartbeatReply { hops, ..*reply };
         self.context.radio.control(to, relayed, out, &mut self.context.counters);
