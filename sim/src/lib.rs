@@ -61,9 +61,9 @@
 //! | [`Stats`], [`radio::Airtime`] | frames and bytes on the air by message type; how full the channel was at every receiver |
 //! | [`topology`] | shapes, random graphs, all small graphs, and who can reach whom |
 //!
-//! What is not in it without a [`RadioModel`]: no airtime, so no collisions and no queue for the medium.
-//! Unicast is repeated by the radio only after [`World::try_again`]. A link with jitter may put
-//! frames out of order. A cut, and a restart of the receiver, take what is under way.
+//! What is not in it without a [`RadioModel`]: no airtime, so no collisions and no queue for the
+//! medium. Unicast is repeated by the radio only after [`World::try_again`]. A link with jitter may
+//! put frames out of order. A cut, and a restart of the receiver, take what is under way.
 //!
 //! ## Vehicles on a road
 //!
@@ -76,7 +76,8 @@
 //!
 //! let mut world = World::new(7);
 //! // Heard up to 300 m, with the airtime and the collisions of 802.11p.
-//! world.set_radio(RadioModel { access: Access::Csma(Csma::DEFAULT), ..RadioModel::disk(300.0, 0.0) });
+//! let access = Access::Csma(Csma::DEFAULT);
+//! world.set_radio(RadioModel { access, ..RadioModel::disk(300.0, 0.0) });
 //! # let radio = |n| Mac([2, 0, 0, 0, 0, n]);
 //! let rsu = world.add_node(Role::Rsu, radio(1), Box::new(|start, now| {
 //!     Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
@@ -97,9 +98,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Positions are looked at every 100 ms ([`RadioModel::update_every`](radio::RadioModel)); who is near is
-//! found through a grid, so the work grows with nodes times neighbours. One event brings a frame to
-//! all who hear it. Memory is a few kilobytes a node; take what nodes report
+//! Positions are looked at every 100 ms ([`RadioModel::update_every`](radio::RadioModel)); who is
+//! near is found through a grid, so the work grows with nodes times neighbours. One event brings a
+//! frame to all who hear it. Memory is a few kilobytes a node; take what nodes report
 //! ([`World::take_events`]) now and then, for it is the one thing that grows with time, with
 //! [`FlowLog`] and what is kept on request.
 //!

@@ -1,7 +1,7 @@
 //! What carries frames between nodes that have places: [`Medium`], the seam for radios of your own.
 //!
-//! [`RadioModel`](crate::RadioModel) is one. [`Reach`](crate::Reach) makes one of a function from two places
-//! to a probability. [`World::set_medium`](crate::World::set_medium) takes any other:
+//! [`RadioModel`](crate::RadioModel) is one. [`Reach`](crate::Reach) makes one of a function from
+//! two places to a probability. [`World::set_medium`](crate::World::set_medium) takes any other:
 //!
 //! ```
 //! use std::collections::VecDeque;

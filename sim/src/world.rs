@@ -568,8 +568,9 @@ impl World {
     }
 
     /// Whether radios tell nodes how strong frames come in, as far as that is known: from a
-    /// [`RadioModel`](crate::RadioModel), or from a [`LinkTrace`](crate::LinkTrace) that says it. They
-    /// do unless told otherwise; drivers without nl80211 statistics and without a monitor do not.
+    /// [`RadioModel`](crate::RadioModel), or from a [`LinkTrace`](crate::LinkTrace) that says it.
+    /// They do unless told otherwise; drivers without nl80211 statistics and without a monitor do
+    /// not.
     pub fn report_signal(&mut self, reports: bool) {
         self.reports_signal = reports;
     }
@@ -769,8 +770,8 @@ impl World {
     }
 
     /// Who can now hear whom in both directions. The graph has all nodes; those that are off have
-    /// no edges. Left out are links that lose everything and, under a [`RadioModel`], those that lose
-    /// more than half.
+    /// no edges. Left out are links that lose everything and, under a [`RadioModel`], those that
+    /// lose more than half.
     ///
     /// [`RadioModel`]: crate::radio::RadioModel
     pub fn graph(&self) -> Graph {

@@ -445,13 +445,16 @@ const ETHERNET: &str = "node_lib/src/messages/ethernet.rs";
 /// EtherTypes of tags and of the protocols in them.
 const ETHERTYPES: [u16; 6] = [0x8100, 0x88a8, 0x0800, 0x0806, 0x8035, 0x86dd];
 
-/// Whether this text, tests in it apart, has the number of such an EtherType, or its two bytes.
+/// Whether this text, tests in it apart, has the number of such an EtherType, or an array that
+/// begins with its two bytes.
 fn names_an_ethertype(text: &str) -> bool {
     let code = text.split("#[cfg(test)]").next().unwrap().to_lowercase().replace('_', "");
     ETHERTYPES.iter().any(|ethertype| {
         let [high, low] = ethertype.to_be_bytes();
-        let mut forms = vec![format!("{ethertype:#06x}"), format!("{high:#04x}, {low:#04x}]")];
-        forms.extend((low == 0).then(|| format!("{high:#04x}, 0")));
+        let mut forms = vec![format!("{ethertype:#06x}"), format!("[{high:#04x}, {low:#04x}")];
+        forms.extend((low == 0).then(|| format!("[{high:#04x}, 0")));
+        // The two bytes of IPv4 begin other arrays as well.
+        forms.truncate(if *ethertype == 0x0800 { 1 } else { forms.len() });
         forms.iter().any(|form| code.contains(form))
     })
 }

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry<Owner> {
     owner: Owner,
-    /// Heard, claimed or vouched for: what ages are judged by (to within [`TOUCH_EVERY`]).
+    /// Heard, claimed or refreshed: what ages are judged by (to within [`TOUCH_EVERY`]).
     used: Timestamp,
     /// A frame of the client itself came from the owner.
     heard: Option<Timestamp>,
@@ -78,7 +78,7 @@ pub struct Known<Owner> {
     pub client: Client,
     /// Where it is.
     pub owner: Owner,
-    /// Heard, claimed or vouched for.
+    /// Heard, claimed or refreshed.
     pub used: Timestamp,
     /// A frame of its own came from there.
     pub heard: Option<Timestamp>,
@@ -264,7 +264,7 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         }
     }
 
-    /// Marks every client of `owner` as heard now: it vouches for all of them.
+    /// Marks every client of `owner` as heard now: it refreshes all of them.
     pub fn touch_owner(&mut self, now: Timestamp, owner: Owner) {
         let Some(listed) = self.by_owner.get_mut(&owner) else { return };
         for half in [&mut listed.kept, &mut listed.others] {
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(cache.expire(at(60)), 1);
         assert_eq!(cache.clients_of('a'), [mac(2)]);
         cache.touch_owner(at(80), 'a');
-        assert_eq!(cache.expire(at(100)), 0, "its owner vouched for it");
+        assert_eq!(cache.expire(at(100)), 0, "its owner refreshed it");
     }
 
     #[test]

@@ -17,14 +17,14 @@
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
 //! | [`positions`] | where the node is, and where others say that they are |
-//! | [`askers`] | whom an answer goes to when many ask at once |
+//! | [`answer_scope`] | whom an answer goes to when many ask at once |
 //! | [`snapshot`] | how a node stands, for whoever looks inside |
 //! | [`token_bucket`] | how often something may happen |
 //! | [`counters`], [`event`] | what is counted, and what an operator is told |
 //! | [`ping`], [`echo`] | what an operator asks over the radio; what becomes of it on its way |
 //! | [`pin`] | which clients an operator puts behind an OBU |
 
-pub mod askers;
+pub mod answer_scope;
 pub mod client_cache;
 pub mod counters;
 pub mod duplicates;

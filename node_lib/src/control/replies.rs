@@ -83,7 +83,8 @@ impl Replies {
         self.push(ReplyType::WireFlat(flat));
     }
 
-    /// Appends a frame of this traffic class for the radio, written by `build` into an empty buffer.
+    /// Appends a frame of this traffic class for the radio, written by `build` into an empty
+    /// buffer.
     pub fn wire_in_class(&mut self, class: u8, build: impl FnOnce(&mut Vec<u8>)) {
         let mut flat = self.buffer();
         build(&mut flat);
@@ -97,8 +98,8 @@ impl Replies {
         self.push(ReplyType::TapFlat(flat));
     }
 
-    /// Appends a frame of this traffic class for the radio: what `head` writes into an empty buffer,
-    /// then `payload`, which is not copied if it is a part of the frame that was lent.
+    /// Appends a frame of this traffic class for the radio: what `head` writes into an empty
+    /// buffer, then `payload`, which is not copied if it is a part of the frame that was lent.
     #[inline]
     pub fn wire_around(&mut self, class: u8, payload: &[u8], head: impl FnOnce(&mut Vec<u8>)) {
         let begin = self.heads.len();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use node_lib::control::askers::Askers;
+use node_lib::control::answer_scope::AnswerScope;
 use node_lib::control::counters::Counters;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::echo::Echoes;
@@ -158,7 +158,7 @@ pub struct Obu {
     unsettled: Option<Unsettled>,
     // Seldom, or with clients' frames.
     answers: TokenBucket,
-    askers: Askers,
+    answer_scope: AnswerScope,
     conflicts: TokenBucket,
     pub(super) complaints: TokenBucket,
     pub(super) children: Children,
@@ -235,7 +235,7 @@ impl Obu {
             seq: Seq(0),
             complaints: COMPLAINTS,
             answers: ANSWERS,
-            askers: Askers::default(),
+            answer_scope: AnswerScope::default(),
             conflicts: CONFLICTS,
             probe_candidates_at: now,
             goodbyes_left: 0,

@@ -644,7 +644,7 @@ impl Route {
             }
             self.prove_preferred(context, now, out);
             self.plan_relay(context, now);
-            self.plan_calming(context, now);
+            self.plan_keepalive(context, now);
         }
         self.relay_if_due(context, now, out);
         self.say_withdrawal_if_due(context, now, out);
@@ -695,7 +695,7 @@ impl Route {
             return proof_at.map_or(next, |at| next.min(at.max(soonest)));
         }
         if self.relay_at.is_none()
-            && let Some(at) = self.calm_at(context, now)
+            && let Some(at) = self.keepalive_at(context, now)
         {
             next = next.min(at);
         }

@@ -228,7 +228,7 @@ pub(crate) fn within_max(interval: Duration) -> Duration {
 pub(crate) const LOTTERY: u16 = 16;
 
 /// OBUs of an RSU from which on they are a crowd.
-pub(crate) const CROWD: u16 = node_lib::control::askers::CROWD;
+pub(crate) const CROWD: u16 = node_lib::control::answer_scope::CROWD;
 
 /// An RSU counts the OBUs that have registered, and when a whole town is switched on none has. So
 /// for this long after its start an OBU takes it that there are at least [`OBUS_PER_NEIGHBOUR`]
@@ -251,7 +251,7 @@ pub(crate) const OBUS_MAX: u16 = 1024;
 /// A relay in a crowd of this stride that has brought no news for so long says again what it said
 /// last, or all behind it would ask whether it is still there, at the same moment: just before any
 /// [`Watch::late_after`].
-pub(crate) fn calm_after(interval: Duration, stride: u8) -> Duration {
+pub(crate) fn keepalive_after(interval: Duration, stride: u8) -> Duration {
     period(interval, stride) + interval / 7
 }
 
@@ -505,12 +505,18 @@ mod tests {
     fn a_relay_repeats_itself_before_those_behind_ask_but_not_before_they_could_hear_news() {
         for interval in INTERVALS {
             for stride in 0..=STRIDE_MAX {
-                let calm = calm_after(interval, stride);
-                assert!(calm < Watch::idle(interval, stride).late_after, "{stride}, {interval:?}");
-                assert!(calm > period(interval, stride) + interval / 10, "{stride}, {interval:?}");
+                let keepalive = keepalive_after(interval, stride);
+                assert!(
+                    keepalive < Watch::idle(interval, stride).late_after,
+                    "{stride}, {interval:?}"
+                );
+                assert!(
+                    keepalive > period(interval, stride) + interval / 10,
+                    "{stride}, {interval:?}"
+                );
             }
             for (name, watch) in watches(interval) {
-                assert!(calm_after(interval, 0) < watch.late_after, "{name} at {interval:?}");
+                assert!(keepalive_after(interval, 0) < watch.late_after, "{name} at {interval:?}");
             }
         }
     }

@@ -16,7 +16,7 @@ pub(crate) enum Port {
 /// Clients remembered, VLAN by VLAN.
 pub(crate) const CLIENTS_MAX: usize = 8192;
 
-/// As in Linux bridges and most switches. An OBU vouches for its clients with every reply, so those
+/// As in Linux bridges and most switches. An OBU refreshes its clients with every reply, so those
 /// that never speak stay as long as their OBU does.
 pub(crate) const AGE_MAX: Duration = Duration::from_secs(300);
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use node_lib::control::askers::Askers;
+use node_lib::control::answer_scope::AnswerScope;
 use node_lib::control::client_cache::ClientCache;
 use node_lib::control::counters::Counters;
 use node_lib::control::duplicates::Duplicates;
@@ -172,7 +172,7 @@ pub struct Rsu {
     /// For OBUs that are told where they were what was said for them.
     pub(super) tellings: TokenBucket,
     answers: TokenBucket,
-    askers: Askers,
+    answer_scope: AnswerScope,
     conflicts: TokenBucket,
     obu_conflicts: TokenBucket,
     arrivals: TokenBucket,
@@ -238,7 +238,7 @@ impl Rsu {
             questions: QUESTIONS,
             tellings: QUESTIONS,
             answers: ANSWERS,
-            askers: Askers::default(),
+            answer_scope: AnswerScope::default(),
             conflicts: CONFLICTS,
             obu_conflicts: CONFLICTS,
             arrivals: ARRIVALS,

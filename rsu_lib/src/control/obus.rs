@@ -91,7 +91,7 @@ struct Registered {
     /// Its coming has been reported to the operator.
     is_reported: bool,
     asked_at: Option<Timestamp>,
-    vouched_at: Option<Timestamp>,
+    refreshed_at: Option<Timestamp>,
     /// Questions in a row, for its place, to which it has said nothing.
     knocks: u8,
     round_trip_us: Option<u32>,
@@ -268,7 +268,7 @@ impl Registered {
             has_come: false,
             is_reported: false,
             asked_at: None,
-            vouched_at: None,
+            refreshed_at: None,
             knocks: 0,
             round_trip_us: None,
         }

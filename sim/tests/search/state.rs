@@ -39,8 +39,8 @@ const LEFT_OUT: &[&str] = &[
     "Rsu.answers",
     "Rsu.conflicts",
     // Only of a crowd's questions.
-    "Obu.askers",
-    "Rsu.askers",
+    "Obu.answer_scope",
+    "Rsu.answer_scope",
     // Averages and counts of hellos and probes, and what is made of them. They rank candidates that
     // are all feasible; that any other of them is chosen is brought about by cuts.
     "Context.hello",

@@ -38,7 +38,7 @@ pub struct KnownClient {
     pub port: Port,
     /// The OBU it is behind, if that is its port.
     pub obu: Option<NodeId>,
-    /// Heard, or vouched for by its OBU: it is forgotten by this age. `None` for the TAP itself.
+    /// Heard, or refreshed by its OBU: it is forgotten by this age. `None` for the TAP itself.
     pub age_ms: Option<u64>,
     /// A frame of its own came. `None`: it never spoke there.
     pub heard_ms: Option<u64>,

@@ -128,9 +128,9 @@ impl Obu {
 
     /// An idle OBU in a crowd that has just lost its upstream does not go to any RSU there is.
     fn is_near_enough(&self, now: Timestamp, rank: Rank) -> bool {
-        let patience =
+        let hold_down =
             self.routes.values().filter_map(|route| route.hold_down(&self.context, now)).min();
-        patience.is_none_or(|most| rank.hops <= most)
+        hold_down.is_none_or(|most| rank.hops <= most)
     }
 
     pub(super) fn upstream_of(&self, rsu: NodeId) -> Option<Mac> {

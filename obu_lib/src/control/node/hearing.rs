@@ -211,7 +211,7 @@ impl Obu {
         }
         let is_child = self.children.contains(now, from);
         let obus = usize::from(self.context.obus);
-        let to = self.askers.addressee(now, from, probe.rsu, obus, is_child);
+        let to = self.answer_scope.addressee(now, from, probe.rsu, obus, is_child);
         self.answer(now, to, probe.sender, probe.nonce, probe.rsu, out);
     }
 

@@ -73,20 +73,20 @@ impl Route {
 
     /// Says again what was said last when there has been no news for long, so that those behind us
     /// know that we are still there.
-    pub(super) fn plan_calming(&mut self, context: &mut Context, now: Timestamp) {
-        if self.relay_at.is_none() && self.calm_at(context, now).is_some_and(|at| now >= at) {
+    pub(super) fn plan_keepalive(&mut self, context: &mut Context, now: Timestamp) {
+        if self.relay_at.is_none() && self.keepalive_at(context, now).is_some_and(|at| now >= at) {
             self.relay_at = Some(now + context.random.up_to(timing::RELAY_DELAY_MAX / 4));
         }
     }
 
     /// When those behind us want to hear from us next.
-    pub(super) fn calm_at(&self, context: &Context, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn keepalive_at(&self, context: &Context, now: Timestamp) -> Option<Timestamp> {
         let is_due = context.policy.suppression
             && self.is_in_crowd(context)
             && !context.is_leaving
             && self.has_children(now);
         let spoke = self.spoke_at.filter(|_| is_due)?;
-        Some(spoke + timing::calm_after(self.interval, self.stride_said))
+        Some(spoke + timing::keepalive_after(self.interval, self.stride_said))
     }
 
     /// How much longer we wait with a heartbeat because many relay it.

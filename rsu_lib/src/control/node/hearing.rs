@@ -126,7 +126,7 @@ impl Rsu {
             Mac::BROADCAST
         } else {
             let is_child = self.obus.is_child(probe.sender, from);
-            self.askers.addressee(now, from, rsu, self.obus.attached(), is_child)
+            self.answer_scope.addressee(now, from, rsu, self.obus.attached(), is_child)
         };
         self.radio.control(to, answer, out, &mut self.counters);
     }
@@ -180,7 +180,7 @@ impl Rsu {
         if self.obus.is_urgent(obu) {
             self.tell_where_it_was(now, obu, out);
         }
-        if self.obus.vouches(now, obu, reply.digest) {
+        if self.obus.refreshes(now, obu, reply.digest) {
             self.clients.touch_owner(now, Port::Obu(obu));
         }
         self.note_duel(now, obu, from, is_duel);

@@ -15,7 +15,7 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// The LAN side hears of the clients of one OBU by what the OBU says; that they are alive is noted
 /// this often, however often it says so.
-const VOUCH_EVERY: Duration = Duration::from_millis(500);
+const REFRESH_EVERY: Duration = Duration::from_millis(500);
 
 impl Obus {
     /// What this reply is answered, and with which epoch: that its upstream is known, if it wants
@@ -74,15 +74,15 @@ impl Obus {
 
     /// The OBU is attached, the set we hold is the one its reply names, and that has not been noted
     /// for a while.
-    pub(crate) fn vouches(&mut self, now: Timestamp, obu: NodeId, digest: u32) -> bool {
+    pub(crate) fn refreshes(&mut self, now: Timestamp, obu: NodeId, digest: u32) -> bool {
         let Some(known) = self.by_id.get_mut(&obu) else { return false };
-        let is_due = known.vouched_at.is_none_or(|at| now.since(at) >= VOUCH_EVERY);
-        let vouches =
+        let is_due = known.refreshed_at.is_none_or(|at| now.since(at) >= REFRESH_EVERY);
+        let refreshes =
             is_due && known.is_attached() && known.digest == digest && known.is_complete();
-        if vouches {
-            known.vouched_at = Some(now);
+        if refreshes {
+            known.refreshed_at = Some(now);
         }
-        vouches
+        refreshes
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!((obus.attached(), obus.is_here(OBU)), (0, true));
         let same = reply(Said(1, 5, 2, true), client_digest(&set));
         assert!(!must_ask(NOW, &mut obus, &same));
-        assert!(!obus.vouches(NOW, OBU, client_digest(&set)));
+        assert!(!obus.refreshes(NOW, OBU, client_digest(&set)));
         let other = HeartbeatReply { digest: 7, ..same };
         assert!(!must_ask(NOW, &mut obus, &other), "it announces itself, if it is to be known");
     }

@@ -24,7 +24,8 @@ pub(super) struct Duel {
 }
 
 impl Duel {
-    /// The one start has taken its turn after the other. Returns whether that makes it a duel, once.
+    /// The one start has taken its turn after the other. Returns whether that makes it a duel,
+    /// once.
     pub(super) fn note(&mut self, now: Timestamp, one: Boot, other: Boot) -> bool {
         let between = [one.min(other), one.max(other)];
         if self.between != between || now.since(self.since) > DUEL_WITHIN {

@@ -1,4 +1,4 @@
-//! Whom an answer goes to when many ask the same question at once: [`Askers`].
+//! Whom an answer goes to when many ask the same question at once: [`AnswerScope`].
 //!
 //! When two nodes that do not hear each other send a heartbeat in the same moment, half of those
 //! who wait for one of them miss it, and in a crowd that is sixty OBUs that soon all ask whether it
@@ -22,11 +22,11 @@ const MANY_WITHIN: Duration = Duration::from_millis(25);
 
 /// Who asked us alone last.
 #[derive(Clone, Debug, Default)]
-pub struct Askers {
+pub struct AnswerScope {
     last: Option<(Timestamp, Mac, NodeId)>,
 }
 
-impl Askers {
+impl AnswerScope {
     /// `asker` asks us alone for our way to `rsu`: whom to answer, one of `obus` that share the
     /// radio. `is_child`: whoever asks sends through us.
     pub fn addressee(
@@ -61,9 +61,9 @@ mod tests {
         const B: Mac = Mac([2, 0, 0, 0, 0, 0x0b]);
         const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
         const OTHER: NodeId = NodeId([2, 0, 0, 0, 0, 2]);
-        let mut askers = Askers::default();
+        let mut scope = AnswerScope::default();
         let mut asks =
-            |ms, asker, rsu| askers.is_one_of_many(Timestamp::from_millis(ms), asker, rsu);
+            |ms, asker, rsu| scope.is_one_of_many(Timestamp::from_millis(ms), asker, rsu);
         assert!(!asks(1000, A, RSU), "the first");
         assert!(!asks(1010, A, RSU), "the same again");
         assert!(asks(1034, B, RSU));
