@@ -160,10 +160,11 @@ impl Browser {
     }
 
     /// Puts a finger on the first element that this selects, moves it by so many pixels to the
-    /// right and down, and lifts it.
-    pub(super) fn swipe(&mut self, selector: &str, (right, down): (f64, f64)) -> Result<()> {
+    /// right and down, and lifts it. How far the page was scrolled meanwhile.
+    pub(super) fn swipe(&mut self, selector: &str, (right, down): (f64, f64)) -> Result<f64> {
         const STEPS: u32 = 8;
         let [x, y] = self.spot(selector)?;
+        let before = self.scrolled()?;
         for step in 0..=STEPS {
             let part = f64::from(step) / f64::from(STEPS);
             let finger = json!({ "x": x + part * right, "y": y + part * down });
@@ -175,7 +176,11 @@ impl Browser {
         }
         let event = json!({ "type": "touchEnd", "touchPoints": [] });
         self.tell("Input.dispatchTouchEvent", event)?;
-        Ok(())
+        Ok(self.scrolled()? - before)
+    }
+
+    fn scrolled(&mut self) -> Result<f64> {
+        self.value("scrollY")?.as_f64().context("scrollY")
     }
 
     /// Clicks on the first element that this selects.
