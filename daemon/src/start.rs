@@ -51,7 +51,7 @@ pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Address space a start takes beyond the program itself: stacks of its threads, frames in flight,
 /// and what the allocator sets aside.
-const MEMORY_MIB: usize = 24;
+const MEMORY_MIB: usize = 16;
 
 /// First of all: whoever lacks memory later says so in words that help nobody, or not at all. So it
 /// is asked for in one piece, and given back untouched.
