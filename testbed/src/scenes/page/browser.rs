@@ -174,6 +174,8 @@ impl Browser {
             // The page draws in between, as under a finger.
             std::thread::sleep(Duration::from_millis(20));
         }
+        // One that is lifted while it moves leaves the page going on for a while.
+        std::thread::sleep(Duration::from_millis(200));
         let event = json!({ "type": "touchEnd", "touchPoints": [] });
         self.tell("Input.dispatchTouchEvent", event)?;
         Ok(self.scrolled()? - before)

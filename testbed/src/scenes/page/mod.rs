@@ -233,7 +233,6 @@ fn by_finger(browser: &mut Browser, other: &Node, rsu: &Node) -> Result<()> {
     })?;
     browser.value("document.querySelector('svg.map').scrollIntoView({block: 'center'})")?;
     let before = place(browser)?;
-    // Words above may take another line at any time, and are no finger.
     let scrolled = browser.swipe("svg.map", SHIFT)?;
     let after = place(browser)?;
     let moved = [after[0] - before[0] - SHIFT.0, after[1] - before[1] - SHIFT.1];
