@@ -51,13 +51,16 @@ pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Address space a start takes beyond the program itself: stacks of its threads, frames in flight,
 /// and what the allocator sets aside.
-const MEMORY_MIB: usize = 24;
+const MEMORY_MIB: usize = 16;
 
 /// First of all: whoever lacks memory later says so in words that help nobody, or not at all. So it
 /// is asked for in one piece, and given back untouched.
 pub fn has_memory() -> Result<(), Failure> {
     let mut memory = Vec::<u8>::new();
-    memory.try_reserve_exact(MEMORY_MIB << 20).map_err(|_| {
+    let had = memory.try_reserve_exact(MEMORY_MIB << 20);
+    // Or the compiler may leave out what nobody uses.
+    std::hint::black_box(&memory);
+    had.map_err(|_| {
         let text = "out of memory: expected a limit (ulimit -v, LimitAS=) that leaves room for";
         Failure::new(Kind::Runtime, anyhow!("{text} {MEMORY_MIB} MiB more"))
     })

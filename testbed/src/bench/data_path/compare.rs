@@ -188,7 +188,7 @@ pub fn run(options: &Options) -> Result<()> {
             std::fs::create_dir_all(&logs)?;
             lines.push(set_up(options.hops as usize, offload, programs, flags, &logs)?);
         }
-        let turns = measure(&lines, options.turns)?;
+        let turns = measure(&lines, options.turns, &screen)?;
         for figure in &FIGURES {
             let compared = Compared::of(figure, &turns).context("no turns")?;
             screen.plain(&row(figure, &compared));
@@ -233,44 +233,59 @@ fn set_up(
     }
 }
 
-/// So many turns on both lines, in alternating order.
-fn measure(lines: &[Line], count: u32) -> Result<Vec<[Turn; 2]>> {
+/// So many turns on both lines, in alternating order. A turn in which others had the machine for so
+/// long that nothing got through is left out, and said; of half of them there must be figures.
+fn measure(lines: &[Line], count: u32, screen: &Screen) -> Result<Vec<[Turn; 2]>> {
     let servers = lines.iter().map(|line| Iperf3::serve(&line.road, ROAD_V4));
     let servers = servers.collect::<Result<Vec<_>>>()?;
     let mut turns = Vec::new();
+    let mut failed = Ok(());
     for number in 0..count {
-        let mut turn = [Turn::default(); 2];
-        let mut order: Vec<_> = lines.iter().zip(&servers).zip(&mut turn).collect();
-        if number % 2 == 1 {
-            order.reverse();
-        }
-        // Each measurement of one is followed by the same of the other.
-        for ((line, _), turn) in &mut order {
-            let report = Ping::count(&line.vehicle, ROAD_V4, PINGS, PING_EVERY)?;
-            turn.idle_us = report.delay_median().as_secs_f64() * 1e6;
-        }
-        for ((line, server), turn) in &mut order {
-            let before = Spent::on(line)?;
-            turn.tcp_mbit = server.run(&line.vehicle, 1, TCP_S, false)?.bits_per_s / 1e6;
-            let spent = Spent::on(line)?.since(before);
-            turn.tcp_ns = spent.per(spent.frames);
-        }
-        for (place, size) in UDP_SIZES.into_iter().enumerate() {
-            for ((line, _), turn) in &mut order {
-                let before = Spent::on(line)?;
-                let report = flood(&line.vehicle, &line.road, ROAD_V4, size, UDP)?;
-                let spent = Spent::on(line)?.since(before);
-                if let Some(kframes) = turn.udp_kframes.get_mut(place) {
-                    *kframes = report.delivered_per_s / 1e3;
-                }
-                if let Some(ns) = turn.udp_ns.get_mut(place) {
-                    *ns = spent.per(report.delivered);
-                }
+        match one_turn(lines, &servers, number % 2 == 1) {
+            Ok(turn) => turns.push(turn),
+            Err(error) => {
+                screen.dim(&format!("turn {} is left out: {error:#}", number + 1));
+                failed = Err(error);
             }
         }
-        turns.push(turn);
+    }
+    if turns.len() * 2 < count as usize {
+        failed?;
     }
     Ok(turns)
+}
+
+/// Each measurement of one line is followed by the same of the other.
+fn one_turn(lines: &[Line], servers: &[Iperf3], is_reversed: bool) -> Result<[Turn; 2]> {
+    let mut turn = [Turn::default(); 2];
+    let mut order: Vec<_> = lines.iter().zip(servers).zip(&mut turn).collect();
+    if is_reversed {
+        order.reverse();
+    }
+    for ((line, _), turn) in &mut order {
+        let report = Ping::count(&line.vehicle, ROAD_V4, PINGS, PING_EVERY)?;
+        turn.idle_us = report.delay_median().as_secs_f64() * 1e6;
+    }
+    for ((line, server), turn) in &mut order {
+        let before = Spent::on(line)?;
+        turn.tcp_mbit = server.run(&line.vehicle, 1, TCP_S, false)?.bits_per_s / 1e6;
+        let spent = Spent::on(line)?.since(before);
+        turn.tcp_ns = spent.per(spent.frames);
+    }
+    for (place, size) in UDP_SIZES.into_iter().enumerate() {
+        for ((line, _), turn) in &mut order {
+            let before = Spent::on(line)?;
+            let report = flood(&line.vehicle, &line.road, ROAD_V4, size, UDP)?;
+            let spent = Spent::on(line)?.since(before);
+            if let Some(kframes) = turn.udp_kframes.get_mut(place) {
+                *kframes = report.delivered_per_s / 1e3;
+            }
+            if let Some(ns) = turn.udp_ns.get_mut(place) {
+                *ns = spent.per(report.delivered);
+            }
+        }
+    }
+    Ok(turn)
 }
 
 /// What all programs on a line have had and done.

@@ -1,4 +1,4 @@
-//! What the nodes that never restart hold, minute by minute, in a file for whoever wants to draw it.
+//! What the nodes that never restart hold, minute by minute, in a file for whoever draws it.
 
 use std::fs::{self, File};
 use std::io::Write as _;

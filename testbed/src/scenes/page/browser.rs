@@ -160,10 +160,11 @@ impl Browser {
     }
 
     /// Puts a finger on the first element that this selects, moves it by so many pixels to the
-    /// right and down, and lifts it.
-    pub(super) fn swipe(&mut self, selector: &str, (right, down): (f64, f64)) -> Result<()> {
+    /// right and down, and lifts it. How far the page was scrolled meanwhile.
+    pub(super) fn swipe(&mut self, selector: &str, (right, down): (f64, f64)) -> Result<f64> {
         const STEPS: u32 = 8;
         let [x, y] = self.spot(selector)?;
+        let before = self.scrolled()?;
         for step in 0..=STEPS {
             let part = f64::from(step) / f64::from(STEPS);
             let finger = json!({ "x": x + part * right, "y": y + part * down });
@@ -173,9 +174,15 @@ impl Browser {
             // The page draws in between, as under a finger.
             std::thread::sleep(Duration::from_millis(20));
         }
+        // One that is lifted while it moves leaves the page going on for a while.
+        std::thread::sleep(Duration::from_millis(200));
         let event = json!({ "type": "touchEnd", "touchPoints": [] });
         self.tell("Input.dispatchTouchEvent", event)?;
-        Ok(())
+        Ok(self.scrolled()? - before)
+    }
+
+    fn scrolled(&mut self) -> Result<f64> {
+        self.value("scrollY")?.as_f64().context("scrollY")
     }
 
     /// Clicks on the first element that this selects.
