@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_tag_has_a_priority_and_a_vlan() {
-        let tag = Tag(0b101_1_0000_0000_0111);
+        let tag = Tag(0b1011_0000_0000_0111);
         assert_eq!((tag.priority(), tag.vlan(), tag.is_reserved()), (5, 7, false));
         assert!(Tag(0x0fff).is_reserved() && Tag(0xffff).is_reserved());
         assert!(!Tag(0x0ffe).is_reserved());
