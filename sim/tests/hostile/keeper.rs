@@ -12,7 +12,7 @@ use node_lib::{Mac, NodeId, Timestamp};
 use sim::topology::Graph;
 use sim::{Factory, Guest, Link, NodeIndex, Role};
 
-use super::sim_common::{Town, at, broken, ms, obu, radio, run_all, seeds, wrong};
+use super::sim_common::{Town, at, broken, ms, obu, percentile, radio, run_all, seeds, wrong};
 
 const RSU: usize = 0;
 /// The relay over the worse links.
@@ -110,9 +110,10 @@ fn town(seed: u64, keeps_from: Timestamp, has_other_rsu: bool) -> Town {
 }
 
 /// How long the victim's client, that says nothing after its first word, is cut off from `from` on.
+/// In nineteen of twenty towns no longer than `most`: answers of the honest relay get lost as well.
 fn cut_off(test: &str, keeps_from: Timestamp, from: Timestamp, most: Duration) {
     for has_other_rsu in [false, true] {
-        let gaps = run_all("hostile", test, seeds(8), |seed| {
+        let mut gaps = run_all("hostile", test, seeds(40), |seed| {
             let mut town = town(seed, keeps_from, has_other_rsu);
             town.up(VICTIM, at(1000), ms(10), 1);
             let end = at(30_000);
@@ -122,12 +123,15 @@ fn cut_off(test: &str, keeps_from: Timestamp, from: Timestamp, most: Duration) {
             let gap = town.gap_down(flow, VICTIM, from, end);
             let changes = town.changes(from);
             let here = changes.iter().filter(|(_, node, _)| *node == VICTIM).count();
-            if gap > most || here > 6 {
+            if here > 6 {
                 return Err(wrong(&town, format!("cut off for {gap:?}, {here} changes")));
             }
             Ok(gap)
         });
-        println!("another RSU: {has_other_rsu}, cut off for {:?}", gaps.iter().max());
+        gaps.sort_unstable();
+        let usual = percentile(&gaps, 0.95);
+        println!("another RSU: {has_other_rsu}, cut off for {usual:?}, {:?} at most", gaps.last());
+        assert!(usual <= most, "another RSU: {has_other_rsu}, cut off for {usual:?}");
     }
 }
 
