@@ -430,8 +430,9 @@ mod tests {
                 medium.link("a", name, Quality { retries: 7, ..Quality::lossy(0.5) });
             }
             let now = Instant::now();
+            let frame = [to.0, mac(1).0].concat();
             for _ in 0..1000 {
-                medium.send(now, "a", Class::Data, &to.0, &mut |_, _, _| ());
+                medium.send(now, "a", Class::Data, &frame, &mut |_, _, _| ());
             }
             medium.handle_timeout(now + RETRY_AFTER * 7, &mut |_, _, _| ());
             let lost: Vec<_> = medium.counters().map(|(_, _, c)| (c.lost, c.retried)).collect();
@@ -455,12 +456,12 @@ mod tests {
         let (start, mut order) = (Instant::now(), Vec::new());
         let mut sent_at_once = 0;
         for n in 0..100 {
-            let frame = [&mac.0[..], &[n]].concat();
+            let frame = [&mac.0[..], &mac.0, &[n]].concat();
             medium.send(start, "a", Class::Data, &frame, &mut |_, _, _| sent_at_once += 1);
         }
         assert!(sent_at_once < 5, "{sent_at_once} frames did not wait for the one before");
         assert!(medium.poll_timeout().unwrap() >= start + RETRY_AFTER);
-        medium.handle_timeout(start + RETRY_AFTER * 20, &mut |_, frame, _| order.push(frame[6]));
+        medium.handle_timeout(start + RETRY_AFTER * 20, &mut |_, frame, _| order.push(frame[12]));
         assert_eq!(order.len() + sent_at_once, 100);
         assert!(order.is_sorted());
     }
