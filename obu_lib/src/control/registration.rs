@@ -152,6 +152,14 @@ impl Telling {
         }
     }
 
+    /// Our upstream is no news: only whether the RSU answers counts.
+    fn tell_check(&mut self, last: Order, at: Timestamp) {
+        self.tell(Word::Upstream, last, at);
+        if let Some(pending) = &mut self.pending {
+            pending.is_check = true;
+        }
+    }
+
     /// Our upstream is another one now: whatever is under way says the old one.
     fn note_upstream(&mut self, via: NodeId, last: Order, at: Timestamp) {
         let before = std::mem::replace(&mut self.via, via);
@@ -179,10 +187,7 @@ impl Telling {
             }
             return;
         }
-        self.tell(Word::Upstream, last, at);
-        if let Some(pending) = &mut self.pending {
-            pending.is_check = true;
-        }
+        self.tell_check(last, at);
     }
 
     /// The RSU answers: the attempts it took, once all is known that it was to know.
@@ -430,10 +435,7 @@ impl Registration {
         if now >= telling.reply_at && telling.pending.is_none() && is_attached && towards.is_used {
             telling.replies += 1;
             if telling.replies > REPLIES_UNACKNOWLEDGED {
-                telling.tell(Word::Upstream, last, now);
-                if let Some(check) = &mut telling.pending {
-                    check.is_check = true;
-                }
+                telling.tell_check(last, now);
             }
         }
         let is_mentioned = self.tell_if_due(context, now, towards, reply_every, out);
