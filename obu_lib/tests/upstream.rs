@@ -625,10 +625,9 @@ fn who_is_quiet_after_its_start_answers_no_question_to_all() {
     assert_eq!(t.answered(), [C], "who asks it alone hears that there is no way");
 }
 
-/// When the OBU first sent through another than A, in milliseconds from now, and through whom.
-/// Nobody answers what it says; A, B and C, which is farther, bring every heartbeat and answer
-/// every question.
-fn left_a_after(t: &mut Talk, ms: u64, heard: &[(Mac, u8)]) -> Option<(u64, Mac)> {
+/// When the OBU first sent through another than `whom`, in milliseconds from now, and through whom.
+/// No RSU answers what it says; those heard bring every heartbeat and answer every question.
+fn left_after(t: &mut Talk, whom: Mac, ms: u64, heard: &[(Mac, u8)]) -> Option<(u64, Mac)> {
     let start = t.now;
     while t.now < start + ms {
         t.seq += 1;
@@ -644,7 +643,7 @@ fn left_a_after(t: &mut Talk, ms: u64, heard: &[(Mac, u8)]) -> Option<(u64, Mac)
                 }
             }
             let upstream = t.obu.attachment().map(|to| Mac(to.upstream.0));
-            if let Some(other) = upstream.filter(|upstream| *upstream != A) {
+            if let Some(other) = upstream.filter(|upstream| *upstream != whom) {
                 return Some((t.now - start, other));
             }
         }
@@ -657,9 +656,9 @@ fn a_relay_through_which_six_words_stay_unanswered_is_left_for_another() {
     let mut t = behind_a();
     t.acknowledge(A);
     let heard = [(A, 1), (B, 1)];
-    assert_eq!(left_a_after(&mut t, 5000, &heard), None, "all is answered");
+    assert_eq!(left_after(&mut t, A, 5000, &heard), None, "all is answered");
     t.tap(CAMERA, SERVER);
-    let (after, other) = left_a_after(&mut t, 5000, &heard).expect("nobody answers");
+    let (after, other) = left_after(&mut t, A, 5000, &heard).expect("nobody answers");
     assert!((700..=1500).contains(&after) && other == B, "{after} ms, {other}");
     // B brings nothing any more: there is no other than A.
     let alone = t.now;
@@ -671,6 +670,23 @@ fn a_relay_through_which_six_words_stay_unanswered_is_left_for_another() {
         t.pass(t.now + 50);
         assert!(t.now < alone + 1000, "the last choice is one");
     }
+}
+
+#[test]
+fn where_no_relay_brings_an_answer_the_one_left_first_is_tried_again() {
+    let mut t = behind_a();
+    t.acknowledge(A);
+    let heard = [(A, 1), (B, 1), (C, 1)];
+    t.tap(CAMERA, SERVER);
+    let mut upstream = A;
+    let tried = std::iter::from_fn(|| {
+        let (after, next) = left_after(&mut t, upstream, 5000, &heard)?;
+        assert!((700..=2500).contains(&after), "{after} ms after {upstream}");
+        upstream = next;
+        Some(next)
+    });
+    let tried: Vec<_> = tried.take(5).collect();
+    assert_eq!(tried, [B, C, A, B, C]);
 }
 
 #[test]

@@ -109,11 +109,15 @@ fn town(seed: u64, keeps_from: Timestamp, has_other_rsu: bool) -> Town {
     town
 }
 
+/// No town takes longer: of 1,500 the worst takes 4.4 s.
+const LONGEST: Duration = Duration::from_secs(5);
+
 /// How long the victim's client, that says nothing after its first word, is cut off from `from` on.
-/// In nineteen of twenty towns no longer than `most`: answers of the honest relay get lost as well.
+/// In nineteen of twenty towns no longer than `most`, and in none for long: answers get lost over the
+/// honest relay as well.
 fn cut_off(test: &str, keeps_from: Timestamp, from: Timestamp, most: Duration) {
     for has_other_rsu in [false, true] {
-        let mut gaps = run_all("hostile", test, seeds(40), |seed| {
+        let mut gaps = run_all("hostile", test, seeds(120), |seed| {
             let mut town = town(seed, keeps_from, has_other_rsu);
             town.up(VICTIM, at(1000), ms(10), 1);
             let end = at(30_000);
@@ -130,8 +134,10 @@ fn cut_off(test: &str, keeps_from: Timestamp, from: Timestamp, most: Duration) {
         });
         gaps.sort_unstable();
         let usual = percentile(&gaps, 0.95);
-        println!("another RSU: {has_other_rsu}, cut off for {usual:?}, {:?} at most", gaps.last());
+        let longest = gaps.last().copied().unwrap_or_default();
+        println!("another RSU: {has_other_rsu}, cut off for {usual:?}, {longest:?} at most");
         assert!(usual <= most, "another RSU: {has_other_rsu}, cut off for {usual:?}");
+        assert!(longest <= LONGEST, "another RSU: {has_other_rsu}, cut off for {longest:?}");
     }
 }
 

@@ -161,7 +161,12 @@ pub const RELAY: Cost = Cost::ONE;
 impl Ranker<'_> {
     /// What was said through it to the RSU was not answered.
     pub fn is_suspect(&self, candidate: &Candidate) -> bool {
-        self.suspects.iter().any(|(mac, until)| *mac == candidate.mac && self.now < *until)
+        self.suspect_until(candidate.mac).is_some()
+    }
+
+    /// Until when it counts that what was said through this neighbour was not answered.
+    pub fn suspect_until(&self, mac: Mac) -> Option<Timestamp> {
+        self.suspects.iter().find(|(m, until)| *m == mac && self.now < *until).map(|(_, at)| *at)
     }
 
     /// Its next heartbeat is overdue by more than an interval: maybe gone already.

@@ -280,9 +280,10 @@ impl Route {
     }
 
     /// What we said to the RSU through the upstream was not answered. Whether another neighbour
-    /// takes its place, and the upstream is for a minute one for those that hear no other.
-    /// `as_first`: only if no other has been tried in that time, and only if the upstream is a
-    /// relay: it may pass on everything but words.
+    /// takes its place, and the upstream is for a minute one for those that hear no other. Where
+    /// all others are that already, the one that became it first is tried again: words get lost
+    /// over honest relays too. `as_first`: only if no other has been tried in that time, and only
+    /// if the upstream is a relay: it may pass on everything but words.
     pub(crate) fn leave_unanswered(
         &mut self,
         context: &Context,
@@ -291,14 +292,19 @@ impl Route {
     ) -> bool {
         let Some(upstream) = self.upstream_candidate().copied() else { return false };
         let judge = self.judge(context, now);
-        let others = self.candidates.iter().filter(|c| c.mac != upstream.mac && judge.is_usable(c));
-        let ranked = others.map(|c| (judge.ranker.rank(c), c.mac));
-        let best = ranked.filter(|(rank, _)| !rank.is_suspect && !rank.is_late).min();
+        let ranked = self.candidates.iter().filter_map(|c| {
+            let rank = judge.ranker.rank(c);
+            let may_come = c.mac != upstream.mac && judge.is_usable(c) && !rank.is_late;
+            may_come.then(|| (judge.ranker.suspect_until(c.mac), rank, c.mac))
+        });
+        let best = ranked.min();
         self.suspects.retain(|(mac, until)| now < *until && *mac != upstream.mac);
         let is_wanted = !as_first || self.suspects.is_empty() && upstream.advert.distance.hops > 0;
-        let Some((_, best)) = best.filter(|_| is_wanted && !self.suspects.is_full()) else {
+        let Some((_, _, best)) = best.filter(|_| is_wanted) else { return false };
+        self.suspects.retain(|(mac, _)| *mac != best);
+        if self.suspects.is_full() {
             return false;
-        };
+        }
         tracing::debug!(rsu = %self.rsu, upstream = %upstream.id, "RSU does not answer through it");
         self.suspects.push((upstream.mac, now + timing::SHUN_FOR));
         self.loss = Some(self.leave(now, Cause::Dead));
