@@ -11,7 +11,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use harness::ms;
+use harness::{Test, ms};
 use nix::sys::signal::Signal;
 use recorder::read::{Item, Recording};
 use recorder::record::What;
@@ -22,11 +22,13 @@ use testbed::probe::{NumberedFrame, Ping, send_frames, send_raw};
 use testbed::{Node, Programs, Testbed, wait_until};
 
 fn main() -> ExitCode {
-    harness::main(&[
+    let alone: &[Test] = &[
         ("every_command_shows_the_scene", every_command_shows_the_scene),
         ("a_change_of_upstream_is_explained_afterwards", a_change_is_explained),
-        ("what_can_be_changed_is_changed_on_the_read_write_socket", what_can_be_changed),
         ("a_running_node_is_recorded_and_no_longer", a_running_node_is_recorded),
+    ];
+    let together: &[Test] = &[
+        ("what_can_be_changed_is_changed_on_the_read_write_socket", what_can_be_changed),
         ("a_configuration_is_checked_and_read_again", a_configuration_is_read_again),
         ("who_is_on_a_way_answers", who_is_on_a_way_answers),
         ("a_ping_that_is_not_answered_says_why", a_ping_not_answered_says_why),
@@ -36,7 +38,8 @@ fn main() -> ExitCode {
         ("two_ethertypes_are_found", two_ethertypes_are_found),
         ("two_nodes_with_one_id_are_found", two_nodes_with_one_id_are_found),
         ("a_road_side_unit_without_a_lan_is_found", a_road_side_unit_without_a_lan_is_found),
-    ])
+    ];
+    harness::main_together(alone, together)
 }
 
 /// Gives every node a socket of its own, and starts all.

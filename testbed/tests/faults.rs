@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use harness::ms;
+use harness::{Test, ms};
 use nix::sys::signal::Signal;
 use node_lib::Mac;
 use node_lib::messages::control::Control;
@@ -26,7 +26,7 @@ use testbed::probe::{Ping, Report, UdpStream, send_raw};
 use testbed::{Host, Netns, Node, Programs, Testbed, wait_until};
 
 fn main() -> ExitCode {
-    harness::main(&[
+    let alone: &[Test] = &[
         ("a_radio_that_flaps_leaks_nothing", a_radio_that_flaps),
         ("a_radio_made_again_and_again_leaks_nothing", a_radio_made_again_and_again),
         ("a_radio_made_again_is_taken_without_any_right", a_radio_made_again_without_any_right),
@@ -39,10 +39,13 @@ fn main() -> ExitCode {
         ("a_disk_that_is_read_only_harms_nobody", a_disk_that_is_read_only),
         ("garbage_storms_no_log", garbage_storms_no_log),
         ("a_daemon_that_aborts_is_back_when_started", a_daemon_that_aborts),
+        ("frames_of_every_length_harm_nobody", frames_of_every_length),
+    ];
+    let together: &[Test] = &[
         ("without_descriptors_the_start_says_so", without_descriptors),
         ("without_memory_the_start_says_so", without_memory),
-        ("frames_of_every_length_harm_nobody", frames_of_every_length),
-    ])
+    ];
+    harness::main_together(alone, together)
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -26,20 +26,16 @@ mod warnings;
 
 use std::process::ExitCode;
 
+use crate::harness::Test;
 use crate::plain_user::run_as_plain_user;
 
 fn main() -> ExitCode {
-    harness::main(&[
-        ("ping_over_1_hop", traffic::ping_over_1_hop),
-        ("ping_over_1_hop_for_a_plain_user", || run_as_plain_user("ping_over_1_hop")),
+    let alone: &[Test] = &[
         ("all_traffic_over_1_hop", || traffic::all_traffic_over(1)),
         ("all_traffic_over_2_hops", || traffic::all_traffic_over(2)),
         ("all_traffic_over_3_hops", || traffic::all_traffic_over(3)),
         ("frames_of_every_kind_arrive_once_and_whole", traffic::frames_of_every_kind),
-        ("one_byte_more_than_the_mtu_is_refused", lengths::one_byte_more_than_the_mtu_is_refused),
         ("a_host_behind_a_vehicle_is_on_the_lan", traffic::a_host_behind_a_vehicle_is_on_the_lan),
-        ("hosts_with_an_mtu_of_1500_need_no_setting", lengths::hosts_with_an_mtu_of_1500),
-        ("senders_hear_of_packets_that_are_too_long", lengths::senders_hear_of_what_is_too_long),
         ("vehicles_reach_each_other", traffic::vehicles_reach_each_other),
         ("no_loop_and_no_duplicate", traffic::no_loop_and_no_duplicate),
         ("frames_doubled_on_air_arrive_once", traffic::frames_doubled_on_air_arrive_once),
@@ -57,19 +53,30 @@ fn main() -> ExitCode {
             "a_silent_client_is_known_after_a_restart",
             restart::a_silent_client_is_known_after_a_restart,
         ),
-        ("a_tap_stays_in_its_bridge", interfaces::a_tap_stays_in_its_bridge),
-        (
-            "a_prepared_tap_takes_no_right_to_change_it",
-            interfaces::a_prepared_tap_takes_no_right_to_change_it,
-        ),
         (
             "a_road_side_unit_without_a_lan_is_left",
             fail_over::a_road_side_unit_without_a_lan_is_left,
         ),
         ("the_last_path_dies_and_comes_back", fail_over::the_last_path_dies_and_comes_back),
-        ("a_vehicle_asks_its_radio_what_was_acknowledged", radio_reports::a_vehicle_asks_its_radio),
         ("radio_goes_down_and_up", interfaces::radio_goes_down_and_up),
         ("radio_is_deleted_and_made_again", interfaces::radio_is_deleted_and_made_again),
+        ("tcp_crosses_with_offload_at_either_end", batches::tcp_crosses_with_offload_at_either_end),
+        ("tcp_is_intact_over_a_bad_link", traffic::tcp_is_intact_over_a_bad_link),
+        ("answers_are_looked_for", batches::answers_are_looked_for),
+        ("what_waits_together_travels_together", batches::what_waits_together_travels_together),
+    ];
+    let together: &[Test] = &[
+        ("ping_over_1_hop", traffic::ping_over_1_hop),
+        ("ping_over_1_hop_for_a_plain_user", || run_as_plain_user("ping_over_1_hop")),
+        ("one_byte_more_than_the_mtu_is_refused", lengths::one_byte_more_than_the_mtu_is_refused),
+        ("hosts_with_an_mtu_of_1500_need_no_setting", lengths::hosts_with_an_mtu_of_1500),
+        ("senders_hear_of_packets_that_are_too_long", lengths::senders_hear_of_what_is_too_long),
+        ("a_tap_stays_in_its_bridge", interfaces::a_tap_stays_in_its_bridge),
+        (
+            "a_prepared_tap_takes_no_right_to_change_it",
+            interfaces::a_prepared_tap_takes_no_right_to_change_it,
+        ),
+        ("a_vehicle_asks_its_radio_what_was_acknowledged", radio_reports::a_vehicle_asks_its_radio),
         ("start_on_a_radio_that_is_down", interfaces::start_on_a_radio_that_is_down),
         ("start_without_a_radio", interfaces::start_without_a_radio),
         ("tap_vanishes", interfaces::tap_vanishes),
@@ -84,13 +91,10 @@ fn main() -> ExitCode {
         ("different_ethertypes_are_named", warnings::different_ethertypes_are_named),
         ("tagged_frames_are_named", warnings::tagged_frames_are_named),
         ("frames_that_are_too_long_are_named", warnings::frames_that_are_too_long_are_named),
-        ("tcp_crosses_with_offload_at_either_end", batches::tcp_crosses_with_offload_at_either_end),
-        ("tcp_is_intact_over_a_bad_link", traffic::tcp_is_intact_over_a_bad_link),
         ("every_signal_ends_in_order", process::every_signal_ends_in_order_or_not_at_all),
         ("a_file_is_read_again", process::a_file_is_read_again),
         ("a_supervisor_is_told", process::a_supervisor_is_told),
         ("daemons_outlive_their_log", process::daemons_outlive_their_log),
-        ("answers_are_looked_for", batches::answers_are_looked_for),
-        ("what_waits_together_travels_together", batches::what_waits_together_travels_together),
-    ])
+    ];
+    harness::main_together(alone, together)
 }

@@ -1,33 +1,97 @@
 //! `main` of a test that runs in the arena, and what several tests need.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Failed, Trial};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use testbed::arena::{self, Entered};
 
 /// A test's name and what it does.
 pub(crate) type Test = (&'static str, fn() -> Result<()>);
 
+/// Tests that run at once, of those that may. They wait most of the time.
+const TOGETHER: usize = 3;
+
+/// Set for a test that runs in a process of its own.
+const IS_ONE: &str = "V2X_TESTBED_ONE_TEST";
+
 /// Enters the arena and runs the tests there, one at a time: they share two cores with nobody.
-pub(crate) fn main(tests: &[Test]) -> ExitCode {
-    match arena::enter() {
-        Ok(Entered::Over(code)) => return code,
-        Ok(Entered::Inside) => {}
-        // Never skipped: a machine that cannot run these tests has not passed them.
-        Err(error) => {
-            eprintln!("these tests cannot run here: {error:#}");
-            return ExitCode::FAILURE;
-        }
-    }
+#[allow(dead_code, reason = "not every test program has only such tests")]
+pub(crate) fn main(alone: &[Test]) -> ExitCode {
+    main_together(alone, &[])
+}
+
+/// The same, but first those tests that measure nothing and count no lost probes, several at a
+/// time, each in an arena of its own. Then the others, each alone.
+pub(crate) fn main_together(alone: &[Test], together: &[Test]) -> ExitCode {
     let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let trials = tests.iter().map(|(name, test)| {
-        let test = *test;
-        Trial::test(*name, move || test().map_err(|error| Failed::from(format!("{error:#}"))))
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    let is_one = std::env::var_os(IS_ONE).is_some();
+    let trials = if is_one || arguments.list || arguments.exact || together.is_empty() {
+        if is_one {
+            // Else a test would outlive a runner that is killed.
+            set_pdeathsig(Signal::SIGKILL).expect("prctl");
+        }
+        match arena::enter() {
+            Ok(Entered::Over(code)) => return code,
+            Ok(Entered::Inside) => {}
+            Err(error) => return cannot_run(&error),
+        }
+        arguments.test_threads = Some(1);
+        let tests = together.iter().chain(alone).copied();
+        tests.map(|(name, test)| trial(name, test)).collect()
+    } else {
+        if let Err(error) = arena::check() {
+            return cannot_run(&error);
+        }
+        arguments.test_threads = Some(TOGETHER);
+        let nocapture = arguments.nocapture;
+        let beside = together.iter().map(|&(name, _)| {
+            trial(name, move || {
+                let _others = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+                in_its_own_process(name, nocapture)
+            })
+        });
+        let alone = alone.iter().map(|&(name, _)| {
+            trial(name, move || {
+                let _nobody = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+                in_its_own_process(name, nocapture)
+            })
+        });
+        beside.chain(alone).collect()
+    };
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Held by all that run beside others, or by one that runs alone.
+static ALONE: RwLock<()> = RwLock::new(());
+
+fn trial(name: &str, test: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {
+    Trial::test(name, || test().map_err(|error| Failed::from(format!("{error:#}"))))
+}
+
+/// Never skipped: a machine that cannot run these tests has not passed them.
+fn cannot_run(error: &anyhow::Error) -> ExitCode {
+    eprintln!("these tests cannot run here: {error:#}");
+    ExitCode::FAILURE
+}
+
+/// Runs one test of this program in an arena of its own. What it says is shown if it fails.
+fn in_its_own_process(name: &str, shows: bool) -> Result<()> {
+    let mut run = Command::new(std::env::current_exe()?);
+    run.args(["--exact", name]).env(IS_ONE, "1").stdin(Stdio::null());
+    if shows {
+        run.arg("--nocapture").stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    }
+    let output = run.output().context("start this program again")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}\n{said}{complained}", output.status);
+    ensure!(shows || said.contains("1 passed"), "it did not run:\n{said}");
+    Ok(())
 }
 
 /// `10 ms`, and so on.
