@@ -230,11 +230,12 @@ fn open(path: &Path) -> Result<BufReader<File>, ReadError> {
     opened.map_err(|source| ReadError::Io { path: path.to_owned(), source })
 }
 
+/// A file, and what it says about itself.
+type Headed = (PathBuf, Header);
+
 /// What each of these files says about itself, and those of them that say nothing yet. It is an
 /// error when that is all there are.
-pub(crate) fn headers_of(
-    paths: Vec<PathBuf>,
-) -> Result<(Vec<(PathBuf, Header)>, Vec<NotBegun>), ReadError> {
+pub(crate) fn headers_of(paths: Vec<PathBuf>) -> Result<(Vec<Headed>, Vec<NotBegun>), ReadError> {
     let (mut headed, mut left_out) = (Vec::new(), Vec::new());
     for path in paths {
         match header_of(&path) {
