@@ -1,4 +1,4 @@
-//! The tools, as a command line that others mount: [`Command`] and [`run`].
+//! The tools, as a command line: [`Args`], or only its [`Command`] for who mounts it, and [`run`].
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Parser, Subcommand};
 use node_lib::Timestamp;
 
 use crate::export::{self, ExportError};
@@ -20,6 +20,15 @@ use crate::record::Record;
 use crate::replay::{self, ReplayError, describe};
 use crate::write::FileWriter;
 use crate::{json, segment};
+
+/// Looks at recordings of `obu` and `rsu`, repairs, exports and replays them
+#[derive(Clone, Debug, Parser)]
+#[command(name = "v2xtrace", version)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
 
 /// What to do with a recording. PATH is a file (*.v2xr, *.v2xr.part, *.jsonl), several of one run,
 /// or a directory with those of one run.
