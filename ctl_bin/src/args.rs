@@ -1,5 +1,6 @@
 //! What the user typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -154,6 +155,13 @@ pub(crate) enum Command {
     Record {
         #[command(subcommand)]
         action: Option<RecordAction>,
+    },
+    /// Look at recordings, repair, export and replay them: the program v2xtrace, with its arguments
+    #[command(disable_help_flag = true)]
+    Trace {
+        /// As v2xtrace takes them; --help lists them
+        #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+        line: Vec<OsString>,
     },
     /// What is logged; with an argument, what is to be logged from now on
     LogLevel {

@@ -1,9 +1,11 @@
 //! Which daemons are asked, for what, and what the shell is told.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command as Process, ExitCode};
 
 use clap::CommandFactory as _;
 use control_socket::client::{Client, ClientError};
@@ -25,6 +27,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         clap_complete::generate(*shell, &mut Args::command(), "v2xctl", &mut io::stdout());
         return ExitCode::SUCCESS;
     }
+    if let Some(Command::Trace { line }) = &args.command {
+        complain(&trace(line));
+        return ExitCode::from(Outcome::Usage as u8);
+    }
     let outcome = Names::read(args.names.as_deref()).map_or_else(
         |error| {
             complain(&error);
@@ -33,6 +39,19 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         |names| watch(args, &names),
     );
     ExitCode::from(outcome as u8)
+}
+
+/// Becomes the program that reads recordings, which needs the nodes themselves and no daemon. The
+/// one that stands beside this program belongs to it. Returns why that cannot be done.
+fn trace(line: &[OsString]) -> String {
+    const NAME: &str = "v2xtrace";
+    let beside = std::env::current_exe().ok().map(|program| program.with_file_name(NAME));
+    let beside = beside.filter(|program| program.exists());
+    let error = Process::new(beside.unwrap_or_else(|| NAME.into())).args(line).exec();
+    format!(
+        "{NAME}: {error}; expected it beside v2xctl or in PATH: it is in the package, or cargo \
+         build --release -p recorder"
+    )
 }
 
 /// Once, or again and again.

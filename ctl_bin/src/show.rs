@@ -65,6 +65,7 @@ pub(crate) fn table(
         Command::Top
         | Command::Ping { .. }
         | Command::Traceroute { .. }
+        | Command::Trace { .. }
         | Command::Completions { .. } => String::new(),
     })
 }
@@ -117,6 +118,7 @@ fn table_of(command: &Command) -> Option<Table> {
         | Command::Top
         | Command::Ping { .. }
         | Command::Traceroute { .. }
+        | Command::Trace { .. }
         | Command::Completions { .. } => return None,
     })
 }

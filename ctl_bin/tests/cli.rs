@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -205,4 +206,40 @@ fn help_and_completions_know_every_command_and_bad_words_are_code_2() {
         let (code, _, said) = v2xctl(line);
         assert_eq!(code, 2, "{line:?}: {said}");
     }
+}
+
+/// `v2xctl trace` in a directory of its own, with this beside it.
+fn trace(beside: Option<&str>, line: &[&str]) -> (i32, String, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("v2xctl");
+    std::fs::copy(env!("CARGO_BIN_EXE_v2xctl"), &program).unwrap();
+    if let Some(script) = beside {
+        let path = directory.path().join("v2xtrace");
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new(program);
+    let output = command.env_clear().arg("trace").args(line).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn trace_is_the_program_beside_it_with_all_arguments_and_its_exit_code() {
+    let script = "#!/bin/sh\nfor each; do echo \"$each\"; done; exit 7\n";
+    for line in [
+        &["--help"][..],
+        &["info", "a directory"],
+        &["export", "one.v2xr", "-o", "drive.pcapng"],
+        &["cut", "-o", "part.v2xr", "--from", "-1", "one.v2xr"],
+        &["page", "--watch", "--all", "-s", "x"],
+        &[],
+    ] {
+        let (code, said, wrong) = trace(Some(script), line);
+        let expected: String = line.iter().map(|word| format!("{word}\n")).collect();
+        assert_eq!((code, said, wrong), (7, expected, String::new()), "{line:?}");
+    }
+    let (code, said, wrong) = trace(None, &["info", "x"]);
+    assert_eq!((code, said), (2, String::new()), "{wrong}");
+    assert!(wrong.contains("expected it beside v2xctl or in PATH"), "{wrong}");
 }

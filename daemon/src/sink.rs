@@ -21,6 +21,9 @@ use crate::args::LogFormat;
 /// Bytes that wait at most, some two thousand lines; the newest line is lost when it does not fit.
 const WAITING_MAX: usize = 256 << 10;
 
+/// Room for lines that is kept when all are written. What a blocked log needed goes back.
+const KEPT: usize = 16 << 10;
+
 /// How long the end of the program waits for the last lines to be written.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
 
@@ -141,6 +144,7 @@ fn write_lines(shared: &Shared, mut out: impl Write, format: LogFormat) {
             unwritten += dropped;
         }
         lines.clear();
+        lines.shrink_to(KEPT);
     }
 }
 
@@ -229,6 +233,30 @@ mod tests {
         assert_eq!(written.recv().unwrap(), "first\n");
         assert_eq!(written.recv().unwrap().len(), WAITING_MAX / line.len() * line.len());
         assert!(written.recv().unwrap().ends_with("lines=7\n"));
+    }
+
+    #[test]
+    fn the_room_that_a_blocked_log_needed_is_not_kept() {
+        let (mut sink, answer, written) = told(LogFormat::Text);
+        let line = [b"x".repeat(999), b"\n".to_vec()].concat();
+        sink.write_all(b"first\n").unwrap();
+        while !sink.0.lock().is_writing {
+            thread::yield_now();
+        }
+        for _ in 0..WAITING_MAX / line.len() {
+            sink.write_all(&line).unwrap();
+        }
+        assert!(sink.0.lock().lines.capacity() > KEPT);
+        answer.send(true).unwrap();
+        assert_eq!(written.recv().unwrap(), "first\n");
+        // Both take turns: one is written while the other waits.
+        for _ in 0..2 {
+            answer.send(true).unwrap();
+            written.recv().unwrap();
+            sink.flush();
+            assert!(sink.0.lock().lines.capacity() <= KEPT);
+            sink.write_all(b"next\n").unwrap();
+        }
     }
 
     #[test]

@@ -54,8 +54,10 @@ pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 const MEMORY_MIB: usize = 16;
 
 /// First of all: whoever lacks memory later says so in words that help nobody, or not at all. So it
-/// is asked for in one piece, and given back untouched.
+/// is asked for in one piece, and given back untouched. Before that the allocator is told to keep
+/// little, or it would take this piece for what a daemon is like.
 pub fn has_memory() -> Result<(), Failure> {
+    device::keep_little_memory();
     let mut memory = Vec::<u8>::new();
     let had = memory.try_reserve_exact(MEMORY_MIB << 20);
     // Or the compiler may leave out what nobody uses.

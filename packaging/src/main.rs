@@ -1,17 +1,20 @@
-//! Writes the manual pages and completions of the daemons into a folder, from the flags that the
-//! daemons have.
+//! Writes the manual pages and completions of the daemons and tools into a folder, from the flags
+//! that they have.
 //!
-//! A program of its own, run when a package is made, so that the daemons carry nothing of it.
+//! A program of its own, run when a package is made, so that the others carry nothing of it.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs};
 
 use anyhow::Context as _;
-use clap::Command;
+use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 
-// The definitions themselves: the daemons are programs, and nobody can link them.
+// The definitions themselves: these are programs, and nobody can link them.
+#[path = "../../ctl_bin/src/args.rs"]
+#[allow(dead_code, reason = "only what was typed counts here, not what it means")]
+mod ctl;
 #[path = "../../obu_bin/src/args.rs"]
 #[allow(dead_code, reason = "only what was typed counts here, not what it means")]
 mod obu;
@@ -19,42 +22,59 @@ mod obu;
 #[allow(dead_code, reason = "only what was typed counts here, not what it means")]
 mod rsu;
 
-/// Section of the manual: daemons.
+/// Section of the manual: daemons. Tools are in the first.
 const SECTION: &str = "8";
 
-/// The programs, with their flags and variables.
-fn programs() -> [(&'static str, Command); 2] {
+/// The daemons, with their flags and variables.
+fn daemons() -> [(&'static str, Command); 2] {
     [
         ("obu", daemon::args::command::<obu::Args>(daemon::OBU)),
         ("rsu", daemon::args::command::<rsu::Args>(daemon::RSU)),
     ]
 }
 
-/// Every file about a program, by name.
-fn pages(name: &str, command: &Command) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+/// What looks inside them, and at what they recorded.
+fn tools() -> [(&'static str, Command); 2] {
+    [("v2xctl", ctl::Args::command()), ("v2xtrace", recorder::cli::Args::command())]
+}
+
+/// The manual page of a daemon.
+fn manual(command: &Command) -> anyhow::Result<Vec<u8>> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).section(SECTION).render(&mut page)?;
-    let shells = [
+    Ok(page)
+}
+
+/// Completions of a program, by the name of the file.
+fn completions(name: &str, command: &Command) -> [(String, Vec<u8>); 3] {
+    [
         (Shell::Bash, format!("{name}.bash")),
         (Shell::Zsh, format!("_{name}")),
         (Shell::Fish, format!("{name}.fish")),
-    ];
-    let mut files = vec![(format!("{name}.{SECTION}"), page)];
-    files.extend(shells.into_iter().map(|(shell, file)| {
+    ]
+    .map(|(shell, file)| {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command.clone(), name, &mut script);
         (file, script)
-    }));
-    Ok(files)
+    })
 }
 
 fn write(directory: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    for (name, command) in programs() {
-        for (file, content) in pages(name, &command)? {
-            let path = directory.join(file);
-            fs::write(&path, content).with_context(|| path.display().to_string())?;
-        }
+    let named = || directory.display().to_string();
+    fs::create_dir_all(directory).with_context(named)?;
+    let mut files = Vec::new();
+    for (name, command) in daemons() {
+        files.push((format!("{name}.{SECTION}"), manual(&command)?));
+        files.extend(completions(name, &command));
+    }
+    for (name, command) in tools() {
+        files.extend(completions(name, &command));
+        // A page for the tool, and one for each of its commands.
+        clap_mangen::generate_to(command, directory).with_context(named)?;
+    }
+    for (file, content) in files {
+        let path = directory.join(file);
+        fs::write(&path, content).with_context(|| path.display().to_string())?;
     }
     Ok(())
 }
@@ -81,10 +101,9 @@ mod tests {
 
     #[test]
     fn every_flag_stands_in_every_page_and_its_variable_in_the_manual() {
-        for (name, command) in programs() {
-            let files = pages(name, &command).unwrap();
-            assert_eq!(files.len(), 4);
-            for (file, content) in &files {
+        for (name, command) in daemons() {
+            let manual = (format!("{name}.8"), manual(&command).unwrap());
+            for (file, content) in completions(name, &command).iter().chain([&manual]) {
                 // The manual writes each hyphen so that nobody breaks the line there.
                 let text = String::from_utf8_lossy(content).replace("\\-", "-");
                 for arg in command.get_arguments() {
@@ -102,8 +121,29 @@ mod tests {
     }
 
     #[test]
+    fn every_command_of_a_tool_has_a_page_with_its_flags() {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path()).unwrap();
+        for (name, command) in tools() {
+            let page = |name: &str| {
+                let path = directory.path().join(format!("{name}.1"));
+                fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}.1: {error}"))
+            };
+            let first = page(name);
+            for sub in command.get_subcommands() {
+                let of_sub = format!("{name}-{}", sub.get_name());
+                assert!(first.contains(&of_sub.replace('-', "\\-")), "{name}.1 lacks {of_sub}");
+                let text = page(&of_sub).replace("\\-", "-");
+                for flag in sub.get_arguments().filter_map(|arg| arg.get_long()) {
+                    assert!(text.contains(&format!("--{flag}")), "{of_sub} lacks --{flag}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_setting_stands_in_the_example_and_is_taken() {
-        for ((name, command), file) in programs().into_iter().zip(["car", "road"]) {
+        for ((name, command), file) in daemons().into_iter().zip(["car", "road"]) {
             let path = format!("{}/etc/{file}.toml.example", env!("CARGO_MANIFEST_DIR"));
             File::read(Path::new(&path), &command).unwrap_or_else(|error| panic!("{error}"));
             let text = fs::read_to_string(&path).unwrap();
@@ -142,7 +182,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("car.toml");
         fs::write(&path, example).unwrap();
-        let [(_, obu), _] = programs();
+        let [(_, obu), _] = daemons();
         let file = File::read(&path, &obu).unwrap_or_else(|error| panic!("{error}"));
         assert!(file.place("bind").is_some() && file.place("log").is_some());
     }

@@ -95,13 +95,20 @@ fn everything_in_the_package_is_there_or_made() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert_eq!(unused.len(), 4 * DAEMONS.len());
+    let (manual, rest): (BTreeSet<_>, BTreeSet<_>) =
+        unused.iter().cloned().partition(|name| name.ends_with(".1"));
+    assert_eq!(rest.len(), 4 * DAEMONS.len() + 3 * TOOLS.len());
+    for tool in TOOLS {
+        assert!(manual.contains(&format!("{tool}.1")), "{manual:?}");
+    }
     let mut targets = BTreeSet::new();
     for asset in deb["assets"].as_array().unwrap() {
         let [source, target, mode] = [0, 1, 2].map(|index| asset[index].as_str().unwrap());
         if let Some(program) = source.strip_prefix("target/release/") {
             let is_ours = DAEMONS.contains(&program) || TOOLS.contains(&program);
             assert!(is_ours && mode == "755", "{source}");
+        } else if source == "pages/*.1" {
+            unused.retain(|page| !page.ends_with(".1"));
         } else if let Some(page) = source.strip_prefix("pages/") {
             assert!(unused.remove(page), "{source} is not made, or twice in the list");
         } else {
@@ -134,8 +141,8 @@ fn scripts_are_scripts() {
     assert!(
         Command::new(env!("CARGO_BIN_EXE_pages")).arg(pages.path()).status().unwrap().success()
     );
-    for daemon in DAEMONS {
-        let completion = pages.path().join(format!("{daemon}.bash"));
+    for program in DAEMONS.iter().chain(&TOOLS) {
+        let completion = pages.path().join(format!("{program}.bash"));
         assert!(Command::new("bash").arg("-n").arg(&completion).status().unwrap().success());
     }
 }

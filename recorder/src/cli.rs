@@ -1,4 +1,4 @@
-//! The tools, as a command line that others mount: [`Command`] and [`run`].
+//! The tools, as a command line: [`Args`], or only its [`Command`] for who mounts it, and [`run`].
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -7,17 +7,28 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Parser, Subcommand};
 use node_lib::Timestamp;
 
 use crate::export::{self, ExportError};
 use crate::links::{Drive, DriveError, Found};
 use crate::page::{self, PageError};
-use crate::read::{FileReport, Item, ReadError, Recording, files_in, header_of};
+use crate::read::{
+    FileReport, Item, NotBegun, ReadError, Recording, files_in, header_of, headers_of,
+};
 use crate::record::Record;
 use crate::replay::{self, ReplayError, describe};
 use crate::write::FileWriter;
 use crate::{json, segment};
+
+/// Looks at recordings of `obu` and `rsu`, repairs, exports and replays them
+#[derive(Clone, Debug, Parser)]
+#[command(name = "v2xtrace", version)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
 
 /// What to do with a recording. PATH is a file (*.v2xr, *.v2xr.part, *.jsonl), several of one run,
 /// or a directory with those of one run.
@@ -194,8 +205,20 @@ fn code(is_good: bool) -> ExitCode {
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The recordings in these files and directories, by run.
-fn runs(paths: &[PathBuf]) -> Result<Vec<Recording>, TraceError> {
+/// Names files that have no header yet: a reader must know that something was not looked at.
+fn say_left_out(files: &[NotBegun], out: &mut impl Write) -> Result<(), TraceError> {
+    files.iter().try_for_each(|file| say(out, &format!("left out {file}")))
+}
+
+/// One recording.
+fn open(paths: &[PathBuf], out: &mut impl Write) -> Result<Recording, TraceError> {
+    let recording = Recording::open(paths)?;
+    say_left_out(recording.left_out(), out)?;
+    Ok(recording)
+}
+
+/// The recordings in these files and directories, by run, and files that have no header yet.
+fn runs(paths: &[PathBuf]) -> Result<(Vec<Recording>, Vec<NotBegun>), TraceError> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
@@ -209,8 +232,8 @@ fn runs(paths: &[PathBuf]) -> Result<Vec<Recording>, TraceError> {
     }
     let mut runs: Vec<Vec<PathBuf>> = Vec::new();
     let mut headers = Vec::new();
-    for file in files {
-        let header = header_of(&file)?;
+    let (headed, left_out) = headers_of(files)?;
+    for (file, header) in headed {
         let known = headers.iter().position(|known: &crate::Header| known.is_same_run(&header));
         match known.and_then(|index| runs.get_mut(index)) {
             Some(run) => run.push(file),
@@ -220,11 +243,13 @@ fn runs(paths: &[PathBuf]) -> Result<Vec<Recording>, TraceError> {
             }
         }
     }
-    runs.iter().map(|run| Ok(Recording::open(run)?)).collect()
+    let runs: Result<_, TraceError> = runs.iter().map(|run| Ok(Recording::open(run)?)).collect();
+    Ok((runs?, left_out))
 }
 
 fn info(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError> {
-    for recording in runs(paths)? {
+    let (runs, left_out) = runs(paths)?;
+    for recording in runs {
         let header = recording.header();
         let (role, id) = (header.role.as_str(), header.start().id);
         say(out, &format!("{role} {id}, boot {}, written by {}", header.boot, header.software))?;
@@ -263,6 +288,7 @@ fn info(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError>
             },
         )?;
     }
+    say_left_out(&left_out, out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -289,8 +315,10 @@ fn line(report: &FileReport) -> String {
 }
 
 fn verify(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError> {
-    let mut is_whole = true;
-    for recording in runs(paths)? {
+    let (runs, left_out) = runs(paths)?;
+    // A file without a byte lost none.
+    let mut is_whole = left_out.iter().all(|file| file.bytes == 0);
+    for recording in runs {
         let reports = recording.read(|_| Ok::<_, TraceError>(true))?;
         for (index, report) in reports.iter().enumerate() {
             // A ring begins anywhere, but has no holes.
@@ -300,6 +328,7 @@ fn verify(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceErro
             say(out, &format!("{} {}", if is_good { "whole  " } else { "damaged" }, line(report)))?;
         }
     }
+    say_left_out(&left_out, out)?;
     Ok(code(is_whole))
 }
 
@@ -338,7 +367,7 @@ fn cut(
     out: &mut impl Write,
 ) -> Result<ExitCode, TraceError> {
     let failed = |source| TraceError::Write { path: output.to_owned(), source };
-    let recording = Recording::open(paths)?;
+    let recording = open(paths, out)?;
     let mut copy =
         FileWriter::create(output, &crate::Header { segment: 0, ..recording.header().clone() })
             .map_err(failed)?;
@@ -371,7 +400,7 @@ fn export(paths: &[PathBuf], output: &Path, out: &mut impl Write) -> Result<Exit
     match output.extension().and_then(|extension| extension.to_str()) {
         Some(json::EXTENSION) => cut(paths, output, None, None, out),
         Some("pcapng") => {
-            let recording = Recording::open(paths)?;
+            let recording = open(paths, out)?;
             let file = segment::create(output)
                 .map_err(|source| TraceError::Write { path: output.to_owned(), source })?;
             let frames = export::pcapng(&recording, BufWriter::new(file))?;
@@ -388,7 +417,7 @@ fn page(
     every: Duration,
     out: &mut impl Write,
 ) -> Result<ExitCode, TraceError> {
-    let recording = Recording::open(paths)?;
+    let recording = open(paths, out)?;
     let failed = |source| TraceError::Write { path: output.to_owned(), source };
     let mut file = BufWriter::new(segment::create(output).map_err(failed)?);
     let (looks, outcome) = page::write(&recording, every, &mut file)?;
@@ -417,7 +446,9 @@ fn links(
     let Some(name) = name.filter(|_| is_toml).filter(plain) else {
         return Err(TraceError::Scenario(output.to_owned()));
     };
-    let drive = Drive::of(&runs(paths)?, slot)?;
+    let (runs, left_out) = runs(paths)?;
+    say_left_out(&left_out, out)?;
+    let drive = Drive::of(&runs, slot)?;
     let failed = |path: &Path| {
         let path = path.to_owned();
         |source| TraceError::Write { path, source }
@@ -444,7 +475,7 @@ fn links(
 }
 
 fn replay(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceError> {
-    let outcome = replay::replay(&Recording::open(paths)?)?;
+    let outcome = replay::replay(&open(paths, out)?)?;
     let replay::Outcome { records, inputs, outputs, difference, ended } = &outcome;
     say(out, &format!("{records} records: {inputs} inputs, {outputs} outputs the same"))?;
     if let Some(difference) = difference {
@@ -460,16 +491,13 @@ fn replay(paths: &[PathBuf], out: &mut impl Write) -> Result<ExitCode, TraceErro
 const AHEAD: usize = 1024;
 
 /// Reads a recording on a thread of its own, record by record.
-fn records_of(path: &Path) -> mpsc::Receiver<Result<Record<'static>, TraceError>> {
+fn records_of(recording: Recording) -> mpsc::Receiver<Result<Record<'static>, TraceError>> {
     let (give, take) = mpsc::sync_channel(AHEAD);
-    let path = path.to_owned();
     std::thread::spawn(move || {
-        let read = Recording::open(&[path]).map_err(TraceError::from).and_then(|recording| {
-            recording.read(|item| match item {
-                // Nobody wants more once a difference was found.
-                Item::Record(record) => Ok(give.send(Ok(record.clone().into_owned())).is_ok()),
-                _ => Ok::<_, TraceError>(true),
-            })
+        let read = recording.read(|item| match item {
+            // Nobody wants more once a difference was found.
+            Item::Record(record) => Ok(give.send(Ok(record.clone().into_owned())).is_ok()),
+            _ => Ok::<_, TraceError>(true),
         });
         if let Err(error) = read {
             let _ = give.send(Err(error));
@@ -479,9 +507,10 @@ fn records_of(path: &Path) -> mpsc::Receiver<Result<Record<'static>, TraceError>
 }
 
 fn diff(one: &Path, other: &Path, out: &mut impl Write) -> Result<ExitCode, TraceError> {
-    let mut theirs = records_of(other).into_iter();
+    let ours = open(&[one.to_owned()], out)?;
+    let mut theirs = records_of(open(&[other.to_owned()], out)?).into_iter();
     let (mut index, mut difference) = (0u64, None);
-    Recording::open(&[one.to_owned()])?.read(|item| {
+    ours.read(|item| {
         let Item::Record(record) = item else { return Ok(true) };
         let their = theirs.next().transpose()?;
         if their.as_ref() != Some(record) {

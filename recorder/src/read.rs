@@ -47,6 +47,9 @@ pub enum ReadError {
         /// What stands there.
         fault: String,
     },
+    /// A file that was being written has no header yet.
+    #[error("{0}")]
+    NotBegun(NotBegun),
     /// There is none in the directory.
     #[error("{}: no recording (*.v2xr, *.jsonl) in this directory", .0.display())]
     Empty(PathBuf),
@@ -88,11 +91,24 @@ pub struct FileReport {
 #[derive(Clone, Debug)]
 pub struct Recording {
     paths: Vec<PathBuf>,
+    left_out: Vec<NotBegun>,
     header: Header,
 }
 
+/// A `.part` whose writer was ended before there was a header. As it has no byte, or the beginning
+/// of a header, it belongs to no run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: ends before its header does: nothing in it can be read", path.display())]
+pub struct NotBegun {
+    /// Which.
+    pub path: PathBuf,
+    /// How much there is of it. Where that is nothing, nothing is lost.
+    pub bytes: u64,
+}
+
 impl Recording {
-    /// What is in these files, or in this directory.
+    /// What is in these files, or in this directory. Files [without a header](NotBegun) are left
+    /// out, but for the only one there is.
     pub fn open(paths: &[PathBuf]) -> Result<Self, ReadError> {
         let mut found = Vec::new();
         for path in paths {
@@ -106,11 +122,9 @@ impl Recording {
                 found.push(path.clone());
             }
         }
-        let mut files = Vec::new();
-        for path in found {
-            let header = header_of(&path)?;
-            files.push((header.segment, path, header));
-        }
+        let (headed, left_out) = headers_of(found)?;
+        let mut files: Vec<_> =
+            headed.into_iter().map(|(path, header)| (header.segment, path, header)).collect();
         files.sort_by_key(|(segment, ..)| *segment);
         let mut files = files.into_iter();
         let Some((_, first, header)) = files.next() else {
@@ -124,7 +138,7 @@ impl Recording {
             }
             paths.push(other);
         }
-        Ok(Self { paths, header })
+        Ok(Self { paths, left_out, header })
     }
 
     /// What its first file says about it.
@@ -135,6 +149,11 @@ impl Recording {
     /// Its files, in order.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
+    }
+
+    /// Files among those named that have no header.
+    pub fn left_out(&self) -> &[NotBegun] {
+        &self.left_out
     }
 
     /// Shows everything in it to `visit`, first to last, until that says `false`. Returns what was
@@ -186,6 +205,10 @@ fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == json::EXTENSION)
 }
 
+fn is_growing(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == PART)
+}
+
 /// The recordings in a directory, by name.
 pub(crate) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let failed = |source| ReadError::Io { path: directory.to_owned(), source };
@@ -207,6 +230,26 @@ fn open(path: &Path) -> Result<BufReader<File>, ReadError> {
     opened.map_err(|source| ReadError::Io { path: path.to_owned(), source })
 }
 
+/// A file, and what it says about itself.
+type Headed = (PathBuf, Header);
+
+/// What each of these files says about itself, and those of them that say nothing yet. It is an
+/// error when that is all there are.
+pub(crate) fn headers_of(paths: Vec<PathBuf>) -> Result<(Vec<Headed>, Vec<NotBegun>), ReadError> {
+    let (mut headed, mut left_out) = (Vec::new(), Vec::new());
+    for path in paths {
+        match header_of(&path) {
+            Ok(header) => headed.push((path, header)),
+            Err(ReadError::NotBegun(file)) => left_out.push(file),
+            Err(error) => return Err(error),
+        }
+    }
+    match left_out.first() {
+        Some(first) if headed.is_empty() => Err(ReadError::NotBegun(first.clone())),
+        _ => Ok((headed, left_out)),
+    }
+}
+
 /// What a file says about itself.
 pub fn header_of(path: &Path) -> Result<Header, ReadError> {
     let not_one = |fault: String| ReadError::NotOne { path: path.to_owned(), fault };
@@ -223,10 +266,15 @@ pub fn header_of(path: &Path) -> Result<Header, ReadError> {
             Err(error) => Err(not_one(error.to_string())),
         };
     }
-    let mut blocks = BlockReader::new(input);
+    let is_growing = is_growing(path);
+    let bytes = input.get_ref().metadata().map_or(0, |known| known.len());
+    let mut blocks = if is_growing { BlockReader::growing(input) } else { BlockReader::new(input) };
     match blocks.next_block() {
         Ok(Some((Head { kind: Kind::Header, .. }, payload))) => {
             Header::parse(payload).map_err(|error| not_one(format!("its header: {error}")))
+        }
+        Ok(None) | Err(Fault::Torn) if is_growing => {
+            Err(ReadError::NotBegun(NotBegun { path: path.to_owned(), bytes }))
         }
         Ok(_) => Err(not_one("it does not begin with a header".to_owned())),
         Err(Fault::Io(source)) => Err(ReadError::Io { path: path.to_owned(), source }),
@@ -257,7 +305,7 @@ impl Pass<'_> {
         input: BufReader<File>,
         visit: &mut impl FnMut(Item<'_>) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let is_growing = self.path.extension().is_some_and(|extension| extension == PART);
+        let is_growing = is_growing(self.path);
         let mut blocks =
             if is_growing { BlockReader::growing(input) } else { BlockReader::new(input) };
         loop {

@@ -186,6 +186,57 @@ fn json_lines_are_the_same_recording() {
 }
 
 #[test]
+fn a_file_that_has_no_header_yet_is_left_out_and_named() {
+    let directory = drive(0);
+    let file = only(directory.path());
+    let bytes = std::fs::read(&file).unwrap();
+    let name = format!("{}.part", text(&file).replace("-000000.v2xr", "-000001.v2xr"));
+    let part = Path::new(&name);
+    let place = text(directory.path());
+    let outputs = tempfile::tempdir().unwrap();
+    let output = |name: &str| text(&outputs.path().join(name)).to_owned();
+    let named = format!("left out {name}: ends before its header does");
+    // As kill -9 leaves it right after it was made, a power cut within the header, and before any of
+    // the bytes was on disk. Only what has bytes may have lost some.
+    for (begun, is_whole) in [(&bytes[..0], true), (&bytes[..60], false), (&[0; 700], false)] {
+        std::fs::write(part, begun).unwrap();
+        let (cut, capture) = (output("cut.v2xr"), output("capture.pcapng"));
+        let (page, lines) = (output("page.html"), output("all.jsonl"));
+        for (code, line) in [
+            (0, &["info", place][..]),
+            (i32::from(!is_whole), &["verify", place]),
+            (0, &["replay", place]),
+            (0, &["cut", place, "-o", &cut]),
+            (0, &["export", place, "-o", &capture]),
+            (0, &["export", place, "-o", &lines]),
+            (0, &["page", place, "-o", &page]),
+            (0, &["diff", place, text(&file)]),
+        ] {
+            let (got, said) = trace(line);
+            assert_eq!(got, code, "{} bytes, {line:?}: {said}", begun.len());
+            assert!(said.contains(&named), "{} bytes, {line:?}: {said}", begun.len());
+        }
+        for made in [cut, capture, page, lines] {
+            std::fs::remove_file(made).unwrap();
+        }
+        // Alone it is no recording.
+        for command in ["info", "verify", "replay", "repair"] {
+            let (code, said) = trace(&[command, &name]);
+            assert!(code == 2 && said.contains("ends before its header does"), "{code} {said}");
+        }
+    }
+    // One that is something else is an error, whatever stands beside it.
+    std::fs::write(part, b"something else").unwrap();
+    let (code, said) = trace(&["info", place]);
+    assert!(code == 2 && said.contains("no recording: no block begins here"), "{code} {said}");
+    // So is a finished file that ends early: its header was on disk before it got this name.
+    std::fs::remove_file(part).unwrap();
+    std::fs::write(part.with_extension(""), &bytes[..60]).unwrap();
+    let (code, said) = trace(&["info", place]);
+    assert!(code == 2 && said.contains("no recording: ends in the middle"), "{code} {said}");
+}
+
+#[test]
 fn what_is_torn_is_repaired_up_to_the_last_whole_block() {
     let directory = drive(0);
     let file = only(directory.path());

@@ -2,12 +2,13 @@
 //! grow.
 //!
 //! `V2X_DAY_HOURS` (quick: 3): what is held at the end is compared with what is held after two.
-//! One test in a process of its own, because the allocator counts for all threads.
+//! One test at a time, because the allocator counts for all threads.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
@@ -17,6 +18,9 @@ use node_lib::{Boot, Mac, Start, Timestamp};
 static ALLOCATOR: Held = Held;
 
 static HELD: AtomicIsize = AtomicIsize::new(0);
+
+/// Who has it is the test that runs.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Counts what is allocated and not yet given back.
 struct Held;
@@ -139,8 +143,33 @@ impl Row {
     }
 }
 
+/// A table with as many clients as it may have, and ever others: each half a minute as many as it
+/// has at most, of which the first half stays and the rest is pushed out.
+#[test]
+fn what_nodes_hold_is_the_same_however_many_clients_come_and_go() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    const ROUNDS: u32 = 40;
+    for (node, clients_max) in [(0, 8192), (2, 512)] {
+        let mut row = Row::new();
+        let mut held = Vec::new();
+        for round in 0..ROUNDS {
+            for n in 0..clients_max {
+                let [_, a, b, c] = (round * clients_max + n).to_be_bytes();
+                row.client_says(node, Mac([2, 0, 1, a, b, c]), Mac([2, 0, 0, 1, 0, 0]));
+            }
+            let next = row.now + Duration::from_secs(30);
+            row.pass(next);
+            held.push(HELD.load(Relaxed));
+        }
+        println!("node {node}: held after each round, in bytes: {held:?}");
+        let most = held[1..].iter().max().unwrap();
+        assert!(most - held[1] <= 64 << 10, "node {node}: {held:?}");
+    }
+}
+
 #[test]
 fn what_nodes_hold_does_not_grow_in_a_day() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let hours = std::env::var("V2X_DAY_HOURS").map_or(3, |text| text.parse().unwrap());
     let mut row = Row::new();
     let mut held = Vec::new();

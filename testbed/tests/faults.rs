@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         ("a_radio_made_again_and_again_leaks_nothing", a_radio_made_again_and_again),
         ("a_radio_made_again_is_taken_without_any_right", a_radio_made_again_without_any_right),
         ("a_tap_that_is_down_costs_nothing", a_tap_that_is_down),
+        ("what_a_large_bridge_tells_takes_no_memory_for_good", what_a_large_bridge_tells),
         ("a_tap_that_cannot_be_made_again_costs_nothing", a_tap_that_cannot_be_made_again),
         ("a_shaped_radio_is_not_waited_for", a_shaped_radio),
         ("a_radio_whose_mtu_changes_carries_on", a_radio_whose_mtu_changes),
@@ -316,6 +317,49 @@ fn a_tap_that_cannot_be_made_again() -> Result<()> {
         };
         without_a_tap(pair, lose, give_back)
     })
+}
+
+/// F27: a vehicle asks its bridge who is behind it whenever its TAP comes into it. The answer of a
+/// bridge that knows thousands is much longer than what is kept of it.
+fn what_a_large_bridge_tells() -> Result<()> {
+    const TOLD: &str = "the bridge told who is behind it";
+    let mut bed = Testbed::new(1)?;
+    let (obu, host) = bed.add_obu_with_host("obu1", "host1")?;
+    obu.extra_args.borrow_mut().extend(["--log", "debug"].map(str::to_owned));
+    let test = || -> Result<()> {
+        bed.start_all()?;
+        let to = obu.host.mac.context("the bridge's address")?;
+        let anonymous = || Ok::<_, anyhow::Error>(obu.daemon()?.usage()?.anonymous / 1024);
+        // Enough for the tables that have an end, then many.
+        let mut after = Vec::new();
+        for clients in [1_000_u32, 20_000] {
+            let frames: Vec<_> = (0..clients)
+                .map(|n| {
+                    let [_, a, b, c] = n.to_be_bytes();
+                    // Nobody hears it but the bridge.
+                    let mut frame = [&to.0[..], &[6, 0, 1, a, b, c], &[0x88, 0xb7]].concat();
+                    frame.resize(64, 0);
+                    frame
+                })
+                .collect();
+            let times = || -> Result<usize> {
+                let told = obu.events()?;
+                Ok(told.iter().filter(|event| event.message() == TOLD).count())
+            };
+            wait_until("it has asked once", PATIENCE, || Ok((times()? > 0).then_some(())))?;
+            let before = times()?;
+            send_raw(&host.ns, "eth0", frames.iter().map(Vec::as_slice), Duration::ZERO)?;
+            bed.delete_tap(&obu)?;
+            obu.adopt_tap()?;
+            wait_until(TOLD, PATIENCE, || Ok((times()? > before).then_some(())))?;
+            after.push(anonymous()?);
+        }
+        println!("    {after:?} KiB without a file behind them");
+        ensure!(after[1] <= after[0] + 64, "{after:?}");
+        Ok(())
+    };
+    let result = test();
+    result.map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
 }
 
 /// Sends 64 bytes a frame from here to there, so many of them, ten times faster than the radio is.

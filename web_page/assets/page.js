@@ -584,7 +584,8 @@ function drawTopology() {
       onclick: () => choose(one.id, true),
       onkeydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(one.id, true)),
     },
-    s("title", {}, one.id), shape,
+    // From the shape to its words there is no gap that a finger could hit.
+    s("title", {}, one.id), s("rect", { class: "reach", x: -22, y: -19, width: 54, height: 38 }), shape,
     s("text", { "text-anchor": "middle", y: 4 }, one.kind === "rsu" ? "RSU" : "OBU"),
     s("g", { class: "words" },
       s("text", { x: 27, y: -2, class: "mono halo" }, short(one.id)),
@@ -683,7 +684,7 @@ function drawMap() {
     const [x, y] = at.get(spot.id);
     const said = [spot.note, spot.age > 1500 ? `${span(spot.age)} ago` : ""].filter(Boolean).join(", ");
     // Words stand on the side where there is room for them.
-    const word = x > width - 96 ? { x: -13, "text-anchor": "end" } : { x: 13 };
+    const word = x > width - 96 ? { x: -15, "text-anchor": "end" } : { x: 15 };
     const r = small && !spot.isSelf && spot.id !== chosen ? 5 : 9;
     return s("g", {
       class: `node${spot.isSelf ? " self" : ""}${spot.id === chosen ? " chosen" : ""}${spot.mark ? ` ${spot.mark}` : ""}`, transform: `translate(${x} ${y})`,

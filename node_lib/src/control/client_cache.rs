@@ -53,6 +53,11 @@ const MOVES_MAX: u8 = 5;
 /// batman-adv, `BATADV_ROAMING_MAX_COUNT` and `_TIME` in `main.h`).
 const MOVES_WITHIN: Duration = Duration::from_secs(20);
 
+/// A table of more entries than this takes all the room it may ever need, in one piece. One that
+/// grows by doubling moves each time, keeps the loop waiting meanwhile, and leaves holes in the
+/// heap. And it doubles once more when half of its places are taken and entries come and go.
+const FEW: usize = 64;
+
 /// Clients by VLAN and MAC, with the owner (a port, a node) each was last heard behind.
 ///
 /// Half of the places belong to clients that came while one of these was free; nobody pushes those
@@ -69,6 +74,8 @@ pub struct ClientCache<Owner> {
     kept: usize,
     entries_max: usize,
     age_max: Duration,
+    /// There is room for all there may be.
+    is_roomy: bool,
 }
 
 /// What is known of one client, for whoever looks inside.
@@ -117,6 +124,7 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
             kept: 0,
             entries_max: entries_max.max(1),
             age_max,
+            is_roomy: false,
         }
     }
 
@@ -205,6 +213,11 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         let is_kept = self.kept < self.entries_max / 2;
         let moves = Moves::default();
         let entry = Entry { owner, used: now, heard, since: now, moves, home: owner, is_kept };
+        if !self.is_roomy && self.entries.len() >= FEW {
+            self.is_roomy = true;
+            // A table at most half full clears out what was forgotten, and stays where it is.
+            self.entries.reserve((2 * self.entries_max).saturating_sub(self.entries.len()));
+        }
         self.entries.insert(client, entry);
         self.list(owner, now, client, is_kept);
         evicted

@@ -42,8 +42,8 @@ pub use counters::DeviceCounters;
 pub use error::{DeviceError, Problem};
 pub(crate) use event::Event;
 pub use link::{LinkChange, LinkState, Links, Side, StaticLinks};
-pub use sys::random;
 pub(crate) use sys::{boottime, sleep_precisely};
+pub use sys::{keep_little_memory, random};
 pub use tap_owner::TapOwner;
 
 use crate::control::event::TooLong;

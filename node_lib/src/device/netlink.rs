@@ -61,7 +61,7 @@ struct Bridge {
 type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages, Server)>> + Send>>;
 type Reading = Pin<Box<dyn Future<Output = Result<ReadAgain, DeviceError>> + Send>>;
 
-type Asking = Pin<Box<dyn Future<Output = Result<Vec<Remembered>, rtnetlink::Error>> + Send>>;
+type Asking = Pin<Box<dyn Future<Output = io::Result<Vec<Remembered>>> + Send>>;
 
 /// What is so now of what may have changed unnoticed.
 #[derive(Debug)]
@@ -294,10 +294,7 @@ impl Netlink {
             return;
         }
         self.asked = place;
-        self.asking = place.map(|place| -> Asking {
-            let handle = self.handle.clone();
-            Box::pin(async move { neighbours::behind(&handle, place).await })
-        });
+        self.asking = place.map(|place| -> Asking { Box::pin(neighbours::behind(place)) });
     }
 
     fn report(&mut self, side: Side, link: Option<LinkState>) {

@@ -14,6 +14,43 @@ use arrayvec::ArrayVec;
 
 use super::Outgoing;
 
+/// From now on what is given back to the allocator goes back to the kernel as far as it can; to be
+/// called before anything is allocated that is large, and before there is a second thread.
+///
+/// The C library learns from what it sees: who once gives back 16 MiB in one piece, as a start does
+/// that looks whether there is memory, has pieces up to that size in the heap from then on, and 32
+/// MiB free at its end are kept. Tables that grow leave holes there. And each thread has a heap of
+/// its own, which keeps what one of them needed once. With one heap for all, and large pieces apart
+/// from it, a daemon holds what it uses. The lock of that heap costs the loop nothing: in steady
+/// state it allocates nothing.
+pub fn keep_little_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        /// The values the C library begins with; once set, they stay.
+        const LARGE: libc::c_int = 128 << 10;
+        let settings = [
+            (libc::M_ARENA_MAX, 1),
+            (libc::M_MMAP_THRESHOLD, LARGE),
+            (libc::M_TRIM_THRESHOLD, LARGE),
+        ];
+        for (which, value) in settings {
+            // SAFETY: it takes its arguments by value and touches no memory of ours.
+            unsafe {
+                libc::mallopt(which, value);
+            }
+        }
+    }
+}
+
+/// Gives memory back to the kernel that is free in the midst of a heap.
+pub(super) fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes its argument by value, locks what it looks at, and touches only free memory.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Takes the descriptor out of a freshly opened TAP.
 #[cfg(feature = "tun-tap")]
 pub(super) fn tap_file(iface: tun_tap::Iface) -> File {

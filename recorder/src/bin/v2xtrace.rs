@@ -3,16 +3,8 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser;
-use recorder::cli::{self, Command};
-
-/// Looks at recordings of `obu` and `rsu`, repairs, exports and replays them
-#[derive(Debug, Parser)]
-#[command(name = "v2xtrace", version)]
-struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
+use clap::Parser as _;
+use recorder::cli::{self, Args};
 
 fn main() -> ExitCode {
     let args = Args::parse();

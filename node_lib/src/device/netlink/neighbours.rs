@@ -4,6 +4,7 @@
 //! ageing time is, it knows those that have fallen silent. A daemon that has just started knows
 //! neither.
 
+use std::io;
 use std::time::Duration;
 
 use futures_util::stream::TryStreamExt;
@@ -14,6 +15,7 @@ use rtnetlink::packet_route::link::{
 use rtnetlink::packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use rtnetlink::{Error, Handle};
 
+use crate::device::sys::give_memory_back;
 use crate::mac::Mac;
 use crate::messages::control::announcement::Client;
 use crate::start::clients::{CLIENTS_MAX, Remembered};
@@ -28,8 +30,25 @@ pub(super) struct Place {
     pub(super) bridge: u32,
 }
 
-/// The clients behind the other ports of the bridge, those heard last first.
-pub(super) async fn behind(handle: &Handle, at: Place) -> Result<Vec<Remembered>, Error> {
+/// The clients behind the other ports of the bridge, those heard last first. Must run inside a tokio
+/// runtime.
+///
+/// The answer is read whole before the first entry is looked at: some 300 bytes for each in the
+/// bridge's table, which may have thousands. A connection keeps for good the room it needed once, so
+/// this one is made for the question and goes after it.
+pub(super) async fn behind(at: Place) -> io::Result<Vec<Remembered>> {
+    let (connection, handle, messages) = rtnetlink::new_connection()?;
+    let server = tokio::spawn(connection);
+    let clients = ask(&handle, at).await.map_err(io::Error::other);
+    server.abort();
+    // Aborted, which is an error.
+    let _ = server.await;
+    drop(messages);
+    give_memory_back();
+    clients
+}
+
+async fn ask(handle: &Handle, at: Place) -> Result<Vec<Remembered>, Error> {
     let mask = vec![LinkExtentMask::Brvlan];
     let mut ports = handle.link().get().set_filter_mask(AddressFamily::Bridge, mask).execute();
     let mut vlans = Vec::new();

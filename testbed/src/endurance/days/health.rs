@@ -17,8 +17,10 @@ const WARM_AFTER: Duration = Duration::from_secs(3);
 const DESCRIPTORS_MORE: usize = 4;
 /// No daemon needs more resident memory with all its tables full (11 MiB with a million clients).
 const RESIDENT_MAX: u64 = 24 << 20;
-/// By how much the memory of a daemon may grow from the second quarter of its life to the last.
-const GROWTH_MAX: u64 = 1 << 20;
+/// By how much the memory of a daemon that no file stands behind may grow from the second quarter of
+/// its life to the last. Its tables were full before; what it tells of the last 256 changes of its
+/// upstream was not, and nothing makes that come earlier.
+const GROWTH_MAX: u64 = 128 << 10;
 /// Looks at a daemon before its growth is judged.
 const LOOKS_MIN: usize = 24;
 /// Lines a node may log in a minute in which nothing happens to anybody.
@@ -33,8 +35,10 @@ const SAID_MAX: usize = 3;
 pub struct Patient {
     pid: u32,
     born: Option<Instant>,
-    /// Resident memory at each look at the present life, when it was warm.
-    resident: Vec<u64>,
+    /// Its tables were filled once: one that has started again begins with empty ones.
+    was_full: bool,
+    /// Memory without a file behind it at each look at the present life, when it was warm.
+    anonymous: Vec<u64>,
     /// Open descriptors at the first such look, and the most since.
     descriptors: Option<(usize, usize)>,
     log_at: u64,
@@ -47,8 +51,8 @@ pub struct Patient {
 /// What was measured of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chart {
-    /// Resident memory when it was warm and at the end, bytes.
-    pub resident: Option<(u64, u64)>,
+    /// Memory without a file behind it when it was warm and at the end, bytes.
+    pub anonymous: Option<(u64, u64)>,
     /// Descriptors when it was warm, and the most.
     pub descriptors: Option<(usize, usize)>,
     /// Lines logged, over all lives.
@@ -74,39 +78,40 @@ impl Patient {
     /// What was measured so far, of the longest life.
     pub fn chart(&self) -> Chart {
         let present = self.present();
-        if self.resident.len() >= self.longest.0 {
+        if self.anonymous.len() >= self.longest.0 {
             return present;
         }
         Chart { lines: self.lines, ..self.longest.1.clone() }
     }
 
     fn present(&self) -> Chart {
-        let resident = self.resident.first().copied().zip(self.resident.last().copied());
-        Chart { resident, descriptors: self.descriptors, lines: self.lines }
+        let anonymous = self.anonymous.first().copied().zip(self.anonymous.last().copied());
+        Chart { anonymous, descriptors: self.descriptors, lines: self.lines }
     }
 
     fn measure(&mut self, pid: u32, wrong: &mut Vec<String>) {
         if self.pid != pid {
             let (log_at, lines) = (self.log_at, self.lines);
             let complained = std::mem::take(&mut self.complained);
-            let longest = if self.resident.len() > self.longest.0 {
-                (self.resident.len(), self.present())
+            let longest = if self.anonymous.len() > self.longest.0 {
+                (self.anonymous.len(), self.present())
             } else {
                 std::mem::take(&mut self.longest)
             };
-            let born = Some(Instant::now());
-            *self = Self { pid, born, log_at, lines, longest, complained, ..Self::default() };
+            let (born, was_full) = (Some(Instant::now()), self.pid == 0);
+            *self =
+                Self { pid, born, was_full, log_at, lines, longest, complained, ..Self::default() };
         }
         // One that has just ended is found by its exit status.
         let (Ok(usage), Ok(open)) = (Usage::of(pid), descriptors(pid)) else { return };
-        self.note(usage.resident, open, wrong);
-    }
-
-    fn note(&mut self, resident: u64, open: usize, wrong: &mut Vec<String>) {
-        if resident > RESIDENT_MAX {
-            let what = format!("{} KiB of memory", resident / 1024);
+        if usage.resident > RESIDENT_MAX {
+            let what = format!("{} KiB of memory", usage.resident / 1024);
             self.complain("memory", what, wrong);
         }
+        self.note(usage.anonymous, open, wrong);
+    }
+
+    fn note(&mut self, anonymous: u64, open: usize, wrong: &mut Vec<String>) {
         if self.born.is_none_or(|born| born.elapsed() < WARM_AFTER) {
             return;
         }
@@ -116,8 +121,10 @@ impl Patient {
             let what = format!("{open} descriptors, {warm} when it was warm");
             self.complain("descriptors", what, wrong);
         }
-        self.resident.push(resident);
-        if let Some((early, late)) = quarters(&self.resident).filter(|(a, b)| *b > a + GROWTH_MAX) {
+        self.anonymous.push(anonymous);
+        let growth =
+            quarters(&self.anonymous).filter(|(a, b)| self.was_full && *b > a + GROWTH_MAX);
+        if let Some((early, late)) = growth {
             let what = format!("memory grew from {} to {} KiB", early / 1024, late / 1024);
             self.complain("growth", what, wrong);
         }
@@ -178,7 +185,7 @@ mod tests {
 
     fn warm() -> Patient {
         let born = Instant::now().checked_sub(2 * WARM_AFTER);
-        Patient { born, ..Patient::default() }
+        Patient { born, was_full: true, ..Patient::default() }
     }
 
     #[test]
@@ -186,18 +193,18 @@ mod tests {
         let mut patient = warm();
         let mut wrong = Vec::new();
         for n in 0..100 {
-            patient.note((6 << 20) + 4096 * (n % 7), 15 + (n % 3) as usize, &mut wrong);
+            patient.note((2 << 20) + 4096 * (n % 7), 15 + (n % 3) as usize, &mut wrong);
         }
         assert_eq!(wrong, Vec::<String>::new());
         let mut patient = warm();
         for n in 0..100 {
-            patient.note((6 << 20) + n * 40_000, 15, &mut wrong);
+            patient.note((2 << 20) + n * 4_000, 15, &mut wrong);
         }
         assert!(wrong[0].contains("memory grew"), "{wrong:?}");
         wrong.clear();
         let mut patient = warm();
         for open in 15..25 {
-            patient.note(6 << 20, open, &mut wrong);
+            patient.note(2 << 20, open, &mut wrong);
         }
         assert!(wrong[0].contains("descriptors, 15"), "{wrong:?}");
         assert_eq!(wrong.len(), SAID_MAX);

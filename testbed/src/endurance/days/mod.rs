@@ -100,7 +100,8 @@ pub fn run(
     programs: &Programs,
     progress: &mut dyn FnMut(&Report, &str),
 ) -> Result<Report> {
-    let scene = Scene::lay(plan, programs)?;
+    let mut scene = Scene::lay(plan, programs)?;
+    scene.fill_tables()?;
     let pulse = scene.pulse()?;
     let patients = scene.bed.nodes().iter().map(|_| Patient::default()).collect();
     let report = Report::new(plan.seed, plan.lasts);

@@ -186,7 +186,7 @@ impl Report {
         for (name, chart) in &self.charts {
             let kib = |bytes: u64| (bytes / 1024).to_string();
             let (early, late) =
-                chart.resident.map_or_else(Default::default, |(a, b)| (kib(a), kib(b)));
+                chart.anonymous.map_or_else(Default::default, |(a, b)| (kib(a), kib(b)));
             let (warm, most) = chart
                 .descriptors
                 .map_or_else(Default::default, |(a, b)| (a.to_string(), b.to_string()));

@@ -39,6 +39,10 @@ const LINES_INTO_FULL: u32 = 12;
 const PIPE_CAPACITY: usize = 64 * 1024;
 /// Between two new clients.
 const CLIENT_EVERY: Duration = Duration::from_millis(1);
+/// More clients than an OBU and an RSU remember (512 and 8,192), and the time between two of them.
+const CLIENTS_BEHIND: u32 = 640;
+const CLIENTS_ON_LAN: u32 = 9_000;
+const FILL_EVERY: Duration = Duration::from_micros(250);
 /// How far ahead clocks are: beyond 32 bits of milliseconds, nearly so, and years.
 const AHEAD_S: [u32; 4] = [4_294_967 - 20, 4_294_968, 86_400 * 400, 7 * 86_400];
 
@@ -322,19 +326,21 @@ impl Scene {
             return Ok(());
         };
         for (from, to) in [(host, server), (server, host)] {
-            let socket = from.ns.run(|| Ok(PacketSocket::open(&from.interface)?))?;
-            for _ in 0..fault.amount / 2 {
-                let [a, b, c, d] = self.random.next_u32().to_be_bytes();
-                let mac = Mac([6, 0, a, b, c, d]);
-                let mut frame = Vec::new();
-                Header { to: to.mac, from: mac, ethertype: CLIENT_ETHERTYPE }.emit(&mut frame);
-                frame.resize(64, 0);
-                let _ = socket.send(&frame);
-                std::thread::sleep(CLIENT_EVERY);
-                self.clients += 1;
-            }
+            speak(&mut self.random, from, to.mac, fault.amount / 2, CLIENT_EVERY)?;
+            self.clients += u64::from(fault.amount / 2);
         }
         Ok(())
+    }
+
+    /// Gives every daemon as many clients as it remembers: what memory is taken after that is not
+    /// that of tables which only had not been full yet.
+    pub fn fill_tables(&mut self) -> Result<()> {
+        let [server, hosts @ ..] = &self.endpoints[..] else { return Ok(()) };
+        for host in hosts {
+            speak(&mut self.random, host, server.mac, CLIENTS_BEHIND, FILL_EVERY)?;
+        }
+        // All road-side units hear it, whoever carries whom.
+        speak(&mut self.random, server, Mac::BROADCAST, CLIENTS_ON_LAN, FILL_EVERY)
     }
 }
 
@@ -343,6 +349,27 @@ impl Drop for Scene {
         // Logs may still be open; the disk goes when they are not.
         let _ = umount2(&self.disk, MntFlags::MNT_DETACH);
     }
+}
+
+/// Frames with one source address after the other.
+fn speak(
+    random: &mut Pcg32,
+    from: &Endpoint,
+    to: Mac,
+    clients: u32,
+    every: Duration,
+) -> Result<()> {
+    let socket = from.ns.run(|| Ok(PacketSocket::open(&from.interface)?))?;
+    for _ in 0..clients {
+        let [a, b, c, d] = random.next_u32().to_be_bytes();
+        let mut frame = Vec::new();
+        let from = Mac([6, 0, a, b, c, d]);
+        Header { to, from, ethertype: CLIENT_ETHERTYPE }.emit(&mut frame);
+        frame.resize(64, 0);
+        let _ = socket.send(&frame);
+        std::thread::sleep(every);
+    }
+    Ok(())
 }
 
 /// Its clocks are not ours.
