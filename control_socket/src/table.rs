@@ -171,6 +171,7 @@ fn status(topics: &Topics, view: &View) -> Value {
         "uptime_ms": view.uptime_ms,
         "attached": node.attached,
         "standby": node.standby,
+        "waits_for": node.waits_for,
         "radio": view.radio,
         "tap": view.tap,
         "air": node.air,
@@ -222,6 +223,8 @@ fn without(mut object: Value, field: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use node_lib::control::snapshot::WaitsFor;
+
     use super::*;
 
     #[test]
@@ -238,5 +241,15 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Table::ALL.len());
+    }
+
+    #[test]
+    fn the_status_says_what_the_node_waits_for() {
+        let mut view = View::default();
+        view.node.waits_for = Some(WaitsFor { in_ms: 12, reason: "send a heartbeat".into() });
+        let topics = Topics { view: Some(view), ..Topics::default() };
+        let object = Table::Status.json("rsu0", &topics);
+        assert_eq!(object["waits_for"], json!({ "in_ms": 12, "reason": "send a heartbeat" }));
+        assert_eq!(Table::Status.json("rsu0", &Topics::default())["waits_for"], Value::Null);
     }
 }

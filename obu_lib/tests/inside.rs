@@ -4,6 +4,7 @@
 
 mod talk;
 
+use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::snapshot::{NodeRole, Obstacle, Port, Snapshot, Standing};
 use node_lib::{Mac, Timestamp};
@@ -179,4 +180,52 @@ fn of_the_other_rsus_the_cheapest_are_asked() {
     };
     assert!([1, 2, 3].into_iter().all(|hops| of(hops) > 0), "{asked:?}");
     assert_eq!((of(4), of(5)), (0, 0), "{asked:?}");
+}
+
+/// Lets the OBU do what it planned until then: what was due, and what came of it.
+fn planned(t: &mut Talk, until_ms: u64) -> Vec<(&'static str, Vec<Event>)> {
+    let until = Timestamp::from_millis(until_ms);
+    let (mut out, mut done) = (Replies::new(), Vec::new());
+    while let Some(due) = t.obu.deadline().filter(|due| due.at <= until) {
+        assert_eq!(t.obu.poll_timeout(), Some(due.at));
+        t.obu.handle_timeout(due.at, &mut out);
+        done.push((due.reason, t.events()));
+    }
+    t.now = until_ms;
+    done
+}
+
+#[test]
+fn an_obu_says_why_it_wants_to_be_called() {
+    let mut t = behind_a_beside_b();
+    t.events();
+    // Nobody says anything any more, while frames go up.
+    t.tap(CAMERA, SERVER);
+    let until = t.now + 400;
+    let done = planned(&mut t, until);
+    let first = |reason: &str| done.iter().position(|(why, _)| *why == reason);
+    let asked = first("ask an upstream that is late").expect("it is asked");
+    let again = first("ask an upstream that does not answer").expect("it is asked again");
+    let dead = first("leave an upstream that is dead").expect("it is left");
+    assert!(asked < again && again < dead, "{done:?}");
+    let left = |events: &[Event]| {
+        let is_left =
+            |event: &Event| matches!(event, Event::UpstreamChanged { cause: Cause::Dead, .. });
+        events.iter().any(is_left)
+    };
+    assert_eq!(done.iter().position(|(_, events)| left(events)), Some(dead), "{done:?}");
+}
+
+#[test]
+fn what_an_obu_does_next_is_told_with_everything_else() {
+    let mut t = behind_a_beside_b();
+    let due = t.obu.deadline().unwrap();
+    let waits_for = look(&t).waits_for.unwrap();
+    assert_eq!(waits_for.reason, due.reason);
+    assert_eq!(
+        u128::from(waits_for.in_ms),
+        due.at.since(Timestamp::from_millis(t.now)).as_millis()
+    );
+    t.shut_down();
+    assert_eq!(look(&t).waits_for.unwrap().reason, "say goodbye");
 }

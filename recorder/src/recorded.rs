@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use node_lib::control::counters::Counters;
+use node_lib::control::deadline::Deadline;
 use node_lib::control::event::{Cause as Reason, Event, Events};
 use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
 use node_lib::control::pin::{NoPin, Pin};
@@ -257,6 +258,10 @@ impl<N: Node> Node for Recorded<N> {
             tap.lay_down();
         }
         self.node.poll_timeout()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        self.node.deadline()
     }
 
     fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies) {

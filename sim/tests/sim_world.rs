@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use node_lib::control::counters::Counters;
+use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
@@ -226,6 +227,13 @@ fn every_checker_sees_what_it_is_there_for() {
 }
 
 #[test]
+fn a_node_that_spins_is_shown_with_its_reason() {
+    let (mut world, _) = flooders(&Graph::ring(3), Link::CLEAN, Habit::Spins);
+    let violation = world.run_until(at(1000)).unwrap_err();
+    assert!(violation.detail.ends_with(WHY_IT_SPINS), "{violation}");
+}
+
+#[test]
 fn a_world_that_is_told_so_goes_on_and_counts_broken_rules() {
     let (mut world, clients) = flooders(&Graph::ring(3), Link::CLEAN, Habit::HandsOverTwice);
     world.go_on_when_broken();
@@ -249,6 +257,8 @@ fn nothing_sent_means_nothing_counted() {
 }
 
 // Helpers.
+
+const WHY_IT_SPINS: &str = "do nothing at all";
 
 /// What is wrong with a [`Flooder`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -372,6 +382,10 @@ impl Node for Flooder {
 
     fn poll_timeout(&self) -> Option<Timestamp> {
         (self.habit == Habit::Spins).then_some(Timestamp::ZERO)
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        self.poll_timeout().map(|at| Deadline::new(at, WHY_IT_SPINS))
     }
 
     fn handle_shutdown(&mut self, _: Timestamp, _: &mut Replies) {}

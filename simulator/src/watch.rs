@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use node_lib::control::counters::Counters;
+use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::control::pin::{NoPin, Pin};
@@ -223,6 +224,10 @@ impl<N: Node> Node for Watched<N> {
 
     fn poll_timeout(&self) -> Option<Timestamp> {
         self.node.poll_timeout()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        self.node.deadline()
     }
 
     fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies) {

@@ -8,6 +8,7 @@
 //! | [`duplicates`] | whether a data frame was seen before |
 //! | [`client_cache`] | which MAC is behind which node |
 //! | [`inner`] | what a bridge must know of the frame inside |
+//! | [`deadline`] | when a node wants to be called, and why |
 //! | [`replies`] | what is to be sent, and the buffers it is built in |
 //! | [`table`] | a map for a few entries that are looked up with every frame |
 //! | [`radio`] | how a message becomes a frame, and which frames are ours |
@@ -27,6 +28,7 @@
 pub mod answer_scope;
 pub mod client_cache;
 pub mod counters;
+pub mod deadline;
 pub mod duplicates;
 pub mod echo;
 pub mod event;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::control::counters::Counters;
+use crate::control::deadline::Deadline;
 use crate::control::event::Event;
 use crate::control::pin::{NoPin, Pin};
 use crate::control::ping::{Echoed, Ping};
@@ -205,6 +206,11 @@ pub trait Node {
 
     /// When this node next has something to do by itself.
     fn poll_timeout(&self) -> Option<Timestamp>;
+
+    /// What [`Node::poll_timeout`] names, with its reason: for whoever asks what wakes a node.
+    fn deadline(&self) -> Option<Deadline> {
+        self.poll_timeout().map(|at| Deadline::new(at, "the node gives no reason"))
+    }
 
     /// The node will stop: says goodbye to its neighbours. The driver should keep driving it for
     /// [`Node::linger`], so that frames under way arrive while the neighbours move elsewhere.

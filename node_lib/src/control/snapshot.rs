@@ -18,9 +18,12 @@ mod position;
 mod process;
 mod routes;
 
+use std::borrow::Cow;
+
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
+use crate::control::deadline::Deadline;
 use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
 pub use clients::{KnownClient, Pinned, Port};
@@ -61,6 +64,8 @@ pub struct Snapshot {
     pub position: Option<KnownPosition>,
     /// It has said goodbye.
     pub is_leaving: bool,
+    /// What it does next by itself.
+    pub waits_for: Option<WaitsFor>,
     /// Where an OBU is attached.
     pub attached: Option<Attached>,
     /// The RSU an OBU may go to next, and has told so.
@@ -81,6 +86,23 @@ impl Snapshot {
     /// Of a node of which no more is known.
     pub fn of(id: NodeId, role: NodeRole) -> Self {
         Self { id, role, ..Self::default() }
+    }
+}
+
+/// What a node does next by itself, as long as nothing comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct WaitsFor {
+    /// When; 0: it is due.
+    pub in_ms: u64,
+    /// What, in a few words for people: they may change with any version.
+    pub reason: Cow<'static, str>,
+}
+
+impl WaitsFor {
+    /// This deadline.
+    pub fn of(now: Timestamp, deadline: Deadline) -> Self {
+        Self { in_ms: span_ms(deadline.at.since(now)), reason: Cow::Borrowed(deadline.reason) }
     }
 }
 

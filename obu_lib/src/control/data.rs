@@ -1,5 +1,6 @@
 //! Where clients' frames go: from the TAP up, from above to the TAP, and past us for others.
 
+use node_lib::control::deadline::Deadline;
 use node_lib::control::inner::Inner;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{Node, Replies};
@@ -35,14 +36,14 @@ impl Obu {
         }
         if self.context.is_idle(now) {
             self.registration.hurry(now);
-            self.wake_at(now);
+            self.wake_at(Deadline::new(now, "our clients speak again"));
         }
         self.context.active_at = Some(now);
         let Some(attached) = self.attached else {
             self.context.counters.drop_no_route += 1;
             // No time to be patient any more.
             self.solicitation.hurry(now);
-            self.wake_at(now);
+            self.wake_at(Deadline::new(now, "a client's frame has no way"));
             self.note_lost();
             return;
         };
@@ -91,7 +92,12 @@ impl Obu {
         }
         if let Some(late_after) = late_after {
             // The RSU may only have been told in passing who our upstream is. Now it matters.
-            self.wake_at(if is_first { now } else { now + late_after });
+            let late = Deadline::new(now + late_after, "ask an upstream that is late");
+            self.wake_at(if is_first {
+                Deadline::new(now, "frames go this way again")
+            } else {
+                late
+            });
         }
         true
     }
@@ -211,7 +217,7 @@ impl Obu {
         route.note_received(now);
         if is_first {
             // As when the first goes up.
-            self.wake_at(now);
+            self.wake_at(Deadline::new(now, "frames go this way again"));
         }
     }
 

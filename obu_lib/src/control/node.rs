@@ -5,6 +5,7 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use node_lib::control::answer_scope::AnswerScope;
 use node_lib::control::counters::Counters;
+use node_lib::control::deadline::Deadline;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Attachment, Event, Events};
@@ -142,10 +143,12 @@ pub(super) struct Attached {
 #[derive(Clone, Debug)]
 pub struct Obu {
     pub(super) routes: Table<NodeId, Route>,
+    /// When to come back. What for, [`Obu::due`], is seldom looked at.
     deadline: Timestamp,
     pub(super) attached: Option<Attached>,
     pub(super) context: Context,
     // Looked at whenever something is to be done.
+    due: &'static str,
     tidy_at: Timestamp,
     goodbye_at: Timestamp,
     goodbyes_left: u8,
@@ -242,6 +245,7 @@ impl Obu {
             goodbye_at: now,
             tidy_at: now + TIDY_EVERY,
             deadline: now,
+            due: "start",
         }
     }
 
@@ -301,7 +305,8 @@ impl Obu {
         self.settle(now, out);
         self.ask_and_answer(now, out);
         self.say_goodbye(now, out);
-        self.deadline = self.next_deadline(now);
+        let next = self.next_deadline(now);
+        (self.deadline, self.due) = (next.at, next.reason);
     }
 
     fn drive_routes(&mut self, now: Timestamp, out: &mut Replies) {
@@ -460,47 +465,41 @@ impl Obu {
         }
     }
 
-    fn next_deadline(&self, now: Timestamp) -> Timestamp {
+    fn next_deadline(&self, now: Timestamp) -> Deadline {
         let ours = self.attached.map(|attached| attached.rsu);
-        let mut next = self.tidy_at;
+        let mut next = Deadline::new(self.tidy_at, "tidy tables");
         for (rsu, route) in &self.routes {
-            next = next.min(route.deadline(&self.context, now, Some(*rsu) == ours));
+            next = next.or(route.deadline(&self.context, now, Some(*rsu) == ours));
         }
-        let may_ask = self.wants_a_way(now).then(|| self.context.questions.next_at());
-        if self.context.link_is_up
-            && let Some(at) = self.solicitation.deadline(may_ask)
-        {
-            next = next.min(at);
+        if self.context.link_is_up {
+            let may_ask = self.wants_a_way(now).then(|| self.context.questions.next_at());
+            next = next.or(self.solicitation.deadline(may_ask));
         }
         if self.goodbyes_left > 0 {
-            next = next.min(self.goodbye_at);
+            next = next.or_at(self.goodbye_at, "say goodbye");
         }
         if self.attached.is_some() {
             if self.context.link_is_up {
-                next = next.min(self.probe_candidates_at);
+                next = next.or_at(self.probe_candidates_at, "probe candidates in turn");
             }
             if !self.context.is_leaving {
-                next = next.min(self.registration_deadline());
+                next = next.or(self.registration_deadline());
             }
-            if let Some(at) = self.changing_deadline(now) {
-                next = next.min(at);
-            }
+            next = next.or(self.changing_deadline(now));
         }
-        if let Some(at) = self.settle_deadline() {
-            next = next.min(at);
-        }
-        // Never before now + 1 µs, or a driver would spin on something that cannot be done yet.
-        next.max(now + Duration::from_micros(1))
+        next.or_at(self.settle_at(), "leave the last RSU").after(now)
     }
 
-    pub(super) fn registration_deadline(&self) -> Timestamp {
+    pub(super) fn registration_deadline(&self) -> Deadline {
         let is_told = |rsu| self.upstream_of(rsu).is_some() && !self.is_parting_from(rsu);
         self.registration.deadline(is_told)
     }
 
     /// Something on the data path needs attention earlier than planned.
-    pub(super) fn wake_at(&mut self, at: Timestamp) {
-        self.deadline = self.deadline.min(at);
+    pub(super) fn wake_at(&mut self, deadline: Deadline) {
+        if deadline.at < self.deadline {
+            (self.deadline, self.due) = (deadline.at, deadline.reason);
+        }
     }
 }
 
@@ -623,6 +622,10 @@ impl Node for Obu {
 
     fn poll_timeout(&self) -> Option<Timestamp> {
         Some(self.deadline)
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        Some(Deadline::new(self.deadline, self.due))
     }
 
     fn handle_shutdown(&mut self, now: Timestamp, out: &mut Replies) {

@@ -15,6 +15,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
 use node_lib::control::radio::Radio;
@@ -208,8 +209,10 @@ impl Telling {
         })
     }
 
-    fn deadline(&self) -> Timestamp {
-        self.pending.as_ref().map_or(self.reply_at, |pending| self.reply_at.min(pending.next))
+    fn deadline(&self) -> Deadline {
+        let word = self.pending.as_ref().map(|pending| pending.next);
+        Deadline::new(self.reply_at, "reply to an RSU")
+            .or_at(word, "say a word that is to be acknowledged")
     }
 }
 
@@ -660,21 +663,15 @@ impl Registration {
 
     /// When [`Registration::drive`] next has something to do. `is_reached`: there is a way to this
     /// RSU, and it is told.
-    pub(crate) fn deadline(&self, is_reached: impl Fn(NodeId) -> bool) -> Timestamp {
-        let mut next = self.attached.deadline();
-        if let Some(standby) = self.standby.as_ref().filter(|standby| is_reached(standby.rsu)) {
-            next = next.min(standby.telling.deadline());
-        }
-        if let Some(at) = self.clients_changed {
-            next = next.min(at + GATHER_FOR);
-        }
-        self.relayed_deadline(is_reached).map_or(next, |at| next.min(at))
-    }
-
-    /// The same, for RSUs that others go to through us.
-    fn relayed_deadline(&self, is_reached: impl Fn(NodeId) -> bool) -> Option<Timestamp> {
-        let relayed = self.relayed.iter().filter(|(rsu, _)| is_reached(**rsu));
-        relayed.map(|(_, telling)| telling.deadline()).min()
+    pub(crate) fn deadline(&self, is_reached: impl Fn(NodeId) -> bool) -> Deadline {
+        let standby = self.standby.as_ref().map(|standby| (standby.rsu, &standby.telling));
+        let relayed = self.relayed.iter().map(|(rsu, telling)| (*rsu, telling));
+        let others = standby.into_iter().chain(relayed).filter(|(rsu, _)| is_reached(*rsu));
+        let gathered = self.clients_changed.map(|at| at + GATHER_FOR);
+        others
+            .map(|(_, telling)| telling.deadline())
+            .fold(self.attached.deadline(), Deadline::or)
+            .or_at(gathered, "announce new clients")
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
+use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
@@ -666,57 +667,36 @@ impl Route {
         self.lost_at + timing::WITHDRAW_AFTER
     }
 
-    /// When [`Route::drive`] next has something to do.
-    pub(crate) fn deadline(&self, context: &Context, now: Timestamp, is_ours: bool) -> Timestamp {
+    /// When [`Route::drive`] next has something to do, and what.
+    pub(crate) fn deadline(&self, context: &Context, now: Timestamp, is_ours: bool) -> Deadline {
         // What is old is forgotten as the node tidies up, which has a time of its own.
-        let mut next = now + timing::forget_after(self.interval);
+        let mut next = Deadline::new(now + timing::forget_after(self.interval), "forget an RSU");
         if self.is_quiet(context, now) {
-            next = next.min(self.quiet_until(context));
+            next = next.or_at(self.quiet_until(context), "end the quiet period");
         }
-        if let Some(at) = self.relay_at {
-            next = next.min(at);
-        }
+        next = next.or_at(self.relay_at, "relay a heartbeat");
         if self.withdrawals_left > 0 && context.link_is_up {
-            next = next.min(self.withdraw_at);
+            next = next.or_at(self.withdraw_at, "say a withdrawal");
         }
-        if self.upstream.is_none() {
-            if self.hold_down(context, now).is_some() {
-                next = next.min(self.lost_at + timing::hold_down(self.interval));
-            } else if self.advertised_at.is_some() {
-                next = next.min(self.tell_at().max(now));
+        if self.upstream.is_some() {
+            if self.relay_at.is_none() {
+                next = next.or_at(self.keepalive_at(context, now), "repeat a heartbeat");
             }
-            if !self.wants_proof(context, now, is_ours) {
-                return next;
-            }
-            // A question may be due and wait for the rate limit.
-            let soonest = now + timing::ask_every(self.interval);
-            let soonest = self.look_at.filter(|at| *at > now).unwrap_or(soonest);
-            let proof_at = self.next_proof_at(context, now);
-            return proof_at.map_or(next, |at| next.min(at.max(soonest)));
+            return next.or(self.upstream_deadline(context, now, is_ours));
         }
-        if self.relay_at.is_none()
-            && let Some(at) = self.keepalive_at(context, now)
-        {
-            next = next.min(at);
+        if self.hold_down(context, now).is_some() {
+            let over = self.lost_at + timing::hold_down(self.interval);
+            next = next.or_at(over, "end the hold-down");
+        } else if self.advertised_at.is_some() {
+            next = next.or_at(self.tell_at().max(now), "withdraw a way that is lost");
         }
-        let stuck = self.progress + timing::stuck_after(self.interval);
-        next = next.min(stuck.max(context.grace_until));
-        if let Some(upstream) = self.upstream_candidate() {
-            let forgotten = upstream.heard + self.interval * timing::CANDIDATE_INTERVALS;
-            next = next.min(forgotten.max(context.grace_until) + Duration::from_micros(1));
+        if !self.wants_proof(context, now, is_ours) {
+            return next;
         }
-        if !self.is_watched(now, is_ours) {
-            let lapsed = self.evidence + self.lapsed_after();
-            return next.min(lapsed.max(context.grace_until));
-        }
-        let believed = self.believed_since();
-        let watch = self.watch(context, now);
-        let late = believed + watch.late_after;
-        if now < late {
-            return next.min(late);
-        }
-        let dead = if self.asked >= watch.asked_min { watch.dead_after } else { watch.silence_max };
-        next = next.min((believed + dead).max(context.grace_until));
-        next.min(self.ask_at)
+        // A question may be due and wait for the rate limit.
+        let soonest = now + timing::ask_every(self.interval);
+        let soonest = self.look_at.filter(|at| *at > now).unwrap_or(soonest);
+        let proof_at = self.next_proof_at(context, now).map(|at| at.max(soonest));
+        next.or_at(proof_at, "ask a neighbour for proof")
     }
 }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::deadline::Deadline;
 use node_lib::{NodeId, Timestamp};
 
 use super::context::Context;
@@ -161,8 +162,9 @@ impl Solicitation {
     }
 
     /// When there is something to do. `may_ask`: we want a way, and may ask for one from then on.
-    pub(crate) fn deadline(&self, may_ask: Option<Timestamp>) -> Option<Timestamp> {
-        let ask = may_ask.map(|from| self.ask_at.max(from));
-        self.waiting.iter().map(|waiting| waiting.at).chain(ask).min()
+    pub(crate) fn deadline(&self, may_ask: Option<Timestamp>) -> Option<Deadline> {
+        let ask = may_ask.map(|from| Deadline::new(self.ask_at.max(from), "ask who has a way"));
+        let answer = |waiting: &Waiting| Deadline::new(waiting.at, "answer who asks for a way");
+        self.waiting.iter().map(answer).chain(ask).reduce(Deadline::or)
     }
 }

@@ -1,6 +1,7 @@
 //! Where clients' frames go: between the LAN, the OBUs, and from OBU to OBU.
 
 use node_lib::control::client_cache::client;
+use node_lib::control::deadline::Deadline;
 use node_lib::control::inner::Inner;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{Node, Replies};
@@ -17,7 +18,7 @@ use super::about::About;
 use super::addresses::snooping::{payload, said};
 use super::clients::{CLIENTS_MAX, Port};
 use super::departed::LATE_FOR;
-use super::lan_announce::{arp, nd};
+use super::lan_announce::{self, arp, nd};
 use super::node::{GROUP_UNIT, Rsu};
 use super::obus::tree::{Edge, Way};
 
@@ -76,7 +77,7 @@ impl Rsu {
             && self.learn(now, inner, data.payload, Port::Obu(obu))
         {
             self.name_to_lan(now, source);
-            self.wake_at(now);
+            self.wake_at(Deadline::new(now, lan_announce::DUE));
         }
         if inner.destination.is_group() {
             self.send_to_tap(data.payload, out);

@@ -15,6 +15,9 @@ use super::clients::CLIENTS_MAX;
 /// What is still under way to an OBU that has left is sent after it for so long.
 pub(crate) const LATE_FOR: Duration = Duration::from_millis(300);
 
+/// What is due after that, when the clients of an OBU have all gone to the LAN.
+pub(crate) const FAREWELL: &str = "take an OBU whose clients are on the LAN to be gone";
+
 /// Clients that left a moment ago.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Late {

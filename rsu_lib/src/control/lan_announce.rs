@@ -13,6 +13,7 @@ pub(crate) mod rarp;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use node_lib::control::deadline::Deadline;
 use node_lib::control::node::Replies;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::MIN_FRAME_LEN;
@@ -46,6 +47,9 @@ const NAMES_KEPT: u32 = NAMES_BURST / 4;
 
 /// Announcements waiting. Beyond, new ones are dropped: they come from forged client sets only.
 const WAITING_MAX: usize = CLIENTS_MAX;
+
+/// What is due when a client has yet to be named.
+pub(crate) const DUE: &str = "name clients to the LAN";
 
 /// Announcements to the LAN under way, by due time.
 #[derive(Clone, Debug)]
@@ -126,9 +130,10 @@ impl WiredAnnouncements {
         left_out
     }
 
-    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+    /// When [`WiredAnnouncements::drive`] next has something to do.
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
         let ((due, _), _) = self.waiting.first_key_value()?;
-        Some((*due).max(self.not_before))
+        Some(Deadline::new(*due, DUE).not_before(self.not_before))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use node_lib::control::answer_scope::AnswerScope;
 use node_lib::control::client_cache::ClientCache;
 use node_lib::control::counters::Counters;
+use node_lib::control::deadline::Deadline;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Event, Events};
@@ -28,7 +29,7 @@ use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::addresses::AddressBook;
 use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
-use super::departed::Late;
+use super::departed::{FAREWELL, Late};
 use super::lan_announce::WiredAnnouncements;
 use super::lan_dedup::Repeats;
 use super::obus::Obus;
@@ -189,7 +190,7 @@ pub struct Rsu {
     goodbyes_left: u8,
     goodbye_at: Timestamp,
     tidy_at: Timestamp,
-    deadline: Timestamp,
+    deadline: Deadline,
 }
 
 impl Rsu {
@@ -253,7 +254,7 @@ impl Rsu {
             goodbyes_left: 0,
             goodbye_at: now,
             tidy_at: now + TIDY_EVERY,
-            deadline: now,
+            deadline: Deadline::new(now, "start"),
         }
     }
 
@@ -378,26 +379,20 @@ impl Rsu {
         self.radio.control(Mac::BROADCAST, goodbye, out, &mut self.counters);
     }
 
-    fn next_deadline(&self, now: Timestamp) -> Timestamp {
-        let mut next = self.tidy_at;
-        if !self.is_leaving {
-            next = next.min(self.heartbeat_at);
-        }
-        if let Some(at) = self.wired.deadline() {
-            next = next.min(at);
-        }
-        if let Some(at) = self.leaving.values().min() {
-            next = next.min(*at);
-        }
-        if self.goodbyes_left > 0 {
-            next = next.min(self.goodbye_at);
-        }
-        next.max(now + Duration::from_micros(1))
+    fn next_deadline(&self, now: Timestamp) -> Deadline {
+        let heartbeat = (!self.is_leaving).then_some(self.heartbeat_at);
+        let goodbye = (self.goodbyes_left > 0).then_some(self.goodbye_at);
+        Deadline::new(self.tidy_at, "tidy tables")
+            .or_at(heartbeat, "send a heartbeat")
+            .or(self.wired.deadline())
+            .or_at(self.leaving.values().min().copied(), FAREWELL)
+            .or_at(goodbye, "say goodbye")
+            .after(now)
     }
 
     /// Something on the data path needs attention earlier than planned.
-    pub(super) fn wake_at(&mut self, at: Timestamp) {
-        self.deadline = self.deadline.min(at);
+    pub(super) fn wake_at(&mut self, deadline: Deadline) {
+        self.deadline = self.deadline.or(deadline);
     }
 }
 
@@ -485,6 +480,10 @@ impl Node for Rsu {
     }
 
     fn poll_timeout(&self) -> Option<Timestamp> {
+        Some(self.deadline.at)
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
         Some(self.deadline)
     }
 

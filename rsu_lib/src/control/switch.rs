@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use node_lib::control::client_cache::{Learnt, client};
+use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Event;
 use node_lib::control::inner::Inner;
 use node_lib::messages::control::announcement::Client;
@@ -11,7 +12,7 @@ use node_lib::{NodeId, Timestamp};
 
 use super::addresses::snooping::{may_state, payload, said};
 use super::clients::{HEARD_LATELY, Port};
-use super::departed::LATE_FOR;
+use super::departed::{FAREWELL, LATE_FOR};
 use super::node::Rsu;
 
 impl Rsu {
@@ -107,7 +108,7 @@ impl Rsu {
                 if !self.clients.has_clients(Port::Obu(obu)) && self.obus.is_attached(obu) {
                     let at = now + LATE_FOR;
                     self.leaving.insert(obu, at);
-                    self.wake_at(at);
+                    self.wake_at(Deadline::new(at, FAREWELL));
                 }
                 false
             }

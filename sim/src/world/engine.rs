@@ -177,10 +177,10 @@ impl World {
         }
         let Some(slot) = self.slots.get_mut(index) else { return };
         let clock = slot.clock(now);
-        let wish = slot.node.as_deref().and_then(|node| node.poll_timeout());
-        if wish.is_none_or(|at| at > clock) {
+        let wish = slot.node.as_deref().and_then(|node| node.deadline());
+        let Some(wish) = wish.filter(|wish| wish.at <= clock) else {
             return self.note_wake(index);
-        }
+        };
         self.drive(index, None, |node, now, out| node.handle_timeout(now, out));
         self.note_clients(index);
         let Some(slot) = self.slots.get_mut(index) else { return };
@@ -190,7 +190,10 @@ impl World {
         }
         details.spins += 1;
         if details.spins > SPINS_MAX {
-            let detail = format!("woken {SPINS_MAX} times within {SPINS_WITHIN:?} by itself");
+            let why = wish.reason;
+            let detail = format!(
+                "woken {SPINS_MAX} times within {SPINS_WITHIN:?} by itself, last to: {why}"
+            );
             self.breach(index, Breach { rule: Rule::Spin, detail });
         }
     }

@@ -94,6 +94,7 @@ const LEFT_OUT: &[&str] = &[
     "Towards.heard",
     // Of all the above; being called early is harmless.
     "Obu.deadline",
+    "Obu.due",
     "Rsu.deadline",
 ];
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::deadline::Deadline;
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::Replies;
@@ -265,17 +266,20 @@ impl Obu {
     }
 
     /// When a clock of [`Obu::choose_attachment`] next runs out.
-    pub(super) fn changing_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn changing_deadline(&self, now: Timestamp) -> Option<Deadline> {
         let Changing { better, predicted, planned, .. } = self.changing;
         let thresholds = &self.context.thresholds;
-        let at = |clock: Option<Predicted<NodeId>>, span| clock.map(|clock| clock.since + span);
+        let end = |clock: Option<Predicted<NodeId>>, span, reason| {
+            clock.map(|clock| Deadline::new(clock.since + span, reason))
+        };
+        const WAITS: &str = "do not wait for the next RSU any longer";
         let clocks = [
-            at(better, timing::BETTER_FOR),
-            at(predicted, thresholds.trend_for),
-            at(planned, timing::wait_for_standby(Cause::Goodbye)),
-            at(planned, timing::wait_for_standby(Cause::Predicted)),
+            end(better, timing::BETTER_FOR, "go to the better RSU"),
+            end(predicted, thresholds.trend_for, "go to the RSU that will be better"),
+            end(planned, timing::wait_for_standby(Cause::Goodbye), WAITS),
+            end(planned, timing::wait_for_standby(Cause::Predicted), WAITS),
         ];
-        clocks.into_iter().flatten().filter(|at| *at > now).min()
+        clocks.into_iter().flatten().filter(|clock| clock.at > now).reduce(Deadline::or)
     }
 
     fn attach(&mut self, now: Timestamp, to: Option<Attached>, loss: Option<Loss>, cause: Cause) {

@@ -229,7 +229,7 @@ impl Obu {
     }
 
     /// When [`Obu::settle`] next has something to do.
-    pub(super) fn settle_deadline(&self) -> Option<Timestamp> {
+    pub(super) fn settle_at(&self) -> Option<Timestamp> {
         self.parting.map(|parting| parting.until)
     }
 }

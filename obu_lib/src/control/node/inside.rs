@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use node_lib::control::node::Node;
 use node_lib::control::snapshot::{
-    self, Attached, Neighbour, NodeRole, RadioState, Snapshot, Standby, Standing, age_ms, milli,
+    self, Attached, Neighbour, NodeRole, RadioState, Snapshot, Standby, Standing, WaitsFor, age_ms,
+    milli,
 };
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -27,6 +29,7 @@ impl Obu {
         });
         snapshot.position = context.positions.own(now);
         snapshot.is_leaving = context.is_leaving;
+        snapshot.waits_for = self.deadline().map(|next| WaitsFor::of(now, next));
         snapshot.attached = self.look_at_attachment(now);
         snapshot.standby = self
             .registration

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
 use node_lib::messages::Cost;
@@ -100,6 +101,37 @@ impl Route {
         self.asked += 1;
         let jitter = if watch.ask_within.is_zero() { 0 } else { 50 };
         self.ask_at = now + context.random.jitter(watch.ask_every, jitter);
+    }
+
+    /// When [`Route::check_upstream`] next has something to do, and what.
+    pub(super) fn upstream_deadline(
+        &self,
+        context: &Context,
+        now: Timestamp,
+        is_ours: bool,
+    ) -> Deadline {
+        // Who stood still itself first hears what was said meanwhile.
+        let judged = |at: Timestamp| at.max(context.grace_until);
+        let stuck = self.progress + timing::stuck_after(self.interval);
+        let mut next = Deadline::new(judged(stuck), "leave an upstream that brings no news");
+        if let Some(upstream) = self.upstream_candidate() {
+            let forgotten = upstream.heard + self.interval * timing::CANDIDATE_INTERVALS;
+            let forgotten = judged(forgotten) + Duration::from_micros(1);
+            next = next.or_at(forgotten, "forget an upstream that is not heard");
+        }
+        if !self.is_watched(now, is_ours) {
+            let lapsed = self.evidence + self.lapsed_after();
+            return next.or_at(judged(lapsed), "leave an upstream whose word has lapsed");
+        }
+        let believed = self.believed_since();
+        let watch = self.watch(context, now);
+        let late = believed + watch.late_after;
+        if now < late {
+            return next.or_at(late, "ask an upstream that is late");
+        }
+        let dead = if self.asked >= watch.asked_min { watch.dead_after } else { watch.silence_max };
+        next.or_at(judged(believed + dead), "leave an upstream that is dead")
+            .or_at(self.ask_at, "ask an upstream that does not answer")
     }
 
     /// What clients or others depend on is asked about in any case; the rest within the budget. In

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::snapshot::{
-    self, KnownClient, Neighbour, NodeRole, Pinned, Port as Side, RadioState, Snapshot,
+    self, KnownClient, Neighbour, NodeRole, Pinned, Port as Side, RadioState, Snapshot, WaitsFor,
 };
 use node_lib::{Mac, Timestamp};
 
@@ -27,6 +27,7 @@ impl Rsu {
         });
         snapshot.position = self.positions.own(now);
         snapshot.is_leaving = self.is_leaving;
+        snapshot.waits_for = Some(WaitsFor::of(now, self.deadline));
         snapshot.obus = self.obus.view(now, &self.positions);
         snapshot.neighbours = neighbours_of(&snapshot.obus);
         snapshot.clients = self.look_at_clients(now);
