@@ -196,8 +196,8 @@ fn a_file_that_has_no_header_yet_is_left_out_and_named() {
     let outputs = tempfile::tempdir().unwrap();
     let output = |name: &str| text(&outputs.path().join(name)).to_owned();
     let named = format!("left out {name}: ends before its header does");
-    // As kill -9 leaves it right after it was made, a power cut within the header, and before any of
-    // the bytes was on disk. Only what has bytes may have lost some.
+    // As kill -9 leaves it right after it was made, a power cut within the header, and before any
+    // of the bytes was on disk. Only what has bytes may have lost some.
     for (begun, is_whole) in [(&bytes[..0], true), (&bytes[..60], false), (&[0; 700], false)] {
         std::fs::write(part, begun).unwrap();
         let (cut, capture) = (output("cut.v2xr"), output("capture.pcapng"));

@@ -113,8 +113,8 @@ fn town(seed: u64, keeps_from: Timestamp, has_other_rsu: bool) -> Town {
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// How long the victim's client, that says nothing after its first word, is cut off from `from` on.
-/// In nineteen of twenty towns no longer than `most`, and in none for long: answers get lost over the
-/// honest relay as well.
+/// In nineteen of twenty towns no longer than `most`, and in none for long: answers get lost over
+/// the honest relay as well.
 fn cut_off(test: &str, keeps_from: Timestamp, from: Timestamp, most: Duration) {
     for has_other_rsu in [false, true] {
         let mut gaps = run_all("hostile", test, seeds(120), |seed| {

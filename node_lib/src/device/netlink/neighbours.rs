@@ -30,12 +30,12 @@ pub(super) struct Place {
     pub(super) bridge: u32,
 }
 
-/// The clients behind the other ports of the bridge, those heard last first. Must run inside a tokio
-/// runtime.
+/// The clients behind the other ports of the bridge, those heard last first. Must run inside a
+/// tokio runtime.
 ///
 /// The answer is read whole before the first entry is looked at: some 300 bytes for each in the
-/// bridge's table, which may have thousands. A connection keeps for good the room it needed once, so
-/// this one is made for the question and goes after it.
+/// bridge's table, which may have thousands. A connection keeps for good the room it needed once,
+/// so this one is made for the question and goes after it.
 pub(super) async fn behind(at: Place) -> io::Result<Vec<Remembered>> {
     let (connection, handle, messages) = rtnetlink::new_connection()?;
     let server = tokio::spawn(connection);
