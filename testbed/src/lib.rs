@@ -32,6 +32,6 @@ pub use arena::sys::{PacketSocket, asks_for_acknowledgements};
 pub use daemons::programs::Programs;
 pub use medium::Quality;
 pub use topology::world::{
-    ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, MONITOR, Node, Role, Testbed,
+    ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, LOGS, MONITOR, Node, Role, Testbed,
 };
 pub use wait::wait_until;

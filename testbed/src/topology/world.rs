@@ -51,7 +51,7 @@ const READY_WITHIN: Duration = Duration::from_secs(5);
 /// Lines of each log shown when something failed.
 const TAIL_LINES: usize = 25;
 /// Directory for logs that shall outlive the arena.
-pub(crate) const LOGS: &str = "TESTBED_LOGS";
+pub const LOGS: &str = "TESTBED_LOGS";
 
 /// Something with addresses, from which and to which probes go.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! `main` of a test that runs in the arena, and what several tests need.
 
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Failed, Trial};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
+use testbed::LOGS;
 use testbed::arena::{self, Entered};
 
 /// A test's name and what it does.
@@ -83,6 +85,10 @@ fn cannot_run(error: &anyhow::Error) -> ExitCode {
 fn in_its_own_process(name: &str, shows: bool) -> Result<()> {
     let mut run = Command::new(std::env::current_exe()?);
     run.args(["--exact", name]).env(IS_ONE, "1").stdin(Stdio::null());
+    // Nodes of two tests have the same names, and would write into the same files.
+    if let Some(logs) = std::env::var_os(LOGS) {
+        run.env(LOGS, Path::new(&logs).join(name));
+    }
     if shows {
         run.arg("--nocapture").stdout(Stdio::inherit()).stderr(Stdio::inherit());
     }
