@@ -56,7 +56,7 @@ const MEMORY_MIB: usize = 16;
 /// First of all: whoever lacks memory later says so in words that help nobody, or not at all. So it
 /// is asked for in one piece, and given back untouched. Before that the allocator is told to keep
 /// little, or it would take this piece for what a daemon is like.
-pub fn has_memory() -> Result<(), Failure> {
+pub fn prepare_memory() -> Result<(), Failure> {
     device::keep_little_memory();
     let mut memory = Vec::<u8>::new();
     let had = memory.try_reserve_exact(MEMORY_MIB << 20);

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failure> {
-    start::has_memory()?;
+    start::prepare_memory()?;
     let (args, settings) = shared::parse::<Args>(daemon::OBU);
     let logging = logging::start(&args.common)?;
     start::tokio_runtime()?.block_on(async {
