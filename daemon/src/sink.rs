@@ -214,38 +214,37 @@ mod tests {
         (Sink::start(Told { answers, wrote }, format).unwrap(), answer, written)
     }
 
-    #[test]
-    fn whoever_logs_does_not_wait_and_what_had_no_room_is_counted() {
+    const LINE_LEN: usize = 1000;
+
+    /// The writer has taken the first line out and waits for its answer: so many have to wait.
+    fn blocked_before(lines: usize) -> (Sink, Sender<bool>, Receiver<String>) {
         let (mut sink, answer, written) = told(LogFormat::Text);
-        let line = [b"x".repeat(999), b"\n".to_vec()].concat();
         sink.write_all(b"first\n").unwrap();
-        // The writer has taken that out and waits for its answer: what follows has to wait.
         while !sink.0.lock().is_writing {
             thread::yield_now();
         }
-        for _ in 0..WAITING_MAX / line.len() + 7 {
+        let line = [b"x".repeat(LINE_LEN - 1), b"\n".to_vec()].concat();
+        for _ in 0..lines {
             sink.write_all(&line).unwrap();
         }
+        (sink, answer, written)
+    }
+
+    #[test]
+    fn whoever_logs_does_not_wait_and_what_had_no_room_is_counted() {
+        let (sink, answer, written) = blocked_before(WAITING_MAX / LINE_LEN + 7);
         assert!(sink.0.lock().lines.len() <= WAITING_MAX);
         // Nobody reads, and the program ends all the same.
         sink.flush();
         (0..3).for_each(|_| answer.send(true).unwrap());
         assert_eq!(written.recv().unwrap(), "first\n");
-        assert_eq!(written.recv().unwrap().len(), WAITING_MAX / line.len() * line.len());
+        assert_eq!(written.recv().unwrap().len(), WAITING_MAX / LINE_LEN * LINE_LEN);
         assert!(written.recv().unwrap().ends_with("lines=7\n"));
     }
 
     #[test]
     fn the_room_that_a_blocked_log_needed_is_not_kept() {
-        let (mut sink, answer, written) = told(LogFormat::Text);
-        let line = [b"x".repeat(999), b"\n".to_vec()].concat();
-        sink.write_all(b"first\n").unwrap();
-        while !sink.0.lock().is_writing {
-            thread::yield_now();
-        }
-        for _ in 0..WAITING_MAX / line.len() {
-            sink.write_all(&line).unwrap();
-        }
+        let (mut sink, answer, written) = blocked_before(WAITING_MAX / LINE_LEN);
         assert!(sink.0.lock().lines.capacity() > KEPT);
         answer.send(true).unwrap();
         assert_eq!(written.recv().unwrap(), "first\n");
