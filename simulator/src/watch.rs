@@ -12,7 +12,7 @@ use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::Located;
-use node_lib::control::snapshot::{Route, Snapshot};
+use node_lib::control::snapshot::{KnownRoute, Snapshot};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 use sim::{FlowIndex, NodeIndex, Numbered, inner_frames};
@@ -246,7 +246,7 @@ impl<N: Node> Node for Watched<N> {
         self.node.snapshot(now)
     }
 
-    fn routes(&self, now: Timestamp) -> Vec<Route> {
+    fn routes(&self, now: Timestamp) -> Vec<KnownRoute> {
         self.node.routes(now)
     }
 

@@ -9,7 +9,7 @@ use crate::control::pin::{NoPin, Pin};
 use crate::control::ping::{Echoed, Ping};
 use crate::control::positions::Located;
 pub use crate::control::replies::Replies;
-use crate::control::snapshot::{NodeRole, Route, Snapshot};
+use crate::control::snapshot::{KnownRoute, NodeRole, Snapshot};
 use crate::mac::{Mac, NodeId};
 use crate::start::clients::Remembered;
 use crate::time::Timestamp;
@@ -232,7 +232,7 @@ pub trait Node {
 
     /// Of [`Node::snapshot`] the part from which an OBU decides: taken after a decision, it says
     /// why.
-    fn routes(&self, _now: Timestamp) -> Vec<Route> {
+    fn routes(&self, _now: Timestamp) -> Vec<KnownRoute> {
         Vec::new()
     }
 

@@ -20,7 +20,7 @@
 mod burst;
 mod counters;
 mod error;
-mod event;
+mod event_fd;
 mod link;
 pub mod memory;
 pub mod name;
@@ -40,7 +40,7 @@ pub use crate::transport::{Outgoing, Sent};
 pub use burst::{Burst, HEADROOM};
 pub use counters::DeviceCounters;
 pub use error::{DeviceError, Problem};
-pub(crate) use event::Event;
+pub(crate) use event_fd::EventFd;
 pub use link::{LinkChange, LinkState, Links, Side, StaticLinks};
 pub use sys::random;
 pub(crate) use sys::{boottime, sleep_precisely};

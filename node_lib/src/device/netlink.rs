@@ -38,7 +38,7 @@ use crate::start::clients::Remembered;
 pub use address::{ParseTapAddressError, TapAddress};
 pub use configure::TapSettings;
 use configure::{Wanted, configure};
-use connection::{Messages, Server, connect};
+use connection::{MessageStream, Server, connect};
 use home::Home;
 use interface::{Seen, find_bridge, has_index, is_unused, kind_of, name_of, parse, read};
 use neighbours::Place;
@@ -58,7 +58,7 @@ struct Bridge {
     seen: Option<LinkState>,
 }
 
-type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages, Server)>> + Send>>;
+type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, MessageStream, Server)>> + Send>>;
 type Reading = Pin<Box<dyn Future<Output = Result<ReadAgain, DeviceError>> + Send>>;
 
 type Asking = Pin<Box<dyn Future<Output = Result<Vec<Remembered>, rtnetlink::Error>> + Send>>;
@@ -83,7 +83,7 @@ struct Watched {
 /// A connection to the kernel's interface tables.
 pub struct Netlink {
     handle: Handle,
-    messages: Messages,
+    messages: MessageStream,
     server: Server,
     recovery: Option<Recovery>,
     reading: Option<Reading>,

@@ -163,8 +163,8 @@ fn open_with_offload(name: &str) -> Result<File, Problem> {
     // UDP as well: of what a sender with `UDP_SEGMENT` hands over, more comes through, as the queue
     // of the TAP holds super-frames instead of frames (1.05 to 5.5 times, median 1.9, in five
     // rounds in turns).
-    sys::set_tap_offload(file.as_fd(), sys::TapOffload::TcpAndUdp)
-        .or_else(|_| sys::set_tap_offload(file.as_fd(), sys::TapOffload::Tcp))
+    sys::set_tap_offload(file.as_fd(), sys::TapSegments::TcpAndUdp)
+        .or_else(|_| sys::set_tap_offload(file.as_fd(), sys::TapSegments::Tcp))
         .map_err(Problem::NoOffload)?;
     Ok(file)
 }

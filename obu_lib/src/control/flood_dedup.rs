@@ -33,7 +33,7 @@ const RSUS_MAX: usize = 4;
 
 /// One flood that was delivered.
 #[derive(Clone, Debug)]
-struct Heard {
+struct HeardFlood {
     /// Digest and length.
     content: (u32, usize),
     /// When the RSU took it from the LAN, by our clock; `None` where we do not hear the heartbeats
@@ -47,7 +47,7 @@ struct Heard {
 /// Floods delivered lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floods {
-    heard: VecDeque<Heard>,
+    heard: VecDeque<HeardFlood>,
 }
 
 impl Floods {
@@ -70,7 +70,7 @@ impl Floods {
             self.heard.pop_front();
         }
         let content = (crc32fast::hash(payload), payload.len());
-        let apart = |heard: &Heard| match heard.taken.zip(taken) {
+        let apart = |heard: &HeardFlood| match heard.taken.zip(taken) {
             Some((one, other)) => one.since(other).max(other.since(one)),
             None => now.since(heard.at),
         };
@@ -86,7 +86,12 @@ impl Floods {
         if self.heard.len() >= REMEMBERED_MAX {
             self.heard.pop_front();
         }
-        self.heard.push_back(Heard { content, taken, rsus: [rsu].into_iter().collect(), at: now });
+        self.heard.push_back(HeardFlood {
+            content,
+            taken,
+            rsus: [rsu].into_iter().collect(),
+            at: now,
+        });
         true
     }
 }

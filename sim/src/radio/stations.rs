@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::air::OnAir;
-pub(crate) use self::event::Event;
+pub(crate) use self::event::StationStep;
 use self::limits::Limits;
 use self::station::Station;
 use crate::dice::Luck;
@@ -79,7 +79,7 @@ pub(crate) struct Stations {
     /// Lists no longer used.
     spare: Vec<Vec<(u32, u64)>>,
     /// What is to be planned.
-    pub(crate) plans: Vec<(Timestamp, Event)>,
+    pub(crate) plans: Vec<(Timestamp, StationStep)>,
     /// Frames that waited for too long.
     pub(crate) expired: Vec<Arc<Flight>>,
     /// Nodes that were told there is no room, and have it again.

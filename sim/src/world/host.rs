@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::frame::{Cause, Flight, FrameKind, Packet, Parcel};
+use crate::frame::{Flight, FrameKind, Packet, Parcel, Trigger};
 use crate::index::NodeIndex;
 use crate::lan::addresses;
 use crate::trace::What;
@@ -178,7 +178,7 @@ impl World {
     pub(super) fn drive(
         &mut self,
         index: usize,
-        cause: Option<Cause<'_>>,
+        cause: Option<Trigger<'_>>,
         call: impl FnOnce(&mut dyn Node, Timestamp, &mut Replies),
     ) {
         self.have(index, cause, call);
@@ -320,7 +320,7 @@ impl World {
                 node.handle_signal(now, sender, dbm);
             }
         };
-        let cause = |n: usize| Some(Cause { parcel: parcels.get(n)?, from });
+        let cause = |n: usize| Some(Trigger { parcel: parcels.get(n)?, from });
         let mut n = 0;
         let bundle = each_frame(&flight.bytes, |frame| {
             self.have(index, cause(n), |node, now, out| {
