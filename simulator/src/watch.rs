@@ -1,5 +1,6 @@
-//! What cannot be seen from outside: [`Watched`], a node with an observer that notes which frames
-//! of which flow it sends to whom, and which it gets, in a [`Journal`] all nodes of a world share.
+//! What cannot be seen from outside. [`Watched`] is a node with an observer. That notes which
+//! frames of which flow the node sends to whom, and which it gets, in a [`Journal`] all nodes of a
+//! world share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

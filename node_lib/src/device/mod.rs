@@ -1,8 +1,8 @@
 //! Where frames come from and go to: TAP, packet socket, UDP multicast and an in-memory pair.
 //!
 //! The loop in [`crate::runtime`] sees only [`Device`], so it cannot tell them apart. The shape is
-//! *batch in, batch out*: [`Device::recv`] fills a [`Burst`] the loop owns, with as few system
-//! calls as the device can manage; [`Device::send`] is given all that there is to send, so that a
+//! *batch in, batch out*. [`Device::recv`] fills a [`Burst`] the loop owns, with as few system
+//! calls as the device can manage. [`Device::send`] is given all that there is to send, so that a
 //! device can gather it into one system call (`sendmmsg`) or one super-frame (TAP offload).
 //!
 //! | file | device | needs |

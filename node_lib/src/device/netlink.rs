@@ -159,7 +159,7 @@ impl Netlink {
     }
 
     /// What would keep the TAP of this name from being made, or taken over, as far as that can be
-    /// seen without opening it and without knowing who asks; and who may open the one that is
+    /// seen without opening it and without knowing who asks. And who may open the one that is
     /// there, if there is one.
     pub async fn find_tap(&self, name: &str) -> Result<Option<TapOwner>, DeviceError> {
         name::check(name)?;

@@ -264,7 +264,7 @@ pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::R
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Asks for what becomes of each frame sent on the socket: a radio of 802.11 whose driver tells
+/// Asks for what becomes of each frame sent on the socket. A radio of 802.11 whose driver tells
 /// gives it back on the error queue, with whether it was acknowledged (`SO_WIFI_STATUS`, Linux 3.3;
 /// mac80211, `ieee80211_report_ack_skb`).
 pub(super) fn want_wifi_status(fd: BorrowedFd<'_>) -> io::Result<()> {

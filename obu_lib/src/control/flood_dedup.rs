@@ -15,10 +15,10 @@ use node_lib::{NodeId, Timestamp};
 /// Two RSUs took equal frames from the LAN within this: they are one. It must be less than the
 /// second after which ARP and neighbour discovery ask again with an equal frame (arp(7)
 /// `retrans_time_ms`; RFC 4861 §10, RETRANS_TIMER). It must be more than what the moments are wrong
-/// by: an interval, by which the moment is known, the time by which one RSU's heartbeats come later
-/// than those of the other, and the time an RSU that is busy leaves a frame in its TAP. With
-/// intervals of a second and more a late copy may be delivered; that is better than a question that
-/// is not.
+/// by. That is an interval, by which the moment is known, and the time by which one RSU's
+/// heartbeats come later than those of the other. To that comes the time an RSU that is busy leaves
+/// a frame in its TAP. With intervals of a second and more a late copy may be delivered; that is
+/// better than a question that is not.
 const SAME_WITHIN: Duration = Duration::from_millis(900);
 
 /// Floods are remembered for so long: no frame is under way for longer …

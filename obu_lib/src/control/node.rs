@@ -66,8 +66,8 @@ const NEIGHBOUR_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// Beside our own, we relay the heartbeats of so many RSUs, the nearest ones. Where there is an RSU
 /// at each crossing the radio would be full of them otherwise. Whoever has an RSU among its nearest
-/// hears of it all the same: so has everybody on the shortest way to it, or those that are nearer
-/// there would be nearer to whoever is behind as well.
+/// hears of it all the same. For so has everybody on the shortest way to it, or those that are
+/// nearer there would be nearer to whoever is behind as well.
 const RSUS_RELAYED: usize = 2;
 
 /// RSUs known at once. Beyond, the one with the oldest news goes of those nobody may count on us

@@ -1,6 +1,6 @@
-//! What is around a node on its machine, as it is around a daemon: the way out to the radio with
-//! its bundles and its outbox, the interface of the TAP with MTU and queue, and the sockets of the
-//! radio, which fill while the process stands still.
+//! What is around a node on its machine, as it is around a daemon. There is the way out to the
+//! radio with its bundles and its outbox, and the interface of the TAP with MTU and queue. There
+//! are the sockets of the radio, which fill while the process stands still.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -449,9 +449,9 @@ impl World {
         true
     }
 
-    /// The process goes on (SIGCONT). It does what the loop of a daemon does after it was stopped:
-    /// interfaces and signals first, then control, data and TAP in bursts, and deadlines when the
-    /// radio has nothing left that was said before.
+    /// The process goes on (SIGCONT). It does what the loop of a daemon does after it was stopped.
+    /// That is interfaces and signals first, then control, data and TAP in bursts, and deadlines
+    /// when the radio has nothing left that was said before.
     pub(super) fn resume(&mut self, index: usize, life: u32) {
         let now = self.now;
         let Some(slot) = self.slots.get_mut(index) else { return };

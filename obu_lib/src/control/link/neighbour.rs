@@ -2,7 +2,7 @@
 //!
 //! A link has two directions, and only an answer to something we sent proves ours: `send()`
 //! succeeding proves nothing. What we hear is judged by the *hello* number every node counts up
-//! with each heartbeat it sends, so gaps are exact losses; what gets through to the other side is
+//! with each heartbeat it sends, so gaps are exact losses. What gets through to the other side is
 //! judged by the share of our probes that are answered.
 
 use std::time::Duration;
@@ -314,10 +314,10 @@ impl Neighbours {
     ///
     /// One frame never replaces a neighbour that is alive and well, for it may be forged or
     /// damaged. A later boot count, or another node at this MAC, is believed when a second frame
-    /// says the same and none of the known one came between, or when the known one has been silent
-    /// for 2.4 intervals. An earlier boot count comes from a frame that was late on its way, or
-    /// from a node without a state file whose clock was set back: it is believed when the later one
-    /// has been silent for 3 intervals.
+    /// says the same and none of the known one came between. It is also believed when the known one
+    /// has been silent for 2.4 intervals. An earlier boot count comes from a frame that was late on
+    /// its way, or from a node without a state file whose clock was set back. It is believed when
+    /// the later one has been silent for 3 intervals.
     pub fn hear(
         &mut self,
         now: Timestamp,

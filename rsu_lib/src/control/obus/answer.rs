@@ -18,9 +18,9 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 const REFRESH_EVERY: Duration = Duration::from_millis(500);
 
 impl Obus {
-    /// What this reply is answered, and with which epoch: that its upstream is known, if it wants
-    /// to know; that its clients are to be announced, if the set we hold is not the one it names;
-    /// or that somebody else speaks for it.
+    /// What this reply is answered, and with which epoch. The answer is that its upstream is known,
+    /// if it wants to know. Or it is that its clients are to be announced, if the set we hold is
+    /// not the one it names; or that somebody else speaks for it.
     pub(crate) fn answer(
         &self,
         now: Timestamp,

@@ -73,7 +73,7 @@ impl Obus {
     }
 
     /// The way to an OBU with this edge, whatever is known of it. It may lead through one that has
-    /// said goodbye, or went to another RSU: that one still passes on what is under way, and those
+    /// said goodbye, or went to another RSU. That one still passes on what is under way, and those
     /// behind it have just this moment to find another way. It leads through none that fell silent.
     pub(crate) fn way_by(&self, edge: Edge) -> Result<WayDown, NoWay> {
         // From the OBU's upstream to the first relay.

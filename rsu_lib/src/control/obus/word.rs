@@ -16,7 +16,7 @@ use crate::control::departed::LATE_FOR;
 const SEQ_STEP_MAX: u32 = 1024;
 
 /// A jump is believed when it is repeated so long after its first word: no two frames are one then.
-/// An OBU repeats an announcement 20, 60, 140 and 300 ms after the first, so one that has started
+/// An OBU repeats an announcement 20, 60, 140 and 300 ms after the first. So one that has started
 /// again is believed with its third word, and soon enough if one of them is lost.
 const WITNESS_AFTER: Duration = Duration::from_millis(50);
 
