@@ -206,7 +206,7 @@ fn print_table(rounds: usize) {
 }
 
 /// What an OBU with these clients asks of the allocator when it announces them ten times, after
-/// fifty times of warming up: by then each of the buffers it takes in turn has grown to the largest
+/// fifty times of warming up. By then each of the buffers it takes in turn has grown to the largest
 /// frame.
 fn of_an_obu(clients: &[Client]) -> u64 {
     let mut pair = Pair::attached();

@@ -2,8 +2,8 @@
 //! nested and then flattened, and `emit` into a buffer that is used again.
 //!
 //! Beside criterion's figures this prints what each form asks of the allocator, and for the
-//! heartbeat the ratios between the forms from rounds that alternate between them, so that a noisy
-//! machine disturbs all of them alike. See docs/performance.md.
+//! heartbeat the ratios between the forms. These are from rounds that alternate between them, so
+//! that a noisy machine disturbs all of them alike. See docs/performance.md.
 
 #[path = "support/counting.rs"]
 mod counting;

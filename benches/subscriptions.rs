@@ -1,5 +1,5 @@
-//! What it costs a client to subscribe to everything again after a reconnect: one line that is kept
-//! for all its listeners, against a line made anew for each, as bytes and through a socket.
+//! What it costs a client to subscribe to everything again after a reconnect. One line that is kept
+//! for all its listeners, is held against a line made anew for each, as bytes and through a socket.
 //!
 //! A daemon has seven topics, so fifty of them cannot be had. What is counted are fifty listeners
 //! with one or two topics each, which together want all seven: the one line names each topic once.

@@ -5,7 +5,7 @@
 //! nothing but the world grows. And in a square town, the smaller ones of which are mostly edge:
 //! vehicles there have fewer neighbours, and know of fewer RSUs.
 //!
-//! Beside each ring road as many vehicles on rings of fifty, which take turns: what these cost more
+//! Beside each ring road as many vehicles on rings of fifty, which take turns. What these cost more
 //! than one ring of fifty is due to nothing in a world, but to what a processor's cache no longer
 //! holds when a world's turn comes again. So what a larger world costs by itself is the ratio of
 //! the two.

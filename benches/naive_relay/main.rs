@@ -1,10 +1,11 @@
 //! What the nodes are measured against: a relay between a TAP and a raw packet socket as one writes
 //! it first. One task, one frame per system call each way, nothing decided, learnt or counted.
 //!
-//! It is meant to be fair: a header as long as that of our data messages (and laid out like it), an
-//! EtherType of its own, frames read behind the place of their header so that nothing is copied or
-//! allocated, socket buffers as large as the daemons'. What it lacks are batches and segmentation
-//! offload, and everything that makes a network: no routes, no clients, no duplicates found.
+//! It is meant to be fair. It has a header as long as that of our data messages (and laid out like
+//! it), an EtherType of its own, and socket buffers as large as the daemons'. Frames are read
+//! behind the place of their header, so that nothing is copied or allocated. What it lacks are
+//! batches and segmentation offload, and everything that makes a network: no routes, no clients, no
+//! duplicates found.
 //!
 //! ```text
 //! naive_relay end   --radio radio0 --own MAC --tap tap0 --peer MAC   TAP <-> radio

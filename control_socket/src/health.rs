@@ -1,6 +1,6 @@
 //! What is wrong with a node, and the cure: [`problems`].
 
-use node_lib::control::snapshot::{NodeRole, Obstacle, Route, Standing, View};
+use node_lib::control::snapshot::{KnownRoute, NodeRole, Obstacle, RouteStanding, View};
 use serde::{Deserialize, Serialize};
 
 use crate::record::Fault;
@@ -132,14 +132,14 @@ fn upstream(view: &View, found: &mut Vec<Problem>) {
 }
 
 /// Why this RSU is not used.
-pub fn why_not(route: &Route) -> String {
+pub fn why_not(route: &KnownRoute) -> String {
     let rsu = route.rsu;
     match route.standing {
-        Standing::Quiet => {
+        RouteStanding::Quiet => {
             let left = route.quiet_for_ms.unwrap_or(0);
             format!("RSU {rsu}: we have just started, and listen for another {left} ms")
         }
-        Standing::NoUpstream => {
+        RouteStanding::NoUpstream => {
             let of =
                 |obstacle| route.candidates.iter().filter(move |c| c.obstacles.contains(obstacle));
             let counted = OBSTACLES.iter().filter_map(|obstacle| {

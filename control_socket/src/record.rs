@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
-use node_lib::control::snapshot::{Route, Standing, span_ms};
+use node_lib::control::snapshot::{KnownRoute, RouteStanding, span_ms};
 use serde::{Deserialize, Serialize};
 
 /// Upper ends of the classes of gaps, in milliseconds: the promised 50 and 300 among them.
@@ -57,7 +57,7 @@ pub struct Change {
     /// What it cost, as soon as that is known.
     pub cost: Option<HandOver>,
     /// What there was to choose from, right after the decision.
-    pub routes: Vec<Route>,
+    pub routes: Vec<KnownRoute>,
 }
 
 /// A fault that was noticed, maybe often.
@@ -125,7 +125,7 @@ impl History {
     }
 
     /// Keeps an event; `routes`: what there was to choose from.
-    pub fn note(&mut self, at_unix_ms: u64, event: &Event, routes: &[Route]) -> Happened {
+    pub fn note(&mut self, at_unix_ms: u64, event: &Event, routes: &[KnownRoute]) -> Happened {
         let number = self.next;
         self.next += 1;
         let happened = Happened { number, at_unix_ms, event: event.clone() };
@@ -205,12 +205,12 @@ fn push<T>(queue: &mut VecDeque<T>, most: usize, item: T) {
     queue.push_back(item);
 }
 
-fn kept(routes: &[Route]) -> Vec<Route> {
+fn kept(routes: &[KnownRoute]) -> Vec<KnownRoute> {
     let mut routes = routes.to_vec();
     routes.sort_by_key(|route| match route.standing {
-        Standing::InUse => 0,
-        Standing::Standby => 1,
-        Standing::NoUpstream => 3,
+        RouteStanding::InUse => 0,
+        RouteStanding::Standby => 1,
+        RouteStanding::NoUpstream => 3,
         _ => 2,
     });
     routes.truncate(ROUTES_KEPT);

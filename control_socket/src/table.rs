@@ -1,7 +1,7 @@
 //! What there is to see, a table each, as one JSON object: [`Table`]. `v2xctl -o json` prints it,
 //! and the HTTP endpoint answers with it.
 
-use node_lib::control::snapshot::{Route, View, span_ms};
+use node_lib::control::snapshot::{KnownRoute, View, span_ms};
 use serde_json::{Map, Value, json};
 
 use crate::message::{Topic, Topics};
@@ -210,7 +210,7 @@ pub fn gap_classes(changes: &[Change]) -> Vec<(u64, usize)> {
     GAP_CLASSES_MS.iter().map(class).collect()
 }
 
-fn without_candidates(route: &Route) -> Value {
+fn without_candidates(route: &KnownRoute) -> Value {
     without(json!(route), "candidates")
 }
 

@@ -19,7 +19,8 @@ use control_socket::record::Happened;
 use node_lib::control::event::Event;
 use node_lib::control::ping::Echoed;
 use node_lib::control::snapshot::{
-    Candidate, NodeRole, Obstacle, Obu, ObuStanding, Route, Snapshot, Standing, View,
+    KnownCandidate, KnownObu, KnownRoute, NodeRole, Obstacle, ObuStanding, RouteStanding, Snapshot,
+    View,
 };
 use node_lib::messages::control::echo::Verdict;
 use node_lib::{Mac, NodeId};
@@ -295,7 +296,7 @@ fn counters_are_those_that_begin_so() {
 #[test]
 fn an_obu_whose_way_is_not_known_stands_in_the_tree_all_the_same() {
     let id = |n| NodeId([2, 0, 0, 0, 2, n]);
-    let obu = |n, upstream| Obu {
+    let obu = |n, upstream| KnownObu {
         id: id(n),
         standing: ObuStanding::Attached,
         upstream,
@@ -325,7 +326,7 @@ fn an_obu_whose_way_is_not_known_stands_in_the_tree_all_the_same() {
 
 #[test]
 fn upstreams_are_marked_as_what_they_are_to_us() {
-    let candidate = |n, is_used, obstacles| Candidate {
+    let candidate = |n, is_used, obstacles| KnownCandidate {
         id: NodeId([2, 0, 0, 0, 3, n]),
         mac: Mac([2, 0, 0, 0, 3, n]),
         is_used,
@@ -348,7 +349,7 @@ fn upstreams_are_marked_as_what_they_are_to_us() {
         children: 0,
         mtu_bytes: 1500,
     };
-    let route = |standing, candidates| Route {
+    let route = |standing, candidates| KnownRoute {
         rsu: NodeId([2, 0, 0, 0, 4, 1]),
         standing,
         upstream: None,
@@ -367,14 +368,14 @@ fn upstreams_are_marked_as_what_they_are_to_us() {
     let mut topics = topics(NodeRole::Obu);
     topics.view.as_mut().unwrap().node.routes = vec![
         route(
-            Standing::InUse,
+            RouteStanding::InUse,
             vec![
                 candidate(1, true, Vec::new()),
                 candidate(2, false, Vec::new()),
                 candidate(3, true, vec![Obstacle::OneWay]),
             ],
         ),
-        route(Standing::Standby, vec![candidate(4, true, Vec::new())]),
+        route(RouteStanding::Standby, vec![candidate(4, true, Vec::new())]),
     ];
     let (_, out, said) = Daemon::of(topics).run(&["upstreams"]);
     let marks: Vec<_> = out.lines().skip(1).take(4).map(|line| &line[..1]).collect();

@@ -13,7 +13,7 @@
 //! | `events` | a stream of what happens |
 //!
 //! It runs on a thread of its own, with a lower priority than the packet loop where that is
-//! allowed: however much is asked, the loop is asked no more often than the rules of
+//! allowed. However much is asked, the loop is asked no more often than the rules of
 //! [`node_lib::runtime::inside`] let it be.
 
 pub mod address;

@@ -1,7 +1,7 @@
 //! What the daemons `obu` and `rsu` share, so that `main` in either is a checklist and nothing is
 //! written twice.
 //!
-//! A crate of its own rather than a part of `node_lib::runtime`: that library also serves
+//! A crate of its own rather than a part of `node_lib::runtime`. That library also serves
 //! simulators and other programs, which have arguments, logging and exit codes of their own and
 //! should not have to build ours. It knows no role: what differs comes in as a [`Role`].
 //!

@@ -340,9 +340,9 @@ impl Devices {
         self.netlink.watch_signal(source);
     }
 
-    /// The node is told who was behind its TAP before it started: by the bridge the TAP is in, and
-    /// with a state file by the file of clients beside it, in which they are written down from now
-    /// on.
+    /// The node is told who was behind its TAP before it started. The bridge the TAP is in tells
+    /// it, and with a state file the file of clients beside it, in which they are written down from
+    /// now on.
     pub fn remember_clients(&mut self, state_file: Option<&Path>) {
         self.netlink.watch_clients();
         let Some(file) = state_file.map(ClientFile::beside) else { return };

@@ -70,7 +70,7 @@ impl fmt::Display for Order {
 }
 
 /// An RSU believes a higher epoch of an OBU at once if it is no further ahead, and an OBU goes
-/// above one it is told of if it is no further ahead: it takes one more with each attachment, and a
+/// above one it is told of if it is no further ahead. It takes one more with each attachment, and a
 /// few may be missed. What is further ahead is more likely forged than missed.
 pub const EPOCH_STEP_MAX: u32 = 64;
 

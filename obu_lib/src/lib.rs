@@ -4,13 +4,13 @@
 //!
 //! **Start.** It knows nobody, asks the neighbourhood with a broadcast probe, and listens. For a
 //! quiet period of 3.5 heartbeat intervals it uses only an RSU it hears directly, and routes for
-//! nobody: it has forgotten what it advertised before the restart, and neighbours may still send
+//! nobody. It has forgotten what it advertised before the restart, and neighbours may still send
 //! through it on the strength of that.
 //!
 //! **Candidates.** Every heartbeat, relayed or not, and every answer to a probe says how far its
 //! sender is from an RSU. A neighbour is a *candidate* when what it says is *feasible* (better than
-//! anything this OBU ever advertised for that RSU, RFC 8966 §2.4), fresh, and when it has proven
-//! that it hears us by answering a probe or by naming us as its upstream.
+//! anything this OBU ever advertised for that RSU, RFC 8966 §2.4), and fresh. It must also have
+//! proven that it hears us by answering a probe or by naming us as its upstream.
 //!
 //! **Attachment.** Per RSU the best candidate is the *upstream*: the one of least expected
 //! transmissions, then fewest hops, then lowest id. The OBU attaches to the RSU with the best
@@ -29,10 +29,9 @@
 //! is known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
 //! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
-//! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, replies and probes become rarer,
-//! and an OBU whose clients are still is watched less closely and has patience: it asks one
-//! neighbour after the other, and believes for longer that one hears it; `route/suppression.rs`,
-//! `budget.rs` and `timing.rs` say how.
+//! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, and replies and probes become
+//! rarer. An OBU whose clients are still watches its upstream less closely and has patience: it
+//! asks one neighbour after the other. `route/suppression.rs`, `budget.rs` and `timing.rs` say how.
 //!
 //! **The next RSU.** While another RSU is nearly as good as ours, is becoming better, or ours will
 //! not last, it is told that we may come (*standby*): announced until acknowledged, then reminded
@@ -45,11 +44,11 @@
 //!
 //! **Change.** Two doors. *Dead* (six questions and 2.25 intervals without an answer), *withdrawn*
 //! and *restarted* switch at once to the best usable candidate, of the same RSU or of another. The
-//! others happen while the old way still works, and never right after another change: *better*
-//! needs a margin and three seconds; *fading* that heartbeats stay away more than they used to, and
-//! a strong alternative; *predicted* that another comes in clearly stronger and the trend says it
-//! will; *goodbye* an alternative. Such a change to another RSU waits until that one expects us,
-//! for 300 ms at most.
+//! others happen while the old way still works, and never right after another change. *Better*
+//! needs a margin and three seconds. *Fading* needs that heartbeats stay away more than they used
+//! to, and a strong alternative. *Predicted* needs that another comes in clearly stronger and the
+//! trend says it will. *Goodbye* needs an alternative. Such a change to another RSU waits until
+//! that one expects us, for 300 ms at most.
 //!
 //! **Hand-over.** From the change on frames go up the new way. What still comes from the old RSU is
 //! taken: frames for us at any time, floods for 300 ms, compared by content so that each is

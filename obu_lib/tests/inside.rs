@@ -6,7 +6,7 @@ mod talk;
 
 use node_lib::control::event::{Cause, Event};
 use node_lib::control::node::{LinkEvent, Node, Replies};
-use node_lib::control::snapshot::{NodeRole, Obstacle, Port, Snapshot, Standing};
+use node_lib::control::snapshot::{ClientPort, NodeRole, Obstacle, RouteStanding, Snapshot};
 use node_lib::{Mac, Timestamp};
 
 use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, id};
@@ -56,7 +56,7 @@ fn each_way_to_an_rsu_says_what_keeps_it_from_being_used() {
     let seen = look(&t);
     assert_eq!(seen.routes, t.obu.routes(Timestamp::from_millis(t.now)));
     let [route] = &seen.routes[..] else { panic!("{:?}", seen.routes) };
-    assert_eq!((route.rsu, route.standing), (id(RSU), Standing::InUse));
+    assert_eq!((route.rsu, route.standing), (id(RSU), RouteStanding::InUse));
     assert_eq!((route.upstream, route.hops), (Some(id(A)), Some(2)));
     assert_eq!((route.boot, route.seq, route.interval_ms), (1, 5, 100));
     assert_eq!((route.shunned_for_ms, route.is_contested), (None, false));
@@ -82,9 +82,9 @@ fn an_rsu_without_a_proven_neighbour_has_no_upstream_and_another_is_not_better()
         let routes = look(t).routes;
         routes.into_iter().find(|route| route.rsu == id(OTHER_RSU)).unwrap().standing
     };
-    assert_eq!(standing(&t), Standing::NoUpstream);
+    assert_eq!(standing(&t), RouteStanding::NoUpstream);
     t.prove_towards(OTHER_RSU, B, 3);
-    assert_eq!(standing(&t), Standing::NotBetter);
+    assert_eq!(standing(&t), RouteStanding::NotBetter);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn before_its_quiet_period_is_over_it_says_how_long_it_still_listens() {
     let mut t = Talk::new();
     t.hear(100, A, Heard::heartbeat(1, 1));
     let seen = look(&t);
-    assert_eq!((seen.attached.is_none(), seen.routes[0].standing), (true, Standing::Quiet));
+    assert_eq!((seen.attached.is_none(), seen.routes[0].standing), (true, RouteStanding::Quiet));
     assert!(seen.routes[0].quiet_for_ms.unwrap() > 0);
 }
 
@@ -113,7 +113,12 @@ fn clients_are_shown_with_their_port_and_forgotten_by_address_or_all() {
     t.tap(SERVER, CAMERA);
     let known = |t: &Talk| look(t).clients.iter().map(|client| client.mac).collect::<Vec<_>>();
     assert_eq!(known(&t), [CAMERA, SERVER]);
-    assert!(look(&t).clients.iter().all(|client| client.port == Port::Tap && client.obu.is_none()));
+    assert!(
+        look(&t)
+            .clients
+            .iter()
+            .all(|client| client.port == ClientPort::Tap && client.obu.is_none())
+    );
     let forget = |t: &mut Talk, which| {
         let now = Timestamp::from_millis(t.now);
         t.obu.forget_clients(now, which, &mut Replies::new())

@@ -3,7 +3,7 @@
 //!
 //! Frames stand as the node saw them: those in a bundle each by itself, and before small ones are
 //! put together. A decision that no frame made (a deadline, a signal) is a comment on the first
-//! frame the node sent upon it, or on the next there is, and at the end on the last.
+//! frame the node sent upon it, or on the next there is. At the end it is on the last.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! The flight recorder: what went into a node and what came out of it.
 //!
 //! A node is a pure state machine, so its inputs in order, its settings and its seed are all there
-//! is to know: from a recording the same node can be made again, and does the same again, to the
+//! is to know. From a recording the same node can be made again, and does the same again, to the
 //! byte.
 //!
 //! * [`recorded::Recorded`] stands between the packet loop and the node and writes to a

@@ -9,7 +9,7 @@
 //! 2. for each broadcast, who heard it and who did not. Unicast frames say less, because a radio
 //!    repeats them: they count for whoever broadcasts nothing for a while;
 //! 3. the loss of each direction: a row of misses that chance does not explain is a time without a
-//!    link, from half-way to the frame before to half-way to the frame after; of all other frames
+//!    link, from half-way to the frame before to half-way to the frame after. Of all other frames
 //!    it is the share that was missed, slot by slot.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};

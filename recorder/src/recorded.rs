@@ -12,7 +12,7 @@ use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::Located;
 use node_lib::control::replies::Loan;
-use node_lib::control::snapshot::{Route, Snapshot};
+use node_lib::control::snapshot::{KnownRoute, Snapshot};
 use node_lib::messages::ETHERNET_HEADER_LEN;
 use node_lib::messages::flags::FLOOD;
 use node_lib::start::clients::Remembered;
@@ -331,7 +331,7 @@ impl<N: Node> Node for Recorded<N> {
         self.node.snapshot(now)
     }
 
-    fn routes(&self, now: Timestamp) -> Vec<Route> {
+    fn routes(&self, now: Timestamp) -> Vec<KnownRoute> {
         self.node.routes(now)
     }
 

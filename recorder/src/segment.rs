@@ -2,13 +2,13 @@
 //! [`Ring`].
 //!
 //! A file grows by whole blocks under a name that ends in `.part`, and loses that when it is
-//! finished. Once the ring is full a new file is the oldest one, written over from its beginning:
-//! memory and disk are there already, and to ask the kernel for both costs several times what it
+//! finished. Once the ring is full a new file is the oldest one, written over from its beginning.
+//! Memory and disk are there already, and to ask the kernel for both costs several times what it
 //! takes to copy the records. Behind the last block of a file that grows is its end, or
 //! [zeros](crate::block) and then what the file held before.
 //!
 //! When a moment is to be kept, the files around it get second names (hard links) in a directory of
-//! their own, where the ring does not look: that takes no room, no time, and works on a disk that
+//! their own, where the ring does not look. That takes no room, no time, and works on a disk that
 //! is full.
 
 use std::collections::VecDeque;

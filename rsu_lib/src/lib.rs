@@ -11,10 +11,10 @@
 //! epoch counts; a lower one is told the higher. Of two OBUs that announce one client, the one
 //! behind which it was heard has it, or else the one that has announced it for longest; their
 //! epochs are unrelated. The RSU acknowledges, notes each client behind that OBU, and tells its
-//! LAN, so that switches move the port before the client speaks: one reverse-ARP frame per client,
-//! and an ARP announcement and unsolicited neighbour advertisements for the addresses it knows from
-//! the client's own frames. Replies carry a digest of the client set; if it differs, the RSU asks
-//! for the set.
+//! LAN, so that switches move the port before the client speaks. It sends one reverse-ARP frame per
+//! client, and an ARP announcement and unsolicited neighbour advertisements for the addresses it
+//! knows from the client's own frames. Replies carry a digest of the client set; if it differs, the
+//! RSU asks for the set.
 //!
 //! **Standby.** An OBU that is attached elsewhere and may come announces itself the same way, and
 //! says so. Its set is kept and acknowledged and the way to it learnt, but its clients stay where
@@ -23,10 +23,10 @@
 //!
 //! **Switching.** The RSU is a learning, VLAN-aware switch whose ports are its TAP and every OBU. A
 //! frame for a known client goes to its port. Broadcasts and unknown destinations go to the TAP
-//! and, as one frame over the radio, to all attached OBUs except the sender; all of these within
-//! budgets: one for unknown destinations, one for what hosts need to find each other (ARP,
-//! neighbour discovery, DHCP and whatever goes to groups no router passes on), one for other
-//! groups.
+//! and, as one frame over the radio, to all attached OBUs except the sender. All of these are
+//! within budgets: one for unknown destinations, one for what hosts need to find each other, one
+//! for other groups. The second is for ARP, neighbour discovery, DHCP and whatever goes to groups
+//! no router passes on.
 //!
 //! **The way down** is made from what OBUs say of their upstreams: a tree, whose root is the RSU.
 //! It stands in what is sent down; relays know nothing of it but their children. An edge that would
@@ -36,8 +36,8 @@
 //! but five seconds at least: the OBU's clients are forgotten. A client whose frames (or whose
 //! reverse ARP from another RSU) appear on the LAN is there from then on; when all of an OBU's have
 //! gone there, it is detached 300 ms later. For those 300 ms what the LAN still sends here for such
-//! a client goes down the old way, and what still comes up from it goes to the LAN and is taken for
-//! no news.
+//! a client goes down the old way. What still comes up from it goes to the LAN and is taken for no
+//! news.
 //!
 //! **Forged frames** cannot be told from others, so what one frame may change is limited. A boot
 //! count, epoch or sequence that jumps is believed for an OBU that is here when it is repeated 50
@@ -50,7 +50,7 @@
 //! started with a lower boot count than before goes above what relays still say of it, once.
 //!
 //! **Damping.** A client whose frames come from another place more than five times in 20 s is held
-//! where it was before for the rest of them, and reported: two switches are looped, or two machines
+//! where it was before for the rest of them, and reported. Two switches are looped, or two machines
 //! have one address. Announcements are not held back: epochs order them.
 //!
 //! **Stop.** It says goodbye, three times, and forwards for another 200 ms what is under way.

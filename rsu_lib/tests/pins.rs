@@ -7,7 +7,7 @@ mod talk;
 
 use node_lib::control::node::Node;
 use node_lib::control::pin::Pin;
-use node_lib::control::snapshot::{self, Pinned, Port};
+use node_lib::control::snapshot::{self, ClientPort, Pinned};
 use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::Destination;
 use node_lib::{Mac, NodeId};
@@ -62,7 +62,7 @@ fn a_client_nobody_ever_heard_is_reached_where_it_is_pinned_and_the_lan_is_told(
     assert_eq!(goes_to(&mut t, CAMERA), [(A, id(A))]);
     assert_eq!(pin(&mut t, CAMERA, id(A)), 0, "it is there already");
     let known = shown(&t, CAMERA);
-    assert_eq!((known.port, known.obu, known.heard_ms), (Port::Obu, Some(id(A)), None));
+    assert_eq!((known.port, known.obu, known.heard_ms), (ClientPort::Obu, Some(id(A)), None));
     assert_eq!(known.pinned, Some(Pinned { obu: id(A), is_in_effect: true }));
 }
 
@@ -128,7 +128,7 @@ fn while_its_vehicle_is_elsewhere_a_pinned_client_is_where_it_is_heard() {
     t.up(B, SERVER, CAMERA);
     assert_eq!((t.taps.len(), t.sent_down()), (1, vec![]), "it goes to the LAN, and not down");
     let known = shown(&t, CAMERA);
-    assert_eq!((known.port, known.obu), (Port::Tap, None));
+    assert_eq!((known.port, known.obu), (ClientPort::Tap, None));
     assert_eq!(known.pinned, Some(Pinned { obu: id(A), is_in_effect: false }));
     // It comes back, and has the client at once; the LAN is told.
     t.clear();

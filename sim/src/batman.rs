@@ -21,7 +21,7 @@ fn packet(frame: &[u8]) -> Option<&[u8]> {
 
 /// What is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packet {
+pub(super) enum PacketKind {
     Ogm,
     /// A client's frame in one of batman-adv.
     Data,
@@ -31,12 +31,12 @@ pub(super) enum Packet {
 }
 
 /// What a whole Ethernet frame is, if it is one of batman-adv.
-pub(super) fn packet_of(frame: &[u8]) -> Option<Packet> {
+pub(super) fn packet_of(frame: &[u8]) -> Option<PacketKind> {
     Some(match *packet(frame)?.first()? {
-        OGM => Packet::Ogm,
-        BROADCAST | UNICAST => Packet::Data,
-        TVLV => Packet::ClientTable,
-        _ => Packet::Other,
+        OGM => PacketKind::Ogm,
+        BROADCAST | UNICAST => PacketKind::Data,
+        TVLV => PacketKind::ClientTable,
+        _ => PacketKind::Other,
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::frame::{Cause, Packet, Parcel, Trail};
+use crate::frame::{Packet, Parcel, Trail, Trigger};
 use crate::index::NodeIndex;
 use crate::lan::addresses;
 use crate::traffic::Numbered;
@@ -192,13 +192,13 @@ impl Checker {
         &mut self,
         node: Subject,
         frame: &[u8],
-        cause: Option<Cause<'_>>,
+        cause: Option<Trigger<'_>>,
     ) -> Checked {
         check_wire_frame(node, frame, self.frame_len_max)?;
         let Some((packet, limit)) = Packet::of(frame) else { return Ok(()) };
         let to = addresses(frame).map_or(Mac::ZERO, |(to, _)| to);
         let relayed = cause.filter(|cause| cause.parcel.packet == packet);
-        if let Some(Cause { parcel, from }) = relayed {
+        if let Some(Trigger { parcel, from }) = relayed {
             let before = parcel.limit;
             ensure(limit < before, Rule::HopLimit, || {
                 format!("{packet:?} heard with {before} hops to go, sent with {limit}")
@@ -236,7 +236,7 @@ impl Checker {
         &mut self,
         node: Subject,
         frame: &[u8],
-        cause: Option<Cause<'_>>,
+        cause: Option<Trigger<'_>>,
     ) -> Checked {
         let Some((to, from)) = addresses(frame) else {
             return ensure(false, Rule::Malformed, || format!("{} bytes to a TAP", frame.len()));

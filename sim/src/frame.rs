@@ -59,10 +59,10 @@ impl FrameKind {
     pub fn of(frame: &[u8]) -> Self {
         if let Some(packet) = batman::packet_of(frame) {
             return match packet {
-                batman::Packet::Ogm => Self::OGM,
-                batman::Packet::Data => Self::MESH_DATA,
-                batman::Packet::ClientTable => Self::CLIENT_TABLE,
-                batman::Packet::Other => Self(0),
+                batman::PacketKind::Ogm => Self::OGM,
+                batman::PacketKind::Data => Self::MESH_DATA,
+                batman::PacketKind::ClientTable => Self::CLIENT_TABLE,
+                batman::PacketKind::Other => Self(0),
             };
         }
         match frame.get(14).map(|first| first & 0x0f) {
@@ -303,7 +303,7 @@ pub(super) struct Parcel {
 
 /// What a node heard that it now answers, or passes on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cause<'a> {
+pub(super) struct Trigger<'a> {
     pub(super) parcel: &'a Parcel,
     /// The neighbour that sent it.
     pub(super) from: Mac,

@@ -107,7 +107,7 @@
 //! ## Rules that are always watched
 //!
 //! Each [`Rule`] is checked on every frame of every run; [`World::run_until`] returns the first
-//! [`Violation`]. *Visited twice*: a copy of a data packet came to a node it had been to; each copy
+//! [`Violation`]. *Visited twice*: a copy of a data packet came to a node it had been to. Each copy
 //! carries the way it went, so a frame doubled by the medium is not mistaken for a loop. *Cycle*:
 //! the upstreams of nodes attached to one RSU never lead in a circle, not for a microsecond.
 //! *Flooded twice*, *hop limit*: a relay forwards a flood once and lowers the limit. *Doubled*: no

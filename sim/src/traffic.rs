@@ -256,9 +256,9 @@ impl FlowLog {
         (0..).zip(&self.sent).filter(lost).map(|(_, &sent)| sent).last()
     }
 
-    /// The longest time `client` was cut off, among frames sent in this span: from the first frame
-    /// of a run of lost ones to the next that came through, or to `to` if none did. As fine as the
-    /// flow's interval.
+    /// The longest time `client` was cut off, among frames sent in this span. It is from the first
+    /// frame of a run of lost ones to the next that came through, or to `to` if none did. As fine
+    /// as the flow's interval.
     pub fn longest_gap(&self, client: ClientIndex, from: Timestamp, to: Timestamp) -> Duration {
         let mut longest = Duration::ZERO;
         let mut lost_since = None;

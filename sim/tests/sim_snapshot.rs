@@ -5,7 +5,9 @@
 mod sim_common;
 
 use node_lib::NodeId;
-use node_lib::control::snapshot::{NodeRole, Obstacle, ObuStanding, Port, Snapshot, Standing};
+use node_lib::control::snapshot::{
+    ClientPort, NodeRole, Obstacle, ObuStanding, RouteStanding, Snapshot,
+};
 use sim::topology::Graph;
 use sim::{Fault, Link, NodeIndex};
 use sim_common::{HOST_MAC, Town, at, ms, radio, rider_mac};
@@ -60,7 +62,7 @@ fn a_vehicle_tells_through_whom_it_could_send_and_why_not() {
     let mut town = row();
     let seen = look(&town, RELAY);
     let [route] = &seen.routes[..] else { panic!("one RSU: {:?}", seen.routes) };
-    assert_eq!((route.rsu, route.standing, route.hops), (id(RSU), Standing::InUse, Some(1)));
+    assert_eq!((route.rsu, route.standing, route.hops), (id(RSU), RouteStanding::InUse, Some(1)));
     let [rsu, behind] = &route.candidates[..] else { panic!("{:?}", route.candidates) };
     assert!(rsu.is_used && rsu.obstacles.is_empty() && rsu.margin.is_none());
     assert_eq!((rsu.id, rsu.via, rsu.cost), (id(RSU), None, 1.0));
@@ -75,7 +77,7 @@ fn a_vehicle_tells_through_whom_it_could_send_and_why_not() {
     town.world.run_until(now + ms(2000)).unwrap();
     let seen = look(&town, RELAY);
     let route = &seen.routes[0];
-    assert_eq!((route.standing, route.upstream), (Standing::NoUpstream, None));
+    assert_eq!((route.standing, route.upstream), (RouteStanding::NoUpstream, None));
     let rsu = route.candidates.iter().find(|c| c.id == id(RSU)).expect("it is heard");
     assert_eq!(rsu.obstacles, [Obstacle::OneWay]);
     assert_eq!(seen.attached, None);
@@ -107,14 +109,14 @@ fn clients_are_told_where_they_are_and_can_be_forgotten() {
     let town = row();
     let rsu = look(&town, RSU);
     let find = |mac| rsu.clients.iter().find(|client| client.mac == mac).expect("it spoke");
-    assert_eq!((find(HOST_MAC).port, find(HOST_MAC).obu), (Port::Tap, None));
+    assert_eq!((find(HOST_MAC).port, find(HOST_MAC).obu), (ClientPort::Tap, None));
     let rider = find(rider_mac(BEHIND.0));
-    assert_eq!((rider.port, rider.obu), (Port::Obu, Some(id(BEHIND))));
+    assert_eq!((rider.port, rider.obu), (ClientPort::Obu, Some(id(BEHIND))));
     assert!(rider.heard_ms.is_some() && !rider.is_held);
     let vehicle = look(&town, BEHIND);
     let own: Vec<_> = vehicle.clients.iter().map(|client| client.mac).collect();
     assert!(own.contains(&rider_mac(BEHIND.0)), "{own:?}");
-    assert!(vehicle.clients.iter().all(|client| client.port == Port::Tap));
+    assert!(vehicle.clients.iter().all(|client| client.port == ClientPort::Tap));
 }
 
 #[test]
@@ -127,8 +129,8 @@ fn rsus_that_are_heard_and_not_used_say_why() {
     let seen = look(&town, RELAY);
     let used = seen.attached.expect("attached").rsu;
     let standings: Vec<_> = seen.routes.iter().map(|r| (r.rsu == used, r.standing)).collect();
-    assert!(standings.contains(&(true, Standing::InUse)), "{standings:?}");
-    assert!(standings.contains(&(false, Standing::Standby)), "{standings:?}");
+    assert!(standings.contains(&(true, RouteStanding::InUse)), "{standings:?}");
+    assert!(standings.contains(&(false, RouteStanding::Standby)), "{standings:?}");
     assert_eq!(seen.standby.map(|standby| standby.is_acknowledged), Some(true));
 }
 
@@ -142,7 +144,7 @@ fn a_node_that_has_just_started_says_that_it_listens() {
     // Its clock begins with each start.
     let seen = town.world.node(BEHIND).expect("it runs").snapshot(at(220));
     let [route] = &seen.routes[..] else { panic!("{:?}", seen.routes) };
-    assert_eq!(route.standing, Standing::Quiet, "{route:?}");
+    assert_eq!(route.standing, RouteStanding::Quiet, "{route:?}");
     assert!(route.quiet_for_ms.is_some_and(|left| (1..350).contains(&left)), "{route:?}");
     assert!(route.candidates[0].obstacles.contains(&Obstacle::Quiet));
 }

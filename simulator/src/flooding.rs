@@ -1,10 +1,10 @@
 //! Plain flooding, for comparison: [`Flooder`].
 //!
-//! What the closest public project does on its control plane, in the frame formats of this one:
-//! each node relays the first copy it hears of every heartbeat of every RSU, at once and whoever
-//! else did; and each OBU answers every heartbeat with a reply to the RSU, which relays pass on hop
-//! by hop to the neighbour that brought them that heartbeat first. Nothing is suppressed, merged or
-//! paced. It carries no data: what is compared is what routes cost before anybody uses them.
+//! What the closest public project does on its control plane, in the frame formats of this one.
+//! Each node relays the first copy it hears of every heartbeat of every RSU, at once and whoever
+//! else did. Each OBU answers every heartbeat with a reply to the RSU. Relays pass it on hop by hop
+//! to the neighbour that brought them that heartbeat first. Nothing is suppressed, merged or paced.
+//! It carries no data: what is compared is what routes cost before anybody uses them.
 //!
 //! The formats differ by a few bytes (heartbeat 46 and reply 52 there, 62 and 66 here, each with
 //! its Ethernet header), so the comparison is one of rules, not of layouts.

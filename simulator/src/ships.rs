@@ -1,6 +1,6 @@
-//! What a simulation runs, held against what the daemons run: [`CLASSIFIED`], everything a node and
-//! its loop are made from; [`DIFFERENCES`], where the two part in every run; and [`does_not_ship`],
-//! what of one run no daemon does.
+//! What a simulation runs, held against what the daemons run. [`CLASSIFIED`] is everything a node
+//! and its loop are made from. [`DIFFERENCES`] is where the two part in every run. And
+//! [`does_not_ship`] is what of one run no daemon does.
 //!
 //! Each struct is taken apart field by field with nothing left out, so that a new field does not
 //! compile until it stands here.

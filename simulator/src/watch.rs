@@ -1,5 +1,6 @@
-//! What cannot be seen from outside: [`Watched`], a node with an observer that notes which frames
-//! of which flow it sends to whom, and which it gets, in a [`Journal`] all nodes of a world share.
+//! What cannot be seen from outside. [`Watched`] is a node with an observer. That notes which
+//! frames of which flow the node sends to whom, and which it gets, in a [`Journal`] all nodes of a
+//! world share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ use node_lib::control::node::{LinkEvent, Node, Replies, ReplyType};
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::Located;
-use node_lib::control::snapshot::{Route, Snapshot};
+use node_lib::control::snapshot::{KnownRoute, Snapshot};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 use sim::{FlowIndex, NodeIndex, Numbered, inner_frames};
@@ -246,7 +247,7 @@ impl<N: Node> Node for Watched<N> {
         self.node.snapshot(now)
     }
 
-    fn routes(&self, now: Timestamp) -> Vec<Route> {
+    fn routes(&self, now: Timestamp) -> Vec<KnownRoute> {
         self.node.routes(now)
     }
 

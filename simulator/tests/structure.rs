@@ -380,32 +380,58 @@ fn lines_are_short_in_code_and_in_documents() {
     }
 }
 
-/// Names of the types that these items make public.
-fn public_types(items: &[Item]) -> Vec<String> {
-    let is_public = |of: &Visibility| matches!(of, Visibility::Public(_));
+/// Who may use a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Seen {
+    /// Its own module.
+    Within,
+    /// Others of its crate.
+    Beside,
+    /// Whoever links the crate.
+    Outside,
+}
+
+impl Seen {
+    fn of(visibility: &Visibility) -> Self {
+        match visibility {
+            Visibility::Public(_) => Self::Outside,
+            Visibility::Restricted(_) => Self::Beside,
+            Visibility::Inherited => Self::Within,
+        }
+    }
+}
+
+/// Names of the types of these items, tests apart, that are seen at least so far.
+fn types(items: &[Item], from: Seen) -> Vec<String> {
     let mut names = Vec::new();
     for item in items {
-        match item {
-            Item::Struct(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
-            Item::Enum(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
-            Item::Trait(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
-            Item::Type(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
+        let (visibility, name, attributes) = match item {
+            Item::Struct(item) => (&item.vis, &item.ident, &item.attrs),
+            Item::Enum(item) => (&item.vis, &item.ident, &item.attrs),
+            Item::Trait(item) => (&item.vis, &item.ident, &item.attrs),
+            Item::Type(item) => (&item.vis, &item.ident, &item.attrs),
             Item::Mod(ItemMod { content: Some((_, items)), attrs, .. }) if !is_test(attrs) => {
-                names.extend(public_types(items));
+                names.extend(types(items, from));
+                continue;
             }
-            _ => {}
+            _ => continue,
+        };
+        if Seen::of(visibility) >= from && !is_test(attributes) {
+            names.push(name.to_string());
         }
     }
     names
 }
 
-/// Public types of a library: their names, and where they stand.
-fn homes(library: &str) -> BTreeMap<String, Vec<String>> {
+/// Types of a library that are seen at least so far: their names, and where they stand.
+fn homes(library: &str, from: Seen) -> BTreeMap<String, Vec<String>> {
     let mut homes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in sources(&root().join(library).join("src")) {
         let place = file.strip_prefix(root()).unwrap().display().to_string();
-        for public in public_types(&syn::parse_file(&read(file)).unwrap().items) {
-            homes.entry(public).or_default().push(place.clone());
+        let parsed = syn::parse_file(&read(file)).unwrap();
+        let items = if is_test(&parsed.attrs) { Vec::new() } else { parsed.items };
+        for name in types(&items, from) {
+            homes.entry(name).or_default().push(place.clone());
         }
     }
     homes
@@ -418,7 +444,7 @@ fn no_library_has_two_public_types_of_one_name() {
     let libraries = ["node_lib", "obu_lib", "rsu_lib", "sim", "control_socket"];
     assert!(libraries.iter().all(there_is) || env::var_os(OTHER).is_some());
     for name in libraries.into_iter().filter(there_is) {
-        let mut homes = homes(name);
+        let mut homes = homes(name, Seen::Outside);
         homes.retain(|_, places| places.len() > 1);
         println!("public types of one name in {name}: {}", homes.len());
         if env::var_os(OTHER).is_none() {
@@ -427,16 +453,43 @@ fn no_library_has_two_public_types_of_one_name() {
     }
 }
 
-/// Every simulator links both, and so does who has a radio of his own.
+/// Who reads one of these crates meets its types beside the public ones of `node_lib`. In those of
+/// the roles each type counts, also one of a single file; in the others each that several files
+/// share.
 #[test]
-fn node_lib_and_sim_have_no_public_type_of_one_name() {
-    let [ours, theirs] = ["node_lib", "sim"].map(homes);
-    let both: Vec<_> = ours.iter().filter(|(name, _)| theirs.contains_key(*name)).collect();
-    println!("public types of one name in node_lib and sim: {}", both.len());
-    if env::var_os(OTHER).is_none() {
-        assert!(ours.len() > 100 && theirs.len() > 30, "{} and {}", ours.len(), theirs.len());
-        assert!(both.is_empty(), "{both:#?}");
+fn no_two_types_of_one_name_are_in_one_crates_view() {
+    let there_is = |name: &str| root().join(name).join("src").is_dir();
+    let node_lib = homes("node_lib", Seen::Outside);
+    assert!(node_lib.len() > 100, "{}", node_lib.len());
+    let views = [
+        ("node_lib", Seen::Beside),
+        ("obu_lib", Seen::Within),
+        ("rsu_lib", Seen::Within),
+        ("sim", Seen::Beside),
+    ];
+    for (name, from) in views.into_iter().filter(|(name, _)| there_is(name)) {
+        let mut view = homes(name, from);
+        assert!(view.len() > 30, "{name}: {}", view.len());
+        for (name, places) in node_lib.iter().filter(|_| name != "node_lib") {
+            view.entry(name.clone()).or_default().extend(places.iter().cloned());
+        }
+        view.retain(|_, places| places.len() > 1);
+        println!("types of one name in the view of {name}: {}", view.len());
+        if env::var_os(OTHER).is_none() {
+            assert!(view.is_empty(), "{name}: {view:#?}");
+        }
     }
+}
+
+/// What the tests above look with tells who sees a type, and leaves those of tests out.
+#[test]
+fn types_are_found_by_who_sees_them() {
+    let text = "struct A; pub(super) enum B {} pub(crate) trait C {} pub type D = u8; mod m { pub \
+                struct E; } #[cfg(test)] mod tests { pub struct F; } #[cfg(test)] struct G;";
+    let items = syn::parse_file(text).unwrap().items;
+    assert_eq!(types(&items, Seen::Within), ["A", "B", "C", "D", "E"]);
+    assert_eq!(types(&items, Seen::Beside), ["B", "C", "D", "E"]);
+    assert_eq!(types(&items, Seen::Outside), ["D", "E"]);
 }
 
 /// Where Ethernet headers and VLAN tags are read and written.

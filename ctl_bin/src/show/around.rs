@@ -1,19 +1,21 @@
 //! Who is around, and through whom to send: `neighbors`, `upstreams`, `routes`, `rsus`, `radio`.
 
 use control_socket::health::why_not;
-use node_lib::control::snapshot::{Candidate, Neighbour, NodeRole, Route, Standing, View};
+use node_lib::control::snapshot::{
+    KnownCandidate, KnownNeighbour, KnownRoute, NodeRole, RouteStanding, View,
+};
 
 use crate::names::Names;
 use crate::text::{UNKNOWN, decimals, known, percent, place, place_age, table};
 
 pub(super) fn neighbors(names: &Names, view: &View) -> String {
     let rows = view.node.neighbours.iter().map(|neighbour| {
-        let Neighbour { id, mac, .. } = neighbour;
+        let KnownNeighbour { id, mac, .. } = neighbour;
         let mark = match neighbour {
             _ if neighbour.is_upstream => "*",
             _ if neighbour.is_child => "<",
             // A table that says nothing of proofs is that of an RSU.
-            Neighbour { proven_ms: None, unanswered: Some(1..), .. } => "!",
+            KnownNeighbour { proven_ms: None, unanswered: Some(1..), .. } => "!",
             _ => "",
         };
         vec![
@@ -55,14 +57,14 @@ pub(super) fn neighbors(names: &Names, view: &View) -> String {
         + "* upstream, < sends through us, ! hears us not, for all we know\n"
 }
 
-pub(super) fn upstreams(names: &Names, routes: &[Route]) -> String {
+pub(super) fn upstreams(names: &Names, routes: &[KnownRoute]) -> String {
     let rows = routes.iter().flat_map(|route| {
         route.candidates.iter().map(move |candidate| {
-            let Candidate { id, obstacles, .. } = candidate;
+            let KnownCandidate { id, obstacles, .. } = candidate;
             let mark = match route.standing {
                 _ if !obstacles.is_empty() => "!",
-                Standing::InUse if candidate.is_used => "*",
-                Standing::Standby if candidate.is_used => "+",
+                RouteStanding::InUse if candidate.is_used => "*",
+                RouteStanding::Standby if candidate.is_used => "+",
                 _ => "",
             };
             let why: Vec<_> = obstacles.iter().map(ToString::to_string).collect();
@@ -143,7 +145,7 @@ pub(super) fn rsus(names: &Names, view: &View) -> String {
     }
     let rows = node.routes.iter().map(|route| {
         let why = match route.standing {
-            Standing::InUse | Standing::Standby => UNKNOWN.to_owned(),
+            RouteStanding::InUse | RouteStanding::Standby => UNKNOWN.to_owned(),
             _ => {
                 let text = why_not(route);
                 text.split_once(": ").map_or(text.clone(), |(_, why)| why.to_owned())

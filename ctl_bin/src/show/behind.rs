@@ -1,7 +1,7 @@
 //! Who is behind a node: `clients`, `obus`, `tree`.
 
 use node_lib::NodeId;
-use node_lib::control::snapshot::{NodeRole, Obu, ObuStanding, Pinned, Port, View};
+use node_lib::control::snapshot::{ClientPort, KnownObu, NodeRole, ObuStanding, Pinned, View};
 
 use crate::names::Names;
 use crate::text::{UNKNOWN, decimals, known, place, place_age, table};
@@ -9,7 +9,7 @@ use crate::text::{UNKNOWN, decimals, known, place, place_age, table};
 pub(super) fn clients(names: &Names, view: &View) -> String {
     let rows = view.node.clients.iter().map(|client| {
         let port = match (client.port, client.obu) {
-            (Port::Obu, Some(obu)) => names.node(obu),
+            (ClientPort::Obu, Some(obu)) => names.node(obu),
             _ => "tap".to_owned(),
         };
         vec![
@@ -72,7 +72,7 @@ pub(super) fn tree(names: &Names, view: &View) -> String {
     let mut text = String::new();
     if node.role == NodeRole::Rsu {
         text += &format!("{} (this RSU)\n", names.node(node.id));
-        let mut left: Vec<&Obu> =
+        let mut left: Vec<&KnownObu> =
             node.obus.iter().filter(|obu| obu.standing != ObuStanding::Gone).collect();
         branch(names, node.id, 1, &mut left, &mut text);
         for obu in left {
@@ -107,7 +107,7 @@ pub(super) fn tree(names: &Names, view: &View) -> String {
 
 /// Those whose upstream is `of`, and all below them. Whoever has been written is taken out of
 /// `left`, so it ends.
-fn branch(names: &Names, of: NodeId, depth: usize, left: &mut Vec<&Obu>, text: &mut String) {
+fn branch(names: &Names, of: NodeId, depth: usize, left: &mut Vec<&KnownObu>, text: &mut String) {
     let (here, rest): (Vec<_>, Vec<_>) = left.iter().partition(|obu| obu.upstream == of);
     *left = rest;
     for obu in here {

@@ -104,7 +104,7 @@ fn why_now(names: &Names, topics: &Topics, view: &View) -> String {
         (_, None) => "no change of upstream yet\n".to_owned(),
     };
     for route in &node.routes {
-        if route.standing != node_lib::control::snapshot::Standing::InUse {
+        if route.standing != node_lib::control::snapshot::RouteStanding::InUse {
             text += &format!("{}\n", control_socket::health::why_not(route));
         }
     }

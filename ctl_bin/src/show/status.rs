@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use control_socket::health::Problem;
 use control_socket::message::Topics;
 use control_socket::position::{Fix, Position};
-use node_lib::control::snapshot::{NodeRole, Port, View};
+use node_lib::control::snapshot::{ClientPort, NodeRole, View};
 
 use crate::names::Names;
 use crate::text::{known, span};
@@ -69,7 +69,7 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
     if let Some(position) = &topics.position {
         text += &format!("  position  {}\n", place(position));
     }
-    let behind = node.clients.iter().filter(|client| client.port == Port::Tap).count();
+    let behind = node.clients.iter().filter(|client| client.port == ClientPort::Tap).count();
     text += &format!(
         "  around    {} neighbours, {} RSUs, {} OBUs, {} clients ({behind} on the TAP)\n",
         node.neighbours.len(),

@@ -1,7 +1,9 @@
 //! What stands where on the screen. Made for 80 columns and 24 lines; more room shows more.
 
 use control_socket::record::Change;
-use node_lib::control::snapshot::{Candidate, InterfaceState, NodeRole, Standing, View, span_ms};
+use node_lib::control::snapshot::{
+    InterfaceState, KnownCandidate, NodeRole, RouteStanding, View, span_ms,
+};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize as _};
@@ -135,11 +137,15 @@ fn candidates_table<'a>(view: &View, names: &Names, area: Rect) -> Table<'a> {
     }
     // Those of the RSU in use first.
     let mut routes: Vec<_> = view.node.routes.iter().collect();
-    routes.sort_by_key(|route| route.standing != Standing::InUse);
+    routes.sort_by_key(|route| route.standing != RouteStanding::InUse);
     let rows = routes.iter().flat_map(|route| {
         route.candidates.iter().map(|candidate| {
             let row = candidate_row(names, candidate, route.rsu);
-            if candidate.is_used && route.standing == Standing::InUse { row.bold() } else { row }
+            if candidate.is_used && route.standing == RouteStanding::InUse {
+                row.bold()
+            } else {
+                row
+            }
         })
     });
     let rows = rows.take(area.height.into()).collect();
@@ -147,7 +153,7 @@ fn candidates_table<'a>(view: &View, names: &Names, area: Rect) -> Table<'a> {
     table("candidates", &head, rows, &[0, 17, 4, 6, 6, 16])
 }
 
-fn candidate_row<'a>(names: &Names, candidate: &Candidate, rsu: node_lib::NodeId) -> Row<'a> {
+fn candidate_row<'a>(names: &Names, candidate: &KnownCandidate, rsu: node_lib::NodeId) -> Row<'a> {
     let why = candidate.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>();
     Row::new([
         names.node(candidate.id),

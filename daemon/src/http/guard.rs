@@ -1,8 +1,8 @@
 //! Who may ask, and what browsers are told about every answer.
 //!
 //! The endpoint asks nobody who he is. So a web page from elsewhere, in a browser on this machine,
-//! must not be able to read it: not by its own name (it gets no permission to, there is no CORS
-//! here), and not by a name that it makes point here (DNS rebinding). The latter always has a name
+//! must not be able to read it. It cannot by its own name (it gets no permission to, there is no
+//! CORS here), nor by a name that it makes point here (DNS rebinding). The latter always has a name
 //! in `Host`: only addresses and `localhost` are taken.
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -8,7 +8,7 @@ use std::fmt;
 
 use control_socket::message::Topics;
 use control_socket::record::GapTally;
-use node_lib::control::snapshot::{Counts, NodeRole, ObuStanding, Port, View};
+use node_lib::control::snapshot::{ClientPort, Counts, NodeRole, ObuStanding, View};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, prometheus_text};
 use prometheus_client::metrics::MetricType;
@@ -206,7 +206,7 @@ fn position(topics: &Topics, families: &mut Vec<Family>) {
 
 fn around(view: &View, families: &mut Vec<Family>) {
     let node = &view.node;
-    let clients = [("tap", Port::Tap), ("obu", Port::Obu)].map(|(name, port)| {
+    let clients = [("tap", ClientPort::Tap), ("obu", ClientPort::Obu)].map(|(name, port)| {
         let count = node.clients.iter().filter(|client| client.port == port).count();
         (vec![("port", name.to_owned())], size(count))
     });

@@ -1,9 +1,9 @@
 //! Whom an answer goes to when many ask the same question at once: [`AnswerScope`].
 //!
 //! When two nodes that do not hear each other send a heartbeat in the same moment, half of those
-//! who wait for one of them miss it, and in a crowd that is sixty OBUs that soon all ask whether it
-//! is still there. Each of them listens, so one answer can be for all, and whoever has not asked
-//! yet need not.
+//! who wait for one of them miss it. In a crowd that is sixty OBUs that soon all ask whether it is
+//! still there. Each of them listens, so one answer can be for all, and whoever has not asked yet
+//! need not.
 //!
 //! Who is not behind us yet is answered alone: it waits for a proof of its own, which a broadcast
 //! may fail to bring.

@@ -48,7 +48,7 @@ const TOUCH_EVERY: Duration = Duration::from_secs(1);
 /// A client whose frames come from another owner more often than this …
 const MOVES_MAX: u8 = 5;
 
-/// … within this time is held where it was before the first of these moves for the rest of it: two
+/// … within this time is held where it was before the first of these moves for the rest of it. Two
 /// switches are looped, two machines have one address, or somebody sends in its name (the limits of
 /// batman-adv, `BATADV_ROAMING_MAX_COUNT` and `_TIME` in `main.h`).
 const MOVES_WITHIN: Duration = Duration::from_secs(20);
@@ -63,8 +63,8 @@ const FEW: usize = 64;
 /// Half of the places belong to clients that came while one of these was free; nobody pushes those
 /// out. The other half is shared: when full, the owner with the most entries there loses the one
 /// unused for longest. So a single noisy owner cannot push the others out (the rule of Open
-/// vSwitch, `lib/mac-learning.h`), and a flood of addresses, from one owner or from many, pushes
-/// out those that came with it and not who was known before, however silent.
+/// vSwitch, `lib/mac-learning.h`). A flood of addresses, from one owner or from many, pushes out
+/// those that came with it and not who was known before, however silent.
 #[derive(Clone, Debug)]
 pub struct ClientCache<Owner> {
     entries: HashMap<Client, Entry<Owner>, FixedState>,

@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 
 /// Sequence numbers remembered per source, at least. A radio may keep a frame for half a second,
 /// and one that goes another way then overtakes as many as its source sends meanwhile, an RSU to
-/// all its OBUs together: this is enough for 8,000 frames/s.
+/// all its OBUs together. This is enough for 8,000 frames/s.
 pub const WINDOW: u32 = 64 * (WORDS as u32 - 1);
 
 /// Of a window: 512 bytes. A power of two, so that numbers may wrap.
@@ -34,7 +34,7 @@ const SOURCES_MAX: usize = 1024;
 const WINDOW_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// One number far ahead makes all that follow look too old. If it was corrupted or forged, the
-/// source goes on where it was: after so many frames in a row that rise among themselves from
+/// source goes on where it was. After so many frames in a row that rise among themselves from
 /// there, the window is the one it was before the jump. Numbers from before the jump never count:
 /// whoever sends old frames again opens nothing with them.
 const RESYNC_AFTER: u32 = 16;

@@ -86,11 +86,11 @@ pub struct HandOver {
     /// Whether the RSU acknowledged the new way. If not, nothing goes over it, and the RSU was only
     /// told; or the next change came first, and its gap begins where this one did.
     pub acknowledged: bool,
-    /// Time without a way that was believed: zero when the new one was there before the old one was
-    /// given up; otherwise from the last sign of life of the old upstream to the first frame over a
-    /// way that was acknowledged later. Clients were cut off for no longer than this, and for up to
-    /// one heartbeat interval less: when the upstream died after its last sign of life, nobody
-    /// knows.
+    /// Time without a way that was believed. It is zero when the new one was there before the old
+    /// one was given up. Otherwise it is from the last sign of life of the old upstream to the
+    /// first frame over a way that was acknowledged later. Clients were cut off for no longer than
+    /// this, and for up to one heartbeat interval less: when the upstream died after its last sign
+    /// of life, nobody knows.
     #[cfg_attr(feature = "serde", serde(rename = "gap_ms", with = "millis"))]
     pub gap: Duration,
     /// Frames of our clients dropped because there was no way. Frames for them that the RSU could

@@ -9,7 +9,7 @@ use crate::control::pin::{NoPin, Pin};
 use crate::control::ping::{Echoed, Ping};
 use crate::control::positions::Located;
 pub use crate::control::replies::Replies;
-use crate::control::snapshot::{NodeRole, Route, Snapshot};
+use crate::control::snapshot::{KnownRoute, NodeRole, Snapshot};
 use crate::mac::{Mac, NodeId};
 use crate::start::clients::Remembered;
 use crate::time::Timestamp;
@@ -147,7 +147,7 @@ pub trait Node {
     /// What the radio with address `from` sent lately comes in this strong, in dBm.
     ///
     /// A measurement is an event of its own and not part of a frame, because no interface that
-    /// carries Ethernet frames tells the signal with the frame: drivers report it per station when
+    /// carries Ethernet frames tells the signal with the frame. Drivers report it per station when
     /// asked (nl80211), or with a copy of the frame on a monitor interface (radiotap), before or
     /// after the frame itself. A driver calls it where the radio tells, at most a few times per 100
     /// ms for each address, and never where it does not. Addresses the node does not know are
@@ -179,8 +179,8 @@ pub trait Node {
         self.handle_tap(now, frame, out);
     }
 
-    /// These clients are behind the TAP, though they may not have spoken since this node started:
-    /// an earlier start noted them, or the bridge that the TAP is a port of knows them behind its
+    /// These clients are behind the TAP, though they may not have spoken since this node started.
+    /// An earlier start noted them, or the bridge that the TAP is a port of knows them behind its
     /// other ports.
     ///
     /// It is hearsay. What the node has heard of a client since it started, from either side,
@@ -232,7 +232,7 @@ pub trait Node {
 
     /// Of [`Node::snapshot`] the part from which an OBU decides: taken after a decision, it says
     /// why.
-    fn routes(&self, _now: Timestamp) -> Vec<Route> {
+    fn routes(&self, _now: Timestamp) -> Vec<KnownRoute> {
         Vec::new()
     }
 

@@ -8,9 +8,9 @@
 //!
 //! A bridge has no address of its own to answer from. So the answer has the source the sender waits
 //! for: address and MAC of the host the packet was for, in the VLAN it came in. Bridges and
-//! switches know that MAC behind this port already, so no table learns anything false; a host that
-//! checks the way back to a source finds it right; and the host needs only the header inside to
-//! find the connection. Linux answers the same way for VXLAN and GENEVE that are ports of a bridge
+//! switches know that MAC behind this port already, so no table learns anything false. A host that
+//! checks the way back to a source finds it right. The host needs only the header inside to find
+//! the connection. Linux answers the same way for VXLAN and GENEVE that are ports of a bridge
 //! (`iptunnel_pmtud_build_icmp` in `net/ipv4/ip_tunnel_core.c`, since 5.9).
 //!
 //! Never answered are ICMP errors, groups, broadcasts, later parts of a packet, and packets whose

@@ -37,17 +37,17 @@ pub struct Positions {
     /// Where we are, and since when that is known.
     own: Option<(Located, Timestamp)>,
     said_at: Option<Timestamp>,
-    heard: BTreeMap<NodeId, Heard>,
+    heard: BTreeMap<NodeId, HeardPosition>,
 }
 
 /// Where another says that it was.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct HeardPosition {
     position: Position,
     at: Timestamp,
 }
 
-impl Heard {
+impl HeardPosition {
     fn age(&self, now: Timestamp) -> Duration {
         now.since(self.at) + Duration::from_millis(self.position.age_ms.into())
     }
@@ -90,7 +90,7 @@ impl Positions {
             let oldest = self.heard.iter().min_by_key(|(_, heard)| heard.at).map(|(id, _)| *id);
             oldest.and_then(|id| self.heard.remove(&id));
         }
-        self.heard.insert(id, Heard { position, at: now });
+        self.heard.insert(id, HeardPosition { position, at: now });
     }
 
     /// Lets go of what is too old. Called once a second.

@@ -47,7 +47,7 @@ pub struct Radio {
 /// A frame off the radio that is for us, read up to its message.
 ///
 /// The message is read in the form its reader works with, and not as any of nine, to be copied from
-/// hand to hand: that was a fifth of what an RSU does with a client's frame.
+/// hand to hand. That was a fifth of what an RSU does with a client's frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
     /// The radio that sent it.

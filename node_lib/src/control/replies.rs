@@ -250,8 +250,8 @@ impl Replies {
         self.spare.pop().unwrap_or_else(|| Vec::with_capacity(SPARE_CAPACITY_MIN))
     }
 
-    /// Which part of the lent frame `payload` is, if it is one, and if a header of `head` bytes
-    /// (`None`: no header) can be written in front of it without touching what is on loan already.
+    /// Which part of the lent frame `payload` is, if it is one. There must be room for a header of
+    /// `head` bytes (`None`: no header) in front of it, without touching what is on loan already.
     #[inline]
     fn borrow(&mut self, payload: &[u8], head: Option<usize>) -> Option<(usize, Range<usize>)> {
         let lent = self.lent.as_mut()?;

@@ -26,12 +26,12 @@ use serde::{Deserialize, Serialize};
 use crate::control::deadline::Deadline;
 use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
-pub use clients::{KnownClient, Pinned, Port};
-pub use neighbours::Neighbour;
-pub use obus::{Child, Obu, ObuStanding};
+pub use clients::{ClientPort, KnownClient, Pinned};
+pub use neighbours::KnownNeighbour;
+pub use obus::{KnownChild, KnownObu, ObuStanding};
 pub use position::KnownPosition;
 pub use process::{Counts, Groups, InterfaceState, View};
-pub use routes::{Candidate, Obstacle, Route, Standing};
+pub use routes::{KnownCandidate, KnownRoute, Obstacle, RouteStanding};
 
 /// What a node is to the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,17 +69,17 @@ pub struct Snapshot {
     /// Where an OBU is attached.
     pub attached: Option<Attached>,
     /// The RSU an OBU may go to next, and has told so.
-    pub standby: Option<Standby>,
+    pub standby: Option<StandbyRsu>,
     /// Who is in radio range, by MAC.
-    pub neighbours: Vec<Neighbour>,
+    pub neighbours: Vec<KnownNeighbour>,
     /// RSUs known to an OBU, by id, with every neighbour that could be upstream.
-    pub routes: Vec<Route>,
+    pub routes: Vec<KnownRoute>,
     /// Clients behind the TAP; those behind OBUs too, for an RSU. By VLAN and MAC.
     pub clients: Vec<KnownClient>,
     /// OBUs an RSU knows, by id.
-    pub obus: Vec<Obu>,
+    pub obus: Vec<KnownObu>,
     /// Neighbours that send through an OBU, by MAC.
-    pub children: Vec<Child>,
+    pub children: Vec<KnownChild>,
 }
 
 impl Snapshot {
@@ -155,7 +155,7 @@ pub struct Attached {
 /// The RSU an OBU may go to next.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Standby {
+pub struct StandbyRsu {
     /// Who.
     pub rsu: NodeId,
     /// It has acknowledged that we may come.

@@ -66,7 +66,7 @@ fn of_client(frame: &[u8]) -> Option<u8> {
     }
 }
 
-/// RFC 8325 figure 1; what is not in it counts by its upper three bits no more than "excellent
+/// RFC 8325 figure 1. What is not in it counts by its upper three bits no more than "excellent
 /// effort", as a class nobody agreed on is not to be ahead of one somebody did.
 fn of_dscp(dscp: u8) -> u8 {
     match dscp {

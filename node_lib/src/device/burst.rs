@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-/// Bytes in front of each frame that its reader may use: room for the outer Ethernet header and the
-/// longest data header, so that what comes out of a TAP goes to the radio from where it lies.
+/// Bytes in front of each frame that its reader may use. There is room for the outer Ethernet
+/// header and the longest data header, so that what comes out of a TAP goes to the radio from where
+/// it lies.
 pub const HEADROOM: usize = 64;
 
 /// Up to a fixed number of frames, each in a slot of its own with [`HEADROOM`] in front.
@@ -83,7 +84,7 @@ impl Burst {
     }
 
     /// From `head` bytes in front of the next free slot on `len` bytes in one piece, over the slots
-    /// behind it, which are free too: for what is as a rule a frame and at times much longer.
+    /// behind it, which are free too. It is for what is as a rule a frame and at times much longer.
     /// `None` when all are taken.
     pub fn vacant_area(&mut self, head: usize, len: usize) -> Option<&mut [u8]> {
         if self.is_full() {

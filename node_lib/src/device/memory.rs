@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
 
-use super::{Burst, Device, DeviceCounters, Event, Outgoing, Received, Sent};
+use super::{Burst, Device, DeviceCounters, EventFd, Outgoing, Received, Sent};
 use crate::buffer_pool::{get_buffer, return_buffer};
 
 /// Frames that wait in one direction, as many as in a TAP's queue by default.
@@ -21,12 +21,12 @@ pub const QUEUE_MAX: usize = 1000;
 struct Lane {
     frames: Mutex<VecDeque<BytesMut>>,
     /// Readable while there are frames, always writable.
-    event: Event,
+    event: EventFd,
 }
 
 impl Lane {
     fn new() -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { frames: Mutex::default(), event: Event::new()? }))
+        Ok(Arc::new(Self { frames: Mutex::default(), event: EventFd::new()? }))
     }
 
     /// A lane is whole between any two operations on it, so one poisoned elsewhere is still good.

@@ -1,8 +1,8 @@
 //! Where frames come from and go to: TAP, packet socket, UDP multicast and an in-memory pair.
 //!
 //! The loop in [`crate::runtime`] sees only [`Device`], so it cannot tell them apart. The shape is
-//! *batch in, batch out*: [`Device::recv`] fills a [`Burst`] the loop owns, with as few system
-//! calls as the device can manage; [`Device::send`] is given all that there is to send, so that a
+//! *batch in, batch out*. [`Device::recv`] fills a [`Burst`] the loop owns, with as few system
+//! calls as the device can manage. [`Device::send`] is given all that there is to send, so that a
 //! device can gather it into one system call (`sendmmsg`) or one super-frame (TAP offload).
 //!
 //! | file | device | needs |
@@ -20,7 +20,7 @@
 mod burst;
 mod counters;
 mod error;
-mod event;
+mod event_fd;
 mod link;
 pub mod memory;
 pub mod name;
@@ -40,7 +40,7 @@ pub use crate::transport::{Outgoing, Sent};
 pub use burst::{Burst, HEADROOM};
 pub use counters::DeviceCounters;
 pub use error::{DeviceError, Problem};
-pub(crate) use event::Event;
+pub(crate) use event_fd::EventFd;
 pub use link::{LinkChange, LinkState, Links, Side, StaticLinks};
 pub(crate) use sys::{boottime, sleep_precisely};
 pub use sys::{keep_little_memory, random};

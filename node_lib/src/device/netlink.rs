@@ -38,7 +38,7 @@ use crate::start::clients::Remembered;
 pub use address::{ParseTapAddressError, TapAddress};
 pub use configure::TapSettings;
 use configure::{Wanted, configure};
-use connection::{Messages, Server, connect};
+use connection::{MessageStream, Server, connect};
 use home::Home;
 use interface::{Seen, find_bridge, has_index, is_unused, kind_of, name_of, parse, read};
 use neighbours::Place;
@@ -58,7 +58,7 @@ struct Bridge {
     seen: Option<LinkState>,
 }
 
-type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, Messages, Server)>> + Send>>;
+type Recovery = Pin<Box<dyn Future<Output = io::Result<(Handle, MessageStream, Server)>> + Send>>;
 type Reading = Pin<Box<dyn Future<Output = Result<ReadAgain, DeviceError>> + Send>>;
 
 type Asking = Pin<Box<dyn Future<Output = io::Result<Vec<Remembered>>> + Send>>;
@@ -83,7 +83,7 @@ struct Watched {
 /// A connection to the kernel's interface tables.
 pub struct Netlink {
     handle: Handle,
-    messages: Messages,
+    messages: MessageStream,
     server: Server,
     recovery: Option<Recovery>,
     reading: Option<Reading>,
@@ -159,7 +159,7 @@ impl Netlink {
     }
 
     /// What would keep the TAP of this name from being made, or taken over, as far as that can be
-    /// seen without opening it and without knowing who asks; and who may open the one that is
+    /// seen without opening it and without knowing who asks. And who may open the one that is
     /// there, if there is one.
     pub async fn find_tap(&self, name: &str) -> Result<Option<TapOwner>, DeviceError> {
         name::check(name)?;

@@ -1,7 +1,7 @@
 //! What a TAP with vnet headers does that a plain one does not: a read may bring a super-frame, a
 //! write may hand one over. How they are split and joined is in [`crate::offload`].
 //!
-//! One system call brings the vnet header and the frame, in one piece: each further piece of memory
+//! One system call brings the vnet header and the frame, in one piece. Each further piece of memory
 //! named to `readv` or `writev` costs 50 ns, a tenth of what a small frame takes through a TAP.
 //! Where to, depends on what came before. An ordinary frame lands in the slot where it is wanted,
 //! and a super-frame, which the slots behind that one hold as well, is moved out of their way. In a

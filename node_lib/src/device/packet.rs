@@ -69,7 +69,7 @@ pub struct PacketSocket {
     counters: DeviceCounters,
 }
 
-/// Whether another program hears frames of this EtherType on this interface, as a node does: two
+/// Whether another program hears frames of this EtherType on this interface, as a node does. Two
 /// nodes on one radio do not hear each other, because a packet socket does not get what another on
 /// its interface sends. `false` also where the kernel does not tell.
 pub fn is_in_use(index: u32, ethertype: u16) -> bool {

@@ -124,7 +124,7 @@ fn attach_tap(tun: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
 
 /// What a TAP with vnet headers may hand over unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TapOffload {
+pub(super) enum TapSegments {
     /// Checksums, and TCP of either version of IP.
     Tcp,
     /// That and UDP. Linux 6.2 or newer.
@@ -132,11 +132,11 @@ pub(super) enum TapOffload {
 }
 
 /// Asks for super-frames.
-pub(super) fn set_tap_offload(fd: BorrowedFd<'_>, offload: TapOffload) -> io::Result<()> {
+pub(super) fn set_tap_offload(fd: BorrowedFd<'_>, offload: TapSegments) -> io::Result<()> {
     let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
     let mask = match offload {
-        TapOffload::Tcp => tcp,
-        TapOffload::TcpAndUdp => tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6,
+        TapSegments::Tcp => tcp,
+        TapSegments::TcpAndUdp => tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6,
     };
     // SAFETY: TUNSETOFFLOAD takes its argument by value and touches no memory of ours.
     let result =
@@ -301,7 +301,7 @@ pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::R
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Asks for what becomes of each frame sent on the socket: a radio of 802.11 whose driver tells
+/// Asks for what becomes of each frame sent on the socket. A radio of 802.11 whose driver tells
 /// gives it back on the error queue, with whether it was acknowledged (`SO_WIFI_STATUS`, Linux 3.3;
 /// mac80211, `ieee80211_report_ack_skb`).
 pub(super) fn want_wifi_status(fd: BorrowedFd<'_>) -> io::Result<()> {

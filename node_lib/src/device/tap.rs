@@ -1,8 +1,8 @@
 //! The TAP: an Ethernet interface whose cable ends in this process.
 //!
-//! Linux, as measured: a read into a buffer that is too short loses the rest of the frame silently;
-//! a write to an interface that is down says `EIO`; on one that was deleted everything says
-//! `EBADFD`; a write of any length is accepted, so the length is checked here.
+//! Linux, as measured: a read into a buffer that is too short loses the rest of the frame silently.
+//! A write to an interface that is down says `EIO`. On one that was deleted everything says
+//! `EBADFD`. A write of any length is accepted, so the length is checked here.
 //!
 //! With [`TapOffload::Auto`] or [`TapOffload::On`] frames have vnet headers, and up to 64 KiB of a
 //! TCP flow cross in one system call: see [`crate::offload`]. A plain one is opened by `tun-tap`,
@@ -163,8 +163,8 @@ fn open_with_offload(name: &str) -> Result<File, Problem> {
     // UDP as well: of what a sender with `UDP_SEGMENT` hands over, more comes through, as the queue
     // of the TAP holds super-frames instead of frames (1.05 to 5.5 times, median 1.9, in five
     // rounds in turns).
-    sys::set_tap_offload(file.as_fd(), sys::TapOffload::TcpAndUdp)
-        .or_else(|_| sys::set_tap_offload(file.as_fd(), sys::TapOffload::Tcp))
+    sys::set_tap_offload(file.as_fd(), sys::TapSegments::TcpAndUdp)
+        .or_else(|_| sys::set_tap_offload(file.as_fd(), sys::TapSegments::Tcp))
         .map_err(Problem::NoOffload)?;
     Ok(file)
 }

@@ -8,11 +8,11 @@
 //! |      4 |       | messages | data messages, each from its prefix on, one right behind the other   |
 //!
 //! A small frame costs a host more for the system calls than for its bytes, and a radio for getting
-//! on the air: on a 10 MHz channel at 6 Mbit/s its preamble (40 µs) and the shortest gap before it
+//! on the air. On a 10 MHz channel at 6 Mbit/s its preamble (40 µs) and the shortest gap before it
 //! (AIFS of best effort, 110 µs) take as long as 112 bytes. So what waits together goes together,
 //! as in an A-MSDU (IEEE 802.11-2020 §9.3.2.2), and nothing ever waits for company.
 //!
-//! It is not a message to a node: whoever drives one opens the frame ([`Messages`]) and hands over
+//! It is not a message to a node. Whoever drives one opens the frame ([`Messages`]) and hands over
 //! what is in it, each message behind the frame's Ethernet header as if it had come alone. A node
 //! that is given a bundle refuses it as a type it does not know.
 

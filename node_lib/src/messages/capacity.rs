@@ -33,7 +33,7 @@ pub const fn packet_max(radio_mtu: usize) -> usize {
 }
 
 /// The longest IP packet that a radio with this MTU carries in as many [fragments](super::fragment)
-/// as there may be, tagged or not, on ways of any length: here nothing carries what does not fit,
+/// as there may be, tagged or not, on ways of any length. Here nothing carries what does not fit,
 /// so the longest way counts.
 #[inline]
 pub const fn packet_max_in_fragments(radio_mtu: usize) -> usize {

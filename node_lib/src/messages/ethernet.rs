@@ -174,9 +174,18 @@ pub fn carried_by(frame: &[u8]) -> Option<Carried<'_>> {
     carried(header.ethertype, rest)
 }
 
-/// Where the protocol begins, behind up to two tags of either kind, and which it is.
+/// What is behind the tags of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// Where it begins.
+    pub at: usize,
+    /// Which it is.
+    pub ethertype: u16,
+}
+
+/// The protocol behind up to two tags of either kind.
 #[inline]
-pub fn protocol(frame: &[u8]) -> Option<(usize, u16)> {
+pub fn protocol(frame: &[u8]) -> Option<Protocol> {
     let (Header { mut ethertype, .. }, mut rest) = Header::read(frame)?;
     let mut at = HEADER_LEN;
     for _ in 0..TAGS_MAX {
@@ -186,7 +195,7 @@ pub fn protocol(frame: &[u8]) -> Option<(usize, u16)> {
         (_, ethertype, rest) = Tag::read(rest)?;
         at += TAG_LEN;
     }
-    Some((at, ethertype))
+    Some(Protocol { at, ethertype })
 }
 
 #[cfg(test)]
@@ -219,7 +228,8 @@ mod tests {
             let expected = Carried { tag, ethertype: HEADER.ethertype, payload: b"rest" };
             assert_eq!(carried_by(&bytes), Some(expected));
             let at = if has_tag { 18 } else { 14 };
-            assert_eq!(protocol(&bytes), Some((at, HEADER.ethertype)));
+            let is = Protocol { at, ethertype: HEADER.ethertype };
+            assert_eq!(protocol(&bytes), Some(is));
         }
     }
 
@@ -265,7 +275,7 @@ mod tests {
                 LinkExtSlice::Vlan(tag) => Some(tag.to_header()),
                 _ => None,
             }).collect();
-            let (at, ethertype) = protocol(&bytes).unwrap();
+            let Protocol { at, ethertype } = protocol(&bytes).unwrap();
             let seen = theirs.len().min(TAGS_MAX);
             prop_assert_eq!(at, HEADER_LEN + seen * TAG_LEN);
             prop_assert_eq!(ethertype, ethertypes[seen]);

@@ -32,7 +32,7 @@ use super::{ETHERNET_HEADER_LEN, Kind, ParseError, data};
 pub const HEADER_LEN: usize = 12;
 
 /// Parts of a message, at most. Eight carry a packet of 1500 over a radio of 208, and one of 9000
-/// over a radio of 1500; with more the loss of one frame in a hundred would cost more than every
+/// over a radio of 1500. With more the loss of one frame in a hundred would cost more than every
 /// twelfth message.
 pub const COUNT_MAX: u8 = 8;
 

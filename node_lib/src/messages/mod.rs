@@ -21,8 +21,8 @@
 //! [`packet_type::PacketType`] any one message. Bytes from outside enter through `TryFrom<&[u8]>`
 //! only; past it nothing is malformed.
 //!
-//! Three ways out, for every type: `emit` appends to a buffer the caller owns; `Vec<u8>` is the
-//! flat form, one allocation of the exact size; `Vec<Vec<u8>>` is the older nested form, one part
+//! Three ways out, for every type: `emit` appends to a buffer the caller owns. `Vec<u8>` is the
+//! flat form, one allocation of the exact size. `Vec<Vec<u8>>` is the older nested form, one part
 //! per row of the field table, for gather writes. The parts joined are the flat form.
 //!
 //! ```

@@ -1,6 +1,6 @@
 //! The way down to an OBU in few bytes: [`Way`], made of [`Label`]s.
 //!
-//! An RSU knows every OBU's upstream, so it knows the whole way, and writes it into what it sends
+//! An RSU knows every OBU's upstream, so it knows the whole way. It writes that into what it sends
 //! down (a source route, as in the non-storing mode of RPL, RFC 6550 §9.7 and RFC 6554). A relay
 //! keeps nothing of ways that lead past it.
 //!

@@ -5,8 +5,8 @@
 //! carries for 16 GiB, and the compiler makes vectors of the loop.
 //!
 //! Why not a crate: `internet-checksum` 0.2 takes twice as long for 1460 bytes (84 ns against 43,
-//! same run), `ip4sum` 0.1 as long (45 ns), and neither gives the sum before the complement, which
-//! is what a half-done checksum holds. The loop is three lines without `unsafe`.
+//! same run), `ip4sum` 0.1 as long (45 ns). Neither gives the sum before the complement, which is
+//! what a half-done checksum holds. The loop is three lines without `unsafe`.
 //!
 //! Compiled a second time for processors with AVX2, and chosen between at run time by
 //! `multiversion`, it takes 34 ns for 1460 bytes instead of 64 (`benches/offload.rs`, same run).
@@ -40,8 +40,8 @@ impl Sum {
         Self(copy_and_add_up(words, to_words) + last_word(rest))
     }
 
-    /// The sum of the pseudo header of TCP and UDP: `addresses` are source and destination as they
-    /// lie in the header of IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1), `len` is that of the
+    /// The sum of the pseudo header of TCP and UDP. `addresses` are source and destination as they
+    /// lie in the header of IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1). `len` is that of the
     /// header and payload of `protocol`.
     #[inline]
     pub fn pseudo_header(addresses: &[u8], protocol: u8, len: u32) -> Self {

@@ -2,7 +2,7 @@
 //! extension headers.
 
 use super::malformed::Malformed;
-use crate::messages::ethernet::{IPV4, IPV6, protocol};
+use crate::messages::ethernet::{IPV4, IPV6, Protocol, protocol};
 
 /// IP protocol numbers (IANA).
 pub(crate) const TCP: u8 = 6;
@@ -62,7 +62,7 @@ impl Headers {
     /// Finds the headers of `frame`.
     #[inline]
     pub(crate) fn parse(frame: &[u8]) -> Result<Self, Malformed> {
-        let (network, ethertype) = protocol(frame).ok_or(Malformed::Truncated)?;
+        let Protocol { at: network, ethertype } = protocol(frame).ok_or(Malformed::Truncated)?;
         match ethertype {
             IPV4 => Self::parse_v4(frame, network),
             IPV6 => Self::parse_v6(frame, network),

@@ -15,9 +15,9 @@
 //! | has a wrong checksum | ends; the segment passes as it is, for the host to count and drop |
 //! | is an IP fragment of TCP, or cut off | of every flow ends: its ports are not known |
 //!
-//! All else passes as it is and ends nothing. Narrower than GRO: the window must not change, a
-//! checksum must have the one form splitting gives it, and identifications that stay the same do
-//! not join, because a vnet header cannot say that they did. Ends come also with the batch, with 64
+//! All else passes as it is and ends nothing. Narrower than GRO: the window must not change, and a
+//! checksum must have the one form splitting gives it. Identifications that stay the same do not
+//! join, because a vnet header cannot say that they did. Ends come also with the batch, with 64
 //! segments, and at 65,535 bytes.
 //!
 //! The kernel takes a super-frame's word for it, so checksums are verified first, but only where

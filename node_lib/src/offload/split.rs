@@ -12,7 +12,7 @@
 //! | checksums | computed; a UDP checksum of zero is sent as `0xffff` (RFC 768) |
 //!
 //! The checksum of a super-frame holds the sum of its pseudo header. It is taken over with the
-//! length exchanged, not computed anew: with an IPv6 routing header the addresses in it are not
+//! length exchanged, not computed anew. With an IPv6 routing header the addresses in it are not
 //! those of the IPv6 header, and only the sender's stack knows (RFC 8200 §8.1).
 //!
 //! Of the headers is summed once what all segments have in common, and for each segment only what

@@ -1,11 +1,10 @@
 //! Staying awake for the answer to a frame.
 //!
-//! Who asks over a short way hears the answer some tens of microseconds later, and a core that went
-//! to sleep in between has to wake up first, which takes part of that again, most of all in a
+//! Who asks over a short way hears the answer some tens of microseconds later. A core that went to
+//! sleep in between has to wake up first. That takes part of that time again, most of all in a
 //! virtual machine. So after a frame that was passed on alone the loop looks for the answer by
-//! itself for a moment before it waits to be woken: what `net.core.busy_poll` (Linux,
-//! Documentation/admin-guide/sysctl/net.rst) does for a socket, and a hypervisor for a guest that
-//! halts.
+//! itself for a moment before it waits to be woken. So does `net.core.busy_poll` (Linux,
+//! Documentation/admin-guide/sysctl/net.rst) for a socket, and a hypervisor for a guest that halts.
 //!
 //! Where answers take longer, or a stream flows one way, that is time for nothing. So it is done
 //! only where it has lately helped, as adaptive halt polling does it

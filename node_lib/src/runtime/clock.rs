@@ -33,7 +33,7 @@ impl Clock {
 
 /// Wakes the loop at a time of its clock.
 ///
-/// A timer of the kernel (timerfd_create(2)) and not the time limit of poll(2): it goes off on time
+/// A timer of the kernel (timerfd_create(2)) and not the time limit of poll(2). It goes off on time
 /// after the machine was asleep, and a loop that waits for frames does not start and stop a timer
 /// with each of them.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! [`FirstContact`]: says once why a node may be alone.
 //!
 //! Somebody who tries this for the first time sees nothing at all when two nodes do not find each
-//! other, and the reasons are few: nobody is in range, the radio is down, or the others use another
+//! other. The reasons are few: nobody is in range, the radio is down, or the others use another
 //! EtherType, another radio mode or a VLAN.
 
 use std::time::Duration;

@@ -4,7 +4,7 @@
 //! Three rules keep whoever looks from costing frames:
 //!
 //! * Questions wait in a bounded queue, and whoever asks waits there too; the loop never does.
-//! * All who ask for a [`View`] at a time get the same one, and the loop makes the next one so much
+//! * All who ask for a [`View`] at a time get the same one. The loop makes the next one so much
 //!   later that views take at most a fiftieth of its time ([`SHARE`]), however many ask.
 //! * Events go into a bounded ring. Who reads too slowly misses the oldest, and is told how many
 //!   they were.

@@ -12,7 +12,7 @@
 //!    together. A frame that is passed on is not copied: its new header is written in front of
 //!    where it lies.
 //! 3. A deadline that has come is handled only when the radio has nothing left that was queued
-//!    before: a process that was stopped for three seconds first hears what its neighbours said in
+//!    before. A process that was stopped for three seconds first hears what its neighbours said in
 //!    the meantime, and then judges their silence. Where control is kept apart, control is all that
 //!    is waited for: a heartbeat must not be late because a client floods. Elsewhere, under a load
 //!    that never drains, it waits for at most [`DRAIN_TURNS`] bursts.

@@ -8,7 +8,7 @@ use crate::control::event::Event;
 use crate::control::pin::{NoPin, Pin};
 use crate::control::ping::Echoed;
 use crate::control::positions::Located;
-use crate::control::snapshot::{Route, View};
+use crate::control::snapshot::{KnownRoute, View};
 use crate::mac::Mac;
 use crate::time::Timestamp;
 
@@ -37,5 +37,5 @@ pub struct Told {
     /// What.
     pub event: Event,
     /// For a change of upstream: all there was to choose from, right after the decision.
-    pub routes: Vec<Route>,
+    pub routes: Vec<KnownRoute>,
 }

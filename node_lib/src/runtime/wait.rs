@@ -1,6 +1,6 @@
 //! [`Waiter`]: sleeps until there is something to do.
 //!
-//! One epoll(7) over four descriptors, and not tokio's readiness: a task that waits for a frame is
+//! One epoll(7) over four descriptors, and not tokio's readiness. A task that waits for a frame is
 //! woken through a waker and a scheduler, and has to find the end of every queue by one read more.
 //!
 //! Unlike poll(2) it asks only the device for its state that woke it, and enters no queue before it

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::device::Event;
+use crate::device::EventFd;
 
 /// Remembers that one of its sources wants to be asked, and can be waited for like a frame.
 ///
@@ -23,7 +23,7 @@ pub(super) struct Wakeup {
 #[derive(Debug)]
 struct Inner {
     raised: AtomicBool,
-    event: Event,
+    event: EventFd,
 }
 
 impl Wake for Inner {
@@ -41,7 +41,7 @@ impl Wake for Inner {
 impl Wakeup {
     /// Raised: nobody has asked its sources yet.
     pub(super) fn new() -> io::Result<Self> {
-        let inner = Arc::new(Inner { raised: AtomicBool::new(true), event: Event::new()? });
+        let inner = Arc::new(Inner { raised: AtomicBool::new(true), event: EventFd::new()? });
         Ok(Self { waker: Waker::from(Arc::clone(&inner)), inner })
     }
 

@@ -1,7 +1,7 @@
 //! The arithmetic of boot counts: from the time of day and the last start to this one.
 //!
 //! A boot count is a number of 250 ms since 2024. A start without a state file takes the number of
-//! the next unit and waits until it begins: it is higher than that of any start before, however
+//! the next unit and waits until it begins. It is higher than that of any start before, however
 //! soon after that it comes, as long as the clock is not set back. A start with a state file takes
 //! at least one more than what the file says, and does not wait.
 

@@ -53,7 +53,7 @@ impl OutboxCounters {
 ///
 /// Where an interface has one queue for all and that is full, control is refused, and nobody tells
 /// when there is room. It is tried again every [`AGAIN_AFTER`], and meanwhile data that comes is
-/// dropped: it would take the room as soon as there is some, and it costs nothing, because whose
+/// dropped. It would take the room as soon as there is some, and it costs nothing, because whose
 /// queue is full has enough to send.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {

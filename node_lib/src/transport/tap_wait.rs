@@ -13,9 +13,9 @@ use crate::time::Timestamp;
 pub const TAP_QUEUE_MAX: usize = 500;
 
 /// What may have waited for so long is late. Two RSUs on one LAN take the same broadcast from it at
-/// the same moment, and an OBU knows the copy of the second by that moment, which is the moment it
-/// was read from the TAP. So this must be clearly less than the 900 ms within which equal
-/// broadcasts are one (`obu_lib/control/floods.rs`); the rest is for heartbeats that come late.
+/// the same moment. An OBU knows the copy of the second by that moment, which is the moment it was
+/// read from the TAP. So this must be clearly less than the 900 ms within which equal broadcasts
+/// are one (`obu_lib/control/floods.rs`); the rest is for heartbeats that come late.
 pub const TAP_LATE: Duration = Duration::from_millis(400);
 
 /// Since when what is in the TAP may have waited.

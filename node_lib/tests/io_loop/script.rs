@@ -8,7 +8,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node, Replies};
-use node_lib::control::snapshot::{NodeRole, Route, Snapshot};
+use node_lib::control::snapshot::{KnownRoute, NodeRole, Snapshot};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -165,7 +165,7 @@ impl<F: FnMut(&Call, &mut Replies)> Node for Script<F> {
         self.looked.set(self.looked.get() + 1);
         Snapshot::of(self.id(), NodeRole::Other)
     }
-    fn routes(&self, _: Timestamp) -> Vec<Route> {
+    fn routes(&self, _: Timestamp) -> Vec<KnownRoute> {
         Vec::new()
     }
     fn forget_clients(&mut self, _: Timestamp, which: Option<Mac>, out: &mut Replies) -> usize {

@@ -23,7 +23,7 @@ const ANNOUNCEMENTS_ALONE: Rate = (Duration::from_millis(1), 100);
 
 /// All OBUs around together: 100 a second. A question takes the radio for about 0.4 ms with its
 /// answer and both acknowledgements at 6 Mbit/s, an announcement with its own for half a
-/// millisecond on each hop, so this is 4 and 5 % of the time when everybody looks for a way, or has
+/// millisecond on each hop. So this is 4 and 5 % of the time when everybody looks for a way, or has
 /// found one.
 const SHARED_EVERY: Duration = Duration::from_millis(10);
 

@@ -45,12 +45,12 @@ struct Child {
     mtu: u16,
     /// When it became one.
     since: Timestamp,
-    towards: ArrayVec<Towards, TOWARDS_MAX>,
+    towards: ArrayVec<ChildsRsu, TOWARDS_MAX>,
 }
 
 /// It sends to this RSU through us.
 #[derive(Clone, Copy, Debug)]
-struct Towards {
+struct ChildsRsu {
     rsu: NodeId,
     heard: Timestamp,
     /// Its next word comes within this.
@@ -78,7 +78,7 @@ pub(crate) struct Children {
     by_mac: Table<Mac, Child>,
 }
 
-impl Towards {
+impl ChildsRsu {
     fn is_fresh(&self, now: Timestamp) -> bool {
         now.since(self.heard) < self.within * WORDS
     }
@@ -94,7 +94,7 @@ impl Child {
     }
 
     fn is_reached(&self, now: Timestamp, rsu: NodeId) -> bool {
-        let is_reached = |towards: &Towards| towards.is_fresh(now) && now < towards.reached_until;
+        let is_reached = |towards: &ChildsRsu| towards.is_fresh(now) && now < towards.reached_until;
         self.towards.iter().any(|towards| towards.rsu == rsu && is_reached(towards))
     }
 }
@@ -123,7 +123,7 @@ impl Children {
         let known = child.towards.iter_mut().find(|towards| towards.rsu == rsu);
         let before = known.as_ref().map_or(Timestamp::ZERO, |known| known.reached_until);
         let reached_until = if is_reached { now + within * WORDS } else { before };
-        let heard = Towards { rsu, heard: now, within, reached_until };
+        let heard = ChildsRsu { rsu, heard: now, within, reached_until };
         if let Some(known) = known {
             *known = heard;
         } else {
@@ -152,7 +152,7 @@ impl Children {
     }
 
     #[inline]
-    fn towards(&mut self, now: Timestamp, mac: Mac, rsu: NodeId) -> Option<&mut Towards> {
+    fn towards(&mut self, now: Timestamp, mac: Mac, rsu: NodeId) -> Option<&mut ChildsRsu> {
         let child = self.by_mac.get_mut(&mac)?;
         child.towards.iter_mut().find(|towards| towards.rsu == rsu && towards.is_fresh(now))
     }
@@ -212,12 +212,12 @@ impl Children {
     }
 
     /// All there are, by address.
-    pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::Child> {
+    pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::KnownChild> {
         let fresh = |child: &Child| -> Vec<NodeId> {
             let towards = child.towards.iter().filter(|towards| towards.is_fresh(now));
             towards.map(|towards| towards.rsu).collect()
         };
-        let known = self.by_mac.iter().map(|(mac, child)| snapshot::Child {
+        let known = self.by_mac.iter().map(|(mac, child)| snapshot::KnownChild {
             id: child.id,
             mac: *mac,
             towards: fresh(child),

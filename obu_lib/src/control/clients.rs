@@ -39,32 +39,43 @@ pub(crate) enum FromRadio {
     Moved,
 }
 
+/// What a client that was heard, or told of, has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Noted {
+    /// The set has one more.
+    pub(crate) is_news: bool,
+    /// So many were evicted for it.
+    pub(crate) evicted: u64,
+}
+
+impl From<(Learnt<()>, u64)> for Noted {
+    fn from((learnt, evicted): (Learnt<()>, u64)) -> Self {
+        Self { is_news: learnt == Learnt::New, evicted }
+    }
+}
+
 impl LocalClients {
     pub(crate) fn new(tap_mac: Option<Mac>, seed: u64) -> Self {
         Self { cache: ClientCache::new(CLIENTS_MAX, AGE_MAX, seed), tap_mac }
     }
 
-    /// A client spoke on the TAP. Returns whether the set changed, and how many were evicted for
-    /// it.
+    /// A client spoke on the TAP.
     #[inline]
-    pub(crate) fn learn(&mut self, now: Timestamp, inner: Inner) -> (bool, u64) {
-        let (learnt, evicted) = self.cache.learn(known(now), client(inner.vlan, inner.source), ());
-        (learnt == Learnt::New, evicted)
+    pub(crate) fn learn(&mut self, now: Timestamp, inner: Inner) -> Noted {
+        self.cache.learn(known(now), client(inner.vlan, inner.source), ()).into()
     }
 
-    /// Somebody says that a client is here and was last heard so long ago. Returns the same as
-    /// [`LocalClients::learn`].
-    pub(crate) fn remember(&mut self, now: Timestamp, remembered: Remembered) -> (bool, u64) {
+    /// Somebody says that a client is here and was last heard so long ago.
+    pub(crate) fn remember(&mut self, now: Timestamp, remembered: Remembered) -> Noted {
         let Remembered { client, silent_for } = remembered;
         if !client.mac.is_unicast() || Some(client.mac) == self.tap_mac || silent_for >= AGE_MAX {
-            return (false, 0);
+            return Noted::default();
         }
         let heard = known(now).before(silent_for);
         if self.cache.last_heard(client).is_some_and(|since| since >= heard) {
-            return (false, 0);
+            return Noted::default();
         }
-        let (learnt, evicted) = self.cache.learn(heard, client, ());
-        (learnt == Learnt::New, evicted)
+        self.cache.learn(heard, client, ()).into()
     }
 
     /// All of them, but for the TAP itself, which is there at every start.
@@ -120,7 +131,7 @@ impl LocalClients {
         let known = self.cache.iter(now).map(|known| snapshot::KnownClient {
             mac: known.client.mac,
             vlan: known.client.vlan,
-            port: snapshot::Port::Tap,
+            port: snapshot::ClientPort::Tap,
             obu: None,
             age_ms: Some(age(known.used)),
             heard_ms: known.heard.map(age),
@@ -134,7 +145,7 @@ impl LocalClients {
         if let Some(mac) = self.tap_mac
             && !clients.iter().any(is_own)
         {
-            let (port, obu, is_held) = (snapshot::Port::Tap, None, false);
+            let (port, obu, is_held) = (snapshot::ClientPort::Tap, None, false);
             let (age_ms, heard_ms, since_ms) = (None, None, None);
             clients.push(snapshot::KnownClient {
                 mac,
@@ -173,6 +184,8 @@ impl LocalClients {
 mod tests {
     use super::*;
 
+    const NEWS: Noted = Noted { is_news: true, evicted: 0 };
+
     const CAMERA: Mac = Mac([2, 0, 0, 0, 0, 7]);
     const TAP: Mac = Mac([2, 0, 0, 0, 0, 1]);
 
@@ -188,8 +201,8 @@ mod tests {
     fn the_tap_itself_is_announced_before_anybody_speaks() {
         let mut clients = LocalClients::new(Some(TAP), 1);
         assert_eq!(clients.announced(), [client(0, TAP)]);
-        assert_eq!(clients.learn(at(0), from(CAMERA)), (true, 0));
-        assert_eq!(clients.learn(at(0), from(CAMERA)), (false, 0));
+        assert_eq!(clients.learn(at(0), from(CAMERA)), NEWS);
+        assert_eq!(clients.learn(at(0), from(CAMERA)), Noted::default());
         assert_eq!(clients.announced(), [client(0, TAP), client(0, CAMERA)]);
     }
 
@@ -238,24 +251,24 @@ mod tests {
     #[test]
     fn a_client_of_an_earlier_start_is_announced_for_what_is_left_of_its_hour() {
         let mut clients = LocalClients::new(Some(TAP), 1);
-        assert_eq!(clients.remember(at(0), camera(3000)), (true, 0));
-        assert_eq!(clients.remember(at(0), camera(3000)), (false, 0));
+        assert_eq!(clients.remember(at(0), camera(3000)), NEWS);
+        assert_eq!(clients.remember(at(0), camera(3000)), Noted::default());
         assert_eq!(clients.announced(), [client(0, TAP), client(0, CAMERA)]);
         assert_eq!(clients.remembered(at(10)), [camera(3010)]);
         assert!(!clients.expire(at(599)));
         assert!(clients.expire(at(600)));
         assert_eq!(clients.announced(), [client(0, TAP)]);
-        assert_eq!(clients.remember(at(0), camera(3600)), (false, 0), "too old");
+        assert_eq!(clients.remember(at(0), camera(3600)), Noted::default(), "too old");
     }
 
     #[test]
     fn what_is_said_of_a_client_does_not_outweigh_what_it_said_itself() {
         let mut clients = LocalClients::new(None, 1);
         clients.learn(at(100), from(CAMERA));
-        assert_eq!(clients.remember(at(100), camera(50)), (false, 0));
+        assert_eq!(clients.remember(at(100), camera(50)), Noted::default());
         assert_eq!(clients.remembered(at(100)), [camera(0)]);
         // A bridge hears also what it does not send us.
-        assert_eq!(clients.remember(at(200), camera(10)), (false, 0));
+        assert_eq!(clients.remember(at(200), camera(10)), Noted::default());
         assert_eq!(clients.remembered(at(200)), [camera(10)]);
     }
 
@@ -276,7 +289,7 @@ mod tests {
         let mut clients = LocalClients::new(Some(TAP), 1);
         for mac in [TAP, Mac::BROADCAST, Mac::ZERO, Mac([1, 0, 0x5e, 0, 0, 1])] {
             let remembered = Remembered { client: client(0, mac), ..camera(1) };
-            assert_eq!(clients.remember(at(0), remembered), (false, 0), "{mac}");
+            assert_eq!(clients.remember(at(0), remembered), Noted::default(), "{mac}");
         }
         clients.learn(at(1), from(TAP));
         assert_eq!(clients.remembered(at(1)), []);
@@ -287,7 +300,7 @@ mod tests {
         let mut clients = LocalClients::new(None, 1);
         let nth = |n: usize| Mac([2, 0, 0, 1, (n >> 8) as u8, n as u8]);
         let evicted: u64 =
-            (0..CLIENTS_MAX + 10).map(|n| clients.learn(at(n as u64), from(nth(n))).1).sum();
+            (0..CLIENTS_MAX + 10).map(|n| clients.learn(at(n as u64), from(nth(n))).evicted).sum();
         assert_eq!((evicted, clients.announced().len()), (10, CLIENTS_MAX));
     }
 }

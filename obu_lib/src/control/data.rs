@@ -13,7 +13,7 @@ use node_lib::messages::way::Next;
 use node_lib::{Mac, NodeId, Seq, Timestamp};
 
 use super::children::NextHops;
-use super::clients::FromRadio;
+use super::clients::{FromRadio, Noted};
 use super::node::Obu;
 
 impl Obu {
@@ -23,9 +23,9 @@ impl Obu {
             self.context.counters.drop_inner += 1;
             return;
         };
-        let (changed, evicted) = self.clients.learn(now, inner);
+        let Noted { is_news, evicted } = self.clients.learn(now, inner);
         self.context.counters.evicted += evicted;
-        if changed {
+        if is_news {
             self.registration.note_clients_changed(now);
             self.wake_at(self.registration_deadline());
         }

@@ -15,10 +15,10 @@ use node_lib::{NodeId, Timestamp};
 /// Two RSUs took equal frames from the LAN within this: they are one. It must be less than the
 /// second after which ARP and neighbour discovery ask again with an equal frame (arp(7)
 /// `retrans_time_ms`; RFC 4861 §10, RETRANS_TIMER). It must be more than what the moments are wrong
-/// by: an interval, by which the moment is known, the time by which one RSU's heartbeats come later
-/// than those of the other, and the time an RSU that is busy leaves a frame in its TAP. With
-/// intervals of a second and more a late copy may be delivered; that is better than a question that
-/// is not.
+/// by. That is an interval, by which the moment is known, and the time by which one RSU's
+/// heartbeats come later than those of the other. To that comes the time an RSU that is busy leaves
+/// a frame in its TAP. With intervals of a second and more a late copy may be delivered; that is
+/// better than a question that is not.
 const SAME_WITHIN: Duration = Duration::from_millis(900);
 
 /// Floods are remembered for so long: no frame is under way for longer …
@@ -33,7 +33,7 @@ const RSUS_MAX: usize = 4;
 
 /// One flood that was delivered.
 #[derive(Clone, Debug)]
-struct Heard {
+struct HeardFlood {
     /// Digest and length.
     content: (u32, usize),
     /// When the RSU took it from the LAN, by our clock; `None` where we do not hear the heartbeats
@@ -47,7 +47,7 @@ struct Heard {
 /// Floods delivered lately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Floods {
-    heard: VecDeque<Heard>,
+    heard: VecDeque<HeardFlood>,
 }
 
 impl Floods {
@@ -70,7 +70,7 @@ impl Floods {
             self.heard.pop_front();
         }
         let content = (crc32fast::hash(payload), payload.len());
-        let apart = |heard: &Heard| match heard.taken.zip(taken) {
+        let apart = |heard: &HeardFlood| match heard.taken.zip(taken) {
             Some((one, other)) => one.since(other).max(other.since(one)),
             None => now.since(heard.at),
         };
@@ -86,7 +86,12 @@ impl Floods {
         if self.heard.len() >= REMEMBERED_MAX {
             self.heard.pop_front();
         }
-        self.heard.push_back(Heard { content, taken, rsus: [rsu].into_iter().collect(), at: now });
+        self.heard.push_back(HeardFlood {
+            content,
+            taken,
+            rsus: [rsu].into_iter().collect(),
+            at: now,
+        });
         true
     }
 }

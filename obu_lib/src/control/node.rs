@@ -15,7 +15,7 @@ use node_lib::control::positions::{Located, Positions};
 use node_lib::control::radio::Radio;
 use node_lib::control::random::Random;
 use node_lib::control::reassembly::Reassembly;
-use node_lib::control::snapshot::{Route as RouteView, Snapshot};
+use node_lib::control::snapshot::{KnownRoute, Snapshot};
 use node_lib::control::table::Table;
 use node_lib::control::token_bucket::TokenBucket;
 use node_lib::messages::control::Control;
@@ -27,7 +27,7 @@ use node_lib::{Mac, NodeId, Seq, Start, Timestamp};
 
 use super::budget::Budget;
 use super::children::Children;
-use super::clients::LocalClients;
+use super::clients::{LocalClients, Noted};
 use super::context::Context;
 use super::flood_dedup::Floods;
 use super::load::Load;
@@ -66,8 +66,8 @@ const NEIGHBOUR_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// Beside our own, we relay the heartbeats of so many RSUs, the nearest ones. Where there is an RSU
 /// at each crossing the radio would be full of them otherwise. Whoever has an RSU among its nearest
-/// hears of it all the same: so has everybody on the shortest way to it, or those that are nearer
-/// there would be nearer to whoever is behind as well.
+/// hears of it all the same. For so has everybody on the shortest way to it, or those that are
+/// nearer there would be nearer to whoever is behind as well.
 const RSUS_RELAYED: usize = 2;
 
 /// RSUs known at once. Beyond, the one with the oldest news goes of those nobody may count on us
@@ -79,7 +79,7 @@ const LATE_OURSELVES: Duration = Duration::from_millis(50);
 
 /// Which RSU we send to, and through whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Attached {
+pub(super) struct AttachedVia {
     pub(super) rsu: NodeId,
     pub(super) upstream: Mac,
 }
@@ -145,7 +145,7 @@ pub struct Obu {
     pub(super) routes: Table<NodeId, Route>,
     /// When to come back. What for, [`Obu::due`], is seldom looked at.
     deadline: Timestamp,
-    pub(super) attached: Option<Attached>,
+    pub(super) attached: Option<AttachedVia>,
     pub(super) context: Context,
     // Looked at whenever something is to be done.
     due: &'static str,
@@ -460,7 +460,7 @@ impl Obu {
             rsus: Default::default(),
         };
         self.context.radio.control(Mac::BROADCAST, goodbye, out, &mut self.context.counters);
-        if let Some(Attached { rsu, upstream }) = self.attached {
+        if let Some(AttachedVia { rsu, upstream }) = self.attached {
             self.say(now, rsu, upstream, Flags { goodbye: true, ..Flags::default() }, out);
         }
     }
@@ -562,13 +562,13 @@ impl Node for Obu {
     }
 
     fn handle_clients(&mut self, now: Timestamp, clients: &[Remembered], out: &mut Replies) {
-        let mut is_news = false;
+        let mut has_news = false;
         for remembered in clients {
-            let (changed, evicted) = self.clients.remember(now, *remembered);
+            let Noted { is_news, evicted } = self.clients.remember(now, *remembered);
             self.context.counters.evicted += evicted;
-            is_news |= changed;
+            has_news |= is_news;
         }
-        if !is_news {
+        if !has_news {
             return;
         }
         if self.attached.is_none() {
@@ -648,7 +648,7 @@ impl Node for Obu {
         self.look_inside(now)
     }
 
-    fn routes(&self, now: Timestamp) -> Vec<RouteView> {
+    fn routes(&self, now: Timestamp) -> Vec<KnownRoute> {
         self.look_at_routes(now)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A radio of 802.11 sends a unicast frame up to seven times within milliseconds. Over a link that
 //! was there a moment ago and is not now, or to a neighbour that somebody else drowns, all of them
-//! are lost; the next best way, or a few milliseconds later the same one, is mostly there. So each
+//! are lost. The next best way, or a few milliseconds later the same one, is mostly there. So each
 //! clients' frame that the radio gives up, ours or one we relay, goes once more, and then no more:
 //! on a channel that is full every frame costs another its place.
 //!

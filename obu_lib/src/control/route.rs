@@ -486,7 +486,7 @@ impl Route {
     }
 
     /// The upstream was asked in its turn. Should it not answer it is watched as if it were silent,
-    /// for all its heartbeats: an OBU whose clients are still would not know else that nobody hears
+    /// for all its heartbeats. An OBU whose clients are still would not know else that nobody hears
     /// it, and that the LAN cannot reach it.
     pub(crate) fn note_question(&mut self, now: Timestamp) {
         self.unproven_since.get_or_insert(now);
@@ -576,9 +576,9 @@ impl Route {
     }
 
     /// In a crowd, an OBU that is idle or congested and has just lost its upstream does not take
-    /// any long way there is: the next heartbeat may bring one as good as the last. Otherwise
+    /// any long way there is. The next heartbeat may bring one as good as the last. Otherwise
     /// whenever the vehicle that many route through drives off, all of them would go round by the
-    /// other end of the town, and come back three seconds later; and where the air is full of data,
+    /// other end of the town, and come back three seconds later. Where the air is full of data,
     /// each frame would fill it on every hop of that way. Returns the most hops it accepts.
     pub(crate) fn hold_down(&self, context: &Context, now: Timestamp) -> Option<u8> {
         let waits = context.policy.suppression

@@ -34,8 +34,8 @@ pub(crate) struct Watch {
 impl Watch {
     /// While frames go through it. It brings a heartbeat each *P*, of this stride; as a rule that
     /// is I. Asked after P + 0.2 I, because heartbeats come at most 1.1 I apart and relays delay
-    /// them by up to [`RELAY_DELAY_MAX`]; every I/6, six times; dead after P + 1.25 I: with 2.25 I
-    /// 75 ms of 300 are left for the hand-over itself.
+    /// them by up to [`RELAY_DELAY_MAX`]; then every I/6, six times. Dead after P + 1.25 I: with
+    /// 2.25 I 75 ms of 300 are left for the hand-over itself.
     pub(crate) fn close(interval: Duration, stride: u8) -> Self {
         let period = period(interval, stride);
         Self {
@@ -48,9 +48,9 @@ impl Watch {
         }
     }
 
-    /// The same where it is congested, where one lost heartbeat is no reason to ask: those of
-    /// relays that do not hear each other collide, and were everybody behind such a relay to ask
-    /// six times, the answers would collide as well, until nothing else got through any more. Asked
+    /// The same where it is congested, where one lost heartbeat is no reason to ask. Those of
+    /// relays that do not hear each other collide. Were everybody behind such a relay to ask six
+    /// times, the answers would collide as well, until nothing else got through any more. Asked
     /// after 2.2 P, or up to a fifth later, every P/8, twice, as the radio repeats a question
     /// itself; dead after 2.75 P.
     pub(crate) fn close_when_congested(interval: Duration, stride: u8) -> Self {
@@ -87,11 +87,11 @@ impl Watch {
     }
 
     /// Where the air is full, and either nothing goes through it, or more than a tenth of what it
-    /// says is lost. Heartbeats in a row stay away by chance there all the time, and each upstream
-    /// that is left for that costs more words than to bear with it, words which collide with what
-    /// others say. Asked after 4 P + 0.2 I, three times, one each I/10; dead an interval later, or
-    /// two, if frames go through it and there was no question left. Who brings every fourth is
-    /// forgotten as candidate before it is asked, after [`CANDIDATE_INTERVALS`].
+    /// says is lost. Heartbeats in a row stay away by chance there all the time. Each upstream that
+    /// is left for that costs more words than to bear with it, words which collide with what others
+    /// say. Asked after 4 P + 0.2 I, three times, one each I/10; dead an interval later, or two, if
+    /// frames go through it and there was no question left. Who brings every fourth is forgotten as
+    /// candidate before it is asked, after [`CANDIDATE_INTERVALS`].
     pub(crate) fn patient(interval: Duration, stride: u8, is_idle: bool) -> Self {
         let late_after = period(interval, stride) * 4 + interval / 5;
         let dead_after = late_after + interval;
@@ -107,9 +107,9 @@ impl Watch {
 }
 
 /// How long a proof that a neighbour hears us is believed: 100 I. In a crowd there are few probes
-/// ([`probe_every`]): after 30 I hardly anybody would know more than one neighbour to be proven,
-/// take that one, good or not, as upstream, or have to ask first; then far more relays would be
-/// needed than with a choice. That a proof of 10 s ago still holds the first frame will tell:
+/// ([`probe_every`]). After 30 I hardly anybody would know more than one neighbour to be proven. It
+/// would take that one, good or not, as upstream, or have to ask first. Then far more relays would
+/// be needed than with a choice. That a proof of 10 s ago still holds the first frame will tell:
 /// [`Watch::close`].
 pub(crate) fn proven_for(interval: Duration) -> Duration {
     interval * PROOF_INTERVALS
@@ -160,7 +160,7 @@ pub(crate) fn quiet_for(interval: Duration) -> Duration {
 }
 
 /// Intervals for which a neighbour is remembered as candidate after it last advertised its way, and
-/// for which it is borne with at most: of every fourth heartbeat two may get lost, and the third
+/// for which it is borne with at most. Of every fourth heartbeat two may get lost, and the third
 /// may be late.
 pub(crate) const CANDIDATE_INTERVALS: u32 = 13;
 
@@ -200,8 +200,8 @@ pub(crate) fn consider_every(interval: Duration) -> Duration {
     interval / 2
 }
 
-/// Of the time an OBU in a crowd waits before something many others may have to say as well, a part
-/// per OBU: 1 ms for each, up to a quarter of a second; nothing where there is no crowd.
+/// An OBU in a crowd waits before something many others may have to say as well. This is the part
+/// per OBU: 1 ms for each, up to a quarter of a second. Where there is no crowd it is nothing.
 pub(crate) fn crowd_wait_max(obus: u16) -> Duration {
     if obus < CROWD { Duration::ZERO } else { Duration::from_millis(u64::from(obus.min(250))) }
 }
@@ -235,28 +235,28 @@ pub(crate) const CROWD: u16 = node_lib::control::answer_scope::CROWD;
 /// times as many as it hears: time for all to register.
 pub(crate) const COLD_FOR: Duration = Duration::from_secs(5);
 
-/// What one OBU hears is a part of those that share the RSU with it and lie in each other's way:
-/// within two hops there is four times the area, but streets, not areas, are full. Two, found by
-/// experiment: with one, the storm of a cold start of 165 vehicles goes on for three seconds, as
-/// without the rule; four saves a tenth of the first second's, and makes a crowd of eight vehicles.
+/// What one OBU hears is a part of those that share the RSU with it and lie in each other's way.
+/// Within two hops there is four times the area, but streets, not areas, are full. Two, found by
+/// experiment. With one, the storm of a cold start of 165 vehicles goes on for three seconds, as
+/// without the rule. Four saves a tenth of the first second's, and makes a crowd of eight vehicles.
 pub(crate) const OBUS_PER_NEIGHBOUR: u16 = 2;
 
 /// After an RSU has started again, the number of its OBUs is believed to fall by at most one in so
-/// many per heartbeat: it has none at first, and those it had are no smaller a crowd for that.
+/// many per heartbeat. It has none at first, and those it had are no smaller a crowd for that.
 pub(crate) const CROWD_LEAVES_BY: u16 = 16;
 
 /// No RSU knows of more OBUs at once, whatever a heartbeat says.
 pub(crate) const OBUS_MAX: u16 = 1024;
 
 /// A relay in a crowd of this stride that has brought no news for so long says again what it said
-/// last, or all behind it would ask whether it is still there, at the same moment: just before any
-/// [`Watch::late_after`].
+/// last. Otherwise all behind it would ask whether it is still there, at the same moment. That is
+/// just before any [`Watch::late_after`].
 pub(crate) fn keepalive_after(interval: Duration, stride: u8) -> Duration {
     period(interval, stride) + interval / 7
 }
 
 /// How long an OBU in a crowd that is idle or congested looks for a way as short as the one it
-/// lost: 2.2 I, until it has heard two heartbeats of each relay that brings all.
+/// lost. It is 2.2 I, until it has heard two heartbeats of each relay that brings all.
 pub(crate) fn hold_down(interval: Duration) -> Duration {
     interval * 11 / 5
 }
@@ -264,7 +264,7 @@ pub(crate) fn hold_down(interval: Duration) -> Duration {
 /// Relays wait a random time up to this, so that neighbours do not all speak at once.
 pub(crate) const RELAY_DELAY_MAX: Duration = Duration::from_millis(4);
 
-/// In a crowd they wait up to this much longer, each time anew: twenty of them then rarely speak at
+/// In a crowd they wait up to this much longer, each time anew. Twenty of them then rarely speak at
 /// once although they may not hear each other, and who collided once will not again.
 pub(crate) const CROWD_DELAY_MAX: Duration = Duration::from_millis(24);
 
@@ -302,9 +302,9 @@ pub(crate) const STANDBY_FOR: Duration = Duration::from_secs(2);
 pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 
 /// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it:
-/// 33 I, and 10 s at least. By then nobody counts on what we advertised: an upstream that brings no
-/// news is left after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising,
-/// and whoever heard us leaves us 13 I later at most ([`Watch::patient`]).
+/// 33 I, and 10 s at least. By then nobody counts on what we advertised. An upstream that brings no
+/// news is left after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising.
+/// Whoever heard us leaves us 13 I later at most ([`Watch::patient`]).
 pub(crate) fn forget_after(interval: Duration) -> Duration {
     (stuck_after(interval) + interval * CANDIDATE_INTERVALS).max(Duration::from_secs(10))
 }

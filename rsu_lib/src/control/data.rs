@@ -20,7 +20,7 @@ use super::clients::{CLIENTS_MAX, Port};
 use super::departed::LATE_FOR;
 use super::lan_announce::{self, arp, nd};
 use super::node::{GROUP_UNIT, Rsu};
-use super::obus::tree::{Edge, Way};
+use super::obus::tree::{Edge, WayDown};
 
 impl Rsu {
     /// A vehicle's frame arrived.
@@ -223,7 +223,7 @@ impl Rsu {
     }
 
     #[inline]
-    fn way_to(&mut self, now: Timestamp, obu: NodeId, out: &mut Replies) -> Option<Way> {
+    fn way_to(&mut self, now: Timestamp, obu: NodeId, out: &mut Replies) -> Option<WayDown> {
         if self.obus.has_untold() && !self.obus.speaks(now, obu) {
             for untold in self.obus.untold_on_way(obu) {
                 self.tell_where_it_was(now, untold, out);
@@ -234,7 +234,7 @@ impl Rsu {
     }
 
     #[inline]
-    fn send_along(&mut self, obu: NodeId, way: &Way, frame: &[u8], out: &mut Replies) {
+    fn send_along(&mut self, obu: NodeId, way: &WayDown, frame: &[u8], out: &mut Replies) {
         let destination = Destination::Node { id: obu, way: way.as_sent() };
         self.send_down(way.first, destination, frame, out);
     }

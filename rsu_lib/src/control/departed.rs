@@ -1,5 +1,5 @@
-//! What is still under way when an OBU has gone to another RSU: frames of the LAN that a switch
-//! sent here before it knew, and frames of the OBU that some relay still had.
+//! What is still under way when an OBU has gone to another RSU. These are frames of the LAN that a
+//! switch sent here before it knew, and frames of the OBU that some relay still had.
 //!
 //! For [`LATE_FOR`] the former are sent down the old way, and the latter handed to the LAN, without
 //! taking them for news: the client is where the other RSU says it is.

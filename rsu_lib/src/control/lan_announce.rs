@@ -1,10 +1,11 @@
 //! Telling the LAN where clients are now, so that its switches move the port without waiting for
 //! the client to speak.
 //!
-//! As hypervisors do after a live migration, the RSU sends from the client's own MAC: one
-//! reverse-ARP request, from which switches learn, and, as far as the client's addresses are known,
-//! an ARP announcement and unsolicited neighbour advertisements, for those who look at addresses:
-//! routers, switches that answer ARP for others, and vehicles behind other RSUs.
+//! As hypervisors do after a live migration, the RSU sends from the client's own MAC. One
+//! reverse-ARP request is for switches, which learn from it. As far as the client's addresses are
+//! known, it sends an ARP announcement and unsolicited neighbour advertisements. They are for those
+//! who look at addresses: routers, switches that answer ARP for others, and vehicles behind other
+//! RSUs.
 
 pub(crate) mod arp;
 pub(crate) mod nd;

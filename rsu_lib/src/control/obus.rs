@@ -32,11 +32,11 @@ use node_lib::control::table::Table;
 use node_lib::messages::control::announcement::Client;
 use node_lib::{Boot, NodeId, Timestamp};
 
-pub(crate) use claim::{Accepted, Claim};
+pub(crate) use claim::{Accepted, Claim, Farewell};
 use duel::Duel;
 use left::LeftWays;
 use tree::Edge;
-pub(crate) use word::{Judged, Says, Verdict};
+pub(crate) use word::{Judged, Says, WordVerdict};
 use word::{Rival, Word};
 
 /// What an OBU that left has said is remembered for so long, so that a late copy of it is known as
@@ -211,8 +211,8 @@ impl Obus {
     }
 
     /// All that are known, by id.
-    pub(crate) fn view(&self, now: Timestamp, positions: &Positions) -> Vec<snapshot::Obu> {
-        let known = self.by_id.iter().map(|(id, known)| snapshot::Obu {
+    pub(crate) fn view(&self, now: Timestamp, positions: &Positions) -> Vec<snapshot::KnownObu> {
+        let known = self.by_id.iter().map(|(id, known)| snapshot::KnownObu {
             id: *id,
             standing: match known.standing {
                 Standing::Gone => snapshot::ObuStanding::Gone,

@@ -155,8 +155,9 @@ const SERVICE_BITS: u64 = 16;
 const TAIL_BITS: u64 = 6;
 
 /// Header of a QoS data frame, LLC/SNAP, checksum. The header has three addresses, for there is no
-/// access point, and the QoS control field, for there are access categories: 2 bytes of frame
-/// control, 2 of duration, 18 of addresses, 2 of sequence control, 2 of QoS control (9.3.2.1).
+/// access point, and the QoS control field, for there are access categories. These are 2 bytes of
+/// frame control, 2 of duration, 18 of addresses, 2 of sequence control, 2 of QoS control
+/// (9.3.2.1).
 const MAC_OVERHEAD: u64 = 26 + 8 + 4;
 
 const ETHERNET_HEADER_LEN: u64 = 14;

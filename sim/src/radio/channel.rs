@@ -11,7 +11,7 @@ use crate::mobility::Location;
 use crate::radio::earshot::{Ear, Earshot};
 use crate::radio::occupancy::{AirtimeSecond, Use};
 use crate::radio::path_loss::PathLoss;
-use crate::radio::stations::{Event, GivenUp, Landing, Scene, Stations, use_of};
+use crate::radio::stations::{GivenUp, Landing, Scene, StationStep, Stations, use_of};
 use crate::radio::{Access, RadioModel, Strength, dbm};
 use crate::world::Air;
 use node_lib::time::Timestamp;
@@ -68,7 +68,7 @@ impl Channel {
             Some(slot) => *slot = Some(frame),
             None => self.under_way.push(Some(frame)),
         }
-        air.plan(time, Event::Land { place }.pack());
+        air.plan(time, StationStep::Land { place }.pack());
     }
 
     /// Without contention: a frame reaches everyone in earshot, each with their own luck.
@@ -205,22 +205,22 @@ impl Medium for Channel {
     fn step(&mut self, step: Step, air: &mut Air<'_>) {
         let now = air.now();
         let Self { radio, earshot, stations, .. } = self;
-        match Event::unpack(step) {
-            Some(Event::Contend { node }) if air.is_on(NodeIndex(node)) => {
+        match StationStep::unpack(step) {
+            Some(StationStep::Contend { node }) if air.is_on(NodeIndex(node)) => {
                 stations.contend(now, node, Scene { radio, earshot, cuts: air.cuts() });
             }
-            Some(Event::Contend { node }) => stations.silence(node),
-            Some(Event::Acknowledge { from, to, kind }) if air.is_on(NodeIndex(from)) => {
+            Some(StationStep::Contend { node }) => stations.silence(node),
+            Some(StationStep::Acknowledge { from, to, kind }) if air.is_on(NodeIndex(from)) => {
                 let scene = Scene { radio, earshot, cuts: air.cuts() };
                 stations.acknowledge(now, from, to, kind, scene);
             }
-            Some(Event::Acknowledge { .. }) | None => {}
-            Some(Event::Finish { air: place }) => {
+            Some(StationStep::Acknowledge { .. }) | None => {}
+            Some(StationStep::Finish { air: place }) => {
                 if let Some(landing) = stations.finish(now, place) {
                     self.deliver(landing, air);
                 }
             }
-            Some(Event::GiveUp { node, turn }) => {
+            Some(StationStep::GiveUp { node, turn }) => {
                 if let Some(GivenUp { flight, was_heard }) = stations.give_up(now, node, turn) {
                     if !was_heard {
                         air.undelivered(&flight);
@@ -228,7 +228,7 @@ impl Medium for Channel {
                     air.unacknowledged(&flight);
                 }
             }
-            Some(Event::Land { place }) => self.land(place, air),
+            Some(StationStep::Land { place }) => self.land(place, air),
         }
         self.tell(air);
     }

@@ -12,14 +12,14 @@ pub enum ErrorModel {
     /// [`Budget::sinr_db`](crate::radio::Budget), and lost if it ever does.
     Threshold,
     /// Bit by bit: each stretch of a frame with one ratio has its own rate of errors, header and
-    /// payload apart, so long frames are lost more easily than short ones, and a disturbance costs
+    /// payload apart. So long frames are lost more easily than short ones, and a disturbance costs
     /// what it lasts.
     ///
     /// The model of NIST as in ns-3: Pei and Henderson, "Validation of OFDM error rate model in
-    /// ns-3", Boeing, 2010. White noise; errors before decoding by modulation
-    /// ([`DataRate::symbol_errors`]); after soft decoding of the convolutional code of 802.11 (K =
-    /// 7, generators 133 and 171) at most p ≤ 1/(2b) · Σ c_d · D^d per bit, D = √(4p(1 − p)), b
-    /// bits of data a step; *n* bits survive with (1 − p)ⁿ.
+    /// ns-3", Boeing, 2010. White noise. Errors before decoding are by modulation
+    /// ([`DataRate::symbol_errors`]). After soft decoding of the convolutional code of 802.11 (K =
+    /// 7, generators 133 and 171) at most p ≤ 1/(2b) · Σ c_d · D^d per bit, D = √(4p(1 − p)), with
+    /// b bits of data a step. Of *n* bits all survive with (1 − p)ⁿ.
     #[default]
     Nist,
 }
@@ -272,8 +272,8 @@ mod tests {
     }
 
     /// The spectra once more, from nothing but the code's generators and the puncturing of 802.11
-    /// (17.3.5.6): all paths that leave the state of zeros and come back to it, by distance, each
-    /// weighted with the ones in its data. A step is one period of the puncturing.
+    /// (17.3.5.6). They are of all paths that leave the state of zeros and come back to it, by
+    /// distance, each weighted with the ones in its data. A step is one period of the puncturing.
     #[test]
     fn spectra_come_out_of_the_code() {
         for (spectrum, kept) in [

@@ -263,8 +263,8 @@ impl RadioModel {
     /// shadowing included, when nobody disturbs them. `None` if none is.
     ///
     /// Only what is strong enough is received, so near the edge this is above `mean_dbm`, and falls
-    /// less steeply: mean and deviation over the fading's distribution, each strength weighted with
-    /// its chance to be received, summed in steps of half a decibel.
+    /// less steeply. It has mean and deviation over the fading's distribution, each strength
+    /// weighted with its chance to be received, summed in steps of half a decibel.
     pub fn strength_at(&self, distance_m: f64, mean_dbm: f64) -> Option<Strength> {
         if self.delivery_at(distance_m, mean_dbm) <= 0.0 {
             return None;

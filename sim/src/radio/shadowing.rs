@@ -8,10 +8,10 @@ use crate::mobility::Location;
 /// Shadowing as a Gaussian field in decibels over the places of both ends.
 ///
 /// Two links whose ends are d and e metres apart have shadows that correlate by exp(−d/d₀) ·
-/// exp(−e/d₀): be it one link before and after a vehicle moved (Gudmundson, "Correlation model for
-/// shadow fading in mobile radio systems", Electronics Letters 27(23), 1991, for both ends), or
-/// those of two vehicles behind one house. So neighbours fade together, and nothing changes while
-/// both ends stand still.
+/// exp(−e/d₀). It may be one link before and after a vehicle moved (Gudmundson, "Correlation model
+/// for shadow fading in mobile radio systems", Electronics Letters 27(23), 1991, for both ends), or
+/// the links of two vehicles behind one house. So neighbours fade together, and nothing changes
+/// while both ends stand still.
 ///
 /// The field is a sum of [`WAVES`] waves over the four coordinates of both ends: Wang, Tameh and
 /// Nix, "Joint shadowing process in urban peer-to-peer radio channels", IEEE Transactions on

@@ -1,7 +1,7 @@
 //! Who sends when, and who receives it: contention, collisions and acknowledgements, [`Stations`].
 //!
 //! Every node is a station. It locks on to the first frame whose preamble it can decode, or to a
-//! later one strong enough to drown the first, and has received it if it survived noise and
+//! later one strong enough to drown the first. It has received it if it survived noise and
 //! everything else until its end ([`ErrorModel`]). While it is locked the channel is busy for it,
 //! whatever becomes of the frame: it has read how long that lasts. What it missed the preamble of
 //! is mere energy, summed up in [`Station::energy`], and makes the channel busy only from a
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::air::OnAir;
-pub(crate) use self::event::Event;
+pub(crate) use self::event::StationStep;
 use self::limits::Limits;
 use self::station::Station;
 use crate::dice::Luck;
@@ -79,7 +79,7 @@ pub(crate) struct Stations {
     /// Lists no longer used.
     spare: Vec<Vec<(u32, u64)>>,
     /// What is to be planned.
-    pub(crate) plans: Vec<(Timestamp, Event)>,
+    pub(crate) plans: Vec<(Timestamp, StationStep)>,
     /// Frames that waited for too long.
     pub(crate) expired: Vec<Arc<Flight>>,
     /// Nodes that were told there is no room, and have it again.

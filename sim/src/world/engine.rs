@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::check::{Breach, Receiver, Rule, Segment, Subject, Violation};
 use crate::dice::{Luck, subseed};
 use crate::fault::Fault;
-use crate::frame::{Cause, Flight};
+use crate::frame::{Flight, Trigger};
 use crate::index::{ClientIndex, FlowIndex, NodeIndex};
 use crate::lan::{LanPort, addresses};
 use crate::link::Link;
@@ -203,7 +203,7 @@ impl World {
     pub(super) fn have(
         &mut self,
         index: usize,
-        cause: Option<Cause<'_>>,
+        cause: Option<Trigger<'_>>,
         call: impl FnOnce(&mut dyn Node, Timestamp, &mut Replies),
     ) {
         let now = self.now;
@@ -249,7 +249,7 @@ impl World {
     }
 
     /// Looks at a frame a node gives for the radio.
-    fn judge(&mut self, index: usize, frame: &[u8], cause: Option<Cause<'_>>) {
+    fn judge(&mut self, index: usize, frame: &[u8], cause: Option<Trigger<'_>>) {
         let Some(subject) = self.subject(index).filter(|_| self.holds_to_rules) else { return };
         let judged = self.checker.sends(subject, frame, cause);
         if let Err(breach) = judged
@@ -381,7 +381,7 @@ impl World {
     }
 
     /// A node hands a frame to its TAP: to the LAN it is plugged into, or to the clients behind it.
-    fn out_of_tap(&mut self, index: usize, frame: &[u8], cause: Option<Cause<'_>>) {
+    fn out_of_tap(&mut self, index: usize, frame: &[u8], cause: Option<Trigger<'_>>) {
         let Some(subject) = self.subject(index) else { return };
         let (len, crc) = (frame.len(), crc32fast::hash(frame));
         self.trace.add(self.now, What::OutOfTap { node: index, len, crc });

@@ -1,12 +1,12 @@
-//! What is around a node on its machine, as it is around a daemon: the way out to the radio with
-//! its bundles and its outbox, the interface of the TAP with MTU and queue, and the sockets of the
-//! radio, which fill while the process stands still.
+//! What is around a node on its machine, as it is around a daemon. There is the way out to the
+//! radio with its bundles and its outbox, and the interface of the TAP with MTU and queue. There
+//! are the sockets of the radio, which fill while the process stands still.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::frame::{Cause, Flight, FrameKind, Packet, Parcel};
+use crate::frame::{Flight, FrameKind, Packet, Parcel, Trigger};
 use crate::index::NodeIndex;
 use crate::lan::addresses;
 use crate::trace::What;
@@ -178,7 +178,7 @@ impl World {
     pub(super) fn drive(
         &mut self,
         index: usize,
-        cause: Option<Cause<'_>>,
+        cause: Option<Trigger<'_>>,
         call: impl FnOnce(&mut dyn Node, Timestamp, &mut Replies),
     ) {
         self.have(index, cause, call);
@@ -320,7 +320,7 @@ impl World {
                 node.handle_signal(now, sender, dbm);
             }
         };
-        let cause = |n: usize| Some(Cause { parcel: parcels.get(n)?, from });
+        let cause = |n: usize| Some(Trigger { parcel: parcels.get(n)?, from });
         let mut n = 0;
         let bundle = each_frame(&flight.bytes, |frame| {
             self.have(index, cause(n), |node, now, out| {
@@ -449,9 +449,9 @@ impl World {
         true
     }
 
-    /// The process goes on (SIGCONT). It does what the loop of a daemon does after it was stopped:
-    /// interfaces and signals first, then control, data and TAP in bursts, and deadlines when the
-    /// radio has nothing left that was said before.
+    /// The process goes on (SIGCONT). It does what the loop of a daemon does after it was stopped.
+    /// That is interfaces and signals first, then control, data and TAP in bursts, and deadlines
+    /// when the radio has nothing left that was said before.
     pub(super) fn resume(&mut self, index: usize, life: u32) {
         let now = self.now;
         let Some(slot) = self.slots.get_mut(index) else { return };

@@ -91,7 +91,7 @@ const LEFT_OUT: &[&str] = &[
     "Rsu.seq",
     "Rsu.wired",
     "Child.since",
-    "Towards.heard",
+    "ChildsRsu.heard",
     // Of all the above; being called early is harmless.
     "Obu.deadline",
     "Obu.due",

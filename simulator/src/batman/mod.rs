@@ -30,7 +30,7 @@
 //! * In nobody's: there is one ranking, where batman-adv keeps a second one for frames of its own
 //!   clients, without the penalty for half-duplex radios; with one radio the two differ by a
 //!   factor. What one frame of the radio does not carry is dropped and counted, where batman-adv
-//!   sends fragments, and clients' priorities are not looked at (`batadv_skb_set_priority`): no
+//!   sends fragments. Clients' priorities are not looked at (`batadv_skb_set_priority`). No
 //!   scenario has frames so large, or with a priority. The distributed ARP table, gateways (DHCP)
 //!   and multicast optimisation have nothing to do here, and several radios and bonding (off by
 //!   default) do not occur.

@@ -8,8 +8,8 @@
 //!   EQ / RQ, what gets through from us to it, with asymmetric links made worse: × (1 − (1 − RQ)³).
 //! * The TQ of an OGM is what it says × the local quality of who sent it × a penalty for a
 //!   half-duplex radio, and whoever repeats it takes [`HOP_PENALTY`] off.
-//! * The TQ of a neighbour for an originator is the mean of its last 5 OGMs that were not zero;
-//!   with each new OGM of the originator the others' go on by a zero, until that one arrives over
+//! * The TQ of a neighbour for an originator is the mean of its last 5 OGMs that were not zero.
+//!   With each new OGM of the originator the others' go on by a zero, until that one arrives over
 //!   them too. The next hop is the neighbour with the highest; among equals the one that was,
 //!   unless another hears us better.
 

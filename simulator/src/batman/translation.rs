@@ -8,8 +8,8 @@
 //! Simpler than `net/batman-adv/translation-table.c`:
 //!
 //! * A client does not roam. None in a scenario moves from one node to another; what moves are the
-//!   nodes. In favour of the model: batman-adv also takes it for roaming when a switch floods a
-//!   vehicle's frame to an RSU that does not know the claim, tells the vehicle so
+//!   nodes. This is in favour of the model. batman-adv also takes it for roaming when a switch
+//!   floods a vehicle's frame to an RSU that does not know the claim. It tells the vehicle so
 //!   (`batadv_send_roam_adv`), and sends frames to the wrong node until it speaks again. And a
 //!   relay that knows a newer version of a table than a unicast frame bears drops that frame
 //!   (`batadv_check_unicast_ttvn`); here it passes it on.

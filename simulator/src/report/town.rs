@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use control_socket::record::History;
-use node_lib::control::snapshot::{Candidate, Obstacle, Route, Standing, span_ms};
+use node_lib::control::snapshot::{KnownCandidate, KnownRoute, Obstacle, RouteStanding, span_ms};
 use node_lib::{Mac, NodeId, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -173,7 +173,7 @@ struct Look {
 type NodeRow = (usize, f64, f64, Option<usize>, Option<usize>, Option<u8>, Vec<RouteRow>);
 
 /// RSU, standing, age of the news, OBUs there, candidates.
-type RouteRow = (Option<usize>, Standing, u64, u16, Vec<CandidateRow>);
+type RouteRow = (Option<usize>, RouteStanding, u64, u16, Vec<CandidateRow>);
 
 /// Which neighbour, whether in use, obstacles, hops, cost and its three parts, margin, what is
 /// needed and for how long it was better, how it is heard, its upstream.
@@ -209,12 +209,12 @@ fn look(cast: &Cast, world: &World) -> Look {
     Look { at: unix_ms(world.now()), nodes: there.collect() }
 }
 
-fn route_row(route: &Route, number: impl Fn(NodeId) -> Option<usize>) -> RouteRow {
-    let mut candidates: Vec<&Candidate> = route.candidates.iter().collect();
-    let rank = |one: &Candidate| (!one.is_used, !one.obstacles.is_empty());
+fn route_row(route: &KnownRoute, number: impl Fn(NodeId) -> Option<usize>) -> RouteRow {
+    let mut candidates: Vec<&KnownCandidate> = route.candidates.iter().collect();
+    let rank = |one: &KnownCandidate| (!one.is_used, !one.obstacles.is_empty());
     candidates.sort_by(|a, b| rank(a).cmp(&rank(b)).then(a.cost.total_cmp(&b.cost)));
     candidates.truncate(CANDIDATES_MAX);
-    let row = |one: &&Candidate| {
+    let row = |one: &&KnownCandidate| {
         (
             number(one.id),
             u8::from(one.is_used),

@@ -9,11 +9,12 @@ use crate::measure::{Delays, Lost, Record};
 /// Figures of one scene. Shares are from 0 to 1. What was not measured is none.
 ///
 /// A vehicle that no chain of links leads to a road-side unit cannot have a route, whatever the
-/// protocol does; with road-side units at random places that is often so. So shares are told twice:
-/// of the moments in which a vehicle *could* have a route (each link of a chain brings more than
-/// half of its frames, and the chain has been there for the grace time), which is what a protocol
-/// can be judged by; and of *all* moments of all vehicles, which is what somebody in a vehicle
-/// would see. The grace time in which a route may still be looked for is in neither.
+/// protocol does; with road-side units at random places that is often so. So shares are told twice.
+/// One is of the moments in which a vehicle *could* have a route, which is what a protocol can be
+/// judged by. That is when each link of a chain brings more than half of its frames, and the chain
+/// has been there for the grace time. The other is of *all* moments of all vehicles, which is what
+/// somebody in a vehicle would see. The grace time in which a route may still be looked for is in
+/// neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Vehicles on the road at once, on average.

@@ -12,7 +12,7 @@ pub const TRIES: u32 = 40;
 /// Fewer vehicles meet in other ways: so many seeds are tried for each number of them.
 const SEEDS: u64 = 3;
 
-/// A scene that breaks this rule, as `scene` does at `time_s`, with less: it ends with the breach,
+/// A scene that breaks this rule, as `scene` does at `time_s`, with less. It ends with the breach,
 /// and has fewer vehicles, fewer road-side units and no traffic, as far as that is found in
 /// [`TRIES`] runs. It does not matter who breaks it.
 pub fn shrink(

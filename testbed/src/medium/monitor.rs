@@ -1,7 +1,7 @@
 //! A monitor interface: what arrives at a radio, with a radiotap header that says how strong.
 //!
 //! It is a TUN device whose link type is set to that of 802.11 with radiotap (803) before it comes
-//! up. So whoever reads it cannot tell it from one of mac80211, but for the frames themselves: each
+//! up. So whoever reads it cannot tell it from one of mac80211, but for the frames themselves. Each
 //! is a data frame of 802.11 in OCB mode with the sender's address and the beginning of what it
 //! carries.
 

@@ -9,7 +9,7 @@ use crate::mac::{Mac, NodeId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum Port {
+pub enum ClientPort {
     /// The node's own TAP.
     Tap,
     /// An OBU, wherever it is.
@@ -35,7 +35,7 @@ pub struct KnownClient {
     /// Its VLAN; 0 without a tag.
     pub vlan: u16,
     /// Where it is.
-    pub port: Port,
+    pub port: ClientPort,
     /// The OBU it is behind, if that is its port.
     pub obu: Option<NodeId>,
     /// Heard, or refreshed by its OBU: it is forgotten by this age. `None` for the TAP itself.

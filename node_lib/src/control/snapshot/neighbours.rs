@@ -1,4 +1,4 @@
-//! Who is in radio range: [`Neighbour`].
+//! Who is in radio range: [`KnownNeighbour`].
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::mac::{Mac, NodeId};
 /// A node in radio range.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Neighbour {
+pub struct KnownNeighbour {
     /// Who.
     pub id: NodeId,
     /// Its address.

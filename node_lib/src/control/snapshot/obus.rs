@@ -1,4 +1,5 @@
-//! The tree of upstreams, from both sides: [`Obu`] as an RSU knows it, [`Child`] as a relay does.
+//! The tree of upstreams, from both sides: [`KnownObu`] as an RSU knows it, [`KnownChild`] as a
+//! relay does.
 
 use std::fmt;
 
@@ -34,7 +35,7 @@ impl fmt::Display for ObuStanding {
 /// An OBU that an RSU knows.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Obu {
+pub struct KnownObu {
     /// Who.
     pub id: NodeId,
     /// How it stands to the RSU.
@@ -67,7 +68,7 @@ pub struct Obu {
 /// A neighbour that sends through an OBU.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Child {
+pub struct KnownChild {
     /// Who.
     pub id: NodeId,
     /// Its address.

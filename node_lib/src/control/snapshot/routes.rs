@@ -1,4 +1,4 @@
-//! RSUs an OBU knows ([`Route`]), and through whom each could be reached ([`Candidate`]).
+//! RSUs an OBU knows ([`KnownRoute`]), and through whom each could be reached ([`KnownCandidate`]).
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::mac::{Mac, NodeId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum Standing {
+pub enum RouteStanding {
     /// The OBU is attached to it.
     InUse,
     /// It expects us, or is being told that we may come.
@@ -29,7 +29,7 @@ pub enum Standing {
     NoUpstream,
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for RouteStanding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InUse => "in use",
@@ -87,11 +87,11 @@ impl fmt::Display for Obstacle {
 /// An RSU that an OBU knows.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Route {
+pub struct KnownRoute {
     /// Who.
     pub rsu: NodeId,
     /// How it stands with us.
-    pub standing: Standing,
+    pub standing: RouteStanding,
     /// The neighbour frames for it go to: ours while we are attached to it, those of others in any
     /// case.
     pub upstream: Option<NodeId>,
@@ -117,13 +117,13 @@ pub struct Route {
     /// Where the RSU is, if it is in radio range, says so, and that is not too old.
     pub position: Option<KnownPosition>,
     /// Who could be upstream, the best first: usable ones before those that are not.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<KnownCandidate>,
 }
 
 /// A neighbour that advertised a way to an RSU, with the figures it is judged by.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct Candidate {
+pub struct KnownCandidate {
     /// Who.
     pub id: NodeId,
     /// Its address.
@@ -171,7 +171,7 @@ pub struct Candidate {
 }
 
 /// `via NEIGHBOUR (2 hops): cost 2.10, heard 90 %, strain 0.31, -71 dBm going to -74 [late]`
-impl fmt::Display for Candidate {
+impl fmt::Display for KnownCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, hops, cost, strain_nat, .. } = self;
         let used = if self.is_used { " in use" } else { "" };

@@ -9,7 +9,8 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::{Handle, MulticastGroup};
 use tokio::task::JoinHandle;
 
-pub(super) type Messages = Pin<Box<dyn Stream<Item = NetlinkMessage<RouteNetlinkMessage>> + Send>>;
+pub(super) type MessageStream =
+    Pin<Box<dyn Stream<Item = NetlinkMessage<RouteNetlinkMessage>> + Send>>;
 
 /// Whoever serves the connection. It is stopped before the receiver of its messages goes: one that
 /// comes in between would be a warning in the log of a program that ends in order.
@@ -18,7 +19,7 @@ pub(super) struct Server(Option<JoinHandle<()>>);
 
 impl Server {
     /// Stops it, and lets go of the receiver afterwards.
-    pub(super) fn stop(&mut self, messages: Messages) {
+    pub(super) fn stop(&mut self, messages: MessageStream) {
         let Some(server) = self.0.take() else { return };
         server.abort();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -31,7 +32,7 @@ impl Server {
     }
 }
 
-pub(super) fn connect() -> io::Result<(Handle, Messages, Server)> {
+pub(super) fn connect() -> io::Result<(Handle, MessageStream, Server)> {
     let (connection, handle, messages) =
         rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
     let server = Server(Some(tokio::spawn(connection)));

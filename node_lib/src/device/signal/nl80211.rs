@@ -38,7 +38,7 @@ const SURVEY_IN_USE: u16 = 3;
 
 /// What a driver remembers of one station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Station {
+pub struct StationInfo {
     /// Its address.
     pub mac: Mac,
     /// How strong its last frame was, in dBm; else an average.
@@ -64,7 +64,7 @@ pub(super) trait Driver: Send {
     fn interface(&self) -> &str;
 
     /// All stations it knows.
-    fn stations(&mut self) -> impl Future<Output = Result<Vec<Station>, DeviceError>> + Send;
+    fn stations(&mut self) -> impl Future<Output = Result<Vec<StationInfo>, DeviceError>> + Send;
 
     /// The channel in use, if it counts its time.
     fn survey(&mut self) -> impl Future<Output = Result<Option<Survey>, DeviceError>> + Send;
@@ -145,7 +145,7 @@ impl Driver for Nl80211 {
         &self.interface
     }
 
-    async fn stations(&mut self) -> Result<Vec<Station>, DeviceError> {
+    async fn stations(&mut self) -> Result<Vec<StationInfo>, DeviceError> {
         let index = index_of(&self.interface)?;
         let mut dump = self.handle.station().dump(index).execute().await;
         let mut stations = Vec::new();
@@ -172,7 +172,7 @@ impl Driver for Nl80211 {
 }
 
 /// One station of a dump; `None` if its signal is not told.
-fn station(message: &Nl80211Message) -> Option<Station> {
+fn station(message: &Nl80211Message) -> Option<StationInfo> {
     let mac = message.attributes.iter().find_map(|attribute| match attribute {
         Nl80211Attr::Mac(mac) => Some(Mac(*mac)),
         _ => None,
@@ -193,7 +193,7 @@ fn station(message: &Nl80211Message) -> Option<Station> {
             _ => {}
         }
     }
-    Some(Station { mac, dbm: last.or(mean)?, received, inactive })
+    Some(StationInfo { mac, dbm: last.or(mean)?, received, inactive })
 }
 
 /// One channel of a dump, if it is the one in use and its time is counted.
@@ -223,7 +223,7 @@ struct News {
 
 impl News {
     /// Measurements of stations that were heard since the last dump, `every` ago.
-    fn of(&mut self, stations: &[Station], every: Duration) -> Vec<Sample> {
+    fn of(&mut self, stations: &[StationInfo], every: Duration) -> Vec<Sample> {
         let before = std::mem::take(&mut self.received);
         let mut news = Vec::new();
         for station in stations {
@@ -326,7 +326,7 @@ mod tests {
         Mac([2, 0, 0, 0, 0, n])
     }
 
-    fn of_station(told: &[Vec<u8>]) -> Option<Station> {
+    fn of_station(told: &[Vec<u8>]) -> Option<StationInfo> {
         station(&message(
             NEW_STATION,
             &[
@@ -352,16 +352,16 @@ mod tests {
             attribute(99, &[1, 2, 3, 4]),
         ];
         let inactive = Some(Duration::from_millis(40));
-        let whole = Station { mac: mac(1), dbm: -71, received: Some(1234), inactive };
+        let whole = StationInfo { mac: mac(1), dbm: -71, received: Some(1234), inactive };
         assert_eq!(of_station(&told), Some(whole));
         let mean_only = [told[4].clone()];
-        let station = Station { mac: mac(1), dbm: -69, received: None, inactive: None };
+        let station = StationInfo { mac: mac(1), dbm: -69, received: None, inactive: None };
         assert_eq!(of_station(&mean_only), Some(station));
         assert_eq!(of_station(&told[..3]), None, "it does not say how strong");
         assert_eq!(station_without_address(&told), None);
     }
 
-    fn station_without_address(told: &[Vec<u8>]) -> Option<Station> {
+    fn station_without_address(told: &[Vec<u8>]) -> Option<StationInfo> {
         station(&message(GET_STATION, &[nested(ATTR_STA_INFO, told)]))
     }
 
@@ -381,15 +381,15 @@ mod tests {
         assert_eq!(survey(&message(NEW_SURVEY_RESULTS, &[])), None);
     }
 
-    fn heard(n: u8, dbm: i8, received: u32, inactive_ms: u64) -> Station {
+    fn heard(n: u8, dbm: i8, received: u32, inactive_ms: u64) -> StationInfo {
         let inactive = Some(Duration::from_millis(inactive_ms));
-        Station { mac: mac(n), dbm, received: Some(received), inactive }
+        StationInfo { mac: mac(n), dbm, received: Some(received), inactive }
     }
 
     #[test]
     fn a_signal_counts_once_for_the_frames_it_was_measured_on() {
         let (mut news, every) = (News::default(), Duration::from_millis(100));
-        let mut of = |stations: &[Station]| -> Vec<i8> {
+        let mut of = |stations: &[StationInfo]| -> Vec<i8> {
             news.of(stations, every).iter().map(|sample| sample.dbm).collect()
         };
         assert_eq!(of(&[heard(1, -60, 5, 30), heard(2, -80, 9, 5000)]), [-60]);
@@ -398,14 +398,14 @@ mod tests {
         assert_eq!(of(&[heard(1, -60, 5, 0)]), []);
         // Counters wrap, and stations come back with a smaller one.
         assert_eq!(of(&[heard(1, -59, 3, 0), heard(2, -82, 2, 900)]), [-59]);
-        let silent = |inactive| Station { received: None, inactive, ..heard(3, -70, 0, 0) };
+        let silent = |inactive| StationInfo { received: None, inactive, ..heard(3, -70, 0, 0) };
         assert_eq!(of(&[silent(None)]), [-70], "a driver that counts nothing");
         assert_eq!(of(&[silent(Some(Duration::from_millis(101)))]), []);
     }
 
     /// Answers as written, then never again.
     struct Script {
-        stations: VecDeque<Result<Vec<Station>, DeviceError>>,
+        stations: VecDeque<Result<Vec<StationInfo>, DeviceError>>,
         surveys: Result<Option<Survey>, ()>,
         asked: Arc<Mutex<u32>>,
     }
@@ -415,7 +415,7 @@ mod tests {
             "wlan7"
         }
 
-        async fn stations(&mut self) -> Result<Vec<Station>, DeviceError> {
+        async fn stations(&mut self) -> Result<Vec<StationInfo>, DeviceError> {
             match self.stations.pop_front() {
                 Some(answer) => answer,
                 None => std::future::pending().await,
@@ -430,7 +430,7 @@ mod tests {
 
     /// Runs the polling over these answers and says what it handed over.
     fn polled(
-        stations: Vec<Result<Vec<Station>, DeviceError>>,
+        stations: Vec<Result<Vec<StationInfo>, DeviceError>>,
         surveys: Result<Option<Survey>, ()>,
     ) -> (Vec<Sample>, super::super::SignalCounters, u32) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

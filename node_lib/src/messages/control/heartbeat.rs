@@ -23,7 +23,7 @@
 //! |     47 |     1 | hops        | from the RSU to the sender, at most 32; 0 at the RSU and only there |
 //!
 //! What the RSU says comes first and is the same in all copies (offsets 4 to 21), what each sender
-//! says of itself follows: so the first can be signed by the RSU, and the rest by the sender.
+//! says of itself follows. So the first can be signed by the RSU, and the rest by the sender.
 //!
 //! A gap in `hello` is loss on the link from the sender, and nothing else: a relay that had no news
 //! to pass on leaves no gap. `via` lets a node see that a neighbour routes through it. `mtu` is

@@ -2,7 +2,7 @@
 //!
 //! A link has two directions, and only an answer to something we sent proves ours: `send()`
 //! succeeding proves nothing. What we hear is judged by the *hello* number every node counts up
-//! with each heartbeat it sends, so gaps are exact losses; what gets through to the other side is
+//! with each heartbeat it sends, so gaps are exact losses. What gets through to the other side is
 //! judged by the share of our probes that are answered.
 
 use std::time::Duration;
@@ -275,12 +275,12 @@ pub struct Neighbours {
     oldest: Timestamp,
     /// What contradicts a neighbour that is alive and well, until something confirms it; the oldest
     /// first, at most [`CLAIMS_MAX`].
-    claims: Vec<Claim>,
+    claims: Vec<RestartClaim>,
 }
 
 /// A frame said that a neighbour started again, or is somebody else.
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+struct RestartClaim {
     mac: Mac,
     id: NodeId,
     boot: Boot,
@@ -289,7 +289,7 @@ struct Claim {
 
 /// What [`Neighbours::hear`] found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum HeardAs {
     /// A neighbour we knew.
     Known,
     /// One we did not know.
@@ -314,10 +314,10 @@ impl Neighbours {
     ///
     /// One frame never replaces a neighbour that is alive and well, for it may be forged or
     /// damaged. A later boot count, or another node at this MAC, is believed when a second frame
-    /// says the same and none of the known one came between, or when the known one has been silent
-    /// for 2.4 intervals. An earlier boot count comes from a frame that was late on its way, or
-    /// from a node without a state file whose clock was set back: it is believed when the later one
-    /// has been silent for 3 intervals.
+    /// says the same and none of the known one came between. It is also believed when the known one
+    /// has been silent for 2.4 intervals. An earlier boot count comes from a frame that was late on
+    /// its way, or from a node without a state file whose clock was set back. It is believed when
+    /// the later one has been silent for 3 intervals.
     pub fn hear(
         &mut self,
         now: Timestamp,
@@ -325,27 +325,27 @@ impl Neighbours {
         id: NodeId,
         boot: Boot,
         interval: Duration,
-    ) -> (Heard, &mut Neighbour) {
-        let mut heard = Heard::Known;
+    ) -> (HeardAs, &mut Neighbour) {
+        let mut heard = HeardAs::Known;
         if !self.table.contains_key(&mac) {
-            heard = Heard::New;
+            heard = HeardAs::New;
             self.make_room();
         }
         let neighbour = self.table.get_or_insert_with(mac, || Neighbour::new(id, boot, now));
-        if heard == Heard::Known && (neighbour.id != id || neighbour.boot != boot) {
+        if heard == HeardAs::Known && (neighbour.id != id || neighbour.boot != boot) {
             let silence = now.since(neighbour.heard);
             if neighbour.id == id && boot < neighbour.boot {
                 if silence < interval * EARLIER_AFTER {
-                    return (Heard::Stale, neighbour);
+                    return (HeardAs::Stale, neighbour);
                 }
             } else if silence < interval * 12 / 5 {
-                let claim = Claim { mac, id, boot, at: now };
+                let claim = RestartClaim { mac, id, boot, at: now };
                 if !claim.is_confirmed(&mut self.claims) {
-                    return (Heard::Doubtful, neighbour);
+                    return (HeardAs::Doubtful, neighbour);
                 }
             }
             *neighbour = Neighbour::new(id, boot, now);
-            heard = Heard::Restarted;
+            heard = HeardAs::Restarted;
         }
         if !self.claims.is_empty() {
             self.claims.retain(|claim| claim.mac != mac);
@@ -411,7 +411,7 @@ impl Neighbours {
     }
 }
 
-impl Claim {
+impl RestartClaim {
     /// Whether another frame said the same a while ago; if not, it is noted in `claims`.
     fn is_confirmed(self, claims: &mut Vec<Self>) -> bool {
         let is_same = |c: &&mut Self| (c.mac, c.id, c.boot) == (self.mac, self.id, self.boot);
@@ -551,36 +551,36 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_millis(100);
 
-    fn heard(all: &mut Neighbours, ms: u64, boot: u32) -> Heard {
+    fn heard(all: &mut Neighbours, ms: u64, boot: u32) -> HeardAs {
         all.hear(at(ms), MAC, ID, Boot(boot), INTERVAL).0
     }
 
     #[test]
     fn a_restart_voids_what_was_known_and_late_frames_of_the_old_life_are_ignored() {
         let mut all = Neighbours::new();
-        assert_eq!(heard(&mut all, 0, 1), Heard::New);
+        assert_eq!(heard(&mut all, 0, 1), HeardAs::New);
         all.get_mut(MAC).unwrap().note_proof(at(0));
-        assert_eq!(heard(&mut all, 1, 1), Heard::Known);
-        assert_eq!(heard(&mut all, 20, 2), Heard::Doubtful);
-        assert_eq!(heard(&mut all, 21, 2), Heard::Doubtful, "the same frame, doubled on its way");
+        assert_eq!(heard(&mut all, 1, 1), HeardAs::Known);
+        assert_eq!(heard(&mut all, 20, 2), HeardAs::Doubtful);
+        assert_eq!(heard(&mut all, 21, 2), HeardAs::Doubtful, "the same frame, doubled on its way");
         assert!(all.get(MAC).unwrap().proven.is_some());
-        assert_eq!(heard(&mut all, 40, 2), Heard::Restarted);
+        assert_eq!(heard(&mut all, 40, 2), HeardAs::Restarted);
         assert_eq!(all.get(MAC).unwrap().proven, None);
-        assert_eq!(heard(&mut all, 339, 1), Heard::Stale);
-        assert_eq!(heard(&mut all, 340, 1), Heard::Restarted, "its clock was set back");
+        assert_eq!(heard(&mut all, 339, 1), HeardAs::Stale);
+        assert_eq!(heard(&mut all, 340, 1), HeardAs::Restarted, "its clock was set back");
     }
 
     #[test]
     fn only_the_known_ones_own_word_voids_the_claim_that_it_started_again() {
         let other = Mac([2, 0, 0, 0, 0, 2]);
-        for (between, expected) in [(other, Heard::Restarted), (MAC, Heard::Doubtful)] {
+        for (between, expected) in [(other, HeardAs::Restarted), (MAC, HeardAs::Doubtful)] {
             let mut all = Neighbours::new();
             heard(&mut all, 0, 1);
             all.hear(at(0), other, other.into(), Boot(1), INTERVAL);
-            assert_eq!(heard(&mut all, 20, 2), Heard::Doubtful);
+            assert_eq!(heard(&mut all, 20, 2), HeardAs::Doubtful);
             assert_eq!(
                 all.hear(at(30), between, between.into(), Boot(1), INTERVAL).0,
-                Heard::Known
+                HeardAs::Known
             );
             assert_eq!(heard(&mut all, 40, 2), expected);
         }
@@ -590,19 +590,19 @@ mod tests {
     fn after_some_silence_a_restart_is_believed_at_once() {
         let mut all = Neighbours::new();
         heard(&mut all, 0, 1);
-        assert_eq!(heard(&mut all, 239, 9), Heard::Doubtful);
-        assert_eq!(heard(&mut all, 240, 2), Heard::Restarted);
+        assert_eq!(heard(&mut all, 239, 9), HeardAs::Doubtful);
+        assert_eq!(heard(&mut all, 240, 2), HeardAs::Restarted);
     }
 
     #[test]
     fn no_single_frame_replaces_who_is_alive_and_well() {
         let mut all = Neighbours::new();
         for beat in 0..100 {
-            assert_ne!(heard(&mut all, 100 * beat, 1), Heard::Restarted);
+            assert_ne!(heard(&mut all, 100 * beat, 1), HeardAs::Restarted);
             let forged = if beat % 2 == 0 { 2 } else { u32::MAX };
-            assert_eq!(heard(&mut all, 100 * beat + 50, forged), Heard::Doubtful);
+            assert_eq!(heard(&mut all, 100 * beat + 50, forged), HeardAs::Doubtful);
             let (heard, _) = all.hear(at(100 * beat + 60), MAC, NodeId([9; 6]), Boot(1), INTERVAL);
-            assert_eq!(heard, Heard::Doubtful, "somebody else's id");
+            assert_eq!(heard, HeardAs::Doubtful, "somebody else's id");
         }
         assert_eq!((all.len(), all.claims.len()), (1, 1));
     }
@@ -612,10 +612,10 @@ mod tests {
         let mut all = Neighbours::new();
         heard(&mut all, 0, 1);
         heard(&mut all, 10, u32::MAX);
-        assert_eq!(heard(&mut all, 20, u32::MAX), Heard::Restarted);
-        assert_eq!(heard(&mut all, 120, 1), Heard::Stale);
-        assert_eq!(heard(&mut all, 220, 1), Heard::Stale);
-        assert_eq!(heard(&mut all, 320, 1), Heard::Restarted);
+        assert_eq!(heard(&mut all, 20, u32::MAX), HeardAs::Restarted);
+        assert_eq!(heard(&mut all, 120, 1), HeardAs::Stale);
+        assert_eq!(heard(&mut all, 220, 1), HeardAs::Stale);
+        assert_eq!(heard(&mut all, 320, 1), HeardAs::Restarted);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Share {
     }
 }
 
-/// How much more likely it is by now that a link got bad than that it is as it used to be: a
+/// How much more likely it is by now that a link got bad than that it is as it used to be. It is a
 /// cumulative sum of log-likelihood ratios that never falls below zero (Page, Biometrika 41, 1954),
 /// in 1/1000 nat.
 ///
@@ -84,7 +84,7 @@ struct Weights {
 }
 
 /// Usual loss *p* of 0.02, 0.1, 0.2, 0.3, against *q* = *p* + 0.4: a hello missed weighs ln(q/p),
-/// one heard ln((1−p)/(1−q)); a question and its answer pass the link both ways, so for one
+/// one heard ln((1−p)/(1−q)). A question and its answer pass the link both ways, so for one
 /// unanswered 1 − p becomes (1 − p)².
 const WEIGHTS: [Weights; 4] = [
     Weights { missed: 3045, heard: 525, unanswered: 2815 },

@@ -13,7 +13,7 @@ use crate::control::route::candidates::Rank;
 
 use super::super::route::{Loss, Predicted, Route, is_better};
 use super::super::timing;
-use super::{Attached, Obu};
+use super::{AttachedVia, Obu};
 
 /// Clocks that run before an RSU is left that still works.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) struct Changing {
 
 /// An RSU that can be reached, and how good the way is. The best is the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Way {
+struct RankedRsu {
     rank: Rank,
     rsu: NodeId,
 }
@@ -48,7 +48,7 @@ impl Obu {
     /// Chooses the RSU, and notices when the upstream changed.
     pub(super) fn choose_attachment(&mut self, now: Timestamp) {
         let current = self.attached.map(|attached| attached.rsu);
-        let stays = current.and_then(|rsu| Some(Way { rsu, rank: self.rank_of(now, rsu)? }));
+        let stays = current.and_then(|rsu| Some(RankedRsu { rsu, rank: self.rank_of(now, rsu)? }));
         let next = self.next_rsu(now, current);
         let has_turned = self.leave_unanswered_upstream(now, current, next);
         let next = next.filter(|next| stays.is_some() || self.is_near_enough(now, next.rank));
@@ -82,7 +82,7 @@ impl Obu {
         };
         self.choose_standby(now, stays, next);
         let chosen =
-            chosen.and_then(|rsu| Some(Attached { rsu, upstream: self.upstream_of(rsu)? }));
+            chosen.and_then(|rsu| Some(AttachedVia { rsu, upstream: self.upstream_of(rsu)? }));
         // Either the route has left the upstream we used, or we leave the RSU.
         let loss = self.attached.and_then(|used| {
             let route = self.routes.get(&used.rsu)?;
@@ -102,7 +102,7 @@ impl Obu {
         &mut self,
         now: Timestamp,
         rsu: Option<NodeId>,
-        next: Option<Way>,
+        next: Option<RankedRsu>,
     ) -> bool {
         if !self.registration.is_unanswered() {
             return false;
@@ -113,7 +113,7 @@ impl Obu {
     }
 
     /// Our RSU does not answer, and this one may.
-    fn is_in_vain(&self, now: Timestamp, next: Way) -> bool {
+    fn is_in_vain(&self, now: Timestamp, next: RankedRsu) -> bool {
         self.registration.is_unanswered() && !next.rank.is_late && !self.is_shunned(now, next.rsu)
     }
 
@@ -158,27 +158,30 @@ impl Obu {
 
     /// The best RSU beside the one we are attached to. The one that expects us already is preferred
     /// unless another is clearly better.
-    fn next_rsu(&self, now: Timestamp, current: Option<NodeId>) -> Option<Way> {
+    fn next_rsu(&self, now: Timestamp, current: Option<NodeId>) -> Option<RankedRsu> {
         let others = self.routes.iter().filter(|(rsu, _)| Some(**rsu) != current);
         let stays = |(rsu, route): (&NodeId, &Route)| {
             route.upstream_candidate().filter(|upstream| !upstream.is_leaving())?;
-            Some(Way { rank: route.rank(&self.context, now)?, rsu: *rsu })
+            Some(RankedRsu { rank: route.rank(&self.context, now)?, rsu: *rsu })
         };
         // One that does not answer is for those that hear no other.
-        let is_shunned = |way: &Way| self.is_shunned(now, way.rsu) && current != Some(way.rsu);
+        let is_shunned =
+            |way: &RankedRsu| self.is_shunned(now, way.rsu) && current != Some(way.rsu);
         let best = others.filter_map(stays).min_by_key(|way| (is_shunned(way), *way))?;
         if current.is_some() && is_shunned(&best) {
             return None;
         }
         let expected = self.registration.standby_at().filter(|rsu| Some(*rsu) != current);
-        let expected = expected.and_then(|rsu| Some(Way { rank: self.rank_of(now, rsu)?, rsu }));
-        let is_as_good = |way: &Way| !way.rank.is_late && !is_better(best.rank.cost, way.rank.cost);
+        let expected =
+            expected.and_then(|rsu| Some(RankedRsu { rank: self.rank_of(now, rsu)?, rsu }));
+        let is_as_good =
+            |way: &RankedRsu| !way.rank.is_late && !is_better(best.rank.cost, way.rank.cost);
         Some(expected.filter(is_as_good).unwrap_or(best))
     }
 
     /// Why to leave an RSU that still works for this one. *Better* needs margin and time,
     /// *predicted* and *fading* a strong alternative, and none follows a change at once.
-    fn reason_to_go(&mut self, now: Timestamp, ours: Way, next: Way) -> Option<Cause> {
+    fn reason_to_go(&mut self, now: Timestamp, ours: RankedRsu, next: RankedRsu) -> Option<Cause> {
         let context = &self.context;
         let (route, other) = (self.routes.get(&ours.rsu)?, self.routes.get(&next.rsu)?);
         let is_better = !next.rank.is_late
@@ -230,7 +233,12 @@ impl Obu {
 
     /// Which RSU is told that we may come: the next one, while it is nearly as good as ours, is
     /// becoming better, or ours will not last.
-    fn choose_standby(&mut self, now: Timestamp, stays: Option<Way>, next: Option<Way>) {
+    fn choose_standby(
+        &mut self,
+        now: Timestamp,
+        stays: Option<RankedRsu>,
+        next: Option<RankedRsu>,
+    ) {
         let may_stand_by = self.context.policy.standby && !self.context.is_leaving;
         let Some(ours) = stays.filter(|_| may_stand_by) else {
             return;
@@ -252,7 +260,7 @@ impl Obu {
         }
     }
 
-    fn is_worth_standby(&self, here: Rank, next: Way) -> bool {
+    fn is_worth_standby(&self, here: Rank, next: RankedRsu) -> bool {
         if self.parting.is_some_and(|parting| parting.rsu == next.rsu) {
             // It still forwards what is late, as the one we were attached to.
             return false;
@@ -282,7 +290,13 @@ impl Obu {
         clocks.into_iter().flatten().filter(|clock| clock.at > now).reduce(Deadline::or)
     }
 
-    fn attach(&mut self, now: Timestamp, to: Option<Attached>, loss: Option<Loss>, cause: Cause) {
+    fn attach(
+        &mut self,
+        now: Timestamp,
+        to: Option<AttachedVia>,
+        loss: Option<Loss>,
+        cause: Cause,
+    ) {
         if let Some(left) = self.attached {
             self.context.last = Some((left.rsu, now));
         }

@@ -11,7 +11,7 @@ use super::super::registration::Flags;
 use super::super::route::{Loss, Route};
 use super::super::timing;
 use super::super::towards::{Standing, Towards};
-use super::{Attached, Obu};
+use super::{AttachedVia, Obu};
 
 /// The RSU we left: what is on its way from there is still taken.
 #[derive(Clone, Copy, Debug)]
@@ -204,7 +204,7 @@ impl Obu {
     /// again. That it is over the RSU has to acknowledge: it would send the other way until the
     /// next reply, and nobody watches that one any more.
     pub(super) fn tell_second_way(&mut self, now: Timestamp, out: &mut Replies) {
-        let Some(Attached { rsu, upstream }) = self.attached else { return };
+        let Some(AttachedVia { rsu, upstream }) = self.attached else { return };
         match self.routes.get_mut(&rsu).and_then(Route::tell_second_way) {
             Some(through) if through == upstream => self.registration.return_to_upstream(now),
             Some(through) => self.say(now, rsu, through, Flags::default(), out),

@@ -15,7 +15,7 @@ use node_lib::messages::control::withdrawal::Withdrawal;
 use node_lib::messages::{Kind, MAX_HOPS};
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
-use crate::control::link::neighbour::Heard;
+use crate::control::link::neighbour::HeardAs;
 use crate::control::route::candidates::Advert;
 use crate::control::route::feasibility::Distance;
 
@@ -105,23 +105,23 @@ impl Obu {
         let (heard, _) = self.context.neighbours.hear(now, from, id, boot, interval);
         self.context.counters.ctl_rx_frames += 1;
         match heard {
-            Heard::Stale | Heard::Doubtful => {
+            HeardAs::Stale | HeardAs::Doubtful => {
                 self.context.counters.drop_doubtful += 1;
                 return None;
             }
-            Heard::Restarted => {
+            HeardAs::Restarted => {
                 for route in self.routes.values_mut() {
                     route.drop_candidate(now, from, Cause::Restarted);
                 }
             }
-            Heard::New => {
+            HeardAs::New => {
                 self.context.heard_lately += 1;
                 // After a cold start this alone may tell that there is a crowd.
                 self.context.share_with(now, self.context.obus);
             }
-            Heard::Known => {}
+            HeardAs::Known => {}
         }
-        Some(Sender { us, has_restarted: heard == Heard::Restarted })
+        Some(Sender { us, has_restarted: heard == HeardAs::Restarted })
     }
 
     /// A neighbour says what way it has to an RSU. Returns whether it is believed.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use node_lib::control::node::Node;
 use node_lib::control::snapshot::{
-    self, Attached, Neighbour, NodeRole, RadioState, Snapshot, Standby, Standing, WaitsFor, age_ms,
-    milli,
+    self, Attached, KnownNeighbour, NodeRole, RadioState, RouteStanding, Snapshot, StandbyRsu,
+    WaitsFor, age_ms, milli,
 };
 use node_lib::{Mac, NodeId, Timestamp};
 
-use super::super::link::neighbour::Neighbour as Known;
+use super::super::link::neighbour::Neighbour;
 use super::super::route::Route;
 use super::Obu;
 
@@ -34,7 +34,7 @@ impl Obu {
         snapshot.standby = self
             .registration
             .standby_at()
-            .map(|rsu| Standby { rsu, is_acknowledged: self.registration.is_expected_at(rsu) });
+            .map(|rsu| StandbyRsu { rsu, is_acknowledged: self.registration.is_expected_at(rsu) });
         snapshot.neighbours = self.look_around(now);
         snapshot.routes = self.look_at_routes(now);
         snapshot.clients = self.clients.view(now);
@@ -60,11 +60,11 @@ impl Obu {
         })
     }
 
-    fn look_around(&self, now: Timestamp) -> Vec<Neighbour> {
+    fn look_around(&self, now: Timestamp) -> Vec<KnownNeighbour> {
         let upstream = self.attached.map(|attached| attached.upstream);
         let known = self.context.neighbours.iter();
         known
-            .map(|(mac, known)| Neighbour {
+            .map(|(mac, known)| KnownNeighbour {
                 is_upstream: upstream == Some(mac),
                 is_child: self.children.contains(now, mac),
                 ..self.look_at_neighbour(now, mac, known)
@@ -72,14 +72,14 @@ impl Obu {
             .collect()
     }
 
-    fn look_at_neighbour(&self, now: Timestamp, mac: Mac, known: &Known) -> Neighbour {
+    fn look_at_neighbour(&self, now: Timestamp, mac: Mac, known: &Neighbour) -> KnownNeighbour {
         let window = self.context.hello_history;
         let heard = known.heard_of_last(window);
         let lost = heard.map(|heard| 1.0 - f64::from(heard) / f64::from(window.clamp(1, 64)));
         let signal = known.signal(now, self.context.thresholds.signal_ahead);
         let dbm = |cdbm: i32| milli(f64::from(cdbm) / 100.0);
         let micros = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX);
-        Neighbour {
+        KnownNeighbour {
             id: known.id,
             mac,
             boot: Some(known.boot.0),
@@ -98,7 +98,7 @@ impl Obu {
         }
     }
 
-    pub(super) fn look_at_routes(&self, now: Timestamp) -> Vec<snapshot::Route> {
+    pub(super) fn look_at_routes(&self, now: Timestamp) -> Vec<snapshot::KnownRoute> {
         let routes = self.routes.iter();
         routes
             .map(|(rsu, route)| {
@@ -108,17 +108,17 @@ impl Obu {
             .collect()
     }
 
-    fn standing_of(&self, now: Timestamp, rsu: NodeId, route: &Route) -> Standing {
+    fn standing_of(&self, now: Timestamp, rsu: NodeId, route: &Route) -> RouteStanding {
         if self.is_attached_to(rsu) {
-            return Standing::InUse;
+            return RouteStanding::InUse;
         }
         match route.upstream_candidate() {
-            None if route.is_quiet(&self.context, now) => Standing::Quiet,
-            None => Standing::NoUpstream,
-            Some(upstream) if upstream.is_leaving() => Standing::Leaving,
-            Some(_) if self.shunned_until(now, rsu).is_some() => Standing::Shunned,
-            Some(_) if self.registration.standby_at() == Some(rsu) => Standing::Standby,
-            Some(_) => Standing::NotBetter,
+            None if route.is_quiet(&self.context, now) => RouteStanding::Quiet,
+            None => RouteStanding::NoUpstream,
+            Some(upstream) if upstream.is_leaving() => RouteStanding::Leaving,
+            Some(_) if self.shunned_until(now, rsu).is_some() => RouteStanding::Shunned,
+            Some(_) if self.registration.standby_at() == Some(rsu) => RouteStanding::Standby,
+            Some(_) => RouteStanding::NotBetter,
         }
     }
 

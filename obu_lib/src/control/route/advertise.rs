@@ -106,7 +106,7 @@ impl Route {
     }
 
     /// How rarely we bring heartbeats from now on. Where the air is full a relay through which
-    /// nothing goes brings every fourth, and one through which frames go every second in a place
+    /// nothing goes brings every fourth. One through which frames go brings every second in a place
     /// that is congested, unless many get lost on their way to it. Nobody brings them more often
     /// than its upstream does.
     fn stride(&self, context: &Context, now: Timestamp) -> u8 {

@@ -6,8 +6,8 @@
 //! * What lies within [`STRAY`] of the newest heartbeat, and of what may have been missed since, is
 //!   of the present count.
 //! * A *later* number, as of an RSU that restarted, is believed when the present count is so late
-//!   that an upstream would be asked; or, where that is patient, when the present count misses a
-//!   heartbeat and a second one of the later count has come.
+//!   that an upstream would be asked. Where that is patient, it is believed when the present count
+//!   misses a heartbeat and a second one of the later count has come.
 //! * An *earlier* number is believed when the present count has been silent for as long as an
 //!   upstream may be, and the earlier one goes on meanwhile. So what a forger said is forgotten
 //!   soon after it stops; and so is what an RSU said whose clock was set back.

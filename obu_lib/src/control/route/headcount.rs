@@ -7,7 +7,7 @@ use super::super::timing;
 /// What the heartbeats of one RSU say about how many OBUs are attached to it, and what of that is
 /// believed.
 ///
-/// * Of the copies of one heartbeat the highest number counts: a relay that has only been answered
+/// * Of the copies of one heartbeat the highest number counts. A relay that has only been answered
 ///   about the RSU so far guesses, and a guess that is too low must not make a crowd forget that it
 ///   is one.
 /// * Believed is the median of what the last two heartbeats said and what was believed before. So a

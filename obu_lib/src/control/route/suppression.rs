@@ -2,7 +2,7 @@
 //!
 //! Were every OBU in a jam to relay every heartbeat, the radio would be full of them, and all but a
 //! few would tell nobody anything new. So each OBU counts how many others relay a heartbeat from at
-//! most one hop further away than itself, and takes part in a lottery: with too few speakers some
+//! most one hop further away than itself, and takes part in a lottery. With too few speakers some
 //! of the silent ones start, with too many some of those that speak fall silent. It is the
 //! counter-based scheme of Ni et al. (MobiCom 1999, §3.2) with two changes. The choice is kept from
 //! one heartbeat to the next, because a neighbour counts as a candidate only while it speaks

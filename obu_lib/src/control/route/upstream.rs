@@ -135,7 +135,7 @@ impl Route {
     }
 
     /// What clients or others depend on is asked about in any case; the rest within the budget. In
-    /// a crowd, who still hears its upstream believes that it is heard as well: were each frame of
+    /// a crowd, who still hears its upstream believes that it is heard as well. Were each frame of
     /// each client a reason to ask, a hundred vehicles that say little would fill the radio with
     /// questions.
     fn may_ask(&self, context: &mut Context, now: Timestamp, watch: Watch) -> bool {

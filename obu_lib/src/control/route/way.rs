@@ -2,7 +2,7 @@
 
 use node_lib::NodeId;
 use node_lib::Timestamp;
-use node_lib::control::snapshot::{self, Standing, age_ms, milli, span_ms};
+use node_lib::control::snapshot::{self, RouteStanding, age_ms, milli, span_ms};
 use node_lib::messages::Cost;
 
 use crate::control::route::candidates::{Candidate, Judge};
@@ -13,7 +13,7 @@ use super::upstream::margin_under;
 
 impl Route {
     /// All candidates: usable ones first, and then the best first.
-    pub(crate) fn ways(&self, context: &Context, now: Timestamp) -> Vec<snapshot::Candidate> {
+    pub(crate) fn ways(&self, context: &Context, now: Timestamp) -> Vec<snapshot::KnownCandidate> {
         let judge = self.judge(context, now);
         let used = self.upstream_candidate().map(|upstream| judge.ranker.rank(upstream).cost);
         let order = |c: &&Candidate| (!judge.is_usable(c), judge.ranker.rank(c));
@@ -29,7 +29,7 @@ impl Route {
         judge: &Judge<'_>,
         used: Option<Cost>,
         candidate: &Candidate,
-    ) -> snapshot::Candidate {
+    ) -> snapshot::KnownCandidate {
         let rank = judge.ranker.rank(candidate);
         let prediction = self.prediction(context, now, candidate);
         let neighbour = context.neighbours.get(candidate.mac);
@@ -37,7 +37,7 @@ impl Route {
         let is_used = self.upstream == Some(candidate.mac);
         let used = used.filter(|_| !is_used);
         let transmissions = |cost: Cost| milli(cost.transmissions());
-        snapshot::Candidate {
+        snapshot::KnownCandidate {
             id: candidate.id,
             mac: candidate.mac,
             is_used,
@@ -67,12 +67,12 @@ impl Route {
         &self,
         context: &Context,
         now: Timestamp,
-        standing: Standing,
+        standing: RouteStanding,
         shunned_until: Option<Timestamp>,
-    ) -> snapshot::Route {
+    ) -> snapshot::KnownRoute {
         let upstream = self.upstream_candidate();
         let left = |until: Timestamp| span_ms(until.since(now));
-        snapshot::Route {
+        snapshot::KnownRoute {
             rsu: self.rsu,
             standing,
             upstream: upstream.map(|upstream| upstream.id),

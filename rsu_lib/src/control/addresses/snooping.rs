@@ -1,7 +1,7 @@
 //! What a client's frame says about the client's own address.
 //!
 //! ARP and neighbour discovery state it. The source of any other packet may be somebody behind the
-//! client, when the client is a router; but a router takes one off the hop limit, so a limit that
+//! client, when the client is a router. But a router takes one off the hop limit. So a limit that
 //! systems start with (64, 128, 255) shows that the packet comes from the client itself.
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -10,7 +10,7 @@ use node_lib::{NodeId, Timestamp};
 use crate::control::about::About;
 
 use super::super::clients::Port;
-use super::super::obus::tree::{NoWay, Way};
+use super::super::obus::tree::{NoWay, WayDown};
 use super::super::obus::{Accepted, Standing};
 use super::Rsu;
 
@@ -149,7 +149,7 @@ impl Rsu {
     pub(super) fn answer(
         &mut self,
         obu: NodeId,
-        way: Result<Way, NoWay>,
+        way: Result<WayDown, NoWay>,
         status: AckStatus,
         about: About,
         out: &mut Replies,
@@ -163,7 +163,7 @@ impl Rsu {
     pub(in crate::control) fn send_ack(
         &mut self,
         obu: NodeId,
-        way: Way,
+        way: WayDown,
         status: AckStatus,
         About { seq, epoch, digest, part, parts }: About,
         out: &mut Replies,
@@ -179,8 +179,8 @@ impl Rsu {
     pub(in crate::control) fn expect_way(
         &mut self,
         obu: NodeId,
-        way: Result<Way, NoWay>,
-    ) -> Option<Way> {
+        way: Result<WayDown, NoWay>,
+    ) -> Option<WayDown> {
         match way {
             Ok(way) => return Some(way),
             Err(NoWay::Unknown) => self.counters.drop_no_route += 1,

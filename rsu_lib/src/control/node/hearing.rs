@@ -15,7 +15,7 @@ use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use super::super::clients::Port;
 use super::super::obus::left::Telling;
 use super::super::obus::tree::Edge;
-use super::super::obus::{Claim, Judged, Says, Verdict};
+use super::super::obus::{Claim, Farewell, Judged, Says, WordVerdict};
 use super::Rsu;
 use crate::control::about::About;
 
@@ -150,7 +150,7 @@ impl Rsu {
         let edge = self.edge(from, via, mtu, hops);
         let says = Says { order, epoch, edge, within: self.within(within_ds) };
         if reply.goodbye {
-            let (was_attached, is_duel) = self.obus.hear_goodbye(now, reply, says);
+            let Farewell { was_attached, is_duel } = self.obus.hear_goodbye(now, reply, says);
             self.note_duel(now, obu, from, is_duel);
             if was_attached {
                 self.let_go(now, obu);
@@ -165,7 +165,7 @@ impl Rsu {
         let Judged { verdict, is_duel, evicted } = judged;
         self.counters.evicted += evicted;
         self.note_verdict(verdict, obu);
-        if verdict == Verdict::Unknown && reply.standby {
+        if verdict == WordVerdict::Unknown && reply.standby {
             self.counters.obus_refused += 1;
             return self.make_room(now, out);
         }
@@ -254,10 +254,10 @@ impl Rsu {
 
     /// An OBU says that it is here, or that others come through it: that its clients were seen on
     /// the LAN is no farewell.
-    fn note_verdict(&mut self, verdict: Verdict, obu: NodeId) {
+    fn note_verdict(&mut self, verdict: WordVerdict, obu: NodeId) {
         match verdict {
-            Verdict::Newest => self.note_stays(obu),
-            Verdict::Circular => self.counters.edges_refused += 1,
+            WordVerdict::Newest => self.note_stays(obu),
+            WordVerdict::Circular => self.counters.edges_refused += 1,
             _ => {}
         }
     }

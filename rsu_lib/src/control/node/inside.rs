@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::snapshot::{
-    self, KnownClient, Neighbour, NodeRole, Pinned, Port as Side, RadioState, Snapshot, WaitsFor,
+    self, ClientPort, KnownClient, KnownNeighbour, NodeRole, Pinned, RadioState, Snapshot, WaitsFor,
 };
 use node_lib::{Mac, Timestamp};
 
@@ -46,9 +46,9 @@ impl Rsu {
             .map(|known| {
                 let pinned = pinned(known.client);
                 let (port, obu) = match (known.owner, pinned) {
-                    (_, Some(Pinned { obu, is_in_effect: true })) => (Side::Obu, Some(obu)),
-                    (Port::Tap, _) => (Side::Tap, None),
-                    (Port::Obu(obu), _) => (Side::Obu, Some(obu)),
+                    (_, Some(Pinned { obu, is_in_effect: true })) => (ClientPort::Obu, Some(obu)),
+                    (Port::Tap, _) => (ClientPort::Tap, None),
+                    (Port::Obu(obu), _) => (ClientPort::Obu, Some(obu)),
                 };
                 KnownClient {
                     mac: known.client.mac,
@@ -67,7 +67,7 @@ impl Rsu {
         clients.extend(self.pins.iter().filter(is_silent).map(|(client, obu)| KnownClient {
             mac: client.mac,
             vlan: client.vlan,
-            port: Side::Obu,
+            port: ClientPort::Obu,
             obu: Some(obu),
             age_ms: None,
             heard_ms: None,
@@ -103,12 +103,12 @@ impl Rsu {
 
 /// OBUs whose upstream the RSU is. It keeps no table of neighbours: nothing it does depends on how
 /// well it hears them.
-fn neighbours_of(obus: &[snapshot::Obu]) -> Vec<Neighbour> {
+fn neighbours_of(obus: &[snapshot::KnownObu]) -> Vec<KnownNeighbour> {
     let near = obus.iter().filter(|obu| obu.standing != snapshot::ObuStanding::Gone);
     let by_mac: BTreeMap<Mac, _> = near.filter_map(|obu| Some((obu.mac?, obu))).collect();
     let neighbours = by_mac.into_iter();
     neighbours
-        .map(|(mac, obu)| Neighbour {
+        .map(|(mac, obu)| KnownNeighbour {
             id: obu.id,
             mac,
             boot: Some(obu.boot),

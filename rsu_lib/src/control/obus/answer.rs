@@ -7,7 +7,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::{NodeId, Timestamp};
 
 use super::tree::Edge;
-use super::word::Verdict;
+use super::word::WordVerdict;
 use super::{Obus, Registered, Standing};
 
 /// A missing client set is asked for at most this often.
@@ -18,17 +18,17 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 const REFRESH_EVERY: Duration = Duration::from_millis(500);
 
 impl Obus {
-    /// What this reply is answered, and with which epoch: that its upstream is known, if it wants
-    /// to know; that its clients are to be announced, if the set we hold is not the one it names;
-    /// or that somebody else speaks for it.
+    /// What this reply is answered, and with which epoch. The answer is that its upstream is known,
+    /// if it wants to know. Or it is that its clients are to be announced, if the set we hold is
+    /// not the one it names; or that somebody else speaks for it.
     pub(crate) fn answer(
         &self,
         now: Timestamp,
         reply: &HeartbeatReply,
         edge: Edge,
-        verdict: Verdict,
+        verdict: WordVerdict,
     ) -> Option<(AckStatus, u32)> {
-        if verdict == Verdict::Circular {
+        if verdict == WordVerdict::Circular {
             return None;
         }
         let ask = (AckStatus::SendAll, reply.epoch);
@@ -39,10 +39,10 @@ impl Obus {
         let is_contested = known.word.boot != reply.order.boot
             || known.word.epoch != reply.epoch
             || known.is_contested(now, reply.order.seq, edge);
-        let wants = (reply.acknowledge && verdict == Verdict::Newest).then_some(reply.epoch);
+        let wants = (reply.acknowledge && verdict == WordVerdict::Newest).then_some(reply.epoch);
         if reply.standby {
             // Those that may come announce themselves; of the others nothing more need be known.
-            let is_old = verdict == Verdict::Old && is_contested;
+            let is_old = verdict == WordVerdict::Old && is_contested;
             return match wants {
                 _ if is_old => Some((AckStatus::StaleEpoch, known.word.epoch)),
                 wants => wants.map(|epoch| (AckStatus::Known, epoch)),

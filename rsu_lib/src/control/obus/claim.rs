@@ -6,7 +6,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 
 use super::client_set::CLAIMS_MAX;
 use super::room::OBUS_MAX;
-use super::word::{Judged, Says, Verdict};
+use super::word::{Judged, Says, WordVerdict};
 use super::{Obus, Registered, Standing};
 
 /// What an announcement means to us.
@@ -37,6 +37,15 @@ pub(crate) struct Accepted {
     pub(crate) set: Option<Vec<Client>>,
 }
 
+/// What became of a goodbye.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Farewell {
+    /// The OBU was attached until now.
+    pub(crate) was_attached: bool,
+    /// With it two nodes are known to have this id, which is said once.
+    pub(crate) is_duel: bool,
+}
+
 impl Obus {
     /// An OBU announces (a part of) its clients. The verdict says whether the way it came is the
     /// way down to it.
@@ -52,27 +61,27 @@ impl Obus {
         let standing = if announcement.standby { Standing::Standby } else { Standing::Attached };
         let is_unknown = !self.by_id.contains_key(&obu);
         if is_unknown && is_circular {
-            return (Verdict::Circular.into(), Claim::Unproven);
+            return (WordVerdict::Circular.into(), Claim::Unproven);
         }
         let mut evicted = 0;
         if is_unknown {
             let Some(gone) = self.make_room() else {
-                return (Verdict::Unknown.into(), Claim::Refused);
+                return (WordVerdict::Unknown.into(), Claim::Refused);
             };
             evicted = gone;
             self.by_id.insert(obu, Registered::new(now, says, digest, parts));
         }
         let Some(known) = self.by_id.get_mut(&obu) else {
-            return (Verdict::Unknown.into(), Claim::Refused);
+            return (WordVerdict::Unknown.into(), Claim::Refused);
         };
-        let judged = if is_unknown { Verdict::Newest.into() } else { known.judge(now, &says) };
+        let judged = if is_unknown { WordVerdict::Newest.into() } else { known.judge(now, &says) };
         let verdict = judged.verdict.unless(is_circular);
         let judged = Judged { verdict, evicted, ..judged };
-        let is_last = verdict == Verdict::Newest;
+        let is_last = verdict == WordVerdict::Newest;
         let is_other_set = digest != known.digest || known.parts.len() != usize::from(parts);
         match verdict {
-            Verdict::Unproven | Verdict::Circular => return (judged, Claim::Unproven),
-            Verdict::Old
+            WordVerdict::Unproven | WordVerdict::Circular => return (judged, Claim::Unproven),
+            WordVerdict::Old
                 if word.epoch != known.word.epoch
                     || standing != known.standing
                     || is_other_set
@@ -130,31 +139,31 @@ impl Obus {
         let is_circular = self.closes_circle(obu, says.edge);
         if reply.standby && !self.by_id.contains_key(&obu) {
             if is_circular {
-                return (Verdict::Circular.into(), None);
+                return (WordVerdict::Circular.into(), None);
             }
             let Some(evicted) = self.make_room() else {
-                return (Verdict::Unknown.into(), None);
+                return (WordVerdict::Unknown.into(), None);
             };
             // Others come through it. That it may be made up makes it no worse than an
             // announcement.
             let mut relay = Registered::new(now, says, reply.digest, 1);
             relay.standing = Standing::Standby;
             self.by_id.insert(obu, relay);
-            return (Judged { evicted, ..Verdict::Newest.into() }, None);
+            return (Judged { evicted, ..WordVerdict::Newest.into() }, None);
         }
         let Some(known) = self.by_id.get_mut(&obu) else {
-            return (Verdict::Unknown.into(), None);
+            return (WordVerdict::Unknown.into(), None);
         };
         let judged = known.judge(now, &says);
         let verdict = judged.verdict.unless(is_circular);
         let judged = Judged { verdict, ..judged };
-        if verdict == Verdict::Old
+        if verdict == WordVerdict::Old
             && known.is_contested(now, says.order.seq, says.edge)
             && known.left.contradict(now, says.edge)
         {
             self.untold.insert(obu);
         }
-        if verdict != Verdict::Newest {
+        if verdict != WordVerdict::Newest {
             return (judged, None);
         }
         let was = known.standing;
@@ -186,25 +195,24 @@ impl Obus {
         (judged, Some(accepted))
     }
 
-    /// The OBU said goodbye. Returns whether it was attached until now, and whether this shows that
-    /// two have its id.
+    /// The OBU said goodbye.
     pub(crate) fn hear_goodbye(
         &mut self,
         now: Timestamp,
         reply: &HeartbeatReply,
         says: Says,
-    ) -> (bool, bool) {
+    ) -> Farewell {
         let Some(known) = self.by_id.get_mut(&reply.origin) else {
             // What it said before may still come.
             if self.by_id.len() < OBUS_MAX {
                 let gone = Registered::new(now, says, reply.digest, 1);
                 self.by_id.insert(reply.origin, gone);
             }
-            return (false, false);
+            return Farewell::default();
         };
         let Judged { verdict, is_duel, .. } = known.judge(now, &says);
-        if verdict != Verdict::Newest {
-            return (false, is_duel);
+        if verdict != WordVerdict::Newest {
+            return Farewell { is_duel, ..Farewell::default() };
         }
         let was_attached = known.is_attached();
         // What is under way to it goes the way it was.
@@ -213,7 +221,7 @@ impl Obus {
             self.untold.insert(reply.origin);
         }
         self.attached = known.follow(now, Standing::Gone, says, self.attached);
-        (was_attached, is_duel)
+        Farewell { was_attached, is_duel }
     }
 }
 

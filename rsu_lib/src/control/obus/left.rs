@@ -3,10 +3,10 @@
 //! Somebody else may have said it. So the OBU is told where it was what was said: who has said it
 //! knows the answer for one to a word of its own, and anybody else goes above it at once. That
 //! costs a frame for each change, and idle vehicles on a radio that fades change often. So it is
-//! told with the first frame that goes down to it, or through it; and at once only if its clients
-//! are not behind it any more, for then no frame shows that they are missed. Who has clients that
-//! speak is not told either: the next frame of theirs comes the way that was said, as long and
-//! through the same neighbour of ours, or it does not.
+//! told with the first frame that goes down to it, or through it. It is told at once only if its
+//! clients are not behind it any more, for then no frame shows that they are missed. Who has
+//! clients that speak is not told either: the next frame of theirs comes the way that was said, as
+//! long and through the same neighbour of ours, or it does not.
 //!
 //! It is kept until the OBU says its next word in any case.
 

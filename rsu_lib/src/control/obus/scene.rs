@@ -12,7 +12,7 @@ use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 use super::Obus;
 use super::claim::{Accepted, Claim};
 use super::tree::Edge;
-use super::word::{Judged, Says, Verdict};
+use super::word::{Judged, Says, WordVerdict};
 
 pub(super) const OBU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
 pub(super) const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 9]);
@@ -120,12 +120,12 @@ pub(super) fn hear_reply_at(
 
 /// The answer to this word is a question for the OBU's clients.
 pub(super) fn must_ask(at: Timestamp, obus: &mut Obus, reply: &HeartbeatReply) -> bool {
-    let answer = obus.answer(at, reply, says_of(reply).edge, Verdict::Newest);
+    let answer = obus.answer(at, reply, says_of(reply).edge, WordVerdict::Newest);
     answer.is_some_and(|(status, _)| status == AckStatus::SendAll) && obus.may_ask(at, OBU)
 }
 
 pub(super) fn hear_goodbye(obus: &mut Obus, reply: &HeartbeatReply) -> bool {
-    obus.hear_goodbye(NOW, reply, says_of(reply)).0
+    obus.hear_goodbye(NOW, reply, says_of(reply)).was_attached
 }
 
 pub(super) fn says_of(reply: &HeartbeatReply) -> Says {

@@ -35,7 +35,7 @@ pub(crate) struct Edge {
 
 /// The way down to an OBU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct WayDown {
     /// The first relay, or the OBU itself; and the longest packet that passes all radios on the
     /// way.
     pub(crate) first: NextHop,
@@ -53,7 +53,7 @@ pub(crate) enum NoWay {
     TooLong,
 }
 
-impl Way {
+impl WayDown {
     /// As it stands in what is sent to the first.
     pub(crate) fn as_sent(&self) -> messages::Way<'_> {
         messages::Way::new(self.relays, &self.labels).unwrap_or_default()
@@ -67,15 +67,15 @@ impl Way {
 
 impl Obus {
     /// The way to this OBU.
-    pub(crate) fn way(&self, obu: NodeId) -> Result<Way, NoWay> {
+    pub(crate) fn way(&self, obu: NodeId) -> Result<WayDown, NoWay> {
         let known = self.by_id.get(&obu).ok_or(NoWay::Unknown)?;
         self.way_by(known.edge)
     }
 
     /// The way to an OBU with this edge, whatever is known of it. It may lead through one that has
-    /// said goodbye, or went to another RSU: that one still passes on what is under way, and those
+    /// said goodbye, or went to another RSU. That one still passes on what is under way, and those
     /// behind it have just this moment to find another way. It leads through none that fell silent.
-    pub(crate) fn way_by(&self, edge: Edge) -> Result<Way, NoWay> {
+    pub(crate) fn way_by(&self, edge: Edge) -> Result<WayDown, NoWay> {
         // From the OBU's upstream to the first relay.
         let mut relays = ArrayVec::<NodeId, { HOPS_MAX - 1 }>::new();
         let mut edge = edge;
@@ -94,7 +94,7 @@ impl Obus {
             mtu = mtu.min(edge.mtu);
         };
         let beyond = relays.iter().rev().skip(1);
-        Ok(Way {
+        Ok(WayDown {
             first: NextHop { mac: first, mtu },
             relays: u8::try_from(relays.len()).unwrap_or(RELAYS_MAX),
             labels: beyond.map(|relay| Label::of(*relay).0).collect(),

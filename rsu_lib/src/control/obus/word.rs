@@ -16,7 +16,7 @@ use crate::control::departed::LATE_FOR;
 const SEQ_STEP_MAX: u32 = 1024;
 
 /// A jump is believed when it is repeated so long after its first word: no two frames are one then.
-/// An OBU repeats an announcement 20, 60, 140 and 300 ms after the first, so one that has started
+/// An OBU repeats an announcement 20, 60, 140 and 300 ms after the first. So one that has started
 /// again is believed with its third word, and soon enough if one of them is lost.
 const WITNESS_AFTER: Duration = Duration::from_millis(50);
 
@@ -58,7 +58,7 @@ impl Says {
 
 /// What a word of an OBU is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum WordVerdict {
     /// The OBU has not announced itself.
     Unknown,
     /// Newer than all before.
@@ -75,20 +75,20 @@ pub(crate) enum Verdict {
 /// What a word was judged to be, and what came out by the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Judged {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: WordVerdict,
     /// With it two nodes are known to have this id, which is said once.
     pub(crate) is_duel: bool,
     /// OBUs that were pushed out for its sender.
     pub(crate) evicted: u64,
 }
 
-impl From<Verdict> for Judged {
-    fn from(verdict: Verdict) -> Self {
+impl From<WordVerdict> for Judged {
+    fn from(verdict: WordVerdict) -> Self {
         Self { verdict, is_duel: false, evicted: 0 }
     }
 }
 
-impl Verdict {
+impl WordVerdict {
     /// What is newest is no more than a word that waits for another while the tree would have a
     /// circle with it.
     pub(super) fn unless(self, is_circular: bool) -> Self {
@@ -120,42 +120,42 @@ impl Registered {
         let word = says.word();
         if word.follows(self.word) {
             if word <= self.word {
-                return Verdict::Old.into();
+                return WordVerdict::Old.into();
             }
             let rival = self.rival.take();
             let is_duel =
                 rival.is_some_and(|rival| self.duel.note(now, word.boot, rival.word.boot));
-            return Judged { is_duel, ..Verdict::Newest.into() };
+            return Judged { is_duel, ..WordVerdict::Newest.into() };
         }
         let is_bound = self.standing != Standing::Gone || word < self.word;
         let is_over = now.since(self.heard) > REMEMBERED_FOR && self.standing == Standing::Gone;
         if !is_bound || is_over {
             self.rival = None;
-            return Verdict::Newest.into();
+            return WordVerdict::Newest.into();
         }
         if let Some((before, edge)) = self.left.outweighed_by(now, says) {
             self.rival = None;
             let is_duel = self.duel.note(now, word.boot, self.word.boot);
             // As if the OBU had not jumped.
             (self.word, self.edge) = (before, edge);
-            return Judged { is_duel, ..Verdict::Newest.into() };
+            return Judged { is_duel, ..WordVerdict::Newest.into() };
         }
         match self.rival {
             Some(rival) if word.follows(rival.word) => {
                 if word <= rival.word {
-                    return Verdict::Unproven.into();
+                    return WordVerdict::Unproven.into();
                 }
                 self.rival = Some(Rival { word, ..rival });
                 if now.since(rival.since) < WITNESS_AFTER {
-                    return Verdict::Unproven.into();
+                    return WordVerdict::Unproven.into();
                 }
                 self.rival = None;
                 let is_duel = self.duel.note(now, word.boot, self.word.boot);
-                Judged { is_duel, ..Verdict::Newest.into() }
+                Judged { is_duel, ..WordVerdict::Newest.into() }
             }
             _ => {
                 self.rival = Some(Rival { word, since: now });
-                Verdict::Unproven.into()
+                WordVerdict::Unproven.into()
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::Event;
+use super::event::StationStep;
 use super::lock::Lock;
 use super::station::Phase;
 use super::{ERRORS, FADING, Landing, Scene, Stations, micros, use_of};
@@ -26,13 +26,13 @@ pub(super) struct OnAir {
     from: usize,
     /// Of all its sender sent.
     number: u64,
-    what: Sent,
+    what: Transmission,
     /// Power at everyone it reaches.
     reached: Vec<(u32, u64)>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Sent {
+pub(super) enum Transmission {
     Frame(Arc<Flight>),
     Ack { to: usize, kind: Use },
 }
@@ -58,18 +58,24 @@ impl Stations {
         scene: Scene<'_>,
     ) {
         if self.stations.get(from).is_some_and(|station| !station.is_sending) {
-            self.transmit(now, from, Sent::Ack { to, kind }, scene);
+            self.transmit(now, from, Transmission::Ack { to, kind }, scene);
         }
     }
 
-    pub(super) fn transmit(&mut self, now: Timestamp, from: usize, what: Sent, scene: Scene<'_>) {
+    pub(super) fn transmit(
+        &mut self,
+        now: Timestamp,
+        from: usize,
+        what: Transmission,
+        scene: Scene<'_>,
+    ) {
         let (airtime, rate) = match &what {
-            Sent::Frame(flight) => (self.airtime(flight), self.csma.rate),
-            Sent::Ack { .. } => (self.csma.rate.airtime_of_ack(), self.csma.rate.of_ack()),
+            Transmission::Frame(flight) => (self.airtime(flight), self.csma.rate),
+            Transmission::Ack { .. } => (self.csma.rate.airtime_of_ack(), self.csma.rate.of_ack()),
         };
         let pay = |tenure: &mut Tenure| match &what {
-            Sent::Frame(flight) => tenure.add(use_of(flight), micros(airtime)),
-            Sent::Ack { kind, .. } => tenure.add_ack(*kind, micros(SIFS + airtime)),
+            Transmission::Frame(flight) => tenure.add(use_of(flight), micros(airtime)),
+            Transmission::Ack { kind, .. } => tenure.add_ack(*kind, micros(SIFS + airtime)),
         };
         let Some(sender) = self.stations.get_mut(from) else { return };
         sender.sent += 1;
@@ -110,7 +116,7 @@ impl Stations {
             Some(slot) => *slot = on_air,
             None => self.on_air.push(on_air),
         }
-        self.plans.push((now + airtime, Event::Finish { air }));
+        self.plans.push((now + airtime, StationStep::Finish { air }));
     }
 
     /// How strong one frame is at one receiver, and whether it cannot be read there however strong.
@@ -163,8 +169,8 @@ impl Stations {
         let mut heard = self.spare.pop().unwrap_or_default();
         let mut missed = Vec::new();
         let wants_ack = match &what {
-            Sent::Frame(flight) => self.csma.retries > 0 && !flight.to.is_group(),
-            Sent::Ack { .. } => false,
+            Transmission::Frame(flight) => self.csma.retries > 0 && !flight.to.is_group(),
+            Transmission::Ack { .. } => false,
         };
         let ack_ends = now + SIFS + self.csma.rate.airtime_of_ack();
         let any_ack_ends = now + SIFS + DataRate::LOWEST.airtime_of_ack();
@@ -205,8 +211,8 @@ impl Stations {
         }
         self.reuse(reached);
         let flight = match what {
-            Sent::Frame(flight) => flight,
-            Sent::Ack { to, .. } => {
+            Transmission::Frame(flight) => flight,
+            Transmission::Ack { to, .. } => {
                 self.change(now, from, |station| station.is_sending = false);
                 if heard.iter().any(|(node, _)| *node as usize == to) {
                     self.acknowledged(now, to);
@@ -222,8 +228,10 @@ impl Stations {
             station.turn += 1;
             if wants_ack {
                 station.phase = Phase::Awaiting;
-                self.plans
-                    .push((ack_ends + SLOT, Event::GiveUp { node: from, turn: station.turn }));
+                self.plans.push((
+                    ack_ends + SLOT,
+                    StationStep::GiveUp { node: from, turn: station.turn },
+                ));
                 is_repeat = station.active_head().is_some_and(|head| head.was_heard);
             } else {
                 self.done(now, from);

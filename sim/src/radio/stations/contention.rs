@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::air::Sent;
-use super::event::Event;
+use super::air::Transmission;
+use super::event::StationStep;
 use super::station::{Head, Phase, Station};
 use super::{GivenUp, Scene, Stations, use_of};
 use crate::frame::Flight;
@@ -75,7 +75,7 @@ impl Stations {
         }
         let flight = Arc::clone(&head.flight);
         station.phase = Phase::Sending;
-        self.transmit(now, node, Sent::Frame(flight), scene);
+        self.transmit(now, node, Transmission::Frame(flight), scene);
     }
 
     /// The addressee has the frame its sender is waiting to see acknowledged.
@@ -83,7 +83,7 @@ impl Stations {
         if let Some(head) = self.stations.get_mut(flight.from).and_then(Station::active_head) {
             head.was_heard = true;
         }
-        let step = Event::Acknowledge { from: by, to: flight.from, kind: use_of(flight) };
+        let step = StationStep::Acknowledge { from: by, to: flight.from, kind: use_of(flight) };
         self.plans.push((now + SIFS, step));
     }
 
@@ -204,7 +204,7 @@ impl Stations {
         let Some(station) = self.stations.get_mut(node) else { return };
         if station.looked_at.is_none_or(|planned| end < planned) {
             station.looked_at = Some(end);
-            self.plans.push((end, Event::Contend { node }));
+            self.plans.push((end, StationStep::Contend { node }));
         }
     }
 }

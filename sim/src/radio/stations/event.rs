@@ -1,11 +1,11 @@
-//! What has to be done later, as a medium hands it to its world: [`Event`].
+//! What has to be done later, as a medium hands it to its world: [`StationStep`].
 
 use crate::medium::Step;
 use crate::radio::occupancy::Use;
 
 /// What has to be done later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum StationStep {
     /// A countdown ends, unless it was stopped since.
     Contend { node: usize },
     /// A transmission ends.
@@ -22,7 +22,7 @@ pub(crate) enum Event {
 const INDEX_BITS: u32 = 30;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 
-impl Event {
+impl StationStep {
     /// As a medium hands it to its world: what it is in the upper bits, and two numbers.
     pub(crate) fn pack(self) -> Step {
         let (what, a, b) = match self {
@@ -61,16 +61,16 @@ mod tests {
     #[test]
     fn events_come_back_as_they_were() {
         for event in [
-            Event::Contend { node: 0 },
-            Event::Contend { node: INDEX_MASK as usize },
-            Event::Finish { air: 77 },
-            Event::Acknowledge { from: 3, to: 70_000, kind: Use::Data },
-            Event::Acknowledge { from: 70_000, to: 3, kind: Use::Control },
-            Event::GiveUp { node: 9, turn: 123_456_789 },
-            Event::Land { place: 5 },
+            StationStep::Contend { node: 0 },
+            StationStep::Contend { node: INDEX_MASK as usize },
+            StationStep::Finish { air: 77 },
+            StationStep::Acknowledge { from: 3, to: 70_000, kind: Use::Data },
+            StationStep::Acknowledge { from: 70_000, to: 3, kind: Use::Control },
+            StationStep::GiveUp { node: 9, turn: 123_456_789 },
+            StationStep::Land { place: 5 },
         ] {
-            assert_eq!(Event::unpack(event.pack()), Some(event));
+            assert_eq!(StationStep::unpack(event.pack()), Some(event));
         }
-        assert_eq!(Event::unpack(Step(u64::MAX)), None);
+        assert_eq!(StationStep::unpack(Step(u64::MAX)), None);
     }
 }

@@ -9,7 +9,7 @@
 //! A round begins with round trips while nothing else happens, over the lines of all variants in
 //! turns (`idle.rs`). Then each run starts its programs anew on a
 //! [`Line`](crate::topology::line::Line) of fresh namespaces and takes, one after the other: one
-//! TCP flow, with round trips meanwhile; four TCP flows; UDP with 64 and with 1400 bytes, sent as
+//! TCP flow with round trips meanwhile; four TCP flows; UDP with 64 and with 1400 bytes, sent as
 //! fast as the stack takes it. All of it shares the machine's cores: senders, receivers and both
 //! ends' programs.
 //!

@@ -1,10 +1,10 @@
 //! The data path under load for long, with every byte checked: hops, segmentation offload at either
 //! end, IP versions and VLAN tags, while the radio's MTU changes.
 //!
-//! Each case runs the real programs on a fresh [`Line`]: iperf3 with sixteen flows in each
-//! direction, a transfer in each direction in which every byte is checked, and datagrams too long
-//! for one frame, all at once. Meanwhile the radios get another MTU again and again, and the TAPs
-//! keep theirs. Whatever a program harms without the receiver's checksum noticing is found by
+//! Each case runs the real programs on a fresh [`Line`]. All at once there are iperf3 with sixteen
+//! flows in each direction, a transfer in each direction in which every byte is checked, and
+//! datagrams too long for one frame. Meanwhile the radios get another MTU again and again, and the
+//! TAPs keep theirs. Whatever a program harms without the receiver's checksum noticing is found by
 //! content, and whatever the checksum notices is found in the kernel's counters: both must be zero.
 
 pub mod command;

@@ -1,8 +1,8 @@
 //! The announcement as a whole frame that is ready before it is needed: [`ReadyAnnouncement`].
 //!
 //! When the upstream is lost every client is cut off, and the announcement is what ends that. So it
-//! is built when the client set changes, which is rare and not urgent, and when it is needed only
-//! what differs is written: the two addresses, RSU, order, epoch, upstream, next word and flags, 39
+//! is built when the client set changes, which is rare and not urgent. When it is needed only what
+//! differs is written: the two addresses, RSU, order, epoch, upstream, next word and flags, 39
 //! bytes for 230 clients.
 
 use super::{Announcement, Client, Clients, Wire};

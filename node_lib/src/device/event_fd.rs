@@ -1,4 +1,4 @@
-//! [`Event`]: something that has happened, to be waited for like a frame.
+//! [`EventFd`]: something that has happened, to be waited for like a frame.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,9 +7,9 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// A count in the kernel (eventfd(2)): readable while it is not zero.
 #[derive(Debug)]
-pub(crate) struct Event(OwnedFd);
+pub(crate) struct EventFd(OwnedFd);
 
-impl Event {
+impl EventFd {
     /// One that has not happened. An error is that of the kernel: too many files are open.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
@@ -29,7 +29,7 @@ impl Event {
     }
 }
 
-impl AsFd for Event {
+impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
