@@ -63,13 +63,14 @@ fn every_obstacle_standing_and_cause_is_explained() {
     let source = include_str!("../../node_lib/src/control/snapshot/routes.rs");
     let events = include_str!("../../node_lib/src/control/event.rs");
     let variants = |source: &str, name: &str| -> Vec<String> {
-        let body = source.split(&format!("pub enum {name} {{")).nth(1).unwrap();
+        let body = source.split(&format!("pub enum {name} {{")).nth(1);
+        let body = body.unwrap_or_else(|| panic!("no enum {name} in its file"));
         let body = body.split("\n}").next().unwrap();
         let lines = body.lines().filter_map(|line| line.trim().strip_suffix(','));
         let names = lines.filter(|line| line.chars().all(char::is_alphanumeric));
         names.map(kebab).collect()
     };
-    for (name, source) in [("Obstacle", source), ("Standing", source), ("Cause", events)] {
+    for (name, source) in [("Obstacle", source), ("RouteStanding", source), ("Cause", events)] {
         let variants = variants(source, name);
         assert!(variants.len() >= 5, "{name}: {variants:?}");
         for variant in variants {
