@@ -36,6 +36,11 @@ const REPEAT_FIRST: Duration = Duration::from_millis(20);
 /// … up to this …
 const REPEAT_MAX: Duration = Duration::from_millis(320);
 
+/// In a crowd, as long as no frame goes this way, both are so many times as long: 0.3 s at first,
+/// and 5 s at most. Nobody waits for the answer. When many lose their way at once each repetition
+/// passes several relays, and is in the way of the very answers.
+const REPEAT_SLOWER: u32 = 16;
+
 /// … and after so many the periodic reply has to heal it. An RSU asks nobody who stands by for
 /// clients: that one goes on, as rarely as it replies.
 const ATTEMPTS_MAX: u32 = 12;
@@ -80,6 +85,8 @@ struct Pending {
     is_change: bool,
     /// It was mentioned, and waits until it matters.
     is_mentioned: bool,
+    /// It was said, and is repeated slowly until it matters.
+    is_slow: bool,
     /// It is no news: only whether it is answered counts.
     is_check: bool,
 }
@@ -141,6 +148,7 @@ impl Telling {
             wait: REPEAT_FIRST,
             is_change: false,
             is_mentioned: false,
+            is_slow: false,
             is_check: false,
         });
     }
@@ -369,12 +377,13 @@ impl Registration {
     }
 
     /// Somebody behind us says what this RSU is to acknowledge: it can answer only if it knows our
-    /// upstream. What was only mentioned is mentioned again.
+    /// upstream. What was only mentioned is mentioned again, and what is repeated slowly is said soon.
     pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
-        if let Some(telling) = self.told(rsu, is_ours)
-            && telling.pending.as_ref().is_some_and(|pending| pending.is_mentioned)
-        {
-            telling.reply_at = now;
+        let Some(telling) = self.told(rsu, is_ours) else { return };
+        match &mut telling.pending {
+            Some(pending) if pending.is_mentioned => telling.reply_at = now,
+            Some(pending) if pending.is_slow => pending.next = pending.next.min(now + REPEAT_MAX),
+            _ => {}
         }
     }
 
@@ -470,9 +479,11 @@ impl Registration {
     ) -> bool {
         let is_attached = towards.standing == Standing::Attached;
         let is_standby = towards.standing == Standing::Standby;
+        let is_slow = context.may_defer(now) && !towards.is_used;
         let telling = self.telling(now, &towards);
-        let is_due =
-            |pending: &&mut Pending| now >= pending.next || pending.is_mentioned && towards.is_used;
+        let is_due = |pending: &&mut Pending| {
+            now >= pending.next || (pending.is_mentioned || pending.is_slow) && towards.is_used
+        };
         let Some(pending) = telling.pending.as_mut().filter(is_due) else {
             return false;
         };
@@ -492,7 +503,9 @@ impl Registration {
         } else if context.announcing.take(now) {
             pending.attempts += 1;
             // In a crowd the answer takes longer, and another word would make it take longer still.
-            pending.next = now + context.random.jitter(pending.wait, 25) + context.crowd_wait();
+            let wait = if is_slow { pending.wait * REPEAT_SLOWER } else { pending.wait };
+            pending.is_slow = is_slow;
+            pending.next = now + context.random.jitter(wait, 25) + context.crowd_wait();
             let most = if pending.attempts < ATTEMPTS_MAX { REPEAT_MAX } else { reply_every };
             pending.wait = (pending.wait * 2).min(most);
             let word = pending.word;

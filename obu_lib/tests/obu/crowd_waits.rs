@@ -2,8 +2,11 @@
 
 use node_lib::Mac;
 use node_lib::control::node::Node;
+use node_lib::messages::control::ack::AckStatus;
+use node_lib::messages::control::heartbeat::HeartbeatReply;
 
-use crate::talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+use crate::crowd_moves::known_of_a_crowd;
+use crate::talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id, reply};
 
 #[test]
 fn after_a_stall_an_idle_obu_of_a_crowd_does_not_spin() {
@@ -270,4 +273,66 @@ fn whoever_is_cold_in_a_crowd_takes_its_time_to_announce_unless_a_client_speaks(
     assert_eq!(announced_after(40, true).last(), Some(&0), "a client waits");
     let waits = announced_after(40, false);
     assert!(waits[5] > 30 && waits[15] > 150, "{waits:?}");
+}
+
+/// One of 200 that its RSU asks for all, and does not answer: when it says so within eight seconds,
+/// in milliseconds from the first word. Then `happens` may let something happen.
+fn said_in_vain(seed: u64, happens: impl Fn(&mut Talk, u64)) -> Vec<u64> {
+    let mut t = known_of_a_crowd(50);
+    t.obu.reseed(seed);
+    let from = t.now;
+    t.hear(from, A, Heard::Ack { epoch: 1, status: AckStatus::SendAll, digest: 0 });
+    let mut said = Vec::new();
+    for ms in 0..8000 {
+        if ms % 100 == 0 {
+            t.beat(A, 1);
+        }
+        happens(&mut t, ms);
+        t.pass(from + ms);
+        said.extend((0..t.announcements()).map(|_| ms));
+        t.clear();
+    }
+    said
+}
+
+/// Waits from 0.3 s, twice as long each time, a quarter more or less, and up to 0.2 s for others.
+#[test]
+fn in_a_crowd_what_nobody_waits_for_is_repeated_slowly() {
+    for seed in 0..20 {
+        let said = said_in_vain(seed, |_, _| {});
+        let waits: Vec<_> = said.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(waits.len() >= 4, "seed {seed}: {said:?}");
+        for (wait, least) in waits.iter().zip([320, 640, 1280, 2560]) {
+            let expected = least * 3 / 4..=least * 5 / 4 + 200;
+            assert!(expected.contains(wait), "seed {seed}: {wait} ms, {expected:?}; {said:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_repeated_slowly_is_said_at_once_and_often_when_a_client_speaks() {
+    for seed in 0..20 {
+        let said = said_in_vain(seed, |t, ms| {
+            if ms == 2000 {
+                t.tap(CAMERA, SERVER);
+            }
+        });
+        let hurried = said.iter().filter(|ms| (2000..3000).contains(*ms)).count();
+        assert!(said.contains(&2000) && hurried >= 4, "seed {seed}: {said:?}");
+    }
+}
+
+/// The RSU can answer a child only if it knows our upstream.
+#[test]
+fn what_is_repeated_slowly_is_said_soon_when_a_child_wants_an_answer() {
+    for seed in 0..20 {
+        let said = said_in_vain(seed, |t, ms| {
+            if ms == 4000 {
+                let word = HeartbeatReply { acknowledge: true, ..reply(C, RSU, 1, 0, false) };
+                t.hear_packet(C, US, word.into());
+            }
+        });
+        let next = said.iter().find(|ms| **ms > 4000);
+        assert!(next.is_some_and(|ms| *ms <= 4320), "seed {seed}: {said:?}");
+    }
 }
