@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -38,7 +39,10 @@ fn cast(scene: &Scene) -> Cast {
 
 /// Vehicles on the road.
 fn at_once(cast: &Cast, second: u64) -> usize {
-    let time = Timestamp::from_millis(1000 * second);
+    at_time(cast, Timestamp::from_millis(1000 * second))
+}
+
+fn at_time(cast: &Cast, time: Timestamp) -> usize {
     let there = cast.nodes.iter().filter(|node| match &node.place {
         Place::Way(track) => track.position_at(time).is_some(),
         Place::Nowhere | Place::Stands(_) => false,
@@ -138,6 +142,30 @@ fn a_scenario_with_a_file_is_a_town_with_its_own_road_side_units() {
     let source = Source::from_text(Path::new("a.toml"), text.to_owned()).unwrap();
     let error = Town::of_scenario(&source, &source.with(&[]).unwrap(), 1, SPAN).unwrap_err();
     assert!(error.to_string().contains("expected a scenario with mobility.file"), "{error}");
+}
+
+/// Movements of a file end with the last time in it. A scene is over before.
+#[test]
+fn a_scene_of_a_file_has_its_vehicles_to_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    // The later, the more.
+    let mut movements = "time_s,vehicle,x_m,y_m,speed_mps,heading_deg\n".to_owned();
+    for (second, vehicle) in (0..=60).flat_map(|second| (0..=second / 2).map(move |v| (second, v)))
+    {
+        let y = 50 * vehicle;
+        writeln!(movements, "{second},{vehicle},{},{y},10,90", 10 * second).unwrap();
+    }
+    std::fs::write(dir.path().join("later.csv"), movements).unwrap();
+    let text = "duration = \"10s\"\nradio = { model = \"disk\" }\n\
+                [[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n[mobility]\nfile = \"later.csv\"\n";
+    let source = Source::from_text(&dir.path().join("later.toml"), text.to_owned()).unwrap();
+    let town = Town::of_scenario(&source, &source.with(&[]).unwrap(), 1, SPAN).unwrap();
+    let kind = Kind { class: Class::Steady, load: Load::Idle, vehicles: 20 };
+    let plan = Plan { towns: vec![Arc::new(town)], ..plan(1, 1, &[kind]) };
+    let cast = cast(&plan.scenes()[0]);
+    let there =
+        [1, 20, 34].map(|second| at_time(&cast, Timestamp::from_millis(1000 * second + 900)));
+    assert!(there.is_sorted() && there[0] > 5, "{there:?}");
 }
 
 fn swept(scenes: &[Scene], set: &[&str], stop: bool) -> Result<Vec<SceneResult>, String> {

@@ -186,8 +186,9 @@ fn busiest(movement: &Movement, measured: Duration) -> Timestamp {
         }
         on_road.get_mut(first..=last).into_iter().flatten().for_each(|n| *n += 1);
     }
-    let length =
-        usize::try_from(measured.as_secs()).unwrap_or(usize::MAX).clamp(1, on_road.len().max(1));
+    // Both ends count: whoever was last seen in a second is gone before the next one.
+    let length = usize::try_from(measured.as_secs()).unwrap_or(usize::MAX).saturating_add(1);
+    let length = length.clamp(1, on_road.len().max(1));
     let sums = on_road.windows(length).map(|window| window.iter().sum::<u64>());
     // The first of several.
     let best = sums.enumerate().max_by_key(|&(start, sum)| (sum, std::cmp::Reverse(start)));
