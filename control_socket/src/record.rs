@@ -15,6 +15,10 @@ pub const EVENTS_KEPT: usize = 512;
 /// Changes of upstream kept.
 pub const CHANGES_KEPT: usize = 256;
 
+/// Of so many, the last ones, what there was to choose from is kept as well: a kilobyte or two each,
+/// seven at most. Earlier ones are in a recording.
+pub const CHOICES_KEPT: usize = 32;
+
 /// Of what there was to choose from at a change, so many RSUs are kept, those in use first …
 const ROUTES_KEPT: usize = 4;
 
@@ -56,7 +60,8 @@ pub struct Change {
     pub silence_ms: u64,
     /// What it cost, as soon as that is known.
     pub cost: Option<HandOver>,
-    /// What there was to choose from, right after the decision.
+    /// What there was to choose from, right after the decision. Empty where that is not kept any
+    /// more ([`CHOICES_KEPT`]).
     pub routes: Vec<KnownRoute>,
 }
 
@@ -109,13 +114,27 @@ impl GapTally {
 }
 
 /// What happened, as far as there is room: the oldest goes first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct History {
     next: u64,
     events: VecDeque<Happened>,
     changes: VecDeque<Change>,
     faults: VecDeque<Fault>,
     gaps: GapTally,
+}
+
+/// Nothing has happened yet. The room for numbered events and changes is taken at once: it would be
+/// taken anyway, and grow in steps for hours.
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            events: VecDeque::with_capacity(EVENTS_KEPT),
+            changes: VecDeque::with_capacity(CHANGES_KEPT),
+            faults: VecDeque::with_capacity(FAULTS_KEPT),
+            gaps: GapTally::default(),
+        }
+    }
 }
 
 impl History {
@@ -137,6 +156,9 @@ impl History {
                 let change =
                     Change { number, at_unix_ms, from, to, cause, silence_ms, cost, routes };
                 push(&mut self.changes, CHANGES_KEPT, change);
+                if let Some(earlier) = self.changes.iter_mut().rev().nth(CHOICES_KEPT) {
+                    earlier.routes = Vec::new();
+                }
             }
             Event::HandOver(cost) => {
                 // One that was not acknowledged passes the start of its gap on to the next.
@@ -187,6 +209,11 @@ impl History {
         self.changes.iter().find(|change| change.number == number)
     }
 
+    /// The last change that cost this.
+    pub fn change_of(&self, cost: &HandOver) -> Option<&Change> {
+        self.changes.iter().rev().find(|change| change.cost.as_ref() == Some(cost))
+    }
+
     /// Gaps of all hand-overs that were acknowledged, also of those that are not kept any more.
     pub fn gaps(&self) -> GapTally {
         self.gaps
@@ -213,9 +240,12 @@ fn kept(routes: &[KnownRoute]) -> Vec<KnownRoute> {
         RouteStanding::NoUpstream => 3,
         _ => 2,
     });
+    // What is left out would keep its room for as long as the change is kept.
     routes.truncate(ROUTES_KEPT);
+    routes.shrink_to_fit();
     for route in &mut routes {
         route.candidates.truncate(CANDIDATES_KEPT);
+        route.candidates.shrink_to_fit();
     }
     routes
 }
@@ -260,6 +290,7 @@ mod tests {
         history.note(3, &Event::HandOver(cost), &[]);
         assert_eq!(history.change(number).unwrap().cost, Some(cost));
         assert_eq!(history.changes()[1].cost, None);
+        assert_eq!(history.change_of(&cost).map(|change| change.number), Some(number));
         assert_eq!(history.changes()[1].silence_ms, 240);
         // The next one came before this was acknowledged: its gap goes on.
         history.note(4, &Event::HandOver(HandOver { acknowledged: false, ..cost }), &[]);
@@ -278,6 +309,33 @@ mod tests {
         let last = history.note(0, &change(1, 2), &[]);
         assert_eq!(last.number, 2010);
         assert_eq!((history.events().len(), history.changes().len()), (EVENTS_KEPT, CHANGES_KEPT));
+    }
+
+    #[test]
+    fn what_there_was_to_choose_from_is_kept_of_the_last_changes() {
+        let mut history = History::default();
+        let route = KnownRoute {
+            rsu: NodeId([2, 0, 0, 0, 0, 2]),
+            standing: RouteStanding::InUse,
+            upstream: None,
+            hops: None,
+            heard_ms: 0,
+            boot: 1,
+            seq: 1,
+            interval_ms: 100,
+            obus: 0,
+            quiet_for_ms: None,
+            shunned_for_ms: None,
+            is_contested: false,
+            position: None,
+            candidates: Vec::new(),
+        };
+        for n in 0..2000 {
+            history.note(n, &change(1, 2), std::slice::from_ref(&route));
+        }
+        let kept: Vec<_> = history.changes().iter().map(|change| change.routes.len()).collect();
+        let expected = [vec![0; CHANGES_KEPT - CHOICES_KEPT], vec![1; CHOICES_KEPT]].concat();
+        assert_eq!(kept, expected);
     }
 
     #[test]

@@ -763,7 +763,7 @@ function detailOfChange(change) {
     pairs([["from", place(change.from)], ["to", place(change.to)], ["old one silent for", span(change.silence_ms)],
       ["gap", cost ? span(cost.gap_ms) : "not known yet, or the first"],
       ["frames", cost ? `${cost.lost} lost, ${cost.at_risk} at risk, ${cost.doubled} doubled` : "–"]]),
-    h("p", { class: "dim" }, choice.length ? "There were, right after the decision:" : ""), h("ul", { class: "plain" }, choice),
+    h("p", { class: "dim" }, choice.length ? "There were, right after the decision:" : "What there was to choose from is kept of the last changes only."), h("ul", { class: "plain" }, choice),
   ];
 }
 

@@ -1,7 +1,7 @@
 //! What happened: `handovers`, `why`, `events`.
 
 use control_socket::message::Topics;
-use control_socket::record::Change;
+use control_socket::record::{CHOICES_KEPT, Change};
 use control_socket::table::gap_classes;
 use node_lib::control::event::Attachment;
 use node_lib::control::snapshot::View;
@@ -129,6 +129,12 @@ fn why_then(names: &Names, change: &Change) -> String {
             cost.doubled,
             cost.sent_twice
         );
+    }
+    if change.routes.is_empty() {
+        return text
+            + &format!(
+                "what there was to choose from is kept of the last {CHOICES_KEPT} changes\n"
+            );
     }
     text + "\nthere were, right after the decision:\n" + &around::upstreams(names, &change.routes)
 }
@@ -263,6 +269,7 @@ mod tests {
         let view = View::default();
         let said = why(&Names::default(), &topics, &view, Some(4)).unwrap();
         assert!(said.contains("silent for 230 ms") && said.contains("gap of 170 ms"), "{said}");
+        assert!(said.contains("is kept of the last 32 changes"), "{said}");
         let said = why(&Names::default(), &topics, &view, Some(5)).unwrap_err();
         assert!(said.contains("4, 9"), "{said}");
     }

@@ -55,10 +55,7 @@ impl Keeper {
             let happened = history.note(now_unix_ms(), &told.event, &told.routes);
             let change = match &told.event {
                 Event::UpstreamChanged { .. } => history.change(happened.number).cloned(),
-                Event::HandOver(cost) => {
-                    let is_it = |change: &&Change| change.cost == Some(*cost);
-                    history.changes().iter().rev().find(is_it).cloned()
-                }
+                Event::HandOver(cost) => history.change_of(cost).cloned(),
                 _ => None,
             };
             News { happened, change }
