@@ -1,6 +1,6 @@
 //! The structure of the code: which way arrows between files go, how much each crate holds, how
-//! long lines are, and what stands twice. `make structure` prints the figures, `make structure
-//! AT=<commit>` those of another state.
+//! long files and lines are, and what stands twice. `make structure` prints the figures, `make
+//! structure AT=<commit>` those of another state.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -17,6 +17,9 @@ use syn::{Item, ItemMod, ItemUse, UseTree, Visibility};
 const SHARE_MAX_PERCENT: usize = 30;
 
 const COLUMNS_MAX: usize = 100;
+
+/// A file that is longer holds more than one concept.
+const LINES_MAX: usize = 700;
 
 /// So many lines that are the same in two places are a pair of repeated lines.
 const REPEATED_MIN: usize = 6;
@@ -378,6 +381,30 @@ fn lines_are_short_in_code_and_in_documents() {
     if env::var_os(OTHER).is_none() {
         assert!(long.is_empty(), "{long:#?}");
     }
+}
+
+/// Files of code that are too long, and how many lines they have.
+fn long_files(below: &Path) -> Vec<(String, usize)> {
+    let length = |file: PathBuf| {
+        let name = file.strip_prefix(below).unwrap().display().to_string();
+        (name, read(file).lines().count())
+    };
+    let all = files(below, "rs").into_iter().map(length);
+    all.filter(|(_, lines)| *lines > LINES_MAX).collect()
+}
+
+#[test]
+fn no_file_of_code_is_too_long() {
+    let long = long_files(&root());
+    println!("files of code over {LINES_MAX} lines: {}", long.len());
+    if env::var_os(OTHER).is_none() {
+        assert!(long.is_empty(), "each a second concept, which gets a file of its own: {long:#?}");
+    }
+    let planted = tempfile::tempdir().unwrap();
+    for (name, lines) in [("just.rs", LINES_MAX), ("long.rs", LINES_MAX + 1)] {
+        fs::write(planted.path().join(name), "\n".repeat(lines)).unwrap();
+    }
+    assert_eq!(long_files(planted.path()), [("long.rs".to_owned(), LINES_MAX + 1)]);
 }
 
 /// Who may use a type.
