@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use control_socket::client::{Client, ClientError};
+use control_socket::client::{ClientError, SocketClient};
 use control_socket::message::{
     Access, Ask, CLIENTS_MAX, PinAsk, PingAsk, REQUEST_MAX, RefusalKind, SUBSCRIPTIONS_MAX, SetAsk,
     Topic,
@@ -37,7 +37,7 @@ fn only_the_read_write_socket_changes_anything() {
     for ask in [Ask::FlushClients(None), Ask::SetLog("debug".to_owned())] {
         assert_eq!(refusal(scene.client().ask(ask)), RefusalKind::ReadOnly);
     }
-    let mut client = Client::connect(&scene.rw()).unwrap();
+    let mut client = SocketClient::connect(&scene.rw()).unwrap();
     assert_eq!(client.hello().access, Access::ReadWrite);
     assert_eq!(client.ask(Ask::FlushClients(Some(Mac([2; 6])))).unwrap().flushed, Some(3));
     let set = client.ask(Ask::SetLog("warn,node_lib=debug".to_owned())).unwrap();
@@ -67,7 +67,7 @@ fn what_a_program_does_not_have_is_refused_with_the_reason() {
     }
     // To look what a reload would do changes nothing.
     assert_eq!(refusal(scene.client().ask(Ask::Check)), RefusalKind::Unable);
-    let mut client = Client::connect(&scene.rw()).unwrap();
+    let mut client = SocketClient::connect(&scene.rw()).unwrap();
     assert_eq!(refusal(client.ask(Ask::Reload)), RefusalKind::Unable);
     assert_eq!(refusal(client.ask(Ask::RecordStart(None))), RefusalKind::Unable);
     assert_eq!(refusal(client.ask(set("mtu", "1400"))), RefusalKind::Invalid);
@@ -129,7 +129,7 @@ fn a_line_without_end_ends_the_connection() {
 fn so_many_clients_are_served_and_one_more_is_told() {
     let scene = runs();
     let mut clients: Vec<_> = (0..CLIENTS_MAX).map(|_| scene.client()).collect();
-    match Client::connect(&scene.path()) {
+    match SocketClient::connect(&scene.path()) {
         Err(ClientError::Refused { refusal, .. }) => {
             assert_eq!(refusal.kind, RefusalKind::TooMany);
         }
@@ -148,7 +148,7 @@ fn the_place_of_a_client_that_goes_is_free_again() {
     for _ in 0..2 * CLIENTS_MAX {
         // The daemon may not have noticed yet that those before have gone.
         let until = Instant::now() + PATIENCE;
-        while let Err(error) = Client::connect(&scene.path()) {
+        while let Err(error) = SocketClient::connect(&scene.path()) {
             assert!(Instant::now() < until, "{error}");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -165,7 +165,7 @@ fn a_thousand_requests_a_second_cost_no_frame() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut client = Client::connect(&path).unwrap();
+                let mut client = SocketClient::connect(&path).unwrap();
                 while Instant::now() < until {
                     client.ask(Ask::Get(vec![Topic::View])).unwrap();
                     asked.fetch_add(1, Ordering::Relaxed);

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use control_socket::client::{Client, ClientError};
+use control_socket::client::{ClientError, SocketClient};
 use control_socket::message::RefusalKind;
 use daemon::args::Common;
-use daemon::control::Control;
+use daemon::control::ControlSocket;
 use daemon::logging::LogLevel;
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
@@ -132,7 +132,7 @@ pub(crate) fn runs_in(directory: Rc<tempfile::TempDir>) -> Scene {
         let tokio = daemon::start::tokio_runtime().unwrap();
         tokio.block_on(async {
             let log = LogLevel::new("info", Arc::new(|_| Ok(())));
-            let control = Control::open(&common, Vec::new(), log).await.unwrap();
+            let control = ControlSocket::open(&common, Vec::new(), log).await.unwrap();
             let (mut commands, inside) = inside::attend(commands);
             let serving = control.serve(inside).unwrap();
             let counters = Counters::default();
@@ -173,8 +173,8 @@ impl Scene {
         self.directory.path().join("rsu0.rw.sock")
     }
 
-    pub(crate) fn client(&self) -> Client {
-        Client::connect(&self.path()).unwrap()
+    pub(crate) fn client(&self) -> SocketClient {
+        SocketClient::connect(&self.path()).unwrap()
     }
 
     /// Something happens to the node.

@@ -7,23 +7,23 @@ use node_lib::Mac;
 use node_lib::control::event::{Event, HandOver};
 use node_lib::control::node::LinkEvent;
 
-use crate::header::Header;
+use crate::header::RecordingHeader;
 use crate::read::{Item, ReadError, Recording};
 use crate::record::{Frame, What};
-use crate::tap::SNAP_MIN;
+use crate::tape::SNAP_MIN;
 
 use super::Micros;
 
 /// One life of one node, as it was recorded.
 #[derive(Debug)]
 pub(super) struct Life {
-    pub(super) header: Header,
+    pub(super) header: RecordingHeader,
     /// From its clock to that of all.
     pub(super) offset: Micros,
     pub(super) began: Micros,
     pub(super) ended: Micros,
     pub(super) said_goodbye: bool,
-    pub(super) sent: Vec<Sent>,
+    pub(super) sent: Vec<Sending>,
     pub(super) heard: HashMap<u64, VecDeque<Micros>>,
     pub(super) signals: BTreeMap<Mac, Vec<(Micros, i8)>>,
     pub(super) radio: Vec<(Micros, bool)>,
@@ -55,7 +55,7 @@ impl Traffic {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
+pub(super) struct Sending {
     pub(super) at: Micros,
     pub(super) hash: u64,
     /// `None`: everybody.
@@ -101,7 +101,7 @@ impl Life {
             match &record.what {
                 What::ToRadio(frame) => {
                     let to = mac_at(frame, 0).filter(|mac| mac.is_unicast());
-                    life.sent.push(Sent { at, hash: hash(frame), to });
+                    life.sent.push(Sending { at, hash: hash(frame), to });
                 }
                 What::FromTap(frame) | What::FromTapLate(frame) => life.up.note(at, frame),
                 What::ToTap(frame) => life.down.note(at, frame),

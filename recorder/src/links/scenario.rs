@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::header::{Header, Role};
+use crate::header::{RecordingHeader, Role};
 
 use super::life::Life;
 use super::{Drive, Micros};
@@ -80,7 +80,7 @@ impl Drive {
 
     /// The settings that most of a role had, as far as a scenario has them.
     fn write_settings(&self, role: Role, out: &mut impl Write) -> io::Result<()> {
-        let mut seen: BTreeMap<String, (usize, &Header)> = BTreeMap::new();
+        let mut seen: BTreeMap<String, (usize, &RecordingHeader)> = BTreeMap::new();
         for life in self.lives.iter().filter(|life| life.header.role == role) {
             seen.entry(life.header.settings.to_string()).or_insert((0, &life.header)).0 += 1;
         }

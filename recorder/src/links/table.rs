@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Write};
 
 use super::clocks::DELAY_US;
-use super::life::{Life, Sent};
+use super::life::{Life, Sending};
 use super::loss::{Step, steps};
 use super::{Drive, Found, Micros};
 
@@ -76,8 +76,8 @@ impl Drive {
     /// What the one sent while the other was there, and whether that heard it.
     fn samples(&self, from: &Life, to: &Life) -> Vec<(Micros, bool)> {
         let mut heard = to.heard.clone();
-        let mut of = |wanted: &dyn Fn(&Sent) -> bool| -> Vec<(Micros, bool)> {
-            let there = |sent: &&Sent| (to.began..=to.ended).contains(&sent.at) && wanted(sent);
+        let mut of = |wanted: &dyn Fn(&Sending) -> bool| -> Vec<(Micros, bool)> {
+            let there = |sent: &&Sending| (to.began..=to.ended).contains(&sent.at) && wanted(sent);
             let sent = from.sent.iter().filter(there);
             sent.map(|sent| (sent.at, take(&mut heard, sent))).collect()
         };
@@ -143,7 +143,7 @@ impl Drive {
 }
 
 /// Whether this frame was heard; each hearing is of one frame.
-fn take(heard: &mut HashMap<u64, VecDeque<Micros>>, sent: &Sent) -> bool {
+fn take(heard: &mut HashMap<u64, VecDeque<Micros>>, sent: &Sending) -> bool {
     let Some(times) = heard.get_mut(&sent.hash) else { return false };
     let fits = |at: &Micros| (-AHEAD_MAX..=UNDER_WAY_MAX).contains(&(at - sent.at));
     match times.iter().position(fits) {
