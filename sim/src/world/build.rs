@@ -215,7 +215,7 @@ impl World {
         self.checker.revisits_max = times;
     }
 
-    /// Whether nodes are held to the [rules](super::Rule) of ours. A model of another protocol is
+    /// Whether nodes are held to the [rules](crate::Rule) of ours. A model of another protocol is
     /// not: what it loses, doubles or sends in a circle is measured, and does not end the run. It
     /// may not spin either.
     pub fn hold_to_rules(&mut self, holds: bool) {
