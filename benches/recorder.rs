@@ -14,7 +14,7 @@ mod counting;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::{Mac, NodeId, Start, Timestamp};
 use recorder::decode::Records;
-use recorder::header::{Header, Role};
+use recorder::header::{RecordingHeader, Role};
 use recorder::json;
 use recorder::record::{Record, What};
 use recorder::{Limits, Recorder, encode};
@@ -139,7 +139,7 @@ fn form(
 
 fn start(directory: &Path) -> Recorder {
     let start = Start::new(Mac([2, 0, 0, 0, 0, 1]));
-    let header = Header::new(Role::Obu, &start, Timestamp::ZERO, &()).expect("a header");
+    let header = RecordingHeader::new(Role::Obu, &start, Timestamp::ZERO, &()).expect("a header");
     let limits = Limits { bytes: 2 << 30, ..Limits::default() };
     Recorder::start(directory, header, limits).expect("a directory that can be written")
 }

@@ -11,13 +11,13 @@ mod chain;
 use chain::{Around, Ends, PATHS, Path, drive_with, frame, settle, window};
 use node_lib::control::node::Node;
 use node_lib::{Mac, NodeId, Start, Timestamp};
-use recorder::header::{Header, Role};
-use recorder::{Limits, Recorded, Recorder, Tap};
+use recorder::header::{RecordingHeader, Role};
+use recorder::{Limits, Recorded, Recorder, Tape};
 
 const BATCH: usize = 10;
 
 /// The next node has the next tap, or none.
-struct Taps(std::vec::IntoIter<Option<Tap>>);
+struct Taps(std::vec::IntoIter<Option<Tape>>);
 
 impl Around for Taps {
     type Of<N: Node> = Recorded<N>;
@@ -78,9 +78,9 @@ fn main() {
 
 fn start(directory: &std::path::Path, n: u8, snap: u32) -> Recorder {
     let start = Start { id: NodeId([2, 0, 0, 0, 0, n]), ..Start::new(Mac([2, 0, 0, 0, 0, n])) };
-    let header = Header::new(Role::Obu, &start, Timestamp::ZERO, &()).expect("a header");
+    let header = RecordingHeader::new(Role::Obu, &start, Timestamp::ZERO, &()).expect("a header");
     let limits = Limits { bytes: 256 << 20, ..Limits::default() };
-    Recorder::start(directory, Header { snap, ..header }, limits)
+    Recorder::start(directory, RecordingHeader { snap, ..header }, limits)
         .expect("a directory that can be written")
 }
 

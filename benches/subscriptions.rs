@@ -22,7 +22,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use control_socket::feed::Wanted;
-use control_socket::message::{Ask, Request, Topic};
+use control_socket::message::{Ask, RequestLine, Topic};
 use criterion::Criterion;
 use turns::{Times, in_turns, time};
 
@@ -64,7 +64,7 @@ fn wanted() -> Wanted {
 /// The line of one listener.
 fn made(id: u64, topics: &[Topic]) -> Vec<u8> {
     let ask = Ask::Subscribe(topics.to_vec());
-    let mut line = serde_json::to_vec(&Request { id, ask }).expect("words and numbers");
+    let mut line = serde_json::to_vec(&RequestLine { id, ask }).expect("words and numbers");
     line.push(b'\n');
     line
 }

@@ -1,4 +1,4 @@
-//! [`Client`]: asks a daemon and listens to it, one line at a time.
+//! [`SocketClient`]: asks a daemon and listens to it, one line at a time.
 
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::message::{
-    ANSWER_MAX, Answer, Ask, Hello, Refusal, Reply, Request, Topics, Update, VERSION,
+    ANSWER_MAX, AnswerLine, Ask, Hello, Refusal, Reply, RequestLine, Topics, Update, VERSION,
 };
 
 /// A daemon that says nothing for so long does not answer.
@@ -66,7 +66,7 @@ pub enum ClientError {
 
 /// A connection to a daemon.
 #[derive(Debug)]
-pub struct Client {
+pub struct SocketClient {
     path: PathBuf,
     lines: BufReader<UnixStream>,
     hello: Hello,
@@ -75,7 +75,7 @@ pub struct Client {
     partial: Vec<u8>,
 }
 
-impl Client {
+impl SocketClient {
     /// Connects to the socket at `path`.
     ///
     /// # Errors
@@ -130,12 +130,12 @@ impl Client {
     pub fn ask(&mut self, ask: Ask) -> Result<Topics, ClientError> {
         let id = self.next_id;
         self.next_id += 1;
-        let mut line = serde_json::to_vec(&Request { id, ask })
+        let mut line = serde_json::to_vec(&RequestLine { id, ask })
             .map_err(|error| self.broken(io::Error::other(error)))?;
         line.push(b'\n');
         self.lines.get_mut().write_all(&line).map_err(|source| self.broken(source))?;
         loop {
-            if let Reply::Answer(Answer { id: of, ok, error }) = self.read()?
+            if let Reply::Answer(AnswerLine { id: of, ok, error }) = self.read()?
                 && (of == id || of == 0)
             {
                 return match (ok, error) {

@@ -10,8 +10,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, ClientError};
-use crate::message::{Ask, Hello, RefusalKind, Reply, Request, Topic, Topics};
+use crate::client::{ClientError, SocketClient};
+use crate::message::{Ask, Hello, RefusalKind, Reply, RequestLine, Topic, Topics};
 use crate::record::{CHANGES_KEPT, Change, Happened};
 
 /// The first wait after a connection that ended, and the longest.
@@ -115,7 +115,7 @@ impl Wanted {
         let all: BTreeSet<_> = self.by_listener.values().flatten().copied().collect();
         let ask = Ask::Subscribe(all.into_iter().collect());
         // Words and numbers: nothing in it cannot be written.
-        self.line = serde_json::to_vec(&Request { id: ID, ask }).unwrap_or_default();
+        self.line = serde_json::to_vec(&RequestLine { id: ID, ask }).unwrap_or_default();
         self.line.push(b'\n');
     }
 }
@@ -127,7 +127,7 @@ pub struct Feed {
     wanted: Wanted,
     /// What is wanted has changed since it was said.
     is_changed: bool,
-    client: Option<(Client, Instant)>,
+    client: Option<(SocketClient, Instant)>,
     backoff: Backoff,
     retry_at: Option<Instant>,
     /// The daemon heard last.
@@ -227,7 +227,7 @@ impl Feed {
     }
 
     fn connect(&mut self) -> Result<(), ClientError> {
-        let client = match Client::connect(&self.path) {
+        let client = match SocketClient::connect(&self.path) {
             Ok(client) => client,
             Err(error) => return self.away(error),
         };
@@ -376,7 +376,7 @@ mod tests {
         let mut wanted = Wanted::default();
         let listeners: Vec<_> =
             (0..50).map(|n| wanted.add(&[Topic::ALL[n % 7], Topic::ALL[n / 7 % 7]])).collect();
-        let line: Request = serde_json::from_slice(wanted.line()).unwrap();
+        let line: RequestLine = serde_json::from_slice(wanted.line()).unwrap();
         let Ask::Subscribe(topics) = line.ask else { panic!("{line:?}") };
         assert_eq!(topics.len(), Topic::ALL.len());
         assert_eq!(wanted.line().iter().filter(|byte| **byte == b'\n').count(), 1);
@@ -384,7 +384,7 @@ mod tests {
         for listener in listeners.iter().skip(1) {
             wanted.remove(*listener);
         }
-        let line: Request = serde_json::from_slice(wanted.line()).unwrap();
+        let line: RequestLine = serde_json::from_slice(wanted.line()).unwrap();
         assert_eq!(line.ask, Ask::Subscribe(vec![Topic::View]));
         let log = Topics { log: Some("info".to_owned()), ..Topics::default() };
         assert!(!wanted.is_for(listeners[0], &log) && !wanted.is_for(listeners[1], &log));
@@ -465,7 +465,7 @@ mod tests {
         let mut feed = Feed::with_backoff(path.clone(), Backoff::new(least, 64 * least));
         let mut wait = |since: Option<Duration>| {
             let client = since.map(|since| {
-                (Client::connect(&path).unwrap(), Instant::now().checked_sub(since).unwrap())
+                (SocketClient::connect(&path).unwrap(), Instant::now().checked_sub(since).unwrap())
             });
             feed.client = client;
             feed.away(ClientError::Missing(path.clone())).unwrap();

@@ -10,7 +10,7 @@ const STARTING_MS: u64 = 2000;
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct HealthProblem {
     /// One word or two, for programs.
     pub kind: String,
     /// What, with the figures.
@@ -35,7 +35,7 @@ pub struct Noticed {
     pub times: u64,
 }
 
-impl Problem {
+impl HealthProblem {
     fn new(kind: &str, is_fatal: bool, text: impl Into<String>, cure: impl Into<String>) -> Self {
         let kind = kind.to_owned();
         Self { kind, text: text.into(), cure: cure.into(), is_fatal, noticed: None }
@@ -51,7 +51,7 @@ impl Problem {
 }
 
 /// Whether something began, ended or became something else; what is noticed again is no news.
-pub fn is_news(before: &[Problem], now: &[Problem]) -> bool {
+pub fn is_news(before: &[HealthProblem], now: &[HealthProblem]) -> bool {
     before.len() != now.len() || before.iter().zip(now).any(|(before, now)| before.differs(now))
 }
 
@@ -60,7 +60,7 @@ pub fn problems<'a>(
     view: &View,
     faults: impl Iterator<Item = &'a Fault>,
     now_unix_ms: u64,
-) -> Vec<Problem> {
+) -> Vec<HealthProblem> {
     let mut found = Vec::new();
     interfaces(view, &mut found);
     match view.node.role {
@@ -73,25 +73,30 @@ pub fn problems<'a>(
     found
 }
 
-fn interfaces(view: &View, found: &mut Vec<Problem>) {
+fn interfaces(view: &View, found: &mut Vec<HealthProblem>) {
     let (radio, tap) = (&view.radio, &view.tap);
     if !radio.is_up {
         let text = format!("radio {} is down or gone", radio.name);
         let cure = format!("ip link set dev {} up; then look at its driver and cable", radio.name);
-        found.push(Problem::new("radio-down", true, text, cure));
+        found.push(HealthProblem::new("radio-down", true, text, cure));
     }
     if !tap.is_up {
         let text = format!("TAP {} is down, gone or out of its bridge: no LAN", tap.name);
         let cure = format!("ip link set dev {} up; with --bridge, put it back into it", tap.name);
-        found.push(Problem::new("no-lan", view.node.role == NodeRole::Rsu, text, cure));
+        found.push(HealthProblem::new("no-lan", view.node.role == NodeRole::Rsu, text, cure));
     }
     if view.is_radio_full {
         let text = "frames wait because the radio has no room".to_owned();
-        found.push(Problem::new("radio-full", false, text, "send less, or use a faster radio"));
+        found.push(HealthProblem::new(
+            "radio-full",
+            false,
+            text,
+            "send less, or use a faster radio",
+        ));
     }
 }
 
-fn alone(view: &View, is_fatal: bool, found: &mut Vec<Problem>) {
+fn alone(view: &View, is_fatal: bool, found: &mut Vec<HealthProblem>) {
     let Some(likely) = &view.alone else { return };
     let ethertypes: Vec<_> = view.other_ethertypes.iter().map(|e| format!("{e:#06x}")).collect();
     let cure = if ethertypes.is_empty() {
@@ -99,20 +104,25 @@ fn alone(view: &View, is_fatal: bool, found: &mut Vec<Problem>) {
     } else {
         format!("give all nodes the same --ethertype; others use {}", ethertypes.join(", "))
     };
-    found.push(Problem::new("alone", is_fatal, format!("nobody has been heard: {likely}"), cure));
+    found.push(HealthProblem::new(
+        "alone",
+        is_fatal,
+        format!("nobody has been heard: {likely}"),
+        cure,
+    ));
 }
 
-fn upstream(view: &View, found: &mut Vec<Problem>) {
+fn upstream(view: &View, found: &mut Vec<HealthProblem>) {
     let node = &view.node;
     if let Some(attached) = &node.attached {
         if attached.is_unanswered {
             let text = format!("RSU {} does not answer what we say", attached.rsu);
             let cure = "look at the RSU: v2xctl obus there shows whether it knows this node";
-            found.push(Problem::new("unanswered", true, text, cure));
+            found.push(HealthProblem::new("unanswered", true, text, cure));
         } else if !attached.is_acknowledged && attached.since_ms > STARTING_MS {
             let text = format!("RSU {} has not acknowledged our clients", attached.rsu);
             let cure = "v2xctl obus at the RSU shows what it knows of this node";
-            found.push(Problem::new("unacknowledged", false, text, cure));
+            found.push(HealthProblem::new("unacknowledged", false, text, cure));
         }
         return;
     }
@@ -128,7 +138,7 @@ fn upstream(view: &View, found: &mut Vec<Problem>) {
         let whys: Vec<_> = node.routes.iter().map(why_not).collect();
         format!("no upstream: {}", whys.join("; "))
     };
-    found.push(Problem::new("no-upstream", true, text, cure));
+    found.push(HealthProblem::new("no-upstream", true, text, cure));
 }
 
 /// Why this RSU is not used.
@@ -173,7 +183,7 @@ const OBSTACLES: [Obstacle; 7] = [
 
 /// With the figures of the first time: were they those of the last, it would be told as another
 /// each time it is noticed.
-fn of_fault(fault: &Fault) -> Problem {
+fn of_fault(fault: &Fault) -> HealthProblem {
     let Fault { times, first, last_unix_ms } = fault;
     let figures = match serde_json::to_value(&first.event) {
         Ok(serde_json::Value::Object(fields)) => {
@@ -191,7 +201,10 @@ fn of_fault(fault: &Fault) -> Problem {
     let (since_unix_ms, last_unix_ms) = (first.at_unix_ms, *last_unix_ms);
     let noticed = Some(Noticed { since_unix_ms, last_unix_ms, times: *times });
     let cure = first.event.cure().unwrap_or("see the log");
-    Problem { noticed, ..Problem::new(&word, false, format!("{kind} ({figures})"), cure) }
+    HealthProblem {
+        noticed,
+        ..HealthProblem::new(&word, false, format!("{kind} ({figures})"), cure)
+    }
 }
 
 #[cfg(test)]

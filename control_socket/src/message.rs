@@ -5,8 +5,8 @@ use node_lib::control::snapshot::{Counts, NodeRole, View};
 use node_lib::{Mac, NodeId};
 use serde::{Deserialize, Serialize};
 
-use crate::health::Problem;
-use crate::position::Position;
+use crate::health::HealthProblem;
+use crate::position::PositionReport;
 use crate::record::{Change, Happened};
 
 /// Version of the protocol. Fields and topics may be added within one; a reader ignores what it
@@ -91,7 +91,7 @@ impl Topic {
 
 /// A line of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Request {
+pub struct RequestLine {
     /// Comes back with the answer.
     pub id: u64,
     /// What is wanted.
@@ -178,14 +178,14 @@ impl Ask {
 #[serde(untagged)]
 pub enum Reply {
     /// To a request.
-    Answer(Answer),
+    Answer(AnswerLine),
     /// To a subscription.
     Update(Update),
 }
 
 /// What a request is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct AnswerLine {
     /// Of the request; 0 if it could not be read.
     pub id: u64,
     /// What was wanted.
@@ -224,7 +224,7 @@ pub struct Topics {
     pub view: Option<View>,
     /// Where the node is; with [`Topic::View`], if it was told who says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub position: Option<Position>,
+    pub position: Option<PositionReport>,
     /// [`Topic::Events`], the oldest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Happened>>,
@@ -233,7 +233,7 @@ pub struct Topics {
     pub changes: Option<Vec<Change>>,
     /// [`Topic::Problems`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub problems: Option<Vec<Problem>>,
+    pub problems: Option<Vec<HealthProblem>>,
     /// [`Topic::Config`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Vec<Setting>>,
@@ -355,14 +355,14 @@ mod tests {
 
     #[test]
     fn requests_read_as_documented() {
-        let read = |text: &str| serde_json::from_str::<Request>(text).unwrap();
+        let read = |text: &str| serde_json::from_str::<RequestLine>(text).unwrap();
         assert_eq!(
             read(r#"{"id":1,"get":["view","changes"]}"#),
-            Request { id: 1, ask: Ask::Get(vec![Topic::View, Topic::Changes]) }
+            RequestLine { id: 1, ask: Ask::Get(vec![Topic::View, Topic::Changes]) }
         );
         assert_eq!(
             read(r#"{"id":2,"subscribe":["events"],"later":true}"#),
-            Request { id: 2, ask: Ask::Subscribe(vec![Topic::Events]) }
+            RequestLine { id: 2, ask: Ask::Subscribe(vec![Topic::Events]) }
         );
         assert_eq!(read(r#"{"id":3,"flush-clients":null}"#).ask, Ask::FlushClients(None));
         assert_eq!(read(r#"{"id":5,"reload":null}"#).ask, Ask::Reload);
@@ -371,11 +371,11 @@ mod tests {
         let set = SetAsk { name: "log".to_owned(), value: "debug".to_owned() };
         let text = r#"{"id":8,"set":{"name":"log","value":"debug"}}"#;
         assert_eq!(read(text).ask, Ask::Set(set));
-        let line = serde_json::to_string(&Request { id: 9, ask: Ask::Check }).unwrap();
+        let line = serde_json::to_string(&RequestLine { id: 9, ask: Ask::Check }).unwrap();
         assert_eq!(read(&line).ask, Ask::Check, "{line}");
         assert_eq!(read(r#"{"id":4,"set-log":"debug"}"#).ask, Ask::SetLog("debug".to_owned()));
         for bad in ["", "{}", r#"{"id":1}"#, r#"{"get":["view"]}"#, r#"{"id":1,"get":["x"]}"#] {
-            assert!(serde_json::from_str::<Request>(bad).is_err(), "{bad}");
+            assert!(serde_json::from_str::<RequestLine>(bad).is_err(), "{bad}");
         }
     }
 
@@ -385,8 +385,8 @@ mod tests {
         let topics = Topics { view: Some(view), ..Topics::default() };
         let refusal = Refusal { kind: RefusalKind::ReadOnly, text: "no".to_owned() };
         let replies = [
-            Reply::Answer(Answer { id: 1, ok: Some(Box::new(topics.clone())), error: None }),
-            Reply::Answer(Answer { id: 2, ok: None, error: Some(refusal) }),
+            Reply::Answer(AnswerLine { id: 1, ok: Some(Box::new(topics.clone())), error: None }),
+            Reply::Answer(AnswerLine { id: 2, ok: None, error: Some(refusal) }),
             Reply::Update(Update { update: 3, missed: Some(88), topics: Box::new(topics) }),
         ];
         for reply in replies {

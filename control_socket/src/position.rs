@@ -1,4 +1,4 @@
-//! Where a node is, as it tells: [`Position`].
+//! Where a node is, as it tells: [`PositionReport`].
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Where a node is. With topic `view`, of a daemon that was given `--position`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Position {
+pub struct PositionReport {
     /// Who says so: `fixed`, `gpsd://HOST:PORT` or `file:PATH`.
     pub source: String,
     /// Whether it is known, and why not.

@@ -1,5 +1,5 @@
-//! What there is to see, a table each, as one JSON object: [`Table`]. `v2xctl -o json` prints it,
-//! and the HTTP endpoint answers with it.
+//! What there is to see, a table each, as one JSON object: [`TableKind`]. `v2xctl -o json` prints
+//! it, and the HTTP endpoint answers with it.
 
 use node_lib::control::snapshot::{KnownRoute, View, span_ms};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ pub const SCHEMA: u32 = 1;
 
 /// What there is to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum TableKind {
     /// Who it is, and whether it is well.
     Status,
     /// Nodes in radio range.
@@ -45,7 +45,7 @@ pub enum Table {
     LogLevel,
 }
 
-impl Table {
+impl TableKind {
     /// All of them, with what decides now.
     pub const ALL: [Self; 15] = [
         Self::Status,
@@ -231,7 +231,7 @@ mod tests {
     fn every_table_says_whose_it_is_and_has_its_own_name() {
         let topics = Topics { at_unix_ms: 7, view: Some(View::default()), ..Topics::default() };
         let mut names = Vec::new();
-        for table in Table::ALL {
+        for table in TableKind::ALL {
             let object = table.json("obu0", &topics);
             assert_eq!((&object["schema"], &object["daemon"]), (&json!(1), &json!("obu0")));
             assert_eq!(object["at_unix_ms"], 7, "{table:?}");
@@ -240,7 +240,7 @@ mod tests {
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Table::ALL.len());
+        assert_eq!(names.len(), TableKind::ALL.len());
     }
 
     #[test]
@@ -248,8 +248,8 @@ mod tests {
         let mut view = View::default();
         view.node.waits_for = Some(WaitsFor { in_ms: 12, reason: "send a heartbeat".into() });
         let topics = Topics { view: Some(view), ..Topics::default() };
-        let object = Table::Status.json("rsu0", &topics);
+        let object = TableKind::Status.json("rsu0", &topics);
         assert_eq!(object["waits_for"], json!({ "in_ms": 12, "reason": "send a heartbeat" }));
-        assert_eq!(Table::Status.json("rsu0", &Topics::default())["waits_for"], Value::Null);
+        assert_eq!(TableKind::Status.json("rsu0", &Topics::default())["waits_for"], Value::Null);
     }
 }

@@ -12,7 +12,8 @@ use std::time::Duration;
 use control_socket::client::ClientError;
 use control_socket::feed::{Backoff, Feed, News};
 use control_socket::message::{
-    Access, Answer, Ask, Hello, Refusal, RefusalKind, Request, Topic, Topics, Update, VERSION,
+    Access, AnswerLine, Ask, Hello, Refusal, RefusalKind, RequestLine, Topic, Topics, Update,
+    VERSION,
 };
 use control_socket::record::{Change, Happened};
 use node_lib::NodeId;
@@ -24,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 type Connection = (Vec<String>, bool);
 
 /// A daemon that takes these connections, one after the other; and what it is asked.
-fn daemon(path: &Path, connections: Vec<Connection>) -> Receiver<Request> {
+fn daemon(path: &Path, connections: Vec<Connection>) -> Receiver<RequestLine> {
     let listener = UnixListener::bind(path).unwrap();
     let (asked, asks) = channel();
     std::thread::spawn(move || {
@@ -67,7 +68,7 @@ fn line(what: &impl serde::Serialize) -> String {
 }
 
 fn answer(topics: Topics) -> String {
-    line(&Answer { id: 1, ok: Some(Box::new(topics)), error: None })
+    line(&AnswerLine { id: 1, ok: Some(Box::new(topics)), error: None })
 }
 
 fn update(missed: Option<u64>, topics: Topics) -> String {
@@ -75,7 +76,7 @@ fn update(missed: Option<u64>, topics: Topics) -> String {
 }
 
 fn refused(id: u64, kind: RefusalKind) -> String {
-    line(&Answer { id, ok: None, error: Some(Refusal { kind, text: "no".to_owned() }) })
+    line(&AnswerLine { id, ok: None, error: Some(Refusal { kind, text: "no".to_owned() }) })
 }
 
 fn place() -> Attachment {

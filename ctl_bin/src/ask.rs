@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode};
 
 use clap::CommandFactory as _;
-use control_socket::client::{Client, ClientError};
+use control_socket::client::{ClientError, SocketClient};
 use control_socket::message::{Ask, PinAsk, SetAsk, Topic};
 use control_socket::path;
 use node_lib::NodeId;
@@ -206,7 +206,7 @@ fn converse(
     }
     let ask = wanted(&command);
     let socket = if ask.is_change() { path::read_write(socket) } else { socket.to_owned() };
-    let mut client = Client::connect(&socket)?;
+    let mut client = SocketClient::connect(&socket)?;
     let topics = client.ask(ask)?;
     let name = client.hello().name.clone();
     if args.output == Output::Table && is_one_of_many {
@@ -234,7 +234,7 @@ fn converse(
 fn listen(
     args: &Args,
     names: &Names,
-    client: &mut Client,
+    client: &mut SocketClient,
     command: &Command,
     name: &str,
 ) -> Result<(), ClientError> {

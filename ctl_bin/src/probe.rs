@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use control_socket::client::{Client, ClientError};
+use control_socket::client::{ClientError, SocketClient};
 use control_socket::message::{Ask, PingAsk, Topic, Topics};
 use control_socket::{path, table};
 use node_lib::control::ping::Echoed;
@@ -52,7 +52,7 @@ impl<'a> Asked<'a> {
 struct Prober<'a> {
     names: &'a Names,
     output: Output,
-    client: Client,
+    client: SocketClient,
     target: Mac,
     within_ms: u16,
     /// Who the daemon is, of its last answer.
@@ -73,7 +73,7 @@ pub(crate) fn run(
             return Ok(Outcome::Usage);
         }
     };
-    let client = Client::connect(&path::read_write(socket))?;
+    let client = SocketClient::connect(&path::read_write(socket))?;
     let within_ms = u16::try_from(asked.timeout.as_millis()).unwrap_or(u16::MAX);
     let (output, topics) = (args.output, Topics::default());
     let mut prober = Prober { names, output, client, target, within_ms, topics };

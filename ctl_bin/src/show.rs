@@ -15,7 +15,7 @@ mod process;
 mod status;
 
 use control_socket::message::Topics;
-use control_socket::table::{self, Table};
+use control_socket::table::{self, TableKind};
 use serde_json::{Value, json};
 
 use crate::args::{ClientAction, Command, ConfigAction};
@@ -93,26 +93,26 @@ fn changed(command: &Command, topics: &Topics) -> Value {
 }
 
 /// The table a command shows; `None` where it changed something, and says what.
-fn table_of(command: &Command) -> Option<Table> {
+fn table_of(command: &Command) -> Option<TableKind> {
     Some(match command {
-        Command::Status => Table::Status,
-        Command::Neighbors => Table::Neighbors,
-        Command::Upstreams => Table::Upstreams,
-        Command::Routes => Table::Routes,
-        Command::Rsus => Table::Rsus,
-        Command::Radio => Table::Radio,
-        Command::Clients { action: None } => Table::Clients,
-        Command::Obus => Table::Obus,
-        Command::Tree => Table::Tree,
-        Command::Handovers { .. } => Table::Handovers,
-        Command::Why { id } => Table::Why(*id),
-        Command::Events { .. } => Table::Events,
-        Command::Stats { .. } => Table::Stats,
+        Command::Status => TableKind::Status,
+        Command::Neighbors => TableKind::Neighbors,
+        Command::Upstreams => TableKind::Upstreams,
+        Command::Routes => TableKind::Routes,
+        Command::Rsus => TableKind::Rsus,
+        Command::Radio => TableKind::Radio,
+        Command::Clients { action: None } => TableKind::Clients,
+        Command::Obus => TableKind::Obus,
+        Command::Tree => TableKind::Tree,
+        Command::Handovers { .. } => TableKind::Handovers,
+        Command::Why { id } => TableKind::Why(*id),
+        Command::Events { .. } => TableKind::Events,
+        Command::Stats { .. } => TableKind::Stats,
         Command::Config { action: Some(ConfigAction::Check | ConfigAction::Reload) } => {
             return None;
         }
-        Command::Config { .. } => Table::Config,
-        Command::LogLevel { .. } => Table::LogLevel,
+        Command::Config { .. } => TableKind::Config,
+        Command::LogLevel { .. } => TableKind::LogLevel,
         Command::Clients { action: Some(_) }
         | Command::Record { .. }
         | Command::Top

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use control_socket::message::{
-    Access, Answer, Ask, Hello, PinAsk, Pinged, Recording, Refusal, RefusalKind, Request, SetAsk,
-    Topic, Topics, Update, VERSION,
+    Access, AnswerLine, Ask, Hello, PinAsk, Pinged, Recording, Refusal, RefusalKind, RequestLine,
+    SetAsk, Topic, Topics, Update, VERSION,
 };
 use control_socket::path::read_write;
 use control_socket::record::Happened;
@@ -63,12 +63,12 @@ impl Daemon {
                     let _ = writeln!(stream.get_mut(), "{}", hello(access));
                     let mut line = String::new();
                     while stream.read_line(&mut line).is_ok_and(|len| len > 0) {
-                        let Request { id, ask } = serde_json::from_str(&line).unwrap();
+                        let RequestLine { id, ask } = serde_json::from_str(&line).unwrap();
                         line.clear();
                         let (said, more) = answer(&ask);
                         let _ = asked.send((access, ask));
                         let error = said.as_ref().err().copied().map(refusal);
-                        let answer = Answer { id, ok: said.ok().map(Box::new), error };
+                        let answer = AnswerLine { id, ok: said.ok().map(Box::new), error };
                         let answer = serde_json::to_string(&answer).unwrap();
                         let _ = writeln!(stream.get_mut(), "{answer}");
                         for line in &more {
@@ -189,7 +189,7 @@ fn events_are_printed_as_they_come_and_a_gap_among_them() {
 
 #[test]
 fn events_that_are_watched_are_printed_once_and_a_refusal_ends_it() {
-    let end = Answer { id: 1, ok: None, error: Some(refusal(RefusalKind::Invalid)) };
+    let end = AnswerLine { id: 1, ok: None, error: Some(refusal(RefusalKind::Invalid)) };
     let more = vec![
         update(None, Topics::default()),
         update(None, happened(1)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use control_socket::health::problems;
-use control_socket::message::{Access, Answer, Ask, Hello, Request, Topics, VERSION};
+use control_socket::message::{Access, AnswerLine, Ask, Hello, RequestLine, Topics, VERSION};
 use node_lib::NodeId;
 use node_lib::control::snapshot::{NodeRole, Snapshot, View};
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn daemon(directory: &Path, first: String, view: View) -> PathBuf {
             let _ = writeln!(stream.get_mut(), "{first}");
             let mut line = String::new();
             while stream.read_line(&mut line).is_ok_and(|len| len > 0) {
-                let request: Request = serde_json::from_str(&line).unwrap();
+                let request: RequestLine = serde_json::from_str(&line).unwrap();
                 line.clear();
                 let topics = Topics {
                     node: view.node.id,
@@ -59,7 +59,7 @@ fn daemon(directory: &Path, first: String, view: View) -> PathBuf {
                     log: matches!(request.ask, Ask::Get(_)).then(|| "info".to_owned()),
                     ..Topics::default()
                 };
-                let answer = Answer { id: request.id, ok: Some(Box::new(topics)), error: None };
+                let answer = AnswerLine { id: request.id, ok: Some(Box::new(topics)), error: None };
                 let _ = writeln!(stream.get_mut(), "{}", serde_json::to_string(&answer).unwrap());
             }
         }

@@ -21,7 +21,7 @@ use node_lib::messages::ethernet::{ARP, C_TAG, IPV4, IPV6};
 use node_lib::settings::{self, LoopSettings};
 use node_lib::transport::mtu;
 use node_lib::{Mac, NodeId};
-use recorder::tap::SNAP_MIN;
+use recorder::tape::SNAP_MIN;
 
 use crate::exit::print;
 use crate::http::address::HttpAddress;
@@ -68,7 +68,7 @@ pub struct Common {
 
     /// Whether TCP crosses the TAP in super-frames of up to 64 KiB
     #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub tap_offload: TapOffload,
+    pub tap_offload: OffloadMode,
 
     /// Whether small frames that wait for the same neighbour leave in one
     #[arg(long, value_name = "WHEN", default_value_t = LoopSettings::DEFAULT.bundles.into())]
@@ -240,7 +240,7 @@ pub enum Bundles {
 
 /// Whether TCP crosses the TAP in super-frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TapOffload {
+pub enum OffloadMode {
     /// If the kernel can; otherwise frame by frame, with a line in the log that says why.
     Auto,
     /// Yes, or the daemon does not start.
@@ -261,12 +261,12 @@ impl fmt::Display for Bundles {
     }
 }
 
-impl From<TapOffload> for tap::TapOffload {
-    fn from(offload: TapOffload) -> Self {
+impl From<OffloadMode> for tap::TapOffload {
+    fn from(offload: OffloadMode) -> Self {
         match offload {
-            TapOffload::Auto => Self::Auto,
-            TapOffload::On => Self::On,
-            TapOffload::Off => Self::Off,
+            OffloadMode::Auto => Self::Auto,
+            OffloadMode::On => Self::On,
+            OffloadMode::Off => Self::Off,
         }
     }
 }
@@ -558,7 +558,7 @@ mod tests {
         assert_eq!((common.ethertype, common.hello_history), (0x88b5, 10));
         assert_eq!((common.mtu, common.node_id, common.check), (None, None, false));
         assert!(common.ip.is_empty());
-        assert_eq!(common.tap_offload, TapOffload::Auto);
+        assert_eq!(common.tap_offload, OffloadMode::Auto);
         assert_eq!((common.bundles, common.coalesce, common.busy_poll), (Bundles::On, 30, 100));
         assert_eq!(common.loop_settings(), LoopSettings::DEFAULT);
     }

@@ -12,7 +12,7 @@ use node_lib::device::{DeviceError, Problem};
 use tracing::debug;
 
 use crate::args::{Bind, Common};
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, FailureKind};
 
 /// Bits of capabilities(7).
 const NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
@@ -30,7 +30,7 @@ pub fn check(args: &Common, changes_tap: bool) -> Result<(), Failure> {
     let program = std::env::current_exe()
         .map_or_else(|_| "FILE".to_owned(), |path| path.display().to_string());
     Err(Failure::new(
-        Kind::Permission,
+        FailureKind::Permission,
         anyhow!(
             "{missing} missing: grant what is needed to the file with `setcap \
              cap_net_admin,cap_net_raw+ep {program}`, or start it with ambient capabilities (see \

@@ -29,7 +29,7 @@ use crate::exit::Failure;
 use crate::http::{self, Http};
 use crate::logging::LogLevel;
 use crate::position::{Locator, Reading};
-use crate::recording::Recording;
+use crate::recording::RecordingSwitch;
 use crate::reload::Reload;
 use keeper::Keeper;
 pub use shared::About;
@@ -38,14 +38,14 @@ pub use socket::Sockets;
 
 /// The control socket of a daemon, and its HTTP endpoint, before it has a node.
 #[derive(Debug)]
-pub struct Control {
+pub struct ControlSocket {
     sockets: Option<Sockets>,
     http: Option<Http>,
     locator: Option<Locator>,
     about: About,
 }
 
-impl Control {
+impl ControlSocket {
     /// Makes the sockets the user wants, and listens for HTTP if he wants that. Where nobody asked
     /// for any, and the default cannot be had, the reason stands in the log and the daemon runs
     /// without.
@@ -75,7 +75,7 @@ impl Control {
 
     /// With the recording of the node.
     #[must_use]
-    pub(crate) fn with_recording(mut self, recording: Option<Recording>) -> Self {
+    pub(crate) fn with_recording(mut self, recording: Option<RecordingSwitch>) -> Self {
         self.about.recording = recording;
         self
     }
@@ -117,6 +117,6 @@ impl Control {
 #[derive(Debug)]
 pub struct Serving {
     _guards: Option<[socket::Guard; 2]>,
-    _http: Option<http::Serving>,
+    _http: Option<http::HttpServing>,
     _reading: Option<Reading>,
 }

@@ -27,7 +27,7 @@ const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 
 /// What kind of failure ended the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// Something failed that had worked.
     Runtime = 1,
     /// What the user asked for cannot work.
@@ -42,14 +42,14 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Failure {
     /// Decides the exit code.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// What to print, with its causes.
     pub error: anyhow::Error,
 }
 
 impl Failure {
     /// A failure of this kind.
-    pub fn new(kind: Kind, error: impl Into<anyhow::Error>) -> Self {
+    pub fn new(kind: FailureKind, error: impl Into<anyhow::Error>) -> Self {
         Self { kind, error: error.into() }
     }
 }
@@ -57,11 +57,11 @@ impl Failure {
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         let kind = if error.is_usage() {
-            Kind::Usage
+            FailureKind::Usage
         } else if error.is_permission() {
-            Kind::Permission
+            FailureKind::Permission
         } else {
-            Kind::Interface
+            FailureKind::Interface
         };
         Self::new(kind, error)
     }
@@ -71,9 +71,9 @@ impl From<BootError> for Failure {
     fn from(error: BootError) -> Self {
         let kind = match &error {
             BootError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Kind::Permission
+                FailureKind::Permission
             }
-            _ => Kind::Usage,
+            _ => FailureKind::Usage,
         };
         Self::new(kind, error)
     }
@@ -105,9 +105,10 @@ fn say(text: &str) {
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()) {
         // Who closed the pipe did not want to know; the exit code says it all.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Kind::Runtime, anyhow!("cannot write to standard output: {error}")))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            FailureKind::Runtime,
+            anyhow!("cannot write to standard output: {error}"),
+        )),
         _ => Ok(()),
     }
 }
@@ -123,15 +124,20 @@ mod tests {
             let error = DeviceError { interface: "x0".into(), operation: "be tried", source };
             Failure::from(error).kind
         };
-        assert_eq!(kind(Problem::NameLength(16)), Kind::Usage);
-        assert_eq!(kind(Problem::MissingCapability("CAP_NET_RAW")), Kind::Permission);
-        assert_eq!(kind(Problem::NoSuchInterface), Kind::Interface);
-        assert_eq!(kind(Problem::Busy), Kind::Interface);
+        assert_eq!(kind(Problem::NameLength(16)), FailureKind::Usage);
+        assert_eq!(kind(Problem::MissingCapability("CAP_NET_RAW")), FailureKind::Permission);
+        assert_eq!(kind(Problem::NoSuchInterface), FailureKind::Interface);
+        assert_eq!(kind(Problem::Busy), FailureKind::Interface);
     }
 
     #[test]
     fn help_lists_every_code() {
-        for kind in [Kind::Runtime, Kind::Usage, Kind::Permission, Kind::Interface] {
+        for kind in [
+            FailureKind::Runtime,
+            FailureKind::Usage,
+            FailureKind::Permission,
+            FailureKind::Interface,
+        ] {
             assert!(HELP.contains(&format!("\n  {}  ", kind as u8)), "{kind:?}");
         }
     }

@@ -37,7 +37,7 @@ use tracing::{debug, info, warn};
 
 use crate::args::Common;
 use crate::control::shared::Shared;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, FailureKind};
 
 use address::HttpAddress;
 pub use endpoint::STREAMS_MAX;
@@ -76,7 +76,7 @@ impl Http {
     }
 
     /// Answers from now on, until the returned guard is dropped.
-    pub(crate) fn serve(self, shared: Arc<Shared>) -> io::Result<Serving> {
+    pub(crate) fn serve(self, shared: Arc<Shared>) -> io::Result<HttpServing> {
         let Self { listener, address } = self;
         info!(%address, "http endpoint");
         if !address.ip().is_loopback() {
@@ -103,18 +103,18 @@ impl Http {
                 }
             });
         })?;
-        Ok(Serving { stop: Some(stop), thread: Some(thread) })
+        Ok(HttpServing { stop: Some(stop), thread: Some(thread) })
     }
 }
 
 /// Ends the endpoint, and every connection, when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Serving {
+pub(crate) struct HttpServing {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Serving {
+impl Drop for HttpServing {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -141,20 +141,25 @@ fn bound(HttpAddress(address): HttpAddress) -> Result<TcpSocket, Failure> {
 
 fn failure(address: HttpAddress, error: &io::Error) -> Failure {
     let (kind, hint) = match error.kind() {
-        io::ErrorKind::PermissionDenied => (Kind::Permission, ": expected a port from 1024 on"),
-        io::ErrorKind::AddrInUse => (Kind::Usage, ": another program listens there"),
-        io::ErrorKind::AddrNotAvailable => {
-            (Kind::Interface, ": no interface of this machine has that address")
+        io::ErrorKind::PermissionDenied => {
+            (FailureKind::Permission, ": expected a port from 1024 on")
         }
-        _ => (Kind::Runtime, ""),
+        io::ErrorKind::AddrInUse => (FailureKind::Usage, ": another program listens there"),
+        io::ErrorKind::AddrNotAvailable => {
+            (FailureKind::Interface, ": no interface of this machine has that address")
+        }
+        _ => (FailureKind::Runtime, ""),
     };
     Failure::new(kind, anyhow!("--http {address}: cannot listen: {error}{hint}"))
 }
 
 /// Starts the endpoint, if there is one.
-pub(crate) fn start(http: Option<Http>, shared: &Arc<Shared>) -> Result<Option<Serving>, Failure> {
+pub(crate) fn start(
+    http: Option<Http>,
+    shared: &Arc<Shared>,
+) -> Result<Option<HttpServing>, Failure> {
     let serving = http.map(|http| http.serve(Arc::clone(shared))).transpose();
     serving
         .context("cannot start the http endpoint")
-        .map_err(|error| Failure::new(Kind::Runtime, error))
+        .map_err(|error| Failure::new(FailureKind::Runtime, error))
 }

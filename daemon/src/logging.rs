@@ -1,4 +1,4 @@
-//! Log lines on standard error, through a [`Sink`].
+//! Log lines on standard error, through a [`LogSink`].
 
 use std::fmt::{self, Display};
 use std::io::IsTerminal;
@@ -8,14 +8,14 @@ use anyhow::anyhow;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Common, LogFormat};
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, FailureKind};
 use crate::log_filter::filter;
-use crate::sink::Sink;
+use crate::sink::LogSink;
 
 /// Logging under way. When it is dropped the last lines are written, in bounded time.
 #[derive(Debug)]
 pub struct Logging {
-    sink: Sink,
+    sink: LogSink,
     level: LogLevel,
 }
 
@@ -78,9 +78,12 @@ impl fmt::Debug for LogLevel {
 
 /// Starts logging as the user wants it.
 pub fn start(args: &Common) -> Result<Logging, Failure> {
-    let filter = filter(&args.log).map_err(|error| Failure::new(Kind::Usage, anyhow!(error)))?;
-    let failed = |error: &dyn Display| Failure::new(Kind::Runtime, anyhow!("logging: {error}"));
-    let sink = Sink::start(std::io::stderr(), args.log_format).map_err(|error| failed(&error))?;
+    let filter =
+        filter(&args.log).map_err(|error| Failure::new(FailureKind::Usage, anyhow!(error)))?;
+    let failed =
+        |error: &dyn Display| Failure::new(FailureKind::Runtime, anyhow!("logging: {error}"));
+    let sink =
+        LogSink::start(std::io::stderr(), args.log_format).map_err(|error| failed(&error))?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(sink.clone())

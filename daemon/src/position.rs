@@ -24,14 +24,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{convert::Infallible, thread};
 
 use anyhow::{Context as _, anyhow};
-use control_socket::position::Position;
+use control_socket::position::PositionReport;
 use node_lib::Timestamp;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::inside::Inside;
 use tracing::debug;
 
 use crate::args::Common;
-use crate::exit::{Failure, Kind, print};
+use crate::exit::{Failure, FailureKind, print};
 
 use reader::{Stop, Waits};
 pub use source::PositionSource;
@@ -45,7 +45,7 @@ const NICE: i32 = 10;
 pub fn check(args: &Common) -> Result<(), Failure> {
     if args.share_position && args.position.is_none() {
         let text = "--share-position: expected --position as well, which says what is shared";
-        return Err(Failure::new(Kind::Usage, anyhow!(text)));
+        return Err(Failure::new(FailureKind::Usage, anyhow!(text)));
     }
     args.position.as_ref().map_or(Ok(()), |source| file_of(source).map(drop))
 }
@@ -60,7 +60,7 @@ pub fn print_checked(args: &Common) -> Result<(), Failure> {
 fn file_of(source: &PositionSource) -> Result<Option<File>, Failure> {
     let PositionSource::File(path) = source else { return Ok(None) };
     reader::open(path).map(Some).map_err(|error| {
-        Failure::new(Kind::Usage, anyhow!("--position file:{}: {error}", path.display()))
+        Failure::new(FailureKind::Usage, anyhow!("--position file:{}: {error}", path.display()))
     })
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Whereabouts(Arc<Shared>);
 
 impl Whereabouts {
     /// What is known now. Waits for nothing.
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> PositionReport {
         let now = self.0.now();
         self.0.lock().position(now)
     }
@@ -166,7 +166,7 @@ impl Locator {
             .name("position".to_owned())
             .spawn(read)
             .context("cannot start the thread that reads the position")
-            .map_err(|error| Failure::new(Kind::Runtime, error))?;
+            .map_err(|error| Failure::new(FailureKind::Runtime, error))?;
         Ok(Reading { _stop: stop })
     }
 }

@@ -1,4 +1,4 @@
-//! [`Radio`]: the packet socket or the UDP link, whichever the user bound to.
+//! [`RadioDevice`]: the packet socket or the UDP link, whichever the user bound to.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,7 +10,7 @@ use node_lib::device::{
 };
 
 #[derive(Debug)]
-pub(crate) enum Radio {
+pub(crate) enum RadioDevice {
     Packet(PacketSocket),
     Udp(Udp),
 }
@@ -19,13 +19,13 @@ pub(crate) enum Radio {
 macro_rules! either {
     ($self:ident, $device:ident => $call:expr) => {
         match $self {
-            Radio::Packet($device) => $call,
-            Radio::Udp($device) => $call,
+            RadioDevice::Packet($device) => $call,
+            RadioDevice::Udp($device) => $call,
         }
     };
 }
 
-impl Device for Radio {
+impl Device for RadioDevice {
     fn name(&self) -> &str {
         either!(self, device => device.name())
     }

@@ -10,13 +10,13 @@ use anyhow::{Context as _, anyhow};
 use control_socket::message;
 use node_lib::{Start, Timestamp};
 use recorder::segment::check_directory;
-use recorder::tap::MARK_LEN_MAX;
-use recorder::{Handle, Header, Limits, PanicGuard, Recorder, Role, Stats, Switch, Tap};
+use recorder::tape::MARK_LEN_MAX;
+use recorder::{Handle, Limits, PanicGuard, Recorder, RecordingHeader, Role, Stats, Switch, Tape};
 use serde::Serialize;
 use tracing::info;
 
 use crate::args::{Common, RecordOptions};
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, FailureKind};
 
 /// Looks at the directory, and changes nothing there.
 pub fn check(args: &Common) -> Result<(), Failure> {
@@ -26,8 +26,10 @@ pub fn check(args: &Common) -> Result<(), Failure> {
 fn usable(directory: &Path) -> Result<(), Failure> {
     check_directory(directory).map_err(|error| {
         let kind = match error.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Kind::Permission,
-            _ => Kind::Usage,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                FailureKind::Permission
+            }
+            _ => FailureKind::Usage,
         };
         let what = format!("cannot record into {}: expected a directory", directory.display());
         Failure::new(kind, anyhow!("{what} that can be written: {error}"))
@@ -47,7 +49,7 @@ impl Plan {
     pub fn new(args: &Common, role: Role, settings: &impl Serialize) -> Result<Self, Failure> {
         let settings = serde_json::to_value(settings)
             .context("cannot write down the settings of this node")
-            .map_err(|error| Failure::new(Kind::Runtime, error))?;
+            .map_err(|error| Failure::new(FailureKind::Runtime, error))?;
         Ok(Self { options: args.record.clone(), role, settings })
     }
 
@@ -58,14 +60,14 @@ impl Plan {
         start: &Start,
         now: Timestamp,
         (radio, tap): (&str, &str),
-    ) -> Result<(Recording, Option<Tap>), Failure> {
-        let failed = |error: anyhow::Error| Failure::new(Kind::Runtime, error);
-        let header = Header::new(self.role, start, now, &self.settings)
+    ) -> Result<(RecordingSwitch, Option<Tape>), Failure> {
+        let failed = |error: anyhow::Error| Failure::new(FailureKind::Runtime, error);
+        let header = RecordingHeader::new(self.role, start, now, &self.settings)
             .context("cannot write down the start of this node")
             .map_err(failed)?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let began = since_1970.unwrap_or_default().saturating_sub(now.since(Timestamp::ZERO));
-        let header = Header {
+        let header = RecordingHeader {
             radio: radio.to_owned(),
             tap: tap.to_owned(),
             began_unix_ns: u64::try_from(began.as_nanos()).unwrap_or(u64::MAX),
@@ -73,7 +75,7 @@ impl Plan {
             ..header
         };
         let wanted = self.options.record.clone();
-        let recording = Recording(Arc::new(Inner {
+        let recording = RecordingSwitch(Arc::new(Inner {
             options: self.options,
             header,
             switch: Switch::default(),
@@ -87,12 +89,12 @@ impl Plan {
 
 /// The recording of a running node, for whoever starts and stops it.
 #[derive(Clone, Debug)]
-pub(crate) struct Recording(Arc<Inner>);
+pub(crate) struct RecordingSwitch(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     options: RecordOptions,
-    header: Header,
+    header: RecordingHeader,
     switch: Switch,
     guard: PanicGuard,
     state: Mutex<State>,
@@ -109,13 +111,13 @@ struct State {
     last_part: u32,
 }
 
-impl Recording {
+impl RecordingSwitch {
     /// What tells the node to record or not.
     pub(crate) fn switch(&self) -> Switch {
         self.0.switch.clone()
     }
 
-    fn open(&self, state: &mut State, directory: PathBuf, part: u32) -> anyhow::Result<Tap> {
+    fn open(&self, state: &mut State, directory: PathBuf, part: u32) -> anyhow::Result<Tape> {
         let Inner { options, header, guard, .. } = &*self.0;
         let age = options.record_age;
         let limits = Limits {
@@ -123,7 +125,7 @@ impl Recording {
             age: (age > 0).then(|| Duration::from_secs(age)),
             ..Limits::default()
         };
-        let header = Header { part, ..header.clone() };
+        let header = RecordingHeader { part, ..header.clone() };
         let recorder = Recorder::start(&directory, header, limits)
             .with_context(|| format!("cannot record into {}", directory.display()))?;
         guard.watch(Some(&recorder));

@@ -1,4 +1,4 @@
-//! [`Sink`]: log lines go through a bounded, lossy queue to a thread of their own.
+//! [`LogSink`]: log lines go through a bounded, lossy queue to a thread of their own.
 //!
 //! Whoever logs never waits for whoever reads. A pipe nobody reads, a pipe that was closed, a disk
 //! that is full: each costs lines, never a frame. Lost lines are counted, and the count stands in
@@ -56,9 +56,9 @@ impl Shared {
 
 /// Takes log lines, from any thread, without ever waiting for them to be written.
 #[derive(Clone, Debug)]
-pub struct Sink(Arc<Shared>);
+pub struct LogSink(Arc<Shared>);
 
-impl Sink {
+impl LogSink {
     /// Starts the thread that writes to `out`. Lines about lost lines have this format.
     pub fn start(out: impl Write + Send + 'static, format: LogFormat) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
@@ -84,7 +84,7 @@ impl Sink {
 }
 
 /// A line is written in one piece by who formats it.
-impl Write for Sink {
+impl Write for LogSink {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut waiting = self.0.lock();
         if waiting.lines.len() + line.len() > WAITING_MAX {
@@ -102,7 +102,7 @@ impl Write for Sink {
     }
 }
 
-impl MakeWriter<'_> for Sink {
+impl MakeWriter<'_> for LogSink {
     type Writer = Self;
 
     fn make_writer(&self) -> Self {
@@ -209,15 +209,15 @@ mod tests {
         }
     }
 
-    fn told(format: LogFormat) -> (Sink, Sender<bool>, Receiver<String>) {
+    fn told(format: LogFormat) -> (LogSink, Sender<bool>, Receiver<String>) {
         let ((answer, answers), (wrote, written)) = (channel(), channel());
-        (Sink::start(Told { answers, wrote }, format).unwrap(), answer, written)
+        (LogSink::start(Told { answers, wrote }, format).unwrap(), answer, written)
     }
 
     const LINE_LEN: usize = 1000;
 
     /// The writer has taken the first line out and waits for its answer: so many have to wait.
-    fn blocked_before(lines: usize) -> (Sink, Sender<bool>, Receiver<String>) {
+    fn blocked_before(lines: usize) -> (LogSink, Sender<bool>, Receiver<String>) {
         let (mut sink, answer, written) = told(LogFormat::Text);
         sink.write_all(b"first\n").unwrap();
         while !sink.0.lock().is_writing {

@@ -26,11 +26,11 @@ use tracing::{info, warn};
 
 use crate::args::{Bind, Common};
 use crate::capabilities;
-use crate::control::Control;
-use crate::exit::{Failure, Kind, print};
+use crate::control::ControlSocket;
+use crate::exit::{Failure, FailureKind, print};
 use crate::http;
 use crate::position;
-use crate::radio::Radio;
+use crate::radio::RadioDevice;
 use crate::recording::{self, Plan};
 use crate::reload::Reload;
 use crate::supervisor::{Supervised, Supervisor};
@@ -46,7 +46,7 @@ pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .enable_all()
         .build()
         .context("cannot start the event loop")
-        .map_err(|error| Failure::new(Kind::Runtime, error))
+        .map_err(|error| Failure::new(FailureKind::Runtime, error))
 }
 
 /// Address space a start takes beyond the program itself: stacks of its threads, frames in flight,
@@ -64,7 +64,7 @@ pub fn prepare_memory() -> Result<(), Failure> {
     std::hint::black_box(&memory);
     had.map_err(|_| {
         let text = "out of memory: expected a limit (ulimit -v, LimitAS=) that leaves room for";
-        Failure::new(Kind::Runtime, anyhow!("{text} {MEMORY_MIB} MiB more"))
+        Failure::new(FailureKind::Runtime, anyhow!("{text} {MEMORY_MIB} MiB more"))
     })
 }
 
@@ -78,7 +78,7 @@ fn has_descriptors() -> Result<(), Failure> {
         (0..DESCRIPTORS).map(|_| fs::File::open("/dev/null")).collect();
     opened.map(drop).map_err(|error| {
         let text = "expected a limit (ulimit -n, LimitNOFILE=) that leaves room for";
-        Failure::new(Kind::Runtime, anyhow!("{error}: {text} {DESCRIPTORS} open files"))
+        Failure::new(FailureKind::Runtime, anyhow!("{error}: {text} {DESCRIPTORS} open files"))
     })
 }
 
@@ -102,7 +102,7 @@ const UNUSED_AFTER: Duration = Duration::from_secs(10);
 pub async fn check(args: &Common) -> Result<Checked, Failure> {
     if args.bind == Bind::Interface(args.tap_name.clone()) {
         return Err(Failure::new(
-            Kind::Usage,
+            FailureKind::Usage,
             anyhow!("--bind and --tap-name both say {}: expected two interfaces", args.tap_name),
         ));
     }
@@ -110,7 +110,7 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
         && (*bridge == args.tap_name || args.bind == Bind::Interface(bridge.clone()))
     {
         return Err(Failure::new(
-            Kind::Usage,
+            FailureKind::Usage,
             anyhow!("--bridge {bridge} is the TAP or the radio: expected a third interface"),
         ));
     }
@@ -136,11 +136,11 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     let radio_mtu = radio.as_ref().map_or(udp::MTU, |link| link.mtu);
     let mtu = tap_mtu
         .over(radio_mtu)
-        .map_err(|error| Failure::new(Kind::Usage, anyhow!("{}: {error}", args.tap_name)))?;
+        .map_err(|error| Failure::new(FailureKind::Usage, anyhow!("{}: {error}", args.tap_name)))?;
     let radio_mac = radio.as_ref().map(|link| link.mac);
     if let Some(mac) = args.tap_mac.filter(|mac| Some(*mac) == radio_mac) {
         return Err(Failure::new(
-            Kind::Usage,
+            FailureKind::Usage,
             anyhow!("--tap-mac {mac} is the address of the radio: expected another one"),
         ));
     }
@@ -170,7 +170,7 @@ fn ipv6_usable(tap_name: &str, address: TapAddress, has_tap: bool) -> Result<(),
     let of = if has_tap { tap_name } else { "default" };
     let failed = |cause: String| {
         Err(Failure::new(
-            Kind::Interface,
+            FailureKind::Interface,
             anyhow!("{tap_name}: cannot have the address {address}: {cause}"),
         ))
     };
@@ -218,7 +218,7 @@ const SHARED: &str = "another program of this host has this radio with the same 
 #[derive(Debug)]
 pub struct Devices {
     netlink: Netlink,
-    radio: Radio,
+    radio: RadioDevice,
     tap: Tap,
     clock: Clock,
     radio_link: LinkState,
@@ -246,21 +246,21 @@ impl Devices {
             (Bind::Interface(name), Some(link)) => {
                 let packet = PacketSocket::open(name, &link, args.ethertype)?;
                 netlink.watch(Side::Radio, name, &link);
-                (Radio::Packet(packet), link)
+                (RadioDevice::Packet(packet), link)
             }
             (Bind::Interface(name), None) => {
                 // `check` reads the link of every interface.
-                return Err(Failure::new(Kind::Runtime, anyhow!("{name} was not checked")));
+                return Err(Failure::new(FailureKind::Runtime, anyhow!("{name} was not checked")));
             }
             (Bind::Udp(address), _) => {
                 let udp = Udp::open(address, args.ethertype)?;
                 let link = udp.link();
-                (Radio::Udp(udp), link)
+                (RadioDevice::Udp(udp), link)
             }
         };
-        let mtu = tap_mtu
-            .over(radio_link.mtu)
-            .map_err(|error| Failure::new(Kind::Usage, anyhow!("{}: {error}", args.tap_name)))?;
+        let mtu = tap_mtu.over(radio_link.mtu).map_err(|error| {
+            Failure::new(FailureKind::Usage, anyhow!("{}: {error}", args.tap_name))
+        })?;
         let mut tap = Tap::open(&args.tap_name, args.tap_offload.into())?;
         let id = args.node_id.unwrap_or_else(|| radio_link.mac.into());
         // One that was there before has a MAC that others know.
@@ -285,7 +285,7 @@ impl Devices {
         let seed = device::random::<8>()
             .map(u64::from_ne_bytes)
             .context("cannot get random numbers from the kernel")
-            .map_err(|error| Failure::new(Kind::Runtime, error))?;
+            .map_err(|error| Failure::new(FailureKind::Runtime, error))?;
         info!(
             radio = radio.name(), mac = %radio_link.mac, mtu = radio_link.mtu,
             tap = tap.name(), tap_mac = %tap_link.mac, tap_mtu = mtu,
@@ -361,10 +361,10 @@ impl Devices {
     /// of tokio's but inside its runtime.
     pub fn drive<N: Node>(
         mut self,
-        control: Control,
+        control: ControlSocket,
         create: impl FnOnce(node_lib::Timestamp) -> N,
     ) -> Result<(), Failure> {
-        let failed = |error| Failure::new(Kind::Runtime, error);
+        let failed = |error| Failure::new(FailureKind::Runtime, error);
         let mut signals = Signals::install().context("cannot take over signals").map_err(failed)?;
         let reload = self.reload.take();
         if let Some(reload) = reload.clone() {
@@ -408,7 +408,7 @@ impl Devices {
         let ended = runtime
             .run(&mut node, &mut self.radio, &mut self.tap, &mut self.netlink, &mut commands)
             .context("cannot wait for frames")
-            .map_err(|error| Failure::new(Kind::Runtime, error));
+            .map_err(|error| Failure::new(FailureKind::Runtime, error));
         if let Some(recording) = recording {
             recording.end();
         }

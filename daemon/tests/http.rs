@@ -11,11 +11,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use control_socket::client::Client;
+use control_socket::client::SocketClient;
 use control_socket::message::{Ask, Topic};
-use control_socket::table::Table;
+use control_socket::table::TableKind;
 use daemon::args::Common;
-use daemon::control::Control;
+use daemon::control::ControlSocket;
 use daemon::http::{CONNECTIONS_MAX, HEAD_MAX, STREAMS_MAX};
 use daemon::logging::LogLevel;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
@@ -72,7 +72,7 @@ fn runs_with(view: View, more: &[&str]) -> Scene {
         let tokio = daemon::start::tokio_runtime().unwrap();
         let _inside = tokio.enter();
         let log = LogLevel::new("info", Arc::new(|_| Ok(())));
-        let control = tokio.block_on(Control::open(&common, Vec::new(), log)).unwrap();
+        let control = tokio.block_on(ControlSocket::open(&common, Vec::new(), log)).unwrap();
         let (mut commands, inside) = inside::attend(Remote::new());
         let serving = control.serve(inside).unwrap();
         ready.send(()).unwrap();
@@ -169,8 +169,8 @@ impl Scene {
         client
     }
 
-    fn client(&self) -> Client {
-        Client::connect(&self.directory.path().join("rsu0.sock")).unwrap()
+    fn client(&self) -> SocketClient {
+        SocketClient::connect(&self.directory.path().join("rsu0.sock")).unwrap()
     }
 }
 
@@ -230,10 +230,10 @@ fn every_table_is_the_json_of_the_control_socket() {
         assert!(Instant::now() < until, "the change is not told");
     }
     let mut client = scene.client();
-    for table in Table::ALL.into_iter().chain([Table::Why(Some(0))]) {
+    for table in TableKind::ALL.into_iter().chain([TableKind::Why(Some(0))]) {
         let path = match table {
-            Table::Events => "/events/past".to_owned(),
-            Table::Why(Some(id)) => format!("/why?id={id}"),
+            TableKind::Events => "/events/past".to_owned(),
+            TableKind::Why(Some(id)) => format!("/why?id={id}"),
             other => format!("/{}", other.name()),
         };
         let answer = scene.get(&path);

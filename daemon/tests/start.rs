@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap::Parser;
 use daemon::args::Common;
-use daemon::exit::{Failure, Kind};
+use daemon::exit::{Failure, FailureKind};
 use daemon::start;
 
 #[derive(Parser)]
@@ -25,7 +25,7 @@ fn check(flags: &[&str]) -> Result<(), Failure> {
 }
 
 /// The kind of what is wrong, and what is said of it.
-fn wrong_with(flags: &[&str]) -> (Kind, String) {
+fn wrong_with(flags: &[&str]) -> (FailureKind, String) {
     let Failure { kind, error } = check(flags).expect_err("something is wrong");
     (kind, format!("{error:#}"))
 }
@@ -39,7 +39,7 @@ fn on_a_link<'a>(flags: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn one_interface_cannot_be_both_sides() {
     let (kind, text) = wrong_with(&["--bind", "start-test0"]);
-    assert_eq!(kind, Kind::Usage);
+    assert_eq!(kind, FailureKind::Usage);
     for word in ["--bind", "--tap-name", "start-test0"] {
         assert!(text.contains(word), "{text}");
     }
@@ -48,14 +48,14 @@ fn one_interface_cannot_be_both_sides() {
 #[test]
 fn a_radio_that_does_not_exist_is_named() {
     let (kind, text) = wrong_with(&["--bind", "start-test9"]);
-    assert_eq!(kind, Kind::Interface);
+    assert_eq!(kind, FailureKind::Interface);
     assert!(text.contains("start-test9"), "{text}");
 }
 
 #[test]
 fn an_mtu_too_small_for_the_addresses_is_refused_with_both_numbers() {
     let (kind, text) = wrong_with(&on_a_link(&["--mtu", "1000", "--ip", "fd00::1"]));
-    assert_eq!(kind, Kind::Usage);
+    assert_eq!(kind, FailureKind::Usage);
     assert!(text.contains("1000") && text.contains("1280"), "{text}");
     assert!(text.contains("start-test0"), "{text}");
 }

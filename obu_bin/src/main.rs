@@ -5,7 +5,7 @@ mod args;
 use std::process::ExitCode;
 
 use args::Args;
-use daemon::control::Control;
+use daemon::control::ControlSocket;
 use daemon::exit::{self, Failure};
 use daemon::recording::Plan;
 use daemon::reload::Reload;
@@ -30,7 +30,7 @@ fn run() -> Result<(), Failure> {
             start::print_remembered(args.common.state_file.as_deref())?;
             return signal::print_checked(signal.as_ref());
         }
-        let control = Control::open(&args.common, settings, logging.level()).await?;
+        let control = ControlSocket::open(&args.common, settings, logging.level()).await?;
         let mut devices = Devices::open(&args.common, checked).await?;
         if let Some(source) = signal {
             devices.watch_signal(source);

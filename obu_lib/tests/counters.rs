@@ -182,7 +182,7 @@ fn what_is_passed_on_has_one_hop_more_behind_it_and_one_relay_less_before_it() {
     let mut t = relay();
     t.hear(t.now, C, Heard::Reply { origin: C, seq: 2, hops: 3 });
     let [reply] = t.replies_sent()[..] else { panic!("not one reply") };
-    assert_eq!(reply, HeartbeatReply { hops: 4, ..talk::reply(C, RSU, 2, 3, false) });
+    assert_eq!(reply, HeartbeatReply { hops: 4, ..talk::heard::reply(C, RSU, 2, 3, false) });
     let labels = [Label::of(id(C)), Label::of(id(B))].map(|label| label.0);
     t.hear_packet(A, US, ack(B, Way::new(3, &labels).unwrap()).into());
     t.hear_packet(A, US, ack(C, one_relay()).into());

@@ -13,9 +13,9 @@ use node_lib::messages::way::Next;
 use node_lib::messages::{Label, Message, PacketType, Way};
 use node_lib::{Mac, NodeId, Seq};
 
+use talk::heard::reply;
 use talk::{
     A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, all_but, attached, id, last, next,
-    reply,
 };
 
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);

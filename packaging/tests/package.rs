@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use daemon::exit::Kind;
+use daemon::exit::FailureKind;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 const DAEMONS: [&str; 2] = ["obu", "rsu"];
@@ -71,7 +71,8 @@ fn the_units_give_what_the_daemons_need_and_no_more() {
         assert_eq!(values(&unit, "Restart"), ["on-failure"]);
         // Waiting mends neither; an interface may come, and what failed while running may not
         // again.
-        let hopeless = [Kind::Usage, Kind::Permission].map(|kind| (kind as u8).to_string());
+        let hopeless =
+            [FailureKind::Usage, FailureKind::Permission].map(|kind| (kind as u8).to_string());
         assert_eq!(values(&unit, "RestartPreventExitStatus"), [hopeless.join(" ")]);
     }
 }

@@ -40,7 +40,7 @@ const CRC_AT: usize = 40;
 
 /// What a block is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BlockKind {
     /// Says whose recording this is.
     Header,
     /// Holds records.
@@ -51,7 +51,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// What it is for.
-    pub kind: Kind,
+    pub kind: BlockKind,
     /// How many records.
     pub records: u32,
     /// Which block.
@@ -66,15 +66,15 @@ impl Head {
     /// What stands in front of a header.
     pub(crate) const fn of_header() -> Self {
         let (first, last) = (Timestamp::ZERO, Timestamp::ZERO);
-        Self { kind: Kind::Header, records: 0, sequence: 0, first, last }
+        Self { kind: BlockKind::Header, records: 0, sequence: 0, first, last }
     }
 
     /// The bytes in front of `payload`.
     pub fn emit(&self, payload: &[u8]) -> [u8; HEAD_LEN] {
         let mut out = [0; HEAD_LEN];
         let kind = match self.kind {
-            Kind::Header => 0,
-            Kind::Records => 1,
+            BlockKind::Header => 0,
+            BlockKind::Records => 1,
         };
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let fields: [&[u8]; 8] = [
@@ -192,8 +192,8 @@ fn parse(head: &[u8; HEAD_LEN]) -> Result<(Head, usize), Fault> {
         return Err(Fault::Version(version));
     }
     let kind = match kind {
-        0 => Kind::Header,
-        1 => Kind::Records,
+        0 => BlockKind::Header,
+        1 => BlockKind::Records,
         _ => return Err(Fault::NoBlock),
     };
     let mut rest = &rest[..];
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_head_has_the_bytes_of_the_table() {
         let head = Head {
-            kind: Kind::Records,
+            kind: BlockKind::Records,
             records: 2,
             sequence: 3,
             first: Timestamp::from_micros(4),
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn any_changed_byte_is_noticed() {
         let head = Head {
-            kind: Kind::Records,
+            kind: BlockKind::Records,
             records: 1,
             sequence: 7,
             first: Timestamp::ZERO,

@@ -1,4 +1,5 @@
-//! The tools, as a command line: [`Args`], or only its [`Command`] for who mounts it, and [`run`].
+//! The tools, as a command line: [`Args`], or only its [`TraceCommand`] for who mounts it, and
+//! [`run`].
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -27,13 +28,13 @@ use crate::{json, segment};
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: TraceCommand,
 }
 
 /// What to do with a recording. PATH is a file (*.v2xr, *.v2xr.part, *.jsonl), several of one run,
 /// or a directory with those of one run.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Command {
+pub enum TraceCommand {
     /// Whose recordings these are, and what is in them; of any number of runs
     Info {
         /// Recordings
@@ -176,17 +177,17 @@ pub enum TraceError {
 
 /// Does it, and says on `out` what it found. Exit code 1: there is a difference, or a recording is
 /// not whole.
-pub fn run(command: &Command, out: &mut impl Write) -> Result<ExitCode, TraceError> {
+pub fn run(command: &TraceCommand, out: &mut impl Write) -> Result<ExitCode, TraceError> {
     let result = match command {
-        Command::Info { paths } => info(paths, out),
-        Command::Verify { paths } => verify(paths, out),
-        Command::Repair { file, to } => repair(file, to.as_deref(), out),
-        Command::Cut { paths, output, from, to } => cut(paths, output, *from, *to, out),
-        Command::Export { paths, output } => export(paths, output, out),
-        Command::Page { paths, output, every } => page(paths, output, *every, out),
-        Command::Links { paths, output, slot } => links(paths, output, *slot, out),
-        Command::Replay { paths } => replay(paths, out),
-        Command::Diff { one, other } => diff(one, other, out),
+        TraceCommand::Info { paths } => info(paths, out),
+        TraceCommand::Verify { paths } => verify(paths, out),
+        TraceCommand::Repair { file, to } => repair(file, to.as_deref(), out),
+        TraceCommand::Cut { paths, output, from, to } => cut(paths, output, *from, *to, out),
+        TraceCommand::Export { paths, output } => export(paths, output, out),
+        TraceCommand::Page { paths, output, every } => page(paths, output, *every, out),
+        TraceCommand::Links { paths, output, slot } => links(paths, output, *slot, out),
+        TraceCommand::Replay { paths } => replay(paths, out),
+        TraceCommand::Diff { one, other } => diff(one, other, out),
     };
     match result {
         // Who closed the pipe did not want to know.
@@ -234,7 +235,8 @@ fn runs(paths: &[PathBuf]) -> Result<(Vec<Recording>, Vec<NotBegun>), TraceError
     let mut headers = Vec::new();
     let (headed, left_out) = headers_of(files)?;
     for (file, header) in headed {
-        let known = headers.iter().position(|known: &crate::Header| known.is_same_run(&header));
+        let known =
+            headers.iter().position(|known: &crate::RecordingHeader| known.is_same_run(&header));
         match known.and_then(|index| runs.get_mut(index)) {
             Some(run) => run.push(file),
             None => {
@@ -368,9 +370,11 @@ fn cut(
 ) -> Result<ExitCode, TraceError> {
     let failed = |source| TraceError::Write { path: output.to_owned(), source };
     let recording = open(paths, out)?;
-    let mut copy =
-        FileWriter::create(output, &crate::Header { segment: 0, ..recording.header().clone() })
-            .map_err(failed)?;
+    let mut copy = FileWriter::create(
+        output,
+        &crate::RecordingHeader { segment: 0, ..recording.header().clone() },
+    )
+    .map_err(failed)?;
     let (mut records, mut has_left_out) = (0u64, false);
     recording.read(|item| {
         match item {

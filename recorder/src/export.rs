@@ -19,7 +19,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::event;
-use crate::header::Header;
+use crate::header::RecordingHeader;
 use crate::read::{Item, ReadError, Recording};
 use crate::record::{Frame, Record, What};
 
@@ -97,7 +97,7 @@ pub fn pcapng(recording: &Recording, out: impl Write) -> Result<u64, ExportError
     capture.finish()
 }
 
-fn about(header: &Header) -> String {
+fn about(header: &RecordingHeader) -> String {
     let (role, id) = (header.role.as_str(), header.start().id);
     format!(
         "{role} {id}, boot {}, seed {:#x}, settings {}",

@@ -1,5 +1,5 @@
-//! Whose recording it is, and what its node was made with: [`Header`], in the first block of each
-//! file.
+//! Whose recording it is, and what its node was made with: [`RecordingHeader`], in the first block
+//! of each file.
 //!
 //! It is a MessagePack map with names, so that it can grow. What the operator decided stands in it
 //! as it does in the settings of the role, so that a replay makes the same node.
@@ -31,7 +31,7 @@ impl Role {
 
 /// What a recording says about itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct RecordingHeader {
     /// Version of the format.
     pub format: u8,
     /// Program and version that wrote it.
@@ -70,7 +70,7 @@ pub struct Header {
     pub part: u32,
 }
 
-impl Header {
+impl RecordingHeader {
     /// Of a node that is made now with these settings.
     pub fn new(
         role: Role,

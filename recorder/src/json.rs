@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::event::{self, Value};
-use crate::header::Header;
+use crate::header::RecordingHeader;
 use crate::record::{Frame, Record, What};
 use crate::text;
 
@@ -49,7 +49,7 @@ pub enum LineError {
 #[derive(Debug)]
 pub enum Line {
     /// The first.
-    Header(Box<Header>),
+    Header(Box<RecordingHeader>),
     /// So many blocks are missing here.
     Gap(u64),
     /// A record.
@@ -61,7 +61,7 @@ pub enum Line {
 #[serde(default, deny_unknown_fields)]
 struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    header: Option<Box<Header>>,
+    header: Option<Box<RecordingHeader>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gap: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ fn put(out: &mut impl Write, fields: &Fields<'_>) -> io::Result<()> {
 }
 
 /// Writes the first line.
-pub fn write_header(out: &mut impl Write, header: &Header) -> io::Result<()> {
+pub fn write_header(out: &mut impl Write, header: &RecordingHeader) -> io::Result<()> {
     put(out, &Fields { header: Some(Box::new(header.clone())), ..Fields::default() })
 }
 

@@ -5,7 +5,7 @@
 //! byte.
 //!
 //! * [`recorded::Recorded`] stands between the packet loop and the node and writes to a
-//!   [`tap::Tap`]: no allocation, no waiting.
+//!   [`tape::Tape`]: no allocation, no waiting.
 //! * [`recorder::Recorder`] owns the thread that takes blocks from there to disk; [`segment`] says
 //!   which files there are, and which go.
 //! * [`record`] and [`block`] have the format, as tables; [`header`] what a recording says about
@@ -27,7 +27,7 @@ pub mod recorded;
 pub mod recorder;
 pub mod segment;
 mod shared;
-pub mod tap;
+pub mod tape;
 mod text;
 pub mod write;
 
@@ -42,9 +42,9 @@ pub mod page;
 #[cfg(feature = "cli")]
 pub mod replay;
 
-pub use header::{Header, Role};
+pub use header::{RecordingHeader, Role};
 pub use recorded::{Recorded, Switch};
 pub use recorder::{PanicGuard, Recorder};
 pub use segment::Limits;
 pub use shared::Stats;
-pub use tap::{Handle, Tap};
+pub use tape::{Handle, Tape};

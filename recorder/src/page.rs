@@ -15,7 +15,7 @@ use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node};
 use node_lib::control::snapshot::{InterfaceState, View, span_ms};
 
-use crate::header::Header;
+use crate::header::RecordingHeader;
 use crate::read::{ReadError, Recording};
 use crate::record::{Record, What};
 use crate::replay::{self, Outcome, ReplayError};
@@ -73,7 +73,7 @@ pub fn write(
 
 /// Looks at the node when it is time to, and keeps what happens in between.
 struct Watcher<'a, W> {
-    header: &'a Header,
+    header: &'a RecordingHeader,
     every: Duration,
     out: &'a mut W,
     next: Timestamp,
@@ -88,7 +88,7 @@ struct Watcher<'a, W> {
 }
 
 impl<'a, W: Write> Watcher<'a, W> {
-    fn new(header: &'a Header, every: Duration, out: &'a mut W) -> Self {
+    fn new(header: &'a RecordingHeader, every: Duration, out: &'a mut W) -> Self {
         Self {
             header,
             every,

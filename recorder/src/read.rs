@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use node_lib::Timestamp;
 
-use crate::block::{BlockReader, Fault, Head, Kind};
+use crate::block::{BlockKind, BlockReader, Fault, Head};
 use crate::decode::Records;
-use crate::header::Header;
+use crate::header::RecordingHeader;
 use crate::json::{self, Line, LineError};
 use crate::record::{Record, What};
 
@@ -21,7 +21,7 @@ pub const PART: &str = "part";
 #[derive(Debug)]
 pub enum Item<'a> {
     /// Whose it is; at the beginning of each file.
-    Header(&'a Header),
+    Header(&'a RecordingHeader),
     /// So many blocks are missing here; at the beginning, before the first.
     Gap(u64),
     /// A record.
@@ -92,7 +92,7 @@ pub struct FileReport {
 pub struct Recording {
     paths: Vec<PathBuf>,
     left_out: Vec<NotBegun>,
-    header: Header,
+    header: RecordingHeader,
 }
 
 /// A `.part` whose writer was ended before there was a header. As it has no byte, or the beginning
@@ -142,7 +142,7 @@ impl Recording {
     }
 
     /// What its first file says about it.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &RecordingHeader {
         &self.header
     }
 
@@ -231,7 +231,7 @@ fn open(path: &Path) -> Result<BufReader<File>, ReadError> {
 }
 
 /// A file, and what it says about itself.
-type Headed = (PathBuf, Header);
+type Headed = (PathBuf, RecordingHeader);
 
 /// What each of these files says about itself, and those of them that say nothing yet. It is an
 /// error when that is all there are.
@@ -251,7 +251,7 @@ pub(crate) fn headers_of(paths: Vec<PathBuf>) -> Result<(Vec<Headed>, Vec<NotBeg
 }
 
 /// What a file says about itself.
-pub fn header_of(path: &Path) -> Result<Header, ReadError> {
+pub fn header_of(path: &Path) -> Result<RecordingHeader, ReadError> {
     let not_one = |fault: String| ReadError::NotOne { path: path.to_owned(), fault };
     let mut input = open(path)?;
     if is_json(path) {
@@ -270,8 +270,8 @@ pub fn header_of(path: &Path) -> Result<Header, ReadError> {
     let bytes = input.get_ref().metadata().map_or(0, |known| known.len());
     let mut blocks = if is_growing { BlockReader::growing(input) } else { BlockReader::new(input) };
     match blocks.next_block() {
-        Ok(Some((Head { kind: Kind::Header, .. }, payload))) => {
-            Header::parse(payload).map_err(|error| not_one(format!("its header: {error}")))
+        Ok(Some((Head { kind: BlockKind::Header, .. }, payload))) => {
+            RecordingHeader::parse(payload).map_err(|error| not_one(format!("its header: {error}")))
         }
         Ok(None) | Err(Fault::Torn) if is_growing => {
             Err(ReadError::NotBegun(NotBegun { path: path.to_owned(), bytes }))
@@ -318,7 +318,7 @@ impl Pass<'_> {
                 }
             };
             match head.kind {
-                Kind::Header => match Header::parse(payload) {
+                BlockKind::Header => match RecordingHeader::parse(payload) {
                     Ok(header) => self.go = visit(Item::Header(&header))?,
                     Err(error) => {
                         self.report.fault = Some(format!("its header: {error}"));
@@ -326,8 +326,8 @@ impl Pass<'_> {
                     }
                 },
                 // After a power cut there may be blocks of what the file held before.
-                Kind::Records if is_growing && head.sequence < *self.next => return Ok(()),
-                Kind::Records => {
+                BlockKind::Records if is_growing && head.sequence < *self.next => return Ok(()),
+                BlockKind::Records => {
                     let missing = head.sequence.saturating_sub(*self.next);
                     *self.next = head.sequence.saturating_add(1);
                     if missing > 0 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use node_lib::control::counters::Counters;
 use node_lib::control::deadline::Deadline;
-use node_lib::control::event::{Cause as Reason, Event, Events};
+use node_lib::control::event::{Cause, Event, Events};
 use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
@@ -19,8 +19,8 @@ use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 
 use crate::encode::{self, CLIENT_LEN, EVENT_MAX, kind};
-use crate::shared::Cause;
-use crate::tap::{Pen, Tap};
+use crate::shared::FreezeCause;
+use crate::tape::{Pen, Tape};
 
 /// A node, and what goes into it and comes out of it on record. Without a tap it is the node and
 /// nothing else.
@@ -31,7 +31,7 @@ use crate::tap::{Pen, Tap};
 #[derive(Debug)]
 pub struct Recorded<N> {
     node: N,
-    tap: Option<Tap>,
+    tap: Option<Tape>,
     switch: Option<Switch>,
     /// Taken out of the node and not yet by the driver.
     events: Events,
@@ -39,7 +39,7 @@ pub struct Recorded<N> {
 
 impl<N: Node> Recorded<N> {
     /// Records from now on; of a node that was just made, so that it can be made again.
-    pub fn new(node: N, tap: Option<Tap>) -> Self {
+    pub fn new(node: N, tap: Option<Tape>) -> Self {
         Self { node, tap, switch: None, events: Events::default() }
     }
 
@@ -87,7 +87,7 @@ impl<N: Node> Recorded<N> {
             }
         }
         if is_fail_over {
-            tap.write(now, |pen| pen.freeze(Cause::FailOver));
+            tap.write(now, |pen| pen.freeze(FreezeCause::FailOver));
         }
     }
 }
@@ -99,12 +99,12 @@ pub struct Switch(Arc<Turned>);
 #[derive(Debug, Default)]
 struct Turned {
     is_turned: AtomicBool,
-    to: Mutex<Option<Option<Tap>>>,
+    to: Mutex<Option<Option<Tape>>>,
 }
 
 impl Switch {
     /// From its next input on the node has this tap; with `None` it is not recorded.
-    pub fn turn(&self, to: Option<Tap>) {
+    pub fn turn(&self, to: Option<Tape>) {
         *self.0.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
         self.0.is_turned.store(true, Ordering::Release);
     }
@@ -112,7 +112,7 @@ impl Switch {
     /// What it was turned to since it was last asked. Never waits: who is just turning it is heard
     /// the next time.
     #[inline]
-    fn take(&self) -> Option<Option<Tap>> {
+    fn take(&self) -> Option<Option<Tape>> {
         if !self.0.is_turned.load(Ordering::Acquire) {
             return None;
         }
@@ -120,7 +120,7 @@ impl Switch {
     }
 
     #[cold]
-    fn take_turned(&self) -> Option<Option<Tap>> {
+    fn take_turned(&self) -> Option<Option<Tape>> {
         let mut to = self.0.to.try_lock().ok()?;
         self.0.is_turned.store(false, Ordering::Release);
         to.take()
@@ -144,7 +144,7 @@ impl Before {
 
 /// The node had a way and has another, or none.
 fn leaves_something(event: &Event) -> bool {
-    matches!(event, Event::UpstreamChanged { from: Some(_), cause, .. } if *cause != Reason::First)
+    matches!(event, Event::UpstreamChanged { from: Some(_), cause, .. } if *cause != Cause::First)
 }
 
 /// Where the client's frame begins in one that was passed on as it came and did nothing else.

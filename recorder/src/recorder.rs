@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-use crate::block::{Head, Kind};
+use crate::block::{BlockKind, Head};
 use crate::hand;
-use crate::header::Header;
+use crate::header::RecordingHeader;
 use crate::segment::{Limits, Ring, Store};
-use crate::shared::{Block, Cause, Shared, Stats};
-use crate::tap::{Handle, Tap};
+use crate::shared::{Block, FreezeCause, Shared, Stats};
+use crate::tape::{Handle, Tape};
 
 /// Bytes of a block: some thousand small frames.
 pub const BLOCK_LEN: usize = 256 << 10;
@@ -42,7 +42,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Records into this directory. The header's snap length is that of frames.
-    pub fn start(directory: &Path, header: Header, limits: Limits) -> io::Result<Self> {
+    pub fn start(directory: &Path, header: RecordingHeader, limits: Limits) -> io::Result<Self> {
         let snap = header.snap;
         let ring = Ring::open(directory, header, limits)?;
         Self::start_into(ring, snap, POOL_LEN, BLOCK_LEN)
@@ -72,8 +72,8 @@ impl Recorder {
     }
 
     /// What the packet loop writes to. There is one loop.
-    pub fn tap(&self) -> Tap {
-        Tap::new(Arc::clone(&self.shared), self.snap)
+    pub fn tap(&self) -> Tape {
+        Tape::new(Arc::clone(&self.shared), self.snap)
     }
 
     /// For everybody else.
@@ -156,7 +156,7 @@ impl Drop for Recorder {
 
 fn save(shared: &Arc<Shared>) {
     hand::lay_down(shared);
-    shared.close(Some(Cause::Panic));
+    shared.close(Some(FreezeCause::Panic));
     wait_for(|| shared.is_closed.load(Ordering::Acquire));
 }
 
@@ -215,7 +215,8 @@ impl<S: Store> Writer<S> {
 
     fn write(&mut self, block: Block) {
         let Block { records, sequence, first, last, freeze, .. } = block;
-        let head = Head { kind: Kind::Records, records, sequence, first, last }.emit(&block.bytes);
+        let head =
+            Head { kind: BlockKind::Records, records, sequence, first, last }.emit(&block.bytes);
         let written = self.store.write(&head, &block.bytes, last);
         let counts = &self.shared.counts;
         match written {

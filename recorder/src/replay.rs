@@ -17,7 +17,7 @@ use obu_lib::Obu;
 use rsu_lib::Rsu;
 
 use crate::event;
-use crate::header::{Header, Role};
+use crate::header::{RecordingHeader, Role};
 use crate::read::{Item, ReadError, Recording};
 use crate::record::{Frame, Record, What};
 
@@ -73,7 +73,7 @@ pub struct Difference {
 }
 
 /// The node of a recording, made as it was then.
-pub fn make(header: &Header) -> Result<Box<dyn Node>, ReplayError> {
+pub fn make(header: &RecordingHeader) -> Result<Box<dyn Node>, ReplayError> {
     let (start, created) = (header.start(), header.created());
     Ok(match header.role {
         Role::Obu => {

@@ -24,9 +24,9 @@ use rustix::process::geteuid;
 use tracing::{info, warn};
 
 use crate::block::{END, HEAD_LEN, Head};
-use crate::header::Header;
+use crate::header::RecordingHeader;
 use crate::read::EXTENSION;
-use crate::shared::Cause;
+use crate::shared::FreezeCause;
 
 /// Where kept moments are.
 pub const FROZEN: &str = "frozen";
@@ -78,7 +78,7 @@ pub trait Store: Send {
     fn write(&mut self, head: &[u8; HEAD_LEN], payload: &[u8], last: Timestamp) -> io::Result<()>;
 
     /// This moment is to be kept.
-    fn freeze(&mut self, cause: Cause, at: Timestamp);
+    fn freeze(&mut self, cause: FreezeCause, at: Timestamp);
 
     /// Looks after what is only a matter of time. Returns files removed and moments kept since it
     /// was last asked.
@@ -144,7 +144,7 @@ struct Freeze {
 #[derive(Debug)]
 pub struct Ring {
     directory: PathBuf,
-    header: Header,
+    header: RecordingHeader,
     limits: Limits,
     file_len: u64,
     next: u32,
@@ -158,7 +158,7 @@ pub struct Ring {
 impl Ring {
     /// In this directory, which must be there. Files of earlier runs of the same node are part of
     /// it.
-    pub fn open(directory: &Path, header: Header, limits: Limits) -> io::Result<Self> {
+    pub fn open(directory: &Path, header: RecordingHeader, limits: Limits) -> io::Result<Self> {
         let stem = header.stem();
         let mut finished = Vec::new();
         for entry in fs::read_dir(directory)? {
@@ -205,7 +205,7 @@ impl Ring {
     /// Begins a file, with room for so many bytes of records.
     fn begin(&mut self, room: u64) -> io::Result<()> {
         let path = self.free_name()?;
-        let header = Header { segment: self.next, ..self.header.clone() };
+        let header = RecordingHeader { segment: self.next, ..self.header.clone() };
         let payload = header.emit();
         let block = [&Head::of_header().emit(&payload)[..], &payload].concat();
         let (file, before) = match self.write_over_oldest(&path, &block) {
@@ -340,7 +340,7 @@ impl Ring {
     }
 
     /// A directory for one more moment; the oldest one goes if there are too many.
-    fn directory_for(&mut self, cause: Cause) -> io::Result<PathBuf> {
+    fn directory_for(&mut self, cause: FreezeCause) -> io::Result<PathBuf> {
         let all = self.directory.join(FROZEN);
         fs::create_dir_all(&all)?;
         let stem = self.header.stem();
@@ -410,12 +410,12 @@ impl Store for Ring {
         Ok(())
     }
 
-    fn freeze(&mut self, cause: Cause, at: Timestamp) {
-        if self.freeze.is_some() && cause != Cause::Panic {
+    fn freeze(&mut self, cause: FreezeCause, at: Timestamp) {
+        if self.freeze.is_some() && cause != FreezeCause::Panic {
             // It is being kept.
             return;
         }
-        let after = if cause == Cause::Panic { Duration::ZERO } else { self.limits.after };
+        let after = if cause == FreezeCause::Panic { Duration::ZERO } else { self.limits.after };
         match self.directory_for(cause) {
             Ok(directory) => {
                 info!(cause = cause.as_str(), directory = %directory.display(), "a moment is kept");

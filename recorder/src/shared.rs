@@ -20,7 +20,7 @@ pub(crate) const WARM: usize = 4;
 
 /// Why the moment is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum FreezeCause {
     /// The node left its upstream or its RSU.
     FailOver,
     /// Somebody said so.
@@ -29,7 +29,7 @@ pub enum Cause {
     Panic,
 }
 
-impl Cause {
+impl FreezeCause {
     /// As names of directories have it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ pub(crate) struct Block {
     pub(crate) sequence: u64,
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
-    pub(crate) freeze: Option<Cause>,
+    pub(crate) freeze: Option<FreezeCause>,
 }
 
 impl Block {
@@ -271,7 +271,7 @@ impl Shared {
 
     /// Hands over what there is, for good; after a panic or at the end. Gives up when somebody has
     /// it in hand and does not lay it down.
-    pub(crate) fn close(&self, freeze: Option<Cause>) {
+    pub(crate) fn close(&self, freeze: Option<FreezeCause>) {
         const TRIES: u32 = 50;
         for _ in 0..TRIES {
             if let Some(mut current) = self.take() {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use node_lib::Timestamp;
 
-use crate::block::{Head, Kind};
-use crate::header::Header;
+use crate::block::{BlockKind, Head};
+use crate::header::RecordingHeader;
 use crate::record::Record;
 use crate::{encode, json};
 
@@ -30,7 +30,7 @@ enum Form {
 impl FileWriter {
     /// Makes the file, which must not be there, and writes the header. A name that ends in `.jsonl`
     /// gets JSON lines.
-    pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
+    pub fn create(path: &Path, header: &RecordingHeader) -> io::Result<Self> {
         let mut out = BufWriter::new(crate::segment::create(path)?);
         let form = if path.extension().is_some_and(|extension| extension == json::EXTENSION) {
             json::write_header(&mut out, header)?;
@@ -84,7 +84,7 @@ impl FileWriter {
             return Ok(());
         }
         let head = Head {
-            kind: Kind::Records,
+            kind: BlockKind::Records,
             records: *records,
             sequence: *sequence,
             first: *first,

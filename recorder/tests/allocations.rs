@@ -38,7 +38,7 @@ fn no_path_of_a_frame_allocates_with_the_recorder_on() {
             // So that no file is finished meanwhile: that allocates, on the other thread, for its
             // name.
             let limits = Limits { bytes: 4 << 30, ..Limits::default() };
-            let header = recorder::Header { id: [2, 0, 0, 0, 0, n], ..common::header() };
+            let header = recorder::RecordingHeader { id: [2, 0, 0, 0, 0, n], ..common::header() };
             Recorder::start(directory.path(), header, limits).unwrap()
         })
         .collect();

@@ -13,9 +13,9 @@ use std::time::Duration;
 use living::recorded;
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
-use recorder::cli::{self, Command, TraceError};
+use recorder::cli::{self, TraceCommand, TraceError};
 use recorder::header::Role as Recordable;
-use recorder::tap::SNAP_MIN;
+use recorder::tape::SNAP_MIN;
 use rsu_lib::Rsu;
 use sim::{Fault, Flow, Link, NodeIndex, Place, Role, Target, World};
 use simulator::campaign::{Campaign, Variant, records};
@@ -92,7 +92,7 @@ fn lives(directory: &Path) -> Vec<PathBuf> {
 
 fn links(paths: Vec<PathBuf>, output: PathBuf) -> Result<String, TraceError> {
     let mut said = Vec::new();
-    let command = Command::Links { paths, output, slot: Duration::from_millis(500) };
+    let command = TraceCommand::Links { paths, output, slot: Duration::from_millis(500) };
     cli::run(&command, &mut said)?;
     Ok(String::from_utf8(said).unwrap())
 }

@@ -18,7 +18,7 @@ use node_lib::control::node::{Node, Replies};
 use recorder::read::{ReadError, Recording};
 use recorder::record::What;
 use recorder::segment::{FROZEN, Limits, Ring};
-use recorder::{Recorded, Recorder, Tap};
+use recorder::{Recorded, Recorder, Tape};
 
 /// What a child is to do, and where.
 const CHILD: &str = "RECORDER_TEST_CHILD";
@@ -49,7 +49,7 @@ fn frame(n: u64) -> [u8; 256] {
     std::array::from_fn(|at| (n as u8).wrapping_mul(31).wrapping_add(at as u8))
 }
 
-fn put(tap: &Tap, n: u64) {
+fn put(tap: &Tape, n: u64) {
     tap.from_radio(Timestamp::from_micros(n), &frame(n));
 }
 

@@ -7,10 +7,10 @@ mod common;
 
 use node_lib::Timestamp;
 use proptest::prelude::*;
-use recorder::block::{Head, Kind};
+use recorder::block::{BlockKind, Head};
 use recorder::decode::Records;
 use recorder::encode;
-use recorder::header::Header;
+use recorder::header::RecordingHeader;
 use recorder::json::{self, Line};
 use recorder::write::FileWriter;
 
@@ -78,7 +78,7 @@ proptest! {
 #[test]
 fn a_header_comes_back_in_either_form() {
     let directory = tempfile::tempdir().unwrap();
-    let header = Header { began_unix_ns: u64::MAX, segment: 3, ..common::header() };
+    let header = RecordingHeader { began_unix_ns: u64::MAX, segment: 3, ..common::header() };
     for name in ["a.v2xr", "a.jsonl"] {
         let path = directory.path().join(name);
         FileWriter::create(&path, &header).unwrap().finish().unwrap();
@@ -104,7 +104,7 @@ fn every_truncation_leaves_the_whole_blocks() {
             encode::frame(&mut payload, 0, 0, 20, &[1; 10], &[2; 10]);
         }
         let records = sequence as u32 + 1;
-        let head = Head { kind: Kind::Records, records, sequence, first, last: first };
+        let head = Head { kind: BlockKind::Records, records, sequence, first, last: first };
         file.extend_from_slice(&head.emit(&payload));
         file.extend_from_slice(&payload);
         let before = ends.last().unwrap().1;

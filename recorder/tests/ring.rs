@@ -12,14 +12,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use node_lib::control::counters::Counters;
-use node_lib::control::event::{Attachment, Cause as Reason, Event};
+use node_lib::control::event::{Attachment, Cause, Event};
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::{NodeId, Timestamp};
-use recorder::block::{HEAD_LEN, Head, Kind};
+use recorder::block::{BlockKind, HEAD_LEN, Head};
 use recorder::read::Recording;
 use recorder::record::What;
 use recorder::segment::{FROZEN, FROZEN_MAX, Limits, Ring, Store};
-use recorder::tap::Cause;
+use recorder::tape::FreezeCause;
 use recorder::{Recorded, Recorder, Switch};
 
 const FRAME: [u8; 1000] = [7; 1000];
@@ -56,7 +56,7 @@ fn the_ring_keeps_to_its_bytes_and_the_oldest_files_go() {
     let directory = tempfile::tempdir().unwrap();
     let limits = Limits { bytes: 1 << 20, ..Limits::default() };
     for boot in [7, 8] {
-        let header = recorder::Header { boot, ..common::header() };
+        let header = recorder::RecordingHeader { boot, ..common::header() };
         let ring = Ring::open(directory.path(), header, limits.clone()).unwrap();
         let recorder = Recorder::start_into(ring, 0, 1 << 20, 32 << 10).unwrap();
         recorder.be_patient();
@@ -121,7 +121,7 @@ impl Node for Leaver {
         self.event = Some(Event::UpstreamChanged {
             from: Some(Attachment { rsu: upstream, upstream, hops: 1 }),
             to: None,
-            cause: Reason::LinkDown,
+            cause: Cause::LinkDown,
             silence: Duration::ZERO,
         });
     }
@@ -145,7 +145,7 @@ impl Node for Leaver {
 /// moved on.
 #[test]
 fn moments_are_kept_though_the_ring_moves_on() {
-    for cause in [Cause::FailOver, Cause::Mark] {
+    for cause in [FreezeCause::FailOver, FreezeCause::Mark] {
         let directory = tempfile::tempdir().unwrap();
         let limits = Limits { bytes: 1 << 20, ..Limits::default() };
         let ring = Ring::open(directory.path(), common::header(), limits).unwrap();
@@ -157,7 +157,7 @@ fn moments_are_kept_though_the_ring_moves_on() {
         );
         let mut out = Replies::new();
         for n in 0..12_000 {
-            if n == 6000 && cause == Cause::FailOver {
+            if n == 6000 && cause == FreezeCause::FailOver {
                 node.handle_link(at(n * 10), LinkEvent::Down, &mut out);
                 assert!(matches!(node.poll_event(), Some(Event::UpstreamChanged { .. })));
             } else if n == 6000 {
@@ -178,8 +178,8 @@ fn moments_are_kept_though_the_ring_moves_on() {
         assert!(first <= at(45_000), "from {first}");
         assert!(last >= at(65_000), "to {last}");
         assert!(records.iter().any(|record| match &record.what {
-            What::Mark(text) => cause == Cause::Mark && text == "here",
-            What::Event(_) => cause == Cause::FailOver && record.at == at(60_000),
+            What::Mark(text) => cause == FreezeCause::Mark && text == "here",
+            What::Event(_) => cause == FreezeCause::FailOver && record.at == at(60_000),
             _ => false,
         }));
     }
@@ -191,7 +191,7 @@ fn only_so_many_moments_are_kept() {
     let limits = Limits { after: Duration::ZERO, ..Limits::default() };
     let mut ring = Ring::open(directory.path(), common::header(), limits).unwrap();
     for n in 0..FROZEN_MAX as u64 + 5 {
-        ring.freeze(Cause::Mark, at(n));
+        ring.freeze(FreezeCause::Mark, at(n));
     }
     let mut kept: Vec<_> = std::fs::read_dir(directory.path().join(FROZEN))
         .unwrap()
@@ -209,7 +209,7 @@ fn moments_take_no_more_than_the_ring_does() {
     let mut ring = Ring::open(directory.path(), common::header(), limits).unwrap();
     let payload = [0; 60 << 10];
     let head = Head {
-        kind: Kind::Records,
+        kind: BlockKind::Records,
         records: 0,
         sequence: 0,
         first: Timestamp::ZERO,
@@ -220,7 +220,7 @@ fn moments_take_no_more_than_the_ring_does() {
     for n in 0..200 {
         ring.write(&head, &payload, at(n * 1000)).unwrap();
         if n % 10 == 9 {
-            ring.freeze(Cause::Mark, at(n * 1000));
+            ring.freeze(FreezeCause::Mark, at(n * 1000));
             let kept = std::fs::read_dir(directory.path().join(FROZEN)).unwrap();
             let files = kept.flat_map(|kept| common::files(&kept.unwrap().path()));
             most = most.max(files.map(|file| file.metadata().unwrap().len()).sum());
@@ -239,7 +239,7 @@ impl Store for Stalled {
         self.0.recv().map_err(io::Error::other)?;
         self.1.send(payload.len()).map_err(io::Error::other)
     }
-    fn freeze(&mut self, _: Cause, _: Timestamp) {}
+    fn freeze(&mut self, _: FreezeCause, _: Timestamp) {}
     fn tick(&mut self) -> (u64, u64) {
         (0, 0)
     }
@@ -346,7 +346,7 @@ fn what_is_on_loan_is_recorded_whole_and_in_order() {
 fn a_recording_begun_while_the_node_runs_is_its_own_and_no_replay() {
     let directory = tempfile::tempdir().unwrap();
     let start = |part| {
-        let header = recorder::Header { part, ..common::header() };
+        let header = recorder::RecordingHeader { part, ..common::header() };
         Recorder::start(directory.path(), header, Limits::default()).unwrap()
     };
     let switch = Switch::default();

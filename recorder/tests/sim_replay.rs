@@ -21,7 +21,7 @@ use recorder::header::Role as Recordable;
 use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use recorder::replay::{self, Outcome};
-use recorder::tap::SNAP_MIN;
+use recorder::tape::SNAP_MIN;
 use rsu_lib::Rsu;
 use sim::topology::Graph;
 use sim::{Dice, Fault, Flow, Link, NodeIndex, Place, Role, Target, World};

@@ -12,7 +12,7 @@ use node_lib::control::node::{Node, Replies};
 use node_lib::{Mac, Timestamp};
 use recorder::read::Recording;
 use recorder::replay::replay_with;
-use recorder::tap::SNAP_MIN;
+use recorder::tape::SNAP_MIN;
 use recorder::{Handle, Limits, Recorded, Recorder};
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ fn heard(client: usize) -> Vec<u8> {
 /// The recording of a node that hears this frame.
 fn record(frame: &[u8], hear: fn(&[u8], &mut Replies)) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let header = recorder::Header { snap: SNAP_MIN, ..common::header() };
+    let header = recorder::RecordingHeader { snap: SNAP_MIN, ..common::header() };
     let recorder = Recorder::start(directory.path(), header, Limits::default()).unwrap();
     let mut node = Recorded::new(common::Hears::new(hear), Some(recorder.tap()));
     MARKS.set(Some(recorder.handle()));

@@ -14,7 +14,7 @@ use obu_lib::Obu;
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
-use recorder::header::{Header, Role};
+use recorder::header::{RecordingHeader, Role};
 use recorder::record::What;
 use recorder::{Limits, Recorded, Recorder};
 use rsu_lib::Rsu;
@@ -31,8 +31,8 @@ fn drive(snap: u32) -> TempDir {
     let (car, host) = (Mac([2, 0, 0, 0, 1, 1]), Mac([2, 0, 0, 0, 1, 2]));
     let start = Start { tap_mac: Some(Mac([2, 0, 0, 0, 9, 9])), ..Start::new(obu_mac) };
     let settings = obu_lib::Settings::default();
-    let header = Header::new(Role::Obu, &start, Timestamp::ZERO, &settings).unwrap();
-    let header = Header { snap, began_unix_ns: BEGAN, ..header };
+    let header = RecordingHeader::new(Role::Obu, &start, Timestamp::ZERO, &settings).unwrap();
+    let header = RecordingHeader { snap, began_unix_ns: BEGAN, ..header };
     let recorder = Recorder::start(directory.path(), header, Limits::default()).unwrap();
     let mut obu =
         Recorded::new(Obu::new(settings.config(&start), Timestamp::ZERO), Some(recorder.tap()));

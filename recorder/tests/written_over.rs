@@ -11,11 +11,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use node_lib::Timestamp;
-use recorder::block::{Head, Kind};
+use recorder::block::{BlockKind, Head};
 use recorder::encode;
 use recorder::record::{Record, What};
 use recorder::segment::{FROZEN, Limits, Ring, Store};
-use recorder::tap::Cause;
+use recorder::tape::FreezeCause;
 
 /// Eight files of 128 KiB, with blocks of 9,000 to 10,000 bytes: they never begin where one was.
 const LIMITS: u64 = 1 << 20;
@@ -42,7 +42,7 @@ impl Writer {
             let record = Record { at, what: What::FromRadio((&frame[..]).into()) };
             encode::record(&mut payload, at, &record);
             let sequence = self.blocks;
-            let head = Head { kind: Kind::Records, records: 1, sequence, first: at, last: at };
+            let head = Head { kind: BlockKind::Records, records: 1, sequence, first: at, last: at };
             self.ring.write(&head.emit(&payload), &payload, at).unwrap();
             self.blocks += 1;
         }
@@ -111,7 +111,7 @@ fn what_is_kept_is_not_written_over() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::open(directory.path());
     writer.write(30);
-    writer.ring.freeze(Cause::Panic, Timestamp::from_millis(29));
+    writer.ring.freeze(FreezeCause::Panic, Timestamp::from_millis(29));
     let frozen = fs::read_dir(directory.path().join(FROZEN)).unwrap().next().unwrap();
     let kept = common::files(&frozen.unwrap().path());
     writer.fill(directory.path());

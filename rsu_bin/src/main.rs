@@ -5,7 +5,7 @@ mod args;
 use std::process::ExitCode;
 
 use args::Args;
-use daemon::control::Control;
+use daemon::control::ControlSocket;
 use daemon::exit::{self, Failure};
 use daemon::recording::Plan;
 use daemon::reload::Reload;
@@ -27,7 +27,7 @@ fn run() -> Result<(), Failure> {
         if args.common.check {
             return start::print_checked(&args.common, &checked);
         }
-        let control = Control::open(&args.common, settings, logging.level()).await?;
+        let control = ControlSocket::open(&args.common, settings, logging.level()).await?;
         let mut devices = Devices::open(&args.common, checked).await?;
         devices.reload_on_hang_up(Reload::of::<Args>(daemon::RSU, logging.level()));
         let settings = args.settings();

@@ -181,9 +181,10 @@ fn every_node_that_can_has_a_route_soon_after_the_start_and_after_a_cut() {
             let cuts = (0..RULES.len()).map(|rule| cell(of(rule).filter_map(|t| t.cut).collect()));
             let cells: Vec<String> = starts.chain(cuts).collect();
             println!("| {name} | {} |", cells.join(" | "));
-            // The goals are 300 ms for a way round a cut, and an end of every start: the wait for
-            // the boot count, the quiet period of 350 ms, a question per hop, and an interval in
-            // which those move whose first way was so long that nobody could come after them.
+            // The goals are 300 ms for a way round a cut, and an end of every start. That is the
+            // wait for the boot count, the quiet period of 350 ms, a question per hop, and one
+            // interval more. In it those move whose first way was so long that nobody could come
+            // after them.
             let room = if loss > 0.0 { 3 } else { 1 };
             let [start, cut] = [
                 of(0).map(|times| times.start).max().unwrap_or_default(),

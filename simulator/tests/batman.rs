@@ -276,8 +276,9 @@ fn the_first_question_for_a_table_has_no_way_yet() {
     assert_eq!(last.counters().tap_to_wire, 1, "it asked again, and was told");
 }
 
-/// RSUs on one LAN: what one brings from the LAN over the radio does not go back to it by another,
-/// and a client one answers for is not announced by another to which a switch floods its frame.
+/// RSUs on one LAN. What one brings from the LAN over the radio does not go back to it by another.
+/// A switch may flood the frame of a client for which one RSU answers: another that hears it so
+/// does not announce the client.
 #[test]
 fn an_rsu_leaves_alone_what_another_on_its_lan_answers_for() {
     const LAPTOP: Mac = Mac([2, 9, 0, 0, 0, 2]);

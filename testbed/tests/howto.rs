@@ -70,7 +70,7 @@ fn a_laboratory_on_one_laptop() {
 
 #[test]
 fn a_bridged_lan() {
-    walk("bridged-lan.md", &["obu", "rsu"]);
+    walk("bridged-lan.md", &["obu", "rsu", "v2xctl"]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! `status`: who it is, and whether it is well.
 
 use anstyle::{AnsiColor, Style};
-use control_socket::health::Problem;
+use control_socket::health::HealthProblem;
 use control_socket::message::Topics;
-use control_socket::position::{Fix, Position};
+use control_socket::position::{Fix, PositionReport};
 use node_lib::control::snapshot::{ClientPort, NodeRole, View};
 
 use crate::names::Names;
@@ -15,7 +15,7 @@ const WARN: Style = AnsiColor::Yellow.on_default().bold();
 
 pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -> String {
     let node = &view.node;
-    let problems: &[Problem] = topics.problems.as_deref().unwrap_or_default();
+    let problems: &[HealthProblem] = topics.problems.as_deref().unwrap_or_default();
     let role = match node.role {
         NodeRole::Obu => "OBU",
         NodeRole::Rsu => "RSU",
@@ -94,8 +94,8 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
 }
 
 /// Where it is, or why that is not known.
-fn place(position: &Position) -> String {
-    let Position { source, state, fix, age_ms, fault, .. } = position;
+fn place(position: &PositionReport) -> String {
+    let PositionReport { source, state, fix, age_ms, fault, .. } = position;
     let age = age_ms.map(|age| format!(", {} old", span(age))).unwrap_or_default();
     let fault = fault.as_ref().map(|fault| format!(": {fault}")).unwrap_or_default();
     match fix {
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    fn said(position: Option<Position>) -> String {
+    fn said(position: Option<PositionReport>) -> String {
         let topics = Topics { position, ..Topics::default() };
         let text = table(&Names::default(), "obu0", &topics, &View::default());
         text.lines().filter(|line| line.starts_with("  position")).collect()
@@ -146,7 +146,8 @@ mod tests {
             ..Fix::default()
         };
         let (state, age_ms) = (PositionState::Known, Some(250));
-        let position = Position { source, state, fix: Some(fix), age_ms, ..Position::default() };
+        let position =
+            PositionReport { source, state, fix: Some(fix), age_ms, ..PositionReport::default() };
         assert_eq!(
             said(Some(position.clone())),
             "  position  48.1371540, -11.5000000 ± 3.2 m, 519.1 m above the sea, 13.9 m/s towards \
@@ -154,18 +155,19 @@ mod tests {
         );
         let state = PositionState::TooOld;
         let fault = Some("it closed the connection".to_owned());
-        let lost = Position { state, fix: None, age_ms: Some(12_000), fault, ..position.clone() };
+        let lost =
+            PositionReport { state, fix: None, age_ms: Some(12_000), fault, ..position.clone() };
         assert_eq!(
             said(Some(lost)),
             "  position  not known: the last fix is too old, 12 s old (gpsd://127.0.0.1:2947: it \
              closed the connection)"
         );
         let source = "fixed".to_owned();
-        let fixed = Position {
+        let fixed = PositionReport {
             source,
             state: PositionState::Known,
             fix: Some(Fix::default()),
-            ..Position::default()
+            ..PositionReport::default()
         };
         assert_eq!(said(Some(fixed)), "  position  0.0000000, 0.0000000 (fixed)");
         assert_eq!(said(None), "", "nobody was asked");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use control_socket::health;
 use control_socket::message::{
-    Access, Answer, Ask, PinAsk, PingAsk, Pinged, REQUEST_MAX, Refusal, RefusalKind, Reloaded,
-    Request, SUBSCRIPTIONS_MAX, SetAsk, Topic, Topics, Update,
+    Access, AnswerLine, Ask, PinAsk, PingAsk, Pinged, REQUEST_MAX, Refusal, RefusalKind, Reloaded,
+    RequestLine, SUBSCRIPTIONS_MAX, SetAsk, Topic, Topics, Update,
 };
 use node_lib::control::pin::Pin;
 use node_lib::messages::MAX_HOPS;
@@ -21,9 +21,9 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::debug;
 
-use super::keeper::{News, now_unix_ms};
+use super::keeper::{Notice, now_unix_ms};
 use super::shared::{Shared, elsewhere, stopped, unable};
-use crate::recording::Recording;
+use crate::recording::RecordingSwitch;
 use crate::reload::{self, Reload};
 
 /// A client that takes nothing for so long is left.
@@ -36,12 +36,12 @@ const PING_MS_MAX: u16 = 10_000;
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
 /// Lines to a client.
-pub(super) struct Outgoing {
+pub(super) struct LineWriter {
     stream: OwnedWriteHalf,
     line: Vec<u8>,
 }
 
-impl Outgoing {
+impl LineWriter {
     pub(super) fn new(stream: OwnedWriteHalf) -> Self {
         Self { stream, line: Vec::new() }
     }
@@ -67,9 +67,9 @@ struct Subscription {
 struct Connection {
     shared: Arc<Shared>,
     access: Access,
-    out: Outgoing,
+    out: LineWriter,
     subscriptions: Vec<Subscription>,
-    news: broadcast::Receiver<Arc<News>>,
+    news: broadcast::Receiver<Arc<Notice>>,
     refresh: Interval,
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn serve(stream: UnixStream, shared: Arc<Shared>, access: Acces
     let mut refresh = interval(REFRESH_EVERY);
     refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let news = shared.keeper.subscribe();
-    let out = Outgoing::new(out);
+    let out = LineWriter::new(out);
     let mut connection =
         Connection { shared, access, out, subscriptions: Vec::new(), news, refresh };
     if let Err(error) = connection.run(BufReader::new(lines)).await {
@@ -116,7 +116,7 @@ impl Connection {
     }
 
     async fn handle(&mut self, line: &[u8]) -> io::Result<()> {
-        let Request { id, ask } = match serde_json::from_slice(line) {
+        let RequestLine { id, ask } = match serde_json::from_slice(line) {
             Ok(request) => request,
             Err(error) => {
                 let text = format!("{error}; expected such as {{\"id\":1,\"get\":[\"view\"]}}");
@@ -129,7 +129,7 @@ impl Connection {
         }
         match self.answer(id, ask).await {
             Ok(topics) => {
-                self.out.line(&Answer { id, ok: Some(Box::new(topics)), error: None }).await
+                self.out.line(&AnswerLine { id, ok: Some(Box::new(topics)), error: None }).await
             }
             Err(Refusal { kind, text }) => self.refuse(id, kind, text).await,
         }
@@ -187,7 +187,7 @@ impl Connection {
             Ask::RecordStart(directory) => {
                 self.record(move |recording| recording.start(directory.as_deref())).await
             }
-            Ask::RecordStop => self.record(Recording::stop).await,
+            Ask::RecordStop => self.record(RecordingSwitch::stop).await,
             Ask::RecordMark(text) => self.record(move |recording| recording.mark(&text)).await,
             Ask::Ping(ask) => self.ping(ask).await,
             _ => Err(Refusal { kind: RefusalKind::Invalid, text: "not done here".to_owned() }),
@@ -232,7 +232,7 @@ impl Connection {
     /// Has something done to the recording, which may wait for the disk.
     async fn record(
         &self,
-        change: impl FnOnce(&Recording) -> Result<(), String> + Send + 'static,
+        change: impl FnOnce(&RecordingSwitch) -> Result<(), String> + Send + 'static,
     ) -> Result<Topics, Refusal> {
         let Some(recording) = self.shared.about.recording.clone() else {
             return Err(unable("this program has no recorder"));
@@ -242,7 +242,7 @@ impl Connection {
     }
 
     /// Tells subscribers what happened, or how much of it they missed.
-    async fn pass_on(&mut self, news: Result<Arc<News>, RecvError>) -> io::Result<()> {
+    async fn pass_on(&mut self, news: Result<Arc<Notice>, RecvError>) -> io::Result<()> {
         let (news, missed) = match news {
             Ok(news) => (Some(news), None),
             Err(RecvError::Lagged(missed)) => (None, Some(missed)),
@@ -252,7 +252,7 @@ impl Connection {
             let has = |topic| subscription.topics.contains(&topic);
             let Topics { node, role, .. } = subscription.last;
             let mut topics = Topics { node, role, ..Topics::default() };
-            if let Some(News { happened, change }) = news.as_deref() {
+            if let Some(Notice { happened, change }) = news.as_deref() {
                 topics.events = has(Topic::Events).then(|| vec![happened.clone()]);
                 let change = change.clone().filter(|_| has(Topic::Changes));
                 topics.changes = change.map(|change| vec![change]);
@@ -303,7 +303,7 @@ impl Connection {
     }
 
     async fn refuse(&mut self, id: u64, kind: RefusalKind, text: String) -> io::Result<()> {
-        self.out.line(&Answer { id, ok: None, error: Some(Refusal { kind, text }) }).await
+        self.out.line(&AnswerLine { id, ok: None, error: Some(Refusal { kind, text }) }).await
     }
 }
 

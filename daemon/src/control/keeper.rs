@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use control_socket::health::{Problem, problems};
+use control_socket::health::{HealthProblem, problems};
 use control_socket::record::{Change, GapTally, Happened, History};
 use node_lib::control::event::Event;
 use node_lib::control::snapshot::View;
@@ -19,12 +19,12 @@ const WAITING_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Keeper {
     history: Mutex<History>,
-    news: broadcast::Sender<Arc<News>>,
+    news: broadcast::Sender<Arc<Notice>>,
 }
 
 /// Something that happened, as subscribers are told.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct Notice {
     pub(crate) happened: Happened,
     /// The change of upstream it is, or whose cost it tells.
     pub(crate) change: Option<Change>,
@@ -58,13 +58,13 @@ impl Keeper {
                 Event::HandOver(cost) => history.change_of(cost).cloned(),
                 _ => None,
             };
-            News { happened, change }
+            Notice { happened, change }
         };
         // An error means that nobody listens.
         let _ = self.news.send(Arc::new(news));
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<News>> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<Notice>> {
         self.news.subscribe()
     }
 
@@ -80,7 +80,7 @@ impl Keeper {
         self.lock().gaps()
     }
 
-    pub(crate) fn problems(&self, view: &View) -> Vec<Problem> {
+    pub(crate) fn problems(&self, view: &View) -> Vec<HealthProblem> {
         problems(view, self.lock().faults(), now_unix_ms())
     }
 

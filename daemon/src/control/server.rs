@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use control_socket::message::{Access, Answer, CLIENTS_MAX, Refusal, RefusalKind};
+use control_socket::message::{Access, AnswerLine, CLIENTS_MAX, Refusal, RefusalKind};
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 use tracing::debug;
 
-use super::connection::{self, Outgoing};
+use super::connection::{self, LineWriter};
 use super::shared::Shared;
 
 /// After a client that could not be taken, because there are no descriptors for example.
@@ -37,9 +37,9 @@ pub(super) async fn serve(listener: UnixListener, shared: Arc<Shared>, access: A
             Err(_) => {
                 let text = format!("{CLIENTS_MAX} clients are connected; expected fewer");
                 let error = Some(Refusal { kind: RefusalKind::TooMany, text });
-                let mut out = Outgoing::new(stream.into_split().1);
+                let mut out = LineWriter::new(stream.into_split().1);
                 // One line fits into the socket of a new client.
-                tokio::spawn(async move { out.line(&Answer { id: 0, ok: None, error }).await });
+                tokio::spawn(async move { out.line(&AnswerLine { id: 0, ok: None, error }).await });
             }
         }
     }

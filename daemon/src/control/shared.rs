@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use control_socket::message::{
-    Access, Hello, Recording as Recorded, Refusal, RefusalKind, Setting, Topic, Topics, VERSION,
+    Access, Hello, Recording, Refusal, RefusalKind, Setting, Topic, Topics, VERSION,
 };
 use node_lib::runtime::inside::{Inside, Stopped};
 
 use super::keeper::{Keeper, now_unix_ms};
 use crate::logging::LogLevel;
 use crate::position::Whereabouts;
-use crate::recording::Recording;
+use crate::recording::RecordingSwitch;
 use crate::reload::{self, Reload};
 
 /// What the control socket shows beside the node.
@@ -25,7 +25,7 @@ pub struct About {
     /// Reads the configuration again; `None` without a file of it.
     pub(crate) reload: Option<Reload>,
     /// What is recorded; `None` where there is no recorder.
-    pub(crate) recording: Option<Recording>,
+    pub(crate) recording: Option<RecordingSwitch>,
     /// Where the node is; `None` if nobody says so.
     pub(crate) whereabouts: Option<Whereabouts>,
 }
@@ -58,7 +58,7 @@ impl Shared {
         let has = |topic| topics.contains(&topic);
         let recording = match about.recording.clone().filter(|_| has(Topic::Recording)) {
             Some(recording) => Some(elsewhere(move || recording.view()).await?),
-            None => has(Topic::Recording).then(Recorded::default),
+            None => has(Topic::Recording).then(Recording::default),
         };
         let whereabouts = about.whereabouts.as_ref().filter(|_| has(Topic::View));
         Ok(Topics {

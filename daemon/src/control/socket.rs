@@ -12,7 +12,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tracing::warn;
 
 use crate::args::Common;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, FailureKind};
 
 /// Whoever is in the group of the daemon may connect.
 const MODE: u32 = 0o660;
@@ -68,9 +68,9 @@ impl From<SocketError> for Failure {
     fn from(error: SocketError) -> Self {
         let kind = match &error {
             SocketError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Kind::Permission
+                FailureKind::Permission
             }
-            _ => Kind::Usage,
+            _ => FailureKind::Usage,
         };
         Self::new(kind, error)
     }

@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
 use control_socket::message::Topic;
-use control_socket::table::Table;
+use control_socket::table::TableKind;
 use serde::Deserialize;
 
-use super::endpoint::{Endpoint, JSON, Refusal};
+use super::endpoint::{Endpoint, HttpRefusal, JSON};
 use super::kept::{Kept, Ready};
 use super::{events, metrics};
 use crate::control::shared::Shared;
@@ -34,11 +34,11 @@ pub(super) fn router(shared: Arc<Shared>) -> (Router, Arc<Kept>) {
         .route("/metrics", get(scraped))
         .route("/events", get(events::stream))
         .route("/why", get(why));
-    for table in Table::ALL {
+    for table in TableKind::ALL {
         let path = match table {
             // With a number it is another object; and what happens is a stream.
-            Table::Why(_) => continue,
-            Table::Events => "/events/past".to_owned(),
+            TableKind::Why(_) => continue,
+            TableKind::Events => "/events/past".to_owned(),
             other => format!("/{}", other.name()),
         };
         let ready = kept.place(&path, JSON);
@@ -46,18 +46,20 @@ pub(super) fn router(shared: Arc<Shared>) -> (Router, Arc<Kept>) {
             let ready = Arc::clone(&ready);
             async move {
                 let body = ready.get(|| async { endpoint.table(table).await }).await?;
-                Ok::<_, Refusal>(([(header::CONTENT_TYPE, JSON)], body))
+                Ok::<_, HttpRefusal>(([(header::CONTENT_TYPE, JSON)], body))
             }
         };
         router = router.route(&path, get(answer));
     }
     let router = router
-        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is no such path; see /") })
+        .fallback(|| async {
+            HttpRefusal::new(StatusCode::NOT_FOUND, "there is no such path; see /")
+        })
         .with_state(endpoint);
     (router, Arc::new(kept))
 }
 
-async fn health(State(endpoint): State<Arc<Endpoint>>) -> Result<Response, Refusal> {
+async fn health(State(endpoint): State<Arc<Endpoint>>) -> Result<Response, HttpRefusal> {
     let topics = endpoint.look(&[Topic::Problems]).await?;
     let fatal = topics.problems.iter().flatten().filter(|problem| problem.is_fatal);
     let ill: String =
@@ -69,13 +71,16 @@ async fn health(State(endpoint): State<Arc<Endpoint>>) -> Result<Response, Refus
     })
 }
 
-async fn scrape(endpoint: &Endpoint, ready: &Ready) -> Result<impl IntoResponse + use<>, Refusal> {
+async fn scrape(
+    endpoint: &Endpoint,
+    ready: &Ready,
+) -> Result<impl IntoResponse + use<>, HttpRefusal> {
     let make = || async {
         let topics = endpoint.look(&[Topic::View, Topic::Problems]).await?;
         let gaps = endpoint.shared.keeper.gaps();
         let text = metrics::text(&endpoint.shared.about.name, &topics, gaps);
         text.map(Bytes::from)
-            .map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+            .map_err(|error| HttpRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
     };
     let body = ready.get(make).await?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], body))
@@ -89,18 +94,18 @@ struct WhyQuery {
 async fn why(
     State(endpoint): State<Arc<Endpoint>>,
     query: Result<Query<WhyQuery>, axum::extract::rejection::QueryRejection>,
-) -> Result<impl IntoResponse, Refusal> {
+) -> Result<impl IntoResponse, HttpRefusal> {
     let Query(WhyQuery { id }) = query.map_err(|error| {
         let text = format!("{}; expected such as /why?id=7", error.body_text());
-        Refusal::new(StatusCode::BAD_REQUEST, text)
+        HttpRefusal::new(StatusCode::BAD_REQUEST, text)
     })?;
-    let table = Table::Why(id);
+    let table = TableKind::Why(id);
     let topics = endpoint.look(table.topics()).await?;
     let numbers: Vec<_> = topics.changes.iter().flatten().map(|change| change.number).collect();
     if let Some(id) = id.filter(|id| !numbers.contains(id)) {
         let text =
             format!("no change of upstream has the number {id}; expected one of {numbers:?}");
-        return Err(Refusal::new(StatusCode::NOT_FOUND, text));
+        return Err(HttpRefusal::new(StatusCode::NOT_FOUND, text));
     }
     let body = format!("{}\n", table.json(&endpoint.shared.about.name, &topics));
     Ok(([(header::CONTENT_TYPE, JSON)], body))

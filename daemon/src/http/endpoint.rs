@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use control_socket::message::{Topic, Topics};
-use control_socket::table::Table;
+use control_socket::table::TableKind;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -31,18 +31,18 @@ pub(super) struct Endpoint {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal {
+pub(super) struct HttpRefusal {
     status: StatusCode,
     text: String,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into() }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         let body = format!("{}\n", json!({ "error": { "text": self.text } }));
         (self.status, [(header::CONTENT_TYPE, JSON)], body).into_response()
@@ -56,14 +56,14 @@ impl Endpoint {
     }
 
     /// These topics, now.
-    pub(super) async fn look(&self, topics: &[Topic]) -> Result<Topics, Refusal> {
-        let refused = |text| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text);
+    pub(super) async fn look(&self, topics: &[Topic]) -> Result<Topics, HttpRefusal> {
+        let refused = |text| HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, text);
         let looked = tokio::time::timeout(PATIENCE, self.shared.look(topics)).await;
         let looked = looked.map_err(|_| refused("the node does not answer".to_owned()))?;
         looked.map_err(|refusal| refused(refusal.text))
     }
 
-    pub(super) async fn table(&self, table: Table) -> Result<Bytes, Refusal> {
+    pub(super) async fn table(&self, table: TableKind) -> Result<Bytes, HttpRefusal> {
         let topics = self.look(table.topics()).await?;
         Ok(format!("{}\n", table.json(&self.shared.about.name, &topics)).into())
     }

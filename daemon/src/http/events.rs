@@ -27,8 +27,8 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-use super::endpoint::{Endpoint, Refusal, STREAMS_MAX};
-use crate::control::keeper::{News, now_unix_ms};
+use super::endpoint::{Endpoint, HttpRefusal, STREAMS_MAX};
+use crate::control::keeper::{Notice, now_unix_ms};
 
 /// What has no moment of its own is told this often.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
@@ -37,14 +37,14 @@ const REFRESH_EVERY: Duration = Duration::from_secs(1);
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct EventQuery {
     topics: Option<String>,
 }
 
 struct Stream {
     endpoint: Arc<Endpoint>,
     topics: Vec<Topic>,
-    news: Receiver<Arc<News>>,
+    news: Receiver<Arc<Notice>>,
     refresh: Interval,
     /// Who it is, and the problems it was told last.
     last: Topics,
@@ -56,15 +56,15 @@ struct Stream {
 /// Answers with a stream.
 pub(super) async fn stream(
     State(endpoint): State<Arc<Endpoint>>,
-    query: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
-) -> Result<Response, Refusal> {
+    query: Result<Query<EventQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, HttpRefusal> {
     let Query(wanted) =
-        query.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.body_text()))?;
+        query.map_err(|error| HttpRefusal::new(StatusCode::BAD_REQUEST, error.body_text()))?;
     let topics = topics(wanted.topics.as_deref())
-        .map_err(|text| Refusal::new(StatusCode::BAD_REQUEST, text))?;
+        .map_err(|text| HttpRefusal::new(StatusCode::BAD_REQUEST, text))?;
     let place = Arc::clone(&endpoint.streams).try_acquire_owned().map_err(|_| {
         let text = format!("{STREAMS_MAX} listen already; expected fewer");
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
+        HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
     })?;
     // What happens from here on is in the stream, what happened before in its first message.
     let news = endpoint.shared.keeper.subscribe();
@@ -125,7 +125,7 @@ impl Stream {
         self.topics.contains(&topic)
     }
 
-    fn told(&self, News { happened, change }: &News) -> Option<Topics> {
+    fn told(&self, Notice { happened, change }: &Notice) -> Option<Topics> {
         let events = self.has(Topic::Events).then(|| vec![happened.clone()]);
         let change = change.clone().filter(|_| self.has(Topic::Changes));
         let changes = change.map(|change| vec![change]);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use node_lib::runtime::inside::VIEW_EVERY;
 use tokio::time::Instant;
 
-use super::endpoint::Refusal;
+use super::endpoint::HttpRefusal;
 
 /// No answer is older. While a new one is made, the last one is given as long as this.
 pub(super) const AGE_MAX: Duration = Duration::from_millis(100);
@@ -60,10 +60,10 @@ impl Ready {
     }
 
     /// The last answer, or a new one.
-    pub(super) async fn get<F: Future<Output = Result<Bytes, Refusal>>>(
+    pub(super) async fn get<F: Future<Output = Result<Bytes, HttpRefusal>>>(
         &self,
         make: impl FnOnce() -> F,
-    ) -> Result<Bytes, Refusal> {
+    ) -> Result<Bytes, HttpRefusal> {
         if let Some(body) = self.at_hand() {
             return Ok(body);
         }
@@ -145,7 +145,7 @@ mod tests {
     fn what_could_not_be_made_is_tried_again_by_the_next() {
         runtime().block_on(async {
             let ready = Ready::default();
-            let refuse = || async { Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no")) };
+            let refuse = || async { Err(HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "no")) };
             assert!(ready.get(refuse).await.is_err());
             assert_eq!(made(&ready, "first").await, "first");
             sleep(AGE_MAX).await;

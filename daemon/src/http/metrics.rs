@@ -369,8 +369,8 @@ mod tests {
 
     use std::collections::BTreeSet;
 
-    use control_socket::health::Problem;
-    use control_socket::position::{Fix, Position, PositionState};
+    use control_socket::health::HealthProblem;
+    use control_socket::position::{Fix, PositionReport, PositionState};
     use node_lib::NodeId;
     use node_lib::control::counters::Counters;
     use node_lib::control::snapshot::{Attached, Groups, Snapshot};
@@ -413,7 +413,7 @@ mod tests {
                 is_doubted: false,
             });
         }
-        let problem = Problem {
+        let problem = HealthProblem {
             kind: "no-lan".to_owned(),
             text: String::new(),
             cure: String::new(),
@@ -458,21 +458,21 @@ mod tests {
     #[test]
     fn a_place_has_values_only_while_it_is_known() {
         let fix = Fix { latitude_deg: -33.9, longitude_deg: 151.0, ..Fix::default() };
-        let known = Position {
+        let known = PositionReport {
             state: PositionState::Known,
             fix: Some(fix),
             age_ms: Some(250),
             reports: 7,
             bad_lines: 2,
-            ..Position::default()
+            ..PositionReport::default()
         };
-        let lost = Position {
+        let lost = PositionReport {
             state: PositionState::TooOld,
             fix: None,
             age_ms: Some(5001),
             ..known.clone()
         };
-        let values = |position: Option<Position>| {
+        let values = |position: Option<PositionReport>| {
             let topics = Topics { position, ..Topics::default() };
             let text = text("obu0", &topics, GapTally::default()).unwrap();
             let lines = text.lines().filter_map(|line| line.strip_prefix("v2x_position_"));

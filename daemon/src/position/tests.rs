@@ -56,7 +56,7 @@ fn reads(source: &str, silence: Duration) -> Scene {
 
 impl Scene {
     /// Waits until this is so.
-    fn until(&self, accept: impl Fn(&Position) -> bool) -> Position {
+    fn until(&self, accept: impl Fn(&PositionReport) -> bool) -> PositionReport {
         let until = Instant::now() + PATIENCE;
         loop {
             let position = self.whereabouts.position();
@@ -68,7 +68,7 @@ impl Scene {
         }
     }
 
-    fn until_at(&self, latitude: f64) -> Position {
+    fn until_at(&self, latitude: f64) -> PositionReport {
         self.until(|p| p.fix.as_ref().is_some_and(|fix| fix.latitude_deg == latitude))
     }
 

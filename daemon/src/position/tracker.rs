@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use control_socket::position::{Fix, Position, PositionState};
+use control_socket::position::{Fix, PositionReport, PositionState};
 use node_lib::Timestamp;
 use node_lib::control::positions::Located;
 use node_lib::control::snapshot::span_ms;
@@ -98,7 +98,7 @@ impl Tracker {
     }
 
     /// What is known now.
-    pub(super) fn position(&self, now: Timestamp) -> Position {
+    pub(super) fn position(&self, now: Timestamp) -> PositionReport {
         let (state, fix, age_ms) = match &self.last {
             Last::Nothing => (PositionState::Waiting, None, None),
             Last::NoFix => (PositionState::NoFix, None, None),
@@ -112,7 +112,7 @@ impl Tracker {
                 }
             }
         };
-        Position {
+        PositionReport {
             source: self.source.clone(),
             state,
             fix: fix.cloned(),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn shown(tracker: &Tracker, ms: u64) -> (PositionState, Option<f64>, Option<u64>) {
-        let Position { state, fix, age_ms, .. } = tracker.position(at(ms));
+        let PositionReport { state, fix, age_ms, .. } = tracker.position(at(ms));
         (state, fix.map(|fix| fix.latitude_deg), age_ms)
     }
 

@@ -113,6 +113,22 @@ pub enum Learnt<Owner> {
     },
 }
 
+/// What a frame or a word taught, and what was forgotten for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lesson<Owner> {
+    /// What changed.
+    pub learnt: Learnt<Owner>,
+    /// So many entries were evicted to make room.
+    pub evicted: u64,
+}
+
+impl<Owner> From<Learnt<Owner>> for Lesson<Owner> {
+    /// With nobody evicted.
+    fn from(learnt: Learnt<Owner>) -> Self {
+        Self { learnt, evicted: 0 }
+    }
+}
+
 impl<Owner: Copy + Ord> ClientCache<Owner> {
     /// An empty cache for at most `entries_max` clients, each forgotten after `age_max` unused.
     /// `seed` keeps strangers from choosing colliding MACs.
@@ -128,9 +144,9 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         }
     }
 
-    /// A frame from `client` came from `owner`. Also returns how many entries were evicted for it.
+    /// A frame from `client` came from `owner`.
     #[inline]
-    pub fn learn(&mut self, now: Timestamp, client: Client, owner: Owner) -> (Learnt<Owner>, u64) {
+    pub fn learn(&mut self, now: Timestamp, client: Client, owner: Owner) -> Lesson<Owner> {
         self.learn_settled(now, client, owner, Duration::ZERO)
     }
 
@@ -143,12 +159,12 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         client: Client,
         owner: Owner,
         settled_for: Duration,
-    ) -> (Learnt<Owner>, u64) {
+    ) -> Lesson<Owner> {
         // Nearly every frame ends here; the rest is kept out of its way.
         let is_known = self.entries.get(&client).is_some_and(|entry| {
             entry.owner == owner && entry.heard.is_some_and(|at| now.since(at) < TOUCH_EVERY)
         });
-        if is_known { (Learnt::Known, 0) } else { self.note(now, client, owner, settled_for) }
+        if is_known { Learnt::Known.into() } else { self.note(now, client, owner, settled_for) }
     }
 
     #[cold]
@@ -158,18 +174,18 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         client: Client,
         owner: Owner,
         settled_for: Duration,
-    ) -> (Learnt<Owner>, u64) {
+    ) -> Lesson<Owner> {
         let Some(entry) = self.entries.get_mut(&client) else {
             let evicted = self.insert(now, client, owner, Some(now));
-            return (Learnt::New, evicted);
+            return Lesson { learnt: Learnt::New, evicted };
         };
         if entry.owner == owner {
             entry.heard = Some(now);
             self.touch(now, client);
-            return (Learnt::Renewed, 0);
+            return Learnt::Renewed.into();
         }
         if now.since(entry.since) < settled_for {
-            return (Learnt::Known, 0);
+            return Learnt::Known.into();
         }
         if entry.moves.begins(now) {
             entry.home = entry.owner;
@@ -180,24 +196,27 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
                 entry.heard = None;
                 self.reassign(now, client, home);
             }
-            return (Learnt::Held { first }, 0);
+            return Learnt::Held { first }.into();
         }
         entry.heard = Some(now);
-        (self.reassign(now, client, owner), 0)
+        self.reassign(now, client, owner).into()
     }
 
     /// `owner` says that `client`, which may never speak, is behind it, and the caller believes it:
-    /// this is never held back. Also returns how many entries were evicted for it.
-    pub fn claim(&mut self, now: Timestamp, client: Client, owner: Owner) -> (Learnt<Owner>, u64) {
+    /// this is never held back.
+    pub fn claim(&mut self, now: Timestamp, client: Client, owner: Owner) -> Lesson<Owner> {
         match self.entries.get_mut(&client) {
-            None => (Learnt::New, self.insert(now, client, owner, None)),
+            None => {
+                let evicted = self.insert(now, client, owner, None);
+                Lesson { learnt: Learnt::New, evicted }
+            }
             Some(entry) if entry.owner == owner => {
                 self.touch(now, client);
-                (Learnt::Known, 0)
+                Learnt::Known.into()
             }
             Some(entry) => {
                 entry.heard = None;
-                (self.reassign(now, client, owner), 0)
+                self.reassign(now, client, owner).into()
             }
         }
     }
@@ -430,9 +449,9 @@ mod tests {
     #[test]
     fn a_client_is_where_it_was_last_heard() {
         let mut cache = cache(10);
-        assert_eq!(cache.learn(at(0), mac(1), 'a'), (Learnt::New, 0));
-        assert_eq!(cache.learn(at(0), mac(1), 'a'), (Learnt::Known, 0));
-        assert_eq!(cache.learn(at(0), mac(1), 'b'), (Learnt::Moved('a'), 0));
+        assert_eq!(cache.learn(at(0), mac(1), 'a'), Learnt::New.into());
+        assert_eq!(cache.learn(at(0), mac(1), 'a'), Learnt::Known.into());
+        assert_eq!(cache.learn(at(0), mac(1), 'b'), Learnt::Moved('a').into());
         assert_eq!(cache.owner(at(0), mac(1)), Some('b'));
         assert_eq!(cache.clients_of('a'), []);
     }
@@ -478,14 +497,14 @@ mod tests {
         let mut cache = cache(10);
         cache.learn(at(0), mac(1), 'a');
         for (second, owner) in (1..).zip(['b', 'a', 'b', 'a', 'b']) {
-            assert!(matches!(cache.learn(at(second), mac(1), owner).0, Learnt::Moved(_)));
+            assert!(matches!(cache.learn(at(second), mac(1), owner).learnt, Learnt::Moved(_)));
         }
-        assert_eq!(cache.learn(at(6), mac(1), 'a').0, Learnt::Held { first: true });
-        assert_eq!(cache.learn(at(7), mac(1), 'b').0, Learnt::Held { first: false });
+        assert_eq!(cache.learn(at(6), mac(1), 'a').learnt, Learnt::Held { first: true });
+        assert_eq!(cache.learn(at(7), mac(1), 'b').learnt, Learnt::Held { first: false });
         assert_eq!(cache.owner(at(20), mac(1)), Some('a'));
         // The window began with the first move, in second 1.
-        assert_eq!(cache.learn(at(20), mac(1), 'b').0, Learnt::Held { first: false });
-        assert_eq!(cache.learn(at(21), mac(1), 'b').0, Learnt::Moved('a'));
+        assert_eq!(cache.learn(at(20), mac(1), 'b').learnt, Learnt::Held { first: false });
+        assert_eq!(cache.learn(at(21), mac(1), 'b').learnt, Learnt::Moved('a'));
     }
 
     #[test]
@@ -546,9 +565,9 @@ mod tests {
         let mut cache = cache(10);
         let grace = Duration::from_secs(3);
         cache.claim(at(10), mac(1), 'a');
-        assert_eq!(cache.learn_settled(at(12), mac(1), 'b', grace).0, Learnt::Known);
+        assert_eq!(cache.learn_settled(at(12), mac(1), 'b', grace).learnt, Learnt::Known);
         assert_eq!(cache.owner(at(12), mac(1)), Some('a'));
-        assert_eq!(cache.learn_settled(at(13), mac(1), 'b', grace).0, Learnt::Moved('a'));
+        assert_eq!(cache.learn_settled(at(13), mac(1), 'b', grace).learnt, Learnt::Moved('a'));
     }
 
     #[test]
@@ -556,12 +575,12 @@ mod tests {
         let mut cache = cache(10);
         for turn in 0..20 {
             let owner = if turn % 2 == 0 { 'a' } else { 'b' };
-            assert_ne!(cache.claim(at(turn), mac(1), owner).0, Learnt::Known);
+            assert_ne!(cache.claim(at(turn), mac(1), owner).learnt, Learnt::Known);
         }
         assert_eq!(cache.last_heard(mac(1)), None);
         cache.learn(at(30), mac(1), 'b');
         assert_eq!(cache.last_heard(mac(1)), Some(at(30)));
-        assert_eq!(cache.claim(at(31), mac(1), 'b').0, Learnt::Known);
+        assert_eq!(cache.claim(at(31), mac(1), 'b').learnt, Learnt::Known);
         assert_eq!(cache.last_heard(mac(1)), Some(at(30)));
         cache.claim(at(32), mac(1), 'a');
         assert_eq!(cache.last_heard(mac(1)), None, "it has not spoken there");

@@ -17,10 +17,10 @@ use super::Outgoing;
 /// From now on what is given back to the allocator goes back to the kernel as far as it can; to be
 /// called before anything is allocated that is large, and before there is a second thread.
 ///
-/// The C library learns from what it sees: who once gives back 16 MiB in one piece, as a start does
-/// that looks whether there is memory, has pieces up to that size in the heap from then on, and 32
-/// MiB free at its end are kept. Tables that grow leave holes there. And each thread has a heap of
-/// its own, which keeps what one of them needed once. With one heap for all, and large pieces apart
+/// The C library learns from what it sees. A start that looks whether there is memory gives back
+/// 16 MiB in one piece. From then on pieces up to that size are in the heap, and 32 MiB that are
+/// free at its end are kept. Tables that grow leave holes there. And each thread has a heap of its
+/// own, which keeps what one of them needed once. With one heap for all, and large pieces apart
 /// from it, a daemon holds what it uses. The lock of that heap costs the loop nothing: in steady
 /// state it allocates nothing.
 pub fn keep_little_memory() {

@@ -29,6 +29,15 @@ pub(super) struct FirstContact {
     others: Vec<u16>,
 }
 
+/// What is known of nobody being heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence<'a> {
+    /// Why that may be, as far as the radio told, while it is so.
+    pub(super) causes: Option<&'a str>,
+    /// EtherTypes of others that were heard.
+    pub(super) other_ethertypes: &'a [u16],
+}
+
 impl FirstContact {
     /// From now on.
     pub(super) fn new(now: Timestamp) -> Self {
@@ -36,10 +45,11 @@ impl FirstContact {
         Self { started: now, is_listening: false, is_over: false, causes, others }
     }
 
-    /// Why nobody has been heard, as far as the radio told, and the EtherTypes that were.
-    pub(super) fn found(&self, radio: &mut impl Device) -> (Option<&str>, &[u16]) {
+    /// What has been found so far.
+    pub(super) fn found(&self, radio: &mut impl Device) -> Silence<'_> {
         let is_alone = radio.counters().rx_frames == 0;
-        (self.causes.as_deref().filter(|_| is_alone), &self.others)
+        let causes = self.causes.as_deref().filter(|_| is_alone);
+        Silence { causes, other_ethertypes: &self.others }
     }
 
     /// When there is something to do, if nobody is heard before that.

@@ -41,7 +41,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     fn view(&mut self, now: Timestamp) -> View {
         let Ports { radio, tap, way_out, busy_poll, .. } = &mut self.ports;
-        let (alone, other_ethertypes) = self.first_contact.found(*radio);
+        let silence = self.first_contact.found(*radio);
         let counters = Groups {
             node: self.node.counters().iter().collect(),
             radio: radio.counters().iter().collect(),
@@ -67,8 +67,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 is_up: self.lan_up,
             },
             is_radio_full: way_out.is_waiting(),
-            alone: alone.map(str::to_owned),
-            other_ethertypes: other_ethertypes.to_vec(),
+            alone: silence.causes.map(str::to_owned),
+            other_ethertypes: silence.other_ethertypes.to_vec(),
             counters,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::client_cache::{ClientCache, Learnt, client};
+use node_lib::control::client_cache::{ClientCache, Learnt, Lesson, client};
 use node_lib::control::inner::Inner;
 use node_lib::control::snapshot;
 use node_lib::messages::control::announcement::Client;
@@ -48,9 +48,9 @@ pub(crate) struct Noted {
     pub(crate) evicted: u64,
 }
 
-impl From<(Learnt<()>, u64)> for Noted {
-    fn from((learnt, evicted): (Learnt<()>, u64)) -> Self {
-        Self { is_news: learnt == Learnt::New, evicted }
+impl From<Lesson<()>> for Noted {
+    fn from(lesson: Lesson<()>) -> Self {
+        Self { is_news: lesson.learnt == Learnt::New, evicted: lesson.evicted }
     }
 }
 

@@ -33,7 +33,7 @@ use super::flood_dedup::Floods;
 use super::load::Load;
 use super::registration::{Flags, Registration};
 use super::route::Route;
-use super::solicitation::Solicitation;
+use super::solicitation::{Asked, Solicitation};
 use super::timing;
 use super::towards::{Standing, Towards};
 use crate::control::link::neighbour::Neighbours;
@@ -435,7 +435,7 @@ impl Obu {
             let probe = Probe { sender, sender_boot, nonce, rsu: NodeId::NONE };
             self.context.radio.control(Mac::BROADCAST, probe, out, &mut self.context.counters);
         }
-        while let Some((asker, nonce)) = self.solicitation.due_answer(now) {
+        while let Some(Asked { asker, nonce }) = self.solicitation.due_answer(now) {
             self.answer(now, Mac::BROADCAST, asker, nonce, NodeId::NONE, out);
         }
     }

@@ -48,10 +48,16 @@ const ANSWERS_ENOUGH: u32 = 2;
 /// Answers waiting at once; a node asked more often than that is not needed by the rest.
 const WAITING_MAX: usize = 16;
 
+/// A question to all, as it was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) asker: NodeId,
+    pub(crate) nonce: u32,
+}
+
 #[derive(Clone, Debug)]
 struct Waiting {
-    asker: NodeId,
-    nonce: u32,
+    question: Asked,
     at: Timestamp,
     others: u32,
 }
@@ -135,19 +141,21 @@ impl Solicitation {
         nonce: u32,
         is_silent: bool,
     ) {
-        if self.waiting.len() >= WAITING_MAX || self.waiting.iter().any(|w| w.asker == asker) {
+        if self.waiting.len() >= WAITING_MAX
+            || self.waiting.iter().any(|w| w.question.asker == asker)
+        {
             context.counters.drop_rate_limit += 1;
             return;
         }
         let wait = if is_silent { SILENT_WAIT } else { Duration::from_millis(1) };
         let at = now + wait + context.random.up_to(ANSWER_WITHIN);
-        self.waiting.push(Waiting { asker, nonce, at, others: 0 });
+        self.waiting.push(Waiting { question: Asked { asker, nonce }, at, others: 0 });
     }
 
     /// Somebody else answered.
     pub(crate) fn hear_answer(&mut self, asker: NodeId, nonce: u32) {
         for waiting in &mut self.waiting {
-            if waiting.asker == asker && waiting.nonce == nonce {
+            if waiting.question == (Asked { asker, nonce }) {
                 waiting.others += 1;
             }
         }
@@ -155,10 +163,10 @@ impl Solicitation {
     }
 
     /// The next question to answer now.
-    pub(crate) fn due_answer(&mut self, now: Timestamp) -> Option<(NodeId, u32)> {
+    pub(crate) fn due_answer(&mut self, now: Timestamp) -> Option<Asked> {
         let at = self.waiting.iter().position(|waiting| now >= waiting.at)?;
         let waiting = self.waiting.remove(at);
-        Some((waiting.asker, waiting.nonce))
+        Some(waiting.question)
     }
 
     /// When there is something to do. `may_ask`: we want a way, and may ask for one from then on.

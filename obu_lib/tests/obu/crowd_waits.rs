@@ -6,7 +6,8 @@ use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 
 use crate::crowd_moves::known_of_a_crowd;
-use crate::talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id, reply};
+use crate::talk::heard::reply;
+use crate::talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
 #[test]
 fn after_a_stall_an_idle_obu_of_a_crowd_does_not_spin() {

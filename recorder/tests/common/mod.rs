@@ -16,15 +16,15 @@ use node_lib::messages::control::position::Coordinates;
 use node_lib::start::clients::Remembered;
 use node_lib::{Boot, Mac, NodeId, Start, Timestamp};
 use proptest::prelude::*;
-use recorder::header::{Header, Role};
+use recorder::header::{RecordingHeader, Role};
 use recorder::read::{FileReport, Item, ReadError, Recording};
 use recorder::record::{Frame, Record, What};
 
 /// Whose recordings these are.
-pub fn header() -> Header {
+pub fn header() -> RecordingHeader {
     let start = Start { boot: Boot(7), seed: u64::MAX - 1, ..Start::new(Mac([2, 0, 0, 0, 0, 9])) };
     let settings = serde_json::json!({ "hello_history": 10, "policy": { "ranking": "Cost" } });
-    Header::new(Role::Obu, &start, Timestamp::from_micros(12), &settings).unwrap()
+    RecordingHeader::new(Role::Obu, &start, Timestamp::from_micros(12), &settings).unwrap()
 }
 
 /// Everything in these files.

@@ -32,6 +32,7 @@ use node_lib::control::table::Table;
 use node_lib::messages::control::announcement::Client;
 use node_lib::{Boot, NodeId, Timestamp};
 
+pub(crate) use answer::Acknowledgement;
 pub(crate) use claim::{Accepted, Claim, Farewell};
 use duel::Duel;
 use left::LeftWays;

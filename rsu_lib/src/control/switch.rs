@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::client_cache::{Learnt, client};
+use node_lib::control::client_cache::{Learnt, Lesson, client};
 use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Event;
 use node_lib::control::inner::Inner;
@@ -73,7 +73,7 @@ impl Rsu {
         // that RSU's reverse ARP does.
         let is_overtaken = port == Port::Tap && inner.ethertype != RARP;
         let settled_for = if is_overtaken { LATE_FOR } else { Duration::ZERO };
-        let (learnt, evicted) = self.clients.learn_settled(now, client, port, settled_for);
+        let Lesson { learnt, evicted } = self.clients.learn_settled(now, client, port, settled_for);
         self.counters.evicted += evicted;
         let payload = payload(frame);
         // What is stated is read always; what can only be concluded, where more is done anyway.

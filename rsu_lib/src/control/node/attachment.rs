@@ -1,6 +1,6 @@
 //! Who is behind an OBU from its announcement to its departure.
 
-use node_lib::control::client_cache::Learnt;
+use node_lib::control::client_cache::{Learnt, Lesson};
 use node_lib::control::event::Event;
 use node_lib::control::node::Replies;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
@@ -67,7 +67,7 @@ impl Rsu {
             return;
         }
         self.late.remove(client);
-        let (learnt, evicted) = self.clients.claim(now, client, Port::Obu(obu));
+        let Lesson { learnt, evicted } = self.clients.claim(now, client, Port::Obu(obu));
         self.counters.evicted += evicted;
         if learnt != Learnt::Known {
             self.name_to_lan(now, client);

@@ -15,7 +15,7 @@ use node_lib::{Boot, Mac, NodeId, Order, Seq, Timestamp};
 use super::super::clients::Port;
 use super::super::obus::left::Telling;
 use super::super::obus::tree::Edge;
-use super::super::obus::{Claim, Farewell, Judged, Says, WordVerdict};
+use super::super::obus::{Acknowledgement, Claim, Farewell, Judged, Says, WordVerdict};
 use super::Rsu;
 use crate::control::about::About;
 
@@ -184,7 +184,8 @@ impl Rsu {
             self.clients.touch_owner(now, Port::Obu(obu));
         }
         self.note_duel(now, obu, from, is_duel);
-        let Some((status, epoch)) = self.obus.answer(now, reply, edge, verdict) else { return };
+        let Some(answer) = self.obus.answer(now, reply, edge, verdict) else { return };
+        let Acknowledgement { status, epoch } = answer;
         let way = self.obus.way_by(edge);
         // A question that finds no way takes none from those that do.
         let Some(way) = self.expect_way(obu, way) else { return };

@@ -17,8 +17,16 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// this often, however often it says so.
 const REFRESH_EVERY: Duration = Duration::from_millis(500);
 
+/// What an OBU is told of its last word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acknowledgement {
+    pub(crate) status: AckStatus,
+    /// The epoch this is about.
+    pub(crate) epoch: u32,
+}
+
 impl Obus {
-    /// What this reply is answered, and with which epoch. The answer is that its upstream is known,
+    /// What this reply is answered. The answer is that its upstream is known,
     /// if it wants to know. Or it is that its clients are to be announced, if the set we hold is
     /// not the one it names; or that somebody else speaks for it.
     pub(crate) fn answer(
@@ -27,11 +35,12 @@ impl Obus {
         reply: &HeartbeatReply,
         edge: Edge,
         verdict: WordVerdict,
-    ) -> Option<(AckStatus, u32)> {
+    ) -> Option<Acknowledgement> {
         if verdict == WordVerdict::Circular {
             return None;
         }
-        let ask = (AckStatus::SendAll, reply.epoch);
+        let with = |status, epoch| Acknowledgement { status, epoch };
+        let ask = with(AckStatus::SendAll, reply.epoch);
         let Some(known) = self.by_id.get(&reply.origin) else {
             // Nothing is kept for an OBU that has not announced itself: it may be a forgery.
             return (!reply.standby && self.has_room()).then_some(ask);
@@ -44,8 +53,8 @@ impl Obus {
             // Those that may come announce themselves; of the others nothing more need be known.
             let is_old = verdict == WordVerdict::Old && is_contested;
             return match wants {
-                _ if is_old => Some((AckStatus::StaleEpoch, known.word.epoch)),
-                wants => wants.map(|epoch| (AckStatus::Known, epoch)),
+                _ if is_old => Some(with(AckStatus::StaleEpoch, known.word.epoch)),
+                wants => wants.map(|epoch| with(AckStatus::Known, epoch)),
             };
         }
         let matches = known.standing == Standing::Attached
@@ -53,7 +62,7 @@ impl Obus {
             && known.digest == reply.digest
             && known.is_complete();
         if matches {
-            return wants.map(|epoch| (AckStatus::Accepted, epoch));
+            return wants.map(|epoch| with(AckStatus::Accepted, epoch));
         }
         Some(ask)
     }

@@ -121,7 +121,7 @@ pub(super) fn hear_reply_at(
 /// The answer to this word is a question for the OBU's clients.
 pub(super) fn must_ask(at: Timestamp, obus: &mut Obus, reply: &HeartbeatReply) -> bool {
     let answer = obus.answer(at, reply, says_of(reply).edge, WordVerdict::Newest);
-    answer.is_some_and(|(status, _)| status == AckStatus::SendAll) && obus.may_ask(at, OBU)
+    answer.is_some_and(|answer| answer.status == AckStatus::SendAll) && obus.may_ask(at, OBU)
 }
 
 pub(super) fn hear_goodbye(obus: &mut Obus, reply: &HeartbeatReply) -> bool {

@@ -1,4 +1,4 @@
-//! From the packet loop into blocks: [`Tap`]. It never waits and never allocates.
+//! From the packet loop into blocks: [`Tape`]. It never waits and never allocates.
 //!
 //! The loop writes records into a block it has to itself, and swaps the block for an empty one when
 //! it is full, a second old, or of interest. Full blocks go to the writer through a queue without
@@ -17,7 +17,7 @@ use node_lib::Timestamp;
 use crate::encode::{self, OVERHEAD_MAX};
 use crate::hand;
 use crate::shared::{Block, Counts, Current, Shared};
-pub use crate::shared::{Cause, Stats};
+pub use crate::shared::{FreezeCause, Stats};
 
 /// A block is handed over when it is so old, by the records in it: a process that is killed loses
 /// no more.
@@ -36,7 +36,7 @@ pub const SNAP_MIN: u32 = 96;
 
 /// Takes records from the packet loop.
 #[derive(Debug)]
-pub struct Tap {
+pub struct Tape {
     shared: Arc<Shared>,
     /// Of a client's frame that was only passed on.
     snap: Option<usize>,
@@ -49,13 +49,13 @@ pub(crate) struct Pen<'a> {
     now: Timestamp,
 }
 
-impl Tap {
+impl Tape {
     pub(crate) fn new(shared: Arc<Shared>, snap: u32) -> Self {
         let snap = (snap > 0).then_some(snap.max(SNAP_MIN) as usize);
         Self { shared, snap }
     }
 
-    /// Writes what happens now. The block stays in this thread's hand until [`Tap::lay_down`].
+    /// Writes what happens now. The block stays in this thread's hand until [`Tape::lay_down`].
     #[inline]
     pub(crate) fn write(&self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
         self.write_behind(now, None, write);
@@ -117,7 +117,7 @@ impl Tap {
     }
 }
 
-impl Drop for Tap {
+impl Drop for Tape {
     fn drop(&mut self) {
         self.lay_down();
     }
@@ -217,7 +217,7 @@ impl Pen<'_> {
     }
 
     /// This moment is to be kept: what there is goes to the writer at once.
-    pub(crate) fn freeze(&mut self, cause: Cause) {
+    pub(crate) fn freeze(&mut self, cause: FreezeCause) {
         if let Some(block) = &mut self.current.block {
             block.freeze = Some(cause);
         }
@@ -234,7 +234,7 @@ impl Pen<'_> {
             self.put(text.len(), |out, since| encode::mark(out, since, &text));
         }
         drop(marks);
-        self.freeze(Cause::Mark);
+        self.freeze(FreezeCause::Mark);
     }
 }
 
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn a_thread_that_writes_to_two_in_turn_mixes_nothing() {
         let shared = [(); 2].map(|()| Arc::new(Shared::new(2, 4096)));
-        let taps = shared.each_ref().map(|shared| Tap::new(Arc::clone(shared), 0));
+        let taps = shared.each_ref().map(|shared| Tape::new(Arc::clone(shared), 0));
         for len in 1..=3 {
             for (tap, first) in taps.iter().zip([10, 20]) {
                 tap.from_radio(Timestamp::ZERO, &vec![0; first + len]);
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn what_another_has_in_hand_is_not_waited_for() {
         let shared = Arc::new(Shared::new(2, 4096));
-        let tap = Tap::new(Arc::clone(&shared), 0);
+        let tap = Tape::new(Arc::clone(&shared), 0);
         tap.from_radio(Timestamp::ZERO, &[0; 60]);
         std::thread::scope(|scope| {
             scope.spawn(|| tap.from_radio(Timestamp::ZERO, &[0; 70]));
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_thread_that_ends_leaves_nothing_behind() {
         let shared = Arc::new(Shared::new(2, 4096));
-        let tap = Tap::new(Arc::clone(&shared), 0);
+        let tap = Tape::new(Arc::clone(&shared), 0);
         std::thread::scope(|scope| {
             scope.spawn(|| tap.from_radio(Timestamp::ZERO, &[0; 60])).join().unwrap();
             assert_eq!(lens(&shared), Some(vec![60]));

@@ -1,0 +1,107 @@
+//! How the upstream is lost, what that may cost, and how long a long way round is not taken then.
+
+use std::time::Duration;
+
+use node_lib::control::event::Cause;
+use node_lib::{Mac, NodeId, Timestamp};
+
+use super::doubt::Doubt;
+use super::{Route, upstream};
+use crate::control::context::Context;
+use crate::control::timing;
+
+/// Why an upstream was lost, and how long it had been silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    pub(crate) cause: Cause,
+    pub(crate) silence: Duration,
+    /// The last moment there was no reason to doubt it.
+    pub(crate) believed_until: Timestamp,
+    /// Frames handed to it since then, and to nobody else.
+    pub(crate) at_risk: u64,
+    /// The second way that was open meanwhile.
+    pub(crate) doubt: Option<Doubt>,
+}
+
+impl Route {
+    /// A neighbour has no way any more: it withdrew, restarted, or fell silent.
+    pub(crate) fn drop_candidate(&mut self, now: Timestamp, from: Mac, cause: Cause) {
+        self.candidates.forget(from);
+        self.end_doubt_through(from);
+        if self.upstream == Some(from) {
+            self.lose_upstream(now, cause);
+        }
+    }
+
+    /// A neighbour does not hear us: it is no upstream to this RSU either.
+    pub(crate) fn leave_silent(&mut self, now: Timestamp, from: Mac) {
+        if self.upstream == Some(from) {
+            self.drop_candidate(now, from, Cause::Dead);
+        }
+    }
+
+    /// A neighbour said goodbye: it is not chosen any more, but may carry what is under way until
+    /// another way is there. Should it go on advertising, it has not left.
+    pub(crate) fn note_goodbye(&mut self, from: Mac, id: NodeId) {
+        let rsu_leaves = id == self.rsu;
+        for candidate in self.candidates.iter_mut() {
+            // With the RSU itself every way to it ends.
+            if candidate.mac == from || rsu_leaves {
+                candidate.note_goodbye();
+            }
+        }
+    }
+
+    /// The radio is down: nobody can be reached. What was advertised stays advertised.
+    pub(crate) fn link_down(&mut self, now: Timestamp) {
+        self.candidates.clear();
+        if self.upstream.is_some() {
+            self.lose_upstream(now, Cause::LinkDown);
+        }
+        // Nobody can be told, and those behind us notice our silence.
+        self.withdrawals_left = 0;
+        self.advertised_at = None;
+        self.relay_at = None;
+    }
+
+    pub(super) fn lose_upstream(&mut self, now: Timestamp, cause: Cause) {
+        self.upstream = None;
+        self.look_at = None;
+        self.lost_at = now;
+        self.relay_at = None;
+        self.loss = Some(self.leave(now, cause));
+        self.doubt = None;
+        self.told = None;
+        self.predicted = None;
+    }
+
+    /// What leaving the upstream now, for this reason, may cost.
+    pub(crate) fn leave(&self, now: Timestamp, cause: Cause) -> Loss {
+        let is_doubted = match cause {
+            Cause::Dead | Cause::Restarted => true,
+            Cause::Fading => self.asked > upstream::DOUBTED_AFTER,
+            // It said so itself, it still works, or we know at once.
+            _ => false,
+        };
+        Loss {
+            cause,
+            silence: now.since(self.evidence),
+            believed_until: if is_doubted { self.believed_since() } else { now },
+            at_risk: if is_doubted { self.at_risk } else { 0 },
+            doubt: self.doubt,
+        }
+    }
+
+    /// In a crowd, an OBU that is idle or congested and has just lost its upstream does not take
+    /// any long way there is. The next heartbeat may bring one as good as the last. Otherwise
+    /// whenever the vehicle that many route through drives off, all of them would go round by the
+    /// other end of the town, and come back three seconds later. Where the air is full of data,
+    /// each frame would fill it on every hop of that way. Returns the most hops it accepts.
+    pub(crate) fn hold_down(&self, context: &Context, now: Timestamp) -> Option<u8> {
+        let waits = context.policy.suppression
+            && self.upstream.is_none()
+            && now < self.lost_at + timing::hold_down(self.interval)
+            && (self.may_defer(context, now) || self.is_congested(context));
+        waits.then(|| self.last_hops.saturating_add(1))
+    }
+}
