@@ -41,7 +41,8 @@ pub(crate) use prediction::Predicted;
 use suppression::Suppression;
 pub(crate) use upstream::is_better;
 
-/// Upstreams tried in vain that are remembered: by then it is not the upstreams.
+/// Upstreams tried in vain that are remembered. With more the oldest is tried again: by then it is
+/// not the upstreams.
 const SUSPECTS_MAX: usize = 4;
 
 /// The way to one RSU. In memory in this order: first what every heartbeat of it changes, then what

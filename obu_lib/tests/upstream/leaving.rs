@@ -149,21 +149,27 @@ fn a_relay_through_which_six_words_stay_unanswered_is_left_for_another() {
     }
 }
 
+/// More relays than are remembered as tried in vain, and fewer.
 #[test]
 fn where_no_relay_brings_an_answer_the_one_left_first_is_tried_again() {
-    let mut t = behind_a();
-    t.acknowledge(A);
-    let heard = [(A, 1), (B, 1), (C, 1)];
-    t.tap(CAMERA, SERVER);
-    let mut upstream = A;
-    let tried = std::iter::from_fn(|| {
-        let (after, next) = left_after(&mut t, upstream, 5000, &heard)?;
-        assert!((700..=2500).contains(&after), "{after} ms after {upstream}");
-        upstream = next;
-        Some(next)
-    });
-    let tried: Vec<_> = tried.take(5).collect();
-    assert_eq!(tried, [B, C, A, B, C]);
+    for relays in [3, 6] {
+        let mut t = behind_a();
+        t.acknowledge(A);
+        let relays: Vec<_> = (A.0[5]..).map(|n| Mac([2, 0, 0, 0, 0, n])).take(relays).collect();
+        let heard: Vec<_> = relays.iter().map(|relay| (*relay, 1)).collect();
+        t.tap(CAMERA, SERVER);
+        let mut upstream = A;
+        let tried = std::iter::from_fn(|| {
+            let (after, next) = left_after(&mut t, upstream, 5000, &heard)?;
+            assert!((700..=2500).contains(&after), "{after} ms after {upstream}");
+            upstream = next;
+            Some(next)
+        });
+        let tried: Vec<_> = tried.take(2 * relays.len() - 1).collect();
+        let expected: Vec<_> = relays.iter().cycle().skip(1).take(tried.len()).copied().collect();
+        assert_eq!(tried, expected);
+        assert_eq!(tried.len(), 2 * relays.len() - 1);
+    }
 }
 
 #[test]

@@ -335,7 +335,8 @@ impl Route {
         let Some((_, _, best)) = best.filter(|_| is_wanted) else { return false };
         self.suspects.retain(|(mac, _)| *mac != best);
         if self.suspects.is_full() {
-            return false;
+            // The oldest gives way, and so is the next to be tried.
+            self.suspects.remove(0);
         }
         tracing::debug!(rsu = %self.rsu, upstream = %upstream.id, "RSU does not answer through it");
         self.suspects.push((upstream.mac, now + timing::SHUN_FOR));
