@@ -1,7 +1,10 @@
 //! What a daemon keeps of what happened: [`History`], bounded.
 
 use std::collections::VecDeque;
+use std::iter::repeat_n;
+use std::time::Duration;
 
+use node_lib::NodeId;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::snapshot::{KnownRoute, RouteStanding, span_ms};
 use serde::{Deserialize, Serialize};
@@ -123,18 +126,39 @@ pub struct History {
     gaps: GapTally,
 }
 
-/// Nothing has happened yet. The room for numbered events and changes is taken at once: it would be
-/// taken anyway, and grow in steps for hours.
+/// Nothing has happened yet. Events and changes take their room at once: it would be taken anyway,
+/// page by page for hours, which looks as if something were never given back.
 impl Default for History {
     fn default() -> Self {
+        let nobody = Attachment { rsu: NodeId::NONE, upstream: NodeId::NONE, hops: 0 };
+        let (from, to, cause) = (Some(nobody), None, Cause::First);
+        let event = Event::UpstreamChanged { from, to, cause, silence: Duration::ZERO };
+        let happened = Happened { number: 0, at_unix_ms: 0, event };
+        let change = Change {
+            number: 0,
+            at_unix_ms: 0,
+            from,
+            to,
+            cause,
+            silence_ms: 0,
+            cost: None,
+            routes: Vec::new(),
+        };
         Self {
             next: 0,
-            events: VecDeque::with_capacity(EVENTS_KEPT),
-            changes: VecDeque::with_capacity(CHANGES_KEPT),
-            faults: VecDeque::with_capacity(FAULTS_KEPT),
+            events: room(EVENTS_KEPT, happened),
+            changes: room(CHANGES_KEPT, change),
+            faults: VecDeque::new(),
             gaps: GapTally::default(),
         }
     }
+}
+
+/// Empty, with room for so many that has been written to: before that it costs no memory.
+fn room<T: Clone>(most: usize, anything: T) -> VecDeque<T> {
+    let mut room: VecDeque<T> = repeat_n(anything, most).collect();
+    room.clear();
+    room
 }
 
 impl History {
@@ -254,10 +278,8 @@ fn kept(routes: &[KnownRoute]) -> Vec<KnownRoute> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
-    use std::time::Duration;
-
+    use node_lib::Mac;
     use node_lib::control::event::{Limit, TooLong};
-    use node_lib::{Mac, NodeId};
 
     use super::*;
 
