@@ -117,7 +117,7 @@ impl GapTally {
 }
 
 /// What happened, as far as there is room: the oldest goes first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct History {
     next: u64,
     events: VecDeque<Happened>,
@@ -126,10 +126,17 @@ pub struct History {
     gaps: GapTally,
 }
 
-/// Nothing has happened yet. Events and changes take their room at once: it would be taken anyway,
-/// page by page for hours, which looks as if something were never given back.
-impl Default for History {
-    fn default() -> Self {
+/// Empty, with room for so many that has been written to: before that it costs no memory.
+fn room<T: Clone>(most: usize, anything: T) -> VecDeque<T> {
+    let mut room: VecDeque<T> = repeat_n(anything, most).collect();
+    room.clear();
+    room
+}
+
+impl History {
+    /// Nothing has happened yet. Events and changes take their room at once: a daemon would take it
+    /// anyway, page by page for hours, which looks as if something were never given back.
+    pub fn with_room() -> Self {
         let nobody = Attachment { rsu: NodeId::NONE, upstream: NodeId::NONE, hops: 0 };
         let (from, to, cause) = (Some(nobody), None, Cause::First);
         let event = Event::UpstreamChanged { from, to, cause, silence: Duration::ZERO };
@@ -145,23 +152,12 @@ impl Default for History {
             routes: Vec::new(),
         };
         Self {
-            next: 0,
             events: room(EVENTS_KEPT, happened),
             changes: room(CHANGES_KEPT, change),
-            faults: VecDeque::new(),
-            gaps: GapTally::default(),
+            ..Self::default()
         }
     }
-}
 
-/// Empty, with room for so many that has been written to: before that it costs no memory.
-fn room<T: Clone>(most: usize, anything: T) -> VecDeque<T> {
-    let mut room: VecDeque<T> = repeat_n(anything, most).collect();
-    room.clear();
-    room
-}
-
-impl History {
     /// So many events were missed.
     pub fn note_missed(&mut self, missed: u64) {
         self.next += missed;

@@ -6,7 +6,7 @@ use node_lib::control::node::Node;
 
 use crate::beats::{beat, causes};
 use crate::better::behind_a;
-use crate::talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+use crate::talk::{A, B, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
 #[test]
 fn what_happens_to_a_neighbour_that_is_not_upstream_changes_nothing() {
