@@ -1,10 +1,7 @@
 //! What a daemon keeps of what happened: [`History`], bounded.
 
 use std::collections::VecDeque;
-use std::iter::repeat_n;
-use std::time::Duration;
 
-use node_lib::NodeId;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::snapshot::{KnownRoute, RouteStanding, span_ms};
 use serde::{Deserialize, Serialize};
@@ -126,38 +123,7 @@ pub struct History {
     gaps: GapTally,
 }
 
-/// Empty, with room for so many that has been written to: before that it costs no memory.
-fn room<T: Clone>(most: usize, anything: T) -> VecDeque<T> {
-    let mut room: VecDeque<T> = repeat_n(anything, most).collect();
-    room.clear();
-    room
-}
-
 impl History {
-    /// Nothing has happened yet. Events and changes take their room at once: a daemon would take it
-    /// anyway, page by page for hours, which looks as if something were never given back.
-    pub fn with_room() -> Self {
-        let nobody = Attachment { rsu: NodeId::NONE, upstream: NodeId::NONE, hops: 0 };
-        let (from, to, cause) = (Some(nobody), None, Cause::First);
-        let event = Event::UpstreamChanged { from, to, cause, silence: Duration::ZERO };
-        let happened = Happened { number: 0, at_unix_ms: 0, event };
-        let change = Change {
-            number: 0,
-            at_unix_ms: 0,
-            from,
-            to,
-            cause,
-            silence_ms: 0,
-            cost: None,
-            routes: Vec::new(),
-        };
-        Self {
-            events: room(EVENTS_KEPT, happened),
-            changes: room(CHANGES_KEPT, change),
-            ..Self::default()
-        }
-    }
-
     /// So many events were missed.
     pub fn note_missed(&mut self, missed: u64) {
         self.next += missed;
@@ -274,8 +240,10 @@ fn kept(routes: &[KnownRoute]) -> Vec<KnownRoute> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
-    use node_lib::Mac;
+    use std::time::Duration;
+
     use node_lib::control::event::{Limit, TooLong};
+    use node_lib::{Mac, NodeId};
 
     use super::*;
 

@@ -34,7 +34,7 @@ impl Keeper {
     /// Keeps what happens from now on. Must run inside a tokio runtime.
     pub(crate) fn start(inside: &Inside) -> Arc<Self> {
         let (news, _) = broadcast::channel(WAITING_MAX);
-        let keeper = Arc::new(Self { history: Mutex::new(History::with_room()), news });
+        let keeper = Arc::new(Self { history: Mutex::default(), news });
         let (itself, mut events) = (Arc::clone(&keeper), inside.events());
         tokio::spawn(async move {
             loop {
