@@ -15,8 +15,8 @@ pub const EVENTS_KEPT: usize = 512;
 /// Changes of upstream kept.
 pub const CHANGES_KEPT: usize = 256;
 
-/// Of so many, the last ones, what there was to choose from is kept as well: a kilobyte or two each,
-/// seven at most. Earlier ones are in a recording.
+/// Of so many, the last ones, what there was to choose from is kept as well: a kilobyte or two
+/// each, seven at most. Earlier ones are in a recording.
 pub const CHOICES_KEPT: usize = 32;
 
 /// Of what there was to choose from at a change, so many RSUs are kept, those in use first …

@@ -377,7 +377,8 @@ impl Registration {
     }
 
     /// Somebody behind us says what this RSU is to acknowledge: it can answer only if it knows our
-    /// upstream. What was only mentioned is mentioned again, and what is repeated slowly is said soon.
+    /// upstream. What was only mentioned is mentioned again, and what is repeated slowly is said
+    /// soon.
     pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
         let Some(telling) = self.told(rsu, is_ours) else { return };
         match &mut telling.pending {
