@@ -37,8 +37,7 @@ const REPEAT_FIRST: Duration = Duration::from_millis(20);
 const REPEAT_MAX: Duration = Duration::from_millis(320);
 
 /// In a crowd, as long as no frame goes this way, both are so many times as long: 0.3 s at first,
-/// and 5 s at most. Nobody waits for the answer. When many lose their way at once each repetition
-/// passes several relays, and is in the way of the very answers.
+/// and 5 s at most. Nobody waits for the answer, and repetitions are in the way of answers.
 const REPEAT_SLOWER: u32 = 16;
 
 /// … and after so many the periodic reply has to heal it. An RSU asks nobody who stands by for
@@ -377,8 +376,7 @@ impl Registration {
     }
 
     /// Somebody behind us says what this RSU is to acknowledge: it can answer only if it knows our
-    /// upstream. What was only mentioned is mentioned again, and what is repeated slowly is said
-    /// soon.
+    /// upstream. What was only mentioned is mentioned again, what is repeated slowly is said soon.
     pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
         let Some(telling) = self.told(rsu, is_ours) else { return };
         match &mut telling.pending {
