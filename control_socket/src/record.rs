@@ -195,9 +195,15 @@ impl History {
         self.changes.iter().find(|change| change.number == number)
     }
 
-    /// The last change that cost this.
-    pub fn change_of(&self, cost: &HandOver) -> Option<&Change> {
-        self.changes.iter().rev().find(|change| change.cost.as_ref() == Some(cost))
+    /// The change of upstream that this is, or whose cost it tells.
+    pub fn change_told(&self, happened: &Happened) -> Option<&Change> {
+        match &happened.event {
+            Event::UpstreamChanged { .. } => self.change(happened.number),
+            Event::HandOver(cost) => {
+                self.changes.iter().rev().find(|change| change.cost.as_ref() == Some(cost))
+            }
+            _ => None,
+        }
     }
 
     /// Gaps of all hand-overs that were acknowledged, also of those that are not kept any more.
@@ -273,10 +279,10 @@ mod tests {
             doubled: 0,
             sent_twice: 0,
         };
-        history.note(3, &Event::HandOver(cost), &[]);
+        let told = history.note(3, &Event::HandOver(cost), &[]);
         assert_eq!(history.change(number).unwrap().cost, Some(cost));
         assert_eq!(history.changes()[1].cost, None);
-        assert_eq!(history.change_of(&cost).map(|change| change.number), Some(number));
+        assert_eq!(history.change_told(&told).map(|change| change.number), Some(number));
         assert_eq!(history.changes()[1].silence_ms, 240);
         // The next one came before this was acknowledged: its gap goes on.
         history.note(4, &Event::HandOver(HandOver { acknowledged: false, ..cost }), &[]);

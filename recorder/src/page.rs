@@ -123,15 +123,7 @@ impl<'a, W: Write> Watcher<'a, W> {
         let is_change = matches!(event, Event::UpstreamChanged { .. });
         let routes = if is_change { node.snapshot(at).routes } else { Vec::new() };
         let happened = self.history.note(self.unix_ms(at), event, &routes);
-        let change = match event {
-            Event::UpstreamChanged { .. } => self.history.change(happened.number).cloned(),
-            Event::HandOver(cost) => {
-                let changes = self.history.changes();
-                changes.into_iter().rev().find(|change| change.cost == Some(*cost))
-            }
-            _ => None,
-        };
-        self.changes.extend(change);
+        self.changes.extend(self.history.change_told(&happened).cloned());
         self.events.push(happened);
     }
 

@@ -5,7 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use control_socket::health::{HealthProblem, problems};
 use control_socket::record::{Change, GapTally, Happened, History};
-use node_lib::control::event::Event;
 use node_lib::control::snapshot::View;
 use node_lib::runtime::inside::Inside;
 use node_lib::runtime::request::Told;
@@ -53,11 +52,7 @@ impl Keeper {
         let news = {
             let mut history = self.lock();
             let happened = history.note(now_unix_ms(), &told.event, &told.routes);
-            let change = match &told.event {
-                Event::UpstreamChanged { .. } => history.change(happened.number).cloned(),
-                Event::HandOver(cost) => history.change_of(cost).cloned(),
-                _ => None,
-            };
+            let change = history.change_told(&happened).cloned();
             Notice { happened, change }
         };
         // An error means that nobody listens.
