@@ -45,7 +45,7 @@ pub(crate) struct Args {
     pub(crate) names: Option<PathBuf>,
 
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CtlCommand>,
 }
 
 /// How answers look.
@@ -58,7 +58,7 @@ pub(crate) enum Output {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CtlCommand {
     /// Who it is, and whether it is well (also without a command)
     #[command(visible_alias = "s")]
     Status,

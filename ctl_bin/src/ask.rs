@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, ExitCode};
+use std::process::{Command, ExitCode};
 
 use clap::CommandFactory as _;
 use control_socket::client::{ClientError, SocketClient};
@@ -13,7 +13,7 @@ use control_socket::message::{Ask, PinAsk, SetAsk, Topic};
 use control_socket::path;
 use node_lib::NodeId;
 
-use crate::args::{Args, ClientAction, Command, ConfigAction, Output, RecordAction};
+use crate::args::{Args, ClientAction, ConfigAction, CtlCommand, Output, RecordAction};
 use crate::names::Names;
 use crate::probe;
 use crate::say::{Outcome, complain, print};
@@ -23,11 +23,11 @@ use crate::watch::Watcher;
 
 /// Does what was typed.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    if let Some(Command::Completions { shell }) = &args.command {
+    if let Some(CtlCommand::Completions { shell }) = &args.command {
         clap_complete::generate(*shell, &mut Args::command(), "v2xctl", &mut io::stdout());
         return ExitCode::SUCCESS;
     }
-    if let Some(Command::Trace { line }) = &args.command {
+    if let Some(CtlCommand::Trace { line }) = &args.command {
         complain(&trace(line));
         return ExitCode::from(Outcome::Usage as u8);
     }
@@ -47,7 +47,7 @@ fn trace(line: &[OsString]) -> String {
     const NAME: &str = "v2xtrace";
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name(NAME));
     let beside = beside.filter(|program| program.exists());
-    let error = Process::new(beside.unwrap_or_else(|| NAME.into())).args(line).exec();
+    let error = Command::new(beside.unwrap_or_else(|| NAME.into())).args(line).exec();
     format!(
         "{NAME}: {error}; expected it beside v2xctl or in PATH: it is in the package, or cargo \
          build --release -p recorder"
@@ -57,7 +57,8 @@ fn trace(line: &[OsString]) -> String {
 /// Once, or again and again.
 fn watch(args: &Args, names: &Names) -> Outcome {
     let listens = args.command.as_ref().map_or_else(Vec::new, topics_to_watch);
-    let listens = if args.command.is_none() { topics_to_watch(&Command::Status) } else { listens };
+    let listens =
+        if args.command.is_none() { topics_to_watch(&CtlCommand::Status) } else { listens };
     let mut watchers = BTreeMap::new();
     loop {
         let sockets = match sockets(args) {
@@ -67,11 +68,12 @@ fn watch(args: &Args, names: &Names) -> Outcome {
                 return Outcome::Unreachable;
             }
         };
-        if matches!(args.command, Some(Command::Top)) {
+        if matches!(args.command, Some(CtlCommand::Top)) {
             return top::run(names, &sockets);
         }
         let Some(every) = args.watch else { return ask_all(args, names, &sockets) };
-        if args.output == Output::Table && !matches!(args.command, Some(Command::Events { .. })) {
+        if args.output == Output::Table && !matches!(args.command, Some(CtlCommand::Events { .. }))
+        {
             // Clears the screen and goes to its corner; who reads a pipe gets one answer after the
             // other.
             print(if io::stdout().is_terminal() { "\x1b[2J\x1b[H" } else { "" });
@@ -92,7 +94,7 @@ fn watch(args: &Args, names: &Names) -> Outcome {
 }
 
 /// What subscribers of a command are told of again; none, where it has to be asked again.
-fn topics_to_watch(command: &Command) -> Vec<Topic> {
+fn topics_to_watch(command: &CtlCommand) -> Vec<Topic> {
     match wanted(command) {
         Ask::Get(topics) | Ask::Subscribe(topics) => {
             let is_told = |topic: &Topic| {
@@ -106,9 +108,9 @@ fn topics_to_watch(command: &Command) -> Vec<Topic> {
 
 /// Shows what is known of each daemon by now. Says whether there is any left to listen to.
 fn show_watched(args: &Args, names: &Names, watchers: &mut BTreeMap<PathBuf, Watcher>) -> bool {
-    let command = args.command.clone().unwrap_or(Command::Status);
+    let command = args.command.clone().unwrap_or(CtlCommand::Status);
     let is_one_of_many = watchers.len() > 1;
-    let is_events = matches!(command, Command::Events { .. });
+    let is_events = matches!(command, CtlCommand::Events { .. });
     for watcher in watchers.values_mut() {
         if let Some(error) = watcher.failed() {
             complain(&error.to_string());
@@ -147,7 +149,7 @@ fn show_watched(args: &Args, names: &Names, watchers: &mut BTreeMap<PathBuf, Wat
 /// One after the other; those that are listened to, at the same time.
 fn ask_all(args: &Args, names: &Names, sockets: &[PathBuf]) -> Outcome {
     let ask = |socket: &PathBuf| ask_one(args, names, socket, sockets.len() > 1);
-    let worst = if matches!(args.command, Some(Command::Events { past: false })) {
+    let worst = if matches!(args.command, Some(CtlCommand::Events { past: false })) {
         std::thread::scope(|scope| {
             let listeners: Vec<_> =
                 sockets.iter().map(|socket| scope.spawn(move || ask(socket))).collect();
@@ -200,7 +202,7 @@ fn converse(
     socket: &Path,
     is_one_of_many: bool,
 ) -> Result<Outcome, ClientError> {
-    let command = args.command.clone().unwrap_or(Command::Status);
+    let command = args.command.clone().unwrap_or(CtlCommand::Status);
     if let Some(asked) = probe::Asked::of(&command) {
         return probe::run(args, names, socket, asked);
     }
@@ -222,10 +224,10 @@ fn converse(
             }
         },
     });
-    if matches!(command, Command::Events { past: false }) {
+    if matches!(command, CtlCommand::Events { past: false }) {
         listen(args, names, &mut client, &command, &name)?;
     }
-    let is_status = matches!(command, Command::Status);
+    let is_status = matches!(command, CtlCommand::Status);
     let is_ill = topics.problems.iter().flatten().any(|problem| problem.is_fatal);
     Ok(if is_status && is_ill { Outcome::Unhealthy } else { Outcome::Done })
 }
@@ -235,7 +237,7 @@ fn listen(
     args: &Args,
     names: &Names,
     client: &mut SocketClient,
-    command: &Command,
+    command: &CtlCommand,
     name: &str,
 ) -> Result<(), ClientError> {
     loop {
@@ -256,15 +258,15 @@ fn listen(
 }
 
 /// What a command needs of the daemon.
-fn wanted(command: &Command) -> Ask {
+fn wanted(command: &CtlCommand) -> Ask {
     use Topic::{Changes, Config, Events, Log, Problems, Recording, View};
     Ask::Get(match command {
-        Command::Status => vec![View, Problems],
-        Command::Handovers { .. } => vec![Changes],
-        Command::Why { .. } => vec![View, Changes],
-        Command::Events { past: true } => vec![Events],
-        Command::Events { past: false } => return Ask::Subscribe(vec![Events]),
-        Command::Config { action } => match action {
+        CtlCommand::Status => vec![View, Problems],
+        CtlCommand::Handovers { .. } => vec![Changes],
+        CtlCommand::Why { .. } => vec![View, Changes],
+        CtlCommand::Events { past: true } => vec![Events],
+        CtlCommand::Events { past: false } => return Ask::Subscribe(vec![Events]),
+        CtlCommand::Config { action } => match action {
             None | Some(ConfigAction::Show | ConfigAction::Get { .. }) => vec![Config],
             Some(ConfigAction::Set { name, value }) => {
                 return Ask::Set(SetAsk { name: name.clone(), value: value.clone() });
@@ -272,17 +274,17 @@ fn wanted(command: &Command) -> Ask {
             Some(ConfigAction::Check) => return Ask::Check,
             Some(ConfigAction::Reload) => return Ask::Reload,
         },
-        Command::Record { action: None } => vec![Recording],
-        Command::Record { action: Some(action) } => {
+        CtlCommand::Record { action: None } => vec![Recording],
+        CtlCommand::Record { action: Some(action) } => {
             return match action {
                 RecordAction::Start { directory } => Ask::RecordStart(directory.clone()),
                 RecordAction::Stop => Ask::RecordStop,
                 RecordAction::Mark { text } => Ask::RecordMark(text.join(" ")),
             };
         }
-        Command::LogLevel { filter: None } => vec![Log],
-        Command::LogLevel { filter: Some(filter) } => return Ask::SetLog(filter.clone()),
-        Command::Clients { action: Some(action) } => {
+        CtlCommand::LogLevel { filter: None } => vec![Log],
+        CtlCommand::LogLevel { filter: Some(filter) } => return Ask::SetLog(filter.clone()),
+        CtlCommand::Clients { action: Some(action) } => {
             return match *action {
                 ClientAction::Flush { mac } => Ask::FlushClients(mac),
                 ClientAction::Pin { mac, obu, vlan } => {

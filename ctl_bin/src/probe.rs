@@ -13,7 +13,7 @@ use node_lib::messages::control::echo::Verdict;
 use node_lib::{Mac, NodeId};
 use serde_json::{Value, json};
 
-use crate::args::{Args, Command, Output};
+use crate::args::{Args, CtlCommand, Output};
 use crate::names::Names;
 use crate::say::{Outcome, complain, print};
 
@@ -34,13 +34,13 @@ enum How {
 
 impl<'a> Asked<'a> {
     /// Of the commands this file is for.
-    pub(crate) fn of(command: &'a Command) -> Option<Self> {
+    pub(crate) fn of(command: &'a CtlCommand) -> Option<Self> {
         Some(match command {
-            Command::Ping { target, count, interval, timeout } => {
+            CtlCommand::Ping { target, count, interval, timeout } => {
                 let how = How::Ping { count: *count, interval: *interval };
                 Self { target, timeout: *timeout, how }
             }
-            Command::Traceroute { target, queries, timeout } => {
+            CtlCommand::Traceroute { target, queries, timeout } => {
                 Self { target, timeout: *timeout, how: How::Trace { queries: *queries } }
             }
             _ => return None,

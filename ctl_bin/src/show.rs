@@ -18,27 +18,27 @@ use control_socket::message::Topics;
 use control_socket::table::{self, TableKind};
 use serde_json::{Value, json};
 
-use crate::args::{ClientAction, Command, ConfigAction};
+use crate::args::{ClientAction, ConfigAction, CtlCommand};
 use crate::names::Names;
 pub(crate) use past::events;
 
 /// For people. An error says why there is nothing to print.
 pub(crate) fn table(
-    command: &Command,
+    command: &CtlCommand,
     names: &Names,
     daemon: &str,
     topics: &Topics,
 ) -> Result<String, String> {
     let view = || topics.view.as_ref().ok_or_else(|| "the daemon sent no view".to_owned());
     Ok(match command {
-        Command::Status => status::table(names, daemon, topics, view()?),
-        Command::Neighbors => around::neighbors(names, view()?),
-        Command::Upstreams => around::upstreams(names, &view()?.node.routes),
-        Command::Routes => around::routes(names, view()?),
-        Command::Rsus => around::rsus(names, view()?),
-        Command::Radio => around::radio(names, view()?),
-        Command::Clients { action: None } => behind::clients(names, view()?),
-        Command::Clients { action: Some(action) } => {
+        CtlCommand::Status => status::table(names, daemon, topics, view()?),
+        CtlCommand::Neighbors => around::neighbors(names, view()?),
+        CtlCommand::Upstreams => around::upstreams(names, &view()?.node.routes),
+        CtlCommand::Routes => around::routes(names, view()?),
+        CtlCommand::Rsus => around::rsus(names, view()?),
+        CtlCommand::Radio => around::radio(names, view()?),
+        CtlCommand::Clients { action: None } => behind::clients(names, view()?),
+        CtlCommand::Clients { action: Some(action) } => {
             let pins = topics.pins.unwrap_or(0);
             match action {
                 ClientAction::Flush { .. } => {
@@ -49,29 +49,33 @@ pub(crate) fn table(
                 ClientAction::Unpin { .. } => format!("{pins} pins taken off\n"),
             }
         }
-        Command::Obus => behind::obus(names, view()?),
-        Command::Tree => behind::tree(names, view()?),
-        Command::Handovers { histogram: false } => past::handovers(names, topics),
-        Command::Handovers { histogram: true } => past::histogram(topics),
-        Command::Why { id } => past::why(names, topics, view()?, *id)?,
-        Command::Events { .. } => past::events(names, topics),
-        Command::Stats { prefix, zero } => process::stats(view()?, prefix.as_deref(), *zero),
-        Command::Config { action: Some(ConfigAction::Check) } => process::reloaded(topics, false),
-        Command::Config { action: Some(ConfigAction::Reload) } => process::reloaded(topics, true),
-        Command::Config { action } => process::config(topics, name_in(action.as_ref()))?,
-        Command::Record { .. } => process::recording(topics),
-        Command::LogLevel { .. } => format!("{}\n", topics.log.as_deref().unwrap_or("-")),
+        CtlCommand::Obus => behind::obus(names, view()?),
+        CtlCommand::Tree => behind::tree(names, view()?),
+        CtlCommand::Handovers { histogram: false } => past::handovers(names, topics),
+        CtlCommand::Handovers { histogram: true } => past::histogram(topics),
+        CtlCommand::Why { id } => past::why(names, topics, view()?, *id)?,
+        CtlCommand::Events { .. } => past::events(names, topics),
+        CtlCommand::Stats { prefix, zero } => process::stats(view()?, prefix.as_deref(), *zero),
+        CtlCommand::Config { action: Some(ConfigAction::Check) } => {
+            process::reloaded(topics, false)
+        }
+        CtlCommand::Config { action: Some(ConfigAction::Reload) } => {
+            process::reloaded(topics, true)
+        }
+        CtlCommand::Config { action } => process::config(topics, name_in(action.as_ref()))?,
+        CtlCommand::Record { .. } => process::recording(topics),
+        CtlCommand::LogLevel { .. } => format!("{}\n", topics.log.as_deref().unwrap_or("-")),
         // They say what they see as they see it.
-        Command::Top
-        | Command::Ping { .. }
-        | Command::Traceroute { .. }
-        | Command::Trace { .. }
-        | Command::Completions { .. } => String::new(),
+        CtlCommand::Top
+        | CtlCommand::Ping { .. }
+        | CtlCommand::Traceroute { .. }
+        | CtlCommand::Trace { .. }
+        | CtlCommand::Completions { .. } => String::new(),
     })
 }
 
 /// For programs: one object on one line.
-pub(crate) fn json(command: &Command, daemon: &str, topics: &Topics) -> String {
+pub(crate) fn json(command: &CtlCommand, daemon: &str, topics: &Topics) -> String {
     let object = match table_of(command) {
         Some(table) => table.json(daemon, topics),
         None => table::object(daemon, topics, changed(command, topics)),
@@ -80,46 +84,46 @@ pub(crate) fn json(command: &Command, daemon: &str, topics: &Topics) -> String {
 }
 
 /// What a command that changed something says of it.
-fn changed(command: &Command, topics: &Topics) -> Value {
+fn changed(command: &CtlCommand, topics: &Topics) -> Value {
     match command {
-        Command::Clients { action: Some(ClientAction::Flush { .. }) } => {
+        CtlCommand::Clients { action: Some(ClientAction::Flush { .. }) } => {
             json!({ "flushed": topics.flushed })
         }
-        Command::Clients { .. } => json!({ "pins": topics.pins }),
-        Command::Config { .. } => json!({ "reloaded": topics.reloaded }),
-        Command::Record { .. } => json!({ "recording": topics.recording }),
+        CtlCommand::Clients { .. } => json!({ "pins": topics.pins }),
+        CtlCommand::Config { .. } => json!({ "reloaded": topics.reloaded }),
+        CtlCommand::Record { .. } => json!({ "recording": topics.recording }),
         _ => json!({}),
     }
 }
 
 /// The table a command shows; `None` where it changed something, and says what.
-fn table_of(command: &Command) -> Option<TableKind> {
+fn table_of(command: &CtlCommand) -> Option<TableKind> {
     Some(match command {
-        Command::Status => TableKind::Status,
-        Command::Neighbors => TableKind::Neighbors,
-        Command::Upstreams => TableKind::Upstreams,
-        Command::Routes => TableKind::Routes,
-        Command::Rsus => TableKind::Rsus,
-        Command::Radio => TableKind::Radio,
-        Command::Clients { action: None } => TableKind::Clients,
-        Command::Obus => TableKind::Obus,
-        Command::Tree => TableKind::Tree,
-        Command::Handovers { .. } => TableKind::Handovers,
-        Command::Why { id } => TableKind::Why(*id),
-        Command::Events { .. } => TableKind::Events,
-        Command::Stats { .. } => TableKind::Stats,
-        Command::Config { action: Some(ConfigAction::Check | ConfigAction::Reload) } => {
+        CtlCommand::Status => TableKind::Status,
+        CtlCommand::Neighbors => TableKind::Neighbors,
+        CtlCommand::Upstreams => TableKind::Upstreams,
+        CtlCommand::Routes => TableKind::Routes,
+        CtlCommand::Rsus => TableKind::Rsus,
+        CtlCommand::Radio => TableKind::Radio,
+        CtlCommand::Clients { action: None } => TableKind::Clients,
+        CtlCommand::Obus => TableKind::Obus,
+        CtlCommand::Tree => TableKind::Tree,
+        CtlCommand::Handovers { .. } => TableKind::Handovers,
+        CtlCommand::Why { id } => TableKind::Why(*id),
+        CtlCommand::Events { .. } => TableKind::Events,
+        CtlCommand::Stats { .. } => TableKind::Stats,
+        CtlCommand::Config { action: Some(ConfigAction::Check | ConfigAction::Reload) } => {
             return None;
         }
-        Command::Config { .. } => TableKind::Config,
-        Command::LogLevel { .. } => TableKind::LogLevel,
-        Command::Clients { action: Some(_) }
-        | Command::Record { .. }
-        | Command::Top
-        | Command::Ping { .. }
-        | Command::Traceroute { .. }
-        | Command::Trace { .. }
-        | Command::Completions { .. } => return None,
+        CtlCommand::Config { .. } => TableKind::Config,
+        CtlCommand::LogLevel { .. } => TableKind::LogLevel,
+        CtlCommand::Clients { action: Some(_) }
+        | CtlCommand::Record { .. }
+        | CtlCommand::Top
+        | CtlCommand::Ping { .. }
+        | CtlCommand::Traceroute { .. }
+        | CtlCommand::Trace { .. }
+        | CtlCommand::Completions { .. } => return None,
     })
 }
 

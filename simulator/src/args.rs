@@ -15,28 +15,28 @@ use simulator::scenario::{Override, Span, parse_variants};
 #[command(name = "v2xsim", version)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: SimCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum SimCommand {
     /// Run a scenario and show what came of it
-    Run(Run),
+    Run(RunArgs),
     /// Say whether a scenario file is in order, and what is in it
-    Check(Check),
+    Check(CheckArgs),
     /// Draw nodes, links and routes at a moment
-    Map(Map),
+    Map(MapArgs),
     /// Run a scenario once, and write it as a web page that plays it
-    Page(Page),
+    Page(PageArgs),
     /// Write loss and delay of every link over time, for replaying them elsewhere
-    Links(Links),
+    Links(LinksArgs),
     /// Run a scenario with our protocol and with others: what each delivers, and what its routes
     /// cost
-    Protocols(Protocols),
+    Protocols(ProtocolsArgs),
     /// Run scenes of many places, towns, radios and loads, and hold them against goals
-    Sweep(Sweep),
+    Sweep(SweepArgs),
     /// Show two sweeps beside each other
-    Compare(Compare),
+    Compare(CompareArgs),
 }
 
 /// A scenario and what to change in it.
@@ -72,7 +72,7 @@ pub(crate) struct Runs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
@@ -109,13 +109,13 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Map {
+pub(crate) struct MapArgs {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
@@ -133,7 +133,7 @@ pub(crate) struct Map {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Page {
+pub(crate) struct PageArgs {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
@@ -151,7 +151,7 @@ pub(crate) struct Page {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Links {
+pub(crate) struct LinksArgs {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
@@ -169,7 +169,7 @@ pub(crate) struct Links {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Protocols {
+pub(crate) struct ProtocolsArgs {
     #[command(flatten)]
     pub(crate) chosen: Chosen,
 
@@ -203,7 +203,7 @@ fn suite_of(typed: &str, choice: Vec<Suite>) -> Result<Suite, String> {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Sweep {
+pub(crate) struct SweepArgs {
     /// Scenario with a file of movements: its vehicles and road-side units are one more town
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
@@ -253,7 +253,7 @@ pub(crate) struct Sweep {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Compare {
+pub(crate) struct CompareArgs {
     /// Results before
     #[arg(value_name = "BEFORE")]
     pub(crate) before: PathBuf,

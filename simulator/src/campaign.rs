@@ -9,7 +9,7 @@ use std::time::Duration;
 use node_lib::Timestamp;
 
 use crate::casting::Casting;
-use crate::cost::{Cost, Meter};
+use crate::cost::{Meter, RunCost};
 use crate::measure::{self, Broken, Done, Record, Run, Suite, Unfinished};
 use crate::scenario::{Override, Scenario, ScenarioError, Source};
 use crate::stage;
@@ -51,7 +51,7 @@ pub struct Outcome {
     /// What came of it.
     pub result: Result<Done, Broken>,
     /// What it cost.
-    pub cost: Cost,
+    pub cost: RunCost,
 }
 
 impl Variant {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use node_lib::{Mac, Timestamp};
 use sim::{LinkTrace, Location, NodeIndex, Role, Track};
 
-use crate::mobility::line::{AtEnd, Line};
+use crate::mobility::line::Line;
 use crate::mobility::{Point, Vehicle};
-use crate::scenario::{self, Scenario};
+use crate::scenario::{ArrivalsSpec, FaultSpec, FlowSpec, LinkSpec, ObuSpec, Scenario};
 
 /// Every node, client and flow of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,13 +19,13 @@ pub struct Cast {
     /// Nodes; the first is `n0` in a trace.
     pub nodes: Vec<Member>,
     /// Clients.
-    pub clients: Vec<Client>,
+    pub clients: Vec<CastClient>,
     /// Flows.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<CastFlow>,
     /// Faults, each with the nodes it happens to.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<CastFault>,
     /// Links, each from one node to another.
-    pub links: Vec<Link>,
+    pub links: Vec<CastLink>,
     /// How links change as time goes by, where a file says it.
     pub trace: LinkTrace,
 }
@@ -38,7 +38,7 @@ pub struct Member {
     /// RSU or OBU.
     pub role: Role,
     /// Where it is.
-    pub place: Place,
+    pub place: Placement,
     /// The LAN its TAP is plugged into.
     pub lan: Option<usize>,
 }
@@ -47,23 +47,23 @@ impl Member {
     /// When it is first there.
     pub fn appears(&self) -> Timestamp {
         match &self.place {
-            Place::Way(track) => track.start(),
-            Place::Nowhere | Place::Stands(_) => Timestamp::ZERO,
+            Placement::Way(track) => track.start(),
+            Placement::Nowhere | Placement::Stands(_) => Timestamp::ZERO,
         }
     }
 
     /// When it is gone; `None` if it stays.
     fn vanishes(&self) -> Option<Timestamp> {
         match &self.place {
-            Place::Way(track) => Some(track.end()),
-            Place::Nowhere | Place::Stands(_) => None,
+            Placement::Way(track) => Some(track.end()),
+            Placement::Nowhere | Placement::Stands(_) => None,
         }
     }
 }
 
 /// Where a node is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum Placement {
     /// It has no place, only links.
     Nowhere,
     /// It stands.
@@ -83,7 +83,7 @@ pub enum Home {
 
 /// A client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Client {
+pub struct CastClient {
     /// Its name, such as `camera@car/1`.
     pub name: String,
     /// Its address.
@@ -105,7 +105,7 @@ pub enum To {
 
 /// Frames from one client to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct CastFlow {
     /// Which `[[flow]]` of the file it belongs to.
     pub of: usize,
     /// Index of the client that sends.
@@ -119,16 +119,16 @@ pub struct Flow {
     /// Time between two frames, on average.
     pub every: Duration,
     /// How they follow each other.
-    pub arrivals: scenario::Arrivals,
+    pub arrivals: ArrivalsSpec,
     /// Bytes of each.
     pub size: usize,
 }
 
 /// A fault and whom it hits: each node, or each pair of node and peer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct CastFault {
     /// As the file has it.
-    pub fault: scenario::Fault,
+    pub fault: FaultSpec,
     /// Nodes.
     pub nodes: Vec<NodeIndex>,
     /// Nodes at the other end.
@@ -137,9 +137,9 @@ pub struct Fault {
 
 /// A link as the file has it, and its ends.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Link {
+pub struct CastLink {
     /// As the file has it.
-    pub link: scenario::Link,
+    pub link: LinkSpec,
     /// Nodes at one end.
     pub from: Vec<NodeIndex>,
     /// Nodes at the other.
@@ -250,7 +250,8 @@ impl Maker<'_> {
     fn rsus(&mut self) {
         for rsu in &self.scenario.rsu {
             let lan = self.scenario.lan.iter().position(|lan| Some(&lan.id) == rsu.lan.as_ref());
-            let place = rsu.position_m.map_or(Place::Nowhere, |[x, y]| stands(Point::new(x, y)));
+            let place =
+                rsu.position_m.map_or(Placement::Nowhere, |[x, y]| stands(Point::new(x, y)));
             self.add(&rsu.id, Member { name: rsu.id.clone(), role: Role::Rsu, place, lan });
         }
     }
@@ -267,7 +268,7 @@ impl Maker<'_> {
                 let place = match (&obu.path_m, obu.position_m) {
                     (Some(path), _) => driving(&line(obu, path, behind_m), &name, end),
                     (None, Some([x, y])) => stands(Point::new(x - behind_m, y)),
-                    (None, None) => Place::Nowhere,
+                    (None, None) => Placement::Nowhere,
                 };
                 self.add(&obu.id, Member { name, role: Role::Obu, place, lan: None });
             }
@@ -281,7 +282,7 @@ impl Maker<'_> {
             let end = self.scenario.duration.after_start();
             let Some(track) = track(vehicle, end) else { continue };
             let name = format!("{}/{}", mobility.id, vehicle.name);
-            let place = Place::Way(track);
+            let place = Placement::Way(track);
             self.add(&mobility.id, Member { name, role: Role::Obu, place, lan: None });
         }
         if !self.names.contains_key(&mobility.id) {
@@ -329,7 +330,7 @@ impl Maker<'_> {
                     };
                     let index = self.cast.clients.len();
                     let name = format!("{}{number}{suffix}", client.id);
-                    self.cast.clients.push(Client { name, mac: client_mac(index), home });
+                    self.cast.clients.push(CastClient { name, mac: client_mac(index), home });
                     group.push(index);
                 }
             }
@@ -353,7 +354,7 @@ impl Maker<'_> {
         }
     }
 
-    fn flow(&mut self, of: usize, flow: &scenario::Flow, from: usize, to: To) {
+    fn flow(&mut self, of: usize, flow: &FlowSpec, from: usize, to: To) {
         let scenario = self.scenario;
         let mut start = flow.start.unwrap_or(scenario.warm_up).after_start();
         let stop = flow.stop.map_or(scenario.duration, |stop| stop.min(scenario.duration));
@@ -370,7 +371,7 @@ impl Maker<'_> {
         let every = Duration::try_from_secs_f64(every_us / 1e6).unwrap_or(Duration::MAX);
         let every = Duration::from_micros(micros(every));
         let arrivals = flow.arrivals;
-        if arrivals == scenario::Arrivals::Even {
+        if arrivals == ArrivalsSpec::Even {
             // Flows do not send all at once, as hosts do not: each begins another part of its
             // interval later (multiples of the golden ratio are spread evenly).
             let part = (self.cast.flows.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -378,7 +379,7 @@ impl Maker<'_> {
             start += Duration::from_micros(u64::try_from(later).unwrap_or_default());
         }
         let size = flow.size_bytes.into();
-        self.cast.flows.push(Flow { of, from, to, start, stop, every, arrivals, size });
+        self.cast.flows.push(CastFlow { of, from, to, start, stop, every, arrivals, size });
     }
 
     fn faults(&mut self) {
@@ -388,7 +389,7 @@ impl Maker<'_> {
                 Some(peer) => self.nodes(|| format!("fault.{index}.peer"), peer),
                 None => Vec::new(),
             };
-            self.cast.faults.push(Fault { fault: fault.clone(), nodes, peers });
+            self.cast.faults.push(CastFault { fault: fault.clone(), nodes, peers });
         }
     }
 
@@ -396,12 +397,12 @@ impl Maker<'_> {
         for (index, link) in self.scenario.link.iter().enumerate() {
             let from = self.nodes(|| format!("link.{index}.from"), &link.from);
             let to = self.nodes(|| format!("link.{index}.to"), &link.to);
-            self.cast.links.push(Link { link: link.clone(), from, to });
+            self.cast.links.push(CastLink { link: link.clone(), from, to });
         }
     }
 }
 
-impl Flow {
+impl CastFlow {
     /// Frames of an even flow.
     pub fn count(&self) -> u32 {
         let span = micros(self.stop.since(self.start));
@@ -429,12 +430,12 @@ fn share_of(nodes: Vec<NodeIndex>, share: f64) -> Vec<NodeIndex> {
     chosen.map(|(_, node)| node).collect()
 }
 
-fn stands(at: Point) -> Place {
-    Place::Stands(Location::new(at.x_m, at.y_m))
+fn stands(at: Point) -> Placement {
+    Placement::Stands(Location::new(at.x_m, at.y_m))
 }
 
 /// The way of a vehicle of a row, this far behind the first.
-fn line(obu: &scenario::Obu, path: &[[f64; 2]], behind_m: f64) -> Line {
+fn line(obu: &ObuSpec, path: &[[f64; 2]], behind_m: f64) -> Line {
     let mut corners: Vec<Point> = path.iter().map(|&[x, y]| Point::new(x, y)).collect();
     // It begins its way so much farther back on the line of the first leg, and ends it so much
     // earlier on that of the last.
@@ -449,18 +450,13 @@ fn line(obu: &scenario::Obu, path: &[[f64; 2]], behind_m: f64) -> Line {
     if let [.., next, end] = corners.as_mut_slice() {
         *end = last.map_or(*end, |last| back(last, *next, behind_m));
     }
-    let at_end = match obu.at_end {
-        None | Some(scenario::AtEnd::Stay) => AtEnd::Stay,
-        Some(scenario::AtEnd::Return) => AtEnd::Return,
-        Some(scenario::AtEnd::Leave) => AtEnd::Leave,
-    };
     let speed_mps = obu.speed_kmh.unwrap_or(0.0) / 3.6;
-    Line { corners, speed_mps, depart: obu.depart.0, at_end }
+    Line { corners, speed_mps, depart: obu.depart.0, at_end: obu.at_end.unwrap_or_default() }
 }
 
-fn driving(line: &Line, name: &str, end: Timestamp) -> Place {
+fn driving(line: &Line, name: &str, end: Timestamp) -> Placement {
     let vehicle = line.drive(name.to_owned(), end);
-    track(&vehicle, end).map_or(Place::Nowhere, Place::Way)
+    track(&vehicle, end).map_or(Placement::Nowhere, Placement::Way)
 }
 
 /// A vehicle that stays, or has not arrived by the end, is there until after the end.

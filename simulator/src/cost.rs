@@ -1,4 +1,4 @@
-//! What simulating cost: [`Cost`]. It differs from run to run, and is kept apart from what was
+//! What simulating cost: [`RunCost`]. It differs from run to run, and is kept apart from what was
 //! measured.
 
 use std::fs;
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 /// Time and memory a run took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Cost {
+pub struct RunCost {
     /// Processor time.
     pub cpu_s: f64,
     /// Time that passed meanwhile.
     pub wall_s: f64,
 }
 
-impl std::ops::AddAssign for Cost {
+impl std::ops::AddAssign for RunCost {
     fn add_assign(&mut self, other: Self) {
         self.cpu_s += other.cpu_s;
         self.wall_s += other.wall_s;
@@ -36,12 +36,12 @@ impl Meter {
     }
 
     /// Since the start. Where processor time is not to be had, time that passed stands for it.
-    pub fn stop(&self) -> Cost {
+    pub fn stop(&self) -> RunCost {
         let wall = self.wall.elapsed();
         let cpu = self.cpu.and_then(|before| Some(cpu_time()?.saturating_sub(before)));
         // The kernel counts in ticks of some milliseconds; below, time that passed says more.
         let cpu = cpu.filter(|cpu| *cpu > TICKS).unwrap_or(wall);
-        Cost { cpu_s: cpu.as_secs_f64(), wall_s: wall.as_secs_f64() }
+        RunCost { cpu_s: cpu.as_secs_f64(), wall_s: wall.as_secs_f64() }
     }
 }
 

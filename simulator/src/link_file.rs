@@ -12,12 +12,12 @@ use node_lib::Timestamp;
 use sim::{LinkStep, LinkTrace, NodeIndex, Strength};
 
 use crate::cast::Member;
-use crate::links::Row;
+use crate::links::LinkRow;
 
 /// Rows of a file, in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinkFile {
-    rows: Vec<(u64, Row)>,
+    rows: Vec<(u64, LinkRow)>,
 }
 
 impl LinkFile {
@@ -32,7 +32,7 @@ impl LinkFile {
             })?;
         let mut rows = Vec::new();
         // The first line has the names of the columns.
-        for (line, row) in (2..).zip(reader.deserialize::<Row>()) {
+        for (line, row) in (2..).zip(reader.deserialize::<LinkRow>()) {
             rows.push((line, row.map_err(|error| error.to_string())?));
         }
         Ok(Self { rows })

@@ -29,7 +29,7 @@ use crate::stage::{Stage, Suite};
 
 /// A row of the table. Further columns are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct LinkRow {
     /// From when on it holds, in seconds.
     pub time_s: f64,
     /// The sender.

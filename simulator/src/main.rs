@@ -5,20 +5,20 @@ mod commands;
 
 use std::process::ExitCode;
 
-use args::{Args, Command};
+use args::{Args, SimCommand};
 use clap::Parser as _;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match &args.command {
-        Command::Run(run) => commands::run::run(run),
-        Command::Check(check) => commands::check::check(check),
-        Command::Map(map) => commands::map::map(map),
-        Command::Page(page) => commands::page::page(page),
-        Command::Links(links) => commands::links::links(links),
-        Command::Protocols(protocols) => commands::protocols::protocols(protocols),
-        Command::Sweep(sweep) => commands::sweep::sweep(sweep),
-        Command::Compare(compare) => commands::sweep::compare(compare),
+        SimCommand::Run(run) => commands::run::run(run),
+        SimCommand::Check(check) => commands::check::check(check),
+        SimCommand::Map(map) => commands::map::map(map),
+        SimCommand::Page(page) => commands::page::page(page),
+        SimCommand::Links(links) => commands::links::links(links),
+        SimCommand::Protocols(protocols) => commands::protocols::protocols(protocols),
+        SimCommand::Sweep(sweep) => commands::sweep::sweep(sweep),
+        SimCommand::Compare(compare) => commands::sweep::compare(compare),
     };
     match result {
         Ok(code) => code,

@@ -19,11 +19,14 @@ use sim::{
 use std::time::Duration;
 
 use crate::batman;
-use crate::cast::{self, Cast, Home, NOBODY, Place, To, radio_mac};
+use crate::cast::{Cast, CastFault, CastFlow, Home, Member, NOBODY, Placement, To, radio_mac};
 use crate::flooding::Flooder;
-use crate::ideal::{self, Ideal, Oracle};
-use crate::scenario::{self, Model, ObuSettings, Ranking, RsuSettings, Scenario, What};
-use crate::watch::{Shared, Watched};
+use crate::ideal::{Ideal, Oracle, SharedTruth};
+use crate::scenario::{
+    AccessSpec, ArrivalsSpec, Errors, FadingSpec, Model, NodeSettings, ObuSettings, RadioSpec,
+    RankingSpec, RsuSettings, Scenario, Span, What,
+};
+use crate::watch::{SharedJournal, Watched};
 
 /// Whose nodes take part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +74,7 @@ impl Suite {
 /// A world with everybody in it, at the beginning.
 pub(crate) struct Stage {
     pub(crate) world: World,
-    pub(crate) journal: Shared,
+    pub(crate) journal: SharedJournal,
     /// In the order of [`Cast::flows`].
     pub(crate) flows: Vec<FlowIndex>,
     /// Tells its nodes how things are.
@@ -81,7 +84,7 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new(scenario: &Scenario, cast: &Cast, seed: u64, suite: Suite) -> Self {
         let mut world = World::new(seed);
-        let journal = Shared::default();
+        let journal = SharedJournal::default();
         if let Some(radio) = radio(&scenario.radio) {
             world.set_radio(radio);
         }
@@ -92,7 +95,7 @@ impl Stage {
         }
         world.tolerate_revisits(scenario.revisits() as usize);
         world.hold_to_rules(suite.is_watched());
-        let scenario::Settings { state_file, bundles, ideal_every, obu, rsu } = &scenario.settings;
+        let NodeSettings { state_file, bundles, ideal_every, obu, rsu } = &scenario.settings;
         // Who could hear whom does not wait for anybody's start.
         if *state_file || suite == Suite::Silence {
             world.count_starts(Counting::StateFile);
@@ -123,13 +126,13 @@ impl Stage {
             let factory = factory(scenario, NodeIndex(index), member.role, suite, &told);
             let mac = radio_mac(index);
             let node = match &member.place {
-                Place::Nowhere => world.add_node(member.role, mac, factory),
-                Place::Stands(position) => {
+                Placement::Nowhere => world.add_node(member.role, mac, factory),
+                Placement::Stands(position) => {
                     let node = world.add_node(member.role, mac, factory);
                     world.place(node, *position);
                     node
                 }
-                Place::Way(track) => {
+                Placement::Way(track) => {
                     let node = world.add_stopped(member.role, mac, factory);
                     world.follow(node, track.clone());
                     node
@@ -163,7 +166,7 @@ impl Stage {
         let flows = cast.flows.iter().map(|flow| world.add_flow(plan(flow))).collect();
         for (index, client) in cast.clients.iter().enumerate() {
             let appears = match client.home {
-                Home::Behind(node) => cast.nodes.get(node.0).map(cast::Member::appears),
+                Home::Behind(node) => cast.nodes.get(node.0).map(Member::appears),
                 Home::Lan(_) => None,
             };
             // One after the other, as hosts come up, behind a TAP that is there: after the wait for
@@ -195,25 +198,25 @@ impl Stage {
     }
 }
 
-fn plan(flow: &cast::Flow) -> Flow {
-    let cast::Flow { from, to, start, stop, every, size, .. } = *flow;
+fn plan(flow: &CastFlow) -> Flow {
+    let CastFlow { from, to, start, stop, every, size, .. } = *flow;
     let to = match to {
         To::Client(client) => Target::Client(ClientIndex(client)),
         To::Everyone => Target::Everyone,
         To::Nobody => Target::Nobody(NOBODY),
     };
     let (count, arrivals) = match flow.arrivals {
-        scenario::Arrivals::Even => (flow.count(), Arrivals::Even),
-        scenario::Arrivals::Poisson => (u32::MAX, Arrivals::Poisson { until: stop }),
+        ArrivalsSpec::Even => (flow.count(), Arrivals::Even),
+        ArrivalsSpec::Poisson => (u32::MAX, Arrivals::Poisson { until: stop }),
     };
     Flow { from: ClientIndex(from), to, start, every, count, arrivals, size }
 }
 
 /// What nodes are told beside the scenario, or write to.
 struct Told<'a> {
-    journal: &'a Shared,
+    journal: &'a SharedJournal,
     rsus: &'a Arc<[Mac]>,
-    truth: &'a ideal::Shared,
+    truth: &'a SharedTruth,
 }
 
 fn factory(
@@ -267,8 +270,8 @@ pub(crate) fn obu_settings(chosen: &ObuSettings) -> obu_lib::Settings {
     set(
         &mut policy.ranking,
         chosen.ranking.map(|ranking| match ranking {
-            Ranking::Cost => obu_lib::Ranking::Cost,
-            Ranking::Hops => obu_lib::Ranking::Hops,
+            RankingSpec::Cost => obu_lib::Ranking::Cost,
+            RankingSpec::Hops => obu_lib::Ranking::Hops,
         }),
     );
     set(&mut policy.prediction, chosen.prediction);
@@ -297,7 +300,7 @@ fn set<T>(field: &mut T, value: Option<T>) {
 }
 
 /// The channel; `None` where only links count.
-pub(crate) fn radio(chosen: &scenario::Radio) -> Option<RadioModel> {
+pub(crate) fn radio(chosen: &RadioSpec) -> Option<RadioModel> {
     let path_loss = match chosen.model {
         Model::Links => return None,
         Model::Disk => PathLoss::Disk {
@@ -325,17 +328,15 @@ pub(crate) fn radio(chosen: &scenario::Radio) -> Option<RadioModel> {
         radio.shadowing = Some(shadowing);
     }
     radio.fading = match chosen.fading {
-        scenario::Fading::None => Fading::Still,
-        scenario::Fading::Suburb => Fading::Nakagami(Shape::suburb()),
-        scenario::Fading::Scatter => Fading::Nakagami(Shape::scatter()),
-        scenario::Fading::Simple => Fading::Nakagami(Shape::simple()),
-        scenario::Fading::Nakagami => {
-            Fading::Nakagami(Shape::constant(chosen.nakagami_m.unwrap_or(1.0)))
-        }
+        FadingSpec::None => Fading::Still,
+        FadingSpec::Suburb => Fading::Nakagami(Shape::suburb()),
+        FadingSpec::Scatter => Fading::Nakagami(Shape::scatter()),
+        FadingSpec::Simple => Fading::Nakagami(Shape::simple()),
+        FadingSpec::Nakagami => Fading::Nakagami(Shape::constant(chosen.nakagami_m.unwrap_or(1.0))),
     };
     radio.errors = match chosen.errors {
-        scenario::Errors::Nist => ErrorModel::Nist,
-        scenario::Errors::Threshold => ErrorModel::Threshold,
+        Errors::Nist => ErrorModel::Nist,
+        Errors::Threshold => ErrorModel::Threshold,
     };
     let budget = &mut radio.budget;
     set(&mut budget.tx_dbm, chosen.tx_dbm);
@@ -351,15 +352,15 @@ pub(crate) fn radio(chosen: &scenario::Radio) -> Option<RadioModel> {
     Some(radio)
 }
 
-fn access(chosen: &scenario::Radio) -> Access {
+fn access(chosen: &RadioSpec) -> Access {
     match chosen.access {
-        scenario::Access::Instant => {
+        AccessSpec::Instant => {
             let mut link = Link::CLEAN;
             set(&mut link.delay, chosen.delay.map(|span| span.0));
             set(&mut link.jitter, chosen.jitter.map(|span| span.0));
             Access::Instant { delay: link.delay, jitter: link.jitter }
         }
-        scenario::Access::Csma => {
+        AccessSpec::Csma => {
             let mut csma = Csma::DEFAULT;
             set(&mut csma.rate, chosen.rate_mbps.and_then(rate));
             set(&mut csma.retries, chosen.retries.and_then(|retries| retries.try_into().ok()));
@@ -390,8 +391,8 @@ const RANGE_M: f64 = 300.0;
 
 fn quality(
     loss: Option<f64>,
-    delay: Option<scenario::Span>,
-    jitter: Option<scenario::Span>,
+    delay: Option<Span>,
+    jitter: Option<Span>,
     duplicate: Option<f64>,
 ) -> Link {
     let mut link = Link::CLEAN;
@@ -410,7 +411,7 @@ fn each_pair<'a>(
     pairs.filter(|(a, b)| a != b)
 }
 
-fn changes(fault: &cast::Fault) -> Vec<Fault> {
+fn changes(fault: &CastFault) -> Vec<Fault> {
     let what = &fault.fault;
     let ends = |make: fn(NodeIndex, NodeIndex) -> Fault| -> Vec<Fault> {
         each_pair(&fault.nodes, &fault.peers).map(|(&a, &b)| make(a, b)).collect()

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 pub use crate::measure::Spread;
 use crate::measure::{
-    Airtime, Candidates, Delays, FlowDelays, FlowRecord, HandOver, KindCount, Lost, OwnRecord,
-    Record, RouteShare,
+    AirtimeShares, CandidateSamples, Delays, FlowDelays, FlowRecord, HandOverRecord, KindCount,
+    Lost, OwnRecord, Record, RouteShare,
 };
 
 /// All runs of one variant together.
@@ -26,11 +26,11 @@ pub struct Summary {
     /// Time with a route.
     pub routes: RouteShare,
     /// Neighbours OBUs could send through.
-    pub candidates: Candidates,
+    pub candidates: CandidateSamples,
     /// Control frames by kind.
     pub kinds: Vec<KindCount>,
     /// How full the channel was: the mean over runs, and the worst second of all.
-    pub airtime: Option<Airtime>,
+    pub airtime: Option<AirtimeShares>,
     /// Control frames per running node and second; none if no whole second was measured.
     pub control_frames_per_node_s: Option<f64>,
     /// Bytes in them.
@@ -117,15 +117,15 @@ impl Summary {
     /// Of these runs.
     pub fn of(records: &[Record]) -> Self {
         let (mut flows, mut directions) = (Sums::default(), Sums::default());
-        let mut candidates = Candidates::default();
+        let mut candidates = CandidateSamples::default();
         let mut routes = RouteShare::default();
         let mut kinds: Vec<KindCount> = Vec::new();
         let (mut frames, mut bytes, mut node_seconds) = (0, 0, 0);
         let airtimes = || records.iter().filter_map(|record| record.control.airtime);
         let airtime = airtimes().next().is_some().then(|| {
             let part = 1.0 / airtimes().count() as f64;
-            let mut all = Airtime::default();
-            for Airtime { mean, worst } in airtimes() {
+            let mut all = AirtimeShares::default();
+            for AirtimeShares { mean, worst } in airtimes() {
                 all.mean.add(mean, part);
                 all.worst.raise(worst);
             }
@@ -166,8 +166,9 @@ impl Summary {
                 node_seconds += second.nodes;
             }
         }
-        let all: Vec<&HandOver> = records.iter().flat_map(|record| &record.hand_overs).collect();
-        let mut by_cause: BTreeMap<&str, Vec<&HandOver>> = BTreeMap::new();
+        let all: Vec<&HandOverRecord> =
+            records.iter().flat_map(|record| &record.hand_overs).collect();
+        let mut by_cause: BTreeMap<&str, Vec<&HandOverRecord>> = BTreeMap::new();
         for hand_over in &all {
             by_cause.entry(hand_over.cause).or_default().push(hand_over);
         }
@@ -245,11 +246,11 @@ impl FlowSum {
 }
 
 impl HandOverSum {
-    fn of(cause: &str, hand_overs: &[&HandOver]) -> Self {
-        let spread = |value: fn(&HandOver) -> Option<f64>| {
+    fn of(cause: &str, hand_overs: &[&HandOverRecord]) -> Self {
+        let spread = |value: fn(&HandOverRecord) -> Option<f64>| {
             Spread::of(hand_overs.iter().filter_map(|hand_over| value(hand_over)).collect())
         };
-        let sum = |value: fn(&HandOver) -> u64| -> u64 {
+        let sum = |value: fn(&HandOverRecord) -> u64| -> u64 {
             hand_overs.iter().map(|hand_over| value(hand_over)).sum()
         };
         let own: Vec<OwnRecord> = hand_overs.iter().filter_map(|hand_over| hand_over.own).collect();

@@ -122,17 +122,17 @@ impl Journal {
 }
 
 /// A journal all nodes of a world write to.
-pub(crate) type Shared = Arc<Mutex<Journal>>;
+pub(crate) type SharedJournal = Arc<Mutex<Journal>>;
 
 /// A node, and what it does written down. It changes nothing.
 pub(crate) struct Watched<N> {
     index: NodeIndex,
     node: N,
-    journal: Shared,
+    journal: SharedJournal,
 }
 
 impl<N: Node> Watched<N> {
-    pub(crate) fn new(index: NodeIndex, node: N, journal: Shared) -> Self {
+    pub(crate) fn new(index: NodeIndex, node: N, journal: SharedJournal) -> Self {
         Self { index, node, journal }
     }
 

@@ -9,7 +9,7 @@ use node_lib::{Mac, Start, Timestamp};
 use sim::{Dice, Role};
 use simulator::batman::{INTERVAL, MEAN_OF, Model};
 use simulator::cast::Cast;
-use simulator::measure::{self, HandOver, Record, Run, Suite, Unfinished};
+use simulator::measure::{self, HandOverRecord, Record, Run, Suite, Unfinished};
 use simulator::scenario::Source;
 
 /// What comes of a scenario with nodes of the model.
@@ -100,7 +100,7 @@ fn a_line_carries_frames_without_a_circle() {
     }
 }
 
-fn hand_overs_after(record: &Record, second: f64) -> Vec<&HandOver> {
+fn hand_overs_after(record: &Record, second: f64) -> Vec<&HandOverRecord> {
     let of_far = record.hand_overs.iter().filter(|one| one.obu == "far");
     of_far.filter(|one| one.time_s >= second).collect()
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use simulator::cast::Cast;
 use simulator::measure::{self, Run, Suite};
-use simulator::report::town::{self, Town, Written};
+use simulator::report::town::{self, PlayedRun, Written};
 use simulator::scenario::{Override, Source};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web_page/assets/page.js");
@@ -23,7 +23,7 @@ fn page(name: &str, seconds: u32, bytes_max: usize, every: Duration) -> (Written
     let set: Vec<Override> = vec![format!("duration={seconds}s").parse().unwrap()];
     let scenario = source.with(&set).unwrap();
     let cast = Cast::of(&source, &scenario, 1).unwrap();
-    let town = Town { name: "a <town>", scenario: &scenario, cast: &cast, seed: 1 };
+    let town = PlayedRun { name: "a <town>", scenario: &scenario, cast: &cast, seed: 1 };
     let mut out = Vec::new();
     let written = town::write_within(bytes_max, &town, every, &mut out).unwrap();
     (written, String::from_utf8(out).unwrap())
@@ -134,7 +134,7 @@ fn to_look_changes_nothing() {
     let (suite, trace) = (Suite::Daemons, None);
     let run = Run { scenario, cast, seed: 1, suite, trace, stop, goes_on: false };
     let Ok(done) = measure::run(&run, |_| ()) else { panic!("it runs clean") };
-    let town = Town { name: "city", scenario, cast, seed: 1 };
+    let town = PlayedRun { name: "city", scenario, cast, seed: 1 };
     for every in [70, 3000].map(Duration::from_millis) {
         let written = town::write(&town, every, &mut Vec::new()).unwrap();
         assert_eq!(format!("{:016x}", written.trace_hash), done.record.trace_hash);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use node_lib::Timestamp;
 use sim::{Location, NodeIndex, Role};
-use simulator::cast::{Cast, Home, Member, Place, To};
-use simulator::scenario::{Arrivals, Override, Scenario, Source};
+use simulator::cast::{Cast, Home, Member, Placement, To};
+use simulator::scenario::{ArrivalsSpec, Override, Scenario, Source};
 
 fn source(text: &str) -> Result<Source, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/a.toml");
@@ -369,7 +369,7 @@ fn rows_of_vehicles_keep_their_distance_at_both_ends() {
     let names: Vec<&str> = cars.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["car/1", "car/2", "car/3"]);
     for (index, node) in cars.iter().enumerate() {
-        let Place::Way(track) = &node.place else { panic!("{node:?}") };
+        let Placement::Way(track) = &node.place else { panic!("{node:?}") };
         let behind = 20.0 * f64::from(u32::try_from(index).unwrap());
         let x_at =
             |seconds: u64| track.position_at(Timestamp::from_millis(1000 * seconds)).unwrap().x_m;
@@ -388,7 +388,7 @@ fn vehicles_of_a_file_appear_and_leave_as_it_says() {
     let names: Vec<&str> = cast.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["beside", "vehicles/0", "vehicles/1"]);
     assert_eq!(cast.nodes[2].appears(), Timestamp::from_millis(2000));
-    let Place::Way(track) = &cast.nodes[2].place else { panic!("not a way") };
+    let Placement::Way(track) = &cast.nodes[2].place else { panic!("not a way") };
     assert_eq!(track.position_at(Timestamp::from_millis(2000)), Some(Location::new(1098.4, 187.7)));
     assert_eq!(cast.clients.len(), 1);
     assert_eq!(cast.clients[0].home, Home::Behind(NodeIndex(2)));
@@ -420,7 +420,7 @@ fn flows_pair_their_ends_and_begin_when_both_are_there() {
         assert!(phase < flow.every);
     }
     // Frames of a Poisson process are drawn when the world runs, and as many as come.
-    assert_eq!(cast.flows[12].arrivals, Arrivals::Poisson);
+    assert_eq!(cast.flows[12].arrivals, ArrivalsSpec::Poisson);
     assert_eq!(cast.flows[12].start, Timestamp::from_millis(1000));
     assert_eq!(cast.flows[12].stop, Timestamp::from_millis(10_000));
     assert!(cast.flows[6..12].iter().all(|flow| (49..=50).contains(&flow.count())));
@@ -475,8 +475,8 @@ fn towns_are_made_from_the_seed() {
     let at_once = |cast: &Cast| {
         let time = Timestamp::from_millis(5000);
         let there = cast.nodes.iter().filter(|node| match &node.place {
-            Place::Way(track) => track.position_at(time).is_some(),
-            Place::Nowhere | Place::Stands(_) => false,
+            Placement::Way(track) => track.position_at(time).is_some(),
+            Placement::Nowhere | Placement::Stands(_) => false,
         });
         there.count()
     };
@@ -494,7 +494,7 @@ fn towns_are_made_from_the_seed() {
     assert!((115..=125).contains(&there), "{there}");
     assert_eq!(at_once(&cast(&format!("count = 7\n{grid}"), 1)), 7);
     let moved = cast(&format!("offset_m = [0, 5000]\n{grid}"), 1);
-    let Place::Way(track) = &moved.nodes[1].place else { panic!("not a way") };
+    let Placement::Way(track) = &moved.nodes[1].place else { panic!("not a way") };
     assert!(track.position_at(Timestamp::from_millis(1)).unwrap().y_m > 4990.0);
 }
 

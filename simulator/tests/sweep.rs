@@ -13,13 +13,13 @@ use std::time::Duration;
 use node_lib::Timestamp;
 use serde_json::Value;
 use sim::Role;
-use simulator::cast::{Cast, Place};
+use simulator::cast::{Cast, Placement};
 use simulator::measure::Suite;
 use simulator::scenario::{Override, Source};
 use simulator::sweep::results::{Results, SceneResult};
 use simulator::sweep::scene::{KINDS, Plan};
 use simulator::sweep::town::Town;
-use simulator::sweep::{Class, Kind, Load, Scene, Sweep};
+use simulator::sweep::{Class, Load, Scene, SceneKind, Sweep};
 
 const SPAN: Duration = Duration::from_secs(35);
 
@@ -27,7 +27,7 @@ fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios")
 }
 
-fn plan(seed: u64, scenes: u32, kinds: &[Kind]) -> Plan {
+fn plan(seed: u64, scenes: u32, kinds: &[SceneKind]) -> Plan {
     let towns = Town::made(seed, SPAN).into_iter().map(Arc::new).collect();
     Plan { towns, kinds: kinds.to_vec(), scenes, seed, measured_s: 30 }
 }
@@ -44,8 +44,8 @@ fn at_once(cast: &Cast, second: u64) -> usize {
 
 fn at_time(cast: &Cast, time: Timestamp) -> usize {
     let there = cast.nodes.iter().filter(|node| match &node.place {
-        Place::Way(track) => track.position_at(time).is_some(),
-        Place::Nowhere | Place::Stands(_) => false,
+        Placement::Way(track) => track.position_at(time).is_some(),
+        Placement::Nowhere | Placement::Stands(_) => false,
     });
     there.count()
 }
@@ -132,7 +132,7 @@ fn a_scenario_with_a_file_is_a_town_with_its_own_road_side_units() {
     assert!(!own.is_empty());
     assert_eq!((town.places[0].name.as_str(), &town.places[0].at_m), ("file", &own));
     assert_eq!(town.places.len(), 16);
-    let kind = Kind { class: Class::Steady, load: Load::Idle, vehicles: 20 };
+    let kind = SceneKind { class: Class::Steady, load: Load::Idle, vehicles: 20 };
     let plan = Plan { towns: vec![Arc::new(town)], ..plan(1, 1, &[kind]) };
     let there = at_once(&cast(&plan.scenes()[0]), 20);
     assert!((12..=28).contains(&there), "{there}");
@@ -160,7 +160,7 @@ fn a_scene_of_a_file_has_its_vehicles_to_the_end() {
                 [[rsu]]\nid = \"r\"\nposition_m = [0, 0]\n[mobility]\nfile = \"later.csv\"\n";
     let source = Source::from_text(&dir.path().join("later.toml"), text.to_owned()).unwrap();
     let town = Town::of_scenario(&source, &source.with(&[]).unwrap(), 1, SPAN).unwrap();
-    let kind = Kind { class: Class::Steady, load: Load::Idle, vehicles: 20 };
+    let kind = SceneKind { class: Class::Steady, load: Load::Idle, vehicles: 20 };
     let plan = Plan { towns: vec![Arc::new(town)], ..plan(1, 1, &[kind]) };
     let cast = cast(&plan.scenes()[0]);
     let there =
@@ -180,8 +180,8 @@ fn swept(scenes: &[Scene], set: &[&str], stop: bool) -> Result<Vec<SceneResult>,
     Ok(results)
 }
 
-const IDLE: Kind = Kind { class: Class::Steady, load: Load::Idle, vehicles: 100 };
-const BUSY: Kind = Kind { class: Class::Steady, load: Load::Busy, vehicles: 100 };
+const IDLE: SceneKind = SceneKind { class: Class::Steady, load: Load::Idle, vehicles: 100 };
+const BUSY: SceneKind = SceneKind { class: Class::Steady, load: Load::Busy, vehicles: 100 };
 
 #[test]
 fn figures_of_a_sweep_are_those_of_the_scenes_and_repeat() {

@@ -64,7 +64,7 @@ pub(super) struct Backbone {
 
 /// What to do with a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum BackboneVerdict {
     Drop,
     Pass,
     /// Tell the LAN this, and then pass it.
@@ -134,19 +134,24 @@ impl Backbone {
     }
 
     /// A client's frame came over the radio and is to go to the LAN (`batadv_bla_rx`).
-    pub(super) fn pass_to_lan(&mut self, now: Timestamp, client: Mac, is_for_all: bool) -> Way {
+    pub(super) fn pass_to_lan(
+        &mut self,
+        now: Timestamp,
+        client: Mac,
+        is_for_all: bool,
+    ) -> BackboneVerdict {
         match self.claims.get_mut(&client) {
             Some((by, heard)) if *by == self.us => {
                 *heard = now;
-                Way::Pass
+                BackboneVerdict::Pass
             }
-            Some(_) if is_for_all => Way::Drop,
+            Some(_) if is_for_all => BackboneVerdict::Drop,
             known => {
                 if known.is_none() && self.claims.len() >= CLAIMS_MAX {
-                    return Way::Drop;
+                    return BackboneVerdict::Drop;
                 }
                 self.claims.insert(client, (self.us, now));
-                Way::PassAfter(self.claim(CLAIM, client))
+                BackboneVerdict::PassAfter(self.claim(CLAIM, client))
             }
         }
     }
@@ -158,22 +163,22 @@ impl Backbone {
         frame: &[u8],
         to: Mac,
         from: Mac,
-    ) -> Way {
+    ) -> BackboneVerdict {
         if is_claim(to) {
             self.hear_claim(now, frame, to);
-            return Way::Drop;
+            return BackboneVerdict::Drop;
         }
         match self.claims.get(&from) {
-            None => Way::Pass,
+            None => BackboneVerdict::Pass,
             Some((by, heard)) if *by == self.us => {
                 if now.since(*heard) <= RACE {
-                    return Way::Drop;
+                    return BackboneVerdict::Drop;
                 }
                 self.claims.remove(&from);
-                Way::PassAfter(self.claim(UNCLAIM, from))
+                BackboneVerdict::PassAfter(self.claim(UNCLAIM, from))
             }
-            Some(_) if to.is_group() => Way::Drop,
-            Some(_) => Way::Pass,
+            Some(_) if to.is_group() => BackboneVerdict::Drop,
+            Some(_) => BackboneVerdict::Pass,
         }
     }
 
@@ -220,32 +225,37 @@ mod tests {
     /// Another gateway's frame comes from the LAN.
     fn tell(to: &mut Backbone, now: u64, frame: &[u8]) {
         let [destination, source] = [0, 6].map(|at| Mac(*frame[at..].first_chunk().unwrap()));
-        assert_eq!(to.pass_to_radio(at(now), frame, destination, source), Way::Drop);
+        assert_eq!(to.pass_to_radio(at(now), frame, destination, source), BackboneVerdict::Drop);
     }
 
     #[test]
     fn one_gateway_passes_a_clients_broadcasts_and_unicasts_move_it() {
         let (mut a, mut b) = (Backbone::new(A), Backbone::new(B));
-        let Way::PassAfter(claim) = a.pass_to_lan(at(0), CLIENT, true) else {
+        let BackboneVerdict::PassAfter(claim) = a.pass_to_lan(at(0), CLIENT, true) else {
             panic!("not claimed")
         };
         assert_eq!((claim.len(), &claim[6..12]), (42, &CLIENT.0[..]));
         tell(&mut b, 0, &claim);
         assert!(b.is_gateway(A) && b.is_claimed_elsewhere(CLIENT));
-        assert_eq!(a.pass_to_lan(at(1), CLIENT, true), Way::Pass);
-        assert_eq!(b.pass_to_lan(at(1), CLIENT, true), Way::Drop);
+        assert_eq!(a.pass_to_lan(at(1), CLIENT, true), BackboneVerdict::Pass);
+        assert_eq!(b.pass_to_lan(at(1), CLIENT, true), BackboneVerdict::Drop);
         // What B would put back on the radio, A has put there.
-        assert_eq!(b.pass_to_radio(at(1), &[], Mac::BROADCAST, CLIENT), Way::Drop);
-        assert_eq!(b.pass_to_radio(at(1), &[], CLIENT, SERVER), Way::Pass);
+        assert_eq!(b.pass_to_radio(at(1), &[], Mac::BROADCAST, CLIENT), BackboneVerdict::Drop);
+        assert_eq!(b.pass_to_radio(at(1), &[], CLIENT, SERVER), BackboneVerdict::Pass);
         // The client prefers B now.
-        let Way::PassAfter(claim) = b.pass_to_lan(at(2), CLIENT, false) else {
+        let BackboneVerdict::PassAfter(claim) = b.pass_to_lan(at(2), CLIENT, false) else {
             panic!("not claimed")
         };
         tell(&mut a, 2, &claim);
-        assert_eq!(a.pass_to_lan(at(3), CLIENT, true), Way::Drop);
+        assert_eq!(a.pass_to_lan(at(3), CLIENT, true), BackboneVerdict::Drop);
         // It moved to the LAN.
-        assert_eq!(b.pass_to_radio(at(102), &[], SERVER, CLIENT), Way::Drop, "perhaps a race");
-        let Way::PassAfter(unclaim) = b.pass_to_radio(at(103), &[], SERVER, CLIENT) else {
+        assert_eq!(
+            b.pass_to_radio(at(102), &[], SERVER, CLIENT),
+            BackboneVerdict::Drop,
+            "perhaps a race"
+        );
+        let BackboneVerdict::PassAfter(unclaim) = b.pass_to_radio(at(103), &[], SERVER, CLIENT)
+        else {
             panic!("still claimed");
         };
         tell(&mut a, 103, &unclaim);
@@ -255,7 +265,7 @@ mod tests {
     #[test]
     fn a_gateway_that_is_gone_gives_back_its_clients() {
         let (mut a, mut b) = (Backbone::new(A), Backbone::new(B));
-        let Way::PassAfter(claim) = a.pass_to_lan(at(0), CLIENT, true) else {
+        let BackboneVerdict::PassAfter(claim) = a.pass_to_lan(at(0), CLIENT, true) else {
             panic!("not claimed")
         };
         tell(&mut b, 0, &claim);
@@ -271,7 +281,7 @@ mod tests {
     #[test]
     fn a_client_not_heard_for_long_is_given_back() {
         let (mut a, mut b) = (Backbone::new(A), Backbone::new(B));
-        let Way::PassAfter(claim) = a.pass_to_lan(at(0), CLIENT, true) else {
+        let BackboneVerdict::PassAfter(claim) = a.pass_to_lan(at(0), CLIENT, true) else {
             panic!("not claimed")
         };
         tell(&mut b, 0, &claim);
@@ -283,7 +293,7 @@ mod tests {
             assert_eq!(b.is_claimed_elsewhere(CLIENT), now <= 100_000, "{now}");
         }
         assert!(b.is_gateway(A));
-        assert!(matches!(b.pass_to_lan(at(110_000), CLIENT, true), Way::PassAfter(_)));
+        assert!(matches!(b.pass_to_lan(at(110_000), CLIENT, true), BackboneVerdict::PassAfter(_)));
     }
 
     #[test]

@@ -58,11 +58,11 @@ use node_lib::messages::ethernet::{HEADER_LEN, Header};
 use node_lib::{Mac, NodeId, Start, Timestamp};
 use sim::{Dice, Role};
 
-use backbone::Backbone;
+use backbone::{Backbone, BackboneVerdict};
 use queue::Queue;
-use ranking::{Ranking, TQ_MAX, Verdict, Way};
+use ranking::{OgmVerdict, OriginatorRanking, OriginatorWay, TQ_MAX};
 use translation::Translation;
-use wire::{Ogm, Packet, TTL, Table};
+use wire::{BatmanPacket, Ogm, TTL, TranslationTable};
 
 /// Time between two OGMs of a node (`orig_interval`).
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ pub struct Model {
     /// For reports.
     rsus: Arc<[Mac]>,
     dice: Dice,
-    ranking: Ranking,
+    ranking: OriginatorRanking,
     queue: Queue,
     translation: Translation,
     backbone: Backbone,
@@ -138,7 +138,7 @@ impl Model {
             role,
             rsus,
             dice,
-            ranking: Ranking::new(mac),
+            ranking: OriginatorRanking::new(mac),
             queue: Queue::default(),
             translation,
             backbone: Backbone::new(mac),
@@ -193,8 +193,8 @@ impl Model {
         let had_way = self.ranking.way(ogm.orig).is_some();
         let verdict = self.ranking.hear(now, from, ogm);
         self.counters.drop_strangers = self.ranking.refused + self.translation.refused;
-        let Verdict::Taken(repeated) = verdict else { return };
-        if let Some(table) = Table::find(ogm.tvlvs)
+        let OgmVerdict::Taken(repeated) = verdict else { return };
+        if let Some(table) = TranslationTable::find(ogm.tvlvs)
             && let Some(missing) = self.translation.hear(now, ogm.orig, &table)
         {
             // batman-adv asks before it ranks: on the first OGM of an originator there is no way to
@@ -218,8 +218,8 @@ impl Model {
     }
 
     /// Sends a frame over the best way to a node. `false`, and counted, without one.
-    fn send_to(&mut self, to: Mac, packet: &Packet<'_>, out: &mut Replies) -> bool {
-        let Some(Way { next_hop, .. }) = self.ranking.way(to) else {
+    fn send_to(&mut self, to: Mac, packet: &BatmanPacket<'_>, out: &mut Replies) -> bool {
+        let Some(OriginatorWay { next_hop, .. }) = self.ranking.way(to) else {
             self.counters.drop_no_route += 1;
             return false;
         };
@@ -238,7 +238,7 @@ impl Model {
         tvlvs: &[u8],
         out: &mut Replies,
     ) {
-        if self.send_to(destination, &Packet::Tvlv { ttl, destination, source, tvlvs }, out) {
+        if self.send_to(destination, &BatmanPacket::Tvlv { ttl, destination, source, tvlvs }, out) {
             self.count_control(HEADER_LEN + 20 + tvlvs.len());
         }
     }
@@ -251,7 +251,7 @@ impl Model {
         tvlvs: &[u8],
         out: &mut Replies,
     ) {
-        if let Some(table) = Table::find(tvlvs) {
+        if let Some(table) = TranslationTable::find(tvlvs) {
             let mut answer = Vec::new();
             if self.translation.answer(self.mac, destination, &table, &mut answer) {
                 // In the name of who was asked.
@@ -280,7 +280,7 @@ impl Model {
                 self.counters.drop_hop_limit += 1;
                 return;
             };
-            let passed_on = Packet::Unicast { ttl, table, destination, inner };
+            let passed_on = BatmanPacket::Unicast { ttl, table, destination, inner };
             self.counters.relayed += u64::from(self.send_to(destination, &passed_on, out));
         } else if self.backbone.is_gateway(from) {
             // From our own LAN, over the radio of another gateway.
@@ -308,7 +308,7 @@ impl Model {
             return;
         }
         self.counters.flood_relayed += 1;
-        self.broadcast(now, &Packet::Broadcast { ttl, seqno, orig, inner });
+        self.broadcast(now, &BatmanPacket::Broadcast { ttl, seqno, orig, inner });
         if self.backbone.is_gateway(orig) {
             self.counters.drop_reflected += 1;
             return;
@@ -317,7 +317,7 @@ impl Model {
     }
 
     /// Plans the copies of a broadcast.
-    fn broadcast(&mut self, now: Timestamp, packet: &Packet<'_>) {
+    fn broadcast(&mut self, now: Timestamp, packet: &BatmanPacket<'_>) {
         if self.broadcasts.len() >= BROADCASTS_MAX {
             self.counters.drop_flood_limit += 1;
             return;
@@ -360,12 +360,12 @@ impl Model {
         };
         if self.role == Role::Rsu {
             match self.backbone.pass_to_lan(now, client, to.is_group()) {
-                backbone::Way::Drop => {
+                BackboneVerdict::Drop => {
                     self.counters.drop_reflected += 1;
                     return;
                 }
-                backbone::Way::Pass => {}
-                backbone::Way::PassAfter(claim) => out.tap_frame(&claim),
+                BackboneVerdict::Pass => {}
+                BackboneVerdict::PassAfter(claim) => out.tap_frame(&claim),
             }
         }
         if let Some(orig) = broadcast_by {
@@ -439,19 +439,19 @@ impl Node for Model {
             self.counters.drop_foreign += 1;
             return;
         }
-        let packet = (ethertype == wire::ETHERTYPE).then(|| Packet::read(bytes)).flatten();
+        let packet = (ethertype == wire::ETHERTYPE).then(|| BatmanPacket::read(bytes)).flatten();
         match packet {
-            Some(Packet::Ogms(ogms)) if to.is_group() => {
+            Some(BatmanPacket::Ogms(ogms)) if to.is_group() => {
                 self.counters.ctl_rx_frames += 1;
                 ogms.for_each(|ogm| self.hear_ogm(now, from, ogm, out));
             }
-            Some(Packet::Broadcast { ttl, seqno, orig, inner }) if to.is_group() => {
+            Some(BatmanPacket::Broadcast { ttl, seqno, orig, inner }) if to.is_group() => {
                 self.hear_broadcast(now, (ttl, seqno, orig, inner), out);
             }
-            Some(Packet::Unicast { ttl, table, destination, inner }) if !to.is_group() => {
+            Some(BatmanPacket::Unicast { ttl, table, destination, inner }) if !to.is_group() => {
                 self.hear_unicast(now, from, (ttl, table, destination, inner), out);
             }
-            Some(Packet::Tvlv { ttl, destination, source, tvlvs }) if !to.is_group() => {
+            Some(BatmanPacket::Tvlv { ttl, destination, source, tvlvs }) if !to.is_group() => {
                 self.counters.ctl_rx_frames += 1;
                 self.hear_tvlvs(ttl, destination, source, tvlvs, out);
             }
@@ -466,12 +466,12 @@ impl Node for Model {
         };
         if self.role == Role::Rsu {
             match self.backbone.pass_to_radio(now, frame, to, from) {
-                backbone::Way::Drop => {
+                BackboneVerdict::Drop => {
                     self.counters.drop_reflected += u64::from(!backbone::is_claim(to));
                     return;
                 }
-                backbone::Way::Pass => {}
-                backbone::Way::PassAfter(word) => out.tap_frame(&word),
+                BackboneVerdict::Pass => {}
+                BackboneVerdict::PassAfter(word) => out.tap_frame(&word),
             }
         }
         // A client of a vehicle that another gateway put on the LAN is none of ours.
@@ -488,14 +488,14 @@ impl Node for Model {
             self.counters.tap_to_wire += 1;
             let (ttl, seqno, orig, inner) = (TTL - 1, self.broadcast_seqno, self.mac, frame);
             self.broadcast_seqno = seqno.wrapping_add(1);
-            self.broadcast(now, &Packet::Broadcast { ttl, seqno, orig, inner });
+            self.broadcast(now, &BatmanPacket::Broadcast { ttl, seqno, orig, inner });
         } else if !self.translation.is_ours(to) {
             let Some(destination) = self.origin_of(to) else {
                 self.counters.drop_no_route += 1;
                 return;
             };
             let table = self.translation.version_of(destination);
-            let packet = Packet::Unicast { ttl: TTL, table, destination, inner: frame };
+            let packet = BatmanPacket::Unicast { ttl: TTL, table, destination, inner: frame };
             self.counters.tap_to_wire += u64::from(self.send_to(destination, &packet, out));
         }
     }

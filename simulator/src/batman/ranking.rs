@@ -1,4 +1,4 @@
-//! Which neighbour leads to which originator: [`Ranking`], by transmission quality (TQ).
+//! Which neighbour leads to which originator: [`OriginatorRanking`], by transmission quality (TQ).
 //!
 //! The rules of B.A.T.M.A.N. IV as `net/batman-adv/bat_iv_ogm.c` has them, for one half-duplex
 //! radio:
@@ -172,7 +172,7 @@ impl Originator {
 
 /// What to do with an OGM.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict<'a> {
+pub(super) enum OgmVerdict<'a> {
     /// Nothing: it is an echo, comes from who has a better way, or might lead in a circle.
     Ignored,
     /// Read what else it says, and repeat this.
@@ -181,7 +181,7 @@ pub(super) enum Verdict<'a> {
 
 /// A way to an originator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct OriginatorWay {
     pub(super) next_hop: Mac,
     pub(super) tq: u8,
     /// Hops, 1 for a neighbour.
@@ -192,7 +192,7 @@ pub(super) struct Way {
 
 /// Originators and the ways to them.
 #[derive(Debug)]
-pub(super) struct Ranking {
+pub(super) struct OriginatorRanking {
     us: Mac,
     originators: HashMap<Mac, Originator, FixedState>,
     /// Number of the OGM of ours that was sent last.
@@ -215,7 +215,7 @@ fn after_hop(tq: u8) -> u8 {
     u8::try_from(left).unwrap_or(TQ_MAX)
 }
 
-impl Ranking {
+impl OriginatorRanking {
     pub(super) fn new(us: Mac) -> Self {
         Self { us, originators: HashMap::default(), sent: 0, refused: 0 }
     }
@@ -244,7 +244,7 @@ impl Ranking {
     }
 
     /// An OGM came from this neighbour.
-    pub(super) fn hear<'a>(&mut self, now: Timestamp, from: Mac, ogm: Ogm<'a>) -> Verdict<'a> {
+    pub(super) fn hear<'a>(&mut self, now: Timestamp, from: Mac, ogm: Ogm<'a>) -> OgmVerdict<'a> {
         if ogm.orig == self.us {
             if ogm.flags & DIRECT_LINK != 0 && self.make(now, from) {
                 let ahead = window::ahead(ogm.seqno, self.sent);
@@ -254,19 +254,19 @@ impl Ranking {
                     window::note(&mut of.echoes, ahead, true);
                 }
             }
-            return Verdict::Ignored;
+            return OgmVerdict::Ignored;
         }
         if ogm.prev_sender == self.us
             || ogm.flags & NOT_BEST_NEXT_HOP != 0
             || !self.make(now, ogm.orig)
         {
-            return Verdict::Ignored;
+            return OgmVerdict::Ignored;
         }
         let is_neighbour = from == ogm.orig;
-        let Some(of) = self.originators.get_mut(&ogm.orig) else { return Verdict::Ignored };
+        let Some(of) = self.originators.get_mut(&ogm.orig) else { return OgmVerdict::Ignored };
         let duplicate = of.note(now, from, ogm.seqno);
         if duplicate == Duplicate::Protected || ogm.tq == 0 {
-            return Verdict::Ignored;
+            return OgmVerdict::Ignored;
         }
         let (next_hop, tq) = (of.next_hop, of.tq());
         let is_from_next_hop = next_hop == Some(from) && tq != 0;
@@ -276,21 +276,21 @@ impl Ranking {
             && next != ogm.orig
             && self.originators.get(&next).is_some_and(|of| of.next_hop == Some(next))
         {
-            return Verdict::Ignored;
+            return OgmVerdict::Ignored;
         }
         if !is_neighbour {
             let has_way = self.make(now, from)
                 && self.originators.get(&from).is_some_and(|of| of.next_hop.is_some());
             if !has_way {
-                return Verdict::Taken(None);
+                return OgmVerdict::Taken(None);
             }
         }
         let tq = self.quality(now, from, &ogm);
         self.rank(now, from, &ogm, tq, duplicate);
         if !is_neighbour && (tq == 0 || duplicate == Duplicate::OfNeighbour) {
-            return Verdict::Taken(None);
+            return OgmVerdict::Taken(None);
         }
-        Verdict::Taken(repeated(ogm, from, tq, is_from_next_hop))
+        OgmVerdict::Taken(repeated(ogm, from, tq, is_from_next_hop))
     }
 
     /// Quality of the way an OGM shows, up to here.
@@ -341,10 +341,10 @@ impl Ranking {
     }
 
     /// The way to an originator, if there is one.
-    pub(super) fn way(&self, to: Mac) -> Option<Way> {
+    pub(super) fn way(&self, to: Mac) -> Option<OriginatorWay> {
         let of = self.originators.get(&to)?;
         let via = of.via(of.next_hop?)?;
-        Some(Way {
+        Some(OriginatorWay {
             next_hop: via.neighbour,
             tq: via.tq,
             hops: (TTL + 1).saturating_sub(of.ttl).max(1),
@@ -433,7 +433,7 @@ mod tests {
     }
 
     /// A second passes: each neighbour sends its OGM, and repeats ours if `echoes`.
-    fn second(ranking: &mut Ranking, second: u32, neighbours: &[(Mac, bool)]) {
+    fn second(ranking: &mut OriginatorRanking, second: u32, neighbours: &[(Mac, bool)]) {
         ranking.note_sent(second);
         for &(neighbour, echoes) in neighbours {
             if echoes {
@@ -463,14 +463,14 @@ mod tests {
 
     #[test]
     fn a_neighbour_that_does_not_hear_us_is_no_next_hop_and_its_ogm_is_repeated_all_the_same() {
-        let mut ranking = Ranking::new(US);
+        let mut ranking = OriginatorRanking::new(US);
         for n in 1..70 {
             second(&mut ranking, n, &[(NEAR, true), (OTHER, false)]);
         }
         let near = ranking.way(NEAR).unwrap();
         assert_eq!((near.next_hop, near.tq, near.hops), (NEAR, 225, 1));
         assert_eq!(ranking.way(OTHER), None);
-        let Verdict::Taken(Some(repeated)) = ranking.hear(at(70), OTHER, own(OTHER, 70)) else {
+        let OgmVerdict::Taken(Some(repeated)) = ranking.hear(at(70), OTHER, own(OTHER, 70)) else {
             panic!("an OGM of a neighbour is an echo for it");
         };
         assert_eq!(repeated.flags, DIRECT_LINK | NOT_BEST_NEXT_HOP);
@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn of_two_ways_the_better_wins_and_an_asymmetric_link_loses() {
-        let mut ranking = Ranking::new(US);
+        let mut ranking = OriginatorRanking::new(US);
         for n in 1..70 {
             // OTHER hears one of four of ours.
             second(&mut ranking, n, &[(NEAR, true), (OTHER, n % 4 == 0)]);
@@ -495,15 +495,15 @@ mod tests {
         let seqno = 70;
         second(&mut ranking, seqno, &[(NEAR, true), (OTHER, false)]);
         let over_other = ranking.hear(at(seqno), OTHER, of_far(seqno, 225));
-        assert_eq!(over_other, Verdict::Taken(None));
+        assert_eq!(over_other, OgmVerdict::Taken(None));
         let over_near = ranking.hear(at(seqno), NEAR, of_far(seqno, 150));
-        let Verdict::Taken(Some(repeated)) = over_near else { panic!("{over_near:?}") };
+        let OgmVerdict::Taken(Some(repeated)) = over_near else { panic!("{over_near:?}") };
         assert_eq!((repeated.tq, repeated.flags), (after_hop(132), 0));
     }
 
     /// The best next hop is silent from second 70 on, and the other offers this.
     fn left_at(offer: u8) -> Option<u32> {
-        let mut ranking = Ranking::new(US);
+        let mut ranking = OriginatorRanking::new(US);
         let mut left = None;
         for n in 1..80 {
             let is_silent = n >= 70;
@@ -530,21 +530,21 @@ mod tests {
 
     #[test]
     fn what_came_from_our_next_hop_or_from_us_is_no_way() {
-        let mut ranking = Ranking::new(US);
+        let mut ranking = OriginatorRanking::new(US);
         for n in 1..10 {
             second(&mut ranking, n, &[(NEAR, true), (OTHER, true)]);
             ranking.hear(at(n), NEAR, of_far(n, 200));
         }
         let over = |prev_sender| Ogm { prev_sender, ..of_far(10, 255) };
-        assert_eq!(ranking.hear(at(10), OTHER, over(US)), Verdict::Ignored);
-        assert_eq!(ranking.hear(at(10), OTHER, over(NEAR)), Verdict::Ignored);
+        assert_eq!(ranking.hear(at(10), OTHER, over(US)), OgmVerdict::Ignored);
+        assert_eq!(ranking.hear(at(10), OTHER, over(NEAR)), OgmVerdict::Ignored);
         let marked = Ogm { flags: NOT_BEST_NEXT_HOP, ..over(FAR) };
-        assert_eq!(ranking.hear(at(10), OTHER, marked), Verdict::Ignored);
+        assert_eq!(ranking.hear(at(10), OTHER, marked), OgmVerdict::Ignored);
     }
 
     #[test]
     fn an_ogm_that_was_heard_before_or_comes_a_long_way_round_is_neither_repeated_nor_ranked() {
-        let mut ranking = Ranking::new(US);
+        let mut ranking = OriginatorRanking::new(US);
         for n in 1..10 {
             second(&mut ranking, n, &[(NEAR, true), (OTHER, true)]);
             ranking.hear(at(n), NEAR, of_far(n, 200));
@@ -553,13 +553,13 @@ mod tests {
         assert_eq!(way.map(|way| way.next_hop), Some(NEAR));
         // The last, and the one before it, by the same neighbour.
         for n in [9, 8] {
-            assert_eq!(ranking.hear(at(9), NEAR, of_far(n, 255)), Verdict::Taken(None), "{n}");
+            assert_eq!(ranking.hear(at(9), NEAR, of_far(n, 255)), OgmVerdict::Taken(None), "{n}");
         }
         let way = ranking.way(FAR);
         // By another: one that is old, and one that took four hops more.
-        assert_eq!(ranking.hear(at(9), OTHER, of_far(8, 255)), Verdict::Taken(None));
+        assert_eq!(ranking.hear(at(9), OTHER, of_far(8, 255)), OgmVerdict::Taken(None));
         let long = Ogm { ttl: TTL - 5, ..of_far(9, 255) };
-        assert_eq!(ranking.hear(at(9), OTHER, long), Verdict::Taken(None));
+        assert_eq!(ranking.hear(at(9), OTHER, long), OgmVerdict::Taken(None));
         assert_eq!(ranking.way(FAR), way);
         let shorter = Ogm { ttl: TTL - 4, ..of_far(9, 255) };
         ranking.hear(at(9), OTHER, shorter);
@@ -568,20 +568,20 @@ mod tests {
 
     #[test]
     fn who_starts_anew_is_believed_once_in_thirty_seconds() {
-        let mut ranking = Ranking::new(US);
+        let mut ranking = OriginatorRanking::new(US);
         for n in 1..10 {
             second(&mut ranking, n, &[(NEAR, true)]);
         }
         let mut hear = |second, seqno| ranking.hear(at(second), NEAR, own(NEAR, seqno));
-        assert!(matches!(hear(10, 1_000_000), Verdict::Taken(Some(_))));
-        assert_eq!(hear(39, 2_000_000), Verdict::Ignored);
-        assert!(matches!(hear(39, 1_000_001), Verdict::Taken(Some(_))));
-        assert!(matches!(hear(40, 2_000_000), Verdict::Taken(Some(_))));
+        assert!(matches!(hear(10, 1_000_000), OgmVerdict::Taken(Some(_))));
+        assert_eq!(hear(39, 2_000_000), OgmVerdict::Ignored);
+        assert!(matches!(hear(39, 1_000_001), OgmVerdict::Taken(Some(_))));
+        assert!(matches!(hear(40, 2_000_000), OgmVerdict::Taken(Some(_))));
     }
 
     #[test]
     fn echoes_of_the_last_sixty_four_of_ours_count() {
-        let mut ranking = Ranking::new(US);
+        let mut ranking = OriginatorRanking::new(US);
         for n in 1..100 {
             // It stops to hear us.
             second(&mut ranking, n, &[(NEAR, n < 36)]);
@@ -600,7 +600,7 @@ mod tests {
 
     #[test]
     fn who_is_silent_is_forgotten_and_tables_are_bounded() {
-        let mut ranking = Ranking::new(US);
+        let mut ranking = OriginatorRanking::new(US);
         for n in 1..10 {
             second(&mut ranking, n, &[(NEAR, true)]);
         }

@@ -22,7 +22,9 @@ use std::time::Duration;
 
 use node_lib::{Mac, Timestamp};
 
-use super::wire::{TABLE_DIFF, TABLE_FULL, TABLE_REQUEST, TABLE_RESPONSE, Table, emit_table};
+use super::wire::{
+    TABLE_DIFF, TABLE_FULL, TABLE_REQUEST, TABLE_RESPONSE, TranslationTable, emit_table,
+};
 
 /// OGMs that carry a change again after the first (`BATADV_TT_OGM_APPEND_MAX`).
 const REPEATS: u8 = 3;
@@ -155,7 +157,12 @@ impl Translation {
 
     /// An OGM says what is behind its originator. Returns the table to be asked for, if it cannot
     /// be told from that.
-    pub(super) fn hear(&mut self, now: Timestamp, orig: Mac, table: &Table<'_>) -> Option<Missing> {
+    pub(super) fn hear(
+        &mut self,
+        now: Timestamp,
+        orig: Mac,
+        table: &TranslationTable<'_>,
+    ) -> Option<Missing> {
         if !self.remotes.contains_key(&orig) && self.remotes.len() >= TABLES_MAX {
             self.refused += 1;
             return None;
@@ -192,7 +199,7 @@ impl Translation {
         &self,
         us: Mac,
         orig: Mac,
-        question: &Table<'_>,
+        question: &TranslationTable<'_>,
         out: &mut Vec<u8>,
     ) -> bool {
         if question.flags & TABLE_REQUEST == 0 {
@@ -213,7 +220,7 @@ impl Translation {
     }
 
     /// The table of an originator that was asked for.
-    pub(super) fn take(&mut self, orig: Mac, table: &Table<'_>) {
+    pub(super) fn take(&mut self, orig: Mac, table: &TranslationTable<'_>) {
         if table.flags & TABLE_RESPONSE == 0 || !self.remotes.contains_key(&orig) {
             return;
         }
@@ -315,7 +322,7 @@ mod tests {
     }
 
     fn hear(by: &mut Translation, second: u64, tvlvs: &[u8]) -> Option<Missing> {
-        by.hear(at(second), FAR, &Table::find(tvlvs).unwrap())
+        by.hear(at(second), FAR, &TranslationTable::find(tvlvs).unwrap())
     }
 
     fn origins(by: &Translation, n: u8) -> Vec<Mac> {
@@ -357,12 +364,12 @@ mod tests {
         assert!(hear(&mut late, 12, &ogm).is_some());
         let (mut question, mut theirs, mut own) = (Vec::new(), Vec::new(), Vec::new());
         missing.emit(&mut question);
-        let question = Table::find(&question).unwrap();
+        let question = TranslationTable::find(&question).unwrap();
         assert!(near.answer(NEAR, FAR, &question, &mut theirs));
         assert!(far.answer(FAR, FAR, &question, &mut own));
         assert_eq!(theirs, own);
         assert!(!late.answer(NEAR, FAR, &question, &mut own), "it does not know itself");
-        late.take(FAR, &Table::find(&theirs).unwrap());
+        late.take(FAR, &TranslationTable::find(&theirs).unwrap());
         assert_eq!((origins(&late, 1), origins(&late, 2)), (vec![FAR], vec![FAR]));
         assert_eq!(hear(&mut late, 20, &ogm), None);
         assert_eq!(late.version_of(FAR), 2);

@@ -113,7 +113,7 @@ impl<'a> Ogm<'a> {
 
 /// A frame off the radio, behind its Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packet<'a> {
+pub(super) enum BatmanPacket<'a> {
     Ogms(Ogms<'a>),
     Unicast { ttl: u8, table: u8, destination: Mac, inner: &'a [u8] },
     Broadcast { ttl: u8, seqno: u32, orig: Mac, inner: &'a [u8] },
@@ -134,7 +134,7 @@ impl<'a> Iterator for Ogms<'a> {
     }
 }
 
-impl<'a> Packet<'a> {
+impl<'a> BatmanPacket<'a> {
     /// Reads one; `None` if it is malformed, or of a kind that is not modelled.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let &[kind, version, ttl, fourth] = bytes.first_chunk()?;
@@ -208,7 +208,7 @@ pub(super) fn emit_ethernet(to: Mac, from: Mac, out: &mut Vec<u8>) {
 
 /// Who lives behind an originator, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Table<'a> {
+pub(super) struct TranslationTable<'a> {
     pub(super) flags: u8,
     /// Counts changes; wraps.
     pub(super) version: u8,
@@ -217,7 +217,7 @@ pub(super) struct Table<'a> {
     clients: &'a [u8],
 }
 
-impl<'a> Table<'a> {
+impl<'a> TranslationTable<'a> {
     /// The table among tvlvs.
     pub(super) fn find(mut tvlvs: &'a [u8]) -> Option<Self> {
         loop {
@@ -301,21 +301,23 @@ mod tests {
             ogm(tvlvs).emit(&mut frame);
             assert_eq!(frame.len() - before, len);
         }
-        let Some(Packet::Ogms(ogms)) = Packet::read(&frame) else { panic!("{frame:?}") };
+        let Some(BatmanPacket::Ogms(ogms)) = BatmanPacket::read(&frame) else {
+            panic!("{frame:?}")
+        };
         assert_eq!(ogms.collect::<Vec<_>>(), [ogm(&idle), ogm(&busy)]);
-        let table = Table::find(&busy).unwrap();
+        let table = TranslationTable::find(&busy).unwrap();
         assert_eq!((table.flags, table.version, table.checksum), (TABLE_DIFF, 3, 0xabcd));
         assert_eq!(table.clients().collect::<Vec<_>>(), [(A, true), (B, false)]);
 
         let inner: &[u8] = &[9; 60];
         for (packet, len) in [
-            (Packet::Unicast { ttl: 50, table: 1, destination: A, inner }, 10 + 60),
-            (Packet::Broadcast { ttl: 50, seqno: 1, orig: A, inner }, 14 + 60),
-            (Packet::Tvlv { ttl: 50, destination: A, source: B, tvlvs: &idle }, 20 + 28),
+            (BatmanPacket::Unicast { ttl: 50, table: 1, destination: A, inner }, 10 + 60),
+            (BatmanPacket::Broadcast { ttl: 50, seqno: 1, orig: A, inner }, 14 + 60),
+            (BatmanPacket::Tvlv { ttl: 50, destination: A, source: B, tvlvs: &idle }, 20 + 28),
         ] {
             let mut bytes = Vec::new();
             packet.emit(&mut bytes);
-            assert_eq!((bytes.len(), Packet::read(&bytes)), (len, Some(packet)));
+            assert_eq!((bytes.len(), BatmanPacket::read(&bytes)), (len, Some(packet)));
         }
     }
 
@@ -325,12 +327,12 @@ mod tests {
         let mut frame = Vec::new();
         ogm(&tvlvs).emit(&mut frame);
         for len in 0..frame.len() {
-            assert_eq!(Packet::read(&frame[..len]), None, "{len}");
+            assert_eq!(BatmanPacket::read(&frame[..len]), None, "{len}");
         }
         for len in 0..16 {
-            assert_eq!(Table::find(&tvlvs[..len]), None, "{len}");
+            assert_eq!(TranslationTable::find(&tvlvs[..len]), None, "{len}");
         }
         frame[1] = 14;
-        assert_eq!(Packet::read(&frame), None, "another version");
+        assert_eq!(BatmanPacket::read(&frame), None, "another version");
     }
 }

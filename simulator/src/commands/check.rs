@@ -7,9 +7,9 @@ use sim::Role;
 use simulator::cast::Cast;
 
 use super::open;
-use crate::args::Check;
+use crate::args::CheckArgs;
 
-pub(crate) fn check(args: &Check) -> Result<ExitCode> {
+pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let scenario = source.with(&set)?;
     let cast = Cast::of(&source, &scenario, scenario.seed)?;

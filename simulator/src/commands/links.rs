@@ -10,9 +10,9 @@ use simulator::links;
 use simulator::scenario::Span;
 
 use super::open;
-use crate::args::Links;
+use crate::args::LinksArgs;
 
-pub(crate) fn links(args: &Links) -> Result<ExitCode> {
+pub(crate) fn links(args: &LinksArgs) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let scenario = source.with(&set)?;
     ensure!(args.every >= Span::from_millis(1), "--every {}: expected 1ms or more", args.every);

@@ -8,9 +8,9 @@ use simulator::measure::run_to;
 use simulator::report::plots;
 
 use super::{BROKEN, open, write};
-use crate::args::Map;
+use crate::args::MapArgs;
 
-pub(crate) fn map(args: &Map) -> Result<ExitCode> {
+pub(crate) fn map(args: &MapArgs) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let scenario = source.with(&set)?;
     ensure!(

@@ -13,9 +13,9 @@ use super::outcome::conclude;
 use super::progress::Progress;
 use super::stop::Stop;
 use super::{jobs, open};
-use crate::args::Protocols;
+use crate::args::ProtocolsArgs;
 
-pub(crate) fn protocols(args: &Protocols) -> Result<ExitCode> {
+pub(crate) fn protocols(args: &ProtocolsArgs) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let stop = Stop::on_signals().context("SIGINT and SIGTERM cannot be handled")?;
     let mut finished: Vec<(Suite, Vec<Record>)> = Vec::new();

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use simulator::campaign::{Campaign, Outcome, Variant, records};
-use simulator::cost::{Cost, peak_memory};
+use simulator::cost::{RunCost, peak_memory};
 use simulator::report::plots::Series;
-use simulator::report::table::Row;
+use simulator::report::table::VariantRow;
 use simulator::report::{csv, json, plots, table};
 use simulator::ships::does_not_ship;
 use simulator::summary::Summary;
@@ -18,9 +18,9 @@ use super::outcome::conclude;
 use super::progress::Progress;
 use super::stop::Stop;
 use super::{jobs, open, write};
-use crate::args::Run;
+use crate::args::RunArgs;
 
-pub(crate) fn run(args: &Run) -> Result<ExitCode> {
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let (source, set) = open(&args.chosen)?;
     let stop = Stop::on_signals().context("SIGINT and SIGTERM cannot be handled")?;
     let variants = Variant::all(&source, &set, &args.vary)?;
@@ -72,7 +72,12 @@ fn trace_is_whole(path: &Path, outcomes: &[Outcome]) -> Result<()> {
     error.map_or(Ok(()), |error| bail!("{}: {error}", path.display()))
 }
 
-fn write_json(path: &Path, args: &Run, campaign: &Campaign, outcomes: &[Outcome]) -> Result<()> {
+fn write_json(
+    path: &Path,
+    args: &RunArgs,
+    campaign: &Campaign,
+    outcomes: &[Outcome],
+) -> Result<()> {
     let set: Vec<String> = args.chosen.set.iter().map(ToString::to_string).collect();
     let name = args.chosen.file.display().to_string();
     write(path, &json::report(&name, &set, campaign, outcomes, args.cost)?)
@@ -90,8 +95,8 @@ fn draw(directory: &Path, campaign: &Campaign, outcomes: &[Outcome]) -> Result<(
 fn show(campaign: &Campaign, outcomes: &[Outcome]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let variants = campaign.variants.iter().enumerate();
-    let rows: Vec<Row<'_>> = variants
-        .map(|(index, variant)| Row {
+    let rows: Vec<VariantRow<'_>> = variants
+        .map(|(index, variant)| VariantRow {
             changes: &variant.changes,
             planned: campaign.planned(index),
             summary: Summary::of(&records(outcomes, index)),
@@ -113,7 +118,7 @@ fn show(campaign: &Campaign, outcomes: &[Outcome]) -> Result<()> {
         }
         ([], _) => {}
     }
-    let mut cost = Cost::default();
+    let mut cost = RunCost::default();
     outcomes.iter().for_each(|outcome| cost += outcome.cost);
     let finished = campaign.simulated_by(outcomes).as_secs_f64();
     writeln!(out, "{}", table::cost(finished, cost, peak_memory()))?;

@@ -19,18 +19,18 @@ use simulator::sweep::results::{Results, SceneResult};
 use simulator::sweep::scene::{KINDS, Plan, WARM_UP_S};
 use simulator::sweep::shrink::shrink;
 use simulator::sweep::town::Town;
-use simulator::sweep::{Kind, Scene};
+use simulator::sweep::{Scene, SceneKind, Sweep};
 
 use super::outcome::{exit_code, quoted};
 use super::stop::Stop;
 use super::{jobs, mobility};
-use crate::args::{Compare, Sweep};
+use crate::args::{CompareArgs, SweepArgs};
 
 /// Scenes of each kind, and seconds of each, in a whole sweep and in a quick one.
 const WHOLE: (u32, u32) = (48, 60);
 const QUICK: (u32, u32) = (6, 30);
 
-pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode> {
+pub(crate) fn sweep(args: &SweepArgs) -> Result<ExitCode> {
     let stop = Stop::on_signals().context("SIGINT and SIGTERM cannot be handled")?;
     // Beside it are files that differ in their ending.
     let is_json = args.out.extension().is_some_and(|ending| ending == "json");
@@ -39,7 +39,7 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode> {
     let scenes = plan.scenes();
     let (set, flag) = (args.set.as_slice(), stop.flag());
     let (suite, jobs) = (args.nodes, jobs(args.jobs));
-    let sweep = simulator::sweep::Sweep { scenes: &scenes, set, suite, jobs, stop: &flag };
+    let sweep = Sweep { scenes: &scenes, set, suite, jobs, stop: &flag };
     // Mistakes are known before results of an earlier sweep are replaced, and what cannot be
     // written before an hour has passed.
     sweep.check()?;
@@ -83,7 +83,7 @@ pub(crate) fn sweep(args: &Sweep) -> Result<ExitCode> {
     Ok(code)
 }
 
-fn plan(args: &Sweep) -> Result<Plan> {
+fn plan(args: &SweepArgs) -> Result<Plan> {
     let (scenes, measured_s) = if args.quick { QUICK } else { WHOLE };
     let measured = args.measured.map_or(Duration::from_secs(measured_s.into()), |span| span.0);
     let whole_seconds = u32::try_from(measured.as_secs()).ok();
@@ -106,7 +106,7 @@ fn plan(args: &Sweep) -> Result<Plan> {
         // First, so that it has one scene more where scenes do not divide by towns.
         towns.insert(0, Town::of_scenario(&source, &scenario, args.seed, span)?);
     }
-    let wanted = |kind: &Kind| {
+    let wanted = |kind: &SceneKind| {
         let name = slug(*kind);
         args.kind.is_empty() || args.kind.iter().any(|part| name.contains(part.as_str()))
     };
@@ -120,7 +120,7 @@ fn plan(args: &Sweep) -> Result<Plan> {
 }
 
 /// As `--kind` has it.
-fn slug(kind: Kind) -> String {
+fn slug(kind: SceneKind) -> String {
     kind.to_string().replace(", ", "-")
 }
 
@@ -149,7 +149,7 @@ fn write_scenes(directory: &Path, scenes: &[Scene]) -> Result<()> {
     Ok(())
 }
 
-fn command(args: &Sweep) -> String {
+fn command(args: &SweepArgs) -> String {
     let mut words = vec!["v2xsim sweep".to_owned()];
     let path = |path: &PathBuf| quoted(&path.display().to_string());
     words.extend(args.file.as_ref().map(path));
@@ -166,7 +166,7 @@ fn command(args: &Sweep) -> String {
 }
 
 /// What `v2xsim run` of a scene needs as well.
-fn more_words(args: &Sweep) -> impl Iterator<Item = String> {
+fn more_words(args: &SweepArgs) -> impl Iterator<Item = String> {
     let nodes =
         (args.nodes != Suite::default()).then(|| format!("--nodes {}", args.nodes.as_str()));
     let set = args.set.iter().map(|change| format!("--set {}", quoted(&change.to_string())));
@@ -192,7 +192,7 @@ fn show_progress(result: &SceneResult, results: &Results, began: Instant) {
     );
 }
 
-fn show(args: &Sweep, results: &Results, directory: &Path) -> Result<()> {
+fn show(args: &SweepArgs, results: &Results, directory: &Path) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let rows = rows(&results.scenes);
     if rows.is_empty() {
@@ -213,7 +213,7 @@ fn show(args: &Sweep, results: &Results, directory: &Path) -> Result<()> {
 
 /// Makes one scene small for each rule that was broken: that with the fewest vehicles.
 fn shrink_broken(
-    args: &Sweep,
+    args: &SweepArgs,
     scenes: &[Scene],
     results: &Results,
     directory: &Path,
@@ -248,14 +248,14 @@ fn shrink_broken(
 }
 
 /// The command that runs a scene again.
-fn again(directory: &Path, name: &str, args: &Sweep) -> String {
+fn again(directory: &Path, name: &str, args: &SweepArgs) -> String {
     let file = directory.join(format!("{name}.toml"));
     let mut words = vec![format!("v2xsim run {}", quoted(&file.display().to_string()))];
     words.extend(more_words(args));
     words.join(" ")
 }
 
-pub(crate) fn compare(args: &Compare) -> Result<ExitCode> {
+pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let read = |path: &PathBuf| Results::read(path).with_context(|| path.display().to_string());
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let made_from = |results: &Results| (results.seed, results.measured_s);

@@ -40,8 +40,8 @@ use node_lib::messages::{ETHERTYPE_DEFAULT, Message};
 use node_lib::{NodeId, Seq, Start, Timestamp};
 use sim::{NodeIndex, Role};
 
-use truth::{Next, Truth};
-pub(crate) use truth::{Oracle, Shared};
+use truth::{IdealNextHop, Truth};
+pub(crate) use truth::{Oracle, SharedTruth};
 
 /// How often an OBU says which way is the best: for tables alone, nothing depends on it.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
@@ -51,7 +51,7 @@ pub(crate) struct Ideal {
     index: usize,
     role: Role,
     radio: Radio,
-    truth: Shared,
+    truth: SharedTruth,
     seq: u32,
     attachment: Option<Attachment>,
     next_report: Option<Timestamp>,
@@ -65,7 +65,7 @@ impl Ideal {
         start: &Start,
         index: NodeIndex,
         role: Role,
-        truth: Shared,
+        truth: SharedTruth,
         now: Timestamp,
     ) -> Self {
         let Start { id, boot, radio_mac: mac, radio_mtu: mtu, .. } = *start;
@@ -90,7 +90,7 @@ impl Ideal {
     fn send(&mut self, data: ToUpstream<'_>, out: &mut Replies) -> bool {
         let next = self.truth().next(self.index, data.destination);
         match next {
-            Some(Next::Radio(mac)) => {
+            Some(IdealNextHop::Radio(mac)) => {
                 if data.wire_len() > self.radio.mtu {
                     self.counters.drop_oversize += 1;
                     return false;
@@ -98,7 +98,7 @@ impl Ideal {
                 let next = NextHop { mac, mtu: self.radio.said_mtu() };
                 self.radio.data(next, data, out, &mut self.counters)
             }
-            Some(Next::Lan(to)) => {
+            Some(IdealNextHop::Lan(to)) => {
                 let (from, ethertype) = (self.radio.mac, self.radio.ethertype);
                 let packet = Data::from(data).into();
                 out.tap(|flat| Message { to, from, ethertype, packet }.emit(flat));

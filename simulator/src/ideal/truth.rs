@@ -9,7 +9,7 @@ use node_lib::{Mac, NodeId, Timestamp};
 use sim::{NodeIndex, Role, World};
 
 use super::forest::{Forest, HOP_MIN};
-use crate::cast::{self, Cast, radio_mac};
+use crate::cast::{self, Cast, CastClient, radio_mac};
 
 /// Where a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,11 @@ pub(crate) struct Truth {
 }
 
 /// What all nodes of a world share. They take turns.
-pub(crate) type Shared = Arc<Mutex<Truth>>;
+pub(crate) type SharedTruth = Arc<Mutex<Truth>>;
 
 /// Who has a frame next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum IdealNextHop {
     /// A neighbour.
     Radio(Mac),
     /// Another RSU on the same LAN.
@@ -63,7 +63,7 @@ impl Truth {
                 (Role::Rsu, None) => Some(new_group()),
             })
             .collect();
-        let home = |client: &cast::Client| {
+        let home = |client: &CastClient| {
             Some(match client.home {
                 cast::Home::Lan(lan) => Home::RoadSide(*lans.get(&lan)?),
                 cast::Home::Behind(NodeIndex(node)) => match groups.get(node)? {
@@ -124,9 +124,9 @@ impl Truth {
 
     /// Who has a frame next that is at `at`, for the node `to`: the next on the way there, or else
     /// towards the root that both have a way to.
-    pub(super) fn next(&self, at: usize, to: NodeId) -> Option<Next> {
+    pub(super) fn next(&self, at: usize, to: NodeId) -> Option<IdealNextHop> {
         let &to = self.nodes.get(&to)?;
-        let radio = |node: usize| Next::Radio(radio_mac(node));
+        let radio = |node: usize| IdealNextHop::Radio(radio_mac(node));
         if let Some(group) = self.group(to) {
             return self.forest(group)?.next(at).map(radio);
         }
@@ -138,7 +138,9 @@ impl Truth {
         let root = forest.root(to)?;
         match forest.down(at, to).or_else(|| forest.next(at)) {
             Some(node) => Some(radio(node)),
-            None => (forest.root(at)? == at && root != at).then(|| Next::Lan(radio_mac(root))),
+            None => {
+                (forest.root(at)? == at && root != at).then(|| IdealNextHop::Lan(radio_mac(root)))
+            }
         }
     }
 
@@ -154,7 +156,7 @@ impl Truth {
 
 /// Reads the truth off a world again and again.
 pub(crate) struct Oracle {
-    truth: Shared,
+    truth: SharedTruth,
     every: Duration,
     next: Timestamp,
 }
@@ -167,7 +169,7 @@ impl Oracle {
     }
 
     /// What its nodes share.
-    pub(crate) fn truth(&self) -> Shared {
+    pub(crate) fn truth(&self) -> SharedTruth {
         Arc::clone(&self.truth)
     }
 

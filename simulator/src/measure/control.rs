@@ -4,7 +4,7 @@ use node_lib::Timestamp;
 use sim::radio::Occupancy;
 use sim::{FrameKind, NodeIndex, Stats, World};
 
-use super::record::{Airtime, Control, KindCount, Second, Share};
+use super::record::{AirtimeShares, ControlTraffic, KindCount, Second, Share};
 use crate::scenario::Scenario;
 
 /// Frames sent since the warm-up, and second by second.
@@ -43,7 +43,7 @@ impl ControlCount {
         self.second = second;
     }
 
-    pub(super) fn finish(mut self, world: &World, scenario: &Scenario) -> Control {
+    pub(super) fn finish(mut self, world: &World, scenario: &Scenario) -> ControlTraffic {
         // The second that ends at whole second n is the n-th of the channel, counted from one.
         for second in &mut self.seconds {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a day")]
@@ -52,7 +52,7 @@ impl ControlCount {
                 .airtime()
                 .seconds
                 .get(number)
-                .map(|heard| Airtime { mean: share(heard.mean), worst: share(heard.worst) });
+                .map(|heard| AirtimeShares { mean: share(heard.mean), worst: share(heard.worst) });
         }
         let from = scenario.warm_up.0.as_micros().div_ceil(1_000_000);
         let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -69,12 +69,14 @@ impl ControlCount {
             KindCount { kind: kind.to_string(), frames: tally.frames, bytes: tally.bytes }
         });
         let all = sent.control();
-        Control {
+        ControlTraffic {
             kinds: kinds.collect(),
             frames: all.frames,
             bytes: all.bytes,
-            airtime: (!channel.seconds.is_empty())
-                .then(|| Airtime { mean: share(channel.mean()), worst: share(channel.worst()) }),
+            airtime: (!channel.seconds.is_empty()).then(|| AirtimeShares {
+                mean: share(channel.mean()),
+                worst: share(channel.worst()),
+            }),
             seconds: self.seconds,
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::delay::{Delays, Direction};
 use super::record::{FlowDelays, FlowRecord, Lost};
-use super::routes::Reach;
-use crate::cast::{Cast, Flow, To};
+use super::routes::ReachTimes;
+use crate::cast::{Cast, CastFlow, To};
 use crate::scenario::Scenario;
 use crate::watch::{Journal, LostTo, Passage};
 
@@ -16,7 +16,7 @@ pub(super) struct Frames<'a> {
     pub(super) cast: &'a Cast,
     pub(super) world: &'a World,
     pub(super) journal: &'a Journal,
-    pub(super) reach: &'a Reach,
+    pub(super) reach: &'a ReachTimes,
     pub(super) sample: Duration,
     pub(super) indices: &'a [FlowIndex],
 }
@@ -32,7 +32,7 @@ pub(super) struct Frame {
 
 impl Frames<'_> {
     /// Flows with what the world has noted of them.
-    pub(super) fn flows(&self) -> impl Iterator<Item = (&Flow, FlowIndex, &FlowLog)> {
+    pub(super) fn flows(&self) -> impl Iterator<Item = (&CastFlow, FlowIndex, &FlowLog)> {
         let flows = self.cast.flows.iter().zip(self.indices);
         flows.filter_map(|(flow, &index)| Some((flow, index, self.world.flow(index)?)))
     }
@@ -40,7 +40,7 @@ impl Frames<'_> {
     /// The frames one client should have received, in the order in which they were sent.
     pub(super) fn of(
         &self,
-        flow: &Flow,
+        flow: &CastFlow,
         index: FlowIndex,
         log: &FlowLog,
         to: ClientIndex,
@@ -82,7 +82,7 @@ impl Frames<'_> {
     fn record(
         &self,
         scenario: &Scenario,
-        flow: &Flow,
+        flow: &CastFlow,
         index: FlowIndex,
         log: &FlowLog,
     ) -> (FlowRecord, Delays) {
@@ -149,7 +149,7 @@ impl Frames<'_> {
     }
 }
 
-fn longest_gap(flow: &Flow, log: &FlowLog, to: ClientIndex) -> Duration {
+fn longest_gap(flow: &CastFlow, log: &FlowLog, to: ClientIndex) -> Duration {
     let last = log.sent().last().copied().unwrap_or_default();
     log.longest_gap(to, Timestamp::ZERO, last + flow.every)
 }

@@ -1,4 +1,4 @@
-//! Every change of upstream or RSU, and what clients saw of it: [`HandOver`].
+//! Every change of upstream or RSU, and what clients saw of it: [`HandOverRecord`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use node_lib::{NodeId, Timestamp};
 use sim::{ClientIndex, NodeIndex};
 
 use super::flows::{Frame, Frames, millis};
-use super::record::{End, HandOver, Lost, OwnRecord};
+use super::record::{End, HandOverRecord, Lost, OwnRecord};
 use crate::cast::To;
 use crate::watch::LostTo;
 
@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// A change while it is noted.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct UpstreamChange {
     node: NodeIndex,
     begins: Timestamp,
     /// When the OBU had an upstream again.
@@ -32,7 +32,7 @@ pub(super) struct Change {
 /// Changes of all OBUs so far.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    all: Vec<Change>,
+    all: Vec<UpstreamChange>,
     /// The change each OBU without an upstream is in.
     open: BTreeMap<NodeIndex, usize>,
 }
@@ -52,7 +52,16 @@ impl Changes {
                 }
                 let (cause, silence) = (*cause, *silence);
                 let begins = time;
-                self.all.push(Change { node, begins, ends, cause, from, to, silence, own: None });
+                self.all.push(UpstreamChange {
+                    node,
+                    begins,
+                    ends,
+                    cause,
+                    from,
+                    to,
+                    silence,
+                    own: None,
+                });
             }
             (None, Some(to)) => {
                 let open = self.open.remove(&node).and_then(|index| self.all.get_mut(index));
@@ -66,7 +75,7 @@ impl Changes {
 
     /// The OBU wrote down what a change was like: the latest of its kind that has no record yet.
     fn note_own(&mut self, node: NodeIndex, record: &event::HandOver) {
-        let is_it = |change: &&mut Change| {
+        let is_it = |change: &&mut UpstreamChange| {
             change.node == node && change.from == record.from && change.cause == record.cause
         };
         let change = self.all.iter_mut().rev().find(is_it).filter(|change| change.own.is_none());
@@ -83,12 +92,12 @@ impl Changes {
     }
 
     /// Changes that began at this time or later.
-    pub(super) fn since(self, start: Timestamp) -> Vec<Change> {
+    pub(super) fn since(self, start: Timestamp) -> Vec<UpstreamChange> {
         self.all.into_iter().filter(|change| change.begins >= start).collect()
     }
 }
 
-impl Change {
+impl UpstreamChange {
     /// From the moment the old upstream was left to the moment there was another.
     fn distance(&self, time: Timestamp) -> Duration {
         let end = self.ends.unwrap_or(time.max(self.begins));
@@ -125,7 +134,7 @@ fn extend(cut: &mut Option<Cut>, sent: Timestamp, every: Duration, change: usize
 }
 
 /// A record of each change, in the order of time.
-pub(super) fn records(frames: &Frames<'_>, changes: &[Change]) -> Vec<HandOver> {
+pub(super) fn records(frames: &Frames<'_>, changes: &[UpstreamChange]) -> Vec<HandOverRecord> {
     let mut of_node: BTreeMap<NodeIndex, Vec<usize>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
         of_node.entry(change.node).or_default().push(index);
@@ -148,7 +157,7 @@ pub(super) fn records(frames: &Frames<'_>, changes: &[Change]) -> Vec<HandOver> 
 }
 
 fn look_at_flow(
-    changes: &[Change],
+    changes: &[UpstreamChange],
     near: &[usize],
     frames: impl Iterator<Item = Frame>,
     doubled: &[u32],
@@ -193,7 +202,7 @@ fn finish(cut: &mut Option<Cut>, seen: &mut [Seen], longest: fn(&mut Seen) -> &m
 }
 
 /// The change, of those named, that is nearest to a time and no farther than the window.
-fn nearest(changes: &[Change], near: &[usize], time: Timestamp) -> Option<usize> {
+fn nearest(changes: &[UpstreamChange], near: &[usize], time: Timestamp) -> Option<usize> {
     let distance = |&index: &usize| Some((changes.get(index)?.distance(time), index));
     // In the order of their beginnings: the one before and the one after are enough.
     let after = near
@@ -204,7 +213,7 @@ fn nearest(changes: &[Change], near: &[usize], time: Timestamp) -> Option<usize>
     (distance <= WINDOW).then_some(index)
 }
 
-fn record(frames: &Frames<'_>, change: &Change, seen: Seen) -> HandOver {
+fn record(frames: &Frames<'_>, change: &UpstreamChange, seen: Seen) -> HandOverRecord {
     let cast = frames.cast;
     let name = |id: NodeId| {
         let node = cast.node_of(node_lib::Mac(id.0));
@@ -212,7 +221,7 @@ fn record(frames: &Frames<'_>, change: &Change, seen: Seen) -> HandOver {
     };
     let end = |to: Attachment| End { rsu: name(to.rsu), via: name(to.upstream), hops: to.hops };
     let gap = |gap: Duration| (seen.frames > 0).then(|| millis(gap));
-    HandOver {
+    HandOverRecord {
         obu: cast.name(change.node).to_owned(),
         time_s: change.begins.as_micros() as f64 / 1e6,
         cause: change.cause.as_str(),

@@ -19,8 +19,8 @@ use sim::{NodeIndex, Violation, World};
 
 pub use delay::{Delays, Direction};
 pub use record::{
-    Airtime, Candidates, Control, End, FlowDelays, FlowRecord, HandOver, KindCount, Lost,
-    OwnRecord, Record, RouteShare, Second, Share,
+    AirtimeShares, CandidateSamples, ControlTraffic, End, FlowDelays, FlowRecord, HandOverRecord,
+    KindCount, Lost, OwnRecord, Record, RouteShare, Second, Share,
 };
 pub use spread::Spread;
 

@@ -22,13 +22,13 @@ pub struct Record {
     #[serde(skip)]
     pub delays: Vec<FlowDelays>,
     /// Each change of upstream or RSU of an OBU, after the warm-up.
-    pub hand_overs: Vec<HandOver>,
+    pub hand_overs: Vec<HandOverRecord>,
     /// Time with and without a route.
     pub routes: RouteShare,
     /// Neighbours that OBUs could send through.
-    pub candidates: Candidates,
+    pub candidates: CandidateSamples,
     /// What was sent to keep routes.
-    pub control: Control,
+    pub control: ControlTraffic,
 }
 
 /// Where frames were lost.
@@ -124,7 +124,7 @@ pub struct FlowDelays {
 /// Frames sent from a second before the change to a second after it are looked at; one that lies
 /// within a second of two changes belongs to the nearer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct HandOver {
+pub struct HandOverRecord {
     /// The OBU.
     pub obu: String,
     /// When it left the old upstream.
@@ -205,7 +205,7 @@ pub struct RouteShare {
 
 /// Neighbours that OBUs with a route could send through, as sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Candidates {
+pub struct CandidateSamples {
     /// Samples by number of candidates; the last entry counts all higher numbers.
     pub histogram: Vec<u64>,
     /// Samples of OBUs with three or more neighbours that are no farther from an RSU.
@@ -214,7 +214,7 @@ pub struct Candidates {
     pub have_three: u64,
 }
 
-impl Candidates {
+impl CandidateSamples {
     /// Adds the samples of another run.
     pub fn add(&mut self, other: &Self) {
         if self.histogram.len() < other.histogram.len() {
@@ -240,7 +240,7 @@ impl Candidates {
 
 /// Frames that keep routes, after the warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Control {
+pub struct ControlTraffic {
     /// By kind.
     pub kinds: Vec<KindCount>,
     /// All of them.
@@ -248,7 +248,7 @@ pub struct Control {
     /// Bytes in them, Ethernet header included.
     pub bytes: u64,
     /// How full the channel was; none where there is no channel, but links that carry frames.
-    pub airtime: Option<Airtime>,
+    pub airtime: Option<AirtimeShares>,
     /// By second.
     pub seconds: Vec<Second>,
 }
@@ -294,7 +294,7 @@ impl Share {
 
 /// How full the channel was, after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Airtime {
+pub struct AirtimeShares {
     /// Over all receivers and seconds.
     pub mean: Share,
     /// In the worst second at any receiver, each share by itself.
@@ -315,5 +315,5 @@ pub struct Second {
     /// Data frames sent, each hop counted.
     pub data_frames: u64,
     /// How full the channel was; none where there is no channel.
-    pub airtime: Option<Airtime>,
+    pub airtime: Option<AirtimeShares>,
 }

@@ -7,7 +7,7 @@ use node_lib::{NodeId, Timestamp};
 use sim::topology::Graph;
 use sim::{NodeIndex, Role, World};
 
-use super::record::{Candidates, RouteShare};
+use super::record::{CandidateSamples, RouteShare};
 use crate::cast::{Cast, radio_mac};
 use crate::scenario::Scenario;
 
@@ -22,9 +22,9 @@ pub(super) struct Routes {
     ids: BTreeMap<NodeId, NodeIndex>,
     /// Since when each OBU can reach an RSU.
     reachable_since: BTreeMap<NodeIndex, Timestamp>,
-    reach: Reach,
+    reach: ReachTimes,
     share: RouteShare,
-    candidates: Candidates,
+    candidates: CandidateSamples,
 }
 
 /// Numbers of candidates told apart; a node keeps no more than 16 per RSU.
@@ -41,9 +41,12 @@ impl Routes {
             rsus: cast.of_role(Role::Rsu).collect(),
             ids: ids.collect(),
             reachable_since: BTreeMap::new(),
-            reach: Reach::default(),
+            reach: ReachTimes::default(),
             share: RouteShare::default(),
-            candidates: Candidates { histogram: vec![0; CANDIDATES_MAX], ..Candidates::default() },
+            candidates: CandidateSamples {
+                histogram: vec![0; CANDIDATES_MAX],
+                ..CandidateSamples::default()
+            },
         }
     }
 
@@ -116,7 +119,7 @@ impl Routes {
     }
 
     /// Who could reach an RSU when.
-    pub(super) fn reach(&self) -> &Reach {
+    pub(super) fn reach(&self) -> &ReachTimes {
         &self.reach
     }
 
@@ -124,20 +127,20 @@ impl Routes {
         self.share
     }
 
-    pub(super) fn candidates(self) -> Candidates {
+    pub(super) fn candidates(self) -> CandidateSamples {
         self.candidates
     }
 }
 
 /// Which OBUs could reach an RSU when, as far as samples tell.
 #[derive(Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct ReachTimes {
     /// Times at which each OBU was found to have come into reach or to have left it, in turns. All
     /// begin out of reach.
     changes: BTreeMap<NodeIndex, Vec<Timestamp>>,
 }
 
-impl Reach {
+impl ReachTimes {
     fn note(&mut self, now: Timestamp, obu: NodeIndex, is_reachable: bool) {
         let changes = self.changes.entry(obu).or_default();
         if is_reachable == changes.len().is_multiple_of(2) {

@@ -6,10 +6,10 @@
 use std::io::Read;
 
 use super::Movement;
-use super::error::Fault;
+use super::error::MobilityErrorKind;
 use super::table::Columns;
 
-pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
+pub(super) fn read(file: impl Read) -> Result<Movement, MobilityErrorKind> {
     const COLUMNS: Columns =
         Columns { time: "time_s", vehicle: "vehicle", x: "x_m", y: "y_m", separator: b',' };
     COLUMNS.read(file)

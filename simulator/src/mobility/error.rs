@@ -55,14 +55,14 @@ pub enum MobilityError {
 
 /// A complaint before the name of the file is added to it.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum MobilityErrorKind {
     Read(io::Error),
     Malformed { line: u64, found: String, expected: String },
     Empty { expected: &'static str },
     Geographic { at: Point, speed: f64 },
 }
 
-impl Fault {
+impl MobilityErrorKind {
     pub(super) fn malformed(
         line: u64,
         found: impl Into<String>,
@@ -84,7 +84,7 @@ impl Fault {
     }
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for MobilityErrorKind {
     fn from(error: io::Error) -> Self {
         Self::Read(error)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::error::{Fault, MobilityError};
+use super::error::{MobilityError, MobilityErrorKind};
 use super::geographic::{Suspicion, suspect};
 use super::{Movement, csv, ns2, sumo_csv, sumo_xml};
 
@@ -19,14 +19,14 @@ pub fn read(path: &Path) -> Result<Movement, MobilityError> {
     let read = || {
         let movement = read_any(open(path)?)?;
         match suspect(&movement) {
-            Some(Suspicion { at, speed }) => Err(Fault::Geographic { at, speed }),
+            Some(Suspicion { at, speed }) => Err(MobilityErrorKind::Geographic { at, speed }),
             None => Ok(movement),
         }
     };
-    read().map_err(|fault: Fault| fault.in_file(path))
+    read().map_err(|fault: MobilityErrorKind| fault.in_file(path))
 }
 
-fn open(path: &Path) -> Result<Box<dyn BufRead>, Fault> {
+fn open(path: &Path) -> Result<Box<dyn BufRead>, MobilityErrorKind> {
     let mut file = BufReader::new(File::open(path)?);
     Ok(match file.fill_buf()? {
         [0x1f, 0x8b, ..] => Box::new(BufReader::new(MultiGzDecoder::new(file))),
@@ -34,7 +34,7 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>, Fault> {
     })
 }
 
-fn read_any(mut file: Box<dyn BufRead>) -> Result<Movement, Fault> {
+fn read_any(mut file: Box<dyn BufRead>) -> Result<Movement, MobilityErrorKind> {
     let mut head = Vec::new();
     file.by_ref().take(HEAD_LEN).read_to_end(&mut head)?;
     let text = String::from_utf8_lossy(&head).into_owned();
@@ -45,7 +45,9 @@ fn read_any(mut file: Box<dyn BufRead>) -> Result<Movement, Fault> {
         Some('$' | '#') => ns2::read(whole),
         Some(_) if start.lines().next().is_some_and(sumo_csv::is_header) => sumo_csv::read(whole),
         Some(_) => csv::read(whole),
-        None => Err(Fault::Empty { expected: "CSV, SUMO floating-car data or ns-2 movement" }),
+        None => Err(MobilityErrorKind::Empty {
+            expected: "CSV, SUMO floating-car data or ns-2 movement",
+        }),
     }
 }
 

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use node_lib::Timestamp;
+use serde::Deserialize;
 
 use super::{Point, Vehicle, Waypoint};
 
 /// What a vehicle does where its way ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AtEnd {
     /// Stays there.
     #[default]

@@ -16,7 +16,7 @@ use std::io::{BufRead as _, BufReader, Read};
 
 use node_lib::Timestamp;
 
-use super::error::Fault;
+use super::error::MobilityErrorKind;
 use super::{Movement, Point, Vehicle, Waypoint, metres, seconds, time_of};
 
 /// A node leaves for another place.
@@ -34,7 +34,7 @@ struct Node {
     line: u64,
 }
 
-pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
+pub(super) fn read(file: impl Read) -> Result<Movement, MobilityErrorKind> {
     let mut nodes: BTreeMap<u64, Node> = BTreeMap::new();
     for (line, text) in (1..).zip(BufReader::new(file).lines()) {
         let text = text?;
@@ -42,7 +42,8 @@ pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
         if text.is_empty() || text.starts_with('#') || text.contains("$god_") {
             continue;
         }
-        let wrong = |expected: &str| Fault::malformed(line, format!("\"{text}\""), expected);
+        let wrong =
+            |expected: &str| MobilityErrorKind::malformed(line, format!("\"{text}\""), expected);
         let words: Vec<&str> = text.split([' ', '\t', '"']).filter(|w| !w.is_empty()).collect();
         match *words.as_slice() {
             [node, "set", axis @ ("X_" | "Y_" | "Z_"), value] => {
@@ -72,17 +73,21 @@ pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
         }
     }
     if nodes.is_empty() {
-        return Err(Fault::Empty { expected: SET });
+        return Err(MobilityErrorKind::Empty { expected: SET });
     }
     let vehicles: Result<Vec<_>, _> =
         nodes.into_iter().map(|(number, node)| vehicle(number, node)).collect();
     Ok(Movement { vehicles: vehicles? })
 }
 
-fn vehicle(number: u64, node: Node) -> Result<Vehicle, Fault> {
+fn vehicle(number: u64, node: Node) -> Result<Vehicle, MobilityErrorKind> {
     let Node { x_m: Some(x_m), y_m: Some(y_m), mut orders, .. } = node else {
         let found = format!("node {number} has no place to start from");
-        return Err(Fault::malformed(node.line, found, SET.to_owned() + " and the same for Y_"));
+        return Err(MobilityErrorKind::malformed(
+            node.line,
+            found,
+            SET.to_owned() + " and the same for Y_",
+        ));
     };
     orders.sort_by_key(|order| order.time);
     let mut vehicle = Vehicle {

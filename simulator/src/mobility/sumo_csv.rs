@@ -8,7 +8,7 @@
 use std::io::{BufRead as _, BufReader, Read};
 
 use super::Movement;
-use super::error::Fault;
+use super::error::MobilityErrorKind;
 use super::table::Columns;
 
 const TIME: &str = "timestep_time";
@@ -18,7 +18,7 @@ pub(super) fn is_header(line: &str) -> bool {
     line.contains(TIME) || line.contains("vehicle_id")
 }
 
-pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
+pub(super) fn read(file: impl Read) -> Result<Movement, MobilityErrorKind> {
     let mut file = BufReader::new(file);
     let mut header = Vec::new();
     file.read_until(b'\n', &mut header)?;

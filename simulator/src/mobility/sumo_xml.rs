@@ -20,11 +20,11 @@ use quick_xml::Reader;
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 
-use super::error::Fault;
+use super::error::MobilityErrorKind;
 use super::table::later_than;
 use super::{Movement, Point, Recorder, Waypoint, metres, seconds};
 
-pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
+pub(super) fn read(file: impl Read) -> Result<Movement, MobilityErrorKind> {
     let line = Rc::new(Cell::new(1));
     let mut reader = Reader::from_reader(Lines { inner: BufReader::new(file), line: line.clone() });
     let mut recorder = Recorder::default();
@@ -45,10 +45,17 @@ pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
             Ok(Event::Eof) => break,
             Ok(_) => continue,
             Err(quick_xml::Error::Io(error)) => {
-                return Err(Fault::Read(io::Error::new(error.kind(), error.to_string())));
+                return Err(MobilityErrorKind::Read(io::Error::new(
+                    error.kind(),
+                    error.to_string(),
+                )));
             }
             Err(error) => {
-                return Err(Fault::malformed(line.get(), error.to_string(), "well-formed XML"));
+                return Err(MobilityErrorKind::malformed(
+                    line.get(),
+                    error.to_string(),
+                    "well-formed XML",
+                ));
             }
         };
         let here = Element { element: &element, line: line.get() };
@@ -56,12 +63,16 @@ pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
             "fcd-export" => root_seen = true,
             _ if !root_seen => {
                 let name = element.name().as_ref().to_owned();
-                return Err(Fault::malformed(line.get(), format!("<{name}>"), "<fcd-export>"));
+                return Err(MobilityErrorKind::malformed(
+                    line.get(),
+                    format!("<{name}>"),
+                    "<fcd-export>",
+                ));
             }
             "timestep" => step = Some(here.number("time", "seconds, 0 or more", seconds)?),
             "vehicle" => {
                 let Some(time) = step else {
-                    return Err(Fault::malformed(
+                    return Err(MobilityErrorKind::malformed(
                         line.get(),
                         "<vehicle> outside of a time step",
                         "<timestep time=\"…\"> around it",
@@ -72,7 +83,11 @@ pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
                 let y_m = here.number("y", "metres, a number", metres)?;
                 let waypoint = Waypoint { time, at: Point::new(x_m, y_m) };
                 recorder.add(&name, waypoint).map_err(|before| {
-                    Fault::malformed(line.get(), format!("time {time}"), later_than(&name, before))
+                    MobilityErrorKind::malformed(
+                        line.get(),
+                        format!("time {time}"),
+                        later_than(&name, before),
+                    )
                 })?;
             }
             _ => {}
@@ -80,7 +95,9 @@ pub(super) fn read(file: impl Read) -> Result<Movement, Fault> {
     }
     let movement = recorder.finish();
     if movement.vehicles.is_empty() {
-        return Err(Fault::Empty { expected: "<timestep> with <vehicle> in <fcd-export>" });
+        return Err(MobilityErrorKind::Empty {
+            expected: "<timestep> with <vehicle> in <fcd-export>",
+        });
     }
     Ok(movement)
 }
@@ -92,10 +109,11 @@ struct Element<'a> {
 }
 
 impl Element<'_> {
-    fn text(&self, attribute: &str, expected: &str) -> Result<String, Fault> {
+    fn text(&self, attribute: &str, expected: &str) -> Result<String, MobilityErrorKind> {
         let name = self.element.name().as_ref().to_owned();
-        let missing =
-            |found| Fault::malformed(self.line, found, format!("{attribute}: {expected}"));
+        let missing = |found| {
+            MobilityErrorKind::malformed(self.line, found, format!("{attribute}: {expected}"))
+        };
         let found = self
             .element
             .try_get_attribute(attribute)
@@ -115,10 +133,11 @@ impl Element<'_> {
         attribute: &str,
         expected: &str,
         parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, MobilityErrorKind> {
         let text = self.text(attribute, expected)?;
-        parse(&text)
-            .ok_or_else(|| Fault::malformed(self.line, format!("{attribute} \"{text}\""), expected))
+        parse(&text).ok_or_else(|| {
+            MobilityErrorKind::malformed(self.line, format!("{attribute} \"{text}\""), expected)
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::error::Fault;
+use super::error::MobilityErrorKind;
 use super::{Movement, Point, Recorder, Waypoint, metres, seconds};
 
 /// Names of the columns that are read; others may stand between them.
@@ -21,25 +21,29 @@ impl Columns {
         [self.time, self.vehicle, self.x, self.y]
     }
 
-    pub(super) fn read(&self, file: impl Read) -> Result<Movement, Fault> {
+    pub(super) fn read(&self, file: impl Read) -> Result<Movement, MobilityErrorKind> {
         let mut reader = ReaderBuilder::new().delimiter(self.separator).from_reader(file);
-        let header = reader.headers().map_err(|error| table_fault(&error))?.clone();
+        let header = reader.headers().map_err(|error| table_error(&error))?.clone();
         let place = |name: &str| {
             let here = |column: &str| column.trim_start_matches('\u{feff}').trim() == name;
             header.iter().position(here).ok_or_else(|| {
                 let found = format!("no column {name}");
-                Fault::malformed(1, found, format!("the columns {}", self.names().join(", ")))
+                MobilityErrorKind::malformed(
+                    1,
+                    found,
+                    format!("the columns {}", self.names().join(", ")),
+                )
             })
         };
         let (time, vehicle, x, y) =
             (place(self.time)?, place(self.vehicle)?, place(self.x)?, place(self.y)?);
         let mut recorder = Recorder::default();
         let mut record = StringRecord::new();
-        while reader.read_record(&mut record).map_err(|error| table_fault(&error))? {
+        while reader.read_record(&mut record).map_err(|error| table_error(&error))? {
             let line = record.position().map_or(0, csv::Position::line);
             let text = |column: usize| record.get(column).unwrap_or_default();
             let wrong = |name: &str, column: usize, expected: &str| {
-                Fault::malformed(line, format!("{name} \"{}\"", text(column)), expected)
+                MobilityErrorKind::malformed(line, format!("{name} \"{}\"", text(column)), expected)
             };
             // SUMO writes a line without a vehicle for a time at which there is none.
             if text(vehicle).is_empty() && text(x).is_empty() && text(y).is_empty() {
@@ -60,7 +64,9 @@ impl Columns {
         }
         let movement = recorder.finish();
         if movement.vehicles.is_empty() {
-            return Err(Fault::Empty { expected: "at least one line after the header" });
+            return Err(MobilityErrorKind::Empty {
+                expected: "at least one line after the header",
+            });
         }
         Ok(movement)
     }
@@ -70,17 +76,19 @@ pub(super) fn later_than(vehicle: &str, before: node_lib::Timestamp) -> String {
     format!("a time after {before}, where vehicle {vehicle} was before")
 }
 
-fn table_fault(error: &csv::Error) -> Fault {
+fn table_error(error: &csv::Error) -> MobilityErrorKind {
     let line = error.position().map_or(1, csv::Position::line);
     match error.kind() {
         csv::ErrorKind::Io(error) => {
-            Fault::Read(std::io::Error::new(error.kind(), error.to_string()))
+            MobilityErrorKind::Read(std::io::Error::new(error.kind(), error.to_string()))
         }
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             let expected = format!("{expected_len} as in the header");
-            Fault::malformed(line, format!("{len} columns"), expected)
+            MobilityErrorKind::malformed(line, format!("{len} columns"), expected)
         }
-        csv::ErrorKind::Utf8 { .. } => Fault::malformed(line, "bytes that are no UTF-8", "text"),
-        _ => Fault::malformed(line, error.to_string(), "a line of a table"),
+        csv::ErrorKind::Utf8 { .. } => {
+            MobilityErrorKind::malformed(line, "bytes that are no UTF-8", "text")
+        }
+        _ => MobilityErrorKind::malformed(line, error.to_string(), "a line of a table"),
     }
 }

@@ -9,7 +9,7 @@ use csv::Writer;
 
 use crate::campaign::{Campaign, Outcome};
 use crate::measure::{
-    Airtime, Control, Direction, FlowRecord, HandOver, OwnRecord, Record, Second,
+    AirtimeShares, ControlTraffic, Direction, FlowRecord, HandOverRecord, OwnRecord, Record, Second,
 };
 use crate::ships::does_not_ship;
 use crate::summary::{FlowSum, Spread, Summary, percent};
@@ -83,7 +83,7 @@ struct Run {
     traffic: FlowSum,
     control_frames: u64,
     control_bytes: u64,
-    airtime: Option<Airtime>,
+    airtime: Option<AirtimeShares>,
     trace_hash: String,
     does_not_ship: String,
 }
@@ -91,7 +91,7 @@ struct Run {
 impl Run {
     fn of(record: &Record, does_not_ship: Vec<String>) -> Self {
         let sum = Summary::of(std::slice::from_ref(record));
-        let Control { frames, bytes, airtime, .. } = record.control;
+        let ControlTraffic { frames, bytes, airtime, .. } = record.control;
         Self {
             traffic: sum.traffic(),
             sum,
@@ -187,7 +187,7 @@ const FLOWS: &[Column<FlowRecord>] = &[
     ("delay_max_ms", |flow| spread(flow.delay_ms, |s| s.max)),
 ];
 
-const HAND_OVERS: &[Column<HandOver>] = &[
+const HAND_OVERS: &[Column<HandOverRecord>] = &[
     ("time_s", |change| change.time_s.to_string()),
     ("obu", |change| change.obu.clone()),
     ("cause", |change| change.cause.to_owned()),
@@ -228,7 +228,7 @@ const SECONDS: &[Column<Second>] = &[
 ];
 
 /// What the OBU wrote down itself; empty where it wrote nothing.
-fn own<V: ToString>(change: &HandOver, value: fn(&OwnRecord) -> V) -> String {
+fn own<V: ToString>(change: &HandOverRecord, value: fn(&OwnRecord) -> V) -> String {
     or_empty(change.own.as_ref().map(value))
 }
 

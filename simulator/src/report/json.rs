@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Outcome, records};
-use crate::cost::{Cost, peak_memory};
+use crate::cost::{RunCost, peak_memory};
 use crate::measure::{Broken, Record};
 use crate::ships::does_not_ship;
 use crate::summary::Summary;
@@ -36,7 +36,7 @@ struct VariantReport {
     /// Those that broke a rule.
     broken: Vec<BrokenRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<Vec<Cost>>,
+    cost: Option<Vec<RunCost>>,
 }
 
 /// A run that broke a rule.

@@ -4,10 +4,10 @@ use comfy_table::Table;
 
 use super::table::{align, with_header};
 use crate::sweep::goal::{Goal, in_scenes};
-use crate::sweep::kinds::{Change, Row};
+use crate::sweep::kinds::{FigureChange, FigureRow};
 
 /// Every figure of every kind of scene.
-pub fn kinds(rows: &[Row]) -> Table {
+pub fn kinds(rows: &[FigureRow]) -> Table {
     let mut table =
         with_header(&["scenes", "figure", "goal", "median", "worst", "of scenes meet it", ""]);
     let mut last = None;
@@ -29,7 +29,7 @@ pub fn kinds(rows: &[Row]) -> Table {
 }
 
 /// Goals met and missed, by their names.
-pub fn verdicts(rows: &[Row]) -> String {
+pub fn verdicts(rows: &[FigureRow]) -> String {
     let mut text = String::new();
     let mut last = None;
     for row in rows {
@@ -51,19 +51,19 @@ pub fn verdicts(rows: &[Row]) -> String {
     text
 }
 
-fn of(row: &Row) -> String {
+fn of(row: &FigureRow) -> String {
     format!("{:.0} % of scenes", 100.0 * row.kept_share())
 }
 
 /// What a figure is held against.
-fn goal(row: &Row) -> String {
+fn goal(row: &FigureRow) -> String {
     let Some(limit) = row.limit else { return String::new() };
     let limit = row.figure.text(limit).replace(".00", "");
     let sign = if row.figure.is_good() { "≥" } else { "≤" };
     format!("{sign} {limit} in {:.0} %", 100.0 * in_scenes(row.figure))
 }
 
-fn verdict(row: &Row) -> &'static str {
+fn verdict(row: &FigureRow) -> &'static str {
     match row.is_met() {
         Some(true) => "met",
         Some(false) => "missed",
@@ -72,7 +72,7 @@ fn verdict(row: &Row) -> &'static str {
 }
 
 /// Before and after, figure by figure.
-pub fn changes(changes: &[Change]) -> Table {
+pub fn changes(changes: &[FigureChange]) -> Table {
     let mut table = with_header(&[
         "scenes",
         "figure",
@@ -85,11 +85,11 @@ pub fn changes(changes: &[Change]) -> Table {
         "",
     ]);
     let mut last = None;
-    for Change { before, after, better, worse } in changes {
+    for FigureChange { before, after, better, worse } in changes {
         let is_first = last.replace(after.kind) != Some(after.kind);
         let text = |value| after.figure.text(value);
         let arrow = |was: String, is: String| format!("{was} → {is}");
-        let kept = |row: &Row| format!("{:.0} %", 100.0 * row.kept_share());
+        let kept = |row: &FigureRow| format!("{:.0} %", 100.0 * row.kept_share());
         table.add_row(vec![
             if is_first { format!("{} ({})", after.kind, after.scenes) } else { String::new() },
             after.figure.name().to_owned(),

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
-use crate::cost::Cost;
-use crate::measure::{Airtime, Record, Suite};
+use crate::cost::RunCost;
+use crate::measure::{AirtimeShares, Record, Suite};
 use crate::scenario::{Override, Scenario};
 use crate::ships;
 use crate::summary::{FlowSum, HandOverSum, Spread, Summary, percent};
 
 /// A variant: what was changed for it, and what came of it.
-pub struct Row<'a> {
+pub struct VariantRow<'a> {
     /// What was changed.
     pub changes: &'a [Override],
     /// Runs that were planned.
@@ -22,8 +22,8 @@ pub struct Row<'a> {
 }
 
 /// All about one variant, and what of it does not ship.
-pub fn one(scenario: &Scenario, row: &Row<'_>, does_not_ship: &[String]) -> String {
-    let Row { planned, summary, .. } = row;
+pub fn one(scenario: &Scenario, row: &VariantRow<'_>, does_not_ship: &[String]) -> String {
+    let VariantRow { planned, summary, .. } = row;
     let mut text = String::new();
     if !scenario.about.is_empty() {
         let _ = writeln!(text, "{}", scenario.about.trim());
@@ -55,9 +55,9 @@ pub fn one(scenario: &Scenario, row: &Row<'_>, does_not_ship: &[String]) -> Stri
 
 /// Tables with a row for each variant: traffic, delay by direction, hand-overs, and routes with
 /// what they cost. Below, what of all variants does not ship.
-pub fn many(scenario: &Scenario, rows: &[Row<'_>], does_not_ship: &[String]) -> String {
+pub fn many(scenario: &Scenario, rows: &[VariantRow<'_>], does_not_ship: &[String]) -> String {
     let names = short_names(rows.first().map_or(&[] as &[Override], |row| row.changes));
-    let table = |columns: &[&str], cells: &dyn Fn(&Row<'_>) -> Vec<String>| {
+    let table = |columns: &[&str], cells: &dyn Fn(&VariantRow<'_>) -> Vec<String>| {
         let header: Vec<&str> =
             names.iter().map(String::as_str).chain(columns.iter().copied()).collect();
         let mut table = with_header(&header);
@@ -69,7 +69,7 @@ pub fn many(scenario: &Scenario, rows: &[Row<'_>], does_not_ship: &[String]) -> 
     };
     let mut text = table(
         &["runs", "frames", "lost", "by routing", "doubled", "delay p50/p99/max ms"],
-        &|Row { planned, summary, .. }| {
+        &|VariantRow { planned, summary, .. }| {
             let all = summary.traffic();
             let runs = match summary.runs {
                 all if all == *planned => count(all as u64),
@@ -105,7 +105,7 @@ pub fn many(scenario: &Scenario, rows: &[Row<'_>], does_not_ship: &[String]) -> 
     }
     text += &table(
         &["hand-overs", "measured", "gap p50/p99/max ms", "by routing p50/p99/max ms"],
-        &|Row { summary, .. }| {
+        &|VariantRow { summary, .. }| {
             let all = &summary.all_hand_overs;
             let gaps = [all.gap_ms, all.gap_by_routing_ms].map(|gap| three(gap, whole));
             [count(all.count), count(all.measured)].into_iter().chain(gaps).collect()
@@ -120,7 +120,7 @@ pub fn many(scenario: &Scenario, rows: &[Row<'_>], does_not_ship: &[String]) -> 
     }
     text += &table(
         &[HAVE_A_ROUTE, EVERY_LINK, "candidates", "control/node s", "airtime mean/worst %"],
-        &|Row { summary, .. }| {
+        &|VariantRow { summary, .. }| {
             let routes = summary.routes;
             vec![
                 share(routes.routed, routes.reachable),
@@ -151,7 +151,7 @@ fn short_names(changes: &[Override]) -> Vec<String> {
 
 /// Share of the time that control frames take, mean and worst second at any receiver, in percent.
 fn airtime(summary: &Summary) -> String {
-    measured(summary.airtime, |Airtime { mean, worst }| {
+    measured(summary.airtime, |AirtimeShares { mean, worst }| {
         format!("{:.2} / {:.2}", 100.0 * mean.control, 100.0 * worst.control)
     })
 }
@@ -207,7 +207,7 @@ pub fn protocols(runs: &[(Suite, Vec<Record>)]) -> String {
             measured(summary.control_frames_per_node_s, |frames| format!("{frames:.1}")),
             measured(summary.control_bytes_per_node_s, |bytes| format!("{bytes:.0}")),
             airtime(summary),
-            measured(summary.airtime, |Airtime { mean, worst }| {
+            measured(summary.airtime, |AirtimeShares { mean, worst }| {
                 format!("{:.1} / {:.1}", 100.0 * mean.busy, 100.0 * worst.busy)
             }),
         ]);
@@ -218,7 +218,7 @@ pub fn protocols(runs: &[(Suite, Vec<Record>)]) -> String {
 }
 
 /// What it cost to simulate so long.
-pub fn cost(simulated_s: f64, cost: Cost, peak_memory: Option<u64>) -> String {
+pub fn cost(simulated_s: f64, cost: RunCost, peak_memory: Option<u64>) -> String {
     let speed = simulated_s / cost.cpu_s.max(1e-9);
     let memory = peak_memory.map_or_else(String::new, |bytes| {
         format!(", peak memory {:.0} MiB", bytes as f64 / f64::from(1 << 20))
@@ -438,7 +438,7 @@ fn control(summary: &Summary) -> Option<Table> {
         measured(summary.control_bytes_per_node_s, |bytes| format!("{bytes:.0}")),
         String::new(),
     ]);
-    if let Some(Airtime { mean, worst }) = summary.airtime {
+    if let Some(AirtimeShares { mean, worst }) = summary.airtime {
         for (name, mean, worst) in [
             ("airtime of control", mean.control, worst.control),
             ("channel busy", mean.busy, worst.busy),

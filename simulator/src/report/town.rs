@@ -29,7 +29,7 @@ const HAPPENED_MAX: usize = 24;
 
 /// What is played.
 #[derive(Clone, Copy)]
-pub struct Town<'a> {
+pub struct PlayedRun<'a> {
     /// What it is called.
     pub name: &'a str,
     /// What happens.
@@ -57,7 +57,7 @@ pub struct Written {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn write(town: &Town<'_>, every: Duration, out: &mut impl Write) -> io::Result<Written> {
+pub fn write(town: &PlayedRun<'_>, every: Duration, out: &mut impl Write) -> io::Result<Written> {
     write_within(LOOKS_BYTES_MAX, town, every, out)
 }
 
@@ -67,11 +67,11 @@ pub fn write(town: &Town<'_>, every: Duration, out: &mut impl Write) -> io::Resu
 /// As [`write()`].
 pub fn write_within(
     bytes_max: usize,
-    town: &Town<'_>,
+    town: &PlayedRun<'_>,
     every: Duration,
     out: &mut impl Write,
 ) -> io::Result<Written> {
-    let Town { scenario, cast, seed, .. } = *town;
+    let PlayedRun { scenario, cast, seed, .. } = *town;
     let Stage { mut world, .. } = Stage::new(scenario, cast, seed, Suite::Daemons);
     let mut looks = Looks { kept: Vec::new(), bytes: 0, bytes_max, every };
     let mut histories: BTreeMap<NodeIndex, History> = BTreeMap::new();
@@ -138,8 +138,12 @@ impl Looks {
 }
 
 /// What is said once. Nodes are numbers in all else: places in this list of them.
-fn head(town: &Town<'_>, histories: &BTreeMap<NodeIndex, History>, broken: Option<&str>) -> Value {
-    let Town { name, cast, seed, .. } = *town;
+fn head(
+    town: &PlayedRun<'_>,
+    histories: &BTreeMap<NodeIndex, History>,
+    broken: Option<&str>,
+) -> Value {
+    let PlayedRun { name, cast, seed, .. } = *town;
     let id = |index| NodeId::from(radio_mac(index));
     let role = |role| if role == Role::Rsu { "rsu" } else { "obu" };
     let nodes = cast.nodes.iter().enumerate();

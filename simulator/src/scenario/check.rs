@@ -14,9 +14,10 @@ use super::radio::{Number, RATES_MBPS};
 use crate::stage::tap_mtu;
 
 use super::{
-    AtEnd, Client, Crossings, Fault, Flow, Grid, Mobility, Model, Motorway, Obu, Scenario, Span,
-    What,
+    ClientSpec, CrossingsSpec, FaultSpec, FlowSpec, GridSpec, Mobility, Model, MotorwaySpec,
+    ObuSpec, Scenario, Span, What,
 };
+use crate::mobility::line::AtEnd;
 
 /// Every problem: the field and what is wrong with it.
 pub(super) fn problems(scenario: &Scenario) -> Vec<(String, String)> {
@@ -281,20 +282,20 @@ impl<'a> Check<'a> {
             }
             self.number("mobility.grid.block_m", Some(grid.block_m), 50.0, 10_000.0);
             self.ensure(
-                grid.cycle.is_none() || grid.crossings == Crossings::Lights,
+                grid.cycle.is_none() || grid.crossings == CrossingsSpec::Lights,
                 "mobility.grid.cycle",
                 || "no lights; expected crossings = \"lights\" beside it".to_owned(),
             );
             let cycle = grid.cycle.map(|cycle| cycle.0.as_secs_f64());
             self.number("mobility.grid.cycle", cycle, 10.0, 600.0);
-            let Grid { vehicles, density_per_km, speed_kmh, .. } = *grid;
+            let GridSpec { vehicles, density_per_km, speed_kmh, .. } = *grid;
             let lanes_m = grid.maker().lanes_m();
             self.made("grid", vehicles, density_per_km, speed_kmh, lanes_m);
         }
         if let Some(motorway) = motorway {
             self.number("mobility.motorway.length_m", Some(motorway.length_m), 100.0, 100_000.0);
             self.count("mobility.motorway.lanes", Some(motorway.lanes.into()), 1, 10);
-            let Motorway { vehicles, density_per_km, speed_kmh, .. } = *motorway;
+            let MotorwaySpec { vehicles, density_per_km, speed_kmh, .. } = *motorway;
             self.made("motorway", vehicles, density_per_km, speed_kmh, motorway.lanes_m());
         }
     }
@@ -337,7 +338,7 @@ impl<'a> Check<'a> {
         });
     }
 
-    fn obu(&mut self, index: usize, obu: &Obu, needs_places: bool) {
+    fn obu(&mut self, index: usize, obu: &ObuSpec, needs_places: bool) {
         let field = |name: &str| format!("obu.{index}.{name}");
         self.count(field("count"), Some(obu.count.into()), 1, 100_000);
         match (obu.position_m, &obu.path_m) {
@@ -448,7 +449,7 @@ impl<'a> Check<'a> {
 
     fn clients(&mut self) {
         for (index, client) in self.scenario.client.iter().enumerate() {
-            let Client { behind, lan, share, count, .. } = client;
+            let ClientSpec { behind, lan, share, count, .. } = client;
             let field = |name: &str| format!("client.{index}.{name}");
             match (behind, lan) {
                 (Some(behind), None) => self.refers_to_nodes(field("behind"), behind),
@@ -471,7 +472,8 @@ impl<'a> Check<'a> {
     fn flows(&mut self) {
         let scenario = self.scenario;
         for (index, flow) in scenario.flow.iter().enumerate() {
-            let Flow { from, to, frames_per_s, size_bytes, start, stop, id, arrivals: _ } = flow;
+            let FlowSpec { from, to, frames_per_s, size_bytes, start, stop, id, arrivals: _ } =
+                flow;
             let field = |name: &str| format!("flow.{index}.{name}");
             if let Some(id) = id {
                 self.name(field("id"), id, Kind::Flow);
@@ -513,7 +515,7 @@ impl<'a> Check<'a> {
     fn faults(&mut self) {
         let scenario = self.scenario;
         for (index, fault) in scenario.fault.iter().enumerate() {
-            let Fault { at, what, node, peer, after, loss, delay, jitter, duplicate } = fault;
+            let FaultSpec { at, what, node, peer, after, loss, delay, jitter, duplicate } = fault;
             let path = format!("fault.{index}");
             let field = |name: &str| format!("{path}.{name}");
             self.ensure(*at <= scenario.duration, field("at"), || {

@@ -8,7 +8,7 @@ use crate::mobility::MobilityError;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ScenarioProblem {
     /// Line of the file, from 1; `None` for what came from the command line.
     pub line: Option<usize>,
     /// The field, such as `rsu.0.lan`; empty for the whole file.
@@ -34,19 +34,19 @@ pub enum ScenarioError {
         /// The file, or what was typed.
         file: String,
         /// All that was found.
-        problems: Vec<Problem>,
+        problems: Vec<ScenarioProblem>,
     },
     /// Its file of movements cannot be used.
     #[error(transparent)]
     Mobility(#[from] MobilityError),
 }
 
-struct Listed<'a>(&'a str, &'a [Problem]);
+struct Listed<'a>(&'a str, &'a [ScenarioProblem]);
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(file, problems) = self;
-        for (index, Problem { line, field, what }) in problems.iter().enumerate() {
+        for (index, ScenarioProblem { line, field, what }) in problems.iter().enumerate() {
             if index > 0 {
                 writeln!(f)?;
             }

@@ -13,9 +13,9 @@ pub struct Mobility {
     /// The file, relative to that of the scenario.
     pub file: Option<PathBuf>,
     /// A town of square blocks, instead of a file.
-    pub grid: Option<Grid>,
+    pub grid: Option<GridSpec>,
     /// A motorway, instead of a file.
-    pub motorway: Option<Motorway>,
+    pub motorway: Option<MotorwaySpec>,
     /// Name of all of them together.
     #[serde(default = "vehicles")]
     pub id: String,
@@ -48,8 +48,8 @@ pub enum Pick {
 
 /// A town of square blocks ([`crate::mobility::grid`]).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Grid {
+#[serde(default, deny_unknown_fields, expecting = "struct Grid")]
+pub struct GridSpec {
     /// Blocks to the east and to the north.
     pub blocks: [u32; 2],
     /// From one crossing to the next.
@@ -61,7 +61,7 @@ pub struct Grid {
     /// Speed on a free street.
     pub speed_kmh: f64,
     /// Who may drive at crossings.
-    pub crossings: Crossings,
+    pub crossings: CrossingsSpec,
     /// From green to green, where there are lights.
     pub cycle: Option<Span>,
 }
@@ -69,7 +69,7 @@ pub struct Grid {
 /// Who may drive at a crossing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Crossings {
+pub enum CrossingsSpec {
     /// Whose light is green.
     #[default]
     Lights,
@@ -79,8 +79,8 @@ pub enum Crossings {
 
 /// A motorway ([`crate::mobility::motorway`]).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Motorway {
+#[serde(default, deny_unknown_fields, expecting = "struct Motorway")]
+pub struct MotorwaySpec {
     /// Length.
     pub length_m: f64,
     /// Lanes each way.
@@ -93,7 +93,7 @@ pub struct Motorway {
     pub speed_kmh: f64,
 }
 
-impl Default for Grid {
+impl Default for GridSpec {
     fn default() -> Self {
         Self {
             blocks: [5, 5],
@@ -101,13 +101,13 @@ impl Default for Grid {
             vehicles: None,
             density_per_km: None,
             speed_kmh: 50.0,
-            crossings: Crossings::Lights,
+            crossings: CrossingsSpec::Lights,
             cycle: None,
         }
     }
 }
 
-impl Default for Motorway {
+impl Default for MotorwaySpec {
     fn default() -> Self {
         Self { length_m: 3000.0, lanes: 3, vehicles: None, density_per_km: None, speed_kmh: 130.0 }
     }
@@ -120,7 +120,7 @@ const MOTORWAY_PER_KM: f64 = 35.0;
 /// From green to green where nothing is said.
 const CYCLE: Span = Span::from_millis(60_000);
 
-impl Grid {
+impl GridSpec {
     /// What makes the vehicles.
     pub fn maker(&self) -> crate::mobility::grid::Grid {
         use crate::mobility::grid;
@@ -130,10 +130,10 @@ impl Grid {
             vehicles: 0,
             speed_mps: self.speed_kmh / 3.6,
             crossings: match self.crossings {
-                Crossings::Lights => {
+                CrossingsSpec::Lights => {
                     grid::Crossings::Lights { cycle: self.cycle.unwrap_or(CYCLE).0 }
                 }
-                Crossings::Stops => grid::Crossings::Stops,
+                CrossingsSpec::Stops => grid::Crossings::Stops,
             },
         };
         let density = self.density_per_km.unwrap_or(GRID_PER_KM);
@@ -142,7 +142,7 @@ impl Grid {
     }
 }
 
-impl Motorway {
+impl MotorwaySpec {
     /// What makes the vehicles.
     pub fn maker(&self) -> crate::mobility::motorway::Motorway {
         let density = self.density_per_km.unwrap_or(MOTORWAY_PER_KM);

@@ -2,6 +2,10 @@
 //!
 //! The fields, their units and defaults are described in `docs/simulator.md`. A field nobody knows,
 //! a value out of its range and a name nobody has are errors that say where and what was expected.
+//!
+//! What ends in `Spec` is a thing as the file describes it, before its names are looked up and its
+//! defaults taken. What is made of it has the plain word, or `Cast` before it ([`crate::cast`]).
+//! Errors say the plain word too (`expecting`): nobody who writes a file knows of a `Spec`.
 
 mod check;
 mod error;
@@ -14,12 +18,14 @@ mod read;
 
 use serde::Deserialize;
 
-pub use error::{Problem, ScenarioError};
-pub use mobility::{Crossings, Grid, Mobility, Motorway, Pick};
+pub use error::{ScenarioError, ScenarioProblem};
+pub use mobility::{CrossingsSpec, GridSpec, Mobility, MotorwaySpec, Pick};
 pub use overrides::{Override, ParseOverrideError, parse_variants};
 pub use quantity::Span;
-pub use radio::{Access, Errors, Fading, Model, Radio};
+pub use radio::{AccessSpec, Errors, FadingSpec, Model, RadioSpec};
 pub use read::Source;
+
+use crate::mobility::line::AtEnd;
 
 /// A scenario, checked.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -49,33 +55,33 @@ pub struct Scenario {
     pub revisits: Option<u32>,
     /// What the air does to frames.
     #[serde(default)]
-    pub radio: Radio,
+    pub radio: RadioSpec,
     /// Settings of the nodes.
     #[serde(default)]
-    pub settings: Settings,
+    pub settings: NodeSettings,
     /// Road-side LANs.
     #[serde(default)]
-    pub lan: Vec<Lan>,
+    pub lan: Vec<LanSpec>,
     /// Road-side units.
     #[serde(default)]
-    pub rsu: Vec<Rsu>,
+    pub rsu: Vec<RsuSpec>,
     /// Vehicles, one by one.
     #[serde(default)]
-    pub obu: Vec<Obu>,
+    pub obu: Vec<ObuSpec>,
     /// Vehicles from a file, or from a town made from the seed.
     pub mobility: Option<Mobility>,
     /// Links, where no radio model makes them.
     #[serde(default)]
-    pub link: Vec<Link>,
+    pub link: Vec<LinkSpec>,
     /// Addresses behind nodes and on LANs.
     #[serde(default)]
-    pub client: Vec<Client>,
+    pub client: Vec<ClientSpec>,
     /// Traffic between them.
     #[serde(default)]
-    pub flow: Vec<Flow>,
+    pub flow: Vec<FlowSpec>,
     /// What goes wrong, and when.
     #[serde(default)]
-    pub fault: Vec<Fault>,
+    pub fault: Vec<FaultSpec>,
     /// What vehicles wrote down of their hand-overs when this was recorded, to compare with.
     #[serde(default)]
     pub recorded: Vec<Recorded>,
@@ -88,7 +94,7 @@ impl Scenario {
     /// [`Scenario::revisits`] or its default: none where frames are under way for a millisecond,
     /// and two where they wait in queues while routes change.
     pub fn revisits(&self) -> u32 {
-        let waits = self.radio.model != Model::Links && self.radio.access == Access::Csma;
+        let waits = self.radio.model != Model::Links && self.radio.access == AccessSpec::Csma;
         self.revisits.unwrap_or(if waits { 2 } else { 0 })
     }
 
@@ -101,8 +107,8 @@ impl Scenario {
 
 /// Settings of the nodes, as their command lines have them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Settings {
+#[serde(default, deny_unknown_fields, expecting = "struct Settings")]
+pub struct NodeSettings {
     /// Nodes count their starts in a file, as with `--state-file`, instead of by the clock.
     pub state_file: bool,
     /// Whether small frames that wait for the same neighbour leave in one, as with `--bundles`.
@@ -130,15 +136,15 @@ pub struct ObuSettings {
     /// Usable candidates kept ready beside the upstream.
     pub cached_candidates: Option<u16>,
     /// Rules switched off for comparison.
-    pub policy: Policy,
+    pub policy: PolicySpec,
 }
 
 /// Rules of an OBU (`obu_lib::Policy`). What is not named is as the daemon has it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Policy {
+#[serde(default, deny_unknown_fields, expecting = "struct Policy")]
+pub struct PolicySpec {
     /// How candidates are ranked.
-    pub ranking: Option<Ranking>,
+    pub ranking: Option<RankingSpec>,
     /// A fading upstream is left before it is lost.
     pub prediction: Option<bool>,
     /// In a crowd a relay stays silent when enough neighbours speak.
@@ -156,7 +162,7 @@ pub struct Policy {
 /// How candidates are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ranking {
+pub enum RankingSpec {
     /// By measured cost.
     Cost,
     /// By hops alone.
@@ -183,16 +189,16 @@ pub struct RsuSettings {
 
 /// A road-side LAN behind one switch.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Lan {
+#[serde(deny_unknown_fields, expecting = "struct Lan")]
+pub struct LanSpec {
     /// Its name.
     pub id: String,
 }
 
 /// A road-side unit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rsu {
+#[serde(deny_unknown_fields, expecting = "struct Rsu")]
+pub struct RsuSpec {
     /// Its name.
     pub id: String,
     /// Where it stands.
@@ -203,8 +209,8 @@ pub struct Rsu {
 
 /// A vehicle, or a row of them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Obu {
+#[serde(deny_unknown_fields, expecting = "struct Obu")]
+pub struct ObuSpec {
     /// Its name; with `count`, the name of the row.
     pub id: String,
     /// Where it stands.
@@ -225,22 +231,10 @@ pub struct Obu {
     pub gap_m: Option<f64>,
 }
 
-/// What a vehicle does at the end of its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AtEnd {
-    /// Stays there.
-    Stay,
-    /// Drives back.
-    Return,
-    /// Is gone.
-    Leave,
-}
-
 /// A link between two nodes. What is not named is as in `sim::Link::CLEAN`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
+#[serde(deny_unknown_fields, expecting = "struct Link")]
+pub struct LinkSpec {
     /// One node.
     pub from: String,
     /// The other.
@@ -260,8 +254,8 @@ pub struct Link {
 
 /// Hosts behind nodes or on a LAN.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Client {
+#[serde(deny_unknown_fields, expecting = "struct Client")]
+pub struct ClientSpec {
     /// Name of all of them together.
     pub id: String,
     /// The nodes behind whose TAP they are.
@@ -282,7 +276,7 @@ pub struct Client {
 /// How the frames of a flow follow each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
+pub enum ArrivalsSpec {
     /// As a Poisson process, another one for each seed.
     #[default]
     Poisson,
@@ -292,8 +286,8 @@ pub enum Arrivals {
 
 /// Numbered frames.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Flow {
+#[serde(deny_unknown_fields, expecting = "struct Flow")]
+pub struct FlowSpec {
     /// Its name in the results.
     pub id: Option<String>,
     /// Clients that send.
@@ -304,7 +298,7 @@ pub struct Flow {
     pub frames_per_s: f64,
     /// How they follow each other.
     #[serde(default)]
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalsSpec,
     /// Ethernet header included.
     #[serde(default = "default::size_bytes")]
     pub size_bytes: u16,
@@ -316,8 +310,8 @@ pub struct Flow {
 
 /// Something that happens to a node or a link.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fault {
+#[serde(deny_unknown_fields, expecting = "struct Fault")]
+pub struct FaultSpec {
     /// When.
     pub at: Span,
     /// What.

@@ -1,4 +1,4 @@
-//! What the air does to frames: [`Radio`], as the file says it.
+//! What the air does to frames: [`RadioSpec`], as the file says it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ words! {
     }
 
     /// How one frame's strength differs from the mean.
-    Fading {
+    FadingSpec {
         /// Not at all.
         #[default]
         None "none",
@@ -68,7 +68,7 @@ words! {
     }
 
     /// How a frame gets on the air.
-    Access {
+    AccessSpec {
         /// Listen, wait, send, perhaps collide: 802.11p.
         #[default]
         Csma "csma",
@@ -79,8 +79,8 @@ words! {
 
 /// The radio channel. What is not named has the default of the model.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Radio {
+#[serde(default, deny_unknown_fields, expecting = "struct Radio")]
+pub struct RadioSpec {
     /// What decides who hears whom.
     pub model: Model,
     /// A file that says how links are from when on (links).
@@ -108,7 +108,7 @@ pub struct Radio {
     /// Standard deviation of a part that each direction has for itself.
     pub shadowing_asymmetric_db: Option<f64>,
     /// Fast changes, frame by frame.
-    pub fading: Fading,
+    pub fading: FadingSpec,
     /// *m* of Nakagami fading.
     pub nakagami_m: Option<f64>,
     /// What noise and interference do to a frame.
@@ -134,7 +134,7 @@ pub struct Radio {
     /// Whether a radio tells which unicast frames it gave up; it does not unless this is `true`.
     pub reports_unacknowledged: Option<bool>,
     /// How a frame gets on the air.
-    pub access: Access,
+    pub access: AccessSpec,
     /// Data rate (csma).
     pub rate_mbps: Option<f64>,
     /// How often a unicast frame is sent again (links, csma).
@@ -162,7 +162,7 @@ pub(super) struct Number {
 /// Data rates of 10 MHz channels (802.11-2020, table 17-4).
 pub(super) const RATES_MBPS: [f64; 8] = [3.0, 4.5, 6.0, 9.0, 12.0, 18.0, 24.0, 27.0];
 
-impl Radio {
+impl RadioSpec {
     pub(super) fn numbers(&self) -> Vec<Number> {
         use Model::{Disk, DualSlope, Links, LogDistance};
         const ALL: &[Model] = &[Links, Disk, LogDistance, DualSlope];
@@ -185,7 +185,7 @@ impl Radio {
         add("shadowing_far_db", self.shadowing_far_db, SLOPES, 0.0, 20.0);
         add("shadowing_correlation_m", self.shadowing_correlation_m, SLOPES, 1.0, 1000.0);
         add("shadowing_asymmetric_db", self.shadowing_asymmetric_db, SLOPES, 0.0, 20.0);
-        let fades = self.fading != Fading::None;
+        let fades = self.fading != FadingSpec::None;
         add("fading", fades.then_some(1.0), SLOPES, 0.0, 1.0);
         add("nakagami_m", self.nakagami_m, SLOPES, 0.1, 100.0);
         add("errors", (self.errors != Errors::Nist).then_some(1.0), SLOPES, 0.0, 1.0);
@@ -200,7 +200,7 @@ impl Radio {
         add("reports_signal", self.reports_signal.map(f64::from), ALL, 0.0, 1.0);
         let reports = self.reports_unacknowledged.map(f64::from);
         add("reports_unacknowledged", reports, ALL, 0.0, 1.0);
-        add("access", (self.access != Access::Csma).then_some(1.0), ANY, 0.0, 1.0);
+        add("access", (self.access != AccessSpec::Csma).then_some(1.0), ANY, 0.0, 1.0);
         add("rate_mbps", self.rate_mbps, ANY, 3.0, 27.0);
         add("retries", self.retries.map(f64::from), ALL, 0.0, 255.0);
         add("queue_frames", self.queue_frames.map(f64::from), ANY, 1.0, 10_000.0);
@@ -214,8 +214,8 @@ impl Radio {
     /// what.
     pub(super) fn companions(&self) -> [(&'static str, bool, &'static str); 12] {
         let shadows = |number: Option<f64>| number.is_none() || self.shadowing;
-        let (csma, instant) = (self.access == Access::Csma, self.access == Access::Instant);
-        let nakagami = self.fading == Fading::Nakagami;
+        let (csma, instant) = (self.access == AccessSpec::Csma, self.access == AccessSpec::Instant);
+        let nakagami = self.fading == FadingSpec::Nakagami;
         let threshold = self.errors == Errors::Threshold;
         [
             ("shadowing_near_db", shadows(self.shadowing_near_db), "shadowing = true"),
@@ -239,7 +239,7 @@ impl Radio {
 }
 
 /// In few words.
-impl fmt::Display for Radio {
+impl fmt::Display for RadioSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.model.as_str())?;
         if let Some(trace) = &self.trace {
@@ -249,7 +249,7 @@ impl fmt::Display for Radio {
             if self.shadowing {
                 f.write_str(" with shadowing")?;
             }
-            if self.fading != Fading::None {
+            if self.fading != FadingSpec::None {
                 write!(f, ", {}", self.fading.as_str())?;
             }
             write!(f, ", {}", self.access.as_str())?;

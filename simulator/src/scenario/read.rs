@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Table;
 
-use super::error::{Problem, ScenarioError};
+use super::error::{ScenarioError, ScenarioProblem};
 use super::locate::{Map, line_at};
 use super::{Override, Scenario, check};
 
@@ -52,7 +52,7 @@ impl Source {
         let file = self.name_with(overrides);
         let wrong = |field: &str, what: String| ScenarioError::Wrong {
             file: file.clone(),
-            problems: vec![Problem { line: None, field: field.to_owned(), what }],
+            problems: vec![ScenarioProblem { line: None, field: field.to_owned(), what }],
         };
         let mut table: Table =
             toml::from_str(&self.text).map_err(|error| wrong("", error.message().to_owned()))?;
@@ -82,7 +82,7 @@ impl Source {
         } else {
             (self.path.display().to_string(), Map::of(&self.text).map(|map| map.line_of(&field)))
         };
-        ScenarioError::Wrong { file, problems: vec![Problem { line, field, what }] }
+        ScenarioError::Wrong { file, problems: vec![ScenarioProblem { line, field, what }] }
     }
 
     /// The file, and what was typed.
@@ -97,7 +97,7 @@ impl Source {
         let map = Map::of(text);
         let scenario: Scenario = toml::from_str(text).map_err(|error| {
             let place = error.span();
-            wrong(vec![Problem {
+            wrong(vec![ScenarioProblem {
                 line: place.as_ref().filter(|_| has_lines).map(|place| line_at(text, place.start)),
                 field: match (&map, &place) {
                     // What is missing has no place of its own.
@@ -110,11 +110,11 @@ impl Source {
                 what: error.message().replace('\n', "; "),
             }])
         })?;
-        let problems: Vec<Problem> = check::problems(&scenario)
+        let problems: Vec<ScenarioProblem> = check::problems(&scenario)
             .into_iter()
             .map(|(field, what)| {
                 let line = map.as_ref().filter(|_| has_lines).map(|map| map.line_of(&field));
-                Problem { line, field, what }
+                ScenarioProblem { line, field, what }
             })
             .collect();
         if problems.is_empty() { Ok(scenario) } else { Err(wrong(problems)) }

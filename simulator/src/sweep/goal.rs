@@ -1,7 +1,7 @@
 //! What figures should be: [`GOALS`].
 
 use super::figures::Figure;
-use super::scene::{Class, Kind, Load};
+use super::scene::{Class, Load, SceneKind};
 
 /// What the scenes of some kinds should be like.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,7 @@ pub const GOALS: [Goal; 5] = [
 
 impl Goal {
     /// That of a kind of scene, if it has one.
-    pub fn of(kind: Kind) -> Option<&'static Self> {
+    pub fn of(kind: SceneKind) -> Option<&'static Self> {
         let fits = |goal: &&Self| {
             let (least, most) = goal.vehicles;
             (goal.class, goal.load) == (kind.class, kind.load)
@@ -126,14 +126,14 @@ mod tests {
             };
             assert_eq!(GOALS.iter().filter(fits).count(), 1, "{kind}");
         }
-        let full = Kind { class: Class::Steady, load: Load::Busy, vehicles: 500 };
+        let full = SceneKind { class: Class::Steady, load: Load::Busy, vehicles: 500 };
         let goal = Goal::of(full).unwrap();
         assert_eq!(
             (goal.name, goal.limit(Figure::Lost)),
             ("steady radio, channel full", Some(0.1))
         );
         assert_eq!(goal.limit(Figure::DelayP99), None);
-        let none = Kind { class: Class::Fading, load: Load::Busy, vehicles: 500 };
+        let none = SceneKind { class: Class::Fading, load: Load::Busy, vehicles: 500 };
         assert!(Goal::of(none).is_none());
     }
 }

@@ -1,19 +1,19 @@
-//! The scenes of one kind together ([`Row`]), and those of two sweeps beside each other
-//! ([`Change`]).
+//! The scenes of one kind together ([`FigureRow`]), and those of two sweeps beside each other
+//! ([`FigureChange`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::figures::Figure;
 use super::goal::{Goal, in_scenes};
 use super::results::{Results, SceneResult};
-use super::scene::Kind;
+use super::scene::SceneKind;
 use crate::measure::Spread;
 
 /// One figure over all scenes of a kind in which it was measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct FigureRow {
     /// The kind.
-    pub kind: Kind,
+    pub kind: SceneKind,
     /// The figure.
     pub figure: Figure,
     /// Scenes.
@@ -30,9 +30,9 @@ pub struct Row {
     pub kept: usize,
 }
 
-impl Row {
+impl FigureRow {
     /// Of these scenes of a kind; none if it was measured in none of them.
-    fn of(kind: Kind, figure: Figure, scenes: &[&SceneResult]) -> Option<Self> {
+    fn of(kind: SceneKind, figure: Figure, scenes: &[&SceneResult]) -> Option<Self> {
         let values: Vec<(f64, &str)> = scenes
             .iter()
             .filter_map(|scene| Some((scene.figure(figure)?, scene.name.as_str())))
@@ -71,25 +71,25 @@ impl Row {
     }
 }
 
-/// All figures of all kinds, in the order of [`Kind`].
-pub fn rows(scenes: &[SceneResult]) -> Vec<Row> {
-    let mut by_kind: BTreeMap<Kind, Vec<&SceneResult>> = BTreeMap::new();
+/// All figures of all kinds, in the order of [`SceneKind`].
+pub fn rows(scenes: &[SceneResult]) -> Vec<FigureRow> {
+    let mut by_kind: BTreeMap<SceneKind, Vec<&SceneResult>> = BTreeMap::new();
     for scene in scenes {
         by_kind.entry(scene.kind).or_default().push(scene);
     }
     let all = by_kind.iter().flat_map(|(&kind, scenes)| {
-        Figure::ALL.into_iter().filter_map(move |figure| Row::of(kind, figure, scenes))
+        Figure::ALL.into_iter().filter_map(move |figure| FigureRow::of(kind, figure, scenes))
     });
     all.collect()
 }
 
 /// A figure over the scenes of a kind that are in both of two results.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct FigureChange {
     /// Before.
-    pub before: Row,
+    pub before: FigureRow,
     /// After.
-    pub after: Row,
+    pub after: FigureRow,
     /// Scenes in which it is better than it was.
     pub better: usize,
     /// Scenes in which it is worse.
@@ -97,7 +97,7 @@ pub struct Change {
 }
 
 /// What is different: of the scenes both have.
-pub fn changes(before: &Results, after: &Results) -> Vec<Change> {
+pub fn changes(before: &Results, after: &Results) -> Vec<FigureChange> {
     let names = |results: &Results| -> BTreeSet<String> {
         results.scenes.iter().map(|scene| scene.name.clone()).collect()
     };
@@ -108,7 +108,7 @@ pub fn changes(before: &Results, after: &Results) -> Vec<Change> {
     let (before, after) = (of_both(before), of_both(after));
     let rows_after = rows(&after);
     let changes = rows(&before).into_iter().filter_map(|row| {
-        let is_same = |other: &&Row| (other.kind, other.figure) == (row.kind, row.figure);
+        let is_same = |other: &&FigureRow| (other.kind, other.figure) == (row.kind, row.figure);
         let then = rows_after.iter().find(is_same)?.clone();
         let (mut better, mut worse) = (0, 0);
         // Both are in the order of names, and have the same.
@@ -119,7 +119,7 @@ pub fn changes(before: &Results, after: &Results) -> Vec<Change> {
                 worse += usize::from(gained < 0.0);
             }
         }
-        Some(Change { before: row, after: then, better, worse })
+        Some(FigureChange { before: row, after: then, better, worse })
     });
     changes.collect()
 }
@@ -131,7 +131,7 @@ mod tests {
     use super::super::scene::{Class, Load};
     use super::*;
 
-    const KIND: Kind = Kind { class: Class::Steady, load: Load::Idle, vehicles: 100 };
+    const KIND: SceneKind = SceneKind { class: Class::Steady, load: Load::Idle, vehicles: 100 };
 
     fn scene(name: &str, routed: f64, breaches: u64) -> SceneResult {
         let broken = Breach {

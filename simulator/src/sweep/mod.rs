@@ -1,8 +1,8 @@
 //! Many places, towns, radios and loads at once, held against goals: [`Sweep`].
 //!
 //! What is measured in one place says little about another. A sweep makes scenes from a seed
-//! ([`Scene`]), runs them all, and says of each [`Kind`] of scene what is usual, what is worst, and
-//! how many meet the [goals](goal::GOALS).
+//! ([`Scene`]), runs them all, and says of each kind of scene ([`SceneKind`]) what is usual, what
+//! is worst, and how many meet the [goals](goal::GOALS).
 //!
 //! | module | what it is |
 //! |---|---|
@@ -33,7 +33,7 @@ use crate::scenario::{Override, Scenario, ScenarioError, Source};
 
 use figures::Figures;
 use results::{Breach, SceneResult};
-pub use scene::{Class, Kind, Load, Scene};
+pub use scene::{Class, Load, Scene, SceneKind};
 
 /// Scenes, and how they are run.
 pub struct Sweep<'a> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Figure, Figures};
-use super::scene::Kind;
+use super::scene::SceneKind;
 
 /// What came of the scenes that finished.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct SceneResult {
     /// Its name.
     pub name: String,
     /// What it is held against.
-    pub kind: Kind,
+    pub kind: SceneKind,
     /// Where vehicles drive.
     pub town: String,
     /// Where road-side units stand.

@@ -30,7 +30,7 @@ pub enum Load {
 
 /// What is held against the same goals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Kind {
+pub struct SceneKind {
     /// What its radio is like.
     pub class: Class,
     /// What clients send.
@@ -39,7 +39,7 @@ pub struct Kind {
     pub vehicles: u32,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SceneKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}, {}", self.class, self.load, self.vehicles)
     }
@@ -65,7 +65,7 @@ impl fmt::Display for Load {
 
 /// A radio of a sweep; all have contention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Radio {
+pub enum SceneRadio {
     /// Everybody within 300 m.
     Disk,
     /// Path loss alone.
@@ -74,7 +74,7 @@ pub enum Radio {
     Fading,
 }
 
-impl fmt::Display for Radio {
+impl fmt::Display for SceneRadio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Disk => "disk",
@@ -84,7 +84,7 @@ impl fmt::Display for Radio {
     }
 }
 
-impl Radio {
+impl SceneRadio {
     /// As a scenario has it.
     const fn text(self) -> &'static str {
         match self {
@@ -101,13 +101,13 @@ impl Radio {
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// What it is held against.
-    pub kind: Kind,
+    pub kind: SceneKind,
     /// Where vehicles drive.
     pub town: Arc<Town>,
     /// Where road-side units stand.
     pub places: Places,
     /// Its radio.
-    pub radio: Radio,
+    pub radio: SceneRadio,
     /// Its seed.
     pub seed: u64,
     /// Seconds that are measured.
@@ -121,7 +121,7 @@ impl Scene {
     /// Its name, which no other scene of a sweep has.
     pub fn name(&self) -> String {
         let Self { kind, town, places, radio, seed, .. } = self;
-        let Kind { load, vehicles, .. } = kind;
+        let SceneKind { load, vehicles, .. } = kind;
         format!("{radio}-{load}-{vehicles}-{}-{}-s{seed}", town.name, places.name)
     }
 
@@ -184,7 +184,7 @@ pub struct Plan {
     /// Where vehicles drive.
     pub towns: Vec<Arc<Town>>,
     /// Kinds of scenes.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<SceneKind>,
     /// Scenes of each kind.
     pub scenes: u32,
     /// Where everything random comes from.
@@ -194,9 +194,9 @@ pub struct Plan {
 }
 
 /// The kinds of scenes of a whole sweep. Fading radios are not held against a full channel.
-pub const KINDS: [Kind; 10] = {
-    const fn kind(class: Class, load: Load, vehicles: u32) -> Kind {
-        Kind { class, load, vehicles }
+pub const KINDS: [SceneKind; 10] = {
+    const fn kind(class: Class, load: Load, vehicles: u32) -> SceneKind {
+        SceneKind { class, load, vehicles }
     }
     use Class::{Fading, Steady};
     use Load::{Busy, Idle};
@@ -243,9 +243,9 @@ impl Plan {
             let turn = round + round / order.len().max(1);
             for &kind in &self.kinds {
                 let radio = match kind.class {
-                    Class::Steady if turn.is_multiple_of(2) => Radio::Disk,
-                    Class::Steady => Radio::DualSlope,
-                    Class::Fading => Radio::Fading,
+                    Class::Steady if turn.is_multiple_of(2) => SceneRadio::Disk,
+                    Class::Steady => SceneRadio::DualSlope,
+                    Class::Fading => SceneRadio::Fading,
                 };
                 scenes.push(Scene {
                     kind,

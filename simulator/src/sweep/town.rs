@@ -7,7 +7,7 @@ use node_lib::Timestamp;
 use sim::Dice;
 
 use crate::mobility::{self, Movement, Point};
-use crate::scenario::{Grid, Motorway, Scenario, ScenarioError, Source};
+use crate::scenario::{GridSpec, MotorwaySpec, Scenario, ScenarioError, Source};
 
 /// A town with sets of places for road-side units.
 #[derive(Clone, Debug)]
@@ -50,14 +50,14 @@ impl Town {
         let until = Timestamp::ZERO + measured;
         let (blocks, block_m, grid_per_km) = ([8, 8], 200.0, 10.0);
         let density_per_km = Some(grid_per_km);
-        let grid = Grid { blocks, block_m, density_per_km, ..Grid::default() };
+        let grid = GridSpec { blocks, block_m, density_per_km, ..GridSpec::default() };
         let grid_text = format!(
             "[mobility.grid]\nblocks = {blocks:?}\nblock_m = {block_m:?}\n\
              density_per_km = {grid_per_km:?}\n"
         );
         let (length_m, lanes, motorway_per_km) = (3000.0, 3, 35.0);
         let density_per_km = Some(motorway_per_km);
-        let motorway = Motorway { length_m, lanes, density_per_km, ..Motorway::default() };
+        let motorway = MotorwaySpec { length_m, lanes, density_per_km, ..MotorwaySpec::default() };
         let motorway_text = format!(
             "[mobility.motorway]\nlength_m = {length_m:?}\nlanes = {lanes}\n\
              density_per_km = {motorway_per_km:?}\n"

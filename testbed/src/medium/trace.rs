@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use simulator::links::Row;
+use simulator::links::LinkRow;
 
 use super::Signal;
 
@@ -67,7 +67,7 @@ impl LinkTrace {
     pub fn read(text: impl io::Read) -> Result<Self> {
         let mut steps = Vec::new();
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
-        let mut rows = reader.deserialize::<Row>();
+        let mut rows = reader.deserialize::<LinkRow>();
         while let Some(row) = rows.next() {
             let line = rows.reader().position().line().saturating_sub(1);
             steps.push(step_of(row?).with_context(|| format!("line {line}"))?);
@@ -79,7 +79,7 @@ impl LinkTrace {
     pub fn write(&self, to: impl io::Write) -> Result<()> {
         let mut writer = csv::Writer::from_writer(to);
         for step in &self.steps {
-            writer.serialize(Row {
+            writer.serialize(LinkRow {
                 time_s: step.time.as_secs_f64(),
                 from: step.from.clone(),
                 to: step.to.clone(),
@@ -141,8 +141,8 @@ impl LinkTrace {
 }
 
 /// Checks what a row of the file says.
-fn step_of(row: Row) -> Result<LinkStep> {
-    let Row { time_s, from, to, loss, delay_us, signal_dbm, signal_sd_db } = row;
+fn step_of(row: LinkRow) -> Result<LinkStep> {
+    let LinkRow { time_s, from, to, loss, delay_us, signal_dbm, signal_sd_db } = row;
     let span = |name, value: f64, unit: f64| {
         Duration::try_from_secs_f64(value * unit).with_context(|| format!("{name} {value}"))
     };

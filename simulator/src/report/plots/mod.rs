@@ -8,7 +8,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use crate::measure::{Airtime, HandOver, Record};
+use crate::measure::{AirtimeShares, HandOverRecord, Record};
 use compare::Panel;
 pub use map::map;
 
@@ -145,11 +145,11 @@ const LINES_MAX: usize = 20;
 /// A line through these points.
 type Line = Vec<(f64, f64)>;
 
-const MEAN: fn(Airtime) -> f64 = |airtime| airtime.mean.control;
-const WORST: fn(Airtime) -> f64 = |airtime| airtime.worst.control;
+const MEAN: fn(AirtimeShares) -> f64 = |airtime| airtime.mean.control;
+const WORST: fn(AirtimeShares) -> f64 = |airtime| airtime.worst.control;
 
 /// A line for each run, up to so many: seconds and percent.
-fn airtime_lines(records: &[Record], share: fn(Airtime) -> f64, most: usize) -> Vec<Line> {
+fn airtime_lines(records: &[Record], share: fn(AirtimeShares) -> f64, most: usize) -> Vec<Line> {
     let line = |record: &Record| -> Line {
         let seconds = record.control.seconds.iter();
         seconds.filter_map(|second| Some((second.time_s, 100.0 * share(second.airtime?)))).collect()
@@ -170,7 +170,7 @@ fn compare_airtime(series: &[Series]) -> Result<String, DrawError> {
 }
 
 fn compare_gaps(series: &[Series]) -> Result<String, DrawError> {
-    let panel = |title, gap: fn(&HandOver) -> Option<f64>| Panel {
+    let panel = |title, gap: fn(&HandOverRecord) -> Option<f64>| Panel {
         title,
         x: "gap (ms)",
         y: "hand-overs with at most this gap (%)",
@@ -188,7 +188,7 @@ fn names(series: &[Series]) -> Vec<&str> {
 }
 
 /// Steps from 0 to 100 %, over values that were measured.
-fn cumulative(records: &[Record], gap: fn(&HandOver) -> Option<f64>) -> Line {
+fn cumulative(records: &[Record], gap: fn(&HandOverRecord) -> Option<f64>) -> Line {
     let hand_overs = records.iter().flat_map(|record| &record.hand_overs);
     let mut gaps: Vec<f64> = hand_overs.filter_map(gap).collect();
     gaps.sort_unstable_by(f64::total_cmp);
