@@ -28,10 +28,10 @@ pub mod topology;
 mod wait;
 
 pub use arena::netns::Netns;
-pub use arena::sys::{PacketSocket, asks_for_acknowledgements};
+pub use arena::sys::{PromiscuousSocket, asks_for_acknowledgements};
 pub use daemons::programs::Programs;
 pub use medium::Quality;
 pub use topology::world::{
-    ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, LOGS, MONITOR, Node, Role, Testbed,
+    ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, LOGS, MONITOR, Testbed, TestbedNode,
 };
 pub use wait::wait_until;

@@ -17,30 +17,30 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Show discovery, multi-hop traffic and fail-over with real daemons, in under a minute
-    Demo(testbed::scenes::demo::Options),
+    Demo(testbed::scenes::demo::DemoOptions),
     /// Drive past road-side units with a vehicle full of clients, and compare with the simulator
-    Corridor(testbed::scenes::corridor::command::Options),
+    Corridor(testbed::scenes::corridor::command::CorridorOptions),
     /// Measure the data path against the kernel's own cable and a naive relay
-    Bench(testbed::bench::data_path::command::Options),
+    Bench(testbed::bench::data_path::command::DataPathOptions),
     /// Measure the data path with the recorder on and off, or with the daemons of another build, in
     /// short turns
-    Compare(testbed::bench::data_path::compare::Options),
+    Compare(testbed::bench::data_path::compare::CompareOptions),
     /// Measure round trips on an idle line, on a quiet machine or beside programs that want all
     /// its processors
-    Latency(testbed::bench::data_path::latency::Options),
+    Latency(testbed::bench::data_path::latency::LatencyOptions),
     /// Load the data path in every way there is, and check every byte
-    Soak(testbed::endurance::soak::command::Options),
+    Soak(testbed::endurance::soak::command::SoakOptions),
     /// Let everything go wrong that does in a long life, and see what holds
-    Days(testbed::endurance::days::command::Options),
+    Days(testbed::endurance::days::command::DaysOptions),
     /// End living daemons and start them again, after seconds and after minutes, in many towns at
     /// once
-    Restarts(testbed::endurance::restarts::command::Options),
+    Restarts(testbed::endurance::restarts::command::RestartsOptions),
     /// Measure what hosts with an MTU of 1500 get through radios of 1500
-    Mtu(testbed::bench::mtu::Options),
+    Mtu(testbed::bench::mtu::MtuOptions),
     /// Measure what the HTTP endpoint costs, beside a bare handler and on the way of packets
-    Http(testbed::bench::http::Options),
+    Http(testbed::bench::http::HttpOptions),
     /// Look at the web page of living daemons in headless Chromium, and take pictures of it
-    Page(testbed::scenes::page::Options),
+    Page(testbed::scenes::page::PageOptions),
     /// Say whether this machine can run the testbed, and what is missing
     Check,
     /// Keep an arena with a medium in it until interrupted
@@ -75,7 +75,7 @@ fn run() -> Result<ExitCode> {
         Command::Hold => match arena::enter()? {
             Entered::Over(code) => return Ok(code),
             Entered::Inside => {
-                let _medium = testbed::medium::Medium::start(&std::env::current_exe()?, 1)?;
+                let _medium = testbed::medium::MediumProcess::start(&std::env::current_exe()?, 1)?;
                 println!("holding");
                 loop {
                     std::thread::park();

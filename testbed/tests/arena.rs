@@ -18,12 +18,12 @@ use node_lib::device::netlink::Netlink;
 use node_lib::device::signal::{Sample, SignalSource};
 use plain_user::run_as_plain_user;
 use testbed::arena::fdb::FdbWatch;
-use testbed::medium::{Counters, LinkStep, LinkTrace, Signal};
+use testbed::medium::{Counters, MediumLinkStep, MediumLinkTrace, SignalStrength};
 use testbed::probe::{
-    Endpoint, FrameReceiver, NumberedFrame, Ping, PingReport, Stream, Streams, UdpStream,
+    Endpoint, FrameReceiver, NumberedFrame, PingReport, PingStream, Stream, Streams, UdpStream,
     send_frames, transfer,
 };
-use testbed::{MONITOR, Node, Programs, Quality, Testbed, wait_until};
+use testbed::{MONITOR, Programs, Quality, Testbed, TestbedNode, wait_until};
 
 /// How long the last frames may be under way on a busy machine.
 const SETTLE: Duration = ms(300);
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 }
 
 /// Two radios with addresses, in range of each other.
-fn pair() -> Result<(Testbed, Rc<Node>, Rc<Node>)> {
+fn pair() -> Result<(Testbed, Rc<TestbedNode>, Rc<TestbedNode>)> {
     let mut bed = Testbed::new(1)?;
     let (a, b) = (bed.add_obu("a")?, bed.add_obu("b")?);
     for node in [&a, &b] {
@@ -68,14 +68,14 @@ fn pair() -> Result<(Testbed, Rc<Node>, Rc<Node>)> {
     Ok((bed, a, b))
 }
 
-fn ping(from: &Node, to: &Node, count: u32) -> Result<PingReport> {
-    Ping::count(from.ns(), to.host.v4, count, ms(10))
+fn ping(from: &TestbedNode, to: &TestbedNode, count: u32) -> Result<PingReport> {
+    PingStream::count(from.ns(), to.host.v4, count, ms(10))
 }
 
 fn ping_crosses_the_medium() -> Result<()> {
     let (_bed, a, b) = pair()?;
     for to in [b.host.v4, b.host.v6] {
-        let report = Ping::count(a.ns(), to, 20, ms(10))?;
+        let report = PingStream::count(a.ns(), to, 20, ms(10))?;
         ensure!(report.received == 20 && report.duplicates == 0, "{to}: {report:?}");
     }
     Ok(())
@@ -251,9 +251,9 @@ fn a_trace_is_replayed_at_its_times() -> Result<()> {
     let rows = [(500, 0.0), (1000, 1.0), (1500, 0.0), (2000, 1.0)];
     let step = |(time, loss)| {
         let (from, to) = (a.to_owned(), c.to_owned());
-        LinkStep { time: ms(time), from, to, loss, delay: ms(1), signal: None }
+        MediumLinkStep { time: ms(time), from, to, loss, delay: ms(1), signal: None }
     };
-    let trace = LinkTrace::new(rows.map(step).to_vec());
+    let trace = MediumLinkTrace::new(rows.map(step).to_vec());
     let ends = nodes.each_ref().map(|node| Endpoint {
         ns: node.ns().clone(),
         interface: "radio0".to_owned(),
@@ -275,7 +275,8 @@ fn a_trace_is_replayed_at_its_times() -> Result<()> {
 /// A monitor interface made of a TUN device, read as the daemons read that of an 802.11 driver.
 fn a_monitor_tells_the_signal() -> Result<()> {
     let (mut bed, a, b) = pair()?;
-    let quality = |dbm| Quality { signal: Some(Signal { dbm, sd_db: 0.0 }), ..Quality::default() };
+    let quality =
+        |dbm| Quality { signal: Some(SignalStrength { dbm, sd_db: 0.0 }), ..Quality::default() };
     bed.connect_with(&a, &b, quality(-50.0))?;
     bed.add_monitor(&b)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -313,7 +314,7 @@ fn a_monitor_tells_the_signal() -> Result<()> {
 
 fn a_trace_with_strangers_is_refused() -> Result<()> {
     let (mut bed, ..) = pair()?;
-    let trace = LinkTrace::read(&b"time_s,from,to,loss,delay_us\n0,a,z,0,0\n"[..])?;
+    let trace = MediumLinkTrace::read(&b"time_s,from,to,loss,delay_us\n0,a,z,0,0\n"[..])?;
     let refusal = bed.play(&trace, Quality::default()).map_err(|error| error.to_string());
     ensure!(
         refusal == Err("the trace has a radio z, and there is no node of that name".to_owned()),
@@ -327,7 +328,7 @@ fn clients_in_a_cabin_are_silent() -> Result<()> {
     let (obu, cabin) = bed.add_obu_with_cabin("obu1", 3)?;
     let [(first, mac), ..] = &cabin.clients[..] else { bail!("{cabin:?}") };
     // The vehicle itself is not: it asks for a router, which is not there.
-    Ping::count(obu.ns(), std::net::Ipv4Addr::new(10, 20, 0, 99).into(), 20, ms(10))?;
+    PingStream::count(obu.ns(), std::net::Ipv4Addr::new(10, 20, 0, 99).into(), 20, ms(10))?;
     let sent = || cabin.clients.iter().map(|(interface, _)| cabin.ns.frames_sent(interface));
     let before = sent().collect::<Result<Vec<_>>>()?;
     ensure!(before == [0, 0, 0], "{before:?}");
@@ -374,7 +375,7 @@ fn a_radio_comes_back_down_or_deleted() -> Result<()> {
 fn lan_hosts_reach_each_other() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (x, y) = (bed.add_host("x")?, bed.add_host("y")?);
-    let report = Ping::count(&x.ns, y.v4, 10, ms(10))?;
+    let report = PingStream::count(&x.ns, y.v4, 10, ms(10))?;
     ensure!(report.lost == 0, "{report:?}");
     let mac = y.mac.context("y has a fixed address")?;
     let port = bed.lan().bridge_port_of(mac)?;
@@ -409,7 +410,7 @@ fn numbered(to: Mac, from: Mac, count: u32, payload_len: usize) -> Vec<NumberedF
     (0..count).map(|number| NumberedFrame { to, from, vlan: None, number, payload_len }).collect()
 }
 
-fn counters(bed: &mut Testbed, from: &Node, to: &Node) -> Result<Counters> {
+fn counters(bed: &mut Testbed, from: &TestbedNode, to: &TestbedNode) -> Result<Counters> {
     let all = bed.statistics()?;
     let link = all.into_iter().find(|link| link.from == from.name() && link.to == to.name());
     Ok(link.context("no such link")?.counters)

@@ -11,10 +11,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use harness::ms;
 use node_lib::Mac;
-use testbed::bench::data_path::{FIGURES, Plan, Variant, command};
+use testbed::bench::data_path::{BenchPlan, BenchVariant, FIGURES, command};
 use testbed::probe::{FrameReceiver, NumberedFrame, send_frames};
-use testbed::topology::line::{Carrier, Line, Offload, RADIO, TAP};
-use testbed::{PacketSocket, Programs, arena, wait_until};
+use testbed::topology::line::{Carrier, LineTopology, Offload, RADIO, TAP};
+use testbed::{Programs, PromiscuousSocket, arena, wait_until};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -27,14 +27,14 @@ fn main() -> ExitCode {
 fn every_figure_is_there_and_positive() -> Result<()> {
     let output = tempfile::TempDir::new_in(arena::scratch())?;
     let everything = [String::new()];
-    command::run_plan(&Plan::quick(), &everything, output.path())?;
+    command::run_plan(&BenchPlan::quick(), &everything, output.path())?;
     let read = |name| std::fs::read_to_string(output.path().join(name)).context(name);
     let all: serde_json::Value = serde_json::from_str(&read("bench.json")?)?;
     let variants = all["results"]["variants"].as_array().context("variants")?;
     ensure!(variants.len() >= 6, "{variants:?}");
     for chosen_only in ["one loop", "two threads"] {
         ensure!(variants.iter().any(|name| name == chosen_only), "no {chosen_only}");
-        ensure!(Variant::all(true).iter().all(|variant| variant.name() != chosen_only));
+        ensure!(BenchVariant::all(true).iter().all(|variant| variant.name() != chosen_only));
     }
     let (text, picture) = (read("bench.txt")?, read("bench.svg")?);
     let markdown = read("bench.md")?;
@@ -70,7 +70,7 @@ fn every_figure_is_there_and_positive() -> Result<()> {
 }
 
 fn ends_do_not_hear_each_other() -> Result<()> {
-    let line = Line::lay(2)?;
+    let line = LineTopology::lay(2)?;
     let relay = line.relay.as_ref().context("a line of two hops has a relay")?;
     let from = line.vehicle.state(RADIO)?.mac;
     let to = [Mac::BROADCAST, line.road.state(RADIO)?.mac, relay.state(RADIO)?.mac];
@@ -96,11 +96,11 @@ fn every_carrier_adds_as_much() -> Result<()> {
     let daemons = Carrier::Daemons { vehicle: Offload::Off, road: Offload::Off };
     let loops = [1, 2].map(|threads| Carrier::Loops { threads });
     for carrier in [Carrier::Naive, daemons].into_iter().chain(loops) {
-        let mut line = Line::lay(1)?;
+        let mut line = LineTopology::lay(1)?;
         line.start(&programs, &carrier, logs.path())?;
         let (from, to) = (line.vehicle.state(TAP)?.mac, line.road.state(TAP)?.mac);
         let inner = NumberedFrame { to, from, vlan: None, number: 7, payload_len: 300 };
-        let air = line.road.run(|| Ok(PacketSocket::open(RADIO)?))?;
+        let air = line.road.run(|| Ok(PromiscuousSocket::open(RADIO)?))?;
         let at_tap = FrameReceiver::start(&line.road, TAP)?;
         send_frames(&line.vehicle, TAP, std::slice::from_ref(&inner), ms(0))?;
         let mut buffer = [0; 2048];

@@ -18,8 +18,8 @@ use recorder::record::What;
 use recorder::replay;
 use row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
 use serde_json::Value;
-use testbed::probe::{NumberedFrame, Ping, send_frames, send_raw};
-use testbed::{Node, Programs, Testbed, wait_until};
+use testbed::probe::{NumberedFrame, PingStream, send_frames, send_raw};
+use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
 fn main() -> ExitCode {
     let alone: &[Test] = &[
@@ -49,7 +49,7 @@ fn start(bed: &Testbed) -> Result<()> {
 }
 
 /// Exit code, standard output, standard error.
-fn v2xctl(node: &Node, line: &[&str]) -> Result<(i32, String, String)> {
+fn v2xctl(node: &TestbedNode, line: &[&str]) -> Result<(i32, String, String)> {
     let program = Programs::find()?.v2xctl;
     let output = Command::new(&program).arg("-s").arg(socket(node)).args(line).output();
     let output = output.with_context(|| program.display().to_string())?;
@@ -57,13 +57,13 @@ fn v2xctl(node: &Node, line: &[&str]) -> Result<(i32, String, String)> {
     Ok((code, String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?))
 }
 
-fn table(node: &Node, line: &[&str]) -> Result<String> {
+fn table(node: &TestbedNode, line: &[&str]) -> Result<String> {
     let (_, out, said) = v2xctl(node, line)?;
     ensure!(said.is_empty() && !out.is_empty(), "{line:?} of {}: {out:?} {said:?}", node.name());
     Ok(out)
 }
 
-fn json(node: &Node, line: &[&str]) -> Result<Value> {
+fn json(node: &TestbedNode, line: &[&str]) -> Result<Value> {
     let line = [&["-o", "json"], line].concat();
     let (_, out, said) = v2xctl(node, &line)?;
     ensure!(said.is_empty() && out.lines().count() == 1, "{line:?} of {}: {said:?}", node.name());
@@ -73,7 +73,7 @@ fn json(node: &Node, line: &[&str]) -> Result<Value> {
 }
 
 /// Waits until what this command shows is accepted.
-fn shows(node: &Node, line: &[&str], accept: impl Fn(&Value) -> bool) -> Result<Value> {
+fn shows(node: &TestbedNode, line: &[&str], accept: impl Fn(&Value) -> bool) -> Result<Value> {
     let what = format!("v2xctl {} of {}", line.join(" "), node.name());
     let mut last = Value::Null;
     let shown = wait_until(&what, PATIENCE, || {
@@ -84,7 +84,7 @@ fn shows(node: &Node, line: &[&str], accept: impl Fn(&Value) -> bool) -> Result<
 }
 
 /// Waits until this problem is shown, and says what the table says of it.
-fn problem(node: &Node, kind: &str) -> Result<String> {
+fn problem(node: &TestbedNode, kind: &str) -> Result<String> {
     shows(node, &["status"], |status| {
         let problems = status["problems"].as_array().into_iter().flatten();
         problems.into_iter().any(|problem| problem["kind"] == kind)
@@ -100,7 +100,7 @@ fn every_command_shows_the_scene() -> Result<()> {
     with_logs(bed, |bed| {
         start(bed)?;
         answers(&obu.host, &server)?;
-        let id = |node: &Node| Value::from(node.radio.to_string());
+        let id = |node: &TestbedNode| Value::from(node.radio.to_string());
         // status
         let status = shows(&obu, &["status"], |s| s["attached"]["is_acknowledged"] == true)?;
         let attached = &status["attached"];
@@ -114,7 +114,9 @@ fn every_command_shows_the_scene() -> Result<()> {
             near["neighbours"].as_array().is_some_and(|near| near.len() == 2)
         })?;
         let near = near["neighbours"].as_array().context("neighbours")?;
-        let of = |who: &Node| near.iter().find(|near| near["id"] == id(who)).context("a neighbour");
+        let of = |who: &TestbedNode| {
+            near.iter().find(|near| near["id"] == id(who)).context("a neighbour")
+        };
         ensure!(of(&rsu)?["is_upstream"] == true && of(&obu)?["is_child"] == true, "{near:?}");
         ensure!(of(&rsu)?["round_trip_us"].as_u64().is_some_and(|us| us > 0), "{near:?}");
         ensure!(of(&rsu)?["signal_dbm"].is_null(), "this radio does not tell: {near:?}");
@@ -122,7 +124,7 @@ fn every_command_shows_the_scene() -> Result<()> {
         // upstreams
         let routes = json(&relay, &["upstreams"])?;
         let ways = routes["routes"][0]["candidates"].as_array().context("candidates")?;
-        let way = |who: &Node| ways.iter().find(|way| way["id"] == id(who)).context("a way");
+        let way = |who: &TestbedNode| ways.iter().find(|way| way["id"] == id(who)).context("a way");
         ensure!(way(&rsu)?["is_used"] == true && way(&rsu)?["obstacles"] == Value::Array(vec![]));
         let why = way(&obu)?["obstacles"].as_array().context("obstacles")?;
         ensure!(why.contains(&"through-us".into()), "{why:?}");
@@ -151,7 +153,7 @@ fn every_command_shows_the_scene() -> Result<()> {
         ensure!(behind["standing"] == "attached", "{behind}");
         ensure!(table(&rsu, &["obus"])?.contains("attached"));
         let tree = table(&rsu, &["tree"])?;
-        let depth = |who: &Node| {
+        let depth = |who: &TestbedNode| {
             let line = tree.lines().find(|line| line.contains(&who.radio.to_string()));
             line.map(|line| line.len() - line.trim_start().len())
         };
@@ -257,7 +259,7 @@ fn what_can_be_changed() -> Result<()> {
         let id = obu.radio.to_string();
         ensure!(table(&rsu, &["clients", "pin", &mac, &id])? == "pinned\n");
         ensure!(table(&rsu, &["clients"])?.contains(" pinned"));
-        let silent = Ping::count(&obu.host.ns, server.v4, 10, ms(10))?;
+        let silent = PingStream::count(&obu.host.ns, server.v4, 10, ms(10))?;
         ensure!(silent.received == 0, "{silent:?}");
         let held = json(&rsu, &["stats"])?.to_string();
         ensure!(held.contains("\"pins_held\":"), "{held}");
@@ -310,7 +312,7 @@ fn a_running_node_is_recorded() -> Result<()> {
         table(&relay, &["record", "start"])?;
         relay.stop()?;
         obu.stop()?;
-        let of = |node: &Node| -> Result<Vec<Recording>> {
+        let of = |node: &TestbedNode| -> Result<Vec<Recording>> {
             let id = node.radio.to_string().replace(':', "");
             let mut files: Vec<_> = std::fs::read_dir(directory.path())?
                 .map(|entry| Ok(entry?.path()))
@@ -400,9 +402,9 @@ fn who_is_on_a_way_answers() -> Result<()> {
         start(bed)?;
         answers(&obu.host, &server)?;
         answers(&other.host, &server)?;
-        let id = |node: &Node| node.radio.to_string();
+        let id = |node: &TestbedNode| node.radio.to_string();
         let server_mac = server.mac_now()?.to_string();
-        let lines = |from: &Node, line: &[&str]| -> Result<Vec<Value>> {
+        let lines = |from: &TestbedNode, line: &[&str]| -> Result<Vec<Value>> {
             let (code, out, said) = v2xctl(from, &[&["-o", "json"], line].concat())?;
             ensure!(
                 code == 0 && said.is_empty(),
@@ -412,7 +414,7 @@ fn who_is_on_a_way_answers() -> Result<()> {
             out.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
         };
         // Each way is that of data, and each answer comes from who is on it.
-        let traces: [(&Node, String, &str, &[&Node]); 6] = [
+        let traces: [(&TestbedNode, String, &str, &[&TestbedNode]); 6] = [
             (&obu, id(&rsu), "reached", &[&relay, &rsu]),
             (&obu, id(&relay), "reached", &[&relay]),
             (&obu, server_mac.clone(), "client", &[&relay, &rsu]),
@@ -549,7 +551,7 @@ fn a_vehicle_nobody_accepts() -> Result<()> {
             let all = frames.iter().map(Vec::as_slice);
             let storm = scope.spawn(move || send_raw(ns, "radio0", all, ms(2)));
             std::thread::sleep(ms(200));
-            let report = Ping::count(&obu.host.ns, server.v4, 50, ms(10))?;
+            let report = PingStream::count(&obu.host.ns, server.v4, 50, ms(10))?;
             // What one types.
             let said = table(&obu, &["ping", "-c", "2", &rsu.radio.to_string()])?;
             let status = json(&obu, &["status"])?;

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use harness::ms;
-use testbed::endurance::days::fault::{Kind, Script, Targets};
-use testbed::endurance::days::report::Report;
-use testbed::endurance::days::{self, Plan};
-use testbed::{Programs, Quality, Role, arena};
+use sim::Role;
+use testbed::endurance::days::fault::{FaultKind, Script, Targets};
+use testbed::endurance::days::report::DaysReport;
+use testbed::endurance::days::{self, DaysPlan};
+use testbed::{Programs, Quality, arena};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -26,12 +27,12 @@ fn main() -> ExitCode {
 /// Each kind of fault twice or more. `make days` is the long form.
 fn a_life_of_a_minute_breaks_nothing() -> Result<()> {
     let stall_max = ms(3000);
-    let report = run(&Plan { stall_max, ..Plan::new(SEED, Duration::from_secs(75)) })?;
+    let report = run(&DaysPlan { stall_max, ..DaysPlan::new(SEED, Duration::from_secs(75)) })?;
     println!("\n{}", report.text());
     if let Some(complaint) = report.complaint() {
         return Err(anyhow!("{complaint}\n{}", report.logs));
     }
-    for kind in Kind::ALL {
+    for kind in FaultKind::ALL {
         ensure!(report.faults.contains_key(&kind), "there was no {}", kind.name());
     }
     Ok(())
@@ -48,7 +49,7 @@ fn planted_daemons_and_links_are_found() -> Result<()> {
         ("obu2", "storms", "for n in {1..200}; do echo '{\"level\":\"INFO\"}' >&2; done"),
         ("obu3", "burns", "for ((n = 0; n < 30000; n++)); do :; done"),
     ];
-    let mut plan = Plan::new(SEED, Duration::from_secs(15));
+    let mut plan = DaysPlan::new(SEED, Duration::from_secs(15));
     plan.quality = Quality { corrupt: 0.02, ..Quality::default() };
     for (index, (node, name, body)) in mischief.iter().enumerate() {
         let real = if node.starts_with("rsu") { &programs.rsu } else { &programs.obu };
@@ -77,10 +78,11 @@ fn a_way_that_never_comes_back_is_found() -> Result<()> {
     let stall_max = ms(1000);
     let is_partition = |seed: &u64| {
         let first = Script::new(*seed, targets.clone(), stall_max).next_round();
-        matches!(first[..], [only] if only.kind == Kind::Partition)
+        matches!(first[..], [only] if only.kind == FaultKind::Partition)
     };
     let seed = (1..1000).find(is_partition).ok_or_else(|| anyhow!("no such script"))?;
-    let plan = Plan { never_heals: true, stall_max, ..Plan::new(seed, Duration::from_secs(1)) };
+    let plan =
+        DaysPlan { never_heals: true, stall_max, ..DaysPlan::new(seed, Duration::from_secs(1)) };
     let report = run(&plan)?;
     let found = "all RSUs out of reach (everywhere";
     let first = report.broken.first().cloned().unwrap_or_default();
@@ -93,7 +95,7 @@ fn a_way_that_never_comes_back_is_found() -> Result<()> {
 
 const SEED: u64 = 14;
 
-fn run(plan: &Plan) -> Result<Report> {
+fn run(plan: &DaysPlan) -> Result<DaysReport> {
     let programs = Programs::find()?;
     programs.require_daemons()?;
     days::run(plan, &programs, &mut |_, _| ())

@@ -22,8 +22,8 @@ use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use tempfile::TempDir;
 use testbed::daemons::usage::read_of_thread;
-use testbed::probe::{Ping, Report, UdpStream, send_raw};
-use testbed::{Host, Netns, Node, Programs, Testbed, wait_until};
+use testbed::probe::{PingStream, StreamReport, UdpStream, send_raw};
+use testbed::{Host, Netns, Programs, Testbed, TestbedNode, wait_until};
 
 fn main() -> ExitCode {
     let alone: &[Test] = &[
@@ -71,8 +71,8 @@ fn seconds(quick: u64) -> Result<u64> {
 /// A server, a road-side unit, and a vehicle with a host.
 struct Pair {
     server: Host,
-    rsu: Rc<Node>,
-    obu: Rc<Node>,
+    rsu: Rc<TestbedNode>,
+    obu: Rc<TestbedNode>,
 }
 
 fn pair(test: impl FnOnce(&mut Testbed, &Pair) -> Result<()>) -> Result<()> {
@@ -99,7 +99,7 @@ fn pair_with(
 /// Probes until the first answer.
 fn reaches(pair: &Pair) -> Result<u64> {
     let begun = Instant::now();
-    let ping = Ping::start(&pair.obu.host.ns, pair.server.v4, PROBE_EVERY)?;
+    let ping = PingStream::start(&pair.obu.host.ns, pair.server.v4, PROBE_EVERY)?;
     let got = wait_until("the vehicle reaches the server", PATIENCE, || {
         Ok((ping.received() > 0).then(|| begun.elapsed()))
     });
@@ -107,16 +107,16 @@ fn reaches(pair: &Pair) -> Result<u64> {
     Ok((got?.as_millis() / PROBE_EVERY.as_millis()).try_into()?)
 }
 
-fn descriptors(node: &Node) -> Result<usize> {
+fn descriptors(node: &TestbedNode) -> Result<usize> {
     let pid = node.daemon()?.pid();
     Ok(std::fs::read_dir(format!("/proc/{pid}/fd"))?.count())
 }
 
-fn lines(node: &Node) -> Result<usize> {
+fn lines(node: &TestbedNode) -> Result<usize> {
     Ok(std::fs::read_to_string(node.log_path())?.lines().count())
 }
 
-fn warnings(node: &Node) -> Result<usize> {
+fn warnings(node: &TestbedNode) -> Result<usize> {
     let log = std::fs::read_to_string(node.log_path())?;
     Ok(log.lines().filter(|line| line.contains("\"WARN\"") && line.contains("\"radio\":")).count())
 }
@@ -126,7 +126,7 @@ fn warnings(node: &Node) -> Result<usize> {
 fn again_and_again(
     quick: u32,
     (p99_max, warnings_max): (u64, usize),
-    mut fault: impl FnMut(&mut Testbed, &Rc<Node>) -> Result<()>,
+    mut fault: impl FnMut(&mut Testbed, &Rc<TestbedNode>) -> Result<()>,
 ) -> Result<()> {
     pair(|bed, pair| {
         let nodes = [Rc::clone(&pair.rsu), Rc::clone(&pair.obu)];
@@ -181,7 +181,7 @@ struct Told {
 impl Told {
     /// The next daemon of this node is started with it, its clocks two hours ahead, so that there
     /// is an hour to be behind on a machine that has just started.
-    fn of(node: &Node) -> Result<Self> {
+    fn of(node: &TestbedNode) -> Result<Self> {
         let told = Self { directory: TempDir::new_in(testbed::arena::scratch())? };
         let (library, program) = (told.path("preload.so"), told.path("program"));
         std::fs::write(told.path("told"), [0, 0])?;
@@ -225,7 +225,7 @@ impl Told {
 }
 
 /// The most any thread of it may do (`CapEff`).
-fn rights(node: &Node) -> Result<Vec<u64>> {
+fn rights(node: &TestbedNode) -> Result<Vec<u64>> {
     let mut rights = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{}/task", node.daemon()?.pid()))? {
         let Some(status) = read_of_thread(&task?.path(), "status")? else { continue };
@@ -273,8 +273,8 @@ fn a_radio_made_again_without_any_right() -> Result<()> {
 /// Nothing is written to the TAP for a while, and nothing comes of it. Then it is there again.
 fn without_a_tap(
     pair: &Pair,
-    lose: impl FnOnce(&Node) -> Result<()>,
-    give_back: impl FnOnce(&Node) -> Result<()>,
+    lose: impl FnOnce(&TestbedNode) -> Result<()>,
+    give_back: impl FnOnce(&TestbedNode) -> Result<()>,
 ) -> Result<()> {
     let obu = &pair.obu;
     let span = Duration::from_secs(seconds(3)?);
@@ -307,11 +307,11 @@ fn a_tap_that_is_down() -> Result<()> {
 /// F3: deleted, and its name is taken, so that every attempt to make it again fails.
 fn a_tap_that_cannot_be_made_again() -> Result<()> {
     pair(|_, pair| {
-        let lose = |obu: &Node| {
+        let lose = |obu: &TestbedNode| {
             obu.ns().delete("tap0")?;
             obu.ns().create_bridge("tap0", Mac([2, 0, 0, 0, 0x77, 1]))
         };
-        let give_back = |obu: &Node| {
+        let give_back = |obu: &TestbedNode| {
             obu.ns().delete("tap0")?;
             obu.adopt_tap()
         };
@@ -363,7 +363,7 @@ fn what_a_large_bridge_tells() -> Result<()> {
 }
 
 /// Sends 64 bytes a frame from here to there, so many of them, ten times faster than the radio is.
-fn offer(from: &Host, to: &Host, frames: u64) -> Result<Report> {
+fn offer(from: &Host, to: &Host, frames: u64) -> Result<StreamReport> {
     let stream = UdpStream::start(&from.ns, &to.ns, to.v4, ms(1), 64)?;
     std::thread::sleep(ms(frames));
     stream.stop()
@@ -437,7 +437,8 @@ fn a_radio_whose_mtu_changes() -> Result<()> {
             bed.set_radio_mtu(&pair.obu, mtu)?;
             reaches(pair)?;
             // What the host sends is as long as before.
-            let all = Ping::count_long(&pair.obu.host.ns, pair.server.v4, 20, PROBE_EVERY, 1400)?;
+            let all =
+                PingStream::count_long(&pair.obu.host.ns, pair.server.v4, 20, PROBE_EVERY, 1400)?;
             ensure!(all.received == all.sent, "at {mtu}: {all:?}");
             let more = lines(&pair.obu)? - said;
             ensure!(more <= 3, "at {mtu}: {more} lines");
@@ -507,7 +508,7 @@ fn killed_again_and_again() -> Result<()> {
             reaches(pair).with_context(|| format!("start {round}"))?;
         }
         for node in nodes {
-            let clock = Ping::start(&pair.obu.host.ns, pair.obu.host.v4, PROBE_EVERY)?;
+            let clock = PingStream::start(&pair.obu.host.ns, pair.obu.host.v4, PROBE_EVERY)?;
             node.stop()?;
             let probes = clock.stop()?.sent;
             println!("    {}: gone after {probes} probes", node.name());
@@ -533,7 +534,7 @@ fn a_disk_that_is_read_only() -> Result<()> {
     };
     let result = pair_with(prepare, |_, pair| {
         mounted(MsFlags::MS_RDONLY | MsFlags::MS_REMOUNT).context("make it read-only")?;
-        let report = Ping::count(&pair.obu.host.ns, pair.server.v4, 300, PROBE_EVERY)?;
+        let report = PingStream::count(&pair.obu.host.ns, pair.server.v4, 300, PROBE_EVERY)?;
         ensure!(report.received == report.sent, "{report:?}");
         for node in [&pair.rsu, &pair.obu] {
             node.stop()?;

@@ -14,9 +14,9 @@ use anyhow::{Context, Result, anyhow, ensure};
 use harness::ms;
 use row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
 use serde_json::Value;
-use testbed::probe::Ping;
+use testbed::probe::PingStream;
 use testbed::probe::http::{Connection, PORT, enable};
-use testbed::{Node, Programs, Testbed, wait_until};
+use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -44,7 +44,7 @@ const TABLES: [&[&str]; 15] = [
     &["events", "--past"],
 ];
 
-fn get(node: &Node, path: &str) -> Result<String> {
+fn get(node: &TestbedNode, path: &str) -> Result<String> {
     let (status, body) = Connection::open(node.ns())?.get(path)?;
     ensure!(status == 200, "{path} of {}: {status} {body}", node.name());
     Ok(body)
@@ -118,7 +118,7 @@ fn metrics_move_with_what_happens() -> Result<()> {
         let up = "v2x_data_frames_total{way=\"tap-to-radio\"}";
         let gaps = "v2x_hand_over_gap_seconds_count";
         ensure!(metric(&before, gaps)? == 0.0 && metric(&before, "v2x_attached")? == 1.0);
-        Ping::count(&obu.host.ns, server.v4, 50, ms(2))?;
+        PingStream::count(&obu.host.ns, server.v4, 50, ms(2))?;
         let after = get(&obu, "/metrics")?;
         ensure!(metric(&after, up)? >= metric(&before, up)? + 50.0, "{before}\n{after}");
         let radio = "v2x_device_frames_total{device=\"radio\",direction=\"tx\"}";

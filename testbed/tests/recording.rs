@@ -12,8 +12,8 @@ use harness::ms;
 use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use recorder::replay;
-use testbed::probe::{Ping, transfer};
-use testbed::{Node, Programs, Testbed, wait_until};
+use testbed::probe::{PingStream, transfer};
+use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -33,7 +33,7 @@ fn recordings(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn record(node: &Node, directory: &Path) {
+fn record(node: &TestbedNode, directory: &Path) {
     let flag = ["--record".to_owned(), directory.display().to_string()];
     node.extra_args.borrow_mut().extend(flag);
 }
@@ -59,7 +59,7 @@ fn a_drive_is_replayed() -> Result<()> {
     }
     let drive = || -> Result<()> {
         bed.start_all()?;
-        let ping = Ping::start(&obu.host.ns, server.v4, ms(10))?;
+        let ping = PingStream::start(&obu.host.ns, server.v4, ms(10))?;
         wait_until("a ping is answered", PATIENCE, || Ok((ping.received() > 0).then_some(())))?;
         transfer(&obu.host.ns, &server.ns, server.v4, 4_000_000).context("TCP up")?;
         transfer(&server.ns, &obu.host.ns, obu.host.v4, 4_000_000).context("TCP down")?;
@@ -133,7 +133,7 @@ fn a_full_disk_costs_no_frame() -> Result<()> {
     record(&obu, directory.path());
     let test = || -> Result<()> {
         bed.start_all()?;
-        let ping = Ping::start(&obu.host.ns, server.v4, ms(5))?;
+        let ping = PingStream::start(&obu.host.ns, server.v4, ms(5))?;
         wait_until("a ping is answered", PATIENCE, || Ok((ping.received() > 0).then_some(())))?;
         transfer(&obu.host.ns, &server.ns, server.v4, 4_000_000).context("TCP up")?;
         let full = "the recording cannot be written: records are lost until it can";

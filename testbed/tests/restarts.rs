@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use harness::ms;
 use testbed::Programs;
-use testbed::endurance::restarts::{Ending, Town, promise, worst};
+use testbed::endurance::restarts::{Ending, RestartTown, promise, worst};
 
 fn main() -> ExitCode {
     harness::main(&[("whoever_restarts_after_a_life_is_heard", whoever_restarts_is_heard)])
@@ -42,7 +42,7 @@ fn whoever_restarts_is_heard() -> Result<()> {
 }
 
 fn restarts_of(index: usize, programs: &Programs) -> Result<()> {
-    let town = Town::lay(programs, &format!("t{index}"), 2)?;
+    let town = RestartTown::lay(programs, &format!("t{index}"), 2)?;
     town.keep_boot_counts();
     let run = || {
         town.start()?;

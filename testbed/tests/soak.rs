@@ -8,9 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use testbed::endurance::soak::{self, Case, Plan, StackErrors};
-use testbed::topology::line::{Line, Offload, ROAD_V4, TAP, VEHICLE_V4, has_tap_offload};
-use testbed::{PacketSocket, Programs, arena, wait_until};
+use testbed::endurance::soak::{self, Case, SoakPlan, StackErrors};
+use testbed::topology::line::{LineTopology, Offload, ROAD_V4, TAP, VEHICLE_V4, has_tap_offload};
+use testbed::{Programs, PromiscuousSocket, arena, wait_until};
 
 fn main() -> ExitCode {
     harness::main(&[
@@ -40,7 +40,7 @@ fn nothing_is_harmed_over(hops: usize) -> Result<()> {
         let (is_v6, is_tagged) = kinds.next().context("kinds go on for ever")?;
         let case = Case { hops, offload, is_v6, is_tagged };
         ensure!(all.contains(&case), "{} is not a case of the soak", case.name());
-        let plan = Plan::quick();
+        let plan = SoakPlan::quick();
         let report = soak::run(&plan, case, &programs, logs.path())?;
         ensure!(report.transfers.iter().all(|sent| sent.bytes == plan.bytes), "{report:?}");
         ensure!(report.mtu_changes > 0, "{}: the MTU never changed", case.name());
@@ -50,7 +50,7 @@ fn nothing_is_harmed_over(hops: usize) -> Result<()> {
 
 /// Otherwise a soak that finds no error would say nothing.
 fn a_wrong_checksum_is_counted() -> Result<()> {
-    let line = Line::cable(false)?;
+    let line = LineTopology::cable(false)?;
     ensure!(StackErrors::of(&line.road)?.is_none(), "errors before the first");
     // To port 9, with a checksum that says 1.
     send_segment(&line, [9, 9], SYN, Some(1))?;
@@ -65,7 +65,7 @@ fn a_wrong_checksum_is_counted() -> Result<()> {
 /// An end whose SYN was answered by a segment that got lost sends it again, on a connection that
 /// the other end holds to be open. The kernel counts that among segments that are wrong.
 fn a_repeated_handshake_is_no_error() -> Result<()> {
-    let line = Line::cable(false)?;
+    let line = LineTopology::cable(false)?;
     let listener = line.road.run(|| Ok(TcpListener::bind((ROAD_V4, 0))?))?;
     let to = listener.local_addr()?;
     let client = line.vehicle.run(|| Ok(TcpStream::connect(to)?))?;
@@ -84,7 +84,12 @@ const SYN: u8 = 2;
 
 /// From the vehicle to the road side, as a frame on the cable; with the right checksum unless one
 /// is given.
-fn send_segment(line: &Line, ports: [u16; 2], flags: u8, checksum: Option<u16>) -> Result<()> {
+fn send_segment(
+    line: &LineTopology,
+    ports: [u16; 2],
+    flags: u8,
+    checksum: Option<u16>,
+) -> Result<()> {
     let (to, from) = (line.road.state(TAP)?.mac, line.vehicle.state(TAP)?.mac);
     let ip = |address: std::net::IpAddr| match address {
         std::net::IpAddr::V4(address) => address.octets(),
@@ -101,7 +106,7 @@ fn send_segment(line: &Line, ports: [u16; 2], flags: u8, checksum: Option<u16>) 
     let of_segment = checksum.unwrap_or_else(|| internet_checksum(&pseudo));
     segment[16..18].copy_from_slice(&of_segment.to_be_bytes());
     let frame = [&to.0[..], &from.0, &[8, 0], &header, &segment].concat();
-    line.vehicle.run(|| Ok(PacketSocket::open(TAP)?))?.send(&frame)?;
+    line.vehicle.run(|| Ok(PromiscuousSocket::open(TAP)?))?.send(&frame)?;
     Ok(())
 }
 

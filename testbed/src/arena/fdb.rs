@@ -19,7 +19,7 @@ use crate::arena::netns::Netns;
 
 /// A bridge found an address behind a port where it had not known it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Learnt {
+pub struct LearntAddress {
     /// When the kernel said so.
     pub at: Instant,
     /// The address.
@@ -54,7 +54,7 @@ impl FdbWatch {
     }
 
     /// What was learnt, in order. Entries refreshed at the same port are not news.
-    pub fn stop(self) -> Result<Vec<Learnt>> {
+    pub fn stop(self) -> Result<Vec<LearntAddress>> {
         self.stop.store(true, Ordering::Relaxed);
         let heard = self.thread.join().map_err(|_| anyhow!("the watch died"))??;
         let mut known = BTreeMap::new();
@@ -62,7 +62,7 @@ impl FdbWatch {
             |(_, mac, port): &(Instant, Mac, u32)| known.insert(*mac, *port) != Some(*port);
         let named = |(at, mac, port)| {
             let port = self.ports.get(&port).cloned().unwrap_or_else(|| format!("port {port}"));
-            Learnt { at, mac, port }
+            LearntAddress { at, mac, port }
         };
         Ok(heard.into_iter().filter(is_news).map(named).collect())
     }

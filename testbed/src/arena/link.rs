@@ -32,7 +32,7 @@ pub struct VethEnd<'a> {
 
 /// What the kernel says about an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkState {
+pub struct LinkAttributes {
     /// Interface index.
     pub index: u32,
     /// Hardware address.
@@ -169,12 +169,12 @@ impl Netns {
     }
 
     /// The state of an interface, or `None` when there is no such interface.
-    pub fn find(&self, name: &str) -> Result<Option<LinkState>> {
+    pub fn find(&self, name: &str) -> Result<Option<LinkAttributes>> {
         Ok(self.links()?.into_iter().find(|(have, _)| have == name).map(|(_, state)| state))
     }
 
     /// The state of an interface that must exist.
-    pub fn state(&self, name: &str) -> Result<LinkState> {
+    pub fn state(&self, name: &str) -> Result<LinkAttributes> {
         match self.find(name)? {
             Some(state) => Ok(state),
             None => bail!("{} has no interface {name}", self.name()),
@@ -182,7 +182,7 @@ impl Netns {
     }
 
     /// Waits until a daemon has created an interface.
-    pub fn wait_for(&self, name: &str) -> Result<LinkState> {
+    pub fn wait_for(&self, name: &str) -> Result<LinkAttributes> {
         let what = format!("interface {name} appears in {}", self.name());
         wait_until(&what, APPEAR_WITHIN, || self.find(name))
     }
@@ -231,7 +231,7 @@ impl Netns {
         count.with_context(|| format!("{} has no counters of {name}", self.name()))
     }
 
-    pub(crate) fn links(&self) -> Result<Vec<(String, LinkState)>> {
+    pub(crate) fn links(&self) -> Result<Vec<(String, LinkAttributes)>> {
         Ok(self.link_messages()?.iter().map(parse_link).collect())
     }
 
@@ -275,9 +275,9 @@ pub(crate) fn mac_of(entry: &NeighbourMessage) -> Option<Mac> {
     })
 }
 
-fn parse_link(message: &LinkMessage) -> (String, LinkState) {
+fn parse_link(message: &LinkMessage) -> (String, LinkAttributes) {
     let mut name = String::new();
-    let mut state = LinkState {
+    let mut state = LinkAttributes {
         index: message.header.index,
         mac: Mac::ZERO,
         mtu: 0,

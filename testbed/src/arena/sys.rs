@@ -2,8 +2,8 @@
 //! datagrams per system call.
 //!
 //! The kernel takes the outermost VLAN tag out of a received frame and hands it over as
-//! "auxiliary data"; [`PacketSocket::recv`] puts it back, so that what is read is what was on the
-//! wire.
+//! "auxiliary data"; [`PromiscuousSocket::recv`] puts it back, so that what is read is what was on
+//! the wire.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use libc::{c_int, c_void};
 use socket2::{SockFilter, SockRef};
 
-/// Room a caller of [`PacketSocket::recv`] must offer beyond the frame: one VLAN tag.
+/// Room a caller of [`PromiscuousSocket::recv`] must offer beyond the frame: one VLAN tag.
 pub(crate) const TAG_LEN: usize = 4;
 /// The two MAC addresses in front of a tag.
 pub(crate) const ADDRESSES_LEN: usize = 12;
@@ -30,17 +30,17 @@ const BUFFER_BYTES: c_int = 4 << 20;
 /// A non-blocking AF_PACKET socket on one interface: every EtherType, promiscuous, whole frames,
 /// and never the frames this host itself sends.
 #[derive(Debug)]
-pub struct PacketSocket {
+pub struct PromiscuousSocket {
     fd: OwnedFd,
 }
 
-impl PacketSocket {
+impl PromiscuousSocket {
     /// Opens the socket in the network namespace of the calling thread.
     pub fn open(interface: &str) -> io::Result<Self> {
         Self::open_filtered(interface, &[])
     }
 
-    /// As [`PacketSocket::open`], with a filter that says which frames there are (classic BPF,
+    /// As [`PromiscuousSocket::open`], with a filter that says which frames there are (classic BPF,
     /// socket(7) `SO_ATTACH_FILTER`); an empty one is none.
     pub(crate) fn open_filtered(interface: &str, filter: &[SockFilter]) -> io::Result<Self> {
         let index = interface_index(interface)?;
@@ -159,7 +159,7 @@ impl PacketSocket {
     }
 }
 
-impl AsFd for PacketSocket {
+impl AsFd for PromiscuousSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -13,13 +13,13 @@ use clap::Args;
 use crate::arena::netns::Netns;
 use crate::daemons::programs::Programs;
 use crate::probe::http::{Connection, PORT, enable};
-use crate::probe::{Ping, PingReport};
+use crate::probe::{PingReport, PingStream};
 use crate::screen::Screen;
 use crate::topology::world::Testbed;
 
 /// What is measured.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct HttpOptions {
     /// Rounds; each measures everything once, in turns
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
@@ -46,7 +46,7 @@ const NICE: i32 = 10;
 const PING_EVERY: Duration = Duration::from_millis(2);
 
 /// Runs it inside the arena. Fails when a goal is missed.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &HttpOptions) -> Result<()> {
     Programs::find()?.require_daemons()?;
     let screen = Screen::new();
     screen.title("What the HTTP endpoint costs");
@@ -98,7 +98,7 @@ pub fn run(options: &Options) -> Result<()> {
                 1 => Some(Load::start(&bare_ns, at_bare, &PATHS, options.connections)?),
                 _ => Some(Load::start(rsu.ns(), at_daemon, &PATHS, options.connections)?),
             };
-            let ping = Ping::start(&obu.host.ns, server.v4, PING_EVERY)?;
+            let ping = PingStream::start(&obu.host.ns, server.v4, PING_EVERY)?;
             std::thread::sleep(lasting);
             let report: PingReport = ping.stop()?;
             if let Some(load) = load {

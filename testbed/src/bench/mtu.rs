@@ -16,14 +16,14 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 
 use crate::daemons::programs::Programs;
-use crate::probe::{Ping, Report, UdpStream, flood, transfer};
+use crate::probe::{PingStream, StreamReport, UdpStream, flood, transfer};
 use crate::screen::Screen;
 use crate::topology::world::{Host, Testbed};
 use crate::wait::wait_until;
 
 /// What is done.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct MtuOptions {
     /// Times everything is measured, the two radios in turns
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=50))]
     rounds: u8,
@@ -57,12 +57,12 @@ struct Seen {
     /// Datagrams a second of as many as can be sent.
     flood_per_s: f64,
     /// Of a steady stream.
-    udp: Report,
-    ping: Report,
+    udp: StreamReport,
+    ping: StreamReport,
 }
 
 /// Measures inside the arena. Fails when a ping, or a datagram of the steady stream, gets lost.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &MtuOptions) -> Result<()> {
     let start = Instant::now();
     let programs = Programs::find()?;
     programs.require_daemons()?;
@@ -86,7 +86,7 @@ pub fn run(options: &Options) -> Result<()> {
     screen.end(start.elapsed())
 }
 
-fn measure(options: &Options, hops: usize, radio_mtu: u32) -> Result<Seen> {
+fn measure(options: &MtuOptions, hops: usize, radio_mtu: u32) -> Result<Seen> {
     let mut bed = Testbed::with_radio_mtu(1, radio_mtu)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
     let mut last = Rc::clone(&rsu);
@@ -104,13 +104,13 @@ fn measure(options: &Options, hops: usize, radio_mtu: u32) -> Result<Seen> {
     }
     bed.start_all()?;
     wait_until("the laptop reaches the server", REACHED_WITHIN, || {
-        let report = Ping::count(&laptop.ns, server.v4, 1, PING_EVERY)?;
+        let report = PingStream::count(&laptop.ns, server.v4, 1, PING_EVERY)?;
         Ok((report.received > 0).then_some(()))
     })?;
     traffic(options, &laptop, &server).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
 }
 
-fn traffic(options: &Options, laptop: &Host, server: &Host) -> Result<Seen> {
+fn traffic(options: &MtuOptions, laptop: &Host, server: &Host) -> Result<Seen> {
     let bytes = options.megabytes * 1_000_000;
     let tcp = |from: &Host, at: &Host| -> Result<f64> {
         Ok(transfer(&from.ns, &at.ns, at.v4, bytes)?.mbit_per_s())
@@ -118,9 +118,9 @@ fn traffic(options: &Options, laptop: &Host, server: &Host) -> Result<Seen> {
     let tcp = [tcp(laptop, server)?, tcp(server, laptop)?];
     let to: IpAddr = server.v4;
     // With path MTU discovery the first of its kind is answered, and lost.
-    let ping = Ping::count_long(&laptop.ns, to, 1, PING_EVERY, PAYLOAD)?;
+    let ping = PingStream::count_long(&laptop.ns, to, 1, PING_EVERY, PAYLOAD)?;
     ensure!(options.pmtu_discovery || ping.received == 1, "ping -s {PAYLOAD}: {ping:?}");
-    let ping = Ping::count_long(&laptop.ns, to, PINGS, PING_EVERY, PAYLOAD)?;
+    let ping = PingStream::count_long(&laptop.ns, to, PINGS, PING_EVERY, PAYLOAD)?;
     let stream = UdpStream::start(&laptop.ns, &server.ns, to, STREAM_EVERY, PAYLOAD)?;
     std::thread::sleep(STREAM_FOR);
     let udp = stream.stop()?;
@@ -145,7 +145,7 @@ fn tell(screen: &Screen, hops: usize, [small, large]: &[Vec<Seen>; 2]) {
     };
     line("TCP from the vehicle", "Mbit/s", &|seen| seen.tcp[0]);
     line("TCP to the vehicle", "Mbit/s", &|seen| seen.tcp[1]);
-    let delay_ms = |report: &Report| report.delay_median().as_secs_f64() * 1e3;
+    let delay_ms = |report: &StreamReport| report.delay_median().as_secs_f64() * 1e3;
     line("ping -M do -s 1472, round trip", "ms", &|seen| delay_ms(&seen.ping));
     line("UDP 1472, one way", "ms", &|seen| delay_ms(&seen.udp));
     line("UDP 1472, all that gets through", "/s", &|seen| seen.flood_per_s);

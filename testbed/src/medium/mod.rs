@@ -3,8 +3,8 @@
 //! Each radio is one end of a veth pair; the other end is in the medium's namespace. What a radio
 //! sends is delivered to every radio that hears it, whatever its destination address, as on air.
 //!
-//! The process ([`serve`]) is told what to do in JSON, one [`Request`] per line, and answers each
-//! with one [`Answer`]; [`Medium`] is the other side of that conversation.
+//! The process ([`serve`]) is told what to do in JSON, one [`MediumRequest`] per line, and answers
+//! each with one [`MediumAnswer`]; [`MediumProcess`] is the other side of that conversation.
 
 mod monitor;
 mod quality;
@@ -22,17 +22,17 @@ use nix::unistd::Pid;
 use node_lib::Mac;
 use serde::{Deserialize, Serialize};
 
-pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER, Signal};
+pub use quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER, SignalStrength};
 pub use serve::serve;
 pub use shared::SharedMedium;
-pub use trace::{LinkStep, LinkTrace};
+pub use trace::{MediumLinkStep, MediumLinkTrace};
 
 use crate::arena::netns::Netns;
 
 /// What the medium can be told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
-pub enum Request {
+pub enum MediumRequest {
     /// A radio's far end appeared, perhaps again.
     Attach {
         /// The radio, and the name of the interface.
@@ -59,7 +59,7 @@ pub enum Request {
         /// What the trace does not say: everything but loss, delay and signal.
         base: Quality,
         /// The trace.
-        steps: Vec<LinkStep>,
+        steps: Vec<MediumLinkStep>,
     },
     /// Tell what happened so far.
     Statistics,
@@ -68,7 +68,7 @@ pub enum Request {
 /// What the medium says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum MediumAnswer {
     /// It is done.
     Done,
     /// The interface that was created.
@@ -92,14 +92,14 @@ pub struct LinkStatistics {
 
 /// A running medium process and the namespace it works in.
 #[derive(Debug)]
-pub struct Medium {
+pub struct MediumProcess {
     ns: Netns,
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-impl Medium {
+impl MediumProcess {
     /// Starts `testbed medium` in a namespace of its own.
     pub fn start(program: &Path, seed: u64) -> Result<Self> {
         let ns = Netns::create("medium")?;
@@ -122,15 +122,15 @@ impl Medium {
 
     /// Starts carrying for a radio whose far end was just created here under the radio's name.
     pub fn attach(&mut self, radio: &str, mac: Mac) -> Result<()> {
-        self.ask(&Request::Attach { radio: radio.to_owned(), mac: mac.0 }).map(drop)
+        self.ask(&MediumRequest::Attach { radio: radio.to_owned(), mac: mac.0 }).map(drop)
     }
 
     /// Creates a monitor interface for a radio, in this namespace and down, and says its name.
     /// Frames that arrive at the radio appear there with a radiotap header, where links say how
     /// strong.
     pub fn monitor(&mut self, radio: &str) -> Result<String> {
-        match self.ask(&Request::Monitor { radio: radio.to_owned() })? {
-            Answer::Created(name) => Ok(name),
+        match self.ask(&MediumRequest::Monitor { radio: radio.to_owned() })? {
+            MediumAnswer::Created(name) => Ok(name),
             other => bail!("the medium answers {other:?} when asked for a monitor interface"),
         }
     }
@@ -138,20 +138,20 @@ impl Medium {
     /// Lets `to` hear `from`, this well.
     pub fn link(&mut self, from: &str, to: &str, quality: Quality) -> Result<()> {
         let (from, to) = (from.to_owned(), to.to_owned());
-        self.ask(&Request::Link { from, to, quality }).map(drop)
+        self.ask(&MediumRequest::Link { from, to, quality }).map(drop)
     }
 
     /// Changes links as a trace says, which begins now. The medium keeps the times by itself.
     ///
     /// A step sets loss, delay and signal of its link; the rest of the quality is `base`.
-    pub fn play(&mut self, trace: &LinkTrace, base: Quality) -> Result<()> {
-        self.ask(&Request::Play { base, steps: trace.steps().to_vec() }).map(drop)
+    pub fn play(&mut self, trace: &MediumLinkTrace, base: Quality) -> Result<()> {
+        self.ask(&MediumRequest::Play { base, steps: trace.steps().to_vec() }).map(drop)
     }
 
     /// What happened on every link so far.
     pub fn statistics(&mut self) -> Result<Vec<LinkStatistics>> {
-        match self.ask(&Request::Statistics)? {
-            Answer::Statistics(statistics) => Ok(statistics),
+        match self.ask(&MediumRequest::Statistics)? {
+            MediumAnswer::Statistics(statistics) => Ok(statistics),
             other => bail!("the medium answers {other:?} when asked for statistics"),
         }
     }
@@ -171,20 +171,20 @@ impl Medium {
         signal::kill(pid, signal).context("signal the medium")
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Answer> {
+    fn ask(&mut self, request: &MediumRequest) -> Result<MediumAnswer> {
         let mut line = serde_json::to_string(request)?;
         line.push('\n');
         self.requests.write_all(line.as_bytes()).context("the medium has ended")?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
         match serde_json::from_str(&answer).context("the medium has ended")? {
-            Answer::Failed(why) => bail!("medium: {why} ({request:?})"),
+            MediumAnswer::Failed(why) => bail!("medium: {why} ({request:?})"),
             answer => Ok(answer),
         }
     }
 }
 
-impl Drop for Medium {
+impl Drop for MediumProcess {
     fn drop(&mut self) {
         // It has nothing to say goodbye to.
         let _ = self.child.kill();

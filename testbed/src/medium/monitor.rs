@@ -28,9 +28,9 @@ const REST: [u8; 8] = [0, 0, 0xaa, 0xaa, 3, 0, 0, 0];
 
 /// The device of one radio.
 #[derive(Debug)]
-pub(super) struct Monitor(File);
+pub(super) struct MonitorDevice(File);
 
-impl Monitor {
+impl MonitorDevice {
     /// Creates the interface, down, under a name the kernel chooses.
     pub(super) fn create() -> io::Result<(Self, String)> {
         sys::open_monitor().map(|(file, name)| (Self(file), name))

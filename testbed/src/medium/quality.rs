@@ -31,19 +31,19 @@ pub struct Quality {
     pub rate_bps: Option<u64>,
     /// How strong frames come in; unknown if it is not said. Told to a receiver that has a monitor
     /// interface.
-    pub signal: Option<Signal>,
+    pub signal: Option<SignalStrength>,
 }
 
 /// Strength of the frames that arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Signal {
+pub struct SignalStrength {
     /// Their mean, in dBm.
     pub dbm: f64,
     /// Standard deviation from frame to frame, in dB.
     pub sd_db: f64,
 }
 
-impl Signal {
+impl SignalStrength {
     /// The strength of one frame, in whole dBm as drivers report it.
     pub(super) fn draw(self, random: &mut Pcg32) -> i8 {
         let mut unit = || (f64::from(random.next_u32()) + 0.5) / (f64::from(u32::MAX) + 1.0);

@@ -18,10 +18,10 @@ use nix::sys::time::TimeSpec;
 use node_lib::Mac;
 use node_lib::device::packet;
 
-use super::monitor::Monitor;
-use super::shared::Class;
-use super::{Answer, LinkStatistics, Request, SharedMedium};
-use crate::arena::sys::PacketSocket;
+use super::monitor::MonitorDevice;
+use super::shared::QueueClass;
+use super::{LinkStatistics, MediumAnswer, MediumRequest, SharedMedium};
+use crate::arena::sys::PromiscuousSocket;
 
 /// Frames taken from one radio before the others have their turn.
 const BURST_MAX: usize = 64;
@@ -42,7 +42,7 @@ pub fn serve(seed: u64) -> Result<()> {
         medium.handle_timeout(now, &mut |to, frame, dbm| {
             deliver(radios, monitors, to, frame, dbm);
         });
-        let mut carry_from = |name: &str, class, queue: &PacketSocket| {
+        let mut carry_from = |name: &str, class, queue: &PromiscuousSocket| {
             carry(now, (name, class), queue, &mut buf, &mut medium, radios, monitors);
         };
         let mut with_data = ready.radios.iter();
@@ -51,10 +51,10 @@ pub fn serve(seed: u64) -> Result<()> {
             // say.
             radios
                 .iter()
-                .for_each(|(name, radio)| carry_from(name, Class::Control, &radio.control));
+                .for_each(|(name, radio)| carry_from(name, QueueClass::Control, &radio.control));
             let Some(name) = with_data.next() else { break };
             if let Some(radio) = radios.get(name) {
-                carry_from(name, Class::Data, &radio.data);
+                carry_from(name, QueueClass::Data, &radio.data);
             }
         }
         if ready.input && !obey(&mut typed, &mut medium, &mut ends)? {
@@ -66,12 +66,12 @@ pub fn serve(seed: u64) -> Result<()> {
 /// What one radio has sent and is not yet on its way, up to [`BURST_MAX`] frames.
 fn carry(
     now: Instant,
-    (from, class): (&str, Class),
-    queue: &PacketSocket,
+    (from, class): (&str, QueueClass),
+    queue: &PromiscuousSocket,
     buf: &mut [u8],
     medium: &mut SharedMedium,
     radios: &BTreeMap<String, Radio>,
-    monitors: &mut BTreeMap<String, Monitor>,
+    monitors: &mut BTreeMap<String, MonitorDevice>,
 ) {
     for _ in 0..BURST_MAX {
         // An error: the radio is down, and comes back by itself; or it was deleted, and this socket
@@ -86,14 +86,14 @@ fn carry(
 /// The medium's end of one radio.
 #[derive(Debug)]
 struct Radio {
-    control: PacketSocket,
+    control: PromiscuousSocket,
     /// Everything else; what is delivered goes through it too.
-    data: PacketSocket,
+    data: PromiscuousSocket,
 }
 
 impl Radio {
     fn open(interface: &str) -> io::Result<Self> {
-        let open = |control| PacketSocket::open_filtered(interface, &packet::filter(control));
+        let open = |control| PromiscuousSocket::open_filtered(interface, &packet::filter(control));
         Ok(Self { control: open(true)?, data: open(false)? })
     }
 }
@@ -102,7 +102,7 @@ impl Radio {
 #[derive(Debug, Default)]
 struct Ends {
     radios: BTreeMap<String, Radio>,
-    monitors: BTreeMap<String, Monitor>,
+    monitors: BTreeMap<String, MonitorDevice>,
 }
 
 struct Ready {
@@ -131,7 +131,7 @@ fn wait(radios: &BTreeMap<String, Radio>, deadline: Option<Instant>) -> Result<R
 /// A frame that cannot be handed over is lost, as it would be at a receiver that is off.
 fn deliver(
     radios: &BTreeMap<String, Radio>,
-    monitors: &mut BTreeMap<String, Monitor>,
+    monitors: &mut BTreeMap<String, MonitorDevice>,
     to: &str,
     frame: &[u8],
     dbm: Option<i8>,
@@ -159,7 +159,7 @@ fn obey(typed: &mut Vec<u8>, medium: &mut SharedMedium, ends: &mut Ends) -> Resu
         let line: Vec<u8> = typed.drain(..=end).collect();
         let answer = match serde_json::from_slice(&line) {
             Ok(request) => answer(request, medium, ends),
-            Err(error) => Answer::Failed(error.to_string()),
+            Err(error) => MediumAnswer::Failed(error.to_string()),
         };
         let mut line = serde_json::to_vec(&answer)?;
         line.push(b'\n');
@@ -170,32 +170,32 @@ fn obey(typed: &mut Vec<u8>, medium: &mut SharedMedium, ends: &mut Ends) -> Resu
     Ok(true)
 }
 
-fn answer(request: Request, medium: &mut SharedMedium, ends: &mut Ends) -> Answer {
+fn answer(request: MediumRequest, medium: &mut SharedMedium, ends: &mut Ends) -> MediumAnswer {
     match request {
-        Request::Attach { radio, mac } => match Radio::open(&radio) {
+        MediumRequest::Attach { radio, mac } => match Radio::open(&radio) {
             Ok(end) => {
                 medium.attach(&radio, Mac(mac));
                 ends.radios.insert(radio, end);
-                Answer::Done
+                MediumAnswer::Done
             }
-            Err(error) => Answer::Failed(format!("{radio}: {error}")),
+            Err(error) => MediumAnswer::Failed(format!("{radio}: {error}")),
         },
-        Request::Monitor { radio } => match Monitor::create() {
+        MediumRequest::Monitor { radio } => match MonitorDevice::create() {
             Ok((monitor, name)) => {
                 ends.monitors.insert(radio, monitor);
-                Answer::Created(name)
+                MediumAnswer::Created(name)
             }
-            Err(error) => Answer::Failed(format!("monitor of {radio}: {error}")),
+            Err(error) => MediumAnswer::Failed(format!("monitor of {radio}: {error}")),
         },
-        Request::Link { from, to, quality } => {
+        MediumRequest::Link { from, to, quality } => {
             medium.link(&from, &to, quality);
-            Answer::Done
+            MediumAnswer::Done
         }
-        Request::Play { base, steps } => {
+        MediumRequest::Play { base, steps } => {
             medium.play(Instant::now(), base, &steps);
-            Answer::Done
+            MediumAnswer::Done
         }
-        Request::Statistics => Answer::Statistics(
+        MediumRequest::Statistics => MediumAnswer::Statistics(
             medium
                 .counters()
                 .map(|(from, to, counters)| {

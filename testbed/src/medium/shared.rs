@@ -15,7 +15,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::quality::{Counters, HELD_BACK, QUEUE_BYTES, Quality, RETRY_AFTER};
-use super::trace::LinkStep;
+use super::trace::MediumLinkStep;
 
 /// Frames on their way, over all links. Beyond, new ones are dropped and counted as overflow.
 const FLYING_MAX: usize = 16 * 1024;
@@ -59,7 +59,7 @@ struct Link {
 
 /// The queue in which a radio keeps a frame: of two that wait control goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum QueueClass {
     /// What nodes say to each other.
     Control,
     /// Everything else.
@@ -96,8 +96,8 @@ impl SharedMedium {
 
     /// Changes links as a trace says, which begins now; whatever was still to be played is not. A
     /// step sets loss, delay and signal; the rest of the quality is `base`.
-    pub fn play(&mut self, now: Instant, base: Quality, trace: &[LinkStep]) {
-        let planned = |step: &LinkStep| Planned {
+    pub fn play(&mut self, now: Instant, base: Quality, trace: &[MediumLinkStep]) {
+        let planned = |step: &MediumLinkStep| Planned {
             at: now + step.time,
             from: step.from.clone(),
             to: step.to.clone(),
@@ -137,7 +137,7 @@ impl SharedMedium {
         &mut self,
         now: Instant,
         from: &str,
-        class: Class,
+        class: QueueClass,
         frame: &[u8],
         deliver: &mut impl FnMut(&str, &[u8], Option<i8>),
     ) {
@@ -210,7 +210,13 @@ struct Fate {
 
 impl Link {
     /// `None`: it does not arrive.
-    fn decide(&mut self, now: Instant, class: Class, len: usize, is_for_it: bool) -> Option<Fate> {
+    fn decide(
+        &mut self,
+        now: Instant,
+        class: QueueClass,
+        len: usize,
+        is_for_it: bool,
+    ) -> Option<Fate> {
         let quality = self.quality;
         let retries = if is_for_it { quality.retries } else { 0 };
         let mut tries_lost = 0;
@@ -244,27 +250,27 @@ impl Link {
         Some(Fate { due, copy_due, flipped_bit, dbm })
     }
 
-    fn last_due(&mut self, class: Class) -> &mut Option<Instant> {
+    fn last_due(&mut self, class: QueueClass) -> &mut Option<Instant> {
         let [control, data] = &mut self.last_due;
-        if class == Class::Control { control } else { data }
+        if class == QueueClass::Control { control } else { data }
     }
 
     /// When the frame has left the sender; `None` when the queue is full. Control is sent before
     /// data that waits, which is sent that much later, but for what waits already.
-    fn transmit(&mut self, now: Instant, class: Class, len: u64) -> Option<Instant> {
+    fn transmit(&mut self, now: Instant, class: QueueClass, len: u64) -> Option<Instant> {
         let Some(rate) = self.quality.rate_bps.filter(|rate| *rate > 0) else { return Some(now) };
         let takes = |bytes: u64| {
             Duration::from_nanos(bytes.saturating_mul(8_000_000_000).checked_div(rate).unwrap_or(0))
         };
         let [control, data] = self.busy_until.map(|busy| busy.map_or(now, |busy| busy.max(now)));
-        let free_at = if class == Class::Control { control } else { data };
+        let free_at = if class == QueueClass::Control { control } else { data };
         if free_at.saturating_duration_since(now) > takes(QUEUE_BYTES) {
             return None;
         }
         let sent = free_at + takes(len);
         self.busy_until = match class {
-            Class::Control => [Some(sent), Some(data + takes(len))],
-            Class::Data => [Some(control), Some(sent)],
+            QueueClass::Control => [Some(sent), Some(data + takes(len))],
+            QueueClass::Data => [Some(control), Some(sent)],
         };
         Some(sent)
     }
@@ -345,7 +351,7 @@ mod tests {
         medium.link("a", "b", Quality { delay: ms(5), jitter: ms(20), ..Quality::default() });
         let start = Instant::now();
         for n in 0..50 {
-            medium.send(start + ms(n), "a", Class::Data, &[n as u8], &mut |_, _, _| {
+            medium.send(start + ms(n), "a", QueueClass::Data, &[n as u8], &mut |_, _, _| {
                 panic!("not yet")
             });
         }
@@ -361,7 +367,7 @@ mod tests {
         let mut order = Vec::new();
         let now = Instant::now();
         for n in 0..20 {
-            medium.send(now, "a", Class::Data, &[n], &mut |_, frame, _| order.push(frame[0]));
+            medium.send(now, "a", QueueClass::Data, &[n], &mut |_, frame, _| order.push(frame[0]));
         }
         medium.handle_timeout(now + HELD_BACK, &mut |_, frame, _| order.push(frame[0]));
         assert_eq!(order.len(), 20);
@@ -373,8 +379,9 @@ mod tests {
         let mut medium = SharedMedium::new(1);
         medium.link("a", "b", Quality { duplicate: 1.0, corrupt: 1.0, ..Quality::default() });
         let mut seen = Vec::new();
-        medium
-            .send(Instant::now(), "a", Class::Data, &[0; 8], &mut |_, f, _| seen.push(f.to_vec()));
+        medium.send(Instant::now(), "a", QueueClass::Data, &[0; 8], &mut |_, f, _| {
+            seen.push(f.to_vec())
+        });
         assert_eq!(seen.len(), 2);
         for frame in seen {
             assert_eq!(frame.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
@@ -387,7 +394,7 @@ mod tests {
         medium.link("a", "b", Quality { rate_bps: Some(8_000_000), ..Quality::default() });
         let now = Instant::now();
         for _ in 0..100 {
-            medium.send(now, "a", Class::Data, &[0; 1000], &mut |_, _, _| {
+            medium.send(now, "a", QueueClass::Data, &[0; 1000], &mut |_, _, _| {
                 panic!("takes a millisecond")
             });
         }
@@ -406,9 +413,9 @@ mod tests {
         let mut send = |class, n| {
             medium.send(now, "a", class, &[n; 1000], &mut |_, _, _| panic!("takes a millisecond"));
         };
-        (1..=10).for_each(|n| send(Class::Data, n));
-        (11..=12).for_each(|n| send(Class::Control, n));
-        send(Class::Data, 13);
+        (1..=10).for_each(|n| send(QueueClass::Data, n));
+        (11..=12).for_each(|n| send(QueueClass::Control, n));
+        send(QueueClass::Data, 13);
         let mut order = Vec::new();
         let mut at = |medium: &mut SharedMedium, ms| {
             let then = now + Duration::from_millis(ms);
@@ -432,7 +439,7 @@ mod tests {
             let now = Instant::now();
             let frame = [to.0, mac(1).0].concat();
             for _ in 0..1000 {
-                medium.send(now, "a", Class::Data, &frame, &mut |_, _, _| ());
+                medium.send(now, "a", QueueClass::Data, &frame, &mut |_, _, _| ());
             }
             medium.handle_timeout(now + RETRY_AFTER * 7, &mut |_, _, _| ());
             let lost: Vec<_> = medium.counters().map(|(_, _, c)| (c.lost, c.retried)).collect();
@@ -457,7 +464,7 @@ mod tests {
         let mut sent_at_once = 0;
         for n in 0..100 {
             let frame = [&mac.0[..], &mac.0, &[n]].concat();
-            medium.send(start, "a", Class::Data, &frame, &mut |_, _, _| sent_at_once += 1);
+            medium.send(start, "a", QueueClass::Data, &frame, &mut |_, _, _| sent_at_once += 1);
         }
         assert!(sent_at_once < 5, "{sent_at_once} frames did not wait for the one before");
         assert!(medium.poll_timeout().unwrap() >= start + RETRY_AFTER);
@@ -471,7 +478,7 @@ mod tests {
         let ms = Duration::from_millis;
         let step = |time, loss| {
             let (from, to) = ("a".to_owned(), "b".to_owned());
-            LinkStep { time, from, to, loss, delay: Duration::ZERO, signal: None }
+            MediumLinkStep { time, from, to, loss, delay: Duration::ZERO, signal: None }
         };
         let mut medium = SharedMedium::new(1);
         let start = Instant::now();
@@ -481,7 +488,7 @@ mod tests {
         for time in (0..400).step_by(50) {
             let now = start + ms(time);
             medium.handle_timeout(now, &mut |_, _, _| ());
-            medium.send(now, "a", Class::Data, &[0], &mut |_, _, _| heard.push(time));
+            medium.send(now, "a", QueueClass::Data, &[0], &mut |_, _, _| heard.push(time));
         }
         assert_eq!(heard, [100, 150]);
         assert_eq!(medium.poll_timeout(), None);
@@ -489,7 +496,7 @@ mod tests {
 
     #[test]
     fn a_trace_keeps_the_rest_of_the_quality_and_replaces_an_earlier_trace() {
-        let step = |seconds, to: &str| LinkStep {
+        let step = |seconds, to: &str| MediumLinkStep {
             time: Duration::from_secs(seconds),
             from: "a".to_owned(),
             to: to.to_owned(),
@@ -503,7 +510,7 @@ mod tests {
         let doubled = Quality { duplicate: 1.0, ..Quality::default() };
         medium.play(start, doubled, &[step(0, "b")]);
         medium.handle_timeout(start, &mut |_, _, _| ());
-        medium.send(start, "a", Class::Data, &[0], &mut |_, _, _| panic!("5 ms under way"));
+        medium.send(start, "a", QueueClass::Data, &[0], &mut |_, _, _| panic!("5 ms under way"));
         let mut heard = Vec::new();
         medium.handle_timeout(start + Duration::from_secs(9), &mut |to, _, _| {
             heard.push(to.to_owned())
@@ -523,7 +530,7 @@ mod tests {
     fn sent(medium: &mut SharedMedium, now: Instant, from: &str, times: usize) -> Vec<String> {
         let mut heard = Vec::new();
         for _ in 0..times {
-            medium.send(now, from, Class::Data, &[1, 2, 3], &mut |to, _, _| {
+            medium.send(now, from, QueueClass::Data, &[1, 2, 3], &mut |to, _, _| {
                 heard.push(to.to_owned())
             });
         }

@@ -1,4 +1,4 @@
-//! How well radios hear each other as time goes by: [`LinkTrace`].
+//! How well radios hear each other as time goes by: [`MediumLinkTrace`].
 //!
 //! As a file, a trace is comma-separated with a header line. Further columns are ignored.
 //!
@@ -24,11 +24,11 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use simulator::links::LinkRow;
 
-use super::Signal;
+use super::SignalStrength;
 
 /// One direction of one link from a moment on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LinkStep {
+pub struct MediumLinkStep {
     /// From when on, counted from the start of the trace.
     pub time: Duration,
     /// The sender.
@@ -41,18 +41,18 @@ pub struct LinkStep {
     pub delay: Duration,
     /// How strong frames come in, if the trace says it.
     #[serde(default)]
-    pub signal: Option<Signal>,
+    pub signal: Option<SignalStrength>,
 }
 
 /// Changes of links, in the order of their times.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct LinkTrace {
-    steps: Vec<LinkStep>,
+pub struct MediumLinkTrace {
+    steps: Vec<MediumLinkStep>,
 }
 
-impl LinkTrace {
+impl MediumLinkTrace {
     /// A trace of these steps, in any order; of two at the same time the first comes first.
-    pub fn new(mut steps: Vec<LinkStep>) -> Self {
+    pub fn new(mut steps: Vec<MediumLinkStep>) -> Self {
         steps.sort_by_key(|step| step.time);
         Self { steps }
     }
@@ -94,7 +94,7 @@ impl LinkTrace {
 
     /// The same links, and nobody knows how strong frames come in.
     pub fn without_signal(&self) -> Self {
-        let steps = self.steps.iter().map(|step| LinkStep { signal: None, ..step.clone() });
+        let steps = self.steps.iter().map(|step| MediumLinkStep { signal: None, ..step.clone() });
         Self { steps: steps.collect() }
     }
 
@@ -104,7 +104,7 @@ impl LinkTrace {
     }
 
     /// All steps, the earliest first.
-    pub fn steps(&self) -> &[LinkStep] {
+    pub fn steps(&self) -> &[MediumLinkStep] {
         &self.steps
     }
 
@@ -116,7 +116,7 @@ impl LinkTrace {
     /// Names of all radios, each once, in the order of the alphabet.
     pub fn radios(&self) -> Vec<&str> {
         let both = |step| {
-            let LinkStep { from, to, .. }: &LinkStep = step;
+            let MediumLinkStep { from, to, .. }: &MediumLinkStep = step;
             [from.as_str(), to.as_str()]
         };
         let mut names: Vec<_> = self.steps.iter().flat_map(both).collect();
@@ -128,20 +128,21 @@ impl LinkTrace {
     /// The trace between two times, as if it began at the first: what holds there stands at its
     /// beginning.
     pub fn between(&self, start: Duration, end: Duration) -> Self {
-        let mut holding: BTreeMap<(&str, &str), &LinkStep> = BTreeMap::new();
+        let mut holding: BTreeMap<(&str, &str), &MediumLinkStep> = BTreeMap::new();
         for step in self.steps.iter().take_while(|step| step.time <= start) {
             holding.insert((&step.from, &step.to), step);
         }
-        let first =
-            holding.into_values().map(|step| LinkStep { time: Duration::ZERO, ..step.clone() });
+        let first = holding
+            .into_values()
+            .map(|step| MediumLinkStep { time: Duration::ZERO, ..step.clone() });
         let later = self.steps.iter().filter(|step| step.time > start && step.time <= end);
-        let later = later.map(|step| LinkStep { time: step.time - start, ..step.clone() });
+        let later = later.map(|step| MediumLinkStep { time: step.time - start, ..step.clone() });
         Self { steps: first.chain(later).collect() }
     }
 }
 
 /// Checks what a row of the file says.
-fn step_of(row: LinkRow) -> Result<LinkStep> {
+fn step_of(row: LinkRow) -> Result<MediumLinkStep> {
     let LinkRow { time_s, from, to, loss, delay_us, signal_dbm, signal_sd_db } = row;
     let span = |name, value: f64, unit: f64| {
         Duration::try_from_secs_f64(value * unit).with_context(|| format!("{name} {value}"))
@@ -150,12 +151,12 @@ fn step_of(row: LinkRow) -> Result<LinkStep> {
     ensure!(from != to, "from and to are both {from}");
     ensure!((0.0..=1.0).contains(&loss), "loss {loss} is not between 0 and 1");
     let (time, delay) = (span("time_s", time_s, 1.0)?, span("delay_us", delay_us, 1e-6)?);
-    let signal = signal_dbm.map(|dbm| Signal { dbm, sd_db: signal_sd_db.unwrap_or(0.0) });
-    if let Some(Signal { dbm, sd_db }) = signal {
+    let signal = signal_dbm.map(|dbm| SignalStrength { dbm, sd_db: signal_sd_db.unwrap_or(0.0) });
+    if let Some(SignalStrength { dbm, sd_db }) = signal {
         ensure!((-120.0..0.0).contains(&dbm), "signal_dbm {dbm} is not between -120 and 0");
         ensure!((0.0..=30.0).contains(&sd_db), "signal_sd_db {sd_db} is not between 0 and 30");
     }
-    Ok(LinkStep { time, from, to, loss, delay, signal })
+    Ok(MediumLinkStep { time, from, to, loss, delay, signal })
 }
 
 #[cfg(test)]
@@ -171,7 +172,7 @@ time_s,from,to,loss,delay_us
 
     #[test]
     fn a_file_is_read_in_the_order_of_its_times_and_written_as_it_was_read() {
-        let trace = LinkTrace::read(TEXT.as_bytes()).unwrap();
+        let trace = MediumLinkTrace::read(TEXT.as_bytes()).unwrap();
         let times: Vec<_> = trace.steps().iter().map(|step| step.time.as_millis()).collect();
         assert_eq!(times, [0, 50, 100]);
         let first = &trace.steps()[0];
@@ -181,13 +182,13 @@ time_s,from,to,loss,delay_us
         assert_eq!(trace.end(), Duration::from_millis(100));
         let mut written = Vec::new();
         trace.write(&mut written).unwrap();
-        assert_eq!(LinkTrace::read(&written[..]).unwrap(), trace);
+        assert_eq!(MediumLinkTrace::read(&written[..]).unwrap(), trace);
     }
 
     #[test]
     fn more_columns_and_other_orders_of_columns_are_read_too() {
         let text = "to,from,rssi_dbm,loss,delay_us,time_s\nb, a ,-80,0.5,0,2\n";
-        let trace = LinkTrace::read(text.as_bytes()).unwrap();
+        let trace = MediumLinkTrace::read(text.as_bytes()).unwrap();
         let step = &trace.steps()[0];
         assert_eq!((step.from.as_str(), step.to.as_str(), step.loss), ("a", "b", 0.5));
     }
@@ -196,7 +197,7 @@ time_s,from,to,loss,delay_us
     fn what_is_wrong_is_named_with_its_line() {
         let complaint = |row: &str| {
             let text = format!("{TEXT}{row}\n");
-            format!("{:#}", LinkTrace::read(text.as_bytes()).unwrap_err())
+            format!("{:#}", MediumLinkTrace::read(text.as_bytes()).unwrap_err())
         };
         for (row, expected) in [
             ("1,a,b,1.5,0", "line 5: loss 1.5 is not between 0 and 1"),
@@ -211,8 +212,10 @@ time_s,from,to,loss,delay_us
             let said = complaint(row);
             assert!(said.contains(expected), "{row}: {said}");
         }
-        let said =
-            format!("{:#}", LinkTrace::read(&b"time_s,from,to,loss\n0,a,b,0\n"[..]).unwrap_err());
+        let said = format!(
+            "{:#}",
+            MediumLinkTrace::read(&b"time_s,from,to,loss\n0,a,b,0\n"[..]).unwrap_err()
+        );
         assert!(said.contains("delay_us"), "{said}");
     }
 
@@ -220,17 +223,17 @@ time_s,from,to,loss,delay_us
     fn signal_is_read_where_it_is_said_and_written_as_it_was_read() {
         let text = "time_s,from,to,loss,delay_us,signal_dbm,signal_sd_db\n\
             0,a,b,0,0,-71.5,4\n1,a,b,1,0,,\n2,a,b,0,0,-80,\n";
-        let trace = LinkTrace::read(text.as_bytes()).unwrap();
+        let trace = MediumLinkTrace::read(text.as_bytes()).unwrap();
         let signals: Vec<_> = trace.steps().iter().map(|step| step.signal).collect();
-        let signal = |dbm, sd_db| Some(Signal { dbm, sd_db });
+        let signal = |dbm, sd_db| Some(SignalStrength { dbm, sd_db });
         assert_eq!(signals, [signal(-71.5, 4.0), None, signal(-80.0, 0.0)]);
         let mut written = Vec::new();
         trace.write(&mut written).unwrap();
-        assert_eq!(LinkTrace::read(&written[..]).unwrap(), trace);
+        assert_eq!(MediumLinkTrace::read(&written[..]).unwrap(), trace);
         assert!(trace.tells_signal() && !trace.without_signal().tells_signal());
         let complaint = |row: &str| {
             let text = format!("time_s,from,to,loss,delay_us,signal_dbm,signal_sd_db\n{row}\n");
-            format!("{:#}", LinkTrace::read(text.as_bytes()).unwrap_err())
+            format!("{:#}", MediumLinkTrace::read(text.as_bytes()).unwrap_err())
         };
         let said = complaint("0,a,b,0,0,5,1");
         assert!(said.contains("line 2: signal_dbm 5 is not between -120 and 0"), "{said}");
@@ -240,7 +243,7 @@ time_s,from,to,loss,delay_us
 
     #[test]
     fn a_part_begins_with_what_holds_there() {
-        let trace = LinkTrace::read(TEXT.as_bytes()).unwrap();
+        let trace = MediumLinkTrace::read(TEXT.as_bytes()).unwrap();
         let ms = Duration::from_millis;
         let part = trace.between(ms(60), ms(100));
         let steps: Vec<_> =

@@ -12,7 +12,7 @@ use node_lib::Mac;
 use node_lib::messages::ethernet::{Carried, Header, Tag, carried, carried_by};
 
 use crate::arena::netns::Netns;
-use crate::arena::sys::PacketSocket;
+use crate::arena::sys::PromiscuousSocket;
 
 /// EtherType of our frames: "local experimental 2" (IEEE 802), the nodes use the first.
 pub const PROBE_ETHERTYPE: u16 = 0x88b6;
@@ -129,11 +129,11 @@ impl FrameReceiver {
     }
 }
 
-fn open(ns: &Netns, interface: &str) -> Result<PacketSocket> {
-    ns.run(|| PacketSocket::open(interface).with_context(|| interface.to_owned()))
+fn open(ns: &Netns, interface: &str) -> Result<PromiscuousSocket> {
+    ns.run(|| PromiscuousSocket::open(interface).with_context(|| interface.to_owned()))
 }
 
-fn collect(socket: &PacketSocket, stop: &AtomicBool) -> Vec<NumberedFrame> {
+fn collect(socket: &PromiscuousSocket, stop: &AtomicBool) -> Vec<NumberedFrame> {
     let mut kept = Vec::new();
     let mut buf = vec![0; FRAME_MAX];
     loop {

@@ -13,15 +13,15 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::tally::{Report, Tally};
+use super::tally::{StreamReport, StreamTally};
 use crate::arena::netns::Netns;
 
 /// The outcome of a ping: arrivals are replies, the delay is the round trip.
-pub type PingReport = Report;
+pub type PingReport = StreamReport;
 
 /// A ping under way.
 #[derive(Debug)]
-pub struct Ping {
+pub struct PingStream {
     stop: Arc<AtomicBool>,
     replies: Arc<AtomicU64>,
     thread: JoinHandle<PingReport>,
@@ -34,8 +34,8 @@ const HEADER_LEN: usize = 8;
 /// Payload as of `ping`.
 const PAYLOAD_LEN: usize = 56;
 
-impl Ping {
-    /// Starts asking `to` every `interval` out of `ns`, until [`Ping::stop`].
+impl PingStream {
+    /// Starts asking `to` every `interval` out of `ns`, until [`PingStream::stop`].
     pub fn start(ns: &Netns, to: IpAddr, interval: Duration) -> Result<Self> {
         Self::start_with_limit(ns, to, interval, PAYLOAD_LEN, None)
     }
@@ -73,7 +73,7 @@ impl Ping {
         Self::count_long(ns, to, count, interval, PAYLOAD_LEN)
     }
 
-    /// As [`Ping::count`], with this many bytes in each request, at least 4 (`ping -s`).
+    /// As [`PingStream::count`], with this many bytes in each request, at least 4 (`ping -s`).
     pub fn count_long(
         ns: &Netns,
         to: IpAddr,
@@ -107,7 +107,7 @@ fn run(
 ) -> PingReport {
     static NEXT_ID: AtomicU16 = AtomicU16::new(1);
     let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-    let mut tally = Tally::default();
+    let mut tally = StreamTally::default();
     let mut next_send = Instant::now();
     let (mut sent, mut ends) = (0, None);
     loop {

@@ -19,7 +19,7 @@ use node_lib::Mac;
 use super::frames::{FRAME_MAX, NumberedFrame};
 use super::streams::Endpoint;
 use crate::arena::netns::Netns;
-use crate::arena::sys::PacketSocket;
+use crate::arena::sys::PromiscuousSocket;
 
 /// How long each frame is remembered. What arrives later than that is counted as stray.
 const KEPT: Duration = Duration::from_secs(60);
@@ -194,8 +194,8 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open(ns: &Netns, interface: &str) -> Result<PacketSocket> {
-    ns.run(|| PacketSocket::open(interface).with_context(|| interface.to_owned()))
+fn open(ns: &Netns, interface: &str) -> Result<PromiscuousSocket> {
+    ns.run(|| PromiscuousSocket::open(interface).with_context(|| interface.to_owned()))
 }
 
 impl State {
@@ -268,7 +268,7 @@ impl History {
 }
 
 fn send(
-    sockets: &[PacketSocket],
+    sockets: &[PromiscuousSocket],
     ends: &[(Mac, Mac)],
     every: Duration,
     payload_len: usize,
@@ -299,7 +299,7 @@ fn send(
 }
 
 fn receive(
-    sockets: &[(PacketSocket, Mac)],
+    sockets: &[(PromiscuousSocket, Mac)],
     by_ends: &BTreeMap<(Mac, Mac), usize>,
     state: &Mutex<State>,
     stop: &AtomicBool,

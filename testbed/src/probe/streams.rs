@@ -14,7 +14,7 @@ use node_lib::Mac;
 
 use super::frames::{FRAME_MAX, NumberedFrame};
 use crate::arena::netns::Netns;
-use crate::arena::sys::PacketSocket;
+use crate::arena::sys::PromiscuousSocket;
 
 /// Where streams begin and end.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Streams {
     /// frames spread evenly over their intervals.
     pub fn start(endpoints: &[Endpoint], streams: &[Stream], payload_len: usize) -> Result<Self> {
         let open = |Endpoint { ns, interface, .. }: &Endpoint| {
-            ns.run(|| PacketSocket::open(interface).with_context(|| interface.clone()))
+            ns.run(|| PromiscuousSocket::open(interface).with_context(|| interface.clone()))
         };
         let to_send = endpoints.iter().map(open).collect::<Result<Vec<_>>>()?;
         let to_receive = endpoints.iter().map(open).collect::<Result<Vec<_>>>()?;
@@ -136,7 +136,7 @@ impl Streams {
 }
 
 fn send(
-    sockets: &[PacketSocket],
+    sockets: &[PromiscuousSocket],
     streams: &[Stream],
     ends: &[(Mac, Mac)],
     payload_len: usize,
@@ -178,7 +178,7 @@ fn stream_offset(index: usize, streams: &[Stream]) -> Duration {
 }
 
 fn receive(
-    sockets: &[PacketSocket],
+    sockets: &[PromiscuousSocket],
     macs: &[Mac],
     by_ends: &BTreeMap<(Mac, Mac), usize>,
     stop: &AtomicBool,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Which numbers of a stream arrived, how often and when.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct StreamTally {
     sent: Vec<Instant>,
     arrivals: Vec<u32>,
     last_arrival: Option<Instant>,
@@ -16,7 +16,7 @@ pub struct Tally {
 
 /// The outcome of a numbered stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct StreamReport {
     /// Numbers sent.
     pub sent: u64,
     /// Different numbers that arrived.
@@ -37,7 +37,7 @@ pub struct Report {
     pub delays: Vec<Duration>,
 }
 
-impl Report {
+impl StreamReport {
     /// Median time from sending to arriving; zero when nothing arrived.
     pub fn delay_median(&self) -> Duration {
         self.delay(50)
@@ -53,7 +53,7 @@ impl Report {
     }
 }
 
-impl Tally {
+impl StreamTally {
     /// The next number to send, sent `now`.
     pub fn send(&mut self, now: Instant) -> u32 {
         self.sent.push(now);
@@ -88,13 +88,13 @@ impl Tally {
     }
 
     /// What became of the stream.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> StreamReport {
         let missing = |count: &&u32| **count == 0;
         let lost = self.arrivals.iter().filter(missing).count();
         let runs = self.arrivals.split(|count| *count > 0).map(<[u32]>::len);
         let mut delays = self.delays.clone();
         delays.sort_unstable();
-        Report {
+        StreamReport {
             sent: self.sent.len() as u64,
             received: (self.arrivals.len() - lost) as u64,
             lost: lost as u64,
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn tells_lost_doubled_and_late_numbers_apart() {
-        let mut tally = Tally::default();
+        let mut tally = StreamTally::default();
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         for n in 0..8 {
@@ -125,7 +125,7 @@ mod tests {
         {
             tally.arrive(at(ms), number);
         }
-        let expected = Report {
+        let expected = StreamReport {
             sent: 8,
             received: 6,
             lost: 2,

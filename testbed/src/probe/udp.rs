@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use super::tally::{Report, Tally};
+use super::tally::{StreamReport, StreamTally};
 use crate::arena::netns::Netns;
 
 /// A stream under way.
 #[derive(Debug)]
 pub struct UdpStream {
-    tally: Arc<Mutex<Tally>>,
+    tally: Arc<Mutex<StreamTally>>,
     stop: Arc<AtomicBool>,
     /// Sender, then receiver.
     threads: [JoinHandle<()>; 2],
@@ -44,7 +44,8 @@ impl UdpStream {
             sender.connect(SocketAddr::new(to, port))?;
             Ok(sender)
         })?;
-        let (tally, stop) = (Arc::<Mutex<Tally>>::default(), Arc::new(AtomicBool::new(false)));
+        let (tally, stop) =
+            (Arc::<Mutex<StreamTally>>::default(), Arc::new(AtomicBool::new(false)));
         let threads = [
             spawn(&tally, &stop, move |tally, stop| send(&sender, tally, stop, interval, payload)),
             spawn(&tally, &stop, move |tally, stop| receive(&receiver, tally, stop)),
@@ -53,7 +54,7 @@ impl UdpStream {
     }
 
     /// Stops sending, waits a moment for the last datagrams, and reports.
-    pub fn stop(self) -> Result<Report> {
+    pub fn stop(self) -> Result<StreamReport> {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().map_err(|_| anyhow!("the UDP stream died"))?;
@@ -63,9 +64,9 @@ impl UdpStream {
 }
 
 fn spawn(
-    tally: &Arc<Mutex<Tally>>,
+    tally: &Arc<Mutex<StreamTally>>,
     stop: &Arc<AtomicBool>,
-    work: impl FnOnce(&Mutex<Tally>, &AtomicBool) + Send + 'static,
+    work: impl FnOnce(&Mutex<StreamTally>, &AtomicBool) + Send + 'static,
 ) -> JoinHandle<()> {
     let (tally, stop) = (Arc::clone(tally), Arc::clone(stop));
     std::thread::spawn(move || work(&tally, &stop))
@@ -73,7 +74,7 @@ fn spawn(
 
 fn send(
     socket: &UdpSocket,
-    tally: &Mutex<Tally>,
+    tally: &Mutex<StreamTally>,
     stop: &AtomicBool,
     interval: Duration,
     len: usize,
@@ -90,7 +91,7 @@ fn send(
     }
 }
 
-fn receive(socket: &UdpSocket, tally: &Mutex<Tally>, stop: &AtomicBool) {
+fn receive(socket: &UdpSocket, tally: &Mutex<StreamTally>, stop: &AtomicBool) {
     let mut stopped_at = None;
     let mut buf = [0; 65_536];
     loop {

@@ -9,9 +9,9 @@ use clap::Args;
 use crate::arena::netns::Netns;
 use crate::daemons::daemon::LogEvent;
 use crate::daemons::programs::Programs;
-use crate::probe::{Ping, PingReport, transfer};
+use crate::probe::{PingReport, PingStream, transfer};
 use crate::screen::{Screen, in_ms};
-use crate::topology::world::{ATTACHMENT_CHANGED, HAND_OVER_DONE, Host, Node, Testbed};
+use crate::topology::world::{ATTACHMENT_CHANGED, HAND_OVER_DONE, Host, Testbed, TestbedNode};
 use crate::wait::wait_until;
 
 /// Time between pings, here and in the promises below.
@@ -28,14 +28,14 @@ const RECORD_WITHIN: Duration = Duration::from_secs(3);
 
 /// What `testbed demo` is told.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct Options {
+pub struct DemoOptions {
     /// Stop after discovery and pings
     #[arg(long)]
     pub until_ping: bool,
 }
 
 /// Runs the demo inside the arena. Fails when anything did not work as promised.
-pub fn run(options: Options) -> Result<()> {
+pub fn run(options: DemoOptions) -> Result<()> {
     let start = Instant::now();
     Programs::find()?.require_daemons()?;
     let screen = Screen::new();
@@ -54,8 +54,8 @@ pub fn run(options: Options) -> Result<()> {
 struct Scene {
     bed: Testbed,
     server: Host,
-    rsus: [Rc<Node>; 2],
-    obus: [Rc<Node>; 3],
+    rsus: [Rc<TestbedNode>; 2],
+    obus: [Rc<TestbedNode>; 3],
     laptop: Host,
 }
 
@@ -76,7 +76,7 @@ impl Scene {
     }
 
     /// The road-side unit a vehicle next to it sends to, by what its daemon said last.
-    fn upstream_of(&self, obu: &Node) -> Result<(Rc<Node>, Rc<Node>)> {
+    fn upstream_of(&self, obu: &TestbedNode) -> Result<(Rc<TestbedNode>, Rc<TestbedNode>)> {
         let [rsu1, rsu2] = &self.rsus;
         for (rsu, other) in [(rsu1, rsu2), (rsu2, rsu1)] {
             if obu.sends_through(rsu)? {
@@ -87,7 +87,7 @@ impl Scene {
     }
 }
 
-fn tell(screen: &Screen, scene: &mut Scene, options: Options) -> Result<()> {
+fn tell(screen: &Screen, scene: &mut Scene, options: DemoOptions) -> Result<()> {
     screen.title("OBU and RSU: a vehicle's LAN on the road-side LAN, by radio");
     screen.text(TOPOLOGY);
     screen
@@ -116,7 +116,7 @@ fn discovery(screen: &Screen, scene: &Scene) -> Result<()> {
     }
     for (from, name) in [&scene.laptop.ns, scene.obus[0].ns()].iter().zip(["laptop", "obu1"]) {
         wait_until(&format!("{name} reaches the server"), ROUTE_WITHIN, || {
-            let report = Ping::count(from, scene.server.v4, 1, PING_EVERY)?;
+            let report = PingStream::count(from, scene.server.v4, 1, PING_EVERY)?;
             Ok((report.received > 0).then_some(()))
         })?;
     }
@@ -138,8 +138,9 @@ fn pings(screen: &Screen, scene: &Scene) -> Result<()> {
         ("server → laptop", &server.ns, &scene.laptop, "into the vehicle"),
     ];
     for (way, from, to, remark) in ways {
-        Ping::count(from, to.v4, 2, PING_EVERY)?; // Address resolution is not what is shown here.
-        let report = Ping::count(from, to.v4, 25, PING_EVERY)?;
+        // Address resolution is not what is shown here.
+        PingStream::count(from, to.v4, 2, PING_EVERY)?;
+        let report = PingStream::count(from, to.v4, 25, PING_EVERY)?;
         ensure!(report.lost == 0 && report.duplicates == 0, "{way}: {report:?}");
         let median = report.delay_median().as_secs_f64() * 1e3;
         screen.good(way, &format!("25 of 25 replies, {median:5.2} ms   {remark}"));
@@ -172,7 +173,7 @@ fn silent_death(screen: &Screen, scene: &mut Scene) -> Result<()> {
         "the radio between obu1 and {} goes dead both ways; a ping runs 100 times a second",
         active.name()
     ));
-    let ping = Ping::start(obu1.ns(), scene.server.v4, PING_EVERY)?;
+    let ping = PingStream::start(obu1.ns(), scene.server.v4, PING_EVERY)?;
     std::thread::sleep(Duration::from_millis(700));
     scene.bed.cut(&obu1, &active)?;
     std::thread::sleep(Duration::from_millis(1500));
@@ -190,7 +191,7 @@ fn goodbye(screen: &Screen, scene: &mut Scene) -> Result<()> {
     let obu1 = Rc::clone(&scene.obus[0]);
     let (active, other) = scene.upstream_of(&obu1)?;
     screen.plain(&format!("SIGTERM to {}; a ping runs 100 times a second", active.name()));
-    let ping = Ping::start(obu1.ns(), scene.server.v4, PING_EVERY)?;
+    let ping = PingStream::start(obu1.ns(), scene.server.v4, PING_EVERY)?;
     std::thread::sleep(Duration::from_millis(500));
     active.stop()?;
     std::thread::sleep(Duration::from_millis(1000));
@@ -205,8 +206,8 @@ fn goodbye(screen: &Screen, scene: &mut Scene) -> Result<()> {
 fn judge(
     screen: &Screen,
     scene: &Scene,
-    obu: &Node,
-    other: &Node,
+    obu: &TestbedNode,
+    other: &TestbedNode,
     report: &PingReport,
     promised: Duration,
 ) -> Result<()> {

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use node_lib::Mac;
+use sim::Role;
 use tempfile::TempDir;
 
 use crate::Quality;
@@ -28,7 +29,7 @@ use crate::arena::netns::Netns;
 use crate::arena::sys;
 use crate::daemons::daemon::{self, Daemon, LogEvent};
 use crate::daemons::programs::Programs;
-use crate::medium::{LinkStatistics, LinkTrace, Medium};
+use crate::medium::{LinkStatistics, MediumLinkTrace, MediumProcess};
 use crate::wait::wait_until;
 
 /// What an OBU logs when it sends through another neighbour, or to another road-side unit.
@@ -90,18 +91,9 @@ pub struct Cabin {
     pub clients: Vec<(String, Mac)>,
 }
 
-/// Which daemon a node runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Road-side unit.
-    Rsu,
-    /// Vehicle.
-    Obu,
-}
-
 /// A node: a radio, and a daemon that may be running.
 #[derive(Debug)]
-pub struct Node {
+pub struct TestbedNode {
     /// Its own address on the carried network.
     pub host: Host,
     /// Which daemon it runs.
@@ -123,7 +115,7 @@ pub struct Node {
     daemon: RefCell<Option<Daemon>>,
 }
 
-impl Node {
+impl TestbedNode {
     /// What messages call it, and the name of its radio in the medium.
     pub fn name(&self) -> &str {
         self.host.name()
@@ -186,7 +178,7 @@ impl Node {
         self.take_daemon()?.kill().context(self.name().to_owned())
     }
 
-    /// Whether its daemon logs where [`Node::events`] reads.
+    /// Whether its daemon logs where [`TestbedNode::events`] reads.
     pub fn has_log(&self) -> bool {
         self.has_log.get()
     }
@@ -221,7 +213,7 @@ impl Node {
     }
 
     /// Whether its daemon said last that it sends through this neighbour.
-    pub fn sends_through(&self, neighbour: &Node) -> Result<bool> {
+    pub fn sends_through(&self, neighbour: &TestbedNode) -> Result<bool> {
         let attachment = self.attachment()?;
         let upstream = attachment.rsplit("via ").next().unwrap_or_default();
         Ok(upstream.starts_with(&neighbour.radio.to_string()))
@@ -245,12 +237,12 @@ impl Node {
 /// A LAN, radios and a medium.
 #[derive(Debug)]
 pub struct Testbed {
-    medium: Medium,
+    medium: MediumProcess,
     lan: Netns,
     programs: Programs,
     logs: PathBuf,
     radio_mtu: u32,
-    nodes: Vec<Rc<Node>>,
+    nodes: Vec<Rc<TestbedNode>>,
     hosts_added: u8,
     /// Removes the logs; absent when they shall be kept.
     _logs_dir: Option<TempDir>,
@@ -289,7 +281,7 @@ impl Testbed {
         std::fs::create_dir_all(&logs)?;
         let lan = Netns::create("lan")?;
         lan.create_bridge("lan0", mac(0, 0))?;
-        let medium = Medium::start(&programs.testbed, seed)?;
+        let medium = MediumProcess::start(&programs.testbed, seed)?;
         let nodes = Vec::new();
         let _logs_dir = logs_dir;
         Ok(Self { medium, lan, programs, logs, radio_mtu, nodes, hosts_added: 0, _logs_dir })
@@ -314,7 +306,7 @@ impl Testbed {
     }
 
     /// A road-side unit on the LAN, its daemon not yet started.
-    pub fn add_rsu(&mut self, name: &str) -> Result<Rc<Node>> {
+    pub fn add_rsu(&mut self, name: &str) -> Result<Rc<TestbedNode>> {
         let host = self.new_host(name, BRIDGE)?;
         self.plug_into_lan(&host)?;
         self.make_bridge(&host)?;
@@ -322,13 +314,17 @@ impl Testbed {
     }
 
     /// A vehicle, its daemon not yet started.
-    pub fn add_obu(&mut self, name: &str) -> Result<Rc<Node>> {
+    pub fn add_obu(&mut self, name: &str) -> Result<Rc<TestbedNode>> {
         let host = self.new_host(name, TAP)?;
         self.add_node(host, Role::Obu, false)
     }
 
     /// A vehicle with a LAN of its own and one host, named `host_name`, on it.
-    pub fn add_obu_with_host(&mut self, name: &str, host_name: &str) -> Result<(Rc<Node>, Host)> {
+    pub fn add_obu_with_host(
+        &mut self,
+        name: &str,
+        host_name: &str,
+    ) -> Result<(Rc<TestbedNode>, Host)> {
         let host = self.new_host(name, BRIDGE)?;
         let behind = self.new_host(host_name, WIRE)?;
         let mtu = self.mtu();
@@ -342,7 +338,11 @@ impl Testbed {
     }
 
     /// A vehicle with a LAN of its own and this many clients on it.
-    pub fn add_obu_with_cabin(&mut self, name: &str, clients: u8) -> Result<(Rc<Node>, Cabin)> {
+    pub fn add_obu_with_cabin(
+        &mut self,
+        name: &str,
+        clients: u8,
+    ) -> Result<(Rc<TestbedNode>, Cabin)> {
         let host = self.new_host(name, BRIDGE)?;
         host.ns.create_bridge(BRIDGE, host.mac.unwrap_or(Mac::ZERO))?;
         let ns = Netns::create_silent(&format!("{name}-cabin"))?;
@@ -361,34 +361,39 @@ impl Testbed {
     }
 
     /// All nodes, in the order they were added.
-    pub fn nodes(&self) -> &[Rc<Node>] {
+    pub fn nodes(&self) -> &[Rc<TestbedNode>] {
         &self.nodes
     }
 
     /// Lets two radios hear each other without faults.
-    pub fn connect(&mut self, a: &Node, b: &Node) -> Result<()> {
+    pub fn connect(&mut self, a: &TestbedNode, b: &TestbedNode) -> Result<()> {
         self.connect_with(a, b, Quality::default())
     }
 
     /// Lets two radios hear each other, this well in both directions.
-    pub fn connect_with(&mut self, a: &Node, b: &Node, quality: Quality) -> Result<()> {
+    pub fn connect_with(
+        &mut self,
+        a: &TestbedNode,
+        b: &TestbedNode,
+        quality: Quality,
+    ) -> Result<()> {
         self.hear(a, b, quality)?;
         self.hear(b, a, quality)
     }
 
     /// Lets nothing through between two radios.
-    pub fn cut(&mut self, a: &Node, b: &Node) -> Result<()> {
+    pub fn cut(&mut self, a: &TestbedNode, b: &TestbedNode) -> Result<()> {
         self.connect_with(a, b, Quality::CUT)
     }
 
     /// Lets `to` hear `from`, this well; says nothing about the other direction.
-    pub fn hear(&mut self, from: &Node, to: &Node, quality: Quality) -> Result<()> {
+    pub fn hear(&mut self, from: &TestbedNode, to: &TestbedNode, quality: Quality) -> Result<()> {
         self.medium.link(from.name(), to.name(), quality)
     }
 
     /// Changes who hears whom as a trace says, which begins now. Radios have the names of their
     /// nodes; what the trace does not say of a link is as in `base`.
-    pub fn play(&mut self, trace: &LinkTrace, base: Quality) -> Result<()> {
+    pub fn play(&mut self, trace: &MediumLinkTrace, base: Quality) -> Result<()> {
         if let Some(name) = trace
             .radios()
             .into_iter()
@@ -406,7 +411,7 @@ impl Testbed {
             .fold(text.to_owned(), |text, node| text.replace(&node.radio.to_string(), node.name()))
     }
 
-    /// Stops the medium where it is, or lets it go on: [`Medium::stall`].
+    /// Stops the medium where it is, or lets it go on: [`MediumProcess::stall`].
     pub fn stall_medium(&self, is_stalled: bool) -> Result<()> {
         self.medium.stall(is_stalled)
     }
@@ -417,35 +422,35 @@ impl Testbed {
     }
 
     /// Takes a node's radio away.
-    pub fn delete_radio(&self, node: &Node) -> Result<()> {
+    pub fn delete_radio(&self, node: &TestbedNode) -> Result<()> {
         node.ns().delete(RADIO)
     }
 
     /// Changes the MTU of a node's radio, and of nothing else.
-    pub fn set_radio_mtu(&self, node: &Node, mtu: u32) -> Result<()> {
+    pub fn set_radio_mtu(&self, node: &TestbedNode, mtu: u32) -> Result<()> {
         node.ns().set_mtu(RADIO, mtu)
     }
 
     /// Sets a node's radio up or down.
-    pub fn switch_radio(&self, node: &Node, is_on: bool) -> Result<()> {
+    pub fn switch_radio(&self, node: &TestbedNode, is_on: bool) -> Result<()> {
         if is_on { node.ns().set_up(RADIO) } else { node.ns().set_down(RADIO) }
     }
 
     /// Takes a node's TAP away.
-    pub fn delete_tap(&self, node: &Node) -> Result<()> {
+    pub fn delete_tap(&self, node: &TestbedNode) -> Result<()> {
         node.ns().delete(TAP)
     }
 
     /// Gives a node a monitor interface `mon0` beside its radio: links with a
-    /// [`Signal`](crate::medium::Signal) tell there how strong frames come in.
-    pub fn add_monitor(&mut self, node: &Node) -> Result<()> {
+    /// [`SignalStrength`](crate::medium::SignalStrength) tell there how strong frames come in.
+    pub fn add_monitor(&mut self, node: &TestbedNode) -> Result<()> {
         let created = self.medium.monitor(node.name())?;
         self.medium.ns().hand_over(&created, node.ns(), MONITOR)?;
         node.ns().set_up(MONITOR)
     }
 
     /// Gives a node a monitor interface, and has its daemon use it from its next start on.
-    pub fn tell_signal(&mut self, node: &Node) -> Result<()> {
+    pub fn tell_signal(&mut self, node: &TestbedNode) -> Result<()> {
         self.add_monitor(node)?;
         let flags = ["--signal".to_owned(), format!("radiotap:{MONITOR}")];
         node.extra_args.borrow_mut().extend(flags);
@@ -453,14 +458,14 @@ impl Testbed {
     }
 
     /// Gives a node the radio it had. Who hears whom has not changed.
-    pub fn create_radio(&mut self, node: &Node) -> Result<()> {
+    pub fn create_radio(&mut self, node: &TestbedNode) -> Result<()> {
         self.create_radio_in(node.ns(), node.radio)
     }
 
     /// Starts all nodes that are not running, road-side units first.
     pub fn start_all(&self) -> Result<()> {
         for role in [Role::Rsu, Role::Obu] {
-            let idle = |node: &&Rc<Node>| node.role == role && node.daemon().is_err();
+            let idle = |node: &&Rc<TestbedNode>| node.role == role && node.daemon().is_err();
             for node in self.nodes.iter().filter(idle) {
                 node.launch()?;
             }
@@ -480,14 +485,14 @@ impl Testbed {
         tails.collect()
     }
 
-    fn add_node(&mut self, host: Host, role: Role, is_bridged: bool) -> Result<Rc<Node>> {
+    fn add_node(&mut self, host: Host, role: Role, is_bridged: bool) -> Result<Rc<TestbedNode>> {
         let radio = mac(1, self.hosts_added);
         self.create_radio_in(&host.ns, radio)?;
         let program = match role {
             Role::Rsu => self.programs.rsu.clone(),
             Role::Obu => self.programs.obu.clone(),
         };
-        let node = Rc::new(Node {
+        let node = Rc::new(TestbedNode {
             role,
             radio,
             extra_args: RefCell::default(),

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use testbed::endurance::soak::StackErrors;
 use testbed::probe::{FrameReceiver, send_frames, transfer};
-use testbed::{Node, Testbed};
+use testbed::{Testbed, TestbedNode};
 
 use crate::harness::ms;
 use crate::look::{all_run, reaches};
@@ -102,7 +102,7 @@ pub(crate) fn what_waits_together_travels_together() -> Result<()> {
                 each_arrived(&frames, &receiver.stop()?, 1)
                     .with_context(|| format!("{} to {}", from.name(), to.name()))?;
             }
-            let bundles = |node: &Node| -> Result<String> {
+            let bundles = |node: &TestbedNode| -> Result<String> {
                 node.daemon()?.signal(Signal::SIGUSR1)?;
                 let counters = node.daemon()?.wait_for_event("counters", PATIENCE, |_| true)?;
                 Ok(counters.text("bundles"))

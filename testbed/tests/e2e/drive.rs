@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use testbed::medium::{self, LinkStep, LinkTrace};
-use testbed::probe::Ping;
+use testbed::medium::{self, MediumLinkStep, MediumLinkTrace};
+use testbed::probe::PingStream;
 use testbed::scenes::corridor::report::Comparison;
 use testbed::scenes::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::{ATTACHMENT_CHANGED, Quality, Testbed};
@@ -50,7 +50,7 @@ pub(crate) fn a_fading_link_is_left_in_time() -> Result<()> {
 /// One fades by 7.5 dB a second from −60 dBm, the other comes up as fast from −90. The mean of the
 /// last two seconds tells 6 dB of difference after 3.4 s; from −93 dBm on, a second later, the
 /// first loses frames, and all from −97.
-fn fading_links() -> LinkTrace {
+fn fading_links() -> MediumLinkTrace {
     let mut steps = Vec::new();
     for tenths in 0..53_u32 {
         let fade = 0.75 * f64::from(tenths);
@@ -58,18 +58,18 @@ fn fading_links() -> LinkTrace {
         let lost = ((-93.0 - fading) / 4.0).clamp(0.0, 1.0);
         for (rsu, dbm, loss) in [("rsu1", fading, lost), ("rsu2", coming, 0.0)] {
             for (from, to) in [(rsu, "obu1"), ("obu1", rsu)] {
-                steps.push(LinkStep {
+                steps.push(MediumLinkStep {
                     time: ms(100) * tenths,
                     from: from.to_owned(),
                     to: to.to_owned(),
                     loss,
                     delay: Duration::ZERO,
-                    signal: Some(medium::Signal { dbm, sd_db: 1.0 }),
+                    signal: Some(medium::SignalStrength { dbm, sd_db: 1.0 }),
                 });
             }
         }
     }
-    LinkTrace::new(steps)
+    MediumLinkTrace::new(steps)
 }
 
 #[derive(Debug)]
@@ -78,7 +78,7 @@ struct FadingDrive {
     lost: u64,
 }
 
-fn fading_drive(trace: &LinkTrace) -> Result<FadingDrive> {
+fn fading_drive(trace: &MediumLinkTrace) -> Result<FadingDrive> {
     let mut bed = Testbed::new(1)?;
     let server = bed.add_host("server")?;
     let [rsu1, rsu2] = [bed.add_rsu("rsu1")?, bed.add_rsu("rsu2")?];
@@ -95,7 +95,7 @@ fn fading_drive(trace: &LinkTrace) -> Result<FadingDrive> {
         std::thread::sleep(ms(2500));
         ensure!(obu.sends_through(&rsu1)?, "it sends to {}", obu.attachment()?);
         let before = obu.events()?.len();
-        let ping = Ping::start(obu.ns(), server.v4, PROBE_EVERY)?;
+        let ping = PingStream::start(obu.ns(), server.v4, PROBE_EVERY)?;
         std::thread::sleep(ms(300));
         bed.play(trace, Quality::default())?;
         std::thread::sleep(trace.end() + ms(500));

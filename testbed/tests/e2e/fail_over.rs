@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use testbed::probe::{FrameReceiver, NumberedFrame, Ping, UdpStream, send_frames};
-use testbed::{ATTACHMENT_CHANGED, Host, Node, Quality, Testbed};
+use testbed::probe::{FrameReceiver, NumberedFrame, PingStream, UdpStream, send_frames};
+use testbed::{ATTACHMENT_CHANGED, Host, Quality, Testbed, TestbedNode};
 
 use crate::harness::ms;
 use crate::look::{PROBE_EVERY, active_first, all_run, outage, reaches, rests};
@@ -25,7 +25,7 @@ pub(crate) fn silent_death_of_the_upstream() -> Result<()> {
         for run in 1..=RUNS {
             let (active, _) = active_first(obu, &mut paths)?;
             let active = Rc::clone(active);
-            let ping = Ping::start(obu.ns(), server.v4, PROBE_EVERY)?;
+            let ping = PingStream::start(obu.ns(), server.v4, PROBE_EVERY)?;
             // Not in step with the heartbeats.
             std::thread::sleep(ms(300 + 37 * run as u64 % 100));
             bed.cut(obu, &active)?;
@@ -149,11 +149,15 @@ pub(crate) fn goodbye_of_a_relay() -> Result<()> {
     fork(|_, server, obu, mut paths| goodbye_of_the_active(server, obu, &mut paths))
 }
 
-fn goodbye_of_the_active(server: &Host, obu: &Node, paths: &mut [Rc<Node>; 2]) -> Result<()> {
+fn goodbye_of_the_active(
+    server: &Host,
+    obu: &TestbedNode,
+    paths: &mut [Rc<TestbedNode>; 2],
+) -> Result<()> {
     for _ in 0..3 {
         std::thread::sleep(ms(1500));
         let (active, _) = active_first(obu, paths)?;
-        let ping = Ping::start(obu.ns(), server.v4, PROBE_EVERY)?;
+        let ping = PingStream::start(obu.ns(), server.v4, PROBE_EVERY)?;
         std::thread::sleep(ms(500));
         active.stop()?;
         std::thread::sleep(ms(700));
@@ -186,7 +190,7 @@ pub(crate) fn a_road_side_unit_without_a_lan_is_left() -> Result<()> {
         for interface in ["tap0", "br0"] {
             std::thread::sleep(ms(2000));
             let (active, _) = active_first(&obu, &mut rsus)?;
-            let ping = Ping::start(obu.ns(), server.v4, PROBE_EVERY)?;
+            let ping = PingStream::start(obu.ns(), server.v4, PROBE_EVERY)?;
             std::thread::sleep(ms(500));
             active.ns().set_down(interface)?;
             std::thread::sleep(ms(1000));
@@ -202,11 +206,11 @@ pub(crate) fn a_road_side_unit_without_a_lan_is_left() -> Result<()> {
 
 pub(crate) fn the_last_path_dies_and_comes_back() -> Result<()> {
     chain(2, |bed, server, obu| {
-        let nodes: Vec<Rc<Node>> = bed.nodes().to_vec();
+        let nodes: Vec<Rc<TestbedNode>> = bed.nodes().to_vec();
         for pair in nodes.windows(2) {
             bed.cut(&pair[0], &pair[1])?;
             rests(&pair[1], ms(1500))?;
-            let report = Ping::count(obu.ns(), server.v4, 5, PROBE_EVERY)?;
+            let report = PingStream::count(obu.ns(), server.v4, 5, PROBE_EVERY)?;
             ensure!(report.received == 0, "{report:?} over no path");
             bed.connect(&pair[0], &pair[1])?;
             let took = reaches(&obu.host, server, PATIENCE)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use testbed::probe::{NumberedFrame, Ping, UdpStream, send_frames, transfer};
+use testbed::probe::{NumberedFrame, PingStream, UdpStream, send_frames, transfer};
 use testbed::{Host, Testbed};
 
 use crate::harness::ms;
@@ -47,7 +47,7 @@ pub(crate) fn hosts_with_an_mtu_of_1500() -> Result<()> {
                     from.ns.run(|| {
                         Ok(std::fs::write("/proc/sys/net/ipv4/ip_no_pmtu_disc", no_pmtu_disc)?)
                     })?;
-                    let ping = Ping::count_long(&from.ns, to, 30, PROBE_EVERY, payload)?;
+                    let ping = PingStream::count_long(&from.ns, to, 30, PROBE_EVERY, payload)?;
                     let is_clean = ping.received == ping.sent && ping.duplicates == 0;
                     ensure!(is_clean, "{way}, {to}: {ping:?}");
                     let stream = UdpStream::start(&from.ns, &at.ns, to, ms(5), payload)?;

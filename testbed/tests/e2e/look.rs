@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use nix::sys::signal::Signal;
 use testbed::daemons::daemon::LogEvent;
-use testbed::probe::{Ping, Report};
-use testbed::{Host, Netns, Node, Testbed, wait_until};
+use testbed::probe::{PingStream, StreamReport};
+use testbed::{Host, Netns, Testbed, TestbedNode, wait_until};
 
 use crate::harness::ms;
 use crate::scene::PATIENCE;
@@ -18,7 +18,7 @@ use crate::scene::PATIENCE;
 pub(crate) const PROBE_EVERY: Duration = ms(10);
 
 /// What a daemon has counted so far.
-pub(crate) fn counters_of(node: &Node) -> Result<LogEvent> {
+pub(crate) fn counters_of(node: &TestbedNode) -> Result<LogEvent> {
     let daemon = node.daemon()?;
     let is_counters = |event: &&LogEvent| event.message() == "counters";
     let before = daemon.events()?.iter().filter(is_counters).count();
@@ -31,7 +31,7 @@ pub(crate) fn counters_of(node: &Node) -> Result<LogEvent> {
 /// Waits until one ping is answered, and says how long that took.
 pub(crate) fn reaches(from: &Host, to: &Host, timeout: Duration) -> Result<Duration> {
     let start = Instant::now();
-    let ping = Ping::start(&from.ns, to.v4, PROBE_EVERY)?;
+    let ping = PingStream::start(&from.ns, to.v4, PROBE_EVERY)?;
     let what = format!("{} reaches {}", from.name(), to.name());
     let reached = wait_until(&what, timeout, || Ok((ping.received() > 0).then(|| start.elapsed())));
     ping.stop()?;
@@ -52,13 +52,13 @@ pub(crate) fn answers_all(from: &Host, to: &Host) -> Result<()> {
     Ok(())
 }
 
-fn steady_ping(from: &Netns, to: IpAddr) -> Result<Report> {
-    Ping::count(from, to, 30, PROBE_EVERY)
+fn steady_ping(from: &Netns, to: IpAddr) -> Result<StreamReport> {
+    PingStream::count(from, to, 30, PROBE_EVERY)
 }
 
 /// How long there was no route: lost probes in a row, times their distance. Whatever happened,
 /// nothing may arrive twice.
-pub(crate) fn outage(report: &Report) -> Result<Duration> {
+pub(crate) fn outage(report: &StreamReport) -> Result<Duration> {
     ensure!(report.duplicates == 0, "{report:?}");
     ensure!(report.received > 0, "no ping was answered");
     let lost_at_the_end = report.sent - 1 - report.last_received;
@@ -68,9 +68,9 @@ pub(crate) fn outage(report: &Report) -> Result<Duration> {
 
 /// The node among two that the vehicle uses as upstream, and the other.
 pub(crate) fn active_first<'a>(
-    obu: &Node,
-    paths: &'a mut [Rc<Node>; 2],
-) -> Result<(&'a Rc<Node>, &'a Rc<Node>)> {
+    obu: &TestbedNode,
+    paths: &'a mut [Rc<TestbedNode>; 2],
+) -> Result<(&'a Rc<TestbedNode>, &'a Rc<TestbedNode>)> {
     if obu.sends_through(&paths[1])? {
         paths.swap(0, 1);
     }
@@ -82,7 +82,7 @@ pub(crate) fn active_first<'a>(
 
 /// Waits, and sees to it that the daemon waits too: with nobody to talk to there is hardly a reason
 /// to wake up. (A daemon that never sleeps is found by its tests' timeouts.)
-pub(crate) fn rests(node: &Node, time: Duration) -> Result<()> {
+pub(crate) fn rests(node: &TestbedNode, time: Duration) -> Result<()> {
     const PER_SECOND_MAX: f64 = 100.0;
     let before = node.daemon()?.sleeps()?;
     std::thread::sleep(time);
@@ -106,7 +106,11 @@ pub(crate) fn all_run(bed: &Testbed) -> Result<()> {
 }
 
 /// It failed by itself, without panic, and its last words contain this.
-pub(crate) fn ended_with_reason(node: &Node, status: ExitStatus, reason: &str) -> Result<()> {
+pub(crate) fn ended_with_reason(
+    node: &TestbedNode,
+    status: ExitStatus,
+    reason: &str,
+) -> Result<()> {
     let said = node.log_tail(20);
     ensure!(status.code().is_some_and(|code| code != 0), "{} ended with {status}", node.name());
     ensure!(!said.contains("panicked"), "{} panicked", node.name());

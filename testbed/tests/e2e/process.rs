@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use nix::sys::signal::Signal;
 use testbed::daemons::daemon::{Daemon, LogEvent};
-use testbed::probe::Ping;
+use testbed::probe::PingStream;
 use testbed::{Programs, Testbed, wait_until};
 
 use crate::harness::ms;
@@ -144,7 +144,7 @@ pub(crate) fn daemons_outlive_their_log() -> Result<()> {
             })?;
             std::thread::sleep(ms(300));
             reaches(&obu.host, server, PATIENCE).with_context(|| name.to_owned())?;
-            let report = Ping::count(obu.ns(), server.v4, 300, ms(2))?;
+            let report = PingStream::count(obu.ns(), server.v4, 300, ms(2))?;
             ensure!(report.received == report.sent, "{name}: {report:?}");
             all_run(bed).with_context(|| name.to_owned())?;
         }

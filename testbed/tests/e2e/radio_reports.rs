@@ -73,7 +73,7 @@ pub(crate) fn a_source_of_signal_that_cannot_be_used() -> Result<()> {
 pub(crate) fn a_monitor_is_deleted_and_made_again() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
-    let signal = Some(medium::Signal { dbm: -60.0, sd_db: 1.0 });
+    let signal = Some(medium::SignalStrength { dbm: -60.0, sd_db: 1.0 });
     bed.connect_with(&rsu, &obu, Quality { signal, ..Quality::default() })?;
     bed.tell_signal(&obu)?;
     with_logs(bed, |bed| {

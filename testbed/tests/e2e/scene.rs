@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
-use testbed::{Host, Netns, Node, Programs, Testbed};
+use testbed::{Host, Netns, Programs, Testbed, TestbedNode};
 
 use crate::harness::ms;
 use crate::look::reaches;
@@ -17,7 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The test gets the last. The nodes are in this order.
 pub(crate) fn chain(
     hops: usize,
-    test: impl FnOnce(&mut Testbed, &Host, &Node) -> Result<()>,
+    test: impl FnOnce(&mut Testbed, &Host, &TestbedNode) -> Result<()>,
 ) -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let server = bed.add_host("server")?;
@@ -37,7 +37,7 @@ pub(crate) fn chain(
 /// `server`, a road-side unit, two relays and a vehicle that hears only those. The test gets the
 /// vehicle and the relays.
 pub(crate) fn fork(
-    test: impl FnOnce(&mut Testbed, &Host, &Node, [Rc<Node>; 2]) -> Result<()>,
+    test: impl FnOnce(&mut Testbed, &Host, &TestbedNode, [Rc<TestbedNode>; 2]) -> Result<()>,
 ) -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);

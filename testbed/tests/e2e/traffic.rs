@@ -5,7 +5,7 @@ use std::rc::Rc;
 use anyhow::{Context, Result, ensure};
 use node_lib::Mac;
 use testbed::probe::{FrameReceiver, Iperf3, NumberedFrame, UdpStream, send_frames, transfer};
-use testbed::{Node, Quality, Testbed};
+use testbed::{Quality, Testbed, TestbedNode};
 
 use crate::harness::ms;
 use crate::look::{all_run, answers_all, reaches};
@@ -159,7 +159,7 @@ pub(crate) fn no_loop_and_no_duplicate() -> Result<()> {
 /// As when an acknowledgement was lost on air and the radio sent again.
 pub(crate) fn frames_doubled_on_air_arrive_once() -> Result<()> {
     chain(2, |bed, server, obu| {
-        let nodes: Vec<Rc<Node>> = bed.nodes().to_vec();
+        let nodes: Vec<Rc<TestbedNode>> = bed.nodes().to_vec();
         for pair in nodes.windows(2) {
             let doubled = Quality { duplicate: 1.0, ..Quality::default() };
             bed.connect_with(&pair[0], &pair[1], doubled)?;
@@ -190,7 +190,7 @@ pub(crate) fn tcp_is_intact_over_a_bad_link() -> Result<()> {
         signal: None,
     };
     chain(2, |bed, server, obu| {
-        let nodes: Vec<Rc<Node>> = bed.nodes().to_vec();
+        let nodes: Vec<Rc<TestbedNode>> = bed.nodes().to_vec();
         for pair in nodes.windows(2) {
             bed.connect_with(&pair[0], &pair[1], bad)?;
         }

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use node_lib::Mac;
 use testbed::daemons::daemon::{Daemon, LogEvent};
 use testbed::probe::send_frames;
-use testbed::{Node, Programs, Testbed, wait_until};
+use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
 use crate::harness::ms;
 use crate::look::{PROBE_EVERY, all_run, counters_of, reaches};
@@ -65,7 +65,7 @@ pub(crate) fn different_ethertypes_are_named() -> Result<()> {
     obu.extra_args.borrow_mut().extend(other);
     with_logs(bed, |bed| {
         bed.nodes().iter().try_for_each(|node| node.launch())?;
-        let likely = |node: &Node| -> Result<String> {
+        let likely = |node: &TestbedNode| -> Result<String> {
             let warning = "no other node has been heard";
             let event =
                 node.daemon()?.wait_for_event(warning, Duration::from_secs(20), |_| true)?;
@@ -114,7 +114,7 @@ pub(crate) fn tagged_frames_are_named() -> Result<()> {
 /// radio has become too small.
 pub(crate) fn frames_that_are_too_long_are_named() -> Result<()> {
     const WARNING: &str = "frame too long, dropped";
-    let named = |node: &Node, from: Mac, bytes: u64, cure: &str| -> Result<()> {
+    let named = |node: &TestbedNode, from: Mac, bytes: u64, cure: &str| -> Result<()> {
         let event = node.daemon()?.wait_for_event(WARNING, PATIENCE, |_| true)?;
         let said = (event.text("from"), event.text("bytes"), event.text("cure"));
         let is_named = said.0 == from.to_string() && said.1 == bytes.to_string();

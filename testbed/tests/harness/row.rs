@@ -5,13 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use testbed::probe::Ping;
-use testbed::{Host, Node, Testbed, wait_until};
+use testbed::probe::PingStream;
+use testbed::{Host, Testbed, TestbedNode, wait_until};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where each node has its control socket: all of them share the file system.
-pub(crate) fn socket(node: &Node) -> PathBuf {
+pub(crate) fn socket(node: &TestbedNode) -> PathBuf {
     PathBuf::from(format!("/run/{}.sock", node.name()))
 }
 
@@ -34,9 +34,9 @@ pub(crate) fn with_logs(
 /// A server on the LAN, a road-side unit, a relay, and a vehicle behind it.
 pub(crate) struct Row {
     pub(crate) server: Host,
-    pub(crate) rsu: Rc<Node>,
-    pub(crate) relay: Rc<Node>,
-    pub(crate) obu: Rc<Node>,
+    pub(crate) rsu: Rc<TestbedNode>,
+    pub(crate) relay: Rc<TestbedNode>,
+    pub(crate) obu: Rc<TestbedNode>,
 }
 
 pub(crate) fn row(bed: &mut Testbed) -> Result<Row> {
@@ -49,7 +49,7 @@ pub(crate) fn row(bed: &mut Testbed) -> Result<Row> {
 
 pub(crate) fn answers(from: &Host, to: &Host) -> Result<()> {
     wait_until("an answer", PATIENCE, || {
-        let report = Ping::count(&from.ns, to.v4, 1, Duration::from_millis(10))?;
+        let report = PingStream::count(&from.ns, to.v4, 1, Duration::from_millis(10))?;
         Ok((report.received == 1).then_some(()))
     })
 }

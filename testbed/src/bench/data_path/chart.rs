@@ -4,8 +4,8 @@ use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::results::{FIGURES, Figure, Results};
-use super::variant::Variant;
+use super::results::{BenchFigure, BenchResults, FIGURES};
+use super::variant::BenchVariant;
 use crate::topology::line::Offload;
 
 const SIZE: (u32, u32) = (1200, 900);
@@ -31,7 +31,7 @@ const GREEN: RGBColor = RGBColor(0, 158, 115);
 const GREY_DARK: RGBColor = RGBColor(130, 130, 130);
 
 /// An SVG of everything.
-pub(super) fn draw(results: &Results) -> Result<String> {
+pub(super) fn draw(results: &BenchResults) -> Result<String> {
     let mut svg = String::new();
     draw_panels(&mut svg, results).map_err(|error| anyhow!("cannot draw: {error}"))?;
     Ok(svg)
@@ -39,7 +39,7 @@ pub(super) fn draw(results: &Results) -> Result<String> {
 
 type Drawn<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
 
-fn draw_panels<'a>(svg: &'a mut String, results: &Results) -> Drawn<'a> {
+fn draw_panels<'a>(svg: &'a mut String, results: &BenchResults) -> Drawn<'a> {
     let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let figures = DRAWN.iter().filter_map(|key| FIGURES.iter().find(|figure| figure.key == *key));
@@ -52,8 +52,8 @@ fn draw_panels<'a>(svg: &'a mut String, results: &Results) -> Drawn<'a> {
 /// Bars from top to bottom in the order of the variants, named at the left.
 fn draw_panel<'a>(
     panel: &DrawingArea<SVGBackend<'a>, Shift>,
-    results: &Results,
-    figure: &Figure,
+    results: &BenchResults,
+    figure: &BenchFigure,
 ) -> Drawn<'a> {
     let bars: Vec<_> = results
         .variants
@@ -95,12 +95,12 @@ fn draw_panel<'a>(
     Ok(())
 }
 
-fn color(variant: Variant) -> RGBColor {
+fn color(variant: BenchVariant) -> RGBColor {
     match variant {
-        Variant::Veth | Variant::VethPlain => GREY_DARK,
-        Variant::Naive { .. } => ORANGE,
-        Variant::Ours { offload: Offload::Off, .. } => BLUE_LIGHT,
-        Variant::Ours { offload: Offload::On, .. } => BLUE_DARK,
-        Variant::Loops { .. } => GREEN,
+        BenchVariant::Veth | BenchVariant::VethPlain => GREY_DARK,
+        BenchVariant::Naive { .. } => ORANGE,
+        BenchVariant::Ours { offload: Offload::Off, .. } => BLUE_LIGHT,
+        BenchVariant::Ours { offload: Offload::On, .. } => BLUE_DARK,
+        BenchVariant::Loops { .. } => GREEN,
     }
 }

@@ -9,15 +9,15 @@ use clap::builder::RangedU64ValueParser;
 use serde_json::json;
 
 use super::machine::Machine;
-use super::measure::Plan;
-use super::results::{FIGURES, Results};
+use super::measure::BenchPlan;
+use super::results::{BenchResults, FIGURES};
 use super::{Progress, chart, table};
 use crate::arena;
 use crate::screen::Screen;
 
 /// What is measured, and where the results go.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct DataPathOptions {
     /// How often everything is measured, in turns
     #[arg(long, default_value_t = 7,
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
@@ -32,14 +32,14 @@ pub struct Options {
 }
 
 /// Measures inside the arena, and writes the results.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &DataPathOptions) -> Result<()> {
     let output = options.output.clone().map_or_else(default_output, Ok)?;
-    run_plan(&Plan::full(options.rounds), &options.only, &output)
+    run_plan(&BenchPlan::full(options.rounds), &options.only, &output)
 }
 
-/// Measures as much as this plan says, with the variants [chosen](super::Variant::chosen) by
+/// Measures as much as this plan says, with the variants [chosen](super::BenchVariant::chosen) by
 /// `only`, and writes the results to a directory.
-pub fn run_plan(plan: &Plan, only: &[String], output: &Path) -> Result<()> {
+pub fn run_plan(plan: &BenchPlan, only: &[String], output: &Path) -> Result<()> {
     let start = Instant::now();
     std::fs::create_dir_all(output).with_context(|| output.display().to_string())?;
     let machine = Machine::look();
@@ -63,7 +63,7 @@ pub fn run_plan(plan: &Plan, only: &[String], output: &Path) -> Result<()> {
 }
 
 /// Writes the files.
-fn write(output: &Path, machine: &Machine, results: &Results, text: &str) -> Result<()> {
+fn write(output: &Path, machine: &Machine, results: &BenchResults, text: &str) -> Result<()> {
     let medians = results.variants.iter().map(|variant| {
         let figures = FIGURES.iter().filter_map(|figure| {
             let spread = results.spread(*variant, figure)?;

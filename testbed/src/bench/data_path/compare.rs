@@ -18,17 +18,17 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 
 use super::measure::PING_EVERY;
-use super::results::Spread;
+use super::results::RoundSpread;
 use crate::arena;
 use crate::daemons::programs::Programs;
 use crate::daemons::usage::cpu_of;
-use crate::probe::{Iperf3, Ping, flood};
+use crate::probe::{Iperf3, PingStream, flood};
 use crate::screen::Screen;
-use crate::topology::line::{Carrier, Line, Offload, RADIO, ROAD_V4};
+use crate::topology::line::{Carrier, LineTopology, Offload, RADIO, ROAD_V4};
 
 /// What is compared with the daemons as they are.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct CompareOptions {
     /// The same daemons with a recorder; fails if by its processor time for a frame a loop gets
     /// through less than 95 % in the median
     #[arg(long, required_unless_present = "with")]
@@ -134,7 +134,7 @@ struct Compared {
     /// The same of the best turn of each.
     best: f64,
     /// The same of turns that came one after the other.
-    turns: Spread,
+    turns: RoundSpread,
 }
 
 impl Compared {
@@ -142,13 +142,13 @@ impl Compared {
         let values = |form: usize| {
             turns.iter().filter_map(move |turn| turn.get(form)).map(|turn| (figure.of)(turn))
         };
-        let [own, other] = [Spread::of(values(0))?, Spread::of(values(1))?];
-        let best = |spread: Spread| if figure.kind == Rate { spread.max } else { spread.min };
+        let [own, other] = [RoundSpread::of(values(0))?, RoundSpread::of(values(1))?];
+        let best = |spread: RoundSpread| if figure.kind == Rate { spread.max } else { spread.min };
         Some(Self {
             medians: [own.median, other.median],
             ratio: other.median / own.median,
             best: best(other) / best(own),
-            turns: Spread::of(values(0).zip(values(1)).map(|(own, other)| other / own))?,
+            turns: RoundSpread::of(values(0).zip(values(1)).map(|(own, other)| other / own))?,
         })
     }
 }
@@ -162,7 +162,7 @@ impl Compared {
 }
 
 /// Runs it inside the arena.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &CompareOptions) -> Result<()> {
     let own = Programs::find()?;
     own.require_daemons()?;
     let other = match &options.with {
@@ -209,7 +209,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn recorder_flags(options: &Options, into: &Path) -> Vec<String> {
+fn recorder_flags(options: &CompareOptions, into: &Path) -> Vec<String> {
     if !options.record {
         return Vec::new();
     }
@@ -224,8 +224,8 @@ fn set_up(
     programs: &Programs,
     flags: &[String],
     logs: &Path,
-) -> Result<Line> {
-    let mut line = Line::lay(hops)?;
+) -> Result<LineTopology> {
+    let mut line = LineTopology::lay(hops)?;
     let carrier = Carrier::Daemons { vehicle: offload, road: offload };
     match line.start_with(programs, &carrier, flags, logs) {
         Ok(()) => Ok(line),
@@ -235,7 +235,7 @@ fn set_up(
 
 /// So many turns on both lines, in alternating order. A turn in which others had the machine for so
 /// long that nothing got through is left out, and said; of half of them there must be figures.
-fn measure(lines: &[Line], count: u32, screen: &Screen) -> Result<Vec<[Turn; 2]>> {
+fn measure(lines: &[LineTopology], count: u32, screen: &Screen) -> Result<Vec<[Turn; 2]>> {
     let servers = lines.iter().map(|line| Iperf3::serve(&line.road, ROAD_V4));
     let servers = servers.collect::<Result<Vec<_>>>()?;
     let mut turns = Vec::new();
@@ -256,14 +256,14 @@ fn measure(lines: &[Line], count: u32, screen: &Screen) -> Result<Vec<[Turn; 2]>
 }
 
 /// Each measurement of one line is followed by the same of the other.
-fn one_turn(lines: &[Line], servers: &[Iperf3], is_reversed: bool) -> Result<[Turn; 2]> {
+fn one_turn(lines: &[LineTopology], servers: &[Iperf3], is_reversed: bool) -> Result<[Turn; 2]> {
     let mut turn = [Turn::default(); 2];
     let mut order: Vec<_> = lines.iter().zip(servers).zip(&mut turn).collect();
     if is_reversed {
         order.reverse();
     }
     for ((line, _), turn) in &mut order {
-        let report = Ping::count(&line.vehicle, ROAD_V4, PINGS, PING_EVERY)?;
+        let report = PingStream::count(&line.vehicle, ROAD_V4, PINGS, PING_EVERY)?;
         turn.idle_us = report.delay_median().as_secs_f64() * 1e6;
     }
     for ((line, server), turn) in &mut order {
@@ -297,7 +297,7 @@ struct Spent {
 }
 
 impl Spent {
-    fn on(line: &Line) -> Result<Self> {
+    fn on(line: &LineTopology) -> Result<Self> {
         let mut spent = Self { all: Duration::ZERO, loops: Duration::ZERO, frames: 0 };
         for (place, daemon) in line.places().into_iter().zip(line.running()) {
             spent.all += cpu_of(daemon.pid(), |_| true)?;
@@ -331,7 +331,7 @@ fn row(figure: &Figure, compared: &Compared) -> String {
 }
 
 /// Ends the daemons, and says what their recorders counted.
-fn recorded(mut line: Line) -> Result<String> {
+fn recorded(mut line: LineTopology) -> Result<String> {
     let mut told = Vec::new();
     for daemon in line.terminate()? {
         let events = daemon.events()?;

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::arena::link::{VethEnd, create_veth};
 use crate::arena::netns::Netns;
-use crate::arena::sys::PacketSocket;
+use crate::arena::sys::PromiscuousSocket;
 use crate::daemons::daemon::Daemon;
 use crate::daemons::programs::Programs;
 use crate::topology::line::{RADIO, RADIO_MTU, TAP};
@@ -65,8 +65,8 @@ pub(super) fn measure(
     rsu.wait_for_event("running", READY_WITHIN, |_| true)?;
     let empty = rsu.usage()?;
 
-    let radio = air.run(|| Ok(PacketSocket::open(RADIO)?))?;
-    let lan = road.run(|| Ok(PacketSocket::open(TAP)?))?;
+    let radio = air.run(|| Ok(PromiscuousSocket::open(RADIO)?))?;
+    let lan = road.run(|| Ok(PromiscuousSocket::open(TAP)?))?;
     let fleet = fleet(vehicles, clients);
     let mut heard = Heard::default();
     for said in 1..=SAID_AT_MOST {
@@ -114,7 +114,7 @@ struct Heard {
 }
 
 impl Heard {
-    fn listen(&mut self, radio: &PacketSocket, lan: &PacketSocket) -> Result<()> {
+    fn listen(&mut self, radio: &PromiscuousSocket, lan: &PromiscuousSocket) -> Result<()> {
         let mut buffer = [0; FRAME_MAX];
         while let Some(frame) = radio.recv(&mut buffer)? {
             if let Ok(message) = Message::parse(frame, ETHERTYPE_DEFAULT)

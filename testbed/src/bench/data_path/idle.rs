@@ -9,19 +9,19 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::measure::{Idle, PING_EVERY, Plan, costs};
-use super::variant::Variant;
+use super::measure::{BenchPlan, Idle, PING_EVERY, costs};
+use super::variant::BenchVariant;
 use crate::daemons::programs::Programs;
-use crate::probe::{Ping, PingReport};
-use crate::topology::line::{Line, ROAD_V4};
+use crate::probe::{PingReport, PingStream};
+use crate::topology::line::{LineTopology, ROAD_V4};
 
 /// Turns of each variant.
 const TURNS: u32 = 20;
 
 /// Asks over the lines of all variants, each with its programs, and tells of each in their order.
 pub(super) fn measure<'a>(
-    plan: &Plan,
-    variants: impl IntoIterator<Item = (Variant, &'a Programs)>,
+    plan: &BenchPlan,
+    variants: impl IntoIterator<Item = (BenchVariant, &'a Programs)>,
     logs: &Path,
 ) -> Result<Vec<Idle>> {
     let mut lines = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn measure<'a>(
         for (line, turns, cpu_ns) in &mut lines {
             let count = plan.pings.div_ceil(TURNS);
             let before = spent(line)?;
-            turns.push(Ping::count(&line.vehicle, ROAD_V4, count, PING_EVERY)?);
+            turns.push(PingStream::count(&line.vehicle, ROAD_V4, count, PING_EVERY)?);
             *cpu_ns += spent(line)? - before;
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn measure<'a>(
 }
 
 /// Processor time of all programs on a line, nanoseconds.
-fn spent(line: &Line) -> Result<u64> {
+fn spent(line: &LineTopology) -> Result<u64> {
     Ok(costs(line)?.iter().map(|cost| cost.cpu_ns).sum())
 }
 

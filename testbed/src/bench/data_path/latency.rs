@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::measure::Plan;
-use super::results::Spread;
-use super::{Idle, Variant, idle, in_turn};
+use super::measure::BenchPlan;
+use super::results::RoundSpread;
+use super::{BenchVariant, Idle, idle, in_turn};
 use crate::arena;
 use crate::daemons::programs::Programs;
 use crate::screen::Screen;
@@ -20,7 +20,7 @@ use crate::topology::line::has_tap_offload;
 
 /// What is measured, and beside what.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct LatencyOptions {
     /// Programs that want a processor each all the time
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=64))]
     busy: u32,
@@ -39,7 +39,7 @@ pub struct Options {
 #[derive(Clone, Copy)]
 struct Contestant<'a> {
     number: usize,
-    variant: Variant,
+    variant: BenchVariant,
     programs: &'a Programs,
 }
 
@@ -50,12 +50,12 @@ const P50: Figure = |idle| idle.round_trips.p50_us;
 const P99: Figure = |idle| idle.round_trips.p99_us;
 
 /// Runs it inside the arena.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &LatencyOptions) -> Result<()> {
     let own = Programs::find()?;
     own.require_daemons()?;
     let other = options.with.as_ref().map(|with| own.clone().with_daemons_of(with)).transpose()?;
-    let variants = Variant::chosen(has_tap_offload(&own)?, &options.only);
-    let ours = variants.iter().filter(|variant| matches!(variant, Variant::Ours { .. }));
+    let variants = BenchVariant::chosen(has_tap_offload(&own)?, &options.only);
+    let ours = variants.iter().filter(|variant| matches!(variant, BenchVariant::Ours { .. }));
     let again = ours.filter_map(|variant| other.as_ref().map(|other| (variant, other)));
     let all = variants.iter().map(|variant| (variant, &own)).chain(again).enumerate();
     let contestants: Vec<_> = all
@@ -69,7 +69,7 @@ pub fn run(options: &Options) -> Result<()> {
     for round in 1..=usize::from(options.rounds) {
         let order = in_turn(&contestants, round);
         let with_programs = order.iter().map(|one| (one.variant, one.programs));
-        let told = idle::measure(&Plan::full(1), with_programs, logs.path())?;
+        let told = idle::measure(&BenchPlan::full(1), with_programs, logs.path())?;
         for (one, idle) in order.iter().zip(told) {
             rounds.get_mut(one.number).context("a contestant")?.push(idle);
         }
@@ -86,16 +86,17 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Whether the one is the naive relay over as many hops as the other.
-fn is_measure_of(naive: Variant, ours: Variant) -> bool {
-    matches!((naive, ours), (Variant::Naive { hops }, Variant::Ours { hops: of, .. }) if hops == of)
+fn is_measure_of(naive: BenchVariant, ours: BenchVariant) -> bool {
+    use BenchVariant::{Naive, Ours};
+    matches!((naive, ours), (Naive { hops }, Ours { hops: of, .. }) if hops == of)
 }
 
 /// Medians over rounds, the least and most of them, and the median ratio to the naive relay.
 fn row(name: &str, rounds: &[Idle], naive: Option<&[Idle]>) -> Result<String> {
     let mut row = format!("{name:<36}");
     for (title, figure) in [("p50", P50), ("p99", P99)] {
-        let Spread { min, median, max } =
-            Spread::of(rounds.iter().map(figure)).context("no rounds")?;
+        let RoundSpread { min, median, max } =
+            RoundSpread::of(rounds.iter().map(figure)).context("no rounds")?;
         row += &format!("  {title} {median:>7.0} µs ({min:.0}–{max:.0})");
         let ratios = naive.and_then(|naive| ratios(rounds, naive, figure));
         row += &ratios.map_or(String::new(), |ratios| format!(", {:.2} of naive", ratios.median));
@@ -109,8 +110,8 @@ fn row(name: &str, rounds: &[Idle], naive: Option<&[Idle]>) -> Result<String> {
 }
 
 /// Round by round, because what else the machine does changes in between.
-fn ratios(ours: &[Idle], naive: &[Idle], figure: Figure) -> Option<Spread> {
-    Spread::of(ours.iter().zip(naive).map(|(ours, naive)| figure(ours) / figure(naive)))
+fn ratios(ours: &[Idle], naive: &[Idle], figure: Figure) -> Option<RoundSpread> {
+    RoundSpread::of(ours.iter().zip(naive).map(|(ours, naive)| figure(ours) / figure(naive)))
 }
 
 /// A program that never waits. It ends with this.

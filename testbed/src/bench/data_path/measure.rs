@@ -7,14 +7,14 @@ use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use super::machine::Spent;
-use super::variant::Variant;
+use super::variant::BenchVariant;
 use crate::daemons::programs::Programs;
-use crate::probe::{FloodReport, Iperf3, Iperf3Report, Ping, PingReport, flood};
-use crate::topology::line::{Line, RADIO, ROAD_V4};
+use crate::probe::{FloodReport, Iperf3, Iperf3Report, PingReport, PingStream, flood};
+use crate::topology::line::{LineTopology, RADIO, ROAD_V4};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct BenchPlan {
     /// Rounds of all variants.
     pub rounds: usize,
     /// One TCP flow, whole seconds.
@@ -31,7 +31,7 @@ pub struct Plan {
     pub clients: u16,
 }
 
-impl Plan {
+impl BenchPlan {
     /// What `make bench` does, with so many rounds.
     pub fn full(rounds: usize) -> Self {
         Self {
@@ -68,11 +68,11 @@ const UDP_LARGE: usize = 1400;
 
 /// What one run gave.
 #[derive(Clone, Debug, Serialize)]
-pub struct Run {
+pub struct BenchRun {
     /// Which round, from 1.
     pub round: usize,
     /// What was measured.
-    pub variant: Variant,
+    pub variant: BenchVariant,
     /// The share of the machine that neither this nor idleness had from its start to its end.
     pub others: f64,
     /// Nothing else on the line; taken before, together with the other variants of the round.
@@ -84,9 +84,9 @@ pub struct Run {
     /// Four flows.
     pub tcp_4: Tcp,
     /// 64 bytes of payload.
-    pub udp_64: Udp,
+    pub udp_64: UdpRates,
     /// 1400 bytes of payload.
-    pub udp_1400: Udp,
+    pub udp_1400: UdpRates,
     /// The programs that carried, from the vehicle to the road side.
     pub processes: Vec<Process>,
 }
@@ -125,7 +125,7 @@ pub struct Tcp {
 
 /// Datagrams per second under overload.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Udp {
+pub struct UdpRates {
     /// Taken by the sender's stack.
     pub offered_per_s: f64,
     /// Received by a socket.
@@ -140,37 +140,37 @@ pub struct Process {
     /// Its namespace.
     pub place: String,
     /// For one TCP flow.
-    pub tcp_1: Cost,
+    pub tcp_1: CpuCost,
     /// For small datagrams.
-    pub udp_64: Cost,
+    pub udp_64: CpuCost,
     /// For large datagrams.
-    pub udp_1400: Cost,
+    pub udp_1400: CpuCost,
     /// Memory at the end, bytes.
     pub resident: u64,
 }
 
 /// Processor time, and what was done in it.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Cost {
+pub struct CpuCost {
     /// Nanoseconds.
     pub cpu_ns: u64,
     /// Frames on its radio, both ways.
     pub frames: u64,
 }
 
-impl Cost {
+impl CpuCost {
     fn since(self, before: Self) -> Self {
         Self { cpu_ns: self.cpu_ns - before.cpu_ns, frames: self.frames - before.frames }
     }
 }
 
 pub(super) fn measure(
-    plan: &Plan,
+    plan: &BenchPlan,
     round: usize,
-    (variant, idle): (Variant, Idle),
+    (variant, idle): (BenchVariant, Idle),
     programs: &Programs,
     logs: &Path,
-) -> Result<Run> {
+) -> Result<BenchRun> {
     let name = variant.name();
     let before = Spent::now()?;
     let line = variant.set_up(programs, logs).with_context(|| format!("start of {name}"))?;
@@ -182,14 +182,19 @@ pub(super) fn measure(
     Ok(run)
 }
 
-fn take(plan: &Plan, round: usize, (variant, idle): (Variant, Idle), line: &Line) -> Result<Run> {
-    let Line { vehicle, road, .. } = line;
+fn take(
+    plan: &BenchPlan,
+    round: usize,
+    (variant, idle): (BenchVariant, Idle),
+    line: &LineTopology,
+) -> Result<BenchRun> {
+    let LineTopology { vehicle, road, .. } = line;
     let server = Iperf3::serve(road, ROAD_V4)?;
     let (tcp_1, tcp_1_costs) = costing(line, || {
         std::thread::scope(|scope| {
             let pings = scope.spawn(|| {
                 std::thread::sleep(SPEED_UP);
-                Ping::count(vehicle, ROAD_V4, plan.pings, PING_EVERY)
+                PingStream::count(vehicle, ROAD_V4, plan.pings, PING_EVERY)
             });
             let tcp = server.run(vehicle, 1, plan.tcp_1_s, false)?;
             let pings = pings.join().map_err(|_| anyhow!("the ping died"))??;
@@ -211,22 +216,33 @@ fn take(plan: &Plan, round: usize, (variant, idle): (Variant, Idle), line: &Line
         let (place, resident) = (place.name().to_owned(), daemon.usage()?.resident);
         processes.push(Process { place, tcp_1, udp_64, udp_1400, resident });
     }
-    Ok(Run { round, variant, others: 0.0, idle, loaded, tcp_1, tcp_4, udp_64, udp_1400, processes })
+    Ok(BenchRun {
+        round,
+        variant,
+        others: 0.0,
+        idle,
+        loaded,
+        tcp_1,
+        tcp_4,
+        udp_64,
+        udp_1400,
+        processes,
+    })
 }
 
 /// Does something, and says what it cost each program that carries.
-fn costing<T>(line: &Line, work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<Cost>)> {
+fn costing<T>(line: &LineTopology, work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<CpuCost>)> {
     let before = costs(line)?;
     let done = work()?;
     let after = costs(line)?;
     Ok((done, after.into_iter().zip(before).map(|(after, before)| after.since(before)).collect()))
 }
 
-pub(super) fn costs(line: &Line) -> Result<Vec<Cost>> {
+pub(super) fn costs(line: &LineTopology) -> Result<Vec<CpuCost>> {
     let places = line.places();
     let each = places.iter().zip(line.running()).map(|(place, daemon)| {
         let cpu_ns = u64::try_from(daemon.usage()?.cpu.as_nanos())?;
-        Ok(Cost { cpu_ns, frames: place.frames(RADIO)?.total() })
+        Ok(CpuCost { cpu_ns, frames: place.frames(RADIO)?.total() })
     });
     each.collect()
 }
@@ -248,7 +264,7 @@ impl From<Iperf3Report> for Tcp {
     }
 }
 
-impl From<FloodReport> for Udp {
+impl From<FloodReport> for UdpRates {
     fn from(report: FloodReport) -> Self {
         let FloodReport { offered_per_s, delivered_per_s, delivered } = report;
         Self { offered_per_s, delivered_per_s, delivered }

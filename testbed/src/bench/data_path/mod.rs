@@ -8,13 +8,14 @@
 //!
 //! A round begins with round trips while nothing else happens, over the lines of all variants in
 //! turns (`idle.rs`). Then each run starts its programs anew on a
-//! [`Line`](crate::topology::line::Line) of fresh namespaces and takes, one after the other: one
+//! [`LineTopology`](crate::topology::line::LineTopology) of fresh namespaces and takes, one after
+//! the other: one
 //! TCP flow with round trips meanwhile; four TCP flows; UDP with 64 and with 1400 bytes, sent as
 //! fast as the stack takes it. All of it shares the machine's cores: senders, receivers and both
 //! ends' programs.
 //!
 //! Some variants answer a question of their own and take part only when [asked
-//! for](Variant::chosen): whether a daemon should have one loop or two threads.
+//! for](BenchVariant::chosen): whether a daemon should have one loop or two threads.
 
 mod chart;
 pub mod command;
@@ -30,10 +31,10 @@ mod table;
 mod variant;
 
 pub use full_rsu::FullRsu;
-pub use goals::{Goal, Standard, Standing};
-pub use measure::{Idle, Plan, Process, RoundTrips, Run};
-pub use results::{FIGURES, Figure, Results, Spread};
-pub use variant::Variant;
+pub use goals::{BenchGoal, GoalStanding, Standard};
+pub use measure::{BenchPlan, BenchRun, Idle, Process, RoundTrips};
+pub use results::{BenchFigure, BenchResults, FIGURES, RoundSpread};
+pub use variant::BenchVariant;
 
 use std::path::Path;
 
@@ -48,25 +49,25 @@ pub enum Progress<'a> {
     /// A round begins.
     Round,
     /// A variant has been measured.
-    Run(&'a Run),
+    Run(&'a BenchRun),
     /// All rounds are over; next is the memory of a full road-side unit.
     FullRsu,
 }
 
-/// Measures all rounds of a plan, with the variants [chosen](Variant::chosen) by `only`, and a
+/// Measures all rounds of a plan, with the variants [chosen](BenchVariant::chosen) by `only`, and a
 /// road-side unit full of vehicles. `tell` hears how it goes on.
 ///
 /// # Errors
 /// A program is missing, or does not carry frames.
 pub fn run(
-    plan: &Plan,
+    plan: &BenchPlan,
     only: &[String],
     logs: &Path,
     tell: &mut dyn FnMut(Progress<'_>),
-) -> Result<Results> {
+) -> Result<BenchResults> {
     let programs = Programs::find()?;
     programs.require_daemons()?;
-    let variants = Variant::chosen(has_tap_offload(&programs)?, only);
+    let variants = BenchVariant::chosen(has_tap_offload(&programs)?, only);
     ensure!(!variants.is_empty(), "no variant has one of {only:?} in its name");
     let mut runs = Vec::new();
     for round in 1..=plan.rounds {
@@ -82,7 +83,7 @@ pub fn run(
     }
     tell(Progress::FullRsu);
     let full_rsu = full_rsu::measure(&programs, plan.vehicles, plan.clients, logs)?;
-    Ok(Results { variants, runs, full_rsu })
+    Ok(BenchResults { variants, runs, full_rsu })
 }
 
 /// The variants in another order each round: each begins once, and two of four rounds go backwards.
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_round_has_all_variants_and_no_two_the_same_order() {
-        let variants = Variant::all(true);
+        let variants = BenchVariant::all(true);
         let orders: Vec<_> = (1..=variants.len()).map(|round| in_turn(&variants, round)).collect();
         for (n, order) in orders.iter().enumerate() {
             assert!(variants.iter().all(|variant| order.contains(variant)), "{order:?}");
@@ -114,8 +115,8 @@ mod tests {
 
     #[test]
     fn of_two_variants_each_begins_as_often_as_the_other() {
-        let begins = |round| in_turn(&Variant::LOOPS, round)[0];
-        let first = (1..=8).filter(|round| begins(*round) == Variant::LOOPS[0]).count();
+        let begins = |round| in_turn(&BenchVariant::LOOPS, round)[0];
+        let first = (1..=8).filter(|round| begins(*round) == BenchVariant::LOOPS[0]).count();
         assert_eq!(first, 4);
     }
 }

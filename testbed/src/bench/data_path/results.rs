@@ -3,40 +3,40 @@
 use serde::Serialize;
 
 use super::full_rsu::FullRsu;
-use super::measure::{Cost, Process, Run, Udp};
-use super::variant::Variant;
+use super::measure::{BenchRun, CpuCost, Process, UdpRates};
+use super::variant::BenchVariant;
 
 /// Everything measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Results {
+pub struct BenchResults {
     /// In the order of tables.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<BenchVariant>,
     /// In the order in which they were made.
-    pub runs: Vec<Run>,
+    pub runs: Vec<BenchRun>,
     /// A road-side unit full of vehicles.
     pub full_rsu: FullRsu,
 }
 
 /// Something every run gives, or every run with programs.
 #[derive(Clone, Copy, Debug)]
-pub struct Figure {
+pub struct BenchFigure {
     /// What files call it.
     pub key: &'static str,
     /// What tables call it.
     pub title: &'static str,
-    /// Unit of what [`Figure::of`] gives.
+    /// Unit of what [`BenchFigure::of`] gives.
     pub unit: &'static str,
     /// Digits after the point.
     pub decimals: usize,
     /// Whether less is better.
     pub is_cost: bool,
     /// What a run says; `None` where no program carried.
-    pub of: fn(&Run) -> Option<f64>,
+    pub of: fn(&BenchRun) -> Option<f64>,
 }
 
 /// Median and range over rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub struct RoundSpread {
     /// Least.
     pub min: f64,
     /// Half are no less, half no more.
@@ -45,7 +45,7 @@ pub struct Spread {
     pub max: f64,
 }
 
-impl Spread {
+impl RoundSpread {
     /// Of these values; `None` when there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
@@ -59,31 +59,36 @@ impl Spread {
     }
 }
 
-impl Results {
+impl BenchResults {
     /// A figure of a variant over all rounds.
-    pub fn spread(&self, variant: Variant, figure: &Figure) -> Option<Spread> {
-        Spread::of(self.of(variant).filter_map(figure.of))
+    pub fn spread(&self, variant: BenchVariant, figure: &BenchFigure) -> Option<RoundSpread> {
+        RoundSpread::of(self.of(variant).filter_map(figure.of))
     }
 
     /// By how much a figure of one variant exceeds that of another: the medians' ratio, and the
     /// least and most of the ratios of single rounds.
-    pub fn ratio(&self, variant: Variant, to: Variant, figure: &Figure) -> Option<Spread> {
+    pub fn ratio(
+        &self,
+        variant: BenchVariant,
+        to: BenchVariant,
+        figure: &BenchFigure,
+    ) -> Option<RoundSpread> {
         let (ours, theirs) = (self.spread(variant, figure)?, self.spread(to, figure)?);
         let each = self.of(variant).filter_map(|run| {
             let other = self.of(to).find(|other| other.round == run.round)?;
             Some((figure.of)(run)? / (figure.of)(other)?)
         });
-        let Spread { min, max, .. } = Spread::of(each)?;
-        Some(Spread { min, median: ours.median / theirs.median, max })
+        let RoundSpread { min, max, .. } = RoundSpread::of(each)?;
+        Some(RoundSpread { min, median: ours.median / theirs.median, max })
     }
 
-    fn of(&self, variant: Variant) -> impl Iterator<Item = &Run> {
+    fn of(&self, variant: BenchVariant) -> impl Iterator<Item = &BenchRun> {
         self.runs.iter().filter(move |run| run.variant == variant)
     }
 }
 
 /// The figures, in the order of tables.
-pub const FIGURES: [Figure; 17] = [
+pub const FIGURES: [BenchFigure; 17] = [
     TCP_1,
     rate("tcp_4", "TCP, 4 flows", "Mbit/s", |run| Some(run.tcp_4.bits_per_s / 1e6)),
     UDP_64,
@@ -92,7 +97,7 @@ pub const FIGURES: [Figure; 17] = [
     }),
     IDLE_P50,
     cost("idle_p99", "round trip idle, p99", "µs", |run| Some(run.idle.round_trips.p99_us)),
-    Figure {
+    BenchFigure {
         decimals: 1,
         ..cost("cpu_idle", "CPU per idle round trip, all programs", "µs", |run| {
             let answered = run.idle.round_trips.sent - run.idle.round_trips.lost;
@@ -116,7 +121,7 @@ pub const FIGURES: [Figure; 17] = [
     cost("cpu_udp_1400", "CPU per datagram, UDP 1400 B", "ns", |run| {
         per_datagram(run, run.udp_1400, |process| process.udp_1400)
     }),
-    Figure {
+    BenchFigure {
         decimals: 1,
         ..cost("resident", "resident memory of the largest program", "MiB", |run| {
             let most = run.processes.iter().map(|process| process.resident).max()?;
@@ -126,18 +131,19 @@ pub const FIGURES: [Figure; 17] = [
     cost("others", "share of the machine others had", "%", |run| Some(run.others * 100.0)),
 ];
 
-pub(super) const TCP_1: Figure =
+pub(super) const TCP_1: BenchFigure =
     rate("tcp_1", "TCP, 1 flow", "Mbit/s", |run| Some(run.tcp_1.bits_per_s / 1e6));
-pub(super) const UDP_64: Figure =
+pub(super) const UDP_64: BenchFigure =
     rate("udp_64", "UDP 64 B delivered", "kframes/s", |run| Some(run.udp_64.delivered_per_s / 1e3));
-pub(super) const IDLE_P50: Figure =
+pub(super) const IDLE_P50: BenchFigure =
     cost("idle_p50", "round trip idle, p50", "µs", |run| Some(run.idle.round_trips.p50_us));
-pub(super) const LOADED_P99: Figure =
+pub(super) const LOADED_P99: BenchFigure =
     cost("loaded_p99", "round trip under TCP, p99", "µs", |run| Some(run.loaded.p99_us));
-pub(super) const CPU_TCP: Figure = cost("cpu_tcp", "CPU per frame, TCP, both ends", "ns", |run| {
-    per_frame(ends(run), |process| process.tcp_1)
-});
-pub(super) const CPU_UDP: Figure =
+pub(super) const CPU_TCP: BenchFigure =
+    cost("cpu_tcp", "CPU per frame, TCP, both ends", "ns", |run| {
+        per_frame(ends(run), |process| process.tcp_1)
+    });
+pub(super) const CPU_UDP: BenchFigure =
     cost("cpu_udp_64", "CPU per datagram, UDP 64 B, both ends", "ns", |run| {
         per_datagram(run, run.udp_64, |process| process.udp_64)
     });
@@ -148,35 +154,35 @@ const fn rate(
     key: &'static str,
     title: &'static str,
     unit: &'static str,
-    of: fn(&Run) -> Option<f64>,
-) -> Figure {
-    Figure { key, title, unit, decimals: 0, is_cost: false, of }
+    of: fn(&BenchRun) -> Option<f64>,
+) -> BenchFigure {
+    BenchFigure { key, title, unit, decimals: 0, is_cost: false, of }
 }
 
 const fn cost(
     key: &'static str,
     title: &'static str,
     unit: &'static str,
-    of: fn(&Run) -> Option<f64>,
-) -> Figure {
-    Figure { key, title, unit, decimals: 0, is_cost: true, of }
+    of: fn(&BenchRun) -> Option<f64>,
+) -> BenchFigure {
+    BenchFigure { key, title, unit, decimals: 0, is_cost: true, of }
 }
 
-fn first(run: &Run) -> Option<&Process> {
+fn first(run: &BenchRun) -> Option<&Process> {
     run.processes.first()
 }
 
-fn last(run: &Run) -> Option<&Process> {
+fn last(run: &BenchRun) -> Option<&Process> {
     run.processes.last()
 }
 
-fn ends(run: &Run) -> impl Iterator<Item = &Process> {
+fn ends(run: &BenchRun) -> impl Iterator<Item = &Process> {
     first(run).into_iter().chain(last(run))
 }
 
 /// Processor time of both ends per datagram that arrived. Frames on the radio say little about
 /// these: several small ones may share one.
-fn per_datagram(run: &Run, udp: Udp, of: fn(&Process) -> Cost) -> Option<f64> {
+fn per_datagram(run: &BenchRun, udp: UdpRates, of: fn(&Process) -> CpuCost) -> Option<f64> {
     let cpu_ns: u64 = ends(run).map(|process| of(process).cpu_ns).sum();
     (udp.delivered > 0 && cpu_ns > 0).then(|| cpu_ns as f64 / udp.delivered as f64)
 }
@@ -184,13 +190,13 @@ fn per_datagram(run: &Run, udp: Udp, of: fn(&Process) -> Cost) -> Option<f64> {
 /// Processor time per frame of these programs, taken together.
 fn per_frame<'a>(
     processes: impl IntoIterator<Item = &'a Process>,
-    of: fn(&Process) -> Cost,
+    of: fn(&Process) -> CpuCost,
 ) -> Option<f64> {
-    let add = |sum: Cost, cost: Cost| Cost {
+    let add = |sum: CpuCost, cost: CpuCost| CpuCost {
         cpu_ns: sum.cpu_ns + cost.cpu_ns,
         frames: sum.frames + cost.frames,
     };
-    let sum = processes.into_iter().map(of).fold(Cost::default(), add);
+    let sum = processes.into_iter().map(of).fold(CpuCost::default(), add);
     (sum.frames > 0).then(|| sum.cpu_ns as f64 / sum.frames as f64)
 }
 
@@ -200,10 +206,13 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_number_lies_between_the_middle_two() {
-        let spread = |values: &[f64]| Spread::of(values.iter().copied());
+        let spread = |values: &[f64]| RoundSpread::of(values.iter().copied());
         assert_eq!(spread(&[]), None);
-        assert_eq!(spread(&[3.0]), Some(Spread { min: 3.0, median: 3.0, max: 3.0 }));
-        assert_eq!(spread(&[9.0, 1.0, 4.0]), Some(Spread { min: 1.0, median: 4.0, max: 9.0 }));
-        assert_eq!(spread(&[9.0, 1.0, 4.0, 6.0]), Some(Spread { min: 1.0, median: 5.0, max: 9.0 }));
+        assert_eq!(spread(&[3.0]), Some(RoundSpread { min: 3.0, median: 3.0, max: 3.0 }));
+        assert_eq!(spread(&[9.0, 1.0, 4.0]), Some(RoundSpread { min: 1.0, median: 4.0, max: 9.0 }));
+        assert_eq!(
+            spread(&[9.0, 1.0, 4.0, 6.0]),
+            Some(RoundSpread { min: 1.0, median: 5.0, max: 9.0 })
+        );
     }
 }

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
-use super::goals::{GOALS, Goal, Standing};
+use super::goals::{BenchGoal, GOALS, GoalStanding};
 use super::machine::Machine;
-use super::measure::Run;
-use super::results::{FIGURES, Figure, Results, Spread};
-use super::variant::Variant;
+use super::measure::BenchRun;
+use super::results::{BenchFigure, BenchResults, FIGURES, RoundSpread};
+use super::variant::BenchVariant;
 use crate::topology::line::Offload;
 
 /// Everything: figures, goals, and where they were measured.
-pub(super) fn all(machine: &Machine, results: &Results) -> String {
+pub(super) fn all(machine: &Machine, results: &BenchResults) -> String {
     let rounds = results.runs.iter().map(|run| run.round).max().unwrap_or(0);
     let mut text = String::new();
     let Machine { processor, cores, kernel, load_before } = machine;
@@ -33,7 +33,7 @@ pub(super) fn all(machine: &Machine, results: &Results) -> String {
     text
 }
 
-fn figures(results: &Results) -> Table {
+fn figures(results: &BenchResults) -> Table {
     let names = results.variants.iter().map(|variant| variant.name().replacen(", ", "\n", 1));
     let mut table = with_header(std::iter::once(String::new()).chain(names));
     for figure in &FIGURES {
@@ -47,13 +47,13 @@ fn figures(results: &Results) -> Table {
     table
 }
 
-fn cell(figure: &Figure, spread: Spread) -> String {
-    let Spread { min, median, max } = spread;
+fn cell(figure: &BenchFigure, spread: RoundSpread) -> String {
+    let RoundSpread { min, median, max } = spread;
     let digits = figure.decimals;
     format!("{median:.digits$}\n{min:.digits$}–{max:.digits$}")
 }
 
-fn goals(results: &Results) -> Table {
+fn goals(results: &BenchResults) -> Table {
     let mut rows = goal_rows(results).into_iter();
     let mut table = with_header(rows.next().unwrap_or_default());
     table.add_rows(rows);
@@ -61,7 +61,7 @@ fn goals(results: &Results) -> Table {
 }
 
 /// What is asked and what is reached, below a header.
-fn goal_rows(results: &Results) -> Vec<Vec<String>> {
+fn goal_rows(results: &BenchResults) -> Vec<Vec<String>> {
     let offloads = offloads(results);
     let head = ["ratio of medians (of single rounds)", "goal", "stretch"].into_iter();
     let head = head.chain(offloads.iter().map(|offload| name_of(*offload))).map(str::to_owned);
@@ -78,12 +78,12 @@ fn goal_rows(results: &Results) -> Vec<Vec<String>> {
 }
 
 /// With which TAPs the daemons were measured.
-fn offloads(results: &Results) -> Vec<Offload> {
-    let has = |offload: &Offload| {
-        results.variants.iter().any(
-            |variant| matches!(variant, Variant::Ours { offload: have, .. } if have == offload),
-        )
+fn offloads(results: &BenchResults) -> Vec<Offload> {
+    let of = |variant: &BenchVariant| match *variant {
+        BenchVariant::Ours { offload, .. } => Some(offload),
+        _ => None,
     };
+    let has = |offload: &Offload| results.variants.iter().any(|have| of(have) == Some(*offload));
     [Offload::Off, Offload::On].into_iter().filter(has).collect()
 }
 
@@ -95,13 +95,13 @@ fn name_of(offload: Offload) -> &'static str {
 }
 
 /// Goal and stretch as text.
-fn asked(goal: &Goal) -> [String; 2] {
+fn asked(goal: &BenchGoal) -> [String; 2] {
     let sign = if goal.is_cost { "≤" } else { "≥" };
     [goal.at_least, goal.stretch].map(|value| format!("{sign} {value}{}", goal.unit))
 }
 
 /// Goals and figures as Markdown, to be kept with the documentation.
-pub(super) fn markdown(results: &Results) -> String {
+pub(super) fn markdown(results: &BenchResults) -> String {
     let names = results.variants.iter().map(|variant| variant.name());
     let mut figures =
         vec![std::iter::once("median (least–most)".to_owned()).chain(names).collect()];
@@ -132,12 +132,12 @@ fn markdown_table(rows: &[Vec<String>]) -> String {
 }
 
 /// Every figure of two threads against one loop, below a header; nothing unless both were measured.
-fn loop_rows(results: &Results) -> Vec<Vec<String>> {
-    let [one, two] = Variant::LOOPS;
+fn loop_rows(results: &BenchResults) -> Vec<Vec<String>> {
+    let [one, two] = BenchVariant::LOOPS;
     let head = ["two threads against one loop", "ratio of medians (of single rounds)"];
     // Not of what others did.
     let ratios = FIGURES.iter().filter(|figure| figure.key != "others").filter_map(|figure| {
-        let Spread { min, median, max } = results.ratio(two, one, figure)?;
+        let RoundSpread { min, median, max } = results.ratio(two, one, figure)?;
         Some(vec![title(figure), format!("{median:.2}× ({min:.2}–{max:.2})")])
     });
     let mut rows: Vec<_> = ratios.collect();
@@ -148,16 +148,16 @@ fn loop_rows(results: &Results) -> Vec<Vec<String>> {
 }
 
 /// The name of a figure, where indentation shows nothing.
-fn title(figure: &Figure) -> String {
+fn title(figure: &BenchFigure) -> String {
     figure.title.replacen("  ", "… ", 1)
 }
 
-fn reached(goal: &Goal, spread: Spread) -> String {
-    let Spread { min, median, max } = spread;
+fn reached(goal: &BenchGoal, spread: RoundSpread) -> String {
+    let RoundSpread { min, median, max } = spread;
     let mark = match goal.standing(median) {
-        Standing::Stretch => "✓✓",
-        Standing::Met => "✓",
-        Standing::Missed => "✗",
+        GoalStanding::Stretch => "✓✓",
+        GoalStanding::Met => "✓",
+        GoalStanding::Missed => "✗",
     };
     let unit = goal.unit;
     if min < max {
@@ -168,7 +168,7 @@ fn reached(goal: &Goal, spread: Spread) -> String {
 }
 
 /// One run in a line, shown while the bench is running.
-pub(super) fn line(run: &Run) -> String {
+pub(super) fn line(run: &BenchRun) -> String {
     format!(
         "{:<22} TCP {:>6.0} and {:>6.0} Mbit/s   UDP {:>4.0} and {:>4.0} k/s   round trip {:>4.0} \
          µs, under TCP {:>5.0}",

@@ -4,11 +4,11 @@ use anyhow::{Result, anyhow};
 use serde::{Serialize, Serializer};
 
 use crate::daemons::programs::Programs;
-use crate::topology::line::{Carrier, Line, Offload};
+use crate::topology::line::{Carrier, LineTopology, Offload};
 
 /// One way to carry frames from end to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
+pub enum BenchVariant {
     /// A veth pair and nothing else, as the kernel sets it up.
     Veth,
     /// The same with every offload of both ends switched off.
@@ -33,7 +33,7 @@ pub enum Variant {
     },
 }
 
-impl Variant {
+impl BenchVariant {
     /// All of them; those with TAP offload only when the daemons have it.
     pub fn all(has_offload: bool) -> Vec<Self> {
         let mut all = vec![Self::Veth, Self::VethPlain];
@@ -80,17 +80,21 @@ impl Variant {
     }
 
     /// Lays the line and starts its programs; frames get through when it returns.
-    pub(super) fn set_up(self, programs: &Programs, logs: &std::path::Path) -> Result<Line> {
+    pub(super) fn set_up(
+        self,
+        programs: &Programs,
+        logs: &std::path::Path,
+    ) -> Result<LineTopology> {
         let (hops, carrier) = match self {
-            Self::Veth => return Line::cable(true),
-            Self::VethPlain => return Line::cable(false),
+            Self::Veth => return LineTopology::cable(true),
+            Self::VethPlain => return LineTopology::cable(false),
             Self::Naive { hops } => (hops, Carrier::Naive),
             Self::Ours { hops, offload } => {
                 (hops, Carrier::Daemons { vehicle: offload, road: offload })
             }
             Self::Loops { threads } => (1, Carrier::Loops { threads }),
         };
-        let mut line = Line::lay(hops)?;
+        let mut line = LineTopology::lay(hops)?;
         match line.start(programs, &carrier, logs) {
             Ok(()) => Ok(line),
             Err(error) => Err(anyhow!("{}\n{error:#}", line.log_tails())),
@@ -102,7 +106,7 @@ fn hops_text(hops: usize) -> &'static str {
     if hops == 1 { "1 hop" } else { "2 hops" }
 }
 
-impl Serialize for Variant {
+impl Serialize for BenchVariant {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.name())
     }

@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, anyhow};
 use clap::Args;
 
-use super::Plan;
-use super::report::Report;
+use super::DaysPlan;
+use super::report::DaysReport;
 use crate::daemons::programs::Programs;
 use crate::screen::Screen;
 
 /// How long, and which faults.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct DaysOptions {
     /// Minutes that faults go on
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: u64,
@@ -35,7 +35,7 @@ pub struct Options {
 const SAY_EVERY: u64 = 25;
 
 /// Runs it inside the arena. Fails when an invariant was broken.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &DaysOptions) -> Result<()> {
     let programs = Programs::find()?;
     programs.require_daemons()?;
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -45,8 +45,8 @@ pub fn run(options: &Options) -> Result<()> {
     screen.title("A long life in minutes: two RSUs, three vehicles, everything that goes wrong");
     screen.dim(&format!("seed {seed}; faults go on for {} s", lasts.as_secs()));
     let mut broken = 0;
-    let plan = Plan { samples: options.samples.clone(), ..Plan::new(seed, lasts) };
-    let report = super::run(&plan, &programs, &mut |report: &Report, said| {
+    let plan = DaysPlan { samples: options.samples.clone(), ..DaysPlan::new(seed, lasts) };
+    let report = super::run(&plan, &programs, &mut |report: &DaysReport, said| {
         for what in report.broken.iter().skip(broken) {
             screen.plain(&format!("BROKEN {what}"));
         }

@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
-
-use crate::topology::world::Role;
+use sim::Role;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
         /// What goes wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Kind {
+        pub enum FaultKind {
             $($(#[$doc])* $kind,)*
         }
 
-        impl Kind {
+        impl FaultKind {
             /// All there are.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
 
@@ -66,9 +65,9 @@ kinds! {
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct InjectedFault {
     /// What.
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// At which node, of those the kind can strike; or which link.
     pub at: usize,
     /// For how long. A daemon that restarts is away for so long.
@@ -88,7 +87,7 @@ pub struct Targets {
     pub links: usize,
 }
 
-impl Kind {
+impl FaultKind {
     /// A daemon ends and starts.
     pub fn is_restart(self) -> bool {
         matches!(self, Self::Kill | Self::Term | Self::Blocked | Self::ClockJump)
@@ -135,7 +134,7 @@ pub struct Script {
     random: Pcg32,
     targets: Targets,
     /// Kinds not yet dealt in this turn, so that each comes up as often as the others.
-    deck: Vec<Kind>,
+    deck: Vec<FaultKind>,
     stall_max_ms: u32,
 }
 
@@ -147,13 +146,13 @@ impl Script {
     }
 
     /// What goes wrong next, all at the same time.
-    pub fn next_round(&mut self) -> Vec<Fault> {
+    pub fn next_round(&mut self) -> Vec<InjectedFault> {
         let wanted = match self.below(20) {
             0..15 => 1,
             15..19 => 2,
             _ => 3,
         };
-        let mut round: Vec<Fault> = Vec::new();
+        let mut round: Vec<InjectedFault> = Vec::new();
         while round.len() < wanted {
             let Some(fault) = self.deal(&round) else { break };
             round.push(fault);
@@ -167,9 +166,9 @@ impl Script {
     }
 
     /// A fault of the next kind in the deck that goes together with these.
-    fn deal(&mut self, with: &[Fault]) -> Option<Fault> {
+    fn deal(&mut self, with: &[InjectedFault]) -> Option<InjectedFault> {
         if self.deck.is_empty() {
-            self.deck = Kind::ALL.to_vec();
+            self.deck = FaultKind::ALL.to_vec();
             for last in (1..self.deck.len()).rev() {
                 let other = self.below(u32::try_from(last + 1).unwrap_or(1)) as usize;
                 self.deck.swap(last, other);
@@ -184,7 +183,7 @@ impl Script {
             let is_vehicle = roles.get(*node) == Some(&Role::Obu);
             !(taken.contains(node)
                 || kind.is_restart() && elders.contains(node)
-                || matches!(kind, Kind::Isolated | Kind::Clients) && !is_vehicle)
+                || matches!(kind, FaultKind::Isolated | FaultKind::Clients) && !is_vehicle)
         };
         let at = if kind.is_everywhere() {
             let links = u32::try_from(*links).unwrap_or(1);
@@ -195,8 +194,8 @@ impl Script {
             *nodes.get(drawn)?
         };
         let (low, high) = match kind {
-            Kind::Stall => (1000, self.stall_max_ms),
-            Kind::Blocked | Kind::ClockJump => (0, 400),
+            FaultKind::Stall => (1000, self.stall_max_ms),
+            FaultKind::Blocked | FaultKind::ClockJump => (0, 400),
             _ => (50, 1500),
         };
         let lasts = Duration::from_millis(u64::from(self.between(low, high)));
@@ -207,13 +206,13 @@ impl Script {
                 1 => self.between(128, 256),
                 _ => self.between(240, 345_600),
             },
-            Kind::RadioMtu => self.between(1321, 1499),
-            Kind::Clients => self.between(200, 900),
+            FaultKind::RadioMtu => self.between(1321, 1499),
+            FaultKind::Clients => self.between(200, 900),
             // Per cent.
-            Kind::LossBurst => self.between(33, 66),
+            FaultKind::LossBurst => self.between(33, 66),
             _ => 0,
         };
-        Some(Fault { kind, at, lasts, amount })
+        Some(InjectedFault { kind, at, lasts, amount })
     }
 
     fn below(&mut self, limit: u32) -> u32 {
@@ -223,12 +222,12 @@ impl Script {
 
 /// Faults of one round must not undo each other. A daemon that starts while the disk is full
 /// rightly refuses to.
-fn go_together(kind: Kind, with: &[Fault]) -> bool {
+fn go_together(kind: FaultKind, with: &[InjectedFault]) -> bool {
     with.iter().all(|other| {
         other.kind != kind
             && !(kind.is_of_links() && other.kind.is_of_links())
-            && !(kind == Kind::DiskFull && other.kind.is_restart())
-            && !(other.kind == Kind::DiskFull && kind.is_restart())
+            && !(kind == FaultKind::DiskFull && other.kind.is_restart())
+            && !(other.kind == FaultKind::DiskFull && kind.is_restart())
     })
 }
 
@@ -258,9 +257,13 @@ mod tests {
     fn every_kind_comes_up_in_turn_and_several_at_once_at_times() {
         let mut script = script(1);
         let rounds: Vec<_> = (0..40).map(|_| script.next_round()).collect();
-        let early: BTreeSet<Kind> =
-            rounds.iter().flatten().take(2 * Kind::ALL.len()).map(|fault| fault.kind).collect();
-        assert_eq!(early.len(), Kind::ALL.len());
+        let early: BTreeSet<FaultKind> = rounds
+            .iter()
+            .flatten()
+            .take(2 * FaultKind::ALL.len())
+            .map(|fault| fault.kind)
+            .collect();
+        assert_eq!(early.len(), FaultKind::ALL.len());
         assert!(rounds.iter().any(|round| round.len() > 1));
         assert!(rounds.iter().filter(|round| round.len() == 1).count() > 20);
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::daemons::usage::Usage;
-use crate::topology::world::Node;
+use crate::topology::world::TestbedNode;
 
 /// Younger daemons are still filling their tables.
 const WARM_AFTER: Duration = Duration::from_secs(3);
@@ -61,7 +61,7 @@ pub struct Chart {
 
 impl Patient {
     /// Looks at a node. What is wrong with it now.
-    pub fn look(&mut self, node: &Node, run: Duration, faults: u64) -> Result<Vec<String>> {
+    pub fn look(&mut self, node: &TestbedNode, run: Duration, faults: u64) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         self.read_log(node, &mut wrong)?;
         let allowed = LINES_PER_MINUTE * (run.as_secs() / 60 + 1) + LINES_PER_FAULT * faults;
@@ -130,7 +130,7 @@ impl Patient {
         }
     }
 
-    fn read_log(&mut self, node: &Node, wrong: &mut Vec<String>) -> Result<()> {
+    fn read_log(&mut self, node: &TestbedNode, wrong: &mut Vec<String>) -> Result<()> {
         let mut log = BufReader::new(File::open(node.log_path())?);
         log.seek(SeekFrom::Start(self.log_at))?;
         let mut line = String::new();

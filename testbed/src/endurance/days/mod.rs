@@ -35,24 +35,25 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use nix::sys::signal::Signal;
+use sim::Role;
 
-use fault::{Fault, Script};
+use fault::{InjectedFault, Script};
 use health::Patient;
-use report::{Report, Row};
+use report::{DaysReport, Row};
 use samples::Samples;
-use scene::{FIRST_VEHICLE, Scene};
+use scene::{DaysScene, FIRST_VEHICLE};
 
 use crate::daemons::daemon::LogEvent;
 use crate::daemons::programs::Programs;
 use crate::endurance::restarts::{EVERY, STEADY};
 use crate::medium::Quality;
 use crate::probe::{Doubled, Pulse, Totals};
-use crate::topology::world::{Node, Role};
+use crate::topology::world::TestbedNode;
 use crate::wait::wait_until;
 
 /// What is run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DaysPlan {
     /// Seed of the script.
     pub seed: u64,
     /// How long faults go on.
@@ -84,7 +85,7 @@ const REST: Duration = Duration::from_secs(3);
 /// Share of a core a daemon may take then: heartbeats of five nodes, in an unoptimised build.
 const REST_SHARE_MAX: f64 = 0.05;
 
-impl Plan {
+impl DaysPlan {
     /// A run of this length with nothing planted in it.
     pub fn new(seed: u64, lasts: Duration) -> Self {
         let stall_max = Duration::from_secs(8);
@@ -96,15 +97,15 @@ impl Plan {
 /// Runs it all inside the arena, and tells `progress` about each round. Broken invariants are in
 /// the report; an error is a failure of the testbed.
 pub fn run(
-    plan: &Plan,
+    plan: &DaysPlan,
     programs: &Programs,
-    progress: &mut dyn FnMut(&Report, &str),
-) -> Result<Report> {
-    let mut scene = Scene::lay(plan, programs)?;
+    progress: &mut dyn FnMut(&DaysReport, &str),
+) -> Result<DaysReport> {
+    let mut scene = DaysScene::lay(plan, programs)?;
     scene.fill_tables()?;
     let pulse = scene.pulse()?;
     let patients = scene.bed.nodes().iter().map(|_| Patient::default()).collect();
-    let report = Report::new(plan.seed, plan.lasts);
+    let report = DaysReport::new(plan.seed, plan.lasts);
     let samples = plan.samples.as_deref().map(Samples::create).transpose()?;
     let mut run = Run { scene, pulse, patients, samples, report, totals: Totals::default() };
     let start = Instant::now();
@@ -121,17 +122,17 @@ pub fn run(
 }
 
 struct Run {
-    scene: Scene,
+    scene: DaysScene,
     pulse: Pulse,
     patients: Vec<Patient>,
     samples: Option<Samples>,
-    report: Report,
+    report: DaysReport,
     totals: Totals,
 }
 
 impl Run {
     /// One round, from the first fault to the calm after it. What a person reads of it.
-    fn round(&mut self, round: &[Fault], calm: Duration) -> Result<String> {
+    fn round(&mut self, round: &[InjectedFault], calm: Duration) -> Result<String> {
         let name = self.name_of(round);
         self.pulse.take_late_max();
         let began = Instant::now();
@@ -141,7 +142,7 @@ impl Run {
             }
         }
         let struck = Instant::now();
-        let mut in_order: Vec<&Fault> = round.iter().collect();
+        let mut in_order: Vec<&InjectedFault> = round.iter().collect();
         in_order.sort_by_key(|fault| fault.lasts);
         let mut is_survivable = matches!(round, [_]);
         for fault in in_order {
@@ -201,7 +202,7 @@ impl Run {
 
     fn judge(
         &mut self,
-        round: &[Fault],
+        round: &[InjectedFault],
         took: Option<Duration>,
         within: Duration,
         late: Duration,
@@ -234,7 +235,7 @@ impl Run {
     }
 
     /// Whether vehicles that have another way have found it while the fault lasts.
-    fn survived(&mut self, fault: &Fault, began: Instant, name: &str) {
+    fn survived(&mut self, fault: &InjectedFault, began: Instant, name: &str) {
         let Some(within) = fault.kind.survived_within() else { return };
         if fault.lasts < within + 2 * IN_FLIGHT {
             return;
@@ -332,7 +333,7 @@ impl Run {
     }
 
     /// Rest, counters, goodbyes.
-    fn end(mut self, start: Instant) -> Result<Report> {
+    fn end(mut self, start: Instant) -> Result<DaysReport> {
         let Self { scene, pulse, patients, report, .. } = &mut self;
         let elders = scene.targets().elders;
         for (index, node) in scene.bed.nodes().iter().enumerate() {
@@ -341,7 +342,7 @@ impl Run {
             }
         }
         pulse.pause();
-        let cpu = |node: &Node| Ok::<_, anyhow::Error>(node.daemon()?.usage()?.cpu);
+        let cpu = |node: &TestbedNode| Ok::<_, anyhow::Error>(node.daemon()?.usage()?.cpu);
         let before: Vec<_> = scene.bed.nodes().iter().map(|node| cpu(node)).collect();
         std::thread::sleep(REST);
         for ((node, before), patient) in scene.bed.nodes().iter().zip(before).zip(patients) {
@@ -377,7 +378,7 @@ impl Run {
         Ok(self.report)
     }
 
-    fn name_of(&self, round: &[Fault]) -> String {
+    fn name_of(&self, round: &[InjectedFault]) -> String {
         let names = round.iter().map(|fault| {
             let (name, place) = (fault.kind.name(), self.scene.place_of(fault));
             format!("{name} ({place}, {} ms)", fault.lasts.as_millis())
@@ -393,7 +394,7 @@ fn stream_name(stream: usize) -> String {
 
 /// What no daemon may count here: nobody sends it frames it cannot read. And one that has lived all
 /// the time has carried something.
-fn counters_are_sane(node: &Node, is_elder: bool) -> Result<()> {
+fn counters_are_sane(node: &TestbedNode, is_elder: bool) -> Result<()> {
     if !node.has_log() {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
-use super::fault::Kind;
+use super::fault::FaultKind;
 use super::health::Chart;
 use crate::probe::Totals;
 
@@ -39,7 +39,7 @@ impl Row {
 
 /// What became of a run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct DaysReport {
     /// Of the script.
     pub seed: u64,
     /// How long faults were to go on.
@@ -51,11 +51,11 @@ pub struct Report {
     /// Rounds whose times say nothing, because the machine made everybody wait.
     pub unjudged: u64,
     /// Faults of each kind, also those that came together with others.
-    pub faults: BTreeMap<Kind, u64>,
+    pub faults: BTreeMap<FaultKind, u64>,
     /// After faults of one kind alone, and (`None`) of several at once: by what was promised.
-    pub rows: BTreeMap<(Option<Kind>, Duration), Row>,
+    pub rows: BTreeMap<(Option<FaultKind>, Duration), Row>,
     /// While a fault of one kind lasted, for vehicles with another way.
-    pub survived: BTreeMap<Kind, Row>,
+    pub survived: BTreeMap<FaultKind, Row>,
     /// Invariants that were broken.
     pub broken: Vec<String>,
     /// Broken ones that were not kept.
@@ -76,7 +76,7 @@ pub struct Report {
     pub logs: String,
 }
 
-impl Report {
+impl DaysReport {
     /// A report of nothing yet.
     pub fn new(seed: u64, lasts: Duration) -> Self {
         Self {
@@ -169,7 +169,7 @@ impl Report {
             let count = kind.and_then(|kind| self.faults.get(&kind));
             let ms = |time: Duration| format!("{} ms", time.as_millis());
             table.add_row([
-                kind.map_or("several at once", Kind::name).to_owned(),
+                kind.map_or("several at once", FaultKind::name).to_owned(),
                 count.map_or_else(String::new, u64::to_string),
                 row.times.to_string(),
                 ms(row.worst),
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_complaint_tells_how_to_see_it_again_and_is_not_endless() {
-        let mut report = Report::new(42, Duration::from_secs(90));
+        let mut report = DaysReport::new(42, Duration::from_secs(90));
         assert_eq!(report.complaint(), None);
         for n in 0..BROKEN_MAX + 5 {
             report.broke(format!("thing {n}"));
@@ -224,11 +224,11 @@ mod tests {
 
     #[test]
     fn the_table_has_the_worst_of_each_kind_beside_its_promise() {
-        let mut report = Report::new(1, Duration::from_secs(1));
-        let row = report.rows.entry((Some(Kind::Stall), Duration::from_secs(1))).or_default();
+        let mut report = DaysReport::new(1, Duration::from_secs(1));
+        let row = report.rows.entry((Some(FaultKind::Stall), Duration::from_secs(1))).or_default();
         row.note(Duration::from_millis(40));
         row.note(Duration::from_millis(30));
-        report.faults.insert(Kind::Stall, 3);
+        report.faults.insert(FaultKind::Stall, 3);
         let text = report.text();
         let line = text.lines().find(|line| line.contains("stall")).unwrap();
         let words = line.split(|c: char| c.is_whitespace() || "│┆".contains(c));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::daemons::usage::Usage;
-use crate::topology::world::Node;
+use crate::topology::world::TestbedNode;
 
 const EVERY: Duration = Duration::from_secs(60);
 
@@ -27,7 +27,7 @@ impl Samples {
     }
 
     /// After so much of the run: writes down how the nodes are, once a minute.
-    pub(super) fn look(&mut self, run: Duration, nodes: &[&Node]) -> Result<()> {
+    pub(super) fn look(&mut self, run: Duration, nodes: &[&TestbedNode]) -> Result<()> {
         if run < self.next {
             return Ok(());
         }

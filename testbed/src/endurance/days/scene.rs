@@ -14,16 +14,17 @@ use node_lib::Mac;
 use node_lib::messages::ethernet::Header;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
+use sim::Role;
 
-use super::Plan;
-use super::fault::{Fault, Kind, Targets};
+use super::DaysPlan;
+use super::fault::{FaultKind, InjectedFault, Targets};
 use crate::arena;
-use crate::arena::sys::PacketSocket;
+use crate::arena::sys::PromiscuousSocket;
 use crate::daemons::programs::Programs;
 use crate::endurance::restarts::{EVERY, age_file, endpoint};
 use crate::medium::Quality;
 use crate::probe::{Endpoint, Pulse};
-use crate::topology::world::{LOGS, Node, Role, Testbed};
+use crate::topology::world::{LOGS, Testbed, TestbedNode};
 
 /// Index of the first vehicle among the nodes, after the road-side units.
 pub const FIRST_VEHICLE: usize = 2;
@@ -48,11 +49,11 @@ const AHEAD_S: [u32; 4] = [4_294_967 - 20, 4_294_968, 86_400 * 400, 7 * 86_400];
 
 /// A LAN with two road-side units, two vehicles that hear both, and one that hears only these two.
 #[derive(Debug)]
-pub struct Scene {
+pub struct DaysScene {
     /// Nodes and links.
     pub bed: Testbed,
     endpoints: Vec<Endpoint>,
-    links: Vec<(Rc<Node>, Rc<Node>)>,
+    links: Vec<(Rc<TestbedNode>, Rc<TestbedNode>)>,
     disk: PathBuf,
     /// Low bytes of the last two boot counts of each node.
     boots: BTreeMap<String, [u8; 2]>,
@@ -70,9 +71,9 @@ pub struct Scene {
     unread: BTreeMap<String, io::PipeReader>,
 }
 
-impl Scene {
+impl DaysScene {
     /// Lays everything, and starts all daemons.
-    pub fn lay(plan: &Plan, programs: &Programs) -> Result<Self> {
+    pub fn lay(plan: &DaysPlan, programs: &Programs) -> Result<Self> {
         let disk = arena::scratch().join("disk");
         std::fs::create_dir_all(&disk)?;
         let size = format!("size={DISK_BYTES}");
@@ -142,14 +143,14 @@ impl Scene {
         Pulse::start(&self.endpoints, &pairs, EVERY, PAYLOAD_LEN)
     }
 
-    /// Streams of [`Scene::pulse`].
+    /// Streams of [`DaysScene::pulse`].
     pub fn streams(&self) -> usize {
         2 * (self.endpoints.len() - 1)
     }
 
     /// What a fault strikes.
-    pub fn place_of(&self, fault: &Fault) -> String {
-        if fault.kind == Kind::LinkCut {
+    pub fn place_of(&self, fault: &InjectedFault) -> String {
+        if fault.kind == FaultKind::LinkCut {
             return self
                 .links
                 .get(fault.at)
@@ -162,51 +163,51 @@ impl Scene {
     }
 
     /// The role a fault's promise depends on.
-    pub fn role_of(&self, fault: &Fault) -> Role {
+    pub fn role_of(&self, fault: &InjectedFault) -> Role {
         self.bed.nodes().get(fault.at).map_or(Role::Obu, |node| node.role)
     }
 
     /// Lets it happen.
-    pub fn inject(&mut self, fault: &Fault) -> Result<()> {
+    pub fn inject(&mut self, fault: &InjectedFault) -> Result<()> {
         let node = self.node(fault)?;
         match fault.kind {
-            Kind::Kill | Kind::Blocked | Kind::ClockJump => node.kill(),
-            Kind::Term => node.stop(),
-            Kind::Stall => node.daemon()?.signal(Signal::SIGSTOP),
-            Kind::RadioDown => self.bed.switch_radio(&node, false),
-            Kind::RadioDeleted => self.bed.delete_radio(&node),
-            Kind::RadioMtu => self.bed.set_radio_mtu(&node, fault.amount),
-            Kind::TapDeleted => self.bed.delete_tap(&node),
-            Kind::LanDown => self.bed.lan().set_down("lan0"),
-            Kind::DiskFull => self.fill_disk(),
-            Kind::Clients => self.let_clients_speak(fault),
-            Kind::LossBurst => {
+            FaultKind::Kill | FaultKind::Blocked | FaultKind::ClockJump => node.kill(),
+            FaultKind::Term => node.stop(),
+            FaultKind::Stall => node.daemon()?.signal(Signal::SIGSTOP),
+            FaultKind::RadioDown => self.bed.switch_radio(&node, false),
+            FaultKind::RadioDeleted => self.bed.delete_radio(&node),
+            FaultKind::RadioMtu => self.bed.set_radio_mtu(&node, fault.amount),
+            FaultKind::TapDeleted => self.bed.delete_tap(&node),
+            FaultKind::LanDown => self.bed.lan().set_down("lan0"),
+            FaultKind::DiskFull => self.fill_disk(),
+            FaultKind::Clients => self.let_clients_speak(fault),
+            FaultKind::LossBurst => {
                 let loss = f64::from(fault.amount) / 100.0;
                 self.set_links(|a, b| a == node.name() || b == node.name(), Quality::lossy(loss))
             }
-            Kind::Isolated => {
+            FaultKind::Isolated => {
                 self.set_links(|a, b| a == node.name() || b == node.name(), Quality::CUT)
             }
-            Kind::LinkCut => {
+            FaultKind::LinkCut => {
                 let (a, b) = self.links.get(fault.at).context("a link")?.clone();
                 self.bed.cut(&a, &b)
             }
-            Kind::Partition => {
+            FaultKind::Partition => {
                 self.set_links(|a, b| a.starts_with("rsu") || b.starts_with("rsu"), Quality::CUT)
             }
         }
     }
 
     /// Ends it.
-    pub fn clear(&mut self, fault: &Fault) -> Result<()> {
+    pub fn clear(&mut self, fault: &InjectedFault) -> Result<()> {
         let node = self.node(fault)?;
         match fault.kind {
             kind if kind.is_restart() => {
                 self.age(&node, fault.amount)?;
                 let ahead = AHEAD_S.get(fault.amount as usize % AHEAD_S.len()).copied();
-                let ahead = ahead.filter(|_| kind == Kind::ClockJump).unwrap_or(0);
+                let ahead = ahead.filter(|_| kind == FaultKind::ClockJump).unwrap_or(0);
                 node.clock_ahead.set(Duration::from_secs(u64::from(ahead)));
-                if kind == Kind::Blocked {
+                if kind == FaultKind::Blocked {
                     let (reader, mut writer) = io::pipe()?;
                     // As much as a pipe takes; not a byte more, or we would wait ourselves.
                     writer.write_all(&[b'\n'; PIPE_CAPACITY])?;
@@ -214,27 +215,27 @@ impl Scene {
                     self.unread.insert(node.name().to_owned(), reader);
                 }
                 node.start()?;
-                if kind == Kind::ClockJump {
+                if kind == FaultKind::ClockJump {
                     lives_elsewhere(&node)?;
                 }
                 Ok(())
             }
-            Kind::Stall => node.daemon()?.signal(Signal::SIGCONT),
-            Kind::RadioDown => self.bed.switch_radio(&node, true),
-            Kind::RadioDeleted => self.bed.create_radio(&node),
-            Kind::RadioMtu => {
+            FaultKind::Stall => node.daemon()?.signal(Signal::SIGCONT),
+            FaultKind::RadioDown => self.bed.switch_radio(&node, true),
+            FaultKind::RadioDeleted => self.bed.create_radio(&node),
+            FaultKind::RadioMtu => {
                 self.bed.set_radio_mtu(&node, 1500)?;
                 // Hosts beside a TAP need not know of the radio.
                 let mtu = node.ns().find("tap0")?.map(|tap| tap.mtu);
                 ensure!(mtu == Some(self.tap_mtu), "{}: the TAP has MTU {mtu:?}", node.name());
                 Ok(())
             }
-            Kind::TapDeleted => node.adopt_tap(),
-            Kind::LanDown => {
+            FaultKind::TapDeleted => node.adopt_tap(),
+            FaultKind::LanDown => {
                 self.lan_up = Some(Instant::now());
                 self.bed.lan().set_up("lan0")
             }
-            Kind::DiskFull => Ok(std::fs::remove_file(self.disk.join("filler"))?),
+            FaultKind::DiskFull => Ok(std::fs::remove_file(self.disk.join("filler"))?),
             kind if kind.is_of_links() && !self.never_heals => {
                 self.set_links(|_, _| true, self.quality)
             }
@@ -266,7 +267,7 @@ impl Scene {
         Ok(found)
     }
 
-    fn node(&self, fault: &Fault) -> Result<Rc<Node>> {
+    fn node(&self, fault: &InjectedFault) -> Result<Rc<TestbedNode>> {
         let index = if fault.kind.is_everywhere() { 0 } else { fault.at };
         self.bed.nodes().get(index).cloned().context("a node")
     }
@@ -280,7 +281,7 @@ impl Scene {
 
     /// Lets the next start of a node come after a life. Two lives in a row that together are a
     /// multiple of 256 quarters of a second take a minute at least; here they would take a second.
-    fn age(&mut self, node: &Node, life: u32) -> Result<()> {
+    fn age(&mut self, node: &TestbedNode, life: u32) -> Result<()> {
         let path = self.disk.join(format!("{}.boot", node.name()));
         let [before_last, _] = self.boots.get(node.name()).copied().unwrap_or_default();
         let mut next = age_file(&path, life)?;
@@ -319,7 +320,7 @@ impl Scene {
 
     /// Frames to the server with one source address after the other, behind a vehicle; and as many
     /// on the LAN to the vehicle's host.
-    fn let_clients_speak(&mut self, fault: &Fault) -> Result<()> {
+    fn let_clients_speak(&mut self, fault: &InjectedFault) -> Result<()> {
         let vehicle = fault.at + 1 - FIRST_VEHICLE;
         let (Some(server), Some(host)) = (self.endpoints.first(), self.endpoints.get(vehicle))
         else {
@@ -344,7 +345,7 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for DaysScene {
     fn drop(&mut self) {
         // Logs may still be open; the disk goes when they are not.
         let _ = umount2(&self.disk, MntFlags::MNT_DETACH);
@@ -359,7 +360,7 @@ fn speak(
     clients: u32,
     every: Duration,
 ) -> Result<()> {
-    let socket = from.ns.run(|| Ok(PacketSocket::open(&from.interface)?))?;
+    let socket = from.ns.run(|| Ok(PromiscuousSocket::open(&from.interface)?))?;
     for _ in 0..clients {
         let [a, b, c, d] = random.next_u32().to_be_bytes();
         let mut frame = Vec::new();
@@ -373,7 +374,7 @@ fn speak(
 }
 
 /// Its clocks are not ours.
-fn lives_elsewhere(node: &Node) -> Result<()> {
+fn lives_elsewhere(node: &TestbedNode) -> Result<()> {
     let of = |path: String| std::fs::read_link(Path::new(&path)).context(path);
     let there = of(format!("/proc/{}/ns/time", node.daemon()?.pid()))?;
     let here = of("/proc/self/ns/time".to_owned())?;

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
+use sim::Role;
 
-use super::{EVERY, Ending, Town, promise, worst};
+use super::{EVERY, Ending, RestartTown, promise, worst};
 use crate::daemons::programs::Programs;
 use crate::screen::Screen;
-use crate::topology::world::Role;
 
 /// What is done.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct RestartsOptions {
     /// Towns, each of which restarts each role once after each life
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=60))]
     runs: u32,
@@ -51,7 +51,7 @@ const ROLES: [Role; 2] = [Role::Rsu, Role::Obu];
 const STAGGER: Duration = Duration::from_secs(5);
 
 /// Runs all towns inside the arena. Fails unless every restart kept its promise.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &RestartsOptions) -> Result<()> {
     ensure!(!options.lives.is_empty(), "no life to restart after");
     let start = Instant::now();
     let programs = Programs::find()?;
@@ -97,7 +97,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn all(options: &Options, programs: &Programs, screen: &Screen) -> Outcome {
+fn all(options: &RestartsOptions, programs: &Programs, screen: &Screen) -> Outcome {
     let expected = options.runs as usize * options.lives.len() * ROLES.len();
     // One restart at a time: two would measure each other.
     let turn = Mutex::new(());
@@ -141,13 +141,13 @@ fn all(options: &Options, programs: &Programs, screen: &Screen) -> Outcome {
 /// One town: life by life, first the road-side unit, then the vehicle.
 fn town(
     n: u32,
-    options: &Options,
+    options: &RestartsOptions,
     programs: &Programs,
     turn: &Mutex<()>,
     done: &Sender<Result<Run, String>>,
 ) -> Result<()> {
     let ending = if options.goodbye { Ending::Term } else { Ending::Kill };
-    let town = Town::lay(programs, &format!("t{n}"), usize::from(options.hops))?;
+    let town = RestartTown::lay(programs, &format!("t{n}"), usize::from(options.hops))?;
     town.start()?;
     let mut born = [Instant::now(); ROLES.len()];
     for life in &options.lives {

@@ -17,11 +17,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use sim::Role;
 
 use crate::arena;
 use crate::daemons::programs::Programs;
 use crate::probe::{Endpoint, Outage, Pulse};
-use crate::topology::world::{Host, Node, Role, Testbed};
+use crate::topology::world::{Host, Testbed, TestbedNode};
 use crate::wait::wait_until;
 
 /// Between two frames of a stream: what an outage is measured in.
@@ -57,13 +58,13 @@ pub fn promise(role: Role) -> Duration {
 
 /// A road-side unit and a row of vehicles, each of which hears only its neighbours.
 #[derive(Debug)]
-pub struct Town {
+pub struct RestartTown {
     bed: Testbed,
-    nodes: Vec<Rc<Node>>,
+    nodes: Vec<Rc<TestbedNode>>,
     endpoints: Vec<Endpoint>,
 }
 
-impl Town {
+impl RestartTown {
     /// Lays a town whose last vehicle is so many hops away. Towns side by side need different
     /// names.
     pub fn lay(programs: &Programs, name: &str, hops: usize) -> Result<Self> {
@@ -84,7 +85,7 @@ impl Town {
     }
 
     /// The nodes: the road-side unit, then the vehicles, the nearest first.
-    pub fn nodes(&self) -> &[Rc<Node>] {
+    pub fn nodes(&self) -> &[Rc<TestbedNode>] {
         &self.nodes
     }
 
@@ -117,7 +118,7 @@ impl Town {
     /// `life` lets the boot count grow as by a life of so many quarters of a second.
     pub fn restart(
         &self,
-        node: &Node,
+        node: &TestbedNode,
         ending: Ending,
         away: Duration,
         life: Option<u32>,
@@ -176,7 +177,7 @@ pub(crate) fn endpoint(host: &Host) -> Result<Endpoint> {
     Ok(Endpoint { ns: host.ns.clone(), interface: host.interface.clone(), mac: host.mac_now()? })
 }
 
-fn boot_file(node: &Node) -> PathBuf {
+fn boot_file(node: &TestbedNode) -> PathBuf {
     arena::scratch().join(format!("{}.boot", node.name()))
 }
 
@@ -192,7 +193,7 @@ pub(crate) fn age_file(path: &Path, life: u32) -> Result<u32> {
     Ok(next)
 }
 
-fn boot_of(node: &Node) -> Result<u32> {
+fn boot_of(node: &TestbedNode) -> Result<u32> {
     let events = node.events()?;
     let opened = events.iter().rfind(|event| event.message() == "devices are open");
     Ok(opened.context("no line about devices")?.text("boot").parse()?)

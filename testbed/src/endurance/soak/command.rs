@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 
-use super::{Case, CaseReport, Plan};
+use super::{Case, CaseReport, SoakPlan};
 use crate::arena;
 use crate::daemons::programs::Programs;
 use crate::screen::Screen;
@@ -13,7 +13,7 @@ use crate::topology::line::has_tap_offload;
 
 /// How much is sent.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct SoakOptions {
     /// MiB checked in each direction and case
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     mib: u64,
@@ -23,12 +23,12 @@ pub struct Options {
 }
 
 /// Runs all cases inside the arena. Fails at the first in which anything was harmed.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &SoakOptions) -> Result<()> {
     let start = Instant::now();
     let programs = Programs::find()?;
     programs.require_daemons()?;
     let logs = tempfile::TempDir::new_in(arena::scratch())?;
-    let plan = Plan::full(options.mib);
+    let plan = SoakPlan::full(options.mib);
     let screen = Screen::new();
     screen.title("The data path under load, every byte checked");
     screen.dim(&format!(

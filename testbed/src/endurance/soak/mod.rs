@@ -1,11 +1,12 @@
 //! The data path under load for long, with every byte checked: hops, segmentation offload at either
 //! end, IP versions and VLAN tags, while the radio's MTU changes.
 //!
-//! Each case runs the real programs on a fresh [`Line`]. All at once there are iperf3 with sixteen
-//! flows in each direction, a transfer in each direction in which every byte is checked, and
-//! datagrams too long for one frame. Meanwhile the radios get another MTU again and again, and the
-//! TAPs keep theirs. Whatever a program harms without the receiver's checksum noticing is found by
-//! content, and whatever the checksum notices is found in the kernel's counters: both must be zero.
+//! Each case runs the real programs on a fresh [`LineTopology`]. All at once there are iperf3 with
+//! sixteen flows in each direction, a transfer in each direction in which every byte is checked,
+//! and datagrams too long for one frame. Meanwhile the radios get another MTU again and again, and
+//! the TAPs keep theirs. Whatever a program harms without the receiver's checksum noticing is found
+//! by content, and whatever the checksum notices is found in the kernel's counters: both must be
+//! zero.
 
 pub mod command;
 mod errors;
@@ -24,13 +25,13 @@ use tagged::Tagged;
 use crate::daemons::programs::Programs;
 use crate::probe::{Iperf3, Iperf3Report, TcpReport, UdpStream, transfer};
 use crate::topology::line::{
-    Carrier, Line, Offload, RADIO_MTU, ROAD_V4, ROAD_V6, TAP, TAP_MTU, VEHICLE_V4, VEHICLE_V6,
-    wait_until_reached,
+    Carrier, LineTopology, Offload, RADIO_MTU, ROAD_V4, ROAD_V6, TAP, TAP_MTU, VEHICLE_V4,
+    VEHICLE_V6, wait_until_reached,
 };
 
 /// How much is sent in each case.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct SoakPlan {
     /// Bytes checked in each direction.
     pub bytes: u64,
     /// How long iperf3 runs beside them, whole seconds.
@@ -41,7 +42,7 @@ pub struct Plan {
     pub mtu_every: Duration,
 }
 
-impl Plan {
+impl SoakPlan {
     /// What `make soak` does.
     pub fn full(mebibytes: u64) -> Self {
         let mtu_every = Duration::from_millis(1500);
@@ -136,15 +137,15 @@ const DATAGRAM_LEN: usize = 4000;
 const DATAGRAM_EVERY: Duration = Duration::from_millis(5);
 
 /// Runs one case. Anything harmed is an error.
-pub fn run(plan: &Plan, case: Case, programs: &Programs, logs: &Path) -> Result<CaseReport> {
-    let mut line = Line::lay(case.hops)?;
+pub fn run(plan: &SoakPlan, case: Case, programs: &Programs, logs: &Path) -> Result<CaseReport> {
+    let mut line = LineTopology::lay(case.hops)?;
     let (vehicle, road) = case.offload;
     line.start(programs, &Carrier::Daemons { vehicle, road }, logs)
         .and_then(|()| load(plan, case, &line))
         .map_err(|error| anyhow!("{}\n{}: {error:#}", line.log_tails(), case.name()))
 }
 
-fn load(plan: &Plan, case: Case, line: &Line) -> Result<CaseReport> {
+fn load(plan: &SoakPlan, case: Case, line: &LineTopology) -> Result<CaseReport> {
     let (vehicle, road) = (&line.vehicle, &line.road);
     let ends = Ends::of(case, line)?;
     let Ends { vehicle: at_vehicle, road: at_road, .. } = ends;
@@ -194,7 +195,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(case: Case, line: &Line) -> Result<Self> {
+    fn of(case: Case, line: &LineTopology) -> Result<Self> {
         let pick = |[v4, v6]: [IpAddr; 2]| if case.is_v6 { v6 } else { v4 };
         if !case.is_tagged {
             let (vehicle, road) = (pick([VEHICLE_V4, VEHICLE_V6]), pick([ROAD_V4, ROAD_V6]));
@@ -217,7 +218,7 @@ impl Ends {
 
 /// Changes the MTU of all radios, and sees to it that those of the TAPs stay, until it is over. How
 /// often.
-fn change_mtus(line: &Line, every: Duration, is_over: &AtomicBool) -> Result<u32> {
+fn change_mtus(line: &LineTopology, every: Duration, is_over: &AtomicBool) -> Result<u32> {
     let mut changes = 0;
     for mtu in MTUS.into_iter().cycle() {
         let next = Instant::now() + every;

@@ -18,7 +18,7 @@ use node_lib::messages::ethernet::{C_TAG, Tag};
 
 use crate::arena::netns::Netns;
 use crate::arena::sys::{
-    ADDRESSES_LEN, OFFLOAD_HEADER_LEN, PacketSocket, TAG_LEN, open_offload_tap,
+    ADDRESSES_LEN, OFFLOAD_HEADER_LEN, PromiscuousSocket, TAG_LEN, open_offload_tap,
 };
 
 /// A VLAN interface. It goes with this value.
@@ -40,7 +40,10 @@ impl Tagged {
         let under = ns.state(below)?;
         let (upper, lower) = ns
             .run(|| {
-                Ok((open_offload_tap(name)?, PacketSocket::open(below)?.with_offload_header()?))
+                Ok((
+                    open_offload_tap(name)?,
+                    PromiscuousSocket::open(below)?.with_offload_header()?,
+                ))
             })
             .context("a VLAN")?;
         ns.set_mac(name, under.mac)?;
@@ -63,7 +66,7 @@ impl Drop for Tagged {
 }
 
 /// What a side refuses is lost, as on any cable.
-fn carry(upper: &File, lower: &PacketSocket, id: u16, is_over: &AtomicBool) {
+fn carry(upper: &File, lower: &PromiscuousSocket, id: u16, is_over: &AtomicBool) {
     let mut buffer = vec![0; BUFFER_LEN];
     let tag = [C_TAG, id].map(u16::to_be_bytes).concat();
     while !is_over.load(Ordering::Relaxed) {

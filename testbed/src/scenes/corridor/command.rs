@@ -9,12 +9,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::report::{self, Comparison};
 use super::{Corridor, daemons, scenario, simulated};
-use crate::medium::LinkTrace;
+use crate::medium::MediumLinkTrace;
 use crate::screen::Screen;
 
 /// What is driven.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct CorridorOptions {
     /// Speeds in km/h
     #[arg(long, value_delimiter = ',', default_values_t = [50.0, 90.0, 130.0])]
     speeds: Vec<f64>,
@@ -59,7 +59,7 @@ enum Told {
 
 /// Drives inside the arena. Fails when a frame came twice, a hand-over did not happen, or the
 /// bridge did not learn of one.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &CorridorOptions) -> Result<()> {
     let start = Instant::now();
     let screen = Screen::new();
     screen.title("The corridor: a vehicle full of clients drives past road-side units on one LAN");
@@ -67,8 +67,8 @@ pub fn run(options: &Options) -> Result<()> {
         "Real daemons, a Linux bridge between the road-side units; the medium replays who \
                 hears whom.",
     );
-    let drives: Vec<(String, LinkTrace)> = match &options.links {
-        Some(path) => vec![(path.display().to_string(), LinkTrace::open(path)?)],
+    let drives: Vec<(String, MediumLinkTrace)> = match &options.links {
+        Some(path) => vec![(path.display().to_string(), MediumLinkTrace::open(path)?)],
         None => {
             let drives = options.speeds.iter().map(|speed| {
                 let trace = scenario::links(*speed, options.from, options.to, options.seed)?;

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, anyhow};
 use node_lib::Mac;
 
-use super::drive::{Change, Drive, Record};
+use super::drive::{Change, Drive, HandOverReport};
 use super::{Corridor, FRAME_LEN, LEAD, TAIL};
-use crate::arena::fdb::{FdbWatch, Learnt};
+use crate::arena::fdb::{FdbWatch, LearntAddress};
 use crate::daemons::daemon::LogEvent;
 use crate::daemons::programs::Programs;
 use crate::probe::{Endpoint, NumberedFrame, Stream, Streams, send_frames};
-use crate::topology::world::{ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, Node, Testbed};
+use crate::topology::world::{
+    ATTACHMENT_CHANGED, Cabin, HAND_OVER_DONE, Host, Testbed, TestbedNode,
+};
 use crate::wait::wait_until;
 use crate::{Quality, medium};
 
@@ -132,7 +134,7 @@ fn drive_in(
     let records = of_kind(HAND_OVER_DONE).map(|event| said.record(event));
     let (changes, records) = (changes.collect::<Result<_>>()?, records.collect::<Result<_>>()?);
     let clients: Vec<_> = cabin.clients.iter().map(|(_, mac)| *mac).collect();
-    let of_clients = |learnt: &Learnt| clients.contains(&learnt.mac);
+    let of_clients = |learnt: &LearntAddress| clients.contains(&learnt.mac);
     let learnt = learnt.into_iter().filter(of_clients);
     let total = |of: fn(&medium::Counters) -> u64, all: &[medium::LinkStatistics]| {
         all.iter().map(|link| of(&link.counters)).sum()
@@ -163,7 +165,7 @@ fn drive_in(
 }
 
 /// Every client says one word, and everybody on the LAN comes to know where it is.
-fn introduce(bed: &Testbed, obu: &Node, cabin: &Cabin) -> Result<()> {
+fn introduce(bed: &Testbed, obu: &TestbedNode, cabin: &Cabin) -> Result<()> {
     let attached = format!("{} has a road-side unit", obu.name());
     wait_until(&attached, READY_WITHIN, || Ok((obu.attachment()? != "none").then_some(())))?;
     for (interface, mac) in &cabin.clients {
@@ -215,12 +217,12 @@ impl Said<'_> {
         Ok(Change { at, from: place("from"), to: place("to"), cause })
     }
 
-    fn record(&self, event: &LogEvent) -> Result<Record> {
+    fn record(&self, event: &LogEvent) -> Result<HandOverReport> {
         let number = |field: &str| {
             let value = event.field(field).and_then(serde_json::Value::as_u64);
             value.with_context(|| format!("\"{HAND_OVER_DONE}\" without {field}"))
         };
-        Ok(Record {
+        Ok(HandOverReport {
             at: self.time(event)?,
             from: self.rsu(event, "from"),
             to: self.rsu(event, "to"),

@@ -25,7 +25,7 @@ pub struct Change {
 
 /// What the vehicle's node says a hand-over cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct HandOverReport {
     /// When it said so, from the start of the run.
     pub at: Duration,
     /// The road-side unit before.
@@ -54,7 +54,7 @@ pub struct Drive {
     /// Changes of road-side unit, in order.
     pub changes: Vec<Change>,
     /// What the node says they cost, in order.
-    pub records: Vec<Record>,
+    pub records: Vec<HandOverReport>,
     /// What the links lose by themselves.
     pub odds: Odds,
     /// Streams from the LAN to the clients.
@@ -65,7 +65,7 @@ pub struct Drive {
 
 /// A change from one road-side unit to another, and what clients saw of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandOver {
+pub struct DriveHandOver {
     /// When the vehicle left the one, from departure.
     pub left: Duration,
     /// When it had the other, from departure.
@@ -77,7 +77,7 @@ pub struct HandOver {
     /// Why it left.
     pub cause: String,
     /// What the node says of it.
-    pub record: Option<Record>,
+    pub record: Option<HandOverReport>,
     /// The longest time any one client could not be reached or heard.
     pub gap: Duration,
     /// Frames sent meanwhile.
@@ -92,7 +92,7 @@ pub struct HandOver {
 
 impl Drive {
     /// All hand-overs, in order. A road-side unit that is lost and found again counts as well.
-    pub fn hand_overs(&self) -> Vec<HandOver> {
+    pub fn hand_overs(&self) -> Vec<DriveHandOver> {
         let mut found = Vec::new();
         let mut leaving: Option<&Change> = None;
         for change in self.changes.iter().filter(|change| change.at >= self.departure) {
@@ -145,10 +145,10 @@ impl Drive {
         (rate(&self.down), rate(&self.up))
     }
 
-    fn judge(&self, left: &Change, arrived: &Change, from: &str, to: &str) -> HandOver {
+    fn judge(&self, left: &Change, arrived: &Change, from: &str, to: &str) -> DriveHandOver {
         let (start, end) = (left.at.saturating_sub(WINDOW), arrived.at + WINDOW);
         let logs = || self.down.iter().chain(&self.up);
-        HandOver {
+        DriveHandOver {
             left: left.at - self.departure,
             at: arrived.at - self.departure,
             from: from.to_owned(),
@@ -186,9 +186,10 @@ impl Drive {
     }
 
     /// A record is written some time after the change.
-    fn record_of(&self, change: Duration, from: &str, to: &str) -> Option<&Record> {
-        let is_it =
-            |record: &&Record| record.at >= change && record.from == from && record.to == to;
+    fn record_of(&self, change: Duration, from: &str, to: &str) -> Option<&HandOverReport> {
+        let is_it = |record: &&HandOverReport| {
+            record.at >= change && record.from == from && record.to == to
+        };
         self.records.iter().find(is_it)
     }
 
@@ -200,7 +201,7 @@ impl Drive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::medium::LinkTrace;
+    use crate::medium::MediumLinkTrace;
 
     const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -213,9 +214,9 @@ mod tests {
     }
 
     /// Both ways, `a` loses a tenth; `b` half of what it sends and nothing that is sent to it.
-    fn links() -> LinkTrace {
+    fn links() -> MediumLinkTrace {
         let rows = "0,a,car,0.1,0\n0,car,a,0.1,0\n0,b,car,0.5,0\n0,car,b,0,0\n";
-        LinkTrace::read(format!("time_s,from,to,loss,delay_us\n{rows}").as_bytes()).unwrap()
+        MediumLinkTrace::read(format!("time_s,from,to,loss,delay_us\n{rows}").as_bytes()).unwrap()
     }
 
     /// A frame every 10 ms for 20 s, all of which arrive but these.
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_record_belongs_to_the_change_before_it() {
-        let record = |at, from: &str, to: &str| Record {
+        let record = |at, from: &str, to: &str| HandOverReport {
             at: ms(at),
             from: from.to_owned(),
             to: to.to_owned(),

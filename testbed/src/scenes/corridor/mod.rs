@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::medium::LinkTrace;
+use crate::medium::MediumLinkTrace;
 use odds::Odds;
 
 /// What is driven, and with which traffic.
@@ -24,7 +24,7 @@ use odds::Odds;
 pub struct Corridor {
     /// Who hears whom. Radios whose name begins with `rsu` are road-side units, the other is the
     /// vehicle.
-    pub trace: LinkTrace,
+    pub trace: MediumLinkTrace,
     /// How often a radio tries a unicast frame again.
     pub retries: u32,
     /// Clients in the vehicle, at most 250.
@@ -48,7 +48,7 @@ const RETRIES: u32 = 7;
 
 impl Corridor {
     /// Eight clients of which four talk, a thousand frames per second each way.
-    pub fn new(trace: LinkTrace) -> Self {
+    pub fn new(trace: MediumLinkTrace) -> Self {
         Self { trace, retries: RETRIES, clients: 8, talking: 4, frames_per_s: 1000, seed: 1 }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::medium::LinkTrace;
+use crate::medium::MediumLinkTrace;
 
 /// Shares of frames lost, by sender, receiver and time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Odds {
 
 impl Odds {
     /// The odds of unicast frames between this vehicle and others, tried again so often.
-    pub fn new(trace: &LinkTrace, vehicle: &str, retries: u32) -> Self {
+    pub fn new(trace: &MediumLinkTrace, vehicle: &str, retries: u32) -> Self {
         let mut losses: BTreeMap<String, BTreeMap<String, Vec<_>>> = BTreeMap::new();
         for step in trace.steps() {
             let receivers = losses.entry(step.from.clone()).or_default();
@@ -55,7 +55,7 @@ mod tests {
     fn a_row_holds_until_the_next_and_every_try_has_its_luck() {
         let text =
             "time_s,from,to,loss,delay_us\n0,rsu1,car,0.5,0\n1,rsu1,car,0.1,0\n1,car,rsu1,0,0\n";
-        let odds = Odds::new(&LinkTrace::read(text.as_bytes()).unwrap(), "car", 1);
+        let odds = Odds::new(&MediumLinkTrace::read(text.as_bytes()).unwrap(), "car", 1);
         let at = Duration::from_millis;
         assert_eq!(odds.down("rsu1", at(999)), 0.25);
         assert!((odds.down("rsu1", at(1000)) - 0.01).abs() < 1e-9);

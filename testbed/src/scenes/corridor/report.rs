@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, Table};
 
 use super::Corridor;
 use super::daemons::RealDrive;
-use super::drive::{Drive, HandOver, Record};
+use super::drive::{Drive, DriveHandOver, HandOverReport};
 
 /// Two gaps that differ by no more than this are the same.
 pub const SAME_WITHIN: Duration = Duration::from_millis(20);
@@ -30,9 +30,9 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compared {
     /// With the real programs.
-    pub real: HandOver,
+    pub real: DriveHandOver,
     /// The hand-over to the same road-side unit in the simulator, at the same seed.
-    pub same_seed: Option<HandOver>,
+    pub same_seed: Option<DriveHandOver>,
     /// Gaps of that hand-over at all seeds, the shortest first.
     pub gaps: Vec<Duration>,
 }
@@ -71,13 +71,15 @@ impl Compared {
 impl Comparison {
     /// All hand-overs of the real drive.
     pub fn hand_overs(&self) -> Vec<Compared> {
-        let simulated: Vec<Vec<HandOver>> = self.simulated.iter().map(Drive::hand_overs).collect();
+        let simulated: Vec<Vec<DriveHandOver>> =
+            self.simulated.iter().map(Drive::hand_overs).collect();
         let real = self.real.drive.hand_overs();
-        let compare = |(index, hand_over): (usize, &HandOver)| {
+        let compare = |(index, hand_over): (usize, &DriveHandOver)| {
             // The n-th time to this road-side unit.
-            let is_to = |other: &&HandOver| other.to == hand_over.to;
+            let is_to = |other: &&DriveHandOver| other.to == hand_over.to;
             let before = real.iter().take(index).filter(is_to).count();
-            let like_it = |drive: &Vec<HandOver>| drive.iter().filter(is_to).nth(before).cloned();
+            let like_it =
+                |drive: &Vec<DriveHandOver>| drive.iter().filter(is_to).nth(before).cloned();
             let mut gaps: Vec<_> =
                 simulated.iter().filter_map(like_it).map(|other| other.gap).collect();
             gaps.sort_unstable();
@@ -95,7 +97,7 @@ impl Comparison {
         let hand_overs = drive.hand_overs();
         ensure!(!hand_overs.is_empty(), "no hand-over");
         let moves = self.real.moves(corridor.talking.into());
-        for (HandOver { from, to, gap, .. }, moves) in hand_overs.iter().zip(moves) {
+        for (DriveHandOver { from, to, gap, .. }, moves) in hand_overs.iter().zip(moves) {
             let way = format!("{from} to {to}");
             ensure!(*gap <= GAP_MAX, "{way}: a client was cut off for {gap:?}");
             let known = (moves.clients, usize::from(corridor.clients));
@@ -154,7 +156,7 @@ impl Comparison {
         let gap = hand_overs.iter().map(|h| h.gap).max().unwrap_or_default();
         let simulated = self.simulated.first().map(Drive::hand_overs).unwrap_or_default();
         let simulated = simulated.iter().map(|h| h.gap);
-        let count = |of: fn(&HandOver) -> u64| hand_overs.iter().map(of).sum::<u64>();
+        let count = |of: fn(&DriveHandOver) -> u64| hand_overs.iter().map(of).sum::<u64>();
         format!(
             "{} hand-overs, gap {} (simulator {}), {} of {} frames lost (by links {}), {} twice, \
              bridge {} of {}",
@@ -213,7 +215,8 @@ impl Comparison {
             "came both ways",
         ]);
         for hand_over in self.real.drive.hand_overs() {
-            let said = |of: fn(&Record) -> String| or_dash(hand_over.record.as_ref().map(of));
+            let said =
+                |of: fn(&HandOverReport) -> String| or_dash(hand_over.record.as_ref().map(of));
             table.add_row([
                 way(&hand_over),
                 said(|record| in_ms(record.gap)),
@@ -242,7 +245,7 @@ impl Comparison {
         ]);
         for compared in self.hand_overs() {
             let Compared { real, same_seed, gaps } = &compared;
-            let same = |of: fn(&HandOver) -> String| or_dash(same_seed.as_ref().map(of));
+            let same = |of: fn(&DriveHandOver) -> String| or_dash(same_seed.as_ref().map(of));
             let range = match (gaps.first(), gaps.get(gaps.len() / 2), gaps.last()) {
                 (Some(min), Some(median), Some(max)) => {
                     let [min, median, max] = [min, median, max].map(|gap| gap.as_millis());
@@ -368,11 +371,11 @@ fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| NONE.to_owned())
 }
 
-fn way(hand_over: &HandOver) -> String {
+fn way(hand_over: &DriveHandOver) -> String {
     format!("{} → {}", hand_over.from, hand_over.to)
 }
 
-fn at(hand_over: &HandOver) -> String {
+fn at(hand_over: &DriveHandOver) -> String {
     format!("{:.2} s", hand_over.at.as_secs_f64())
 }
 
@@ -423,7 +426,7 @@ mod tests {
     #[test]
     fn a_gap_is_the_same_or_explained_or_different() {
         let ms = Duration::from_millis;
-        let hand_over = |gap, lost, lost_by_link| HandOver {
+        let hand_over = |gap, lost, lost_by_link| DriveHandOver {
             left: ms(0),
             at: ms(0),
             from: "a".to_owned(),

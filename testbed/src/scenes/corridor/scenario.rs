@@ -8,7 +8,7 @@ use simulator::cast::Cast;
 use simulator::links;
 use simulator::scenario::{Override, Source, Span};
 
-use crate::medium::LinkTrace;
+use crate::medium::MediumLinkTrace;
 
 const FILE: &str = "examples/scenarios/corridor.toml";
 const TEXT: &str = include_str!("../../../../examples/scenarios/corridor.toml");
@@ -18,7 +18,7 @@ const LENGTH_M: f64 = 1200.0;
 const STEP_MS: u64 = 100;
 
 /// Who hears whom on the way from one metre to another at this speed.
-pub fn links(speed_kmh: f64, from_m: f64, to_m: f64, seed: u64) -> Result<LinkTrace> {
+pub fn links(speed_kmh: f64, from_m: f64, to_m: f64, seed: u64) -> Result<MediumLinkTrace> {
     let at = |metres: f64| {
         let seconds = metres.clamp(0.0, LENGTH_M) / (speed_kmh / 3.6);
         Duration::try_from_secs_f64(seconds).with_context(|| format!("speed {speed_kmh} km/h"))
@@ -33,7 +33,7 @@ pub fn links(speed_kmh: f64, from_m: f64, to_m: f64, seed: u64) -> Result<LinkTr
     let cast = Cast::of(&source, &scenario, seed)?;
     let mut table = Vec::new();
     links::write(&scenario, &cast, seed, Span::from_millis(STEP_MS), &mut table)?;
-    Ok(LinkTrace::read(&table[..])?.between(start, end))
+    Ok(MediumLinkTrace::read(&table[..])?.between(start, end))
 }
 
 #[cfg(test)]

@@ -16,15 +16,15 @@ use serde_json::Value;
 
 use self::browser::Browser;
 use crate::daemons::programs::Programs;
-use crate::probe::Ping;
+use crate::probe::PingStream;
 use crate::probe::http::{Connection, PORT, enable};
 use crate::screen::Screen;
-use crate::topology::world::{Node, Testbed};
+use crate::topology::world::{Testbed, TestbedNode};
 use crate::wait::wait_until;
 
 /// What is done.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct PageOptions {
     /// Directory for the pictures
     #[arg(long, default_value = "target/page")]
     into: PathBuf,
@@ -40,7 +40,7 @@ const DESK: (u32, u32) = (1360, 900);
 const PHONE: (u32, u32) = (390, 844);
 
 /// Runs it inside the arena. Fails when something is not on the page.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &PageOptions) -> Result<()> {
     Programs::find()?.require_daemons()?;
     fs::create_dir_all(&options.into)?;
     let screen = Screen::new();
@@ -71,8 +71,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let seen = (|| {
         bed.start_all()?;
-        let traffic = Ping::start(&obu3.host.ns, server.v4, Duration::from_millis(20))?;
-        let hand_over = |old: &Node, is_silent: bool| {
+        let traffic = PingStream::start(&obu3.host.ns, server.v4, Duration::from_millis(20))?;
+        let hand_over = |old: &TestbedNode, is_silent: bool| {
             if is_silent {
                 old.kill()?
             } else {
@@ -101,7 +101,7 @@ pub fn run(options: &Options) -> Result<()> {
     seen.map_err(|error: anyhow::Error| anyhow::anyhow!("{error:#}\n{}", bed.log_tails()))
 }
 
-fn of_status(node: &Node, accept: impl Fn(&Value) -> bool) -> Result<Value> {
+fn of_status(node: &TestbedNode, accept: impl Fn(&Value) -> bool) -> Result<Value> {
     wait_until(&format!("status of {}", node.name()), PATIENCE, || {
         let (_, body) = Connection::open(node.ns())?.get("/status")?;
         let status = serde_json::from_str(&body)?;
@@ -110,14 +110,14 @@ fn of_status(node: &Node, accept: impl Fn(&Value) -> bool) -> Result<Value> {
 }
 
 fn look(
-    options: &Options,
+    options: &PageOptions,
     screen: &Screen,
-    obu: &Node,
-    other: &Node,
-    child: &Node,
-    rsus: &[Rc<Node>; 2],
+    obu: &TestbedNode,
+    other: &TestbedNode,
+    child: &TestbedNode,
+    rsus: &[Rc<TestbedNode>; 2],
 ) -> Result<()> {
-    let short = |node: &Node| node.radio.to_string().split_off(12);
+    let short = |node: &TestbedNode| node.radio.to_string().split_off(12);
     let [first, second] = rsus.each_ref().map(|rsu| short(rsu));
     let url = format!("http://127.0.0.1:{PORT}/");
     let picture = |browser: &mut Browser, name: &str| {
@@ -205,7 +205,7 @@ fn look(
 
 /// On a phone a finger moves the map once it is larger, and else the page. One that hardly moves
 /// chooses what it is on.
-fn by_finger(browser: &mut Browser, other: &Node, rsu: &Node) -> Result<()> {
+fn by_finger(browser: &mut Browser, other: &TestbedNode, rsu: &TestbedNode) -> Result<()> {
     const TAPS: usize = 12;
     const TREMBLES: f64 = 5.0;
     const SHIFT: (f64, f64) = (60.0, -45.0);
@@ -242,7 +242,7 @@ fn by_finger(browser: &mut Browser, other: &Node, rsu: &Node) -> Result<()> {
          the page by {scrolled}"
     );
     // On the larger map one of them may be out of sight.
-    let chooses = |browser: &mut Browser, place: &str, node: &Node| {
+    let chooses = |browser: &mut Browser, place: &str, node: &TestbedNode| {
         browser.tap(&format!("[data-key='{place}-{}']", node.radio), TREMBLES)?;
         wait_until(&format!("a tap on the {place} of {}", node.name()), PATIENCE, || {
             let chosen = browser.value("location.hash")?;
@@ -260,7 +260,12 @@ fn by_finger(browser: &mut Browser, other: &Node, rsu: &Node) -> Result<()> {
 }
 
 /// The recording of the same drive, as a page.
-fn play(options: &Options, screen: &Screen, obu: &Node, recordings: &Path) -> Result<()> {
+fn play(
+    options: &PageOptions,
+    screen: &Screen,
+    obu: &TestbedNode,
+    recordings: &Path,
+) -> Result<()> {
     let page = std::path::absolute(options.into.join("drive.html"))?;
     // What is there of an earlier run is not this one's.
     let _ = fs::remove_file(&page);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Line, RADIO, RELAY, ROAD, TAP, TAP_MTU, VEHICLE};
+use super::{LineTopology, RADIO, RELAY, ROAD, TAP, TAP_MTU, VEHICLE};
 use crate::arena::netns::Netns;
 use crate::daemons::daemon::Daemon;
 use crate::daemons::programs::Programs;
@@ -57,7 +57,7 @@ pub fn has_tap_offload(programs: &Programs) -> Result<bool> {
 }
 
 pub(super) fn start(
-    line: &Line,
+    line: &LineTopology,
     programs: &Programs,
     carrier: &Carrier,
     flags: &[String],
@@ -74,7 +74,12 @@ pub(super) fn start(
     }
 }
 
-fn naive(line: &Line, programs: &Programs, form: &[&str], logs: &Path) -> Result<Vec<Daemon>> {
+fn naive(
+    line: &LineTopology,
+    programs: &Programs,
+    form: &[&str],
+    logs: &Path,
+) -> Result<Vec<Daemon>> {
     let (vehicle, relay, road) = (VEHICLE.to_string(), RELAY.to_string(), ROAD.to_string());
     let start = |ns: &Netns, own: &str, mode: &[&str]| {
         let args: Vec<String> = ["--radio", RADIO, "--own", own]
@@ -102,7 +107,7 @@ fn naive(line: &Line, programs: &Programs, form: &[&str], logs: &Path) -> Result
 }
 
 fn daemons(
-    line: &Line,
+    line: &LineTopology,
     programs: &Programs,
     (at_vehicle, at_road): (Offload, Offload),
     flags: &[String],

@@ -29,7 +29,7 @@ use crate::arena::link::{VethEnd, create_veth};
 use crate::arena::netns::Netns;
 use crate::daemons::daemon::{self, Daemon};
 use crate::daemons::programs::Programs;
-use crate::probe::Ping;
+use crate::probe::PingStream;
 use crate::wait::wait_until;
 
 /// Interface names.
@@ -51,7 +51,7 @@ const TAIL_LINES: usize = 20;
 
 /// The cables, and what carries frames over them.
 #[derive(Debug)]
-pub struct Line {
+pub struct LineTopology {
     /// One end.
     pub vehicle: Netns,
     /// In the middle of a line of two hops.
@@ -70,7 +70,7 @@ pub const VEHICLE_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd30, 0, 0, 0, 0, 0, 0
 /// An address of the road side's end.
 pub const ROAD_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd30, 0, 0, 0, 0, 0, 0, 1));
 
-impl Line {
+impl LineTopology {
     /// Lays the cables of a line of one or two hops.
     pub fn lay(hops: usize) -> Result<Self> {
         ensure!((1..=2).contains(&hops), "a line has 1 or 2 hops, not {hops}");
@@ -117,7 +117,7 @@ impl Line {
         self.start_with(programs, carrier, &[], logs)
     }
 
-    /// As [`Line::start`], with more flags for each daemon.
+    /// As [`LineTopology::start`], with more flags for each daemon.
     pub fn start_with(
         &mut self,
         programs: &Programs,
@@ -130,7 +130,7 @@ impl Line {
         self.wait_until_it_carries()
     }
 
-    /// Ends what [`Line::start`] started.
+    /// Ends what [`LineTopology::start`] started.
     pub fn stop(&mut self) {
         self.running.clear();
     }
@@ -197,7 +197,7 @@ impl Line {
 /// Waits until an address answers.
 pub fn wait_until_reached(from: &Netns, to: IpAddr) -> Result<()> {
     wait_until(&format!("{} reaches {to}", from.name()), CARRIES_WITHIN, || {
-        let report = Ping::count(from, to, 1, Duration::from_millis(10))?;
+        let report = PingStream::count(from, to, 1, Duration::from_millis(10))?;
         Ok((report.received > 0).then_some(()))
     })
 }
