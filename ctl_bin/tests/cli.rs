@@ -208,15 +208,22 @@ fn help_and_completions_know_every_command_and_bad_words_are_code_2() {
     }
 }
 
+/// Copies a program in a process of its own. Were it written here, a child that another test starts
+/// meanwhile could hold it open for a moment, and nothing that is open for writing can be run.
+fn copy(from: &Path, to: &Path) {
+    Command::new("cp").arg("-p").args([from, to]).assert().success();
+}
+
 /// `v2xctl trace` in a directory of its own, with this beside it.
 fn trace(beside: Option<&str>, line: &[&str]) -> (i32, String, String) {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("v2xctl");
-    std::fs::copy(env!("CARGO_BIN_EXE_v2xctl"), &program).unwrap();
+    copy(Path::new(env!("CARGO_BIN_EXE_v2xctl")), &program);
     if let Some(script) = beside {
-        let path = directory.path().join("v2xtrace");
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let written = directory.path().join("script");
+        std::fs::write(&written, script).unwrap();
+        std::fs::set_permissions(&written, std::fs::Permissions::from_mode(0o755)).unwrap();
+        copy(&written, &directory.path().join("v2xtrace"));
     }
     let mut command = Command::new(program);
     let output = command.env_clear().arg("trace").args(line).output().unwrap();
