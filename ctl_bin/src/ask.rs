@@ -24,7 +24,10 @@ use crate::watch::Watcher;
 /// Does what was typed.
 pub(crate) fn run(args: &Args) -> ExitCode {
     if let Some(CtlCommand::Completions { shell }) = &args.command {
-        clap_complete::generate(*shell, &mut Args::command(), "v2xctl", &mut io::stdout());
+        // Not straight to the terminal: clap panics when whoever reads has seen enough.
+        let mut script = Vec::new();
+        clap_complete::generate(*shell, &mut Args::command(), "v2xctl", &mut script);
+        print(&String::from_utf8_lossy(&script));
         return ExitCode::SUCCESS;
     }
     if let Some(CtlCommand::Trace { line }) = &args.command {

@@ -131,6 +131,7 @@ fn status_is_code_4_when_nothing_gets_through_and_says_why() {
             let says_why = out.contains("no upstream") && out.contains("cure: ");
             assert_eq!(says_why, expected == 4, "{out}");
             assert!(!out.contains('\x1b'), "colours only on a terminal: {out:?}");
+            assert!(!out.contains("MAC -"), "what is not known is not shown: {out}");
         }
         let (code, out, _) = v2xctl(&["-o", "json", "-s", path]);
         let read: Value = serde_json::from_str(&out).unwrap();
@@ -205,6 +206,18 @@ fn help_and_completions_know_every_command_and_bad_words_are_code_2() {
     for line in bad {
         let (code, _, said) = v2xctl(line);
         assert_eq!(code, 2, "{line:?}: {said}");
+    }
+}
+
+#[test]
+fn who_reads_no_further_is_no_panic() {
+    for line in [&["completions", "bash"][..], &["--help"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_v2xctl"));
+        let output = command.env_clear().args(line).stdout(writer).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && said.is_empty(), "{line:?}: {}: {said}", output.status);
     }
 }
 

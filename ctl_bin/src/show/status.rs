@@ -59,10 +59,11 @@ pub(super) fn table(names: &Names, daemon: &str, topics: &Topics, view: &View) -
         ("tap", &view.tap, String::new()),
     ] {
         let state = if interface.is_up { "up" } else { "down" };
+        // The loop does not know that of its TAP.
+        let mac = interface.mac.map_or_else(String::new, |mac| format!(", MAC {mac}"));
         text += &format!(
-            "  {what:<9} {} {state}, MAC {}, MTU {}{more}\n",
+            "  {what:<9} {} {state}{mac}, MTU {}{more}\n",
             interface.name,
-            known(interface.mac),
             known(interface.mtu_bytes)
         );
     }
