@@ -429,6 +429,21 @@ fn the_ethertype_can_be_set() {
     assert_eq!(seen(&["-o", "v2x.ethertype:0x88b5-0x88b6"]), [true, true]);
 }
 
+/// A filter names fields and what they are to be: a field alone is there in every message of its
+/// type.
+#[test]
+fn the_filter_that_operating_shows_finds_goodbyes_and_nothing_else() {
+    let text = include_str!("../../../docs/operating.md");
+    let (_, rest) = text.split_once(" -Y '").unwrap();
+    let (filter, _) = rest.split_once('\'').unwrap();
+    let vectors = read::all();
+    let frames = captured(vectors.iter().map(|vector| vector.frame.clone()));
+    let read = tshark::tshark(&frames, &["-Y", filter, "-T", "fields", "-e", "frame.number"]);
+    let number = |line: &str| line.parse::<usize>().unwrap();
+    let found: Vec<_> = read.lines().map(|line| vectors[number(line) - 1].name.clone()).collect();
+    assert_eq!(found, ["heartbeat_reply_goodbye"], "{filter}");
+}
+
 /// The link over UDP multicast carries whole frames in datagrams.
 #[test]
 fn frames_in_datagrams_are_found() {
