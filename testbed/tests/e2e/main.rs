@@ -22,6 +22,7 @@ mod radio_reports;
 mod restart;
 mod scene;
 mod traffic;
+mod under_unit;
 mod warnings;
 
 use std::process::ExitCode;
@@ -95,6 +96,7 @@ fn main() -> ExitCode {
         ("a_file_is_read_again", process::a_file_is_read_again),
         ("a_supervisor_is_told", process::a_supervisor_is_told),
         ("daemons_outlive_their_log", process::daemons_outlive_their_log),
+        ("daemons_run_under_their_units", under_unit::daemons_run_under_their_units),
     ];
     harness::main_together(alone, together)
 }
