@@ -526,7 +526,7 @@ fn what_is_watched_outlives_its_daemon() -> Result<()> {
         both.args(["-o", "json", "-w=0.1", "-s"]).arg(socket(&rsu)).arg("-s").arg(socket(&obu));
         let mut both = both.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut lines = BufReader::new(both.stdout.take().context("a pipe")?).lines();
-        let mut told = |node: &Node, accept: &dyn Fn(u64) -> bool| -> Result<u64> {
+        let mut told = |node: &TestbedNode, accept: &dyn Fn(u64) -> bool| -> Result<u64> {
             loop {
                 let said: Value = serde_json::from_str(&lines.next().context("it ended")??)?;
                 let up = said["uptime_ms"].as_u64().filter(|up| accept(*up));

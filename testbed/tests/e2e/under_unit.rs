@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use testbed::{Node, Programs, Testbed};
+use testbed::{Programs, Testbed, TestbedNode};
 
 use crate::look::{answers_all, ended_with_reason, reaches};
 use crate::plain_user::is_real_root;
@@ -36,12 +36,12 @@ fn under_unit(directory: &Path, daemon: &Path, more: &str) -> Result<PathBuf> {
 }
 
 /// A place as the daemon sees it: its run-time and state directories are its own.
-fn inside(node: &Node, place: &str) -> Result<PathBuf> {
+fn inside(node: &TestbedNode, place: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(format!("/proc/{}/root{place}", node.daemon()?.pid())))
 }
 
 /// What `v2xctl` prints of it.
-fn told(node: &Node, line: &[&str]) -> Result<String> {
+fn told(node: &TestbedNode, line: &[&str]) -> Result<String> {
     let socket = inside(node, "/run/v2x/tap0.sock")?;
     let output =
         Command::new(Programs::find()?.v2xctl).arg("-s").arg(socket).args(line).output()?;
@@ -52,7 +52,7 @@ fn told(node: &Node, line: &[&str]) -> Result<String> {
     Ok(said)
 }
 
-fn is_restricted(node: &Node) -> Result<()> {
+fn is_restricted(node: &TestbedNode) -> Result<()> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", node.daemon()?.pid()))?;
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
