@@ -127,20 +127,32 @@ impl Pen<'_> {
     /// Appends a record that takes at most `room` bytes.
     #[inline]
     pub(crate) fn put(&mut self, room: usize, write: impl FnOnce(&mut Vec<u8>, u64)) -> bool {
-        let now = self.now;
-        let Some(block) = self.block(room + 2 * OVERHEAD_MAX) else {
+        let Some((out, since)) = self.begin(room) else { return false };
+        write(out, since);
+        true
+    }
+
+    /// Where a record that takes at most `room` bytes is to be written, and its time. It is counted
+    /// already.
+    ///
+    /// Frames are written with this and without a closure. One that is not inlined is a structure
+    /// in memory, and to read it right after it was written the processor waits until all that was
+    /// written before has reached the cache: that took more time than all else that is done here.
+    #[inline]
+    fn begin(&mut self, room: usize) -> Option<(&mut Vec<u8>, u64)> {
+        let (now, Shared { counts, .. }) = (self.now, self.shared);
+        if self.block(room + 2 * OVERHEAD_MAX).is_none() {
             self.current.lost += 1;
-            self.shared.counts.lost.fetch_add(1, Ordering::Relaxed);
-            return false;
-        };
-        let since = encode::since(block.first, now);
-        write(&mut block.bytes, since);
+            counts.lost.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let block = self.current.block.as_mut()?;
         block.records += 1;
         block.last = now;
         // Written by this thread alone.
-        let counted = &self.shared.counts.records;
-        counted.store(counted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        true
+        let records = counts.records.load(Ordering::Relaxed);
+        counts.records.store(records + 1, Ordering::Relaxed);
+        Some((&mut block.bytes, encode::since(block.first, now)))
     }
 
     /// The block, with so much room in it.
@@ -189,7 +201,9 @@ impl Pen<'_> {
     #[inline]
     pub(crate) fn frame(&mut self, kind: u8, frame: &[u8]) -> bool {
         let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        self.put(frame.len(), |out, since| encode::frame(out, kind, since, len, &[], frame))
+        let Some((out, since)) = self.begin(frame.len()) else { return false };
+        encode::frame(out, kind, since, len, &[], frame);
+        true
     }
 
     /// A part of the frame that went in goes out behind this header.
@@ -202,17 +216,17 @@ impl Pen<'_> {
         // Asked for first: another block does not have the frame.
         let has_room = self.block(bare.len() + 3 * OVERHEAD_MAX).is_some();
         if has_room && self.current.input.is_some() {
-            self.put(bare.len(), |out, since| match head {
+            let Some((out, since)) = self.begin(bare.len()) else { return };
+            match head {
                 Some(head) => encode::passed_to_radio(out, since, len, head, start),
                 None => encode::passed_to_tap(out, since, len, start),
-            });
+            }
         } else {
             let kind = if head.is_some() { kind::TO_RADIO } else { kind::TO_TAP };
             // No more than there is of what went in: a replay has only that.
             let kept = payload.get(..self.current.kept.saturating_sub(start)).unwrap_or(payload);
-            self.put(bare.len() + kept.len(), |out, since| {
-                encode::frame(out, kind, since, len, bare, kept);
-            });
+            let Some((out, since)) = self.begin(bare.len() + kept.len()) else { return };
+            encode::frame(out, kind, since, len, bare, kept);
         }
     }
 
