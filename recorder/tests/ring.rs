@@ -313,7 +313,7 @@ fn what_is_on_loan_is_recorded_whole_and_in_order() {
     let directory = tempfile::tempdir().unwrap();
     // Blocks so small that many a frame and what was made of it are in two of them.
     let ring = Ring::open(directory.path(), common::header(), Limits::default()).unwrap();
-    let recorder = Recorder::start_into(ring, 0, 1 << 20, 2600).unwrap();
+    let recorder = Recorder::start_into(ring, 0, 1 << 20, 1800).unwrap();
     recorder.be_patient();
     let mut node = Recorded::new(echo(), Some(recorder.tap()));
     let mut out = Replies::new();
