@@ -7,38 +7,42 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::http::{HeaderValue, Method, Request, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, header};
 use axum::response::Response;
 use bytes::Bytes;
 use node_lib::runtime::inside::VIEW_EVERY;
 use tokio::time::Instant;
 
 use super::endpoint::HttpRefusal;
+use super::guard;
 
 /// No answer is older. While a new one is made, the last one is given as long as this.
 pub(super) const AGE_MAX: Duration = Duration::from_millis(100);
 
 /// The answers, by their paths.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Vec<(String, HeaderValue, Arc<Ready>)>);
+pub(super) struct Kept(Vec<(String, HeaderMap, Arc<Ready>)>);
 
 impl Kept {
     /// A place for the answer to this path.
     pub(super) fn place(&mut self, path: &str, kind: &'static str) -> Arc<Ready> {
         let ready = Arc::<Ready>::default();
-        self.0.push((path.to_owned(), HeaderValue::from_static(kind), Arc::clone(&ready)));
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        guard::describe(&mut headers);
+        self.0.push((path.to_owned(), headers, Arc::clone(&ready)));
         ready
     }
 
-    /// The answer, if it is at hand.
+    /// The answer, if it is at hand: with all its header fields.
     pub(super) fn answer<B>(&self, request: &Request<B>) -> Option<Response> {
         if request.method() != Method::GET {
             return None;
         }
         let path = request.uri().path();
-        let (_, kind, ready) = self.0.iter().find(|(kept, ..)| kept == path)?;
+        let (_, headers, ready) = self.0.iter().find(|(kept, ..)| kept == path)?;
         let mut response = Response::new(ready.at_hand()?.into());
-        response.headers_mut().insert(header::CONTENT_TYPE, kind.clone());
+        response.headers_mut().clone_from(headers);
         Some(response)
     }
 }
@@ -165,6 +169,7 @@ mod tests {
             };
             let answer = ask(Method::GET, "/status?later=1").unwrap();
             assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/json");
+            assert_eq!(answer.headers()[header::CACHE_CONTROL], "no-store", "as all answers");
             assert!(ask(Method::HEAD, "/status").is_none());
             assert!(ask(Method::GET, "/status/").is_none());
             assert!(ask(Method::GET, "/").is_none());

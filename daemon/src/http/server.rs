@@ -89,16 +89,16 @@ fn timed(stream: TcpStream) -> TokioIo<std::pin::Pin<Box<TimeoutStream<TcpStream
 async fn connection(stream: TcpStream, router: Router, kept: &Kept) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let at_hand = guard::refusal(&request).or_else(|| kept.answer(&request));
-        let answer = match at_hand {
-            Some(answer) => Either::Left(ready(Ok(answer))),
-            None => Either::Right(router.call(request)),
+        let answer = match (guard::refusal(&request), kept.answer(&request)) {
+            (None, Some(answer)) => return Either::Left(ready(Ok(answer))),
+            (Some(refusal), _) => Either::Left(ready(Ok(refusal))),
+            (None, None) => Either::Right(router.call(request)),
         };
-        async move {
+        Either::Right(async move {
             let mut response = answer.await?;
             guard::describe(response.headers_mut());
             Ok::<_, Infallible>(response)
-        }
+        })
     });
     let served = limits().serve_connection(timed(stream), service).await;
     if let Err(error) = served {
