@@ -3,7 +3,8 @@
 # Each is the same on every machine and in every run; so `git diff docs/figures` says what a change of the code
 # has changed.
 #
-#   docs/figures.sh              all of them but the sweeps, in half an hour on two cores; that is `make figures`
+#   docs/figures.sh              all of them but the sweeps and worth, in half an hour on two cores; that is
+#                                `make figures`
 #   docs/figures.sh NAME...      some of them
 #   docs/figures.sh --list       their names and commands; makes nothing
 #
@@ -68,6 +69,7 @@ sweep v2xsim sweep $town --scenes 8 --measured 30s --out target/sweep.json || [ 
 sweep-ideal v2xsim sweep $town --scenes 8 --measured 30s --kind busy --nodes ideal-routing --out target/sweep-ideal.json
 sweep-ideal-load for n in 2 4 8; do echo \$n frames a second; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set flow.frames_per_s=\$n --out target/sweep-load.json | grep -E '│.*(busy|frames lost  |delay p99)'; done
 sweep-ideal-late for every in 300ms 1s 3s; do echo every \$every; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set settings.ideal_every=\$every --out target/sweep-late.json | grep -E '│.*(busy|frames lost  |delay p99)'; done
+worth KINDS='idle-100 busy-100' .ci/worth
 protocols-growth for n in 40 80 160; do v2xsim protocols $town --nodes daemons,batman-model --seeds 1 --set duration=30s --set mobility.count=\$n; done
 END
 }
@@ -97,9 +99,9 @@ for name; do
     grep -q "^$name " <<<"$(figures)" || { echo "figures: no figure is called $name; see --list" >&2; exit 2; }
 done
 chosen=$(figures | while read -r name command; do
-    if [ $# -eq 0 ] && [[ $name != sweep* ]] || printf '%s\n' "$@" | grep -qx -- "$name"; then echo "$name $command"; fi
+    if [ $# -eq 0 ] && [[ $name != sweep* && $name != worth ]] || printf '%s\n' "$@" | grep -qx -- "$name"; then echo "$name $command"; fi
 done)
-if grep -q V2X_BOLOGNA <<<"$chosen" && [ ! -r "${V2X_BOLOGNA:-}" ]; then
+if grep -qE 'V2X_BOLOGNA|^worth' <<<"$chosen" && [ ! -r "${V2X_BOLOGNA:-}" ]; then
     echo "figures: V2X_BOLOGNA must name the movements of the town; see the head of $scenarios/bologna.toml" >&2
     exit 2
 fi
