@@ -447,6 +447,7 @@ fn a_signal_ends_a_sweep_with_the_scenes_that_are_finished() {
 #[test]
 fn the_rules_whose_worth_is_measured_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let check = Command::new("python3").arg(root.join(".ci/worth")).arg("--check").output().unwrap();
+    let check =
+        Command::new("python3").arg(root.join(".ci/worth")).arg("--check").output().unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
 }
