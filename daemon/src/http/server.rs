@@ -89,10 +89,12 @@ fn timed(stream: TcpStream) -> TokioIo<std::pin::Pin<Box<TimeoutStream<TcpStream
 async fn connection(stream: TcpStream, router: Router, kept: &Kept) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let answer = match (guard::refusal(&request), kept.answer(&request)) {
-            (None, Some(answer)) => return Either::Left(ready(Ok(answer))),
-            (Some(refusal), _) => Either::Left(ready(Ok(refusal))),
-            (None, None) => Either::Right(router.call(request)),
+        let answer = if let Some(refusal) = guard::refusal(&request) {
+            Either::Left(ready(Ok(refusal)))
+        } else if let Some(whole) = kept.answer(&request) {
+            return Either::Left(ready(Ok(whole)));
+        } else {
+            Either::Right(router.call(request))
         };
         Either::Right(async move {
             let mut response = answer.await?;
