@@ -69,7 +69,7 @@ sweep v2xsim sweep $town --scenes 8 --measured 30s --out target/sweep.json || [ 
 sweep-ideal v2xsim sweep $town --scenes 8 --measured 30s --kind busy --nodes ideal-routing --out target/sweep-ideal.json
 sweep-ideal-load for n in 2 4 8; do echo \$n frames a second; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set flow.frames_per_s=\$n --out target/sweep-load.json | grep -E '│.*(busy|frames lost  |delay p99)'; done
 sweep-ideal-late for every in 300ms 1s 3s; do echo every \$every; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set settings.ideal_every=\$every --out target/sweep-late.json | grep -E '│.*(busy|frames lost  |delay p99)'; done
-worth KINDS='idle-100 busy-100' .ci/worth
+worth .ci/worth
 protocols-growth for n in 40 80 160; do v2xsim protocols $town --nodes daemons,batman-model --seeds 1 --set duration=30s --set mobility.count=\$n; done
 END
 }
