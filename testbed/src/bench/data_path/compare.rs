@@ -9,8 +9,11 @@
 //! What the recorder may cost is judged by the processor time of the loops for a frame, and not by
 //! what gets through. A daemon is one loop: with a processor of its own it carries as many frames
 //! as their time lets it. Here the loops share the processors with senders, receivers, the
-//! recorder's writer and whatever else runs, and what gets through says most about those.
+//! recorder's writer and whatever else runs, and what gets through says most about those. For the
+//! same reason a datagram counts for each loop that had it, and not only where it arrived: in a
+//! flood a loop takes up to a fifth more than the next one, or the receiver, comes round to.
 
+use std::iter::Sum;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +27,7 @@ use crate::daemons::programs::Programs;
 use crate::daemons::usage::cpu_of;
 use crate::probe::{Iperf3, PingStream, flood};
 use crate::screen::Screen;
-use crate::topology::line::{Carrier, LineTopology, Offload, RADIO, ROAD_V4};
+use crate::topology::line::{Carrier, LineTopology, Offload, RADIO, ROAD_V4, TAP};
 
 /// What is compared with the daemons as they are.
 #[derive(Args, Debug)]
@@ -269,19 +272,18 @@ fn one_turn(lines: &[LineTopology], servers: &[Iperf3], is_reversed: bool) -> Re
     for ((line, server), turn) in &mut order {
         let before = Spent::on(line)?;
         turn.tcp_mbit = server.run(&line.vehicle, 1, TCP_S, false)?.bits_per_s / 1e6;
-        let spent = Spent::on(line)?.since(before);
-        turn.tcp_ns = spent.per(spent.frames);
+        turn.tcp_ns = Spent::on(line)?.since(&before).per_frame();
     }
     for (place, size) in UDP_SIZES.into_iter().enumerate() {
         for ((line, _), turn) in &mut order {
             let before = Spent::on(line)?;
             let report = flood(&line.vehicle, &line.road, ROAD_V4, size, UDP)?;
-            let spent = Spent::on(line)?.since(before);
+            let spent = Spent::on(line)?.since(&before);
             if let Some(kframes) = turn.udp_kframes.get_mut(place) {
                 *kframes = report.delivered_per_s / 1e3;
             }
             if let Some(ns) = turn.udp_ns.get_mut(place) {
-                *ns = spent.per(report.delivered);
+                *ns = spent.per_datagram();
             }
         }
     }
@@ -289,35 +291,73 @@ fn one_turn(lines: &[LineTopology], servers: &[Iperf3], is_reversed: bool) -> Re
 }
 
 /// What all programs on a line have had and done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Spent {
+    /// Of each daemon, the vehicle's first.
+    daemons: Vec<DaemonCpu>,
+    /// That all radios have carried.
+    frames: u64,
+    /// That the vehicle's daemon has taken out of its TAP.
+    taken: u64,
+    /// That the daemon at the road side has put into its TAP.
+    given: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct DaemonCpu {
     all: Duration,
     loops: Duration,
-    frames: u64,
 }
 
 impl Spent {
     fn on(line: &LineTopology) -> Result<Self> {
-        let mut spent = Self { all: Duration::ZERO, loops: Duration::ZERO, frames: 0 };
+        let (mut daemons, mut frames) = (Vec::new(), 0);
         for (place, daemon) in line.places().into_iter().zip(line.running()) {
-            spent.all += cpu_of(daemon.pid(), |_| true)?;
-            spent.loops += cpu_of(daemon.pid(), |name| name != WRITER)?;
-            spent.frames += place.frames(RADIO)?.total();
+            let all = cpu_of(daemon.pid(), |_| true)?;
+            let loops = cpu_of(daemon.pid(), |name| name != WRITER)?;
+            daemons.push(DaemonCpu { all, loops });
+            frames += place.frames(RADIO)?.total();
         }
-        Ok(spent)
+        let (taken, given) = (line.vehicle.frames(TAP)?.sent, line.road.frames(TAP)?.received);
+        Ok(Self { daemons, frames, taken, given })
     }
 
-    fn since(self, before: Self) -> Self {
-        Self {
-            all: self.all.saturating_sub(before.all),
-            loops: self.loops.saturating_sub(before.loops),
-            frames: self.frames - before.frames,
+    fn since(mut self, before: &Self) -> Self {
+        for (now, before) in self.daemons.iter_mut().zip(&before.daemons) {
+            now.all = now.all.saturating_sub(before.all);
+            now.loops = now.loops.saturating_sub(before.loops);
         }
+        self.frames -= before.frames;
+        self.taken -= before.taken;
+        self.given -= before.given;
+        self
     }
 
+    /// For a frame on the radio.
+    fn per_frame(&self) -> PerFrame {
+        self.daemons.iter().map(|cpu| cpu.per(self.frames)).sum()
+    }
+
+    /// For a datagram, on its way through all loops. What the vehicle's daemon took has its share of
+    /// that one's time, and what came to the other end its share of all others'.
+    fn per_datagram(&self) -> PerFrame {
+        let counts = std::iter::once(self.taken).chain(std::iter::repeat(self.given));
+        self.daemons.iter().zip(counts).map(|(cpu, count)| cpu.per(count)).sum()
+    }
+}
+
+impl DaemonCpu {
     fn per(self, count: u64) -> PerFrame {
         let ns = |span: Duration| span.as_nanos() as f64 / count as f64;
         PerFrame { all: ns(self.all), loops: ns(self.loops) }
+    }
+}
+
+impl Sum for PerFrame {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        let add =
+            |sum: Self, part: Self| Self { all: sum.all + part.all, loops: sum.loops + part.loops };
+        parts.fold(Self::default(), add)
     }
 }
 
@@ -355,6 +395,23 @@ fn recorded(mut line: LineTopology) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The vehicle's loop took 200, of which half got through the other.
+    #[test]
+    fn a_datagram_counts_for_each_loop_that_had_it() {
+        let us = |all, loops| DaemonCpu {
+            all: Duration::from_micros(all),
+            loops: Duration::from_micros(loops),
+        };
+        let spent = |daemons, frames, taken, given| Spent { daemons, frames, taken, given };
+        let before = spent(vec![us(10, 10), us(20, 20)], 100, 1000, 500);
+        let after = spent(vec![us(210, 110), us(320, 120)], 500, 1200, 600);
+        let spent = after.since(&before);
+        let datagram = spent.per_datagram();
+        assert_eq!((datagram.all, datagram.loops), (1000.0 + 3000.0, 500.0 + 1000.0));
+        let frame = spent.per_frame();
+        assert_eq!((frame.all, frame.loops), (500.0 + 750.0, 250.0 + 250.0));
+    }
 
     #[test]
     fn rates_are_best_at_their_most_and_costs_at_their_least() {
