@@ -46,12 +46,14 @@ pub struct Records<'a> {
     base: Timestamp,
     /// The last frame that went in.
     last: Option<Frame<'a>>,
+    /// What it was passed on as, if that is part of the same record.
+    passed_on: Option<Record<'a>>,
 }
 
 impl<'a> Records<'a> {
     /// Those of a block that begins at `base`.
     pub fn new(payload: &'a [u8], base: Timestamp) -> Self {
-        Self { rest: payload, base, last: None }
+        Self { rest: payload, base, last: None, passed_on: None }
     }
 
     fn read(&mut self) -> Result<Record<'a>, DecodeError> {
@@ -63,19 +65,26 @@ impl<'a> Records<'a> {
         let kind = input.small("the kind of a record")?;
         let since = input.uint("a time")?;
         let at = Timestamp::from_micros(self.base.as_micros().saturating_add(since));
-        let (what, used) = self.what(kind, &mut input)?;
-        // What a later version appended.
-        for _ in used + 2..items {
-            input.skip(0)?;
-        }
-        self.rest = input.0;
+        let is_passed_on = kind & kind::AND_PASSED_ON > 0;
+        let (what, mut used) = self.what(kind & !kind::AND_PASSED_ON, &mut input)?;
         if let What::FromRadio(frame)
         | What::FromTap(frame)
         | What::FromTapLate(frame)
         | What::Unacknowledged(frame) = &what
         {
             self.last = Some(frame.clone());
+        } else if is_passed_on {
+            return Err(DecodeError::Kind(kind));
         }
+        if is_passed_on {
+            self.passed_on = Some(Record { at, what: self.passed_on(&mut input)? });
+            used += 2;
+        }
+        // What a later version appended.
+        for _ in used + 2..items {
+            input.skip(0)?;
+        }
+        self.rest = input.0;
         Ok(Record { at, what })
     }
 
@@ -138,6 +147,18 @@ impl<'a> Records<'a> {
         })
     }
 
+    /// The last frame again, as it was passed on to its end.
+    fn passed_on(&self, input: &mut Input<'a>) -> Result<What<'a>, DecodeError> {
+        let head = if input.is_nil() { input.skip(0).map(|()| None)? } else { Some(input.bin()?) };
+        let start = input.uint("a place")?;
+        let whole = self.last.as_ref().map_or(0, |last| u64::from(last.len));
+        let bare = head.unwrap_or_default();
+        let len = whole.checked_sub(start).map(|rest| rest + bare.len() as u64);
+        let len = len.and_then(|len| u32::try_from(len).ok()).ok_or(DecodeError::Reference)?;
+        let frame = self.passed(len, bare, start)?;
+        Ok(if head.is_some() { What::ToRadio(frame) } else { What::ToTap(frame) })
+    }
+
     /// The last frame again, from `start` on, behind `head`.
     fn passed(&self, len: u32, head: &[u8], start: u64) -> Result<Frame<'a>, DecodeError> {
         let last = self.last.as_ref().ok_or(DecodeError::Reference)?;
@@ -164,6 +185,9 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(record) = self.passed_on.take() {
+            return Some(Ok(record));
+        }
         if self.rest.is_empty() {
             return None;
         }

@@ -35,6 +35,8 @@ pub(crate) mod kind {
     pub(crate) const EVENT: u8 = 20;
     pub(crate) const MARK: u8 = 32;
     pub(crate) const LOST: u8 = 33;
+    /// Added to that of a frame that went in: it was passed on as it came.
+    pub(crate) const AND_PASSED_ON: u8 = 64;
 }
 
 /// Code of a link event.
@@ -119,40 +121,63 @@ fn begin_frame(items: u8, kind: u8, since: u64, len: u32) -> Option<[u8; 10]> {
     Some([array.to_u8(), kind, time.to_u8(), t0, t1, t2, t3, word.to_u8(), l0, l1])
 }
 
-/// A frame of one of the five kinds, `len` bytes long, of which these two parts are kept. They are
-/// the last thing that is written.
+/// The same, with the length of what is kept of the frame, which is to be written behind it.
 #[inline]
-pub fn frame(out: &mut Vec<u8>, kind: u8, since: u64, len: u32, head: &[u8], payload: &[u8]) {
-    let kept = head.len() + payload.len();
-    if let (Some(begin), Ok(kept)) = (begin_frame(4, kind, since, len), u16::try_from(kept)) {
+fn begin_kept(out: &mut Vec<u8>, items: u8, kind: u8, since: u64, len: u32, kept: usize) {
+    if let (Some(begin), Ok(kept)) = (begin_frame(items, kind, since, len), u16::try_from(kept)) {
         let [a, b, c, d, e, f, g, h, i, j] = begin;
         let [k0, k1] = kept.to_be_bytes();
         out.extend_from_slice(&[a, b, c, d, e, f, g, h, i, j, Marker::Bin16.to_u8(), k0, k1]);
     } else {
-        out.begin(4, kind, since);
+        out.begin(items.into(), kind, since);
         out.uint(len.into());
         let _ = encode::write_bin_len(out, u32::try_from(kept).unwrap_or(u32::MAX));
     }
+}
+
+/// A frame of one of the five kinds, `len` bytes long, of which these two parts are kept.
+#[inline]
+pub fn frame(out: &mut Vec<u8>, kind: u8, since: u64, len: u32, head: &[u8], payload: &[u8]) {
+    begin_kept(out, 4, kind, since, len, head.len() + payload.len());
     if !head.is_empty() {
         out.extend_from_slice(head);
     }
     out.extend_from_slice(payload);
 }
 
-/// Keeps only so many bytes of the frame that was written last; these begin there.
+/// How a frame was passed on that did nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PassedOn<'a> {
+    /// To the radio, behind this header; else to the TAP.
+    pub(crate) head: Option<&'a [u8]>,
+    /// From this byte on, to its end.
+    pub(crate) start: usize,
+}
+
+/// A frame that went in and was passed on, `len` bytes long, of which these are kept.
 #[inline]
-pub(crate) fn cut(out: &mut Vec<u8>, begin: usize, kept: usize) -> bool {
-    let Ok(kept) = u16::try_from(kept) else { return false };
-    let Some([marker, k0, k1]) = begin.checked_sub(3).and_then(|at| out.get_mut(at..begin)) else {
-        return false;
-    };
-    // A frame that is shorter, or longer, than two bytes can say is left as it is.
-    if *marker != Marker::Bin16.to_u8() || u16::from_be_bytes([*k0, *k1]) <= kept {
-        return false;
+pub(crate) fn frame_passed_on(
+    out: &mut Vec<u8>,
+    kind: u8,
+    since: u64,
+    (len, kept): (u32, &[u8]),
+    to: PassedOn<'_>,
+) {
+    begin_kept(out, 6, kind | kind::AND_PASSED_ON, since, len, kept.len());
+    out.extend_from_slice(kept);
+    match (to.head, to.head.map(|head| u8::try_from(head.len()))) {
+        (Some(head), Some(Ok(len))) => {
+            out.extend_from_slice(&[Marker::Bin8.to_u8(), len]);
+            out.extend_from_slice(head);
+        }
+        (Some(head), _) => out.bin(head),
+        (None, _) => out.push(Marker::Null.to_u8()),
     }
-    [*k0, *k1] = kept.to_be_bytes();
-    out.truncate(begin + usize::from(kept));
-    true
+    match u8::try_from(to.start) {
+        // Written as itself.
+        Ok(start @ 0..0x80) => out.push(start),
+        _ => out.uint(to.start as u64),
+    }
 }
 
 /// What a record of a frame begins with, however wide its numbers are.
@@ -323,7 +348,12 @@ pub fn record(out: &mut Vec<u8>, base: Timestamp, record: &Record<'_>) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    #![allow(
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used,
+        reason = "a test may panic"
+    )]
 
     use super::*;
     use crate::decode::Records;
@@ -334,6 +364,54 @@ mod tests {
         frame(&mut out, kind::FROM_RADIO, 258, 5, &[7], &[8, 9]);
         let expected = [0x94, 0, 0xce, 0, 0, 1, 2, 0xcd, 0, 5, 0xc5, 0, 3, 7, 8, 9];
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_frame_that_was_passed_on_is_two_records() {
+        let (kept, long) = ([8, 9, 10], [6; 300]);
+        let heads: [Option<&[u8]>; 4] = [None, Some(&[]), Some(&[7; 40]), Some(&long)];
+        for head in heads {
+            for (start, len) in [(0, 5), (2, 5), (5, 5), (127, 1_400), (128, 1_400), (300, 66_000)]
+            {
+                for since in [258, 1 << 32] {
+                    let mut out = Vec::new();
+                    let to = PassedOn { head, start };
+                    frame_passed_on(&mut out, kind::FROM_TAP, since, (len, &kept), to);
+                    bare(&mut out, kind::TIMEOUT, since);
+                    let records = Records::new(&out, Timestamp::ZERO);
+                    let read: Vec<_> = records.map(|record| record.unwrap()).collect();
+                    assert!(read.iter().all(|record| record.at.as_micros() == since));
+                    let [taken, passed, last] = &read[..] else { panic!("{read:?}") };
+                    let whole = Frame { len, bytes: kept[..].into() };
+                    assert_eq!(taken.what, What::FromTap(whole));
+                    let bare = head.unwrap_or_default();
+                    let payload = kept.get(start..).unwrap_or_default();
+                    let len =
+                        len + u32::try_from(bare.len()).unwrap() - u32::try_from(start).unwrap();
+                    let frame = Frame { len, bytes: [bare, payload].concat().into() };
+                    let expected = match head {
+                        Some(_) => What::ToRadio(frame),
+                        None => What::ToTap(frame),
+                    };
+                    assert_eq!(passed.what, expected);
+                    assert_eq!(last.what, What::Timeout);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_frame_that_went_in_can_be_passed_on() {
+        for kind in [kind::TO_RADIO, kind::TIMEOUT, kind::EVENT, kind::LOST] {
+            let mut out = Vec::new();
+            frame_passed_on(&mut out, kind, 0, (1, &[1]), PassedOn { head: None, start: 0 });
+            let read: Vec<_> = Records::new(&out, Timestamp::ZERO).collect();
+            assert!(matches!(&read[..], [Err(_)]), "{read:?}");
+        }
+        let mut out = Vec::new();
+        let beyond = PassedOn { head: None, start: 2 };
+        frame_passed_on(&mut out, kind::FROM_TAP, 0, (1, &[1]), beyond);
+        assert!(matches!(Records::new(&out, Timestamp::ZERO).next(), Some(Err(_))));
     }
 
     #[test]

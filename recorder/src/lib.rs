@@ -14,6 +14,7 @@
 //! * `cli` (feature `cli`) has the tools: `info`, `verify`, `repair`, `cut`, `export`, `page`,
 //!   `replay`, `diff`, and `links`, which makes a scenario of a drive.
 
+mod asked;
 pub mod block;
 pub mod decode;
 pub mod encode;
@@ -21,6 +22,7 @@ pub mod event;
 mod hand;
 pub mod header;
 pub mod json;
+mod memory;
 pub mod read;
 pub mod record;
 pub mod recorded;

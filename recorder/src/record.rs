@@ -28,6 +28,7 @@
 //! | 20 | event | code, values (array): [`crate::event`] |
 //! | 32 | mark | text (str) |
 //! | 33 | records lost here | number (uint) |
+//! | 64 + 0 to 2, or 9 | a frame of that kind, passed on as it came and nothing else: two records in one | length, bytes, header (bin; nil: to the TAP), where its payload begins (uint) |
 //!
 //! The length is that of the whole frame; there are fewer bytes than that if the recording was made
 //! with a snap length and the frame was only passed on. 18 and 19 say that a frame is the last of

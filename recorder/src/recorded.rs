@@ -7,7 +7,7 @@ use std::time::Duration;
 use node_lib::control::counters::Counters;
 use node_lib::control::deadline::Deadline;
 use node_lib::control::event::{Cause, Event, Events};
-use node_lib::control::node::{Interface, LinkEvent, Node, Replies};
+use node_lib::control::node::{Interface, LinkEvent, Node, Replies, ReplyType};
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::Located;
@@ -18,16 +18,16 @@ use node_lib::messages::flags::FLOOD;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use crate::encode::{self, CLIENT_LEN, EVENT_MAX, kind};
+use crate::encode::{self, CLIENT_LEN, EVENT_MAX, PassedOn, kind};
 use crate::shared::FreezeCause;
 use crate::tape::{Pen, Tape};
 
 /// A node, and what goes into it and comes out of it on record. Without a tap it is the node and
 /// nothing else.
 ///
-/// An input is written before the node is asked, so that what makes it panic is in the recording;
-/// its replies and events are written when it has answered. What is on loan is written as a
-/// reference to the frame that was lent.
+/// A frame is written when the node has answered, with its replies and events behind it; what makes
+/// the node panic is written by the hook of the panic. All other inputs are written before the node
+/// is asked. What is on loan is written as a reference to the frame that was lent.
 #[derive(Debug)]
 pub struct Recorded<N> {
     node: N,
@@ -54,27 +54,70 @@ impl<N: Node> Recorded<N> {
         &self.node
     }
 
-    /// Writes an input. A recording begins and ends with one, so that what comes out is in the same
-    /// as what went in.
+    /// From now on it has the tap that it was given.
+    ///
+    /// A recording begins and ends with an input, so that what comes out is in the same as what
+    /// went in.
     #[inline]
-    fn input(&mut self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
+    fn turn_switch(&mut self) {
         if let Some(tap) = self.switch.as_ref().and_then(Switch::take) {
             self.tap = tap;
         }
+    }
+
+    /// Asks the node about a frame, and writes that and what came out.
+    #[inline]
+    fn ask(
+        &mut self,
+        now: Timestamp,
+        kind: u8,
+        frame: &[u8],
+        out: &mut Replies,
+        ask: impl FnOnce(&mut N, &mut Replies),
+    ) {
+        self.turn_switch();
+        let Some(tap) = &self.tap else { return ask(&mut self.node, out) };
+        let before = Before::of(out);
+        tap.while_asked(now, kind, frame, || ask(&mut self.node, out));
+        let kept = match tap.snap() {
+            Some(snap) if frame.len() > snap => {
+                passed_on_from(before, frame, out).map_or(frame.len(), |start| start + snap)
+            }
+            _ => frame.len(),
+        };
+        tap.write(now, |pen| match passed_on_once(before, frame, out) {
+            Some(to) => pen.input_passed_on(kind, frame, kept, to),
+            None => {
+                pen.input(kind, frame, kept);
+                replies(pen, before, frame, out);
+            }
+        });
+        self.events(now);
+    }
+
+    /// Writes an input that is no frame.
+    #[inline]
+    fn input(&mut self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
+        self.turn_switch();
         if let Some(tap) = &self.tap {
             tap.write(now, write);
         }
     }
 
-    /// Writes what came out since there were so many replies and loans. `frame` is what was lent.
+    /// Writes what came out since there were so many replies and loans.
     #[inline]
-    fn outputs(&mut self, now: Timestamp, before: Before, frame: &[u8], out: &Replies) {
+    fn outputs(&mut self, now: Timestamp, before: Before, out: &Replies) {
         let Some(tap) = &self.tap else { return };
         if out.as_slice().len() > before.replies || out.loans().len() > before.loans {
-            let kept = tap.snap().and_then(|snap| Some(passed_on_from(before, frame, out)? + snap));
-            let cut = kept.map(|kept| (frame.len(), kept));
-            tap.write_behind(now, cut, |pen| replies(pen, before, frame, out));
+            tap.write(now, |pen| replies(pen, before, &[], out));
         }
+        self.events(now);
+    }
+
+    /// Writes what happened, and keeps it for the driver.
+    #[inline]
+    fn events(&mut self, now: Timestamp) {
+        let Some(tap) = &self.tap else { return };
         let mut is_fail_over = false;
         while let Some(happened) = self.node.poll_event() {
             tap.write(now, |pen| {
@@ -169,6 +212,25 @@ fn passed_on_from(before: Before, frame: &[u8], out: &Replies) -> Option<usize> 
     (!is_group && !is_flood).then_some(start)
 }
 
+/// How the frame was passed on, if that is all that came out: as it is on loan, or as a copy for the
+/// TAP.
+#[inline]
+fn passed_on_once<'a>(before: Before, frame: &[u8], out: &'a Replies) -> Option<PassedOn<'a>> {
+    let (replies, loans) =
+        (out.as_slice().get(before.replies..)?, out.loans().get(before.loans..)?);
+    match (replies, loans) {
+        ([], [loan]) => {
+            let is_rest = loan.payload.end == frame.len() && loan.payload.start <= frame.len();
+            is_rest.then(|| PassedOn { head: out.head(loan), start: loan.payload.start })
+        }
+        ([ReplyType::TapFlat(flat)], []) => {
+            let start = frame.len().checked_sub(flat.len())?;
+            frame.ends_with(flat).then_some(PassedOn { head: None, start })
+        }
+        _ => None,
+    }
+}
+
 /// In the order in which they are sent.
 #[inline]
 fn replies(pen: &mut Pen<'_>, before: Before, frame: &[u8], out: &Replies) {
@@ -187,16 +249,12 @@ fn replies(pen: &mut Pen<'_>, before: Before, frame: &[u8], out: &Replies) {
             Interface::Tap if frame.ends_with(&whole) => {
                 pen.passed(None, frame, end - whole.len(), end);
             }
-            Interface::Tap => {
-                pen.frame(kind::TO_TAP, &whole);
-            }
+            Interface::Tap => pen.frame(kind::TO_TAP, &whole),
             Interface::Radio => match whole.split_at_checked(whole.len() - same(&whole, frame)) {
                 Some((head, payload)) if !payload.is_empty() => {
                     pen.passed(Some(head), frame, end - payload.len(), end);
                 }
-                _ => {
-                    pen.frame(kind::TO_RADIO, &whole);
-                }
+                _ => pen.frame(kind::TO_RADIO, &whole),
             },
         }
     }
@@ -221,10 +279,7 @@ impl<N: Node> Node for Recorded<N> {
     }
 
     fn handle_wire(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        self.input(now, |pen| pen.input(kind::FROM_RADIO, frame));
-        let before = Before::of(out);
-        self.node.handle_wire(now, frame, out);
-        self.outputs(now, before, frame, out);
+        self.ask(now, kind::FROM_RADIO, frame, out, |node, out| node.handle_wire(now, frame, out));
     }
 
     fn handle_signal(&mut self, now: Timestamp, from: Mac, dbm: i8) {
@@ -232,14 +287,13 @@ impl<N: Node> Node for Recorded<N> {
             pen.put(0, |out, since| encode::signal(out, since, from, dbm));
         });
         self.node.handle_signal(now, from, dbm);
-        self.outputs(now, Before { replies: 0, loans: 0 }, &[], &Replies::new());
+        self.events(now);
     }
 
     fn handle_unacknowledged(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        self.input(now, |pen| pen.input(kind::UNACKNOWLEDGED, frame));
-        let before = Before::of(out);
-        self.node.handle_unacknowledged(now, frame, out);
-        self.outputs(now, before, frame, out);
+        self.ask(now, kind::UNACKNOWLEDGED, frame, out, |node, out| {
+            node.handle_unacknowledged(now, frame, out)
+        });
     }
 
     fn wants_unacknowledged(&self) -> bool {
@@ -247,17 +301,13 @@ impl<N: Node> Node for Recorded<N> {
     }
 
     fn handle_tap(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        self.input(now, |pen| pen.input(kind::FROM_TAP, frame));
-        let before = Before::of(out);
-        self.node.handle_tap(now, frame, out);
-        self.outputs(now, before, frame, out);
+        self.ask(now, kind::FROM_TAP, frame, out, |node, out| node.handle_tap(now, frame, out));
     }
 
     fn handle_tap_late(&mut self, now: Timestamp, frame: &[u8], out: &mut Replies) {
-        self.input(now, |pen| pen.input(kind::FROM_TAP_LATE, frame));
-        let before = Before::of(out);
-        self.node.handle_tap_late(now, frame, out);
-        self.outputs(now, before, frame, out);
+        self.ask(now, kind::FROM_TAP_LATE, frame, out, |node, out| {
+            node.handle_tap_late(now, frame, out)
+        });
     }
 
     fn handle_link(&mut self, now: Timestamp, event: LinkEvent, out: &mut Replies) {
@@ -266,7 +316,7 @@ impl<N: Node> Node for Recorded<N> {
         });
         let before = Before::of(out);
         self.node.handle_link(now, event, out);
-        self.outputs(now, before, &[], out);
+        self.outputs(now, before, out);
     }
 
     fn handle_timeout(&mut self, now: Timestamp, out: &mut Replies) {
@@ -275,7 +325,7 @@ impl<N: Node> Node for Recorded<N> {
         });
         let before = Before::of(out);
         self.node.handle_timeout(now, out);
-        self.outputs(now, before, &[], out);
+        self.outputs(now, before, out);
     }
 
     fn poll_timeout(&self) -> Option<Timestamp> {
@@ -296,7 +346,7 @@ impl<N: Node> Node for Recorded<N> {
         });
         let before = Before::of(out);
         self.node.handle_shutdown(now, out);
-        self.outputs(now, before, &[], out);
+        self.outputs(now, before, out);
     }
 
     fn handle_clients(&mut self, now: Timestamp, clients: &[Remembered], out: &mut Replies) {
@@ -305,7 +355,7 @@ impl<N: Node> Node for Recorded<N> {
         });
         let before = Before::of(out);
         self.node.handle_clients(now, clients, out);
-        self.outputs(now, before, &[], out);
+        self.outputs(now, before, out);
     }
 
     fn clients(&self, now: Timestamp) -> Vec<Remembered> {
@@ -318,7 +368,7 @@ impl<N: Node> Node for Recorded<N> {
         });
         let before = Before::of(out);
         let forgotten = self.node.forget_clients(now, which, out);
-        self.outputs(now, before, &[], out);
+        self.outputs(now, before, out);
         forgotten
     }
 
@@ -327,7 +377,7 @@ impl<N: Node> Node for Recorded<N> {
             pen.put(0, |out, since| encode::position(out, since, located));
         });
         self.node.handle_position(now, located);
-        self.outputs(now, Before { replies: 0, loans: 0 }, &[], &Replies::new());
+        self.events(now);
     }
 
     fn pin_clients(&mut self, now: Timestamp, pin: Pin, out: &mut Replies) -> Result<usize, NoPin> {
@@ -336,7 +386,7 @@ impl<N: Node> Node for Recorded<N> {
         });
         let before = Before::of(out);
         let pinned = self.node.pin_clients(now, pin, out);
-        self.outputs(now, before, &[], out);
+        self.outputs(now, before, out);
         pinned
     }
 
@@ -346,7 +396,7 @@ impl<N: Node> Node for Recorded<N> {
         });
         let before = Before::of(out);
         self.node.handle_ping(now, ping, out);
-        self.outputs(now, before, &[], out);
+        self.outputs(now, before, out);
     }
 
     fn poll_echo(&mut self) -> Option<Echoed> {

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use crate::block::{BlockKind, Head};
-use crate::hand;
 use crate::header::RecordingHeader;
 use crate::segment::{Limits, Ring, Store};
 use crate::shared::{Block, FreezeCause, Shared, Stats};
 use crate::tape::{Handle, Tape};
+use crate::{asked, hand};
 
 /// Bytes of a block: some thousand small frames.
 pub const BLOCK_LEN: usize = 256 << 10;
@@ -155,6 +155,7 @@ impl Drop for Recorder {
 }
 
 fn save(shared: &Arc<Shared>) {
+    asked::write(shared);
     hand::lay_down(shared);
     shared.close(Some(FreezeCause::Panic));
     wait_for(|| shared.is_closed.load(Ordering::Acquire));

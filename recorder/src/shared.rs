@@ -13,8 +13,6 @@ use std::time::Duration;
 use crossbeam_queue::ArrayQueue;
 use node_lib::Timestamp;
 
-use crate::encode;
-
 /// Blocks that are used again first, because a processor's cache may still hold them.
 pub(crate) const WARM: usize = 4;
 
@@ -44,6 +42,8 @@ impl FreezeCause {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) bytes: Vec<u8>,
+    /// So many bytes of it have been asked for ([`crate::memory::fetch_ahead`]).
+    pub(crate) fetched: usize,
     pub(crate) records: u32,
     pub(crate) sequence: u64,
     pub(crate) first: Timestamp,
@@ -55,6 +55,7 @@ impl Block {
     fn with_capacity(capacity: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(capacity),
+            fetched: 0,
             records: 0,
             sequence: 0,
             first: Timestamp::ZERO,
@@ -144,23 +145,8 @@ pub(crate) struct Current {
     pub(crate) sequence: u64,
     /// Records dropped since the last that was not.
     pub(crate) lost: u64,
-    /// Where in this block the bytes of the last frame that went in are, if they are.
-    pub(crate) input: Option<usize>,
-    /// So many of them are kept, at most.
-    pub(crate) kept: usize,
     /// Nobody will write any more.
     pub(crate) is_closed: bool,
-}
-
-impl Current {
-    /// Keeps only so many bytes of the frame that just went in, which was so long.
-    pub(crate) fn cut(&mut self, len: usize, kept: usize) {
-        let (Some(begin), Some(block)) = (self.input, &mut self.block) else { return };
-        // Nothing may have been written behind it.
-        if block.bytes.len() == begin + len && encode::cut(&mut block.bytes, begin, kept) {
-            self.kept = kept;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -183,14 +169,7 @@ impl Shared {
             let _ = fresh.push(Block::with_capacity(block_len));
         }
         let current = ArrayQueue::new(1);
-        let first = Current {
-            block: None,
-            sequence: 0,
-            lost: 0,
-            input: None,
-            kept: usize::MAX,
-            is_closed: false,
-        };
+        let first = Current { block: None, sequence: 0, lost: 0, is_closed: false };
         // There is room for it.
         let _ = current.push(Box::new(first));
         Self {
@@ -234,6 +213,7 @@ impl Shared {
     /// Takes a block back.
     pub(crate) fn give_back(&self, mut block: Block) {
         block.bytes.clear();
+        block.fetched = 0;
         block.records = 0;
         block.freeze = None;
         if let Err(block) = self.warm.push(block) {
@@ -249,7 +229,6 @@ impl Shared {
 
     /// What was written goes to the writer.
     pub(crate) fn hand_over(&self, current: &mut Current) {
-        current.input = None;
         let Some(mut block) = current.block.take() else { return };
         if block.records == 0 {
             current.block = Some(block);

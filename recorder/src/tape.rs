@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use node_lib::Timestamp;
 
-use crate::encode::{self, OVERHEAD_MAX};
-use crate::hand;
+use crate::encode::{self, OVERHEAD_MAX, PassedOn};
 use crate::shared::{Block, Counts, Current, Shared};
 pub use crate::shared::{FreezeCause, Stats};
+use crate::{asked, hand, memory};
 
 /// A block is handed over when it is so old, by the records in it: a process that is killed loses
 /// no more.
@@ -47,6 +47,10 @@ pub(crate) struct Pen<'a> {
     shared: &'a Shared,
     current: &'a mut Current,
     now: Timestamp,
+    /// So much of the frame that went in is kept.
+    kept: usize,
+    /// It stands in this block.
+    has_input: bool,
 }
 
 impl Tape {
@@ -55,34 +59,28 @@ impl Tape {
         Self { shared, snap }
     }
 
+    /// Asks a node about a frame, which the caller writes when it has answered. If the node panics
+    /// over it the hook of the panic writes it.
+    #[inline]
+    pub(crate) fn while_asked<T>(
+        &self,
+        now: Timestamp,
+        kind: u8,
+        frame: &[u8],
+        ask: impl FnOnce() -> T,
+    ) -> T {
+        asked::during(&self.shared, now, kind, frame, ask)
+    }
+
     /// Writes what happens now. The block stays in this thread's hand until [`Tape::lay_down`].
     #[inline]
     pub(crate) fn write(&self, now: Timestamp, write: impl FnOnce(&mut Pen<'_>)) {
-        self.write_behind(now, None, write);
-    }
-
-    /// The same, behind the frame that just went in. With `cut` it is as long as the first and only
-    /// so much is kept as the second says.
-    ///
-    /// It was written whole, so that it is there should the node panic. To write it costs little
-    /// as long as nobody but this processor's cache ever sees it.
-    #[inline]
-    pub(crate) fn write_behind(
-        &self,
-        now: Timestamp,
-        cut: Option<(usize, usize)>,
-        write: impl FnOnce(&mut Pen<'_>),
-    ) {
         let shared = &*self.shared;
         let has_it = hand::with(&self.shared, |current| {
             if current.is_closed {
                 return;
             }
-            // Before a mark is written behind it.
-            if let Some((len, kept)) = cut {
-                current.cut(len, kept);
-            }
-            let mut pen = Pen { shared, current, now };
+            let mut pen = Pen { shared, current, now, kept: usize::MAX, has_input: false };
             if shared.has_marks.load(Ordering::Relaxed) {
                 pen.marks();
             }
@@ -109,7 +107,7 @@ impl Tape {
     /// Records a frame that came off the radio, and nothing else: what a benchmark measures.
     #[inline]
     pub fn from_radio(&self, now: Timestamp, frame: &[u8]) {
-        self.write(now, |pen| pen.input(encode::kind::FROM_RADIO, frame));
+        self.write(now, |pen| pen.input(encode::kind::FROM_RADIO, frame, frame.len()));
     }
 
     pub(crate) fn counts(&self) -> &Counts {
@@ -127,82 +125,115 @@ impl Pen<'_> {
     /// Appends a record that takes at most `room` bytes.
     #[inline]
     pub(crate) fn put(&mut self, room: usize, write: impl FnOnce(&mut Vec<u8>, u64)) -> bool {
-        let Some((out, since)) = self.begin(room) else { return false };
+        let Some((out, since)) = self.begin(1, room) else { return false };
         write(out, since);
         true
     }
 
-    /// Where a record that takes at most `room` bytes is to be written, and its time. It is counted
-    /// already.
+    /// Where so many records that take at most `room` bytes together are to be written, and their
+    /// time. They are counted already.
     ///
     /// Frames are written with this and without a closure. One that is not inlined is a structure
     /// in memory, and to read it right after it was written the processor waits until all that was
     /// written before has reached the cache: that took more time than all else that is done here.
     #[inline]
-    fn begin(&mut self, room: usize) -> Option<(&mut Vec<u8>, u64)> {
-        let (now, Shared { counts, .. }) = (self.now, self.shared);
-        if self.block(room + 2 * OVERHEAD_MAX).is_none() {
-            self.current.lost += 1;
-            counts.lost.fetch_add(1, Ordering::Relaxed);
+    fn begin(&mut self, count: u32, room: usize) -> Option<(&mut Vec<u8>, u64)> {
+        if !self.has_room(room) && !self.make_room(count, room) {
             return None;
         }
+        let counts = &self.shared.counts;
         let block = self.current.block.as_mut()?;
-        block.records += 1;
-        block.last = now;
+        memory::fetch_ahead(&block.bytes, room, &mut block.fetched);
+        block.records += count;
+        block.last = self.now;
         // Written by this thread alone.
         let records = counts.records.load(Ordering::Relaxed);
-        counts.records.store(records + 1, Ordering::Relaxed);
-        Some((&mut block.bytes, encode::since(block.first, now)))
+        counts.records.store(records + u64::from(count), Ordering::Relaxed);
+        Some((&mut block.bytes, encode::since(block.first, self.now)))
     }
 
-    /// The block, with so much room in it.
+    /// A record that takes at most so many bytes fits behind those that are in the block.
     #[inline]
-    fn block(&mut self, room: usize) -> Option<&mut Block> {
-        let fits = self.current.block.as_ref().is_some_and(|block| {
-            block.bytes.capacity() - block.bytes.len() >= room
-                && (block.records == 0 || self.now.since(block.first) < BLOCK_AGE_MAX)
-        });
-        if !fits {
-            self.another(room)?;
-        }
-        let Current { block, lost, .. } = self.current;
-        let block = block.as_mut()?;
-        if block.records == 0 {
-            block.first = self.now;
-        }
-        if *lost > 0 {
-            encode::lost(&mut block.bytes, encode::since(block.first, self.now), *lost);
-            block.records += 1;
-            *lost = 0;
-        }
-        Some(block)
+    fn has_room(&self, room: usize) -> bool {
+        let Current { block: Some(block), lost: 0, .. } = &*self.current else { return false };
+        block.bytes.capacity() - block.bytes.len() >= room + 2 * OVERHEAD_MAX
+            && block.records > 0
+            && self.now.since(block.first) < BLOCK_AGE_MAX
     }
 
+    /// Begins a block, unless there is one that is empty, and says in it what was lost. `false`:
+    /// there is none, and so many records are lost.
     #[cold]
-    fn another(&mut self, room: usize) -> Option<()> {
-        self.shared.hand_over(self.current);
-        if self.current.block.is_none() {
-            self.current.block = Some(self.shared.empty()?);
+    fn make_room(&mut self, count: u32, room: usize) -> bool {
+        let room = room + 2 * OVERHEAD_MAX;
+        let Self { shared, current, now, has_input, .. } = self;
+        let is_long = |block: &Block| block.bytes.capacity() - block.bytes.len() >= room;
+        let is_empty = current.block.as_ref().is_some_and(|block| block.records == 0);
+        // What was lost is said in the block that is there, if it has room.
+        let is_young = current.block.as_ref().is_some_and(|block| {
+            current.lost > 0 && is_long(block) && now.since(block.first) < BLOCK_AGE_MAX
+        });
+        if !is_empty && !is_young {
+            *has_input = false;
+            shared.hand_over(current);
         }
-        // A frame that fits no block.
-        self.current.block.as_ref().filter(|block| block.bytes.capacity() >= room).map(drop)
+        if current.block.is_none() {
+            current.block = shared.empty();
+        }
+        let Some(block) = current.block.as_mut().filter(|block| is_long(block)) else {
+            // None is left, or the frame fits into no block.
+            current.lost += u64::from(count);
+            shared.counts.lost.fetch_add(count.into(), Ordering::Relaxed);
+            return false;
+        };
+        if block.records == 0 {
+            block.first = *now;
+        }
+        if current.lost > 0 {
+            encode::lost(&mut block.bytes, encode::since(block.first, *now), current.lost);
+            block.records += 1;
+            current.lost = 0;
+        }
+        true
     }
 
-    /// A frame that goes in.
+    /// A frame that goes in, of which so many bytes are kept.
     #[inline]
-    pub(crate) fn input(&mut self, kind: u8, frame: &[u8]) {
-        let is_written = self.frame(kind, frame);
-        let end = self.current.block.as_ref().map_or(0, |block| block.bytes.len());
-        self.current.input = is_written.then_some(end.saturating_sub(frame.len()));
-        self.current.kept = usize::MAX;
+    pub(crate) fn input(&mut self, kind: u8, frame: &[u8], kept: usize) {
+        let kept = frame.get(..kept).unwrap_or(frame);
+        self.kept = kept.len();
+        self.has_input = self.put_frame(kind, frame.len(), &[], kept);
     }
 
-    /// A whole frame.
+    /// A frame that goes in, of which so many bytes are kept, and is passed on.
     #[inline]
-    pub(crate) fn frame(&mut self, kind: u8, frame: &[u8]) -> bool {
+    pub(crate) fn input_passed_on(
+        &mut self,
+        kind: u8,
+        frame: &[u8],
+        kept: usize,
+        to: PassedOn<'_>,
+    ) {
+        let kept = frame.get(..kept).unwrap_or(frame);
         let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        let Some((out, since)) = self.begin(frame.len()) else { return false };
-        encode::frame(out, kind, since, len, &[], frame);
+        let room = kept.len() + to.head.unwrap_or_default().len();
+        if let Some((out, since)) = self.begin(2, room) {
+            encode::frame_passed_on(out, kind, since, (len, kept), to);
+        }
+    }
+
+    /// A whole frame that comes out.
+    #[inline]
+    pub(crate) fn frame(&mut self, kind: u8, frame: &[u8]) {
+        self.put_frame(kind, frame.len(), &[], frame);
+    }
+
+    /// A frame of this length, of which these two parts are kept.
+    #[inline]
+    fn put_frame(&mut self, kind: u8, len: usize, head: &[u8], payload: &[u8]) -> bool {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        let Some((out, since)) = self.begin(1, head.len() + payload.len()) else { return false };
+        encode::frame(out, kind, since, len, head, payload);
         true
     }
 
@@ -212,11 +243,11 @@ impl Pen<'_> {
         use encode::kind;
         let payload = frame.get(start..end).unwrap_or_default();
         let bare = head.unwrap_or_default();
-        let len = u32::try_from(bare.len() + payload.len()).unwrap_or(u32::MAX);
+        let len = bare.len() + payload.len();
         // Asked for first: another block does not have the frame.
-        let has_room = self.block(bare.len() + 3 * OVERHEAD_MAX).is_some();
-        if has_room && self.current.input.is_some() {
-            let Some((out, since)) = self.begin(bare.len()) else { return };
+        if self.has_input && self.has_room(bare.len()) {
+            let len = u32::try_from(len).unwrap_or(u32::MAX);
+            let Some((out, since)) = self.begin(1, bare.len()) else { return };
             match head {
                 Some(head) => encode::passed_to_radio(out, since, len, head, start),
                 None => encode::passed_to_tap(out, since, len, start),
@@ -224,9 +255,8 @@ impl Pen<'_> {
         } else {
             let kind = if head.is_some() { kind::TO_RADIO } else { kind::TO_TAP };
             // No more than there is of what went in: a replay has only that.
-            let kept = payload.get(..self.current.kept.saturating_sub(start)).unwrap_or(payload);
-            let Some((out, since)) = self.begin(bare.len() + kept.len()) else { return };
-            encode::frame(out, kind, since, len, bare, kept);
+            let kept = self.kept.saturating_sub(start);
+            self.put_frame(kind, len, bare, payload.get(..kept).unwrap_or(payload));
         }
     }
 
@@ -305,6 +335,31 @@ mod tests {
         let lens = current.frames();
         shared.put_back(current);
         Some(lens)
+    }
+
+    /// What refers to a frame stands in the same block; in another it is written by itself, and no
+    /// more of it than there is of the frame.
+    #[test]
+    fn what_is_passed_on_does_not_refer_to_another_block() {
+        let shared = Arc::new(Shared::new(4, 1024));
+        let tap = Tape::new(Arc::clone(&shared), 0);
+        let frame = [1; 600];
+        tap.write(Timestamp::ZERO, |pen| {
+            pen.input(encode::kind::FROM_RADIO, &frame, 200);
+            pen.passed(None, &frame, 100, 600);
+            pen.passed(Some(&[2; 800]), &frame, 150, 600);
+        });
+        hand::lay_down(&shared);
+        let full = shared.next().unwrap();
+        let current = shared.take().unwrap();
+        let blocks = [&full, current.block.as_ref().unwrap()].map(|block| {
+            let records = crate::decode::Records::new(&block.bytes, Timestamp::ZERO);
+            let frame = |record: crate::record::Record<'_>| {
+                record.what.frame().map(|frame| (frame.len, frame.bytes.len()))
+            };
+            records.map(|record| frame(record.unwrap()).unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(blocks, [vec![(600, 200), (500, 100)], vec![(1250, 850)]]);
     }
 
     #[test]

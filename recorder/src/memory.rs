@@ -1,0 +1,71 @@
+//! Every `unsafe` of this crate: a frame that its thread may look at while it is lent, and memory
+//! that is asked for before it is written.
+
+use std::cell::Cell;
+
+thread_local! {
+    static LENT: Cell<Option<*const [u8]>> = const { Cell::new(None) };
+}
+
+/// Lets [`with_lent`] have the frame while this works, on this thread.
+#[inline]
+pub(crate) fn lend<T>(frame: &[u8], work: impl FnOnce() -> T) -> T {
+    /// Takes it back, also when the work panics and somebody lives on.
+    struct TakeBack;
+
+    impl Drop for TakeBack {
+        fn drop(&mut self) {
+            LENT.set(None);
+        }
+    }
+
+    LENT.set(Some(frame));
+    let _take_back = TakeBack;
+    work()
+}
+
+/// Shows what is lent on this thread, if something is.
+pub(crate) fn with_lent(look: impl FnOnce(&[u8])) {
+    let Some(frame) = LENT.get() else { return };
+    // SAFETY: only `lend` sets it, on this thread, and takes it back before its borrow of the frame
+    // ends: so we are inside its `work`, and the frame is there and nobody writes to it.
+    look(unsafe { &*frame });
+}
+
+/// So far ahead memory is asked for: the records of some microseconds. That is longer than it takes
+/// to come from another processor.
+const AHEAD: usize = 1024;
+
+/// Memory that comes in one piece.
+const LINE: usize = 64;
+
+/// Asks for the memory behind what is there, so that it has come when `room` bytes and the next
+/// records are written. `fetched` is how far it has been asked for.
+///
+/// The writer on another processor has read a block before it is used again. What is written to
+/// memory that is still there waits, and all that is written after it, until the processor can take
+/// no more and waits as well. With small frames that took longer than to make the records.
+#[inline]
+pub(crate) fn fetch_ahead(bytes: &Vec<u8>, room: usize, fetched: &mut usize) {
+    let end = bytes.capacity().min(bytes.len() + room + AHEAD);
+    while *fetched < end {
+        fetch(bytes.as_ptr().wrapping_add(*fetched));
+        *fetched += LINE;
+    }
+}
+
+/// Asks for the memory at this address, to write there.
+#[inline]
+fn fetch(at: *const u8) {
+    // SAFETY: both are hints. They change neither memory nor registers, and fail for no address.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    unsafe {
+        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = at;
+}
