@@ -69,3 +69,43 @@ fn fetch(at: *const u8) {
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = at;
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    fn lent() -> Option<Vec<u8>> {
+        let mut seen = None;
+        with_lent(|frame| seen = Some(frame.to_vec()));
+        seen
+    }
+
+    #[test]
+    fn a_frame_is_there_while_it_is_lent_and_on_that_thread_alone() {
+        assert_eq!(lent(), None);
+        let frame = vec![1, 2, 3];
+        assert_eq!(lend(&frame, lent), Some(frame.clone()));
+        assert_eq!(lent(), None);
+        let others = lend(&frame, || std::thread::spawn(lent).join().unwrap());
+        assert_eq!(others, None);
+        catch_unwind(|| lend(&[4], || panic!("as planned"))).unwrap_err();
+        assert_eq!(lent(), None, "nor does it outlive a panic");
+    }
+
+    #[test]
+    fn memory_is_asked_for_once_and_not_behind_its_end() {
+        let mut bytes = Vec::with_capacity(4096);
+        let mut fetched = 0;
+        fetch_ahead(&bytes, 100, &mut fetched);
+        assert_eq!(fetched, (100 + AHEAD).next_multiple_of(LINE));
+        fetch_ahead(&bytes, 20, &mut fetched);
+        assert_eq!(fetched, (100 + AHEAD).next_multiple_of(LINE), "it is on its way");
+        bytes.extend([0; 4000]);
+        fetch_ahead(&bytes, 96, &mut fetched);
+        assert_eq!(fetched, bytes.capacity().next_multiple_of(LINE));
+    }
+}
