@@ -212,8 +212,8 @@ fn passed_on_from(before: Before, frame: &[u8], out: &Replies) -> Option<usize> 
     (!is_group && !is_flood).then_some(start)
 }
 
-/// How the frame was passed on, if that is all that came out: as it is on loan, or as a copy for the
-/// TAP.
+/// How the frame was passed on, if that is all that came out: as it is on loan, or as a copy for
+/// the TAP.
 #[inline]
 fn passed_on_once<'a>(before: Before, frame: &[u8], out: &'a Replies) -> Option<PassedOn<'a>> {
     let (replies, loans) =

@@ -338,8 +338,8 @@ impl Spent {
         self.daemons.iter().map(|cpu| cpu.per(self.frames)).sum()
     }
 
-    /// For a datagram, on its way through all loops. What the vehicle's daemon took has its share of
-    /// that one's time, and what came to the other end its share of all others'.
+    /// For a datagram, on its way through all loops. What the vehicle's daemon took has its share
+    /// of that one's time, and what came to the other end its share of all others'.
     fn per_datagram(&self) -> PerFrame {
         let counts = std::iter::once(self.taken).chain(std::iter::repeat(self.given));
         self.daemons.iter().zip(counts).map(|(cpu, count)| cpu.per(count)).sum()
