@@ -12,27 +12,26 @@ use node_lib::Timestamp;
 
 use crate::memory;
 use crate::shared::Shared;
-use crate::tape::Tape;
 
 /// What is to be known of a frame beside its bytes.
 #[derive(Clone, Copy)]
-struct Asked {
-    /// Which recording it belongs to; only ever compared.
-    of: *const Shared,
-    now: Timestamp,
-    kind: u8,
+pub(crate) struct Asked {
+    pub(crate) now: Timestamp,
+    pub(crate) kind: u8,
+    /// Writes it.
+    pub(crate) write: fn(&Arc<Shared>, Timestamp, u8, &[u8]),
 }
 
 thread_local! {
-    static ASKED: Cell<Option<Asked>> = const { Cell::new(None) };
+    /// With the recording it belongs to, which is only ever compared.
+    static ASKED: Cell<Option<(*const Shared, Asked)>> = const { Cell::new(None) };
 }
 
 /// Asks a node about this frame, which the caller writes afterwards.
 #[inline]
 pub(crate) fn during<T>(
     shared: &Arc<Shared>,
-    now: Timestamp,
-    kind: u8,
+    asked: Asked,
     frame: &[u8],
     ask: impl FnOnce() -> T,
 ) -> T {
@@ -44,7 +43,7 @@ pub(crate) fn during<T>(
         }
     }
 
-    ASKED.set(Some(Asked { of: Arc::as_ptr(shared), now, kind }));
+    ASKED.set(Some((Arc::as_ptr(shared), asked)));
     memory::lend(frame, || {
         let unwinding = Unwinding(shared);
         let answer = ask();
@@ -56,13 +55,12 @@ pub(crate) fn during<T>(
 /// Writes the frame that a node of this recording is just being asked about on this thread, if it
 /// has not been written.
 pub(crate) fn write(shared: &Arc<Shared>) {
-    if let Some(Asked { of, now, kind }) = ASKED.get()
+    if let Some((of, Asked { now, kind, write })) = ASKED.get()
         && of == Arc::as_ptr(shared)
     {
         memory::with_lent(|frame| {
             ASKED.set(None);
-            let tape = Tape::new(Arc::clone(shared), 0);
-            tape.write(now, |pen| pen.input(kind, frame, frame.len()));
+            write(shared, now, kind, frame);
         });
     }
 }

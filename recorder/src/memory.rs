@@ -57,14 +57,18 @@ pub(crate) fn fetch_ahead(bytes: &Vec<u8>, room: usize, fetched: &mut usize) {
 /// Asks for the memory at this address, to write there.
 #[inline]
 fn fetch(at: *const u8) {
-    // SAFETY: both are hints. They change neither memory nor registers, and fail for no address.
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    use std::arch::asm;
+
+    // SAFETY: a hint. It changes neither memory nor registers, and fails for no address.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+        asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
+    // SAFETY: the same.
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     unsafe {
-        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+        asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = at;

@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use node_lib::Timestamp;
 
+use crate::asked::{self, Asked};
 use crate::encode::{self, OVERHEAD_MAX, PassedOn};
 use crate::shared::{Block, Counts, Current, Shared};
 pub use crate::shared::{FreezeCause, Stats};
-use crate::{asked, hand, memory};
+use crate::{hand, memory};
 
 /// A block is handed over when it is so old, by the records in it: a process that is killed loses
 /// no more.
@@ -69,7 +70,7 @@ impl Tape {
         frame: &[u8],
         ask: impl FnOnce() -> T,
     ) -> T {
-        asked::during(&self.shared, now, kind, frame, ask)
+        asked::during(&self.shared, Asked { now, kind, write: write_whole }, frame, ask)
     }
 
     /// Writes what happens now. The block stays in this thread's hand until [`Tape::lay_down`].
@@ -113,6 +114,12 @@ impl Tape {
     pub(crate) fn counts(&self) -> &Counts {
         &self.shared.counts
     }
+}
+
+/// Writes a frame that the node did not live to answer.
+fn write_whole(shared: &Arc<Shared>, now: Timestamp, kind: u8, frame: &[u8]) {
+    let tape = Tape { shared: Arc::clone(shared), snap: None };
+    tape.write(now, |pen| pen.input(kind, frame, frame.len()));
 }
 
 impl Drop for Tape {
