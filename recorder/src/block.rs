@@ -8,7 +8,7 @@
 //! |  5 | 1 | kind | 0: the [header](crate::header) of the file, its first block; 1: records |
 //! |  6 | 2 | reserved | zero |
 //! |  8 | 4 | length | of what follows these 44 bytes, at most [`PAYLOAD_MAX`] |
-//! | 12 | 4 | records | how many |
+//! | 12 | 4 | records | how many; a frame with how it was passed on is two |
 //! | 16 | 8 | sequence | one more than that of the block before; a gap is a block that could not be written |
 //! | 24 | 8 | first | microseconds on the node's clock; times in the block count from here |
 //! | 32 | 8 | last | likewise, of the last record |

@@ -66,18 +66,21 @@ impl<'a> Records<'a> {
         let since = input.uint("a time")?;
         let at = Timestamp::from_micros(self.base.as_micros().saturating_add(since));
         let is_passed_on = kind & kind::AND_PASSED_ON > 0;
-        let (what, mut used) = self.what(kind & !kind::AND_PASSED_ON, &mut input)?;
+        let bare = kind & !kind::AND_PASSED_ON;
+        if is_passed_on && !is_frame_in(bare) {
+            return Err(DecodeError::Kind(kind));
+        }
+        let (what, mut used) = self.what(bare, &mut input)?;
         if let What::FromRadio(frame)
         | What::FromTap(frame)
         | What::FromTapLate(frame)
         | What::Unacknowledged(frame) = &what
         {
             self.last = Some(frame.clone());
-        } else if is_passed_on {
-            return Err(DecodeError::Kind(kind));
         }
+        let mut passed_on = None;
         if is_passed_on {
-            self.passed_on = Some(Record { at, what: self.passed_on(&mut input)? });
+            passed_on = Some(Record { at, what: self.passed_on(&mut input)? });
             used += 2;
         }
         // What a later version appended.
@@ -85,6 +88,7 @@ impl<'a> Records<'a> {
             input.skip(0)?;
         }
         self.rest = input.0;
+        self.passed_on = passed_on;
         Ok(Record { at, what })
     }
 
@@ -179,6 +183,11 @@ impl<'a> Records<'a> {
         };
         Ok(Frame { len, bytes })
     }
+}
+
+/// Whether a record of this kind is a frame that went in.
+fn is_frame_in(kind: u8) -> bool {
+    matches!(kind, kind::FROM_RADIO | kind::FROM_TAP | kind::FROM_TAP_LATE | kind::UNACKNOWLEDGED)
 }
 
 impl<'a> Iterator for Records<'a> {

@@ -1,6 +1,6 @@
 //! What a thread has in hand: the block it writes to, without a lock.
 //!
-//! The loop writes twice for each frame, and everybody else wants the block once in its life: when
+//! The loop writes for each frame, and everybody else wants the block once in its life: when
 //! the program panics, or the recording ends. A lock that is taken and given back around each
 //! record costs more than the record. With each of these steps the processor waits until all that
 //! was written before has reached the cache, a large frame among it. So a thread takes the block up

@@ -10,25 +10,26 @@ thread_local! {
 /// Lets [`with_lent`] have the frame while this works, on this thread.
 #[inline]
 pub(crate) fn lend<T>(frame: &[u8], work: impl FnOnce() -> T) -> T {
-    /// Takes it back, also when the work panics and somebody lives on.
-    struct TakeBack;
+    /// Takes it back, also when the work panics and somebody lives on. What was lent around it is
+    /// lent again.
+    struct TakeBack(Option<*const [u8]>);
 
     impl Drop for TakeBack {
         fn drop(&mut self) {
-            LENT.set(None);
+            LENT.set(self.0);
         }
     }
 
-    LENT.set(Some(frame));
-    let _take_back = TakeBack;
+    let _take_back = TakeBack(LENT.replace(Some(frame)));
     work()
 }
 
 /// Shows what is lent on this thread, if something is.
 pub(crate) fn with_lent(look: impl FnOnce(&[u8])) {
     let Some(frame) = LENT.get() else { return };
-    // SAFETY: only `lend` sets it, on this thread, and takes it back before its borrow of the frame
-    // ends: so we are inside its `work`, and the frame is there and nobody writes to it.
+    // SAFETY: only `lend` sets it, on this thread, to a frame it has borrowed, and puts back what
+    // was there before that borrow ends. So we are inside the `work` of the one that set it: the
+    // frame is there, and nobody writes to it.
     look(unsafe { &*frame });
 }
 
@@ -94,6 +95,10 @@ mod tests {
         let frame = vec![1, 2, 3];
         assert_eq!(lend(&frame, lent), Some(frame.clone()));
         assert_eq!(lent(), None);
+        assert_eq!(
+            lend(&frame, || (lend(&[9], lent), lent())),
+            (Some(vec![9]), Some(frame.clone()))
+        );
         let others = lend(&frame, || std::thread::spawn(lent).join().unwrap());
         assert_eq!(others, None);
         catch_unwind(|| lend(&[4], || panic!("as planned"))).unwrap_err();

@@ -32,9 +32,9 @@
 //!
 //! The length is that of the whole frame; there are fewer bytes than that if the recording was made
 //! with a snap length and the frame was only passed on. 18 and 19 say that a frame is the last of
-//! kind 0 to 2 or 9 *in this block* again, behind another header. It is from some byte on, and for
-//! as long as there is room for. Whoever reads gets 16 and 17: most of what a node forwards is
-//! written once.
+//! kind 0 to 2 or 9 *in this block* again, also one of 64 and more, behind another header. It is
+//! from some byte on, and for as long as there is room for. Most of what a node forwards is written
+//! once, and as one record. Whoever reads gets the frame that went in, and 16 or 17.
 
 use std::borrow::Cow;
 use std::fmt;

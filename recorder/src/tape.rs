@@ -370,6 +370,22 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_was_passed_on_is_two_records_also_where_it_is_lost() {
+        let shared = Arc::new(Shared::new(2, 256));
+        let tap = Tape::new(Arc::clone(&shared), 0);
+        let to = PassedOn { head: None, start: 0 };
+        // One fits into each of the two blocks.
+        for _ in 0..3 {
+            tap.write(Timestamp::ZERO, |pen| {
+                pen.input_passed_on(encode::kind::FROM_TAP, &[0; 100], 100, to);
+            });
+        }
+        let Stats { records, lost, .. } = shared.counts.stats();
+        assert_eq!((records, lost), (4, 2));
+        assert_eq!(shared.next().unwrap().records, 2);
+    }
+
+    #[test]
     fn a_thread_that_writes_to_two_in_turn_mixes_nothing() {
         let shared = [(); 2].map(|()| Arc::new(Shared::new(2, 4096)));
         let taps = shared.each_ref().map(|shared| Tape::new(Arc::clone(shared), 0));

@@ -104,7 +104,7 @@ fn child(job: &str, directory: &Path) {
             before.finish();
             let tap = recorder.tap();
             (0..99).for_each(|n| put(&tap, n));
-            // Its recorder has just written the frame, and is in the midst of a turn.
+            // What came before is in hand, in the midst of a turn; this frame the hook writes.
             let breaks = common::Hears::new(|_, _| panic!("as planned"));
             let mut node = Recorded::new(breaks, Some(tap));
             // As the daemons do, which are built with `panic = "abort"`.

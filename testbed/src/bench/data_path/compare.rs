@@ -11,7 +11,8 @@
 //! as their time lets it. Here the loops share the processors with senders, receivers, the
 //! recorder's writer and whatever else runs, and what gets through says most about those. For the
 //! same reason a datagram counts for each loop that had it, and not only where it arrived: in a
-//! flood a loop takes up to a fifth more than the next one, or the receiver, comes round to.
+//! flood a loop takes up to a fifth more than the next one, or the receiver, comes round to. What a
+//! relay had is not known; for it those count that came to the end.
 
 use std::iter::Sum;
 use std::path::{Path, PathBuf};
