@@ -67,16 +67,16 @@ impl<'a> Records<'a> {
         let at = Timestamp::from_micros(self.base.as_micros().saturating_add(since));
         let is_passed_on = kind & kind::AND_PASSED_ON > 0;
         let bare = kind & !kind::AND_PASSED_ON;
-        if is_passed_on && !is_frame_in(bare) {
+        let is_frame_in = matches!(
+            bare,
+            kind::FROM_RADIO | kind::FROM_TAP | kind::FROM_TAP_LATE | kind::UNACKNOWLEDGED
+        );
+        if is_passed_on && !is_frame_in {
             return Err(DecodeError::Kind(kind));
         }
         let (what, mut used) = self.what(bare, &mut input)?;
-        if let What::FromRadio(frame)
-        | What::FromTap(frame)
-        | What::FromTapLate(frame)
-        | What::Unacknowledged(frame) = &what
-        {
-            self.last = Some(frame.clone());
+        if is_frame_in {
+            self.last = what.frame().cloned();
         }
         let mut passed_on = None;
         if is_passed_on {
@@ -183,11 +183,6 @@ impl<'a> Records<'a> {
         };
         Ok(Frame { len, bytes })
     }
-}
-
-/// Whether a record of this kind is a frame that went in.
-fn is_frame_in(kind: u8) -> bool {
-    matches!(kind, kind::FROM_RADIO | kind::FROM_TAP | kind::FROM_TAP_LATE | kind::UNACKNOWLEDGED)
 }
 
 impl<'a> Iterator for Records<'a> {

@@ -150,7 +150,7 @@ pub enum What<'a> {
     Lost(u64),
 }
 
-impl What<'_> {
+impl<'a> What<'a> {
     /// Went into the node.
     pub fn is_input(&self) -> bool {
         matches!(
@@ -177,7 +177,7 @@ impl What<'_> {
     }
 
     /// The frame it is about.
-    pub fn frame(&self) -> Option<&Frame<'_>> {
+    pub fn frame(&self) -> Option<&Frame<'a>> {
         match self {
             Self::FromRadio(frame)
             | Self::FromTap(frame)
