@@ -138,6 +138,7 @@ impl Bench {
                 part: 0,
                 parts: 1,
                 within_ds: 15,
+                at_risk_10ms: 0,
                 mtu: 1500,
                 hops: 0,
                 standby: false,
@@ -160,6 +161,7 @@ fn patch(order: Order) -> Patch {
         epoch: order.seq.0,
         via: UPSTREAM.into(),
         within_ds: 15,
+        at_risk_10ms: 0,
         standby: false,
     }
 }

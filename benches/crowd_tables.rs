@@ -182,6 +182,7 @@ fn announcement(obu: Mac, set: &[Client]) -> Vec<u8> {
         part: 0,
         parts: 1,
         within_ds: 15,
+        at_risk_10ms: 0,
         mtu: 1500,
         hops: 0,
         digest: client_digest(set),

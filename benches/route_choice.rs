@@ -152,6 +152,7 @@ fn announcement(obu: Mac, client: Mac) -> Vec<u8> {
         part: 0,
         parts: 1,
         within_ds: 15,
+        at_risk_10ms: 0,
         mtu: 1500,
         hops: 0,
         digest: client_digest(&set),
@@ -209,6 +210,7 @@ fn to_upstream(obu: Mac, payload: &[u8]) -> ToUpstream<'_> {
         hop_limit: HOP_LIMIT,
         boot: 0,
         seq: Seq(1),
+        again: false,
         priority: 0,
         payload,
     }

@@ -154,13 +154,13 @@ fn edge() -> impl Strategy<Value = (NodeId, NodeId)> {
 fn reply() -> impl Strategy<Value = HeartbeatReply> {
     (
         (node(), edge(), order(), 1..=u16::MAX, mtu(), 0..=MAX_HOPS),
-        any::<(u32, u32, u16, u32, u16)>(),
+        any::<(u32, u32, u16, u32, u16, u8)>(),
         any::<(bool, bool, bool)>(),
     )
         .prop_map(
             |(
                 (rsu, (origin, via), order, within_ds, mtu, hops),
-                (epoch, digest, clients, answers, held_100us),
+                (epoch, digest, clients, answers, held_100us, at_risk_10ms),
                 (goodbye, standby, acknowledge),
             )| HeartbeatReply {
                 rsu,
@@ -174,6 +174,7 @@ fn reply() -> impl Strategy<Value = HeartbeatReply> {
                 answers: Seq(answers),
                 held_100us,
                 mtu,
+                at_risk_10ms,
                 hops,
                 goodbye,
                 standby,
@@ -253,13 +254,13 @@ fn clients() -> impl Strategy<Value = Vec<Client>> {
 
 fn announcement() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
     let set = (clients(), any::<bool>());
-    let said = (any::<u32>(), 1..=u16::MAX, mtu(), 0..=MAX_HOPS, part());
+    let said = (any::<u32>(), 1..=u16::MAX, mtu(), any::<u8>(), 0..=MAX_HOPS, part());
     (node(), edge(), order(), said, set).prop_map(
         |(
             rsu,
             (origin, via),
             order,
-            (epoch, within_ds, mtu, hops, (part, parts)),
+            (epoch, within_ds, mtu, at_risk_10ms, hops, (part, parts)),
             (clients, standby),
         )| {
             let mut tail = Vec::new();
@@ -275,6 +276,7 @@ fn announcement() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
                 parts,
                 within_ds,
                 mtu,
+                at_risk_10ms,
                 hops,
                 standby,
                 clients: Clients::EMPTY,
@@ -334,8 +336,17 @@ fn data() -> impl Strategy<Value = (PacketType<'static>, Vec<u8>)> {
                 }
                 None => {
                     let (destination, payload) = (node, &[]);
-                    ToUpstream { destination, source, hop_limit, boot, seq, priority, payload }
-                        .into()
+                    ToUpstream {
+                        destination,
+                        source,
+                        hop_limit,
+                        boot,
+                        seq,
+                        again: seq.0 & 1 != 0,
+                        priority,
+                        payload,
+                    }
+                    .into()
                 }
             };
             (head, payload)
@@ -540,9 +551,9 @@ proptest! {
     ) {
         let upstream = |(to, payload): &(u8, Vec<u8>)| {
             let (destination, source) = (NodeId([2; 6]), NodeId([3; 6]));
-            let (hop_limit, boot, seq, priority) = (1, 0, Seq(0), 0);
+            let (hop_limit, boot, seq, again, priority) = (1, 0, Seq(0), false, 0);
             let data =
-                ToUpstream { destination, source, hop_limit, boot, seq, priority, payload };
+                ToUpstream { destination, source, hop_limit, boot, seq, again, priority, payload };
             let (to, from) = (Mac([*to; 6]), Mac([9; 6]));
             Vec::from(&Message { to, from, ethertype: 0x88b5, packet: data.into() })
         };
@@ -594,7 +605,8 @@ proptest! {
 fn sent(radio: &mut Radio, seq: u32, payload: &[u8]) -> Vec<Vec<u8>> {
     let (destination, source) = (NodeId([2; 6]), NodeId([3; 6]));
     let (hop_limit, boot, seq, priority) = (9, 1, Seq(seq), 0);
-    let data = ToUpstream { destination, source, hop_limit, boot, seq, priority, payload };
+    let data =
+        ToUpstream { destination, source, hop_limit, boot, seq, again: false, priority, payload };
     let mut out = Replies::new();
     radio.data(
         NextHop { mac: Mac([2; 6]), mtu: u16::MAX },

@@ -68,6 +68,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         digest: client_digest(&clients()[..1]),
         clients: 1,
         within_ds: 15,
+        at_risk_10ms: 23,
         answers: Seq(1000),
         held_100us: 13,
         mtu: 1500,
@@ -107,6 +108,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
         part: 0,
         parts: 1,
         within_ds: 10,
+        at_risk_10ms: 0,
         mtu: 1500,
         hops: 0,
         standby: false,
@@ -169,6 +171,7 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
                 digest: 0,
                 clients: 0,
                 held_100us: u16::MAX,
+                at_risk_10ms: 0,
                 hops: 1,
                 goodbye: true,
                 ..reply
@@ -176,7 +179,8 @@ fn meaning<'a>(name: &str, frame: &'a [u8], buffer: &'a mut Vec<u8>) -> Message<
             (Mac(RSU.0), RELAY, goodbye.into())
         }
         "heartbeat_reply_standby" => {
-            let standby = HeartbeatReply { standby: true, acknowledge: true, ..reply };
+            let standby =
+                HeartbeatReply { at_risk_10ms: 0, standby: true, acknowledge: true, ..reply };
             (Mac(RELAY.0), OBU, standby.into())
         }
         "probe" => (Mac(RELAY.0), OBU, probe.into()),
@@ -283,6 +287,7 @@ fn data_meaning<'a>(
                 hop_limit: 15,
                 boot: 5,
                 seq: Seq(256),
+                again: false,
                 priority: 0,
                 payload: payload(14 + 22),
             };

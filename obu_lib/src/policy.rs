@@ -12,7 +12,7 @@ pub enum Ranking {
     Hops,
 }
 
-/// Rules that can be switched off. The default is what the daemons do.
+/// Rules that can be switched off or on. The default is what the daemons do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -25,6 +25,10 @@ pub struct Policy {
     pub suppression: bool,
     /// While an upstream is in doubt, frames go both ways.
     pub duplication: bool,
+    /// What a lost upstream was given since its last sign of life goes the next way, and the RSU
+    /// hears for how long its own frames may have gone astray. The daemons do not do this yet.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub rerouting: bool,
     /// The next RSU is told of us and our clients before we go there.
     pub standby: bool,
     /// Only neighbours that cannot lead back to us are used (RFC 8966 §2.4). Without it routes
@@ -41,6 +45,7 @@ impl Default for Policy {
             prediction: true,
             suppression: true,
             duplication: true,
+            rerouting: false,
             standby: true,
             feasibility: true,
             quiet_period: true,

@@ -15,7 +15,16 @@ const PAYLOAD: [u8; 60] = [0x5a; 60];
 /// A frame of C's client on its way up.
 fn up(seq: u32) -> ToUpstream<'static> {
     let (destination, source, seq) = (id(RSU), id(C), Seq(seq));
-    ToUpstream { destination, source, hop_limit: 5, boot: 7, seq, priority: 5, payload: &PAYLOAD }
+    ToUpstream {
+        destination,
+        source,
+        hop_limit: 5,
+        boot: 7,
+        seq,
+        again: false,
+        priority: 5,
+        payload: &PAYLOAD,
+    }
 }
 
 /// A frame of the RSU on its way down.

@@ -63,6 +63,7 @@ fn announcement(origin: Mac, hops: u8) -> Announcement<'static> {
         part: 0,
         parts: 1,
         within_ds: 13,
+        at_risk_10ms: 0,
         mtu: 1500,
         hops,
         standby: false,

@@ -27,7 +27,16 @@ fn frame(from: Mac, to: Mac) -> Vec<u8> {
 /// A frame of C's client on its way up.
 fn up(payload: &[u8], hop_limit: u8) -> ToUpstream<'_> {
     let (destination, source) = (id(RSU), id(C));
-    ToUpstream { destination, source, hop_limit, boot: 7, seq: Seq(99), priority: 5, payload }
+    ToUpstream {
+        destination,
+        source,
+        hop_limit,
+        boot: 7,
+        seq: Seq(99),
+        again: false,
+        priority: 5,
+        payload,
+    }
 }
 
 /// A frame of the RSU on its way down.
@@ -77,6 +86,7 @@ fn a_clients_frames_are_numbered_and_may_pass_fifteen_relays() {
                 boot: 1,
                 seq: data.seq,
                 // As the client's IPv4 header asks for.
+                again: false,
                 priority: 3,
                 payload: &sent,
             };

@@ -386,7 +386,16 @@ fn a_frame_longer_than_the_upstreams_radio_carries_goes_to_it_in_fragments() {
             let payload = &long[..];
             t.hear_data(
                 C,
-                ToUpstream { destination, source, hop_limit, boot, seq, priority, payload },
+                ToUpstream {
+                    destination,
+                    source,
+                    hop_limit,
+                    boot,
+                    seq,
+                    again: false,
+                    priority,
+                    payload,
+                },
             );
         }
         let sent = sizes(&t);

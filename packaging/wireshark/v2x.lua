@@ -85,6 +85,7 @@ add("bool", "flags.standby", "Standby", 8, nil, 0x02)
 add("bool", "flags.acknowledge", "Acknowledge", 8, nil, 0x04)
 add("bool", "flags.answer", "Answer", 8, nil, 0x08)
 add("bool", "flags.flood", "Flood", 8, nil, 0x08)
+add("bool", "flags.again", "Again", 8, nil, 0x10)
 add("uint8", "flags.priority", "User priority", base.DEC, nil, 0x07)
 number("length", "Length", 16, "bytes")
 -- Node ids look like the MAC they are by default, so that names of stations are names of nodes.
@@ -115,6 +116,7 @@ number("clients", "Clients", 16)
 number("within_ds", "Next word within", 16, "x 0.1 s")
 number("answers", "Answers heartbeat", 32)
 number("held_100us", "Held for", 16, "x 0.1 ms")
+number("at_risk_10ms", "Sent down in vain within", 8, "x 10 ms")
 add("uint8", "reserved", "Reserved", base.HEX)
 add("uint32", "nonce", "Nonce", base.HEX)
 number("count", "Count", 8)
@@ -375,7 +377,7 @@ KINDS[2] = {
             return ("%.1f ms%s"):format(held / 10, held == 65535 and " or more" or "")
         end)
         m:mtu(48)
-        m:reserved(50)
+        m:row(50, 1, "at_risk_10ms")
         m:hops(51)
     end,
     info = function(v)
@@ -553,7 +555,7 @@ KINDS[6] = {
         m:part_of(38)
         m:within(40)
         m:mtu(42)
-        m:reserved(44)
+        m:row(44, 1, "at_risk_10ms")
         m:hops(45)
         local offset, count, clients = 46, 0, 0
         while offset and offset < m.length do
@@ -598,7 +600,7 @@ local function data_info(v)
 end
 
 KINDS[TO_UPSTREAM] = {
-    length = 22, flags = { "priority" }, info = data_info,
+    length = 22, flags = { "again", "priority" }, info = data_info,
     read = function(m)
         m:node(4, "destination")
         m:node(10, "source")
@@ -798,7 +800,7 @@ local function flags(m, kind)
     local places = {
         few_candidates = { 7, 1 }, children = { 4, 3 }, stride = { 2, 2 }, goodbye = { 7, 1 },
         standby = { 6, 1 }, acknowledge = { 5, 1 }, flood = { 4, 1 }, answer = { 4, 1 },
-        priority = { 5, 3 },
+        again = { 3, 1 }, priority = { 5, 3 },
     }
     for _, name in ipairs(kind.flags) do
         local item = tree:add(field["flags." .. name], byte)

@@ -34,8 +34,17 @@ fn counts(act: impl FnOnce(&mut Talk)) -> Vec<(&'static str, u64)> {
 
 fn up(rsu: Mac, obu: Mac, payload: &[u8]) -> PacketType<'_> {
     let (destination, source) = (id(rsu), id(obu));
-    ToUpstream { destination, source, hop_limit: 15, boot: 1, seq: Seq(9), priority: 0, payload }
-        .into()
+    ToUpstream {
+        destination,
+        source,
+        hop_limit: 15,
+        boot: 1,
+        seq: Seq(9),
+        again: false,
+        priority: 0,
+        payload,
+    }
+    .into()
 }
 
 fn probe(sender: Mac, rsu: NodeId) -> PacketType<'static> {

@@ -91,6 +91,7 @@ impl Flooder {
                 digest: 0,
                 clients: 0,
                 within_ds: 1,
+                at_risk_10ms: 0,
                 answers: heard.order.seq,
                 held_100us: 0,
                 mtu: self.radio.said_mtu(),

@@ -95,6 +95,7 @@ classify! {
         prediction: Fixed,
         suppression: Fixed,
         duplication: Fixed,
+        rerouting: Fixed,
         standby: Fixed,
         feasibility: Fixed,
         quiet_period: Fixed,
@@ -114,6 +115,7 @@ classify! {
         share_position: Same,
         hello_history: Same,
         group_rate: Same,
+        rerouting: Fixed,
     }
     LoopSettings as "node_lib::settings::LoopSettings" {
         bundles: Same,
@@ -214,6 +216,7 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
         prediction,
         suppression,
         duplication,
+        rerouting,
         standby,
         feasibility,
         quiet_period,
@@ -230,6 +233,7 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
         ("prediction", prediction, p.prediction),
         ("suppression", suppression, p.suppression),
         ("duplication", duplication, p.duplication),
+        ("rerouting", rerouting, p.rerouting),
         ("standby", standby, p.standby),
         ("feasibility", feasibility, p.feasibility),
         ("quiet_period", quiet_period, p.quiet_period),
@@ -237,6 +241,9 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
         if is != ships {
             parts.push(format!("settings.obu.policy.{name} = {is}"));
         }
+    }
+    if scenario.settings.rsu.rerouting == Some(true) {
+        parts.push("settings.rsu.rerouting = true".to_owned());
     }
     if set.thresholds != ships.thresholds {
         parts.push("thresholds of trends".to_owned());

@@ -277,6 +277,7 @@ pub(crate) fn obu_settings(chosen: &ObuSettings) -> obu_lib::Settings {
     set(&mut policy.prediction, chosen.prediction);
     set(&mut policy.suppression, chosen.suppression);
     set(&mut policy.duplication, chosen.duplication);
+    set(&mut policy.rerouting, chosen.rerouting);
     set(&mut policy.standby, chosen.standby);
     set(&mut policy.feasibility, chosen.feasibility);
     set(&mut policy.quiet_period, chosen.quiet_period);
@@ -290,6 +291,7 @@ pub(crate) fn rsu_settings(chosen: &RsuSettings) -> rsu_lib::Settings {
     set(&mut settings.hello_history, chosen.hello_history.map(usize::from));
     set(&mut settings.hello_periodicity, chosen.hello_periodicity.map(|span| span.0));
     set(&mut settings.group_rate, chosen.group_rate);
+    set(&mut settings.rerouting, chosen.rerouting);
     settings
 }
 

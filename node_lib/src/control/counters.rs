@@ -89,6 +89,8 @@ counters! {
     sent_twice,
     /// Data frames sent once more, because the radio gave them up.
     sent_again,
+    /// Data frames that went another way as well, because the next hop they were given to was lost.
+    rerouted,
     /// Upstreams given up because they fell silent.
     upstream_dead,
     /// Frames dropped: not one of ours, malformed, or of another version.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`node`] | the seam, and what goes in and out |
 //! | [`reassembly`] | data messages that came in parts |
+//! | [`at_risk`] | copies of frames that may never arrive |
 //! | [`duplicates`] | whether a data frame was seen before |
 //! | [`client_cache`] | which MAC is behind which node |
 //! | [`inner`] | what a bridge must know of the frame inside |
@@ -26,6 +27,7 @@
 //! | [`pin`] | which clients an operator puts behind an OBU |
 
 pub mod answer_scope;
+pub mod at_risk;
 pub mod client_cache;
 pub mod counters;
 pub mod deadline;

@@ -336,7 +336,16 @@ mod tests {
 
     fn data(payload: &[u8]) -> ToUpstream<'_> {
         let (destination, source) = (NodeId([9; 6]), NEIGHBOUR.into());
-        ToUpstream { destination, source, hop_limit: 1, boot: 1, seq: Seq(1), priority: 0, payload }
+        ToUpstream {
+            destination,
+            source,
+            hop_limit: 1,
+            boot: 1,
+            seq: Seq(1),
+            again: false,
+            priority: 0,
+            payload,
+        }
     }
 
     fn frame<'a>(to: Mac, packet: impl Into<PacketType<'a>>) -> Vec<u8> {

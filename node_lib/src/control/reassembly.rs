@@ -233,6 +233,7 @@ mod tests {
             hop_limit: 1,
             boot: 1,
             seq: Seq(1),
+            again: false,
             priority: 0,
             payload,
         })

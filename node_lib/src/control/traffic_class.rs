@@ -107,7 +107,16 @@ mod tests {
         let (destination, source) = (NodeId([2; 6]), NodeId([4; 6]));
         let payload = &[&[2; 12][..], inner, &[0; 40]].concat();
         let (boot, seq, priority) = (0, Seq(0), of_inner(payload));
-        let up = ToUpstream { destination, source, hop_limit: 1, boot, seq, priority, payload };
+        let up = ToUpstream {
+            destination,
+            source,
+            hop_limit: 1,
+            boot,
+            seq,
+            again: false,
+            priority,
+            payload,
+        };
         let destination = Destination::Node { id: destination, way: Way::END };
         let down = ToDownstream { destination, source, boot, seq, priority, payload };
         let class = of(&frame(up));

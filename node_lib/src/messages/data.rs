@@ -217,6 +217,7 @@ mod tests {
             hop_limit: 8,
             boot: 9,
             seq: Seq(0x0102_0304),
+            again: false,
             priority: 5,
             payload: &FRAME,
         }
@@ -256,7 +257,7 @@ mod tests {
     fn a_flood_goes_no_way_up() {
         let mut flat: Vec<u8> = (&up()).into();
         flat[1] |= 0x08;
-        let need = ParseError::Flags { message: "ToUpstream", need: 0x07, have: 0x0d };
+        let need = ParseError::Flags { message: "ToUpstream", need: 0x17, have: 0x0d };
         assert_eq!(ToUpstream::try_from(&flat[..]), Err(need));
         let mut flat: Vec<u8> = (&down(FLOOD_TO_ALL)).into();
         flat[1] |= 0x10;

@@ -27,6 +27,9 @@ pub const STRIDE_MAX: u8 = 2;
 /// Downstream data: for every OBU attached to the source.
 pub const FLOOD: u8 = 0x08;
 
+/// Upstream data: it has been given to another next hop before, which was lost.
+pub const AGAIN: u8 = 0x10;
+
 /// Echo: it is the answer. Where data have a priority there is none: it goes as most data do.
 pub const ANSWER: u8 = 0x08;
 

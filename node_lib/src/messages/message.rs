@@ -165,6 +165,7 @@ mod tests {
             hop_limit: 3,
             boot: 1,
             seq: Seq(5),
+            again: false,
             priority: 4,
             payload: &payload,
         };
@@ -204,6 +205,7 @@ mod tests {
             digest: 0,
             clients: 0,
             within_ds: 10,
+            at_risk_10ms: 0,
             answers: Seq(3),
             held_100us: 4,
             mtu: 1500,

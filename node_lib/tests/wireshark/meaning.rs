@@ -52,8 +52,16 @@ pub(crate) fn of(packet: &PacketType<'_>) -> Vec<Field> {
     match packet {
         PacketType::Control(control) => of_control(control),
         PacketType::Data(Data::Upstream(message)) => {
-            let ToUpstream { destination, source, hop_limit, boot, seq, priority, payload: _ } =
-                *message;
+            let ToUpstream {
+                destination,
+                source,
+                hop_limit,
+                boot,
+                seq,
+                priority,
+                again,
+                payload: _,
+            } = *message;
             vec![
                 one("v2x.destination", destination),
                 one("v2x.source", source),
@@ -61,6 +69,7 @@ pub(crate) fn of(packet: &PacketType<'_>) -> Vec<Field> {
                 one("v2x.boot", boot),
                 one("v2x.seq", seq.0),
                 one("v2x.flags.priority", priority),
+                flag("v2x.flags.again", again),
             ]
         }
         PacketType::Data(Data::Downstream(message)) => of_downstream(message),
@@ -230,6 +239,7 @@ fn of_reply(message: &HeartbeatReply) -> Vec<Field> {
         answers: Seq(answers),
         held_100us,
         mtu,
+        at_risk_10ms,
         hops,
         goodbye,
         standby,
@@ -246,6 +256,7 @@ fn of_reply(message: &HeartbeatReply) -> Vec<Field> {
         one("v2x.answers", answers),
         one("v2x.held_100us", held_100us),
         one("v2x.mtu", mtu),
+        one("v2x.at_risk_10ms", at_risk_10ms),
         one("v2x.hops", hops),
         flag("v2x.flags.goodbye", goodbye),
         flag("v2x.flags.standby", standby),
@@ -298,6 +309,7 @@ fn of_announcement(message: &Announcement<'_>) -> Vec<Field> {
         parts,
         within_ds,
         mtu,
+        at_risk_10ms,
         hops,
         standby,
         clients,
@@ -314,6 +326,7 @@ fn of_announcement(message: &Announcement<'_>) -> Vec<Field> {
         one("v2x.parts", parts),
         one("v2x.within_ds", within_ds),
         one("v2x.mtu", mtu),
+        one("v2x.at_risk_10ms", at_risk_10ms),
         one("v2x.hops", hops),
         flag("v2x.flags.standby", standby),
         ("v2x.group", groups.iter().map(|_| String::new()).collect()),

@@ -89,7 +89,7 @@ impl Announcements {
         out: &mut Replies,
     ) {
         let Heading { towards, epoch, within_ds } = heading;
-        let Towards { rsu, upstream, via, standing, .. } = towards;
+        let Towards { rsu, upstream, via, standing, at_risk_10ms, .. } = towards;
         let standby = standing != Standing::Attached;
         for (part, frame) in (0..self.parts).zip(&mut self.frames) {
             if acked.has(part) {
@@ -97,8 +97,17 @@ impl Announcements {
             }
             *last = last.next();
             let from = context.radio.mac;
-            let patch =
-                Patch { to: upstream, from, rsu, order: *last, epoch, via, within_ds, standby };
+            let patch = Patch {
+                to: upstream,
+                from,
+                rsu,
+                order: *last,
+                epoch,
+                via,
+                within_ds,
+                at_risk_10ms,
+                standby,
+            };
             let copy = |flat: &mut Vec<u8>| flat.extend_from_slice(frame.patch(&patch));
             context.radio.ready(Kind::Announcement, out, &mut context.counters, copy);
         }

@@ -58,6 +58,7 @@ impl Obu {
             hop_limit: HOP_LIMIT,
             boot: self.context.radio.boot.low_byte(),
             seq: self.seq,
+            again: false,
             priority: traffic_class::of_inner(frame),
             payload: frame,
         };
@@ -87,8 +88,9 @@ impl Obu {
         };
         let is_first = route.is_idle(now);
         let late_after = route.note_sent(&self.context, now, second.is_some());
-        if let Some(second) = second {
-            self.send_second(second, data, out);
+        match second {
+            Some(second) => self.send_second(second, data, out),
+            None => route.keep(&self.context, now, from, data),
         }
         if let Some(late_after) = late_after {
             // The RSU may only have been told in passing who our upstream is. Now it matters.
@@ -106,6 +108,8 @@ impl Obu {
     fn send_second(&mut self, to: Mac, data: ToUpstream<'_>, out: &mut Replies) {
         self.context.counters.sent_twice += 1;
         let hop = self.hop(data.destination, to);
+        let again = self.context.policy.rerouting;
+        let data = ToUpstream { again, ..data };
         self.context.radio.data(hop, data, out, &mut self.context.counters);
     }
 

@@ -299,6 +299,10 @@ impl Obu {
             self.drive_routes(now, out);
         }
         self.choose_attachment(now);
+        let ours = self.attached.map(|attached| attached.rsu);
+        for (rsu, route) in &mut self.routes {
+            route.send_again(&mut self.context, now, Some(*rsu) == ours, out);
+        }
         self.probe_candidates(now, out);
         self.tell_second_way(now, out);
         self.register(now, out);
@@ -416,7 +420,9 @@ impl Obu {
         };
         let is_ours = standing == Standing::Attached;
         let is_used = !route.is_idle(now) || is_ours && !self.context.is_idle(now);
-        let towards = Towards { rsu, upstream: upstream.mac, via: upstream.id, standing, is_used };
+        let at_risk_10ms = route.at_risk_10ms(&self.context, now);
+        let (upstream, via) = (upstream.mac, upstream.id);
+        let towards = Towards { rsu, upstream, via, standing, is_used, at_risk_10ms };
         if self.registration.drive(&mut self.context, now, towards, every, out) {
             self.note_mentioned(now);
         }

@@ -466,8 +466,7 @@ impl Registration {
         is_mentioned && towards.standing == Standing::Attached
     }
 
-    /// Sends the word that is due, if there is one. Whether it is only mentioned, in the next
-    /// reply.
+    /// Sends the word that is due, if any. Whether it is only mentioned, in the next reply.
     fn tell_if_due(
         &mut self,
         context: &mut Context,
@@ -560,6 +559,7 @@ impl Registration {
             answers,
             held_100us: u16::try_from(held.as_micros() / 100).unwrap_or(u16::MAX),
             mtu: context.radio.said_mtu(),
+            at_risk_10ms: towards.at_risk_10ms,
             hops: 0,
             goodbye,
             standby,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
+use node_lib::control::at_risk::AtRisk;
 use node_lib::control::deadline::Deadline;
 use node_lib::control::event::Cause;
 use node_lib::control::node::Replies;
@@ -123,6 +124,10 @@ pub(crate) struct Route {
     // Only while there is doubt, or no upstream.
     /// Data frames handed to the upstream alone since its last sign of life.
     at_risk: u64,
+    /// Copies of them, and of what others sent.
+    kept: AtRisk,
+    /// The upstream was lost, and what it was given since then goes another way.
+    kept_since: Option<Timestamp>,
     doubt: Option<Doubt>,
     /// The second way that the RSU was told of; `None`: the upstream alone.
     told: Option<Mac>,
@@ -159,6 +164,8 @@ impl Route {
             unproven_since: None,
             active_at: None,
             at_risk: 0,
+            kept: AtRisk::default(),
+            kept_since: None,
             doubt: None,
             told: None,
             predicted: None,

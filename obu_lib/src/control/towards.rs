@@ -24,4 +24,6 @@ pub(crate) struct Towards {
     pub(crate) standing: Standing,
     /// Frames go this way: what is sent down must find us at once.
     pub(crate) is_used: bool,
+    /// What came down in the last time, in 10 ms, may not have reached us.
+    pub(crate) at_risk_10ms: u8,
 }

@@ -192,6 +192,7 @@ pub(crate) fn reply(origin: Mac, rsu: Mac, seq: u32, hops: u8, standby: bool) ->
         digest: 0,
         clients: 0,
         within_ds: 13,
+        at_risk_10ms: 0,
         answers: Seq(0),
         held_100us: 0,
         mtu: MTU,

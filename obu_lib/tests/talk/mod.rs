@@ -174,6 +174,7 @@ impl Talk {
             hop_limit,
             boot: 1,
             seq: Seq(1),
+            again: false,
             priority: 0,
             payload: &payload,
         };

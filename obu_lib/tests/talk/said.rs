@@ -45,7 +45,7 @@ impl Talk {
         self.sent.iter().map(|(to, _)| *to).collect()
     }
 
-    pub(super) fn each<T>(&self, mut pick: impl FnMut(Mac, &Control<'_>) -> Option<T>) -> Vec<T> {
+    pub(crate) fn each<T>(&self, mut pick: impl FnMut(Mac, &Control<'_>) -> Option<T>) -> Vec<T> {
         let mut picked = Vec::new();
         for (to, flat) in &self.sent {
             if let PacketType::Control(control) = Message::try_from(&flat[..]).unwrap().packet {

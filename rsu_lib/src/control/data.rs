@@ -7,9 +7,10 @@ use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{Node, Replies};
 use node_lib::control::radio::HOP_LIMIT;
 use node_lib::control::traffic_class;
+use node_lib::messages::Way;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::announcement::Client;
-use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
 use node_lib::messages::ethernet::{ARP, IPV4, IPV6, RARP};
 use node_lib::messages::fragment::Fragment;
 use node_lib::{Mac, NodeId, Timestamp};
@@ -173,7 +174,7 @@ impl Rsu {
             Some(Port::Obu(obu)) => {
                 let Some(way) = self.way_to(now, obu, out) else { return };
                 if !self.radio.tell_too_big(now, way.first, frame, out, &mut self.counters) {
-                    self.send_along(obu, &way, frame, out);
+                    self.send_along(now, obu, &way, frame, out);
                 }
             }
             elsewhere => match self.late.obu(now, client(inner.vlan, inner.destination)) {
@@ -218,7 +219,7 @@ impl Rsu {
     #[inline]
     fn send_to_obu(&mut self, now: Timestamp, obu: NodeId, frame: &[u8], out: &mut Replies) {
         if let Some(way) = self.way_to(now, obu, out) {
-            self.send_along(obu, &way, frame, out);
+            self.send_along(now, obu, &way, frame, out);
         }
     }
 
@@ -234,9 +235,53 @@ impl Rsu {
     }
 
     #[inline]
-    fn send_along(&mut self, obu: NodeId, way: &WayDown, frame: &[u8], out: &mut Replies) {
+    fn send_along(
+        &mut self,
+        now: Timestamp,
+        obu: NodeId,
+        way: &WayDown,
+        frame: &[u8],
+        out: &mut Replies,
+    ) {
         let destination = Destination::Node { id: obu, way: way.as_sent() };
         self.send_down(way.first, destination, frame, out);
+        if self.reroutes {
+            self.keep(now, obu, frame);
+        }
+    }
+
+    /// Keeps a copy of the frame that was sent to this OBU just now.
+    fn keep(&mut self, now: Timestamp, obu: NodeId, frame: &[u8]) {
+        let data = ToDownstream {
+            destination: Destination::Node { id: obu, way: Way::default() },
+            source: self.radio.id,
+            boot: self.radio.boot.low_byte(),
+            seq: self.seq,
+            priority: traffic_class::of_inner(frame),
+            payload: frame,
+        };
+        self.obus.keep(now, obu, Data::Downstream(data));
+    }
+
+    /// This OBU has said that its upstream is another one. What was sent to it or through it a
+    /// moment ago may have gone to the one before in vain, and goes once more.
+    pub(super) fn send_what_was_at_risk(
+        &mut self,
+        now: Timestamp,
+        relay: NodeId,
+        out: &mut Replies,
+    ) {
+        let Some(since) = self.obus.take_moved(relay) else { return };
+        for obu in self.obus.sent_through(relay) {
+            let Ok(way) = self.obus.way(obu) else { continue };
+            let destination = Destination::Node { id: obu, way: way.as_sent() };
+            let Self { radio, counters, .. } = self;
+            self.obus.send_again(now, obu, since, way.first.mac, |data| {
+                let Data::Downstream(data) = data else { return };
+                counters.rerouted += 1;
+                radio.data(way.first, ToDownstream { destination, ..data }, out, counters);
+            });
+        }
     }
 
     /// To every attached OBU but one, within a budget, because every such frame costs airtime on

@@ -168,6 +168,8 @@ pub struct Rsu {
     /// For broadcast and multicast, and apart from it for what hosts need to find each other.
     /// `None`: without limit.
     pub(super) groups: Option<[TokenBucket; 2]>,
+    /// What was sent the old way of an OBU goes its new one as well.
+    pub(super) reroutes: bool,
     pub(super) strangers: TokenBucket,
     pub(super) questions: TokenBucket,
     /// For OBUs that are told where they were what was said for them.
@@ -235,6 +237,7 @@ impl Rsu {
             floods: FLOODS,
             groups: (settings.group_rate > 0)
                 .then(|| [0; 2].map(|_| group_budget(settings.group_rate))),
+            reroutes: settings.rerouting,
             strangers: STRANGERS,
             questions: QUESTIONS,
             tellings: QUESTIONS,

@@ -26,11 +26,13 @@ mod word;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use node_lib::control::at_risk::AtRisk;
 use node_lib::control::positions::Positions;
 use node_lib::control::snapshot;
 use node_lib::control::table::Table;
 use node_lib::messages::control::announcement::Client;
-use node_lib::{Boot, NodeId, Timestamp};
+use node_lib::messages::data::Data;
+use node_lib::{Boot, Mac, NodeId, Timestamp};
 
 pub(crate) use answer::Acknowledgement;
 pub(crate) use claim::{Accepted, Claim, Farewell};
@@ -96,6 +98,11 @@ struct Registered {
     /// Questions in a row, for its place, to which it has said nothing.
     knocks: u8,
     round_trip_us: Option<u32>,
+    /// Copies of frames it was sent lately.
+    kept: AtRisk,
+    /// Its upstream is another one since its last word, and what was sent later than this may not
+    /// have arrived.
+    moved: Option<Timestamp>,
 }
 
 /// OBUs by id.
@@ -176,6 +183,40 @@ impl Obus {
             for client in known.parts.iter().flatten().flatten().chain(&known.before) {
                 self.claims.remove(&(*client, obu));
             }
+        }
+    }
+
+    /// A frame is sent to this OBU. Should it not arrive, it can go another way.
+    #[inline]
+    pub(crate) fn keep(&mut self, now: Timestamp, obu: NodeId, data: Data<'_>) {
+        if let Some(known) = self.by_id.get_mut(&obu) {
+            known.kept.keep(now, None, data);
+        }
+    }
+
+    /// Since when what went to this OBU or through it may not have arrived, if it has another
+    /// upstream now. Said once.
+    pub(crate) fn take_moved(&mut self, obu: NodeId) -> Option<Timestamp> {
+        self.by_id.get_mut(&obu)?.moved.take()
+    }
+
+    /// This OBU and those to whom the way leads through it, as far as they were sent anything.
+    pub(crate) fn sent_through(&self, relay: NodeId) -> Vec<NodeId> {
+        let sent = self.by_id.iter().filter(|(_, known)| !known.kept.is_empty());
+        sent.map(|(obu, _)| *obu).filter(|obu| self.leads_through(*obu, relay)).collect()
+    }
+
+    /// Hands over what this OBU was sent since then, to go to this first hop.
+    pub(crate) fn send_again(
+        &mut self,
+        now: Timestamp,
+        obu: NodeId,
+        since: Timestamp,
+        to: Mac,
+        send: impl FnMut(Data<'_>),
+    ) {
+        if let Some(known) = self.by_id.get_mut(&obu) {
+            known.kept.send_again(now, since, to, send);
         }
     }
 
@@ -272,6 +313,8 @@ impl Registered {
             refreshed_at: None,
             knocks: 0,
             round_trip_us: None,
+            kept: AtRisk::default(),
+            moved: None,
         }
     }
 

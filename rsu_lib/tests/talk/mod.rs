@@ -200,6 +200,7 @@ impl Talk {
             part,
             parts,
             within_ds: WITHIN_DS,
+            at_risk_10ms: 0,
             mtu: self.mtu(said.obu),
             hops,
             standby: said.standby,
@@ -223,6 +224,7 @@ impl Talk {
             digest: client_digest(&said.clients),
             clients: said.clients.len() as u16,
             within_ds: WITHIN_DS,
+            at_risk_10ms: 0,
             answers: Seq(0),
             held_100us: 0,
             mtu: self.mtu(said.obu),
@@ -261,6 +263,7 @@ impl Talk {
             hop_limit: HOP_LIMIT - self.brought_by(obu).1,
             boot: 1,
             seq: Seq(self.seq),
+            again: false,
             priority: 0,
             payload,
         };

@@ -42,6 +42,7 @@ fn announces(t: &mut Talk, obu: Mac, (via, by): (Mac, Mac), epoch: u32, macs: &[
         part: 0,
         parts: 1,
         within_ds: WITHIN_DS,
+        at_risk_10ms: 0,
         mtu: 1500,
         hops: u8::from(by != obu),
         standby: false,

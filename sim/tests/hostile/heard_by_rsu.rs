@@ -62,6 +62,7 @@ fn reply(obu: NodeId, order: Order, epoch: u32) -> HeartbeatReply {
         digest: 0,
         clients: 0,
         within_ds: 13,
+        at_risk_10ms: 0,
         answers: Seq(0),
         held_100us: 0,
         mtu: 1500,
@@ -85,6 +86,7 @@ fn announced(obu: NodeId, order: Order, epoch: u32, set: &[Client], standby: boo
         part: 0,
         parts: 1,
         within_ds: 13,
+        at_risk_10ms: 0,
         mtu: 1500,
         hops: 0,
         standby,
@@ -381,6 +383,7 @@ fn made_up_obus_do_not_push_out_those_that_are_attached() {
                 hop_limit: 15,
                 boot: 1,
                 seq: Seq(1),
+                again: false,
                 priority: 0,
                 payload: &payload,
             };

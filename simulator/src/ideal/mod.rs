@@ -160,6 +160,7 @@ impl Node for Ideal {
             hop_limit: HOP_LIMIT,
             boot: self.radio.boot.low_byte(),
             seq: Seq(self.seq),
+            again: false,
             priority: traffic_class::of_inner(frame),
             payload: frame,
         };

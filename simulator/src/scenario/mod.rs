@@ -151,6 +151,8 @@ pub struct PolicySpec {
     pub suppression: Option<bool>,
     /// While an upstream is in doubt, frames go both ways.
     pub duplication: Option<bool>,
+    /// What a lost upstream was given goes the next way.
+    pub rerouting: Option<bool>,
     /// The next RSU is told of us before we go there.
     pub standby: Option<bool>,
     /// Only neighbours that cannot lead back to us are used.
@@ -185,6 +187,8 @@ pub struct RsuSettings {
     pub hello_history: Option<u16>,
     /// Broadcast and multicast sent over the radio, in kB a second.
     pub group_rate: Option<u32>,
+    /// What was sent the old way of an OBU that lost its upstream goes the new one as well.
+    pub rerouting: Option<bool>,
 }
 
 /// A road-side LAN behind one switch.

@@ -1,24 +1,24 @@
 //! Announcement: these clients are behind this OBU from now on.
 //!
-//! | offset | bytes | field       | meaning                                                             |
-//! |-------:|------:|-------------|---------------------------------------------------------------------|
-//! |      0 |     1 | type        | `0x26`                                                              |
-//! |      1 |     1 | flags       | bit 1 standby: the OBU is attached elsewhere and may come           |
-//! |      2 |     2 | length      | 46 + the groups                                                     |
-//! |      4 |     6 | rsu         | for whom                                                            |
-//! |     10 |     6 | origin      | the OBU                                                             |
-//! |     16 |     4 | boot        | starts of the OBU                                                   |
-//! |     20 |     4 | seq         | replies and announcements of the OBU since that start               |
-//! |     24 |     4 | epoch       | of the OBU's attachment: the highest owns the clients               |
-//! |     28 |     6 | via         | the OBU's upstream for this RSU; the RSU itself at one hop          |
-//! |     34 |     4 | digest      | of the whole set, see [`client_digest`]                             |
-//! |     38 |     1 | part        | of the set, counted from 0                                          |
-//! |     39 |     1 | parts       | how many make the set, at least 1                                   |
-//! |     40 |     2 | within_ds   | the OBU's next word comes within this, in 0.1 s, at least 1         |
-//! |     42 |     2 | mtu         | the longest packet of the OBU's own radio, in bytes; saturates      |
-//! |     44 |     1 | reserved    | zero                                                                |
-//! |     45 |     1 | hops        | from the OBU to the sender, 0 at the OBU, at most 32                |
-//! |     46 |       | groups      | to the end of the message                                           |
+//! | offset | bytes | field        | meaning                                                        |
+//! |-------:|------:|--------------|----------------------------------------------------------------|
+//! |      0 |     1 | type         | `0x26`                                                         |
+//! |      1 |     1 | flags        | bit 1 standby: the OBU is attached elsewhere and may come      |
+//! |      2 |     2 | length       | 46 + the groups                                                |
+//! |      4 |     6 | rsu          | for whom                                                       |
+//! |     10 |     6 | origin       | the OBU                                                        |
+//! |     16 |     4 | boot         | starts of the OBU                                              |
+//! |     20 |     4 | seq          | replies and announcements of the OBU since that start          |
+//! |     24 |     4 | epoch        | of the OBU's attachment: the highest owns the clients          |
+//! |     28 |     6 | via          | the OBU's upstream for this RSU; the RSU itself at one hop     |
+//! |     34 |     4 | digest       | of the whole set, see [`client_digest`]                        |
+//! |     38 |     1 | part         | of the set, counted from 0                                     |
+//! |     39 |     1 | parts        | how many make the set, at least 1                              |
+//! |     40 |     2 | within_ds    | the OBU's next word comes within this, in 0.1 s, at least 1    |
+//! |     42 |     2 | mtu          | the longest packet of the OBU's own radio, in bytes; saturates |
+//! |     44 |     1 | at_risk_10ms | as in a reply                                                  |
+//! |     45 |     1 | hops         | from the OBU to the sender, 0 at the OBU, at most 32           |
+//! |     46 |       | groups       | to the end of the message                                      |
 //!
 //! Each group is the clients of one VLAN:
 //!
@@ -73,7 +73,7 @@ layout! {
         39 parts: 1,
         40 within_ds: 2,
         42 mtu: 2,
-        44 reserved: 1,
+        44 at_risk_10ms: 1,
         45 hops: 1,
     }
 }
@@ -102,6 +102,8 @@ pub struct Announcement<'a> {
     /// The longest packet of the OBU's own radio, in bytes. From those of all on the way the RSU
     /// makes that of the way.
     pub mtu: u16,
+    /// What the RSU sent to the OBU or through it within this, in 10 ms, may not have arrived.
+    pub at_risk_10ms: u8,
     /// From the OBU to the sender.
     pub hops: u8,
     /// The OBU is attached elsewhere and may come: know its clients, but leave them where they are.
@@ -340,7 +342,7 @@ impl Announcement<'_> {
             parts: [self.parts],
             within_ds: self.within_ds.to_be_bytes(),
             mtu: self.mtu.to_be_bytes(),
-            reserved: [0],
+            at_risk_10ms: [self.at_risk_10ms],
             hops: [self.hops],
         }
     }
@@ -370,13 +372,10 @@ impl<'a> TryFrom<&'a [u8]> for Announcement<'a> {
             parts: [parts],
             within_ds,
             mtu,
-            reserved: [reserved],
+            at_risk_10ms: [at_risk_10ms],
             hops: [hops],
         } = wire;
         kind.part(part, parts)?;
-        if reserved != 0 {
-            return Err(kind.value("reserved", "zero", reserved.into()));
-        }
         Ok(Self {
             rsu: kind.node("rsu", rsu)?,
             origin: kind.node("origin", origin)?,
@@ -388,6 +387,7 @@ impl<'a> TryFrom<&'a [u8]> for Announcement<'a> {
             parts,
             within_ds: kind.within(within_ds)?,
             mtu: kind.mtu(mtu)?,
+            at_risk_10ms,
             hops: kind.hops(hops)?,
             standby: flags & STANDBY != 0,
             clients: Clients::parse(groups)?,
@@ -428,6 +428,7 @@ mod tests {
             part: 0,
             parts: 1,
             within_ds: 12,
+            at_risk_10ms: 0,
             mtu: 1400,
             hops: 2,
             standby: false,
@@ -489,7 +490,6 @@ mod tests {
         assert_eq!(patched(40, &[0, 0]), Err(value("within_ds", "at least 1", 0)));
         assert_eq!(patched(42, &[0, 119]), Err(value("mtu", "at least 120", 119)));
         assert_eq!(patched(42, &[0, 120]), Ok(120));
-        assert_eq!(patched(44, &[9]), Err(value("reserved", "zero", 9)));
         assert_eq!(patched(45, &[33]), Err(value("hops", "at most 32", 33)));
         let flags = ParseError::Flags { message: "Announcement", need: 2, have: 1 };
         assert_eq!(patched(1, &[1]), Err(flags));

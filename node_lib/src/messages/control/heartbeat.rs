@@ -46,25 +46,25 @@
 //!
 //! # HeartbeatReply
 //!
-//! | offset | bytes | field       | meaning                                                             |
-//! |-------:|------:|-------------|---------------------------------------------------------------------|
-//! |      0 |     1 | type        | `0x22`                                                              |
-//! |      1 |     1 | flags       | bit 0 goodbye; bit 1 standby; bit 2 acknowledge: see below          |
-//! |      2 |     2 | length      | 52                                                                  |
-//! |      4 |     6 | rsu         | for whom                                                            |
-//! |     10 |     6 | origin      | the OBU                                                             |
-//! |     16 |     4 | boot        | starts of the OBU                                                   |
-//! |     20 |     4 | seq         | replies and announcements of the OBU since that start               |
-//! |     24 |     4 | epoch       | of the OBU's attachment to this RSU                                 |
-//! |     28 |     6 | via         | the OBU's upstream for this RSU; the RSU itself at one hop          |
-//! |     34 |     4 | digest      | of the OBU's clients, see [`super::announcement::client_digest`]    |
-//! |     38 |     2 | clients     | how many                                                            |
-//! |     40 |     2 | within_ds   | the OBU's next word comes within this, in 0.1 s, at least 1         |
-//! |     42 |     4 | answers     | sequence of the heartbeat answered                                  |
-//! |     46 |     2 | held_100us  | how long the OBU held the heartbeat, in 0.1 ms; saturates           |
-//! |     48 |     2 | mtu         | the longest packet of the OBU's own radio, in bytes; saturates      |
-//! |     50 |     1 | reserved    | zero                                                                |
-//! |     51 |     1 | hops        | from the OBU to the sender, 0 at the OBU, at most 32                |
+//! | offset | bytes | field        | meaning                                                                 |
+//! |-------:|------:|--------------|-------------------------------------------------------------------------|
+//! |      0 |     1 | type         | `0x22`                                                                  |
+//! |      1 |     1 | flags        | bit 0 goodbye; bit 1 standby; bit 2 acknowledge: see below              |
+//! |      2 |     2 | length       | 52                                                                      |
+//! |      4 |     6 | rsu          | for whom                                                                |
+//! |     10 |     6 | origin       | the OBU                                                                 |
+//! |     16 |     4 | boot         | starts of the OBU                                                       |
+//! |     20 |     4 | seq          | replies and announcements of the OBU since that start                   |
+//! |     24 |     4 | epoch        | of the OBU's attachment to this RSU                                     |
+//! |     28 |     6 | via          | the OBU's upstream for this RSU; the RSU itself at one hop              |
+//! |     34 |     4 | digest       | of the OBU's clients, see [`super::announcement::client_digest`]        |
+//! |     38 |     2 | clients      | how many                                                                |
+//! |     40 |     2 | within_ds    | the OBU's next word comes within this, in 0.1 s, at least 1             |
+//! |     42 |     4 | answers      | sequence of the heartbeat answered                                      |
+//! |     46 |     2 | held_100us   | how long the OBU held the heartbeat, in 0.1 ms; saturates               |
+//! |     48 |     2 | mtu          | the longest packet of the OBU's own radio, in bytes; saturates          |
+//! |     50 |     1 | at_risk_10ms | for how long the RSU's frames may not have arrived, in 10 ms; saturates |
+//! |     51 |     1 | hops         | from the OBU to the sender, 0 at the OBU, at most 32                    |
 //!
 //! *Goodbye*: the OBU leaves. *Standby*: the OBU is attached elsewhere. It may come, or others that
 //! are on their way to this RSU come through it. *Acknowledge*: the OBU wants to hear that the RSU
@@ -132,7 +132,7 @@ layout! {
         42 answers: 4,
         46 held_100us: 2,
         48 mtu: 2,
-        50 reserved: 1,
+        50 at_risk_10ms: 1,
         51 hops: 1,
     }
 }
@@ -310,6 +310,9 @@ pub struct HeartbeatReply {
     /// The longest packet of the OBU's own radio, in bytes. From those of all on the way the RSU
     /// makes that of the way.
     pub mtu: u16,
+    /// What the RSU sent to the OBU or through it within this, in 10 ms, may not have arrived: it
+    /// lost its upstream, and there was no sign of life of that one for so long.
+    pub at_risk_10ms: u8,
     /// From the OBU to the sender.
     pub hops: u8,
     /// The OBU leaves.
@@ -344,7 +347,7 @@ impl HeartbeatReply {
             answers: self.answers.0.to_be_bytes(),
             held_100us: self.held_100us.to_be_bytes(),
             mtu: self.mtu.to_be_bytes(),
-            reserved: [0],
+            at_risk_10ms: [self.at_risk_10ms],
             hops: [self.hops],
         }
     }
@@ -375,12 +378,9 @@ impl TryFrom<&[u8]> for HeartbeatReply {
             answers,
             held_100us,
             mtu,
-            reserved: [reserved],
+            at_risk_10ms: [at_risk_10ms],
             hops: [hops],
         } = wire;
-        if reserved != 0 {
-            return Err(kind.value("reserved", "zero", reserved.into()));
-        }
         Ok(Self {
             rsu: kind.node("rsu", rsu)?,
             origin: kind.node("origin", origin)?,
@@ -393,6 +393,7 @@ impl TryFrom<&[u8]> for HeartbeatReply {
             answers: Seq(u32::from_be_bytes(answers)),
             held_100us: u16::from_be_bytes(held_100us),
             mtu: kind.mtu(mtu)?,
+            at_risk_10ms,
             hops: kind.hops(hops)?,
             goodbye: flags & GOODBYE != 0,
             standby: flags & STANDBY != 0,
@@ -447,6 +448,7 @@ mod tests {
             answers: Seq(1000),
             held_100us: 13,
             mtu: 1400,
+            at_risk_10ms: 23,
             hops: 2,
             goodbye: false,
             standby: false,
@@ -535,7 +537,7 @@ mod tests {
                 &[0, 0, 0x03, 0xe8],
                 &[0, 13],
                 &[0x05, 0x78],
-                &[0, 2],
+                &[23, 2],
             ];
             assert_eq!(flat, expected.concat());
             assert_eq!(HeartbeatReply::try_from(&flat[..]), Ok(reply));
@@ -580,9 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_zero() {
-        let need = value("HeartbeatReply", "reserved", "zero", 1);
-        assert_eq!(patched_reply(50, &[1]), Err(need));
+    fn flags_without_a_meaning_are_zero() {
         for bit in 3..6 {
             let have = 1 << bit;
             let need = ParseError::Flags { message: "HeartbeatReply", need: 0x07, have };

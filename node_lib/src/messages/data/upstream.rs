@@ -3,7 +3,7 @@
 //! | offset | bytes | field       | meaning                                                             |
 //! |-------:|------:|-------------|---------------------------------------------------------------------|
 //! |      0 |     1 | type        | `0x28`                                                              |
-//! |      1 |     1 | flags       | bits 2–0 user priority of the inner frame                           |
+//! |      1 |     1 | flags       | bits 2–0 user priority of the inner frame; bit 4 again              |
 //! |      2 |     2 | length      | 22 + the inner frame                                                |
 //! |      4 |     6 | destination | the RSU                                                             |
 //! |     10 |     6 | source      | the OBU whose client sent the frame                                 |
@@ -14,7 +14,7 @@
 
 use super::{HEADER_LEN, Wire, open, payload};
 use crate::mac::NodeId;
-use crate::messages::flags::PRIORITY;
+use crate::messages::flags::{AGAIN, PRIORITY, flag};
 use crate::messages::format::Format;
 use crate::messages::prefix::length;
 use crate::messages::{Kind, ParseError};
@@ -35,12 +35,15 @@ pub struct ToUpstream<'a> {
     pub seq: Seq,
     /// User priority of the inner frame, at most 7.
     pub priority: u8,
+    /// It has been given to another next hop before, which was lost: nobody does that once more.
+    pub again: bool,
     /// The inner frame.
     pub payload: &'a [u8],
 }
 
 impl ToUpstream<'_> {
-    pub(crate) const FORMAT: Format = Format::at_least(Kind::ToUpstream, HEADER_LEN, PRIORITY);
+    pub(crate) const FORMAT: Format =
+        Format::at_least(Kind::ToUpstream, HEADER_LEN, AGAIN | PRIORITY);
 
     /// Bytes on the wire, prefix included.
     #[inline]
@@ -66,7 +69,7 @@ impl ToUpstream<'_> {
     pub(super) fn wire(&self) -> Wire {
         Wire {
             version_type: Kind::ToUpstream.first_byte(),
-            flags: [self.priority & PRIORITY],
+            flags: [flag(self.again, AGAIN) | self.priority & PRIORITY],
             length: length(self.wire_len()),
             destination: self.destination.0,
             source: self.source.0,
@@ -102,6 +105,7 @@ impl<'a> TryFrom<&'a [u8]> for ToUpstream<'a> {
             boot,
             seq: Seq(u32::from_be_bytes(seq)),
             priority: flags & PRIORITY,
+            again: flags & AGAIN != 0,
             payload,
         })
     }
@@ -123,6 +127,9 @@ mod tests {
         assert_eq!(flat[16..22], [8, 9, 1, 2, 3, 4]);
         assert_eq!(flat[22..], FRAME);
         assert_eq!(ToUpstream::try_from(&flat[..]), Ok(up()));
+        let again = ToUpstream { again: true, ..up() };
+        let flat: Vec<u8> = (&again).into();
+        assert_eq!((flat[1], ToUpstream::try_from(&flat[..])), (5 | 16, Ok(again)));
     }
 
     #[test]

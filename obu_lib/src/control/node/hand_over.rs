@@ -223,7 +223,9 @@ impl Obu {
     ) {
         let Some(route) = self.routes.get(&rsu) else { return };
         let Some(via) = route.id_of(upstream) else { return };
-        let towards = Towards { rsu, upstream, via, standing: Standing::Attached, is_used: false };
+        let standing = Standing::Attached;
+        let at_risk_10ms = route.at_risk_10ms(&self.context, now);
+        let towards = Towards { rsu, upstream, via, standing, is_used: false, at_risk_10ms };
         let every = route.reply_every();
         self.registration.reply(&mut self.context, now, towards, every, flags, out);
     }

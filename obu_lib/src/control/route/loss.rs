@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use node_lib::control::at_risk::AGE_MAX;
 use node_lib::control::event::Cause;
+use node_lib::control::next_hop::NextHop;
+use node_lib::control::node::Replies;
+use node_lib::messages::data::{Data, ToUpstream};
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::doubt::Doubt;
@@ -15,6 +19,9 @@ use crate::control::timing;
 pub(crate) struct Loss {
     pub(crate) cause: Cause,
     pub(crate) silence: Duration,
+    /// Since when what went through it, up or down, may not have arrived. One that withdraws has
+    /// been without a way for about as long as it takes to notice that.
+    pub(crate) lost_from: Option<Timestamp>,
     /// The last moment there was no reason to doubt it.
     pub(crate) believed_until: Timestamp,
     /// Frames handed to it since then, and to nobody else.
@@ -69,10 +76,69 @@ impl Route {
         self.look_at = None;
         self.lost_at = now;
         self.relay_at = None;
-        self.loss = Some(self.leave(now, cause));
+        self.note_loss(self.leave(now, cause));
         self.doubt = None;
         self.told = None;
         self.predicted = None;
+    }
+
+    /// Why the upstream was lost or left, and from when on what it was given goes another way.
+    pub(super) fn note_loss(&mut self, loss: Loss) {
+        self.loss = Some(loss);
+        self.kept_since = self.kept_since.or(loss.lost_from);
+    }
+
+    /// For how long, in 10 ms, what came down may not have reached us or those behind us: since the
+    /// last sign of life of an upstream that is in doubt, or was lost a moment ago.
+    pub(crate) fn at_risk_10ms(&self, context: &Context, now: Timestamp) -> u8 {
+        if !context.policy.rerouting {
+            return 0;
+        }
+        let lost = self.loss.filter(|_| now.since(self.changed_at) < AGE_MAX);
+        let since = match self.doubt {
+            Some(_) => Some(self.believed_since()),
+            None => lost.and_then(|loss| loss.lost_from),
+        };
+        let at_risk = since.map_or(0, |since| now.since(since).as_millis().div_ceil(10));
+        u8::try_from(at_risk).unwrap_or(u8::MAX)
+    }
+
+    /// A frame goes to the upstream alone. Should that be lost it may go another way, if it has not
+    /// done so before. `from`: who sent it to us.
+    #[inline]
+    pub(crate) fn keep(
+        &mut self,
+        context: &Context,
+        now: Timestamp,
+        from: Option<Mac>,
+        data: ToUpstream<'_>,
+    ) {
+        if context.policy.rerouting && !data.again {
+            self.kept.keep(now, from, Data::Upstream(data));
+        }
+    }
+
+    /// What a lost upstream was given since its last sign of life goes to the next one, as soon as
+    /// there is one. Of our own clients nothing goes to an RSU any more that we are not attached
+    /// to, or its LAN would take them to be there. `is_ours`: we are.
+    pub(crate) fn send_again(
+        &mut self,
+        context: &mut Context,
+        now: Timestamp,
+        is_ours: bool,
+        out: &mut Replies,
+    ) {
+        let Some(upstream) = self.upstream else { return };
+        let Some(since) = self.kept_since.take() else { return };
+        let hop = NextHop { mac: upstream, mtu: self.mtu_beyond(upstream) };
+        let Context { radio, counters, .. } = context;
+        self.kept.send_again(now, since, upstream, |data| {
+            let Data::Upstream(data) = data else { return };
+            if is_ours || data.source != radio.id {
+                counters.rerouted += 1;
+                radio.data(hop, ToUpstream { again: true, ..data }, out, counters);
+            }
+        });
     }
 
     /// What leaving the upstream now, for this reason, may cost.
@@ -83,8 +149,13 @@ impl Route {
             // It said so itself, it still works, or we know at once.
             _ => false,
         };
+        let lost_from = match cause {
+            Cause::Withdrawn => Some(now.before(self.interval * 3)),
+            _ => is_doubted.then(|| self.believed_since()),
+        };
         Loss {
             cause,
+            lost_from,
             silence: now.since(self.evidence),
             believed_until: if is_doubted { self.believed_since() } else { now },
             at_risk: if is_doubted { self.at_risk } else { 0 },

@@ -340,7 +340,7 @@ impl Route {
         }
         tracing::debug!(rsu = %self.rsu, upstream = %upstream.id, "RSU does not answer through it");
         self.suspects.push((upstream.mac, now + timing::SHUN_FOR));
-        self.loss = Some(self.leave(now, Cause::Dead));
+        self.note_loss(self.leave(now, Cause::Dead));
         self.adopt(context, best, now);
         true
     }
@@ -548,7 +548,7 @@ impl Route {
         }
         self.preferred = choice.map(|(_, mac, cause)| (mac, cause));
         if let Some((mac, cause)) = usable {
-            self.loss = Some(self.leave(now, cause));
+            self.note_loss(self.leave(now, cause));
             self.adopt(context, mac, now);
         }
     }

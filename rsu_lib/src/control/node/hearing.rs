@@ -146,9 +146,15 @@ impl Rsu {
             self.counters.drop_foreign += 1;
             return;
         }
-        let HeartbeatReply { order, epoch, via, mtu, hops, within_ds, .. } = *reply;
+        let HeartbeatReply { order, epoch, via, mtu, hops, within_ds, at_risk_10ms, .. } = *reply;
         let edge = self.edge(from, via, mtu, hops);
-        let says = Says { order, epoch, edge, within: self.within(within_ds) };
+        let says = Says {
+            order,
+            epoch,
+            edge,
+            within: self.within(within_ds),
+            at_risk: centiseconds(at_risk_10ms),
+        };
         if reply.goodbye {
             let Farewell { was_attached, is_duel } = self.obus.hear_goodbye(now, reply, says);
             self.note_duel(now, obu, from, is_duel);
@@ -162,6 +168,7 @@ impl Rsu {
         }
         let before = self.obus.boot(obu);
         let (judged, accepted) = self.obus.hear_reply(now, reply, says);
+        self.send_what_was_at_risk(now, obu, out);
         let Judged { verdict, is_duel, evicted } = judged;
         self.counters.evicted += evicted;
         self.note_verdict(verdict, obu);
@@ -292,7 +299,7 @@ impl Rsu {
         out: &mut Replies,
     ) {
         let Announcement { origin: obu, order, epoch, part, parts, digest, .. } = *announcement;
-        let Announcement { via, mtu, hops, within_ds, .. } = *announcement;
+        let Announcement { via, mtu, hops, within_ds, at_risk_10ms, .. } = *announcement;
         if self.is_of_our_id(now, from, obu) {
             return;
         }
@@ -302,8 +309,15 @@ impl Rsu {
         }
         let before = self.obus.boot(obu);
         let edge = self.edge(from, via, mtu, hops);
-        let says = Says { order, epoch, edge, within: self.within(within_ds) };
+        let says = Says {
+            order,
+            epoch,
+            edge,
+            within: self.within(within_ds),
+            at_risk: centiseconds(at_risk_10ms),
+        };
         let (judged, claim) = self.obus.claim(now, announcement, says);
+        self.send_what_was_at_risk(now, obu, out);
         let Judged { verdict, is_duel, evicted } = judged;
         self.note_restart(obu, before);
         self.counters.evicted += evicted;
@@ -334,4 +348,9 @@ impl Rsu {
             }
         }
     }
+}
+
+/// As said in 10 ms.
+fn centiseconds(cs: u8) -> Duration {
+    Duration::from_millis(10) * u32::from(cs)
 }

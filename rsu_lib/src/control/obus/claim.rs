@@ -232,6 +232,9 @@ impl Registered {
         self.stand(standing);
         self.word = says.word();
         self.said = now;
+        if self.edge.via != says.edge.via && !says.at_risk.is_zero() {
+            self.moved = Some(now.before(says.at_risk));
+        }
         self.edge = says.edge;
         self.passes_on = true;
         self.within = says.within;

@@ -32,7 +32,8 @@ impl Said {
         let Self(boot, epoch, seq, _) = self;
         let edge = Edge { via: RSU, mac: Some(Mac([2, 0, 0, 0, 0, 1])), mtu: 1500 };
         let within = Duration::from_millis(1300);
-        Says { order: Order::new(boot, seq), epoch, edge, within }
+        let at_risk = Duration::ZERO;
+        Says { order: Order::new(boot, seq), epoch, edge, within, at_risk }
     }
 }
 
@@ -88,6 +89,7 @@ pub(super) fn judge_part(
         part,
         parts,
         within_ds: 13,
+        at_risk_10ms: 0,
         mtu: 1500,
         hops: 0,
         standby,
@@ -142,6 +144,7 @@ pub(super) fn reply(Said(boot, epoch, seq, standby): Said, digest: u32) -> Heart
         digest,
         clients: 0,
         within_ds: 13,
+        at_risk_10ms: 0,
         answers: Seq(0),
         held_100us: 0,
         mtu: 1500,

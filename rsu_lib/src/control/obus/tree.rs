@@ -120,6 +120,19 @@ impl Obus {
         self.relays(self.by_id.get(&obu)?.edge)
     }
 
+    /// The way to `obu` is one to `relay` first, or they are the same.
+    pub(super) fn leads_through(&self, obu: NodeId, relay: NodeId) -> bool {
+        let mut at = obu;
+        for _ in 0..HOPS_MAX {
+            match self.by_id.get(&at) {
+                _ if at == relay => return true,
+                Some(known) if known.edge.mac.is_none() => at = known.edge.via,
+                _ => return false,
+            }
+        }
+        false
+    }
+
     /// The address of an OBU that sends to us without a relay.
     pub(crate) fn mac_of(&self, obu: NodeId) -> Option<Mac> {
         self.by_id.get(&obu)?.edge.mac

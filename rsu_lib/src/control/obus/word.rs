@@ -48,6 +48,8 @@ pub(crate) struct Says {
     pub(crate) edge: Edge,
     /// The next one comes within this.
     pub(crate) within: Duration,
+    /// What it was sent within this may not have arrived.
+    pub(crate) at_risk: Duration,
 }
 
 impl Says {

@@ -2,8 +2,8 @@
 //!
 //! When the upstream is lost every client is cut off, and the announcement is what ends that. So it
 //! is built when the client set changes, which is rare and not urgent. When it is needed only what
-//! differs is written: the two addresses, RSU, order, epoch, upstream, next word and flags, 39
-//! bytes for 230 clients.
+//! differs is written: the two addresses, RSU, order, epoch, upstream, next word, what is
+//! at risk and flags, 40 bytes for 230 clients.
 
 use super::{Announcement, Client, Clients, Wire};
 use crate::mac::{Mac, NodeId};
@@ -53,6 +53,8 @@ pub struct Patch {
     pub via: NodeId,
     /// Its next word comes within this, in 0.1 s.
     pub within_ds: u16,
+    /// What the RSU sent this way within this, in 10 ms, may not have arrived.
+    pub at_risk_10ms: u8,
     /// The OBU is attached elsewhere and may come.
     pub standby: bool,
 }
@@ -77,6 +79,7 @@ impl ReadyAnnouncement {
             parts,
             within_ds: 1,
             mtu,
+            at_risk_10ms: 0,
             hops: 0,
             standby: false,
             clients: Clients::EMPTY,
@@ -91,7 +94,7 @@ impl ReadyAnnouncement {
 
     /// The frame, ready to be sent.
     pub fn patch(&mut self, patch: &Patch) -> &[u8] {
-        let Patch { to, from, rsu, order, epoch, via, within_ds, standby } = *patch;
+        let Patch { to, from, rsu, order, epoch, via, within_ds, at_risk_10ms, standby } = *patch;
         let frame = &mut self.frame;
         put(frame, 0, to.0);
         put(frame, Mac::LEN, from.0);
@@ -102,6 +105,7 @@ impl ReadyAnnouncement {
         put(frame, at(offset_of!(Wire, epoch)), epoch.to_be_bytes());
         put(frame, at(offset_of!(Wire, via)), via.0);
         put(frame, at(offset_of!(Wire, within_ds)), within_ds.to_be_bytes());
+        put(frame, at(offset_of!(Wire, at_risk_10ms)), [at_risk_10ms]);
         frame
     }
 }
@@ -146,6 +150,7 @@ mod tests {
         epoch: 9,
         via: NodeId([2, 0, 0, 0, 0, 8]),
         within_ds: 12,
+        at_risk_10ms: 0,
         standby: true,
     };
 
@@ -182,6 +187,7 @@ mod tests {
             part: 1,
             parts: 3,
             within_ds: patch.within_ds,
+            at_risk_10ms: 0,
             mtu: 1400,
             hops,
             standby: patch.standby,

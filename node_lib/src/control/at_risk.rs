@@ -1,0 +1,220 @@
+//! Clients' frames that may never arrive: [`AtRisk`].
+//!
+//! That a next hop drives off, or dies, is noticed by its silence. What it was given since its last
+//! sign of life is lost as a rule, and as soon as it is noticed there mostly is another way. So a
+//! copy of each frame is kept for a while, and goes that way then. Whom it is for knows a frame by
+//! its source and number, and drops the second one should the first have arrived.
+//!
+//! In a flood of frames only the first are kept: a hand-over must not fill the radio with what is
+//! old by then.
+
+use std::time::Duration;
+
+use crate::mac::Mac;
+use crate::messages::data::Data;
+use crate::time::Timestamp;
+
+/// Older frames are not sent again. Who waits for an answer has asked once more by then, and what
+/// nobody repeats (voice, positions) is of no use half a second late.
+pub const AGE_MAX: Duration = Duration::from_millis(500);
+
+/// Copies are thrown away together, those of one such time after those of the next. [`AGE_MAX`] are
+/// two of them.
+const TERM: Duration = Duration::from_millis(250);
+
+/// Bytes kept of one [`TERM`]: 22 ms of a radio of 6 Mbit/s.
+const BYTES_MAX: usize = 16 * 1024;
+
+/// Copies of frames given to a next hop lately.
+#[derive(Clone, Debug, Default)]
+pub struct AtRisk {
+    term: Term,
+    /// The one before.
+    last: Term,
+    begun: Timestamp,
+}
+
+/// Frames of one [`TERM`], in their order.
+#[derive(Clone, Debug, Default)]
+struct Term {
+    given: Vec<Given>,
+    packets: Vec<u8>,
+}
+
+/// One frame in [`Term::packets`]. It begins where the one before ends.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    at: Timestamp,
+    /// Who had sent it to us.
+    from: Mac,
+    end: u32,
+    /// It went another way, or did not need to.
+    is_done: bool,
+}
+
+impl AtRisk {
+    /// Keeps a copy of a frame that is given to the next hop. `from`: who had sent it to us.
+    #[inline]
+    pub fn keep(&mut self, now: Timestamp, from: Option<Mac>, data: Data<'_>) {
+        let age = now.since(self.begun);
+        if age >= TERM {
+            self.turn(now, age);
+        }
+        if self.term.packets.len() + data.wire_len() <= BYTES_MAX {
+            self.term.keep(now, from, &data);
+        }
+    }
+
+    fn turn(&mut self, now: Timestamp, age: Duration) {
+        std::mem::swap(&mut self.term, &mut self.last);
+        self.term.clear();
+        if age >= AGE_MAX {
+            self.last.clear();
+        }
+        self.begun = now;
+    }
+
+    /// Nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.term.given.is_empty() && self.last.given.is_empty()
+    }
+
+    /// Hands over the frames given since then, as long as they are worth being sent again, and each
+    /// of them once: the next way may end as well, but on a radio that is full every frame takes
+    /// the place of another. `to`: whom they go to now; what came from there does not go back.
+    pub fn send_again(
+        &mut self,
+        now: Timestamp,
+        since: Timestamp,
+        to: Mac,
+        mut send: impl FnMut(Data<'_>),
+    ) {
+        self.last.send_again(now, since, to, &mut send);
+        self.term.send_again(now, since, to, &mut send);
+    }
+}
+
+impl Term {
+    fn keep(&mut self, now: Timestamp, from: Option<Mac>, data: &Data<'_>) {
+        data.emit(&mut self.packets);
+        let end = u32::try_from(self.packets.len()).unwrap_or(u32::MAX);
+        let from = from.unwrap_or(Mac::ZERO);
+        self.given.push(Given { at: now, from, end, is_done: false });
+    }
+
+    /// The memory stays for the next frames.
+    fn clear(&mut self) {
+        self.given.clear();
+        self.packets.clear();
+    }
+
+    fn send_again(
+        &mut self,
+        now: Timestamp,
+        since: Timestamp,
+        to: Mac,
+        send: &mut impl FnMut(Data<'_>),
+    ) {
+        let mut begin = 0;
+        for given in &mut self.given {
+            let end = given.end as usize;
+            let packet = self.packets.get(begin..end);
+            begin = end;
+            if given.at >= since && !given.is_done && now.since(given.at) < AGE_MAX {
+                given.is_done = true;
+                if given.from != to
+                    && let Some(data) = packet.and_then(Data::read)
+                {
+                    send(data);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::data::ToUpstream;
+    use crate::{NodeId, Seq};
+
+    const RSU: NodeId = NodeId([2, 0, 0, 0, 0, 1]);
+    const OBU: NodeId = NodeId([2, 0, 0, 0, 0, 2]);
+    const CHILD: Mac = Mac([2, 0, 0, 0, 0, 3]);
+    const OTHER: Mac = Mac([2, 0, 0, 0, 0, 4]);
+
+    fn frame(seq: u32, payload: &[u8]) -> Data<'_> {
+        let (destination, source) = (RSU, OBU);
+        let seq = Seq(seq);
+        let (hop_limit, boot, priority) = (3, 9, 5);
+        ToUpstream { destination, source, hop_limit, boot, seq, again: false, priority, payload }
+            .into()
+    }
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    /// A frame of 60 bytes at each of these moments, numbered.
+    fn kept(moments: impl IntoIterator<Item = u64>) -> AtRisk {
+        let mut kept = AtRisk::default();
+        for (ms, seq) in moments.into_iter().zip(0..) {
+            kept.keep(at(ms), Some(CHILD), frame(seq, &[seq as u8; 60]));
+        }
+        kept
+    }
+
+    fn again(kept: &mut AtRisk, now: u64, since: u64) -> Vec<u32> {
+        let mut sent = Vec::new();
+        kept.send_again(at(now), at(since), OTHER, |data| {
+            let Data::Upstream(up) = data else { panic!("{data:?}") };
+            assert_eq!(data, frame(up.seq.0, &[up.seq.0 as u8; 60]), "as it was given");
+            sent.push(up.seq.0);
+        });
+        sent
+    }
+
+    #[test]
+    fn what_was_given_since_comes_back_as_it_was_in_its_order() {
+        let mut kept = kept([1000, 1100, 1249, 1250, 1300, 1400]);
+        assert_eq!(again(&mut kept, 1450, 1100), [1, 2, 3, 4, 5]);
+        assert_eq!(again(&mut kept, 1460, 0), [0], "the others went just now");
+        assert!(again(&mut kept, 1470, 0).is_empty());
+    }
+
+    #[test]
+    fn frames_of_half_a_second_ago_do_not_come_back_and_take_no_memory() {
+        let mut half = kept([1000, 1499, 1500]);
+        assert_eq!(again(&mut half, 1500, 0), [1, 2]);
+        let mut long = kept((0..1000).map(|n| n * 100));
+        assert!(long.term.given.len() + long.last.given.len() <= 6);
+        assert_eq!(again(&mut long, 99_900, 0), [996, 997, 998, 999]);
+        let mut rare = kept([0, 600, 1200]);
+        assert_eq!(again(&mut rare, 1200, 0), [2]);
+        assert!(!rare.is_empty() && AtRisk::default().is_empty());
+    }
+
+    #[test]
+    fn of_a_flood_the_first_of_each_quarter_of_a_second_are_kept() {
+        let mut flood = kept((0..6000).map(|n| 1000 + n / 10));
+        let sent = again(&mut flood, 1600, 0);
+        let each = BYTES_MAX / frame(0, &[0; 60]).wire_len();
+        assert_eq!(sent.len(), 2 * each);
+        let first: Vec<_> = (2500..).take(each).chain((5000..).take(each)).collect();
+        assert_eq!(sent, first, "from 1250 and from 1500 on");
+        assert!(flood.term.packets.capacity() <= 2 * BYTES_MAX);
+    }
+
+    #[test]
+    fn none_goes_back_to_whom_it_came_from() {
+        let mut kept = kept([1000]);
+        kept.send_again(at(1100), at(0), CHILD, |data| panic!("{data:?}"));
+    }
+
+    #[test]
+    fn a_frame_longer_than_all_that_is_kept_is_not_kept() {
+        let mut kept = AtRisk::default();
+        kept.keep(at(1), None, frame(1, &[0; BYTES_MAX]));
+        assert!(kept.is_empty());
+    }
+}
