@@ -299,9 +299,11 @@ impl Obu {
             self.drive_routes(now, out);
         }
         self.choose_attachment(now);
-        let ours = self.attached.map(|attached| attached.rsu);
-        for (rsu, route) in &mut self.routes {
-            route.send_again(&mut self.context, now, Some(*rsu) == ours, out);
+        if self.context.policy.rerouting {
+            let ours = self.attached.map(|attached| attached.rsu);
+            for (rsu, route) in &mut self.routes {
+                route.send_again(&mut self.context, now, Some(*rsu) == ours, out);
+            }
         }
         self.probe_candidates(now, out);
         self.tell_second_way(now, out);
