@@ -202,3 +202,23 @@ fn the_daemons_do_nothing_of_this_yet() {
     assert_eq!(t.obu.counters().rerouted, 0);
     assert!(at_risk_said(&t).iter().all(|risk| *risk == 0));
 }
+
+#[test]
+fn what_has_gone_another_way_does_not_do_so_again() {
+    let mut t = between();
+    t.pass(t.now + 1);
+    let (destination, source, payload) = (id(RSU), id(C), &PAYLOAD);
+    for (seq, again) in [(1, true), (2, false)] {
+        let (seq, hop_limit, boot, priority) = (Seq(seq), 5, 7, 5);
+        let up = ToUpstream { destination, source, hop_limit, boot, seq, again, priority, payload };
+        t.hear_data(C, up);
+    }
+    t.clear();
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(of_c(&t, B), [2]);
+    let marked = t.data_sent().into_iter().all(|(_, data)| match data {
+        Data::Upstream(data) => data.again,
+        Data::Downstream(_) => false,
+    });
+    assert!(marked, "the next relay is told");
+}

@@ -18,8 +18,8 @@ use crate::time::Timestamp;
 /// nobody repeats (voice, positions) is of no use half a second late.
 pub const AGE_MAX: Duration = Duration::from_millis(500);
 
-/// Copies are thrown away together, those of one such time after those of the next. [`AGE_MAX`] are
-/// two of them.
+/// Copies are thrown away together, those of one such time after those of the next: each is kept
+/// for one to two of these, which are [`AGE_MAX`]. A loss is noticed after about one.
 const TERM: Duration = Duration::from_millis(250);
 
 /// Bytes kept of one [`TERM`]: 22 ms of a radio of 6 Mbit/s.
@@ -74,7 +74,7 @@ impl AtRisk {
         self.begun = now;
     }
 
-    /// Nothing is kept.
+    /// Nothing was ever kept: what is too old goes when the next frame is kept.
     pub fn is_empty(&self) -> bool {
         self.term.given.is_empty() && self.last.given.is_empty()
     }
@@ -208,6 +208,7 @@ mod tests {
     #[test]
     fn none_goes_back_to_whom_it_came_from() {
         let mut kept = kept([1000]);
+        assert!(!kept.is_empty());
         kept.send_again(at(1100), at(0), CHILD, |data| panic!("{data:?}"));
     }
 

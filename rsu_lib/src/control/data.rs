@@ -244,8 +244,8 @@ impl Rsu {
         out: &mut Replies,
     ) {
         let destination = Destination::Node { id: obu, way: way.as_sent() };
-        self.send_down(way.first, destination, frame, out);
-        if self.reroutes {
+        let is_sent = self.send_down(way.first, destination, frame, out);
+        if is_sent && self.reroutes {
             self.keep(now, obu, frame);
         }
     }
@@ -278,8 +278,9 @@ impl Rsu {
             let Self { radio, counters, .. } = self;
             self.obus.send_again(now, obu, since, way.first.mac, |data| {
                 let Data::Downstream(data) = data else { return };
-                counters.rerouted += 1;
-                radio.data(way.first, ToDownstream { destination, ..data }, out, counters);
+                let data = ToDownstream { destination, ..data };
+                let is_sent = radio.data(way.first, data, out, counters);
+                counters.rerouted += u64::from(is_sent);
             });
         }
     }
@@ -326,7 +327,7 @@ impl Rsu {
         destination: Destination<'_>,
         frame: &[u8],
         out: &mut Replies,
-    ) {
+    ) -> bool {
         self.seq.0 = self.seq.0.wrapping_add(1);
         let data = ToDownstream {
             destination,
@@ -336,9 +337,9 @@ impl Rsu {
             priority: traffic_class::of_inner(frame),
             payload: frame,
         };
-        if self.radio.data(to, data, out, &mut self.counters) {
-            self.counters.tap_to_wire += 1;
-        }
+        let is_sent = self.radio.data(to, data, out, &mut self.counters);
+        self.counters.tap_to_wire += u64::from(is_sent);
+        is_sent
     }
 }
 

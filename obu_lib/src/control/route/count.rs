@@ -193,6 +193,8 @@ impl Route {
         if self.upstream.is_some() {
             self.lose_upstream(now, Cause::Restarted);
         }
+        // Who starts anew does not know any more what it has received, and we route for nobody yet.
+        self.forget_kept();
         self.candidates.clear();
         self.feasibility = Feasibility::default();
         if let Some(said) = self.said_at {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::at_risk::AGE_MAX;
+use node_lib::control::at_risk::{AGE_MAX, AtRisk};
 use node_lib::control::event::Cause;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::Replies;
@@ -88,6 +88,11 @@ impl Route {
         self.kept_since = self.kept_since.or(loss.lost_from);
     }
 
+    /// What a lost upstream was given does not go to the next one.
+    pub(super) fn forget_kept(&mut self) {
+        (self.kept, self.kept_since) = (AtRisk::default(), None);
+    }
+
     /// For how long, in 10 ms, what came down may not have reached us or those behind us: since the
     /// last sign of life of an upstream that is in doubt, or was lost a moment ago.
     pub(crate) fn at_risk_10ms(&self, context: &Context, now: Timestamp) -> u8 {
@@ -135,8 +140,8 @@ impl Route {
         self.kept.send_again(now, since, upstream, |data| {
             let Data::Upstream(data) = data else { return };
             if is_ours || data.source != radio.id {
-                counters.rerouted += 1;
-                radio.data(hop, ToUpstream { again: true, ..data }, out, counters);
+                let is_sent = radio.data(hop, ToUpstream { again: true, ..data }, out, counters);
+                counters.rerouted += u64::from(is_sent);
             }
         });
     }

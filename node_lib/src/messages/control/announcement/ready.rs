@@ -187,7 +187,7 @@ mod tests {
             part: 1,
             parts: 3,
             within_ds: patch.within_ds,
-            at_risk_10ms: 0,
+            at_risk_10ms: patch.at_risk_10ms,
             mtu: 1400,
             hops,
             standby: patch.standby,
@@ -205,7 +205,8 @@ mod tests {
             let set = clients(count);
             ready.rebuild(part_of(&set), &set);
             for standby in [true, false, true] {
-                let patch = Patch { standby, ..PATCH };
+                let at_risk_10ms = if standby { 23 } else { 0 };
+                let patch = Patch { standby, at_risk_10ms, ..PATCH };
                 assert_eq!(ready.patch(&patch), serialized(&set, &patch, 0), "{count}");
             }
         }
