@@ -148,13 +148,8 @@ impl Rsu {
         }
         let HeartbeatReply { order, epoch, via, mtu, hops, within_ds, at_risk_10ms, .. } = *reply;
         let edge = self.edge(from, via, mtu, hops);
-        let says = Says {
-            order,
-            epoch,
-            edge,
-            within: self.within(within_ds),
-            at_risk: centiseconds(at_risk_10ms),
-        };
+        let (within, at_risk) = (self.within(within_ds), tens_of_ms(at_risk_10ms));
+        let says = Says { order, epoch, edge, within, at_risk };
         if reply.goodbye {
             let Farewell { was_attached, is_duel } = self.obus.hear_goodbye(now, reply, says);
             self.note_duel(now, obu, from, is_duel);
@@ -309,13 +304,8 @@ impl Rsu {
         }
         let before = self.obus.boot(obu);
         let edge = self.edge(from, via, mtu, hops);
-        let says = Says {
-            order,
-            epoch,
-            edge,
-            within: self.within(within_ds),
-            at_risk: centiseconds(at_risk_10ms),
-        };
+        let (within, at_risk) = (self.within(within_ds), tens_of_ms(at_risk_10ms));
+        let says = Says { order, epoch, edge, within, at_risk };
         let (judged, claim) = self.obus.claim(now, announcement, says);
         self.send_what_was_at_risk(now, obu, out);
         let Judged { verdict, is_duel, evicted } = judged;
@@ -350,7 +340,7 @@ impl Rsu {
     }
 }
 
-/// As said in 10 ms.
-fn centiseconds(cs: u8) -> Duration {
-    Duration::from_millis(10) * u32::from(cs)
+/// As it is said.
+fn tens_of_ms(tens: u8) -> Duration {
+    Duration::from_millis(10) * u32::from(tens)
 }
