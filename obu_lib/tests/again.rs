@@ -7,6 +7,7 @@ mod talk;
 use node_lib::control::node::Node;
 use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
 use node_lib::{Mac, NodeId, Seq};
+use obu_lib::Policy;
 
 use talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, attached, id, last, next};
 
@@ -35,14 +36,7 @@ fn down(destination: Destination<'_>) -> ToDownstream<'_> {
 
 /// Behind A, B could be upstream as well, and C is behind us.
 fn between() -> Talk {
-    let mut t = Talk::settled_behind(A);
-    t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
-    t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
-    t.clear();
-    t
+    Talk::between_with(Policy::default())
 }
 
 /// Gives up the only frame sent, and returns to whom frames went from then on.

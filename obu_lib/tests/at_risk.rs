@@ -17,17 +17,7 @@ const PAYLOAD: [u8; 60] = [0x5a; 60];
 
 /// Behind A, B could be upstream as well, and C is behind us. Nothing goes two ways.
 fn between() -> Talk {
-    let mut t = Talk::settled_behind_with(
-        A,
-        Policy { duplication: false, rerouting: true, ..Default::default() },
-    );
-    t.acknowledge(A);
-    let seq = t.beat(A, 1);
-    t.hear(t.now, B, Heard::heartbeat(seq, 1));
-    t.prove(B, seq, 1);
-    t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
-    t.clear();
-    t
+    Talk::between_with(Policy { duplication: false, rerouting: true, ..Default::default() })
 }
 
 /// A frame of C's client, with this number, on its way up through us.

@@ -115,6 +115,18 @@ impl Talk {
         t
     }
 
+    /// Behind A, B could be upstream as well, and C is behind us.
+    pub(crate) fn between_with(policy: Policy) -> Self {
+        let mut t = Self::settled_behind_with(A, policy);
+        t.acknowledge(A);
+        let seq = t.beat(A, 1);
+        t.hear(t.now, B, Heard::heartbeat(seq, 1));
+        t.prove(B, seq, 1);
+        t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+        t.clear();
+        t
+    }
+
     /// Hears four heartbeats of `via`, which is `hops` from the RSU, asks it, and is attached
     /// through it.
     pub(crate) fn settle(&mut self, via: Mac, hops: u8) {

@@ -252,14 +252,8 @@ impl Rsu {
 
     /// Keeps a copy of the frame that was sent to this OBU just now.
     fn keep(&mut self, now: Timestamp, obu: NodeId, frame: &[u8]) {
-        let data = ToDownstream {
-            destination: Destination::Node { id: obu, way: Way::default() },
-            source: self.radio.id,
-            boot: self.radio.boot.low_byte(),
-            seq: self.seq,
-            priority: traffic_class::of_inner(frame),
-            payload: frame,
-        };
+        let destination = Destination::Node { id: obu, way: Way::default() };
+        let data = self.numbered(destination, frame);
         self.obus.keep(now, obu, Data::Downstream(data));
     }
 
@@ -329,17 +323,23 @@ impl Rsu {
         out: &mut Replies,
     ) -> bool {
         self.seq.0 = self.seq.0.wrapping_add(1);
-        let data = ToDownstream {
+        let data = self.numbered(destination, frame);
+        let is_sent = self.radio.data(to, data, out, &mut self.counters);
+        self.counters.tap_to_wire += u64::from(is_sent);
+        is_sent
+    }
+
+    /// The frame with the number that was given out last.
+    #[inline]
+    fn numbered<'a>(&self, destination: Destination<'a>, frame: &'a [u8]) -> ToDownstream<'a> {
+        ToDownstream {
             destination,
             source: self.radio.id,
             boot: self.radio.boot.low_byte(),
             seq: self.seq,
             priority: traffic_class::of_inner(frame),
             payload: frame,
-        };
-        let is_sent = self.radio.data(to, data, out, &mut self.counters);
-        self.counters.tap_to_wire += u64::from(is_sent);
-        is_sent
+        }
     }
 }
 
