@@ -5,7 +5,7 @@
 mod talk;
 
 use node_lib::control::node::Node;
-use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
 use node_lib::{Mac, NodeId, Seq};
 use obu_lib::Policy;
 
@@ -66,6 +66,24 @@ fn a_frame_on_its_way_up_goes_once_more_and_another_way() {
         t.give_up(&again);
         assert_eq!((t.sent.len(), t.obu.counters().sent_again), (0, 1), "ours: {is_ours}");
     }
+}
+
+#[test]
+fn what_goes_once_more_does_so_for_one_reason_only() {
+    let mut t = Talk::between_with(Policy { rerouting: true, ..Policy::default() });
+    t.hear_data(C, up(99));
+    t.hear_data(C, up(100));
+    let given_up = t.sent[0].1.clone();
+    t.clear();
+    t.give_up(&given_up);
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    let sent = t.data_sent().into_iter().map(|(to, data)| match data {
+        Data::Upstream(data) => (to, data.seq.0, data.again),
+        Data::Downstream(data) => panic!("{data:?}"),
+    });
+    assert_eq!(sent.collect::<Vec<_>>(), [(B, 99, true), (B, 100, true)]);
+    assert_eq!((t.obu.counters().sent_again, t.obu.counters().rerouted), (1, 1));
 }
 
 #[test]

@@ -144,6 +144,31 @@ fn while_nothing_is_wrong_the_rsu_hears_that_nothing_is_at_risk() {
 }
 
 #[test]
+fn until_the_rsu_has_acknowledged_the_new_way_it_hears_of_all_that_was_lost() {
+    let mut t = between();
+    up(&mut t, 1);
+    until_a_is_dead(&mut t);
+    let said = |t: &Talk| u64::from(*at_risk_said(t).last().unwrap()) * 10;
+    let believed_until = t.now - said(&t);
+    // The word was lost on the air. A is back, and B goes.
+    for _ in 0..4 {
+        t.pass(t.now + 60);
+        t.answer_probes_of(B);
+    }
+    let seq = t.beat(A, 1);
+    t.prove(A, seq, 1);
+    t.clear();
+    t.hear(t.now, B, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+    assert!((t.now - said(&t)).abs_diff(believed_until) <= 10, "{}", said(&t));
+    assert!(said(&t) > 400, "more than a withdrawal alone");
+    t.acknowledge(A);
+    t.clear();
+    t.live_until(t.now + 1500);
+    assert_eq!(at_risk_said(&t).last(), Some(&0));
+}
+
+#[test]
 fn in_doubt_the_rsu_hears_since_when() {
     let mut t = Talk::settled_behind_with(A, Policy { rerouting: true, ..Default::default() });
     t.acknowledge(A);

@@ -18,12 +18,12 @@ use crate::time::Timestamp;
 /// nobody repeats (voice, positions) is of no use half a second late.
 pub const AGE_MAX: Duration = Duration::from_millis(500);
 
-/// Copies are thrown away together, those of one such time after those of the next: each is kept
-/// for one to two of these, which are [`AGE_MAX`]. A loss is noticed after about one.
-const TERM: Duration = Duration::from_millis(250);
+/// Bytes kept of one term of [`AGE_MAX`]: 44 ms of a radio of 6 Mbit/s. Copies are thrown away
+/// together, those of one term when the next but one begins.
+const BYTES_MAX: usize = 32 * 1024;
 
-/// Bytes kept of one [`TERM`]: 22 ms of a radio of 6 Mbit/s.
-const BYTES_MAX: usize = 16 * 1024;
+/// Memory that no frame has needed for so long is given back.
+const UNUSED_FOR: Duration = Duration::from_secs(5);
 
 /// Copies of frames given to a next hop lately.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub struct AtRisk {
     begun: Timestamp,
 }
 
-/// Frames of one [`TERM`], in their order.
+/// Frames of one term, in their order.
 #[derive(Clone, Debug, Default)]
 struct Term {
     given: Vec<Given>,
@@ -57,7 +57,7 @@ impl AtRisk {
     #[inline]
     pub fn keep(&mut self, now: Timestamp, from: Option<Mac>, data: Data<'_>) {
         let age = now.since(self.begun);
-        if age >= TERM {
+        if age >= AGE_MAX {
             self.turn(now, age);
         }
         if self.term.packets.len() + data.wire_len() <= BYTES_MAX {
@@ -68,13 +68,20 @@ impl AtRisk {
     fn turn(&mut self, now: Timestamp, age: Duration) {
         std::mem::swap(&mut self.term, &mut self.last);
         self.term.clear();
-        if age >= AGE_MAX {
+        if age >= AGE_MAX * 2 {
             self.last.clear();
         }
         self.begun = now;
     }
 
-    /// Nothing was ever kept: what is too old goes when the next frame is kept.
+    /// Gives back memory that is not needed any more.
+    pub fn tidy(&mut self, now: Timestamp) {
+        if now.since(self.begun) >= UNUSED_FOR {
+            *self = Self::default();
+        }
+    }
+
+    /// Nothing is kept. What is too old goes when the next frame comes, or with [`AtRisk::tidy`].
     pub fn is_empty(&self) -> bool {
         self.term.given.is_empty() && self.last.given.is_empty()
     }
@@ -82,15 +89,15 @@ impl AtRisk {
     /// Hands over the frames given since then, as long as they are worth being sent again, and each
     /// of them once: the next way may end as well, but on a radio that is full every frame takes
     /// the place of another. `to`: whom they go to now; what came from there does not go back.
-    pub fn send_again(
+    pub fn reroute(
         &mut self,
         now: Timestamp,
         since: Timestamp,
         to: Mac,
         mut send: impl FnMut(Data<'_>),
     ) {
-        self.last.send_again(now, since, to, &mut send);
-        self.term.send_again(now, since, to, &mut send);
+        self.last.reroute(now, since, to, &mut send);
+        self.term.reroute(now, since, to, &mut send);
     }
 }
 
@@ -108,7 +115,7 @@ impl Term {
         self.packets.clear();
     }
 
-    fn send_again(
+    fn reroute(
         &mut self,
         now: Timestamp,
         since: Timestamp,
@@ -166,7 +173,7 @@ mod tests {
 
     fn again(kept: &mut AtRisk, now: u64, since: u64) -> Vec<u32> {
         let mut sent = Vec::new();
-        kept.send_again(at(now), at(since), OTHER, |data| {
+        kept.reroute(at(now), at(since), OTHER, |data| {
             let Data::Upstream(up) = data else { panic!("{data:?}") };
             assert_eq!(data, frame(up.seq.0, &[up.seq.0 as u8; 60]), "as it was given");
             sent.push(up.seq.0);
@@ -187,29 +194,37 @@ mod tests {
         let mut half = kept([1000, 1499, 1500]);
         assert_eq!(again(&mut half, 1500, 0), [1, 2]);
         let mut long = kept((0..1000).map(|n| n * 100));
-        assert!(long.term.given.len() + long.last.given.len() <= 6);
-        assert_eq!(again(&mut long, 99_900, 0), [996, 997, 998, 999]);
+        assert!(long.term.given.len() + long.last.given.len() <= 11);
+        assert_eq!(again(&mut long, 99_900, 0), [995, 996, 997, 998, 999]);
         let mut rare = kept([0, 600, 1200]);
         assert_eq!(again(&mut rare, 1200, 0), [2]);
         assert!(!rare.is_empty() && AtRisk::default().is_empty());
     }
 
     #[test]
-    fn of_a_flood_the_first_of_each_quarter_of_a_second_are_kept() {
+    fn of_a_flood_the_first_of_each_half_second_are_kept() {
         let mut flood = kept((0..6000).map(|n| 1000 + n / 10));
         let sent = again(&mut flood, 1600, 0);
         let each = BYTES_MAX / frame(0, &[0; 60]).wire_len();
-        assert_eq!(sent.len(), 2 * each);
-        let first: Vec<_> = (2500..).take(each).chain((5000..).take(each)).collect();
-        assert_eq!(sent, first, "from 1250 and from 1500 on");
+        let first: Vec<_> = (5000..).take(each).collect();
+        assert_eq!(sent, first, "from 1500 on");
         assert!(flood.term.packets.capacity() <= 2 * BYTES_MAX);
+    }
+
+    #[test]
+    fn memory_that_no_frame_needed_for_five_seconds_is_given_back() {
+        let mut rare = kept([1000, 1100]);
+        rare.tidy(at(5999));
+        assert_eq!(again(&mut rare, 1200, 0), [0, 1]);
+        rare.tidy(at(6000));
+        assert!(rare.is_empty() && rare.term.packets.capacity() == 0);
     }
 
     #[test]
     fn none_goes_back_to_whom_it_came_from() {
         let mut kept = kept([1000]);
         assert!(!kept.is_empty());
-        kept.send_again(at(1100), at(0), CHILD, |data| panic!("{data:?}"));
+        kept.reroute(at(1100), at(0), CHILD, |data| panic!("{data:?}"));
     }
 
     #[test]

@@ -302,7 +302,8 @@ impl Obu {
         if self.context.policy.rerouting {
             let ours = self.attached.map(|attached| attached.rsu);
             for (rsu, route) in &mut self.routes {
-                route.send_again(&mut self.context, now, Some(*rsu) == ours, out);
+                let is_ours = Some(*rsu) == ours;
+                route.reroute(&mut self.context, &mut self.sent_again, now, is_ours, out);
             }
         }
         self.probe_candidates(now, out);
@@ -357,6 +358,7 @@ impl Obu {
         self.routes.retain(|_, route| !route.is_forgettable(now));
         for (rsu, route) in &mut self.routes {
             route.count_children(self.children.count_towards(now, *rsu));
+            route.tidy(now);
         }
         self.context.load.turn_to(now);
         self.context.age_obus(now);

@@ -608,32 +608,31 @@ impl Registration {
         false
     }
 
-    /// An RSU that we are not attached to answered.
-    pub(crate) fn handle_other_ack(&mut self, now: Timestamp, ack: &AnnouncementAck<'_>) {
+    /// An RSU that we are not attached to answered. Whether it now knows all.
+    pub(crate) fn handle_other_ack(&mut self, now: Timestamp, ack: &AnnouncementAck<'_>) -> bool {
         if self.is_surpassed_by(ack) {
-            return self.go_above(now, ack);
+            self.go_above(now, ack);
+            return false;
         }
         let is_present = self.is_answered_by(ack);
+        let mut is_known = false;
         if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
             if ack.status == AckStatus::SendAll {
                 // It wants to know whether we are still there.
                 telling.tell(Word::Upstream, self.order, now);
             } else if is_present {
-                telling.note_ack(&self.announcements, ack);
+                is_known = telling.note_ack(&self.announcements, ack).is_some();
             }
         }
         let Some(standby) = self.standby.as_mut().filter(|standby| standby.rsu == ack.rsu) else {
-            return;
+            return is_known;
         };
         match ack.status {
-            AckStatus::Accepted if is_present => {
+            AckStatus::Accepted | AckStatus::Known if is_present => {
                 let was_set =
                     matches!(standby.telling.pending, Some(Pending { word: Word::Set(_), .. }));
-                let is_done = standby.telling.note_ack(&self.announcements, ack).is_some();
-                standby.acknowledged |= was_set && is_done;
-            }
-            AckStatus::Known if is_present => {
-                standby.telling.note_ack(&self.announcements, ack);
+                is_known = standby.telling.note_ack(&self.announcements, ack).is_some();
+                standby.acknowledged |= was_set && is_known;
             }
             AckStatus::SendAll => {
                 standby.acknowledged = false;
@@ -641,6 +640,7 @@ impl Registration {
             }
             _ => {}
         }
+        is_known
     }
 
     /// The acknowledgement is of the present set, and of the present attachment.

@@ -12,7 +12,7 @@
 
 use node_lib::control::node::Replies;
 use node_lib::messages::Message;
-use node_lib::messages::data::{Data, Destination};
+use node_lib::messages::data::{Data, Destination, ToUpstream};
 use node_lib::{Mac, Timestamp};
 
 use super::node::Obu;
@@ -30,6 +30,8 @@ impl Obu {
                     && self.sent_again.accept(now, data.source, data.boot, data.seq)
                 {
                     let hop = self.hop(data.destination, other);
+                    let again = data.again || self.context.policy.rerouting;
+                    let data = ToUpstream { again, ..data };
                     self.context.counters.sent_again += 1;
                     self.context.radio.data(hop, data, out, &mut self.context.counters);
                 }

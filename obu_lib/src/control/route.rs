@@ -128,6 +128,8 @@ pub(crate) struct Route {
     kept: AtRisk,
     /// The upstream was lost, and what it was given since then goes another way.
     kept_since: Option<Timestamp>,
+    /// The same, as long as the RSU may send what is for us there.
+    untold_since: Option<Timestamp>,
     doubt: Option<Doubt>,
     /// The second way that the RSU was told of; `None`: the upstream alone.
     told: Option<Mac>,
@@ -166,6 +168,7 @@ impl Route {
             at_risk: 0,
             kept: AtRisk::default(),
             kept_since: None,
+            untold_since: None,
             doubt: None,
             told: None,
             predicted: None,
@@ -446,6 +449,11 @@ impl Route {
     /// A neighbour named us as its upstream, or sent something for this RSU through us.
     pub(crate) fn note_child(&mut self, now: Timestamp) {
         self.child_at = Some(now);
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn tidy(&mut self, now: Timestamp) {
+        self.kept.tidy(now);
     }
 
     /// So many neighbours are reached from the RSU through us. Counted once a second.

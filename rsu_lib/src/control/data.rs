@@ -259,18 +259,21 @@ impl Rsu {
 
     /// This OBU has said that its upstream is another one. What was sent to it or through it a
     /// moment ago may have gone to the one before in vain, and goes once more.
-    pub(super) fn send_what_was_at_risk(
+    pub(super) fn reroute_what_was_at_risk(
         &mut self,
         now: Timestamp,
         relay: NodeId,
         out: &mut Replies,
     ) {
+        if !self.obus.is_reached(relay) {
+            return;
+        }
         let Some(since) = self.obus.take_moved(relay) else { return };
         for obu in self.obus.sent_through(relay) {
             let Ok(way) = self.obus.way(obu) else { continue };
             let destination = Destination::Node { id: obu, way: way.as_sent() };
             let Self { radio, counters, .. } = self;
-            self.obus.send_again(now, obu, since, way.first.mac, |data| {
+            self.obus.reroute(now, obu, since, way.first.mac, |data| {
                 let Data::Downstream(data) = data else { return };
                 let data = ToDownstream { destination, ..data };
                 let is_sent = radio.data(way.first, data, out, counters);

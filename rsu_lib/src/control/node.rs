@@ -309,6 +309,7 @@ impl Rsu {
     fn tidy(&mut self, now: Timestamp) {
         self.tidy_at = now + TIDY_EVERY;
         self.obus.forget_left(now);
+        self.obus.tidy(now);
         self.clients.expire(now);
         self.addresses.retain(|client| {
             self.clients.owner(now, client).is_some() || self.pins.of(client).is_some()

@@ -194,6 +194,13 @@ impl Obus {
         }
     }
 
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn tidy(&mut self, now: Timestamp) {
+        for known in self.by_id.values_mut() {
+            known.kept.tidy(now);
+        }
+    }
+
     /// Since when what went to this OBU or through it may not have arrived, if it has another
     /// upstream now. Said once.
     pub(crate) fn take_moved(&mut self, obu: NodeId) -> Option<Timestamp> {
@@ -207,7 +214,7 @@ impl Obus {
     }
 
     /// Hands over what this OBU was sent since then, to go to this first hop.
-    pub(crate) fn send_again(
+    pub(crate) fn reroute(
         &mut self,
         now: Timestamp,
         obu: NodeId,
@@ -216,7 +223,7 @@ impl Obus {
         send: impl FnMut(Data<'_>),
     ) {
         if let Some(known) = self.by_id.get_mut(&obu) {
-            known.kept.send_again(now, since, to, send);
+            known.kept.reroute(now, since, to, send);
         }
     }
 

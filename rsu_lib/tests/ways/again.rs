@@ -95,3 +95,17 @@ fn who_moves_to_and_fro_gets_each_frame_once_more_and_no_old_one() {
     moves_at_risk(&mut t, OTHER, 255);
     assert_eq!(sent(&t), [], "half a second later nobody waits for it");
 }
+
+#[test]
+fn it_waits_until_the_new_way_is_known() {
+    let unknown = Mac([2, 0, 0, 0, 0, 0x2f]);
+    let mut t = behind_each_other();
+    t.tap(SERVER, CAMERA);
+    t.pass(1010);
+    t.moves(unknown, US);
+    moves_at_risk(&mut t, unknown, 20);
+    assert_eq!(sent(&t), [], "who that is has not said where it is");
+    t.relay(unknown, US);
+    moves_at_risk(&mut t, unknown, 20);
+    assert_eq!(sent(&t), [past(&[unknown], A)]);
+}

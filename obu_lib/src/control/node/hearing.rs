@@ -388,12 +388,17 @@ impl Obu {
         out: &mut Replies,
     ) {
         if ack.destination == self.context.id() {
-            if self.is_attached_to(ack.rsu) {
-                if self.registration.handle_ack(&mut self.context, now, ack) {
+            let is_known = if self.is_attached_to(ack.rsu) {
+                let is_known = self.registration.handle_ack(&mut self.context, now, ack);
+                if is_known {
                     self.note_acknowledged(now);
                 }
+                is_known
             } else {
-                self.registration.handle_other_ack(now, ack);
+                self.registration.handle_other_ack(now, ack)
+            };
+            if is_known && let Some(route) = self.routes.get_mut(&ack.rsu) {
+                route.note_told();
             }
             return;
         }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use node_lib::control::at_risk::{AGE_MAX, AtRisk};
+use node_lib::control::at_risk::AtRisk;
+use node_lib::control::duplicates::Duplicates;
 use node_lib::control::event::Cause;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::Replies;
@@ -14,13 +15,16 @@ use super::{Route, upstream};
 use crate::control::context::Context;
 use crate::control::timing;
 
+/// Intervals: one that withdraws has been without a way for about as long as it takes to notice
+/// that.
+const WITHDRAWN_AFTER: u32 = 3;
+
 /// Why an upstream was lost, and how long it had been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
     pub(crate) cause: Cause,
     pub(crate) silence: Duration,
-    /// Since when what went through it, up or down, may not have arrived. One that withdraws has
-    /// been without a way for about as long as it takes to notice that.
+    /// Since when what went through it, up or down, may not have arrived.
     pub(crate) lost_from: Option<Timestamp>,
     /// The last moment there was no reason to doubt it.
     pub(crate) believed_until: Timestamp,
@@ -85,7 +89,10 @@ impl Route {
     /// Why the upstream was lost or left, and from when on what it was given goes another way.
     pub(super) fn note_loss(&mut self, loss: Loss) {
         self.loss = Some(loss);
-        self.kept_since = self.kept_since.or(loss.lost_from);
+        let Some(since) = loss.lost_from else { return };
+        for earliest in [&mut self.kept_since, &mut self.untold_since] {
+            *earliest = Some(earliest.map_or(since, |before| before.min(since)));
+        }
     }
 
     /// What a lost upstream was given does not go to the next one.
@@ -93,17 +100,21 @@ impl Route {
         (self.kept, self.kept_since) = (AtRisk::default(), None);
     }
 
+    /// The RSU has acknowledged who our upstream is: what it sends since goes there.
+    pub(crate) fn note_told(&mut self) {
+        if self.upstream.is_some() {
+            self.untold_since = None;
+        }
+    }
+
     /// For how long, in 10 ms, what came down may not have reached us or those behind us: since the
-    /// last sign of life of an upstream that is in doubt, or was lost a moment ago.
+    /// last sign of life of an upstream that is in doubt, or was lost and the RSU may not know.
     pub(crate) fn at_risk_10ms(&self, context: &Context, now: Timestamp) -> u8 {
         if !context.policy.rerouting {
             return 0;
         }
-        let lost = self.loss.filter(|_| now.since(self.changed_at) < AGE_MAX);
-        let since = match self.doubt {
-            Some(_) => Some(self.believed_since()),
-            None => lost.and_then(|loss| loss.lost_from),
-        };
+        let doubted = self.doubt.map(|_| self.believed_since());
+        let since = doubted.into_iter().chain(self.untold_since).min();
         let at_risk = since.map_or(0, |since| now.since(since).as_millis().div_ceil(10));
         u8::try_from(at_risk).unwrap_or(u8::MAX)
     }
@@ -125,10 +136,12 @@ impl Route {
 
     /// What a lost upstream was given since its last sign of life goes to the next one, as soon as
     /// there is one. Of our own clients nothing goes to an RSU any more that we are not attached
-    /// to, or its LAN would take them to be there. `is_ours`: we are.
-    pub(crate) fn send_again(
+    /// to, or its LAN would take them to be there. `is_ours`: we are. `sent_again`: what the radio
+    /// gave up has gone once more already.
+    pub(crate) fn reroute(
         &mut self,
         context: &mut Context,
+        sent_again: &mut Duplicates,
         now: Timestamp,
         is_ours: bool,
         out: &mut Replies,
@@ -137,9 +150,10 @@ impl Route {
         let Some(since) = self.kept_since.take() else { return };
         let hop = NextHop { mac: upstream, mtu: self.mtu_beyond(upstream) };
         let Context { radio, counters, .. } = context;
-        self.kept.send_again(now, since, upstream, |data| {
+        self.kept.reroute(now, since, upstream, |data| {
             let Data::Upstream(data) = data else { return };
-            if is_ours || data.source != radio.id {
+            let is_first = sent_again.accept(now, data.source, data.boot, data.seq);
+            if is_first && (is_ours || data.source != radio.id) {
                 let is_sent = radio.data(hop, ToUpstream { again: true, ..data }, out, counters);
                 counters.rerouted += u64::from(is_sent);
             }
@@ -155,7 +169,7 @@ impl Route {
             _ => false,
         };
         let lost_from = match cause {
-            Cause::Withdrawn => Some(now.before(self.interval * 3)),
+            Cause::Withdrawn => Some(now.before(self.interval * WITHDRAWN_AFTER)),
             _ => is_doubted.then(|| self.believed_since()),
         };
         Loss {

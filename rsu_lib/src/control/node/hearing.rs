@@ -163,7 +163,7 @@ impl Rsu {
         }
         let before = self.obus.boot(obu);
         let (judged, accepted) = self.obus.hear_reply(now, reply, says);
-        self.send_what_was_at_risk(now, obu, out);
+        self.reroute_what_was_at_risk(now, obu, out);
         let Judged { verdict, is_duel, evicted } = judged;
         self.counters.evicted += evicted;
         self.note_verdict(verdict, obu);
@@ -307,7 +307,7 @@ impl Rsu {
         let (within, at_risk) = (self.within(within_ds), tens_of_ms(at_risk_10ms));
         let says = Says { order, epoch, edge, within, at_risk };
         let (judged, claim) = self.obus.claim(now, announcement, says);
-        self.send_what_was_at_risk(now, obu, out);
+        self.reroute_what_was_at_risk(now, obu, out);
         let Judged { verdict, is_duel, evicted } = judged;
         self.note_restart(obu, before);
         self.counters.evicted += evicted;
