@@ -408,11 +408,6 @@ impl Route {
         self.is_in_crowd(context) && context.hears_many()
     }
 
-    /// Others speak for us: we relay nothing.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.crowd.is_silent()
-    }
-
     /// A neighbour has a way, and all that keeps us from using it is that we are still quiet.
     pub(crate) fn waits_out_quiet(&self, context: &Context, now: Timestamp) -> bool {
         self.is_quiet(context, now) && (self.upstream.is_some() || self.has_ready(context, now))

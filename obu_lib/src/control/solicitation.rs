@@ -35,12 +35,8 @@ const IDLE_EVERY: Duration = Duration::from_secs(1);
 /// Questions of ours that may still be answered.
 const NONCES_MAX: usize = 4;
 
-/// Answers wait a random time from 1 ms up to this …
+/// Answers wait a random time from 1 ms up to this more …
 const ANSWER_WITHIN: Duration = Duration::from_millis(6);
-
-/// … and those of nodes that are silent in a crowd, and so not needed as upstream, this much longer
-/// …
-const SILENT_WAIT: Duration = Duration::from_millis(8);
 
 /// … and are not sent when so many others answered before.
 const ANSWERS_ENOUGH: u32 = 2;
@@ -139,7 +135,6 @@ impl Solicitation {
         now: Timestamp,
         asker: NodeId,
         nonce: u32,
-        is_silent: bool,
     ) {
         if self.waiting.len() >= WAITING_MAX
             || self.waiting.iter().any(|w| w.question.asker == asker)
@@ -147,8 +142,7 @@ impl Solicitation {
             context.counters.drop_rate_limit += 1;
             return;
         }
-        let wait = if is_silent { SILENT_WAIT } else { Duration::from_millis(1) };
-        let at = now + wait + context.random.up_to(ANSWER_WITHIN);
+        let at = now + Duration::from_millis(1) + context.random.up_to(ANSWER_WITHIN);
         self.waiting.push(Waiting { question: Asked { asker, nonce }, at, others: 0 });
     }
 

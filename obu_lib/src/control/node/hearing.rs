@@ -198,10 +198,8 @@ impl Obu {
         }
         if was_for_all {
             if self.attached.is_some() && !self.context.is_leaving {
-                let route = self.attached.and_then(|attached| self.routes.get(&attached.rsu));
-                let is_silent = route.is_some_and(Route::is_silent);
                 let (asker, nonce) = (probe.sender, probe.nonce);
-                self.solicitation.hear_question(&mut self.context, now, asker, nonce, is_silent);
+                self.solicitation.hear_question(&mut self.context, now, asker, nonce);
             }
             return;
         }

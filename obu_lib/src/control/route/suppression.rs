@@ -96,11 +96,6 @@ impl Suppression {
         self.is_speaker = true;
     }
 
-    /// Others speak for us.
-    pub(super) fn is_silent(&self) -> bool {
-        !self.is_speaker
-    }
-
     /// Whether to relay this heartbeat. `is_needed`: others route through us.
     pub(super) fn speaks(
         &mut self,
