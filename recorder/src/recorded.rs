@@ -14,6 +14,7 @@ use node_lib::control::positions::Located;
 use node_lib::control::replies::Loan;
 use node_lib::control::snapshot::{KnownRoute, Snapshot};
 use node_lib::messages::ETHERNET_HEADER_LEN;
+use node_lib::messages::data::{Data, Destination};
 use node_lib::messages::flags::FLOOD;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
@@ -89,7 +90,7 @@ impl<N: Node> Recorded<N> {
             Some(to) => pen.input_passed_on(kind, frame, kept, to),
             None => {
                 pen.input(kind, frame, kept);
-                replies(pen, before, frame, out);
+                replies(pen, before, (frame, tap.snap()), out);
             }
         });
         self.events(now);
@@ -109,7 +110,7 @@ impl<N: Node> Recorded<N> {
     fn outputs(&mut self, now: Timestamp, before: Before, out: &Replies) {
         let Some(tap) = &self.tap else { return };
         if out.as_slice().len() > before.replies || out.loans().len() > before.loans {
-            tap.write(now, |pen| replies(pen, before, &[], out));
+            tap.write(now, |pen| replies(pen, before, (&[], tap.snap()), out));
         }
         self.events(now);
     }
@@ -231,9 +232,14 @@ fn passed_on_once<'a>(before: Before, frame: &[u8], out: &'a Replies) -> Option<
     }
 }
 
-/// In the order in which they are sent.
+/// In the order in which they are sent. `snap`: so many bytes of clients' frames are kept.
 #[inline]
-fn replies(pen: &mut Pen<'_>, before: Before, frame: &[u8], out: &Replies) {
+fn replies(
+    pen: &mut Pen<'_>,
+    before: Before,
+    (frame, snap): (&[u8], Option<usize>),
+    out: &Replies,
+) {
     let mut loans = out.loans().iter().skip(before.loans).peekable();
     let mut index = before.replies;
     let mut items = out.as_slice().iter().skip(before.replies);
@@ -249,15 +255,37 @@ fn replies(pen: &mut Pen<'_>, before: Before, frame: &[u8], out: &Replies) {
             Interface::Tap if frame.ends_with(&whole) => {
                 pen.passed(None, frame, end - whole.len(), end);
             }
-            Interface::Tap => pen.frame(kind::TO_TAP, &whole),
-            Interface::Radio => match whole.split_at_checked(whole.len() - same(&whole, frame)) {
-                Some((head, payload)) if !payload.is_empty() => {
-                    pen.passed(Some(head), frame, end - payload.len(), end);
+            Interface::Tap => pen.frame(kind::TO_TAP, &whole, whole.len()),
+            Interface::Radio => {
+                let passed = same(&whole, frame);
+                let start = whole.len() - passed;
+                let kept = snap.and_then(|snap| client_frame_kept(&whole, snap));
+                let kept = kept.unwrap_or(whole.len());
+                match whole.get(..start) {
+                    Some(head) if passed > 0 && start <= kept => {
+                        pen.passed(Some(head), frame, end - passed, end);
+                    }
+                    _ => pen.frame(kind::TO_RADIO, &whole, kept),
                 }
-                _ => pen.frame(kind::TO_RADIO, &whole),
-            },
+            }
         }
     }
+}
+
+/// Bytes kept of a client's frame to one addressee that did not just go in: it went another way
+/// now, and a replay has no more of it than was kept when it went in. `None` for all others.
+fn client_frame_kept(whole: &[u8], snap: usize) -> Option<usize> {
+    let data = Data::read(whole.get(ETHERNET_HEADER_LEN..)?)?;
+    let payload = match data {
+        Data::Upstream(data) => data.payload,
+        Data::Downstream(data) if matches!(data.destination, Destination::Node { .. }) => {
+            data.payload
+        }
+        Data::Downstream(_) => return None,
+    };
+    let is_group = payload.first().is_none_or(|byte| byte & 1 == 1);
+    let kept = whole.len() - payload.len() + snap;
+    (!is_group && kept < whole.len()).then_some(kept)
 }
 
 /// How many bytes at the end of both are the same, counted in steps.

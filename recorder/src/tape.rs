@@ -229,10 +229,10 @@ impl Pen<'_> {
         }
     }
 
-    /// A whole frame that comes out.
+    /// A frame that comes out, of which so many bytes are kept.
     #[inline]
-    pub(crate) fn frame(&mut self, kind: u8, frame: &[u8]) {
-        self.put_frame(kind, frame.len(), &[], frame);
+    pub(crate) fn frame(&mut self, kind: u8, frame: &[u8], kept: usize) {
+        self.put_frame(kind, frame.len(), &[], frame.get(..kept).unwrap_or(frame));
     }
 
     /// A frame of this length, of which these two parts are kept.
