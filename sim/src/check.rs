@@ -209,6 +209,9 @@ impl Checker {
         }
         let before = match relayed {
             Some(cause) => cause.parcel.trail.clone(),
+            // What goes another way from here begins a way of its own, whether or not another such
+            // copy has come by here.
+            None if self.came_first(packet, node) => None,
             None => self.arrived.get(&(packet, node.index)).cloned(),
         };
         let trail = Arc::new(Trail { node: node.index, before });
@@ -217,6 +220,12 @@ impl Checker {
             ensure(!packet.is_flood, Rule::FloodedTwice, || format!("{packet:?} to {to}"))?;
         }
         Ok(())
+    }
+
+    /// This packet goes another way, and has come to this node before it did.
+    fn came_first(&self, packet: Packet, node: Subject) -> bool {
+        let first = Packet { is_again: false, ..packet };
+        packet.is_again && self.arrived.get(&(first, node.index)).is_some()
     }
 
     /// A frame goes to the radio, which has to carry it.

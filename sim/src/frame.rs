@@ -120,7 +120,7 @@ impl fmt::Display for FrameKind {
 /// | offset | bytes | field, counted after the Ethernet header |
 /// |-------:|------:|------------------------------------------|
 /// |      0 |     1 | version, message type 8 or 9             |
-/// |      1 |     1 | flags; bit 3 of type 9: flood            |
+/// |      1 |     1 | flags; bit 3 of type 9: flood, bit 4 of type 8: again |
 /// |      4 |     6 | destination id                           |
 /// |     10 |     6 | source id                                |
 /// |     16 |     1 | hop limit; relays of a way down          |
@@ -135,6 +135,9 @@ pub struct Packet {
     pub kind: FrameKind,
     /// For everyone on the way.
     pub is_flood: bool,
+    /// Given to another next hop before. What goes another way is a packet of its own here: each of
+    /// its ways is to be without a circle.
+    pub is_again: bool,
     /// Node it goes to.
     pub destination: NodeId,
     /// Node that took it from its TAP.
@@ -205,6 +208,9 @@ fn header_len(message: &[u8]) -> Option<usize> {
 /// Flag of type 9.
 const FLOOD: u8 = 8;
 
+/// Flag of type 8.
+const AGAIN: u8 = 16;
+
 impl Packet {
     /// The packet in a whole Ethernet frame that is no bundle, and how many hops it may still go.
     pub fn of(frame: &[u8]) -> Option<(Self, u8)> {
@@ -224,6 +230,7 @@ impl Packet {
         let packet = Self {
             kind,
             is_flood: kind == FrameKind::TO_DOWNSTREAM && flags & FLOOD != 0,
+            is_again: kind == FrameKind::TO_UPSTREAM && flags & AGAIN != 0,
             destination: NodeId([d0, d1, d2, d3, d4, d5]),
             source: NodeId([s0, s1, s2, s3, s4, s5]),
             boot,
@@ -342,6 +349,7 @@ mod tests {
             Packet {
                 kind: FrameKind::TO_DOWNSTREAM,
                 is_flood: true,
+                is_again: false,
                 destination: NodeId([1; 6]),
                 source: NodeId([2; 6]),
                 boot: 3,
@@ -357,6 +365,9 @@ mod tests {
         assert_eq!(Packet::all_of(&bundle).collect::<Vec<_>>(), [(packet, limit); 2]);
         assert_eq!(Packet::all_of(&bundle[..50]).count(), 1);
         assert_eq!(Packet::all_of(&both).count(), 0, "lengths beyond the end");
+        let up = [&frame[..14], &[0x28, AGAIN], &frame[16..]].concat();
+        let is_again = |frame: &[u8]| Packet::of(frame).is_some_and(|(packet, _)| packet.is_again);
+        assert!(is_again(&up) && !is_again(&[&up[..15], &[5], &up[16..]].concat()));
         frame.pop();
         assert_eq!(Packet::of(&frame), None);
         assert_eq!(FrameKind::of(&frame[..14]), FrameKind(0));
