@@ -39,6 +39,23 @@ fn a_number_is_of_the_present_count_as_far_as_heartbeats_may_have_been_missed() 
 }
 
 #[test]
+fn heartbeats_that_come_two_seconds_late_are_no_other_count() {
+    let mut t = Talk::settled_behind(A);
+    for beat in 5..30 {
+        t.pass(beat * 100);
+        t.beat(A, 1);
+        t.answer_probes_of(A);
+    }
+    t.pass(t.now + 50);
+    let advertised = t.obu.advertised_for(id(RSU));
+    // Nothing new for so long that an earlier count would be believed.
+    for (ms, seq) in [(3200, 10), (3250, 11), (3300, 12), (3350, 13)] {
+        assert!(says(&mut t, ms, 1, seq));
+    }
+    assert_eq!(t.obu.advertised_for(id(RSU)), advertised);
+}
+
+#[test]
 fn a_later_count_is_believed_at_its_second_word_when_the_present_one_misses_a_heartbeat() {
     let mut t = settled();
     assert!(!says(&mut t, 560, 2, 1) && !says(&mut t, 619, 2, 2), "not late yet");

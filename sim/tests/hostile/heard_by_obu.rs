@@ -115,7 +115,16 @@ fn a_restarted(ears: &mut Ears) -> Vec<Forged> {
 
 /// As far ahead as any way may be, through A.
 fn ahead_through_a(ears: &mut Ears) -> Vec<Forged> {
-    let order = (0..7).fold(next(ears).order, |order, _| order.next());
+    through_a(ears, 7)
+}
+
+/// Further than that, and no further than late heartbeats may be behind.
+fn further_ahead_through_a(ears: &mut Ears) -> Vec<Forged> {
+    through_a(ears, 18)
+}
+
+fn through_a(ears: &Ears, ahead: u32) -> Vec<Forged> {
+    let order = (0..ahead).fold(next(ears).order, |order, _| order.next());
     let heartbeat = Heartbeat {
         order,
         hops: 2,
@@ -165,7 +174,7 @@ fn relay_goodbye(_: &mut Ears) -> Vec<Forged> {
     goodbye(radio(1), Boot(1))
 }
 
-const SCRIPTS: [(&str, Script); 14] = [
+const SCRIPTS: [(&str, Script); 15] = [
     ("the next boot count", next_boot),
     ("a far boot count", far_boot),
     ("the last boot count", last_boot),
@@ -177,6 +186,7 @@ const SCRIPTS: [(&str, Script); 14] = [
     ("the last order, relayed", relayed_by_a),
     ("a relay's last boot count", a_restarted),
     ("far ahead, through a relay", ahead_through_a),
+    ("further ahead, through a relay", further_ahead_through_a),
     ("an answer with the last order", last_answer),
     ("a goodbye of the RSU", rsu_goodbye),
     ("a goodbye of a relay", relay_goodbye),

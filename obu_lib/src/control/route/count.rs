@@ -3,8 +3,8 @@
 //! An RSU numbers its heartbeats: boot count, then sequence ([`Order`]). Everything rests on that
 //! number, so one frame with a wrong one, forged or damaged, must not move it far:
 //!
-//! * What lies within [`STRAY`] of the newest heartbeat, and of what may have been missed since, is
-//!   of the present count.
+//! * What lies up to [`LATE`] behind the newest heartbeat, or up to [`STRAY`] ahead of it and of
+//!   what may have been missed since, is of the present count.
 //! * A *later* number, as of an RSU that restarted, is believed when the present count is so late
 //!   that an upstream would be asked. Where that is patient, it is believed when the present count
 //!   misses a heartbeat and a second one of the later count has come.
@@ -32,8 +32,13 @@ use super::super::timing::{self, Watch};
 use super::Route;
 use super::suppression::Suppression;
 
-/// Heartbeats by which one way may bring news later than another.
+/// Heartbeats by which one way may bring news later than another: a number so far ahead is believed
+/// at once, and a forged one holds up what is true for so many intervals.
 const STRAY: u32 = 8;
+
+/// A heartbeat so many numbers behind the newest is late. Over several relays whose queues are full
+/// they come up to two seconds late, and what is late is no restart.
+const LATE: u32 = 20;
 
 /// Intervals may be longer than said by a fiftieth: RSUs jitter each by up to a tenth, which over
 /// fifty of them is half an interval.
@@ -102,8 +107,9 @@ impl Route {
             // Nothing heard yet.
             return self.newest == Order::default();
         }
-        let ahead = order.ahead_of(self.newest);
-        is_near(order, self.newest) || ahead.is_some_and(|ahead| self.may_have_missed(now, ahead))
+        is_near(order, self.newest)
+            || self.newest.ahead_of(order).is_some_and(|behind| behind <= LATE)
+            || order.ahead_of(self.newest).is_some_and(|ahead| self.may_have_missed(now, ahead))
     }
 
     /// So many heartbeats may have been sent since the newest one that was heard.
@@ -146,9 +152,9 @@ impl Route {
         tracing::debug!(rsu = %self.rsu, before = %self.newest, %order, "RSU counts anew");
         let is_later = order > self.newest;
         let boot = self.newest.boot;
+        self.newest_sent = self.sent_by(now, order);
         self.newest = order;
         self.newest_at = now;
-        self.newest_sent = now;
         self.claim = None;
         self.obus.start_over();
         if !is_later {
