@@ -230,9 +230,11 @@ fn segments_too_long_for_the_tap_are_counted_both_ways() {
 fn an_impossible_tap_is_explained_with_offload_too() {
     in_namespace(async || {
         ip("link add radio0 type veth peer name radio1");
-        for offload in [TapOffload::Auto, TapOffload::On] {
-            let _first = Tap::open("tap0", TapOffload::Off).unwrap();
-            let busy = Tap::open("tap0", offload).unwrap_err();
+        // Each has a name of its own: a process that another test starts meanwhile may hold the
+        // first one open for a moment longer.
+        for (name, offload) in [("tap0", TapOffload::Auto), ("tap1", TapOffload::On)] {
+            let _first = Tap::open(name, TapOffload::Off).unwrap();
+            let busy = Tap::open(name, offload).unwrap_err();
             assert!(matches!(busy.source, Problem::Busy), "{busy:?}");
             let veth = Tap::open("radio0", offload).unwrap_err();
             assert!(matches!(veth.source, Problem::NotTap), "{veth:?}");
