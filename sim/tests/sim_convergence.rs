@@ -181,10 +181,10 @@ fn every_node_that_can_has_a_route_soon_after_the_start_and_after_a_cut() {
             let cuts = (0..RULES.len()).map(|rule| cell(of(rule).filter_map(|t| t.cut).collect()));
             let cells: Vec<String> = starts.chain(cuts).collect();
             println!("| {name} | {} |", cells.join(" | "));
-            // The goals are 300 ms for a way round a cut, and an end of every start. That is the
-            // wait for the boot count, the quiet period of 350 ms, a question per hop, and one
-            // interval more. In it those move whose first way was so long that nobody could come
-            // after them.
+            // The goals are three intervals for a way round a cut, and the time a relay looks for
+            // one before it tells those behind it; and an end of every start. That is the wait for
+            // the boot count, the quiet period of 350 ms, a question per hop, and one interval
+            // more. In it those move whose first way was so long that nobody could come after them.
             let room = if loss > 0.0 { 3 } else { 1 };
             let [start, cut] = [
                 of(0).map(|times| times.start).max().unwrap_or_default(),
@@ -194,7 +194,7 @@ fn every_node_that_can_has_a_route_soon_after_the_start_and_after_a_cut() {
                 start <= boot::UNIT + ms(600) * room,
                 "{name}, {loss} lost: {start:?} from the start"
             );
-            assert!(cut <= ms(300) * room, "{name}, {loss} lost: {cut:?} from the cut");
+            assert!(cut <= ms(300 + 20) * room, "{name}, {loss} lost: {cut:?} from the cut");
         }
     }
 }
