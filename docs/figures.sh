@@ -53,7 +53,7 @@ thresholds-signal V2X_SIM_THRESHOLDS='9000 80 60000 500 100 1000,9000 80 600 500
 corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --vary radio.reports_signal=true,false --seeds 100
 rules-corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --vary 'settings.obu.policy={},{prediction=false},{standby=false},{ranking="hops"}' --seeds 50
 rules-diamond for n in 3 1 0; do v2xsim run $scenarios/diamond.toml --seeds 200 --set settings.obu.cached_candidates=\$n; done
-rerouting-death v2xsim run $scenarios/diamond.toml --seeds 200 --set settings.obu.policy.rerouting=true --set settings.rsu.rerouting=true
+rerouting-death for on in true false; do v2xsim run $scenarios/diamond.toml --seeds 200 --set settings.obu.policy.rerouting=\$on --set settings.rsu.rerouting=\$on; done
 rules-platoon v2xsim run $scenarios/platoon.toml --seeds 20 --vary radio.loss=0,0.05,0.1,0.2 --vary 'settings.obu.policy.ranking="cost","hops"'
 rules-suppression v2xsim run $town --set duration=60s --set mobility.pick=first --vary mobility.count=50,100,200,400 --vary settings.obu.policy.suppression=true,false
 town v2xsim run $town --seed 1 --seeds 4
@@ -67,7 +67,7 @@ protocols-corridor v2xsim protocols $scenarios/corridor.toml --seeds 20 --set ra
 protocols-town v2xsim protocols $town --seeds 4 --set duration=60s --set radio.access=csma $talk
 protocols-death v2xsim protocols $scenarios/diamond.toml --seeds 20 --set duration=120s --set warm_up=60s $death
 sweep v2xsim sweep $town --scenes 8 --measured 30s --out target/sweep.json || [ \$? -eq 1 ]
-sweep-rerouting v2xsim sweep $town --scenes 8 --measured 30s --kind busy --set settings.obu.policy.rerouting=true --set settings.rsu.rerouting=true --out target/sweep-rerouting.json || [ \$? -eq 1 ]
+sweep-without-rerouting v2xsim sweep $town --scenes 8 --measured 30s --kind busy --set settings.obu.policy.rerouting=false --set settings.rsu.rerouting=false --out target/sweep-without-rerouting.json || [ \$? -eq 1 ]
 sweep-ideal v2xsim sweep $town --scenes 8 --measured 30s --kind busy --nodes ideal-routing --out target/sweep-ideal.json
 sweep-ideal-load for n in 2 4 8; do echo \$n frames a second; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set flow.frames_per_s=\$n --out target/sweep-load.json | grep -E '│.*(busy|frames lost  |delay p99)'; done
 sweep-ideal-late for every in 300ms 1s 3s; do echo every \$every; v2xsim sweep $town --scenes 8 --measured 10s --kind busy --nodes ideal-routing --set settings.ideal_every=\$every --out target/sweep-late.json | grep -E '│.*(busy|frames lost  |delay p99)'; done

@@ -39,7 +39,7 @@ pub struct Settings {
     /// added to each frame. Twice as much may go at once. 0: no limit (`--group-rate`).
     pub group_rate: u32,
     /// What was sent the old way of an OBU that lost its upstream goes the new one as well. Costs a
-    /// copy of each frame. `rsu` does not do this yet.
+    /// copy of each frame.
     #[cfg_attr(feature = "serde", serde(default))]
     pub rerouting: bool,
 }
@@ -53,7 +53,7 @@ impl Default for Settings {
             share_position: false,
             hello_history: HELLO_HISTORY,
             group_rate: GROUP_RATE,
-            rerouting: false,
+            rerouting: true,
         }
     }
 }

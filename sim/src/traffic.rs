@@ -256,6 +256,23 @@ impl FlowLog {
         (0..).zip(&self.sent).filter(lost).map(|(_, &sent)| sent).last()
     }
 
+    /// The longest time under way of a frame that was sent in this span and that `client` received.
+    pub fn longest_delay(&self, client: ClientIndex, from: Timestamp, to: Timestamp) -> Duration {
+        let delay = |(number, &sent): (u32, &Timestamp)| {
+            let is_in = sent >= from && sent < to;
+            Some(self.received_at(client, number).filter(|_| is_in)?.since(sent))
+        };
+        (0..).zip(&self.sent).filter_map(delay).max().unwrap_or_default()
+    }
+
+    /// Frames sent in this span that `client` never received.
+    pub fn lost(&self, client: ClientIndex, from: Timestamp, to: Timestamp) -> usize {
+        let lost = |&(number, &sent): &(u32, &Timestamp)| {
+            sent >= from && sent < to && self.received_at(client, number).is_none()
+        };
+        (0..).zip(&self.sent).filter(lost).count()
+    }
+
     /// The longest time `client` was cut off, among frames sent in this span. It is from the first
     /// frame of a run of lost ones to the next that came through, or to `to` if none did. As fine
     /// as the flow's interval.

@@ -242,8 +242,8 @@ pub fn does_not_ship(scenario: &Scenario, suite: Suite) -> Vec<String> {
             parts.push(format!("settings.obu.policy.{name} = {is}"));
         }
     }
-    if scenario.settings.rsu.rerouting == Some(true) {
-        parts.push("settings.rsu.rerouting = true".to_owned());
+    if scenario.settings.rsu.rerouting == Some(false) {
+        parts.push("settings.rsu.rerouting = false".to_owned());
     }
     if set.thresholds != ships.thresholds {
         parts.push("thresholds of trends".to_owned());

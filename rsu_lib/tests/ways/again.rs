@@ -93,7 +93,7 @@ fn who_moves_to_and_fro_gets_each_frame_once_more_and_no_old_one() {
     t.tap(SERVER, CAMERA);
     t.pass(1510);
     moves_at_risk(&mut t, OTHER, 255);
-    assert_eq!(sent(&t), [], "half a second later nobody waits for it");
+    assert_eq!(sent(&t), [], "then nobody waits for it");
 }
 
 #[test]

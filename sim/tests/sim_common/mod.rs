@@ -64,16 +64,9 @@ pub fn obu_with(n: usize, change: impl Fn(&mut obu_lib::Config) + Send + 'static
 
 /// An RSU with default settings.
 pub fn rsu(n: usize) -> Factory {
-    rsu_with(n, |_| ())
-}
-
-/// An RSU with some settings changed.
-pub fn rsu_with(n: usize, change: impl Fn(&mut rsu_lib::Config) + Send + 'static) -> Factory {
     Box::new(move |start, now| {
         debug_assert_eq!(start.radio_mac, radio(n), "the node it is for");
-        let mut config = rsu_lib::Settings::default().config(start);
-        change(&mut config);
-        Box::new(Rsu::new(config, now))
+        Box::new(Rsu::new(rsu_lib::Settings::default().config(start), now))
     })
 }
 
@@ -101,22 +94,7 @@ impl Town {
     }
 
     /// As [`Town::new`], in this world.
-    pub fn in_world(world: World, graph: &Graph, rsus: &[usize], link: Link) -> Self {
-        Self::of(world, graph, rsus, link, false)
-    }
-
-    /// As [`Town::new`]. `reroutes`: what a lost next hop was given goes another way.
-    pub fn that_reroutes(
-        seed: u64,
-        graph: &Graph,
-        rsus: &[usize],
-        link: Link,
-        reroutes: bool,
-    ) -> Self {
-        Self::of(World::new(seed), graph, rsus, link, reroutes)
-    }
-
-    fn of(mut world: World, graph: &Graph, rsus: &[usize], link: Link, reroutes: bool) -> Self {
+    pub fn in_world(mut world: World, graph: &Graph, rsus: &[usize], link: Link) -> Self {
         if trace_file().is_some() {
             world.keep_trace();
         }
@@ -125,12 +103,10 @@ impl Town {
         let mut riders = BTreeMap::new();
         for n in 0..graph.nodes() {
             if rsus.contains(&n) {
-                let rsu = rsu_with(n, move |config| config.settings.rerouting = reroutes);
-                let node = world.add_node(Role::Rsu, radio(n), rsu);
+                let node = world.add_node(Role::Rsu, radio(n), rsu(n));
                 world.plug(node, lan);
             } else {
-                let obu = obu_with(n, move |config| config.settings.policy.rerouting = reroutes);
-                let node = world.add_node(Role::Obu, radio(n), obu);
+                let node = world.add_node(Role::Obu, radio(n), obu(n));
                 riders.insert(node, world.add_client(rider_mac(n), Place::Tap(node)));
             }
         }
