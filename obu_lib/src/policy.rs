@@ -26,8 +26,7 @@ pub struct Policy {
     /// While an upstream is in doubt, frames go both ways.
     pub duplication: bool,
     /// What a lost upstream was given since its last sign of life goes the next way, and the RSU
-    /// hears for how long its own frames may have gone astray. Costs a
-    /// copy of each frame.
+    /// hears for how long its own frames may have gone astray. Costs a copy of each frame.
     #[cfg_attr(feature = "serde", serde(default))]
     pub rerouting: bool,
     /// The next RSU is told of us and our clients before we go there.

@@ -90,12 +90,23 @@ fn what_goes_once_more_does_so_for_one_reason_only() {
 }
 
 #[test]
-fn where_there_is_no_other_way_it_goes_the_same_one() {
-    let mut t = Talk::settled_behind(A);
+fn where_there_is_no_other_way_it_goes_the_same_one_and_may_go_another_later() {
+    let mut t = between();
+    t.hear(t.now, B, Heard::Withdrawal { goodbye: false });
     t.clear();
     t.tap(CAMERA, SERVER);
-    let (_, to) = give_up_only(&mut t);
-    assert_eq!(to, [A]);
+    let (first, to) = give_up_only(&mut t);
+    assert_eq!((&to[..], &t.sent[0].1), (&[A][..], &first), "and is not marked");
+    t.clear();
+    t.give_up(&first);
+    assert_eq!(t.sent, [], "once");
+    t.pass(t.now + 100);
+    let seq = t.beat(A, 1);
+    t.hear(t.now, B, Heard::heartbeat(seq, 1));
+    t.clear();
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    assert_eq!(t.data_sent().iter().map(|(to, _)| *to).collect::<Vec<_>>(), [B]);
 }
 
 #[test]

@@ -49,10 +49,12 @@ fn heartbeats_that_come_two_seconds_late_are_no_other_count() {
     t.pass(t.now + 50);
     let advertised = t.obu.advertised_for(id(RSU));
     // Nothing new for so long that an earlier count would be believed.
-    for (ms, seq) in [(3200, 10), (3250, 11), (3300, 12), (3350, 13)] {
+    for (ms, seq) in [(3200, 9), (3250, 11), (3300, 12), (3350, 13)] {
         assert!(says(&mut t, ms, 1, seq));
     }
     assert_eq!(t.obu.advertised_for(id(RSU)), advertised);
+    assert!(says(&mut t, 3360, 1, advertised.unwrap().order.seq.0 - 20));
+    assert!(!says(&mut t, 3370, 1, advertised.unwrap().order.seq.0 - 21));
 }
 
 #[test]

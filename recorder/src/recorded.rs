@@ -14,8 +14,9 @@ use node_lib::control::positions::Located;
 use node_lib::control::replies::Loan;
 use node_lib::control::snapshot::{KnownRoute, Snapshot};
 use node_lib::messages::ETHERNET_HEADER_LEN;
-use node_lib::messages::data::{Data, Destination};
+use node_lib::messages::data::{self, Data, Destination};
 use node_lib::messages::flags::FLOOD;
+use node_lib::messages::fragment::{self, Fragment};
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, NodeId, Timestamp};
 
@@ -272,10 +273,17 @@ fn replies(
     }
 }
 
-/// Bytes kept of a client's frame to one addressee that did not just go in: it went another way
-/// now, and a replay has no more of it than was kept when it went in. `None` for all others.
+/// Bytes kept of a client's frame to one addressee that did not just go in, or of a part of one: it
+/// went another way now, and a replay has no more of it than was kept when it went in. `None` for
+/// all others.
 fn client_frame_kept(whole: &[u8], snap: usize) -> Option<usize> {
-    let data = Data::read(whole.get(ETHERNET_HEADER_LEN..)?)?;
+    let packet = whole.get(ETHERNET_HEADER_LEN..)?;
+    if let Ok(fragment) = Fragment::try_from(packet) {
+        let known = (data::HEADER_LEN + snap).saturating_sub(fragment.place.range().start);
+        let kept = ETHERNET_HEADER_LEN + fragment::HEADER_LEN + known;
+        return (kept < whole.len()).then_some(kept);
+    }
+    let data = Data::read(packet)?;
     let payload = match data {
         Data::Upstream(data) => data.payload,
         Data::Downstream(data) if matches!(data.destination, Destination::Node { .. }) => {

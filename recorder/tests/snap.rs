@@ -9,7 +9,9 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use node_lib::control::node::{Node, Replies};
-use node_lib::{Mac, Timestamp};
+use node_lib::messages::data::ToUpstream;
+use node_lib::messages::fragment::{Fragment, PartPlace};
+use node_lib::{Mac, NodeId, Seq, Timestamp};
 use recorder::read::Recording;
 use recorder::replay::replay_with;
 use recorder::tape::SNAP_MIN;
@@ -117,6 +119,43 @@ fn what_a_node_may_have_read_is_whole() {
     let mut group = heard(1000);
     group[CLIENT..CLIENT + 6].copy_from_slice(&Mac::BROADCAST.0);
     assert_eq!(recorded(&group, to_tap), [whole, ("to_tap", 1000, 1000)]);
+}
+
+/// A frame of a client that had come before, in one piece or in parts, or one for all.
+fn another_way(_: &[u8], out: &mut Replies) {
+    let (destination, source, seq) = (NodeId([2; 6]), NodeId([4; 6]), Seq(7));
+    let (hop_limit, boot, again, priority) = (5, 7, true, 0);
+    for to in [2, 1] {
+        let payload = &[to; 1000][..];
+        let up = ToUpstream { destination, source, hop_limit, boot, seq, again, priority, payload };
+        let mut message = Vec::new();
+        up.emit(&mut message);
+        let ethernet = [&[2; 12][..], &[0x88, 0xb5]].concat();
+        out.wire(|flat| flat.extend([&ethernet[..], &message].concat()));
+        for place in PartPlace::all(message.len(), 400).unwrap().filter(|_| to == 2) {
+            let part = &message[place.range()];
+            let mut packet = Vec::new();
+            Fragment { priority, id: 9, place, part }.emit(&mut packet);
+            out.wire(|flat| flat.extend([&ethernet[..], &packet].concat()));
+        }
+    }
+}
+
+#[test]
+fn what_goes_another_way_is_cut_where_it_was_when_it_came() {
+    let message = 22 + 1000;
+    let part = 14 + 12 + message / 3 + 1;
+    assert_eq!(
+        recorded(&heard(20), another_way),
+        [
+            ("from_radio", CLIENT + 20, CLIENT + 20),
+            ("to_radio", 14 + message, 14 + 22 + SNAP),
+            ("to_radio", part, 14 + 12 + 22 + SNAP),
+            ("to_radio", part, 14 + 12),
+            ("to_radio", part - 1, 14 + 12),
+            ("to_radio", 14 + message, 14 + message),
+        ]
+    );
 }
 
 #[test]

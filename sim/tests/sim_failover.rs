@@ -317,14 +317,19 @@ fn a_frame_goes_once_more_at_most_from_each_node_of_a_way_that_is_lost_as_a_whol
             town.world.apply(Fault::CutOneWay(NodeIndex(above), NodeIndex(below)));
         }
         town.world.run_until(hit + ms(400)).map_err(broken)?;
-        let mut copies = BTreeMap::new();
+        let (mut copies, mut of_each) = (BTreeMap::new(), BTreeMap::new());
         for sent in town.world.air() {
-            // What reaches the RSU.
-            if sent.frame[..6] == sim_common::radio(0).0 {
-                for (packet, _) in Packet::all_of(&sent.frame) {
-                    *copies.entry((packet.source, packet.seq)).or_insert(0) += 1;
+            for (packet, _) in Packet::all_of(&sent.frame) {
+                let what = (packet.source, packet.seq);
+                *of_each.entry((sent.frame[6..12].to_vec(), what)).or_insert(0) += 1;
+                // What reaches the RSU.
+                if sent.frame[..6] == sim_common::radio(0).0 {
+                    *copies.entry(what).or_insert(0) += 1;
                 }
             }
+        }
+        if let Some((sent, times)) = of_each.iter().find(|(_, times)| **times > 2) {
+            return Err(wrong(&town, format!("{sent:?} sent {times} times")));
         }
         match copies.values().max() {
             // From D, and from a relay on each rung that it passed.

@@ -166,8 +166,10 @@ pub struct Obu {
     pub(super) complaints: TokenBucket,
     pub(super) children: Children,
     pub(super) duplicates: Duplicates,
-    /// Which frames the radio gave up were sent once more.
+    /// Frames that went another way, because the radio gave them up or their next hop was lost.
     pub(super) sent_again: Duplicates,
+    /// Frames that the radio gave up, and that went the same way once more.
+    pub(super) tried_again: Duplicates,
     pub(super) floods: Floods,
     pub(super) reassembly: Reassembly,
     pub(super) clients: LocalClients,
@@ -231,6 +233,7 @@ impl Obu {
             children: Children::default(),
             duplicates: Duplicates::new(),
             sent_again: Duplicates::new(),
+            tried_again: Duplicates::new(),
             reassembly: Reassembly::new(),
             floods: Floods::default(),
             clients,

@@ -3,8 +3,8 @@
 //! A radio of 802.11 sends a unicast frame up to seven times within milliseconds. Over a link that
 //! was there a moment ago and is not now, or to a neighbour that somebody else drowns, all of them
 //! are lost. The next best way, or a few milliseconds later the same one, is mostly there. So each
-//! clients' frame that the radio gives up, ours or one we relay, goes once more, and then no more:
-//! on a channel that is full every frame costs another its place.
+//! clients' frame that the radio gives up, ours or one we relay, goes another way once, or the same
+//! one once, and then no more: on a channel that is full every frame costs another its place.
 //!
 //! That no acknowledgement came says little of the neighbour. On a full channel it is there, and to
 //! leave it would cost all behind us their way: a silent neighbour is found by its
@@ -26,11 +26,13 @@ impl Obu {
             Some(Data::Upstream(data)) => {
                 let route = self.routes.get(&data.destination);
                 let other = route.and_then(|route| route.way_beside(&self.context, now, to));
-                if let Some(other) = other
-                    && self.sent_again.accept(now, data.source, data.boot, data.seq)
-                {
+                let Some(other) = other else { return };
+                // Over the same hop it may be lost once more: another way stays open to it.
+                let is_other = other != to;
+                let once = if is_other { &mut self.sent_again } else { &mut self.tried_again };
+                if once.accept(now, data.source, data.boot, data.seq) {
                     let hop = self.hop(data.destination, other);
-                    let again = data.again || self.context.policy.rerouting;
+                    let again = data.again || is_other && self.context.policy.rerouting;
                     let data = ToUpstream { again, ..data };
                     self.context.counters.sent_again += 1;
                     self.context.radio.data(hop, data, out, &mut self.context.counters);

@@ -265,7 +265,7 @@ impl Rsu {
         relay: NodeId,
         out: &mut Replies,
     ) {
-        if !self.obus.is_reached(relay) {
+        if !self.obus.has_moved(relay) || !self.obus.is_reached(relay) {
             return;
         }
         let Some(since) = self.obus.take_moved(relay) else { return };

@@ -311,7 +311,8 @@ pub struct HeartbeatReply {
     /// makes that of the way.
     pub mtu: u16,
     /// What the RSU sent to the OBU or through it within this, in 10 ms, may not have arrived: it
-    /// lost its upstream, and there was no sign of life of that one for so long.
+    /// lost its upstream, there has been no sign of life of that one for so long, and the RSU has
+    /// not acknowledged the next one.
     pub at_risk_10ms: u8,
     /// From the OBU to the sender.
     pub hops: u8,

@@ -152,8 +152,9 @@ impl Route {
         let Context { radio, counters, .. } = context;
         self.kept.reroute(now, since, upstream, |data| {
             let Data::Upstream(data) = data else { return };
-            let is_first = sent_again.accept(now, data.source, data.boot, data.seq);
-            if is_first && (is_ours || data.source != radio.id) {
+            if (is_ours || data.source != radio.id)
+                && sent_again.accept(now, data.source, data.boot, data.seq)
+            {
                 let is_sent = radio.data(hop, ToUpstream { again: true, ..data }, out, counters);
                 counters.rerouted += u64::from(is_sent);
             }
