@@ -22,7 +22,7 @@ pub const AGE_MAX: Duration = Duration::from_millis(300);
 
 /// Bytes kept of one term of [`AGE_MAX`]: 27 ms of a radio of 6 Mbit/s. Copies are thrown away
 /// together, those of one term when the next but one begins.
-const BYTES_MAX: usize = 20 * 1024;
+pub const BYTES_MAX: usize = 20 * 1024;
 
 /// Memory that no frame has needed for so long is given back.
 const UNUSED_FOR: Duration = Duration::from_secs(5);
@@ -56,13 +56,14 @@ struct Given {
 
 impl AtRisk {
     /// Keeps a copy of a frame that is given to the next hop. `from`: who had sent it to us.
+    /// `most`: bytes kept of one term.
     #[inline]
-    pub fn keep(&mut self, now: Timestamp, from: Option<Mac>, data: Data<'_>) {
+    pub fn keep(&mut self, now: Timestamp, from: Option<Mac>, data: Data<'_>, most: usize) {
         let age = now.since(self.begun);
         if age >= AGE_MAX {
             self.turn(now, age);
         }
-        if self.term.packets.len() + data.wire_len() <= BYTES_MAX {
+        if self.term.packets.len() + data.wire_len() <= most {
             self.term.keep(now, from, &data);
         }
     }
@@ -168,7 +169,7 @@ mod tests {
     fn kept(moments: impl IntoIterator<Item = u64>) -> AtRisk {
         let mut kept = AtRisk::default();
         for (ms, seq) in moments.into_iter().zip(0..) {
-            kept.keep(at(ms), Some(CHILD), frame(seq, &[seq as u8; 60]));
+            kept.keep(at(ms), Some(CHILD), frame(seq, &[seq as u8; 60]), BYTES_MAX);
         }
         kept
     }
@@ -232,7 +233,7 @@ mod tests {
     #[test]
     fn a_frame_longer_than_all_that_is_kept_is_not_kept() {
         let mut kept = AtRisk::default();
-        kept.keep(at(1), None, frame(1, &[0; BYTES_MAX]));
+        kept.keep(at(1), None, frame(1, &[0; BYTES_MAX]), BYTES_MAX);
         assert!(kept.is_empty());
     }
 }

@@ -26,7 +26,7 @@ mod word;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use node_lib::control::at_risk::AtRisk;
+use node_lib::control::at_risk::{AtRisk, BYTES_MAX};
 use node_lib::control::positions::Positions;
 use node_lib::control::snapshot;
 use node_lib::control::table::Table;
@@ -50,6 +50,9 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 /// takes.
 const WORDS: u32 = 3;
 const SILENCE_MIN: Duration = Duration::from_secs(5);
+
+/// Bytes kept of one term of [`AtRisk`] for all attached OBUs, each of which has an equal share.
+const KEPT_MAX: usize = 4 << 20;
 
 /// How an OBU stands to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,8 +192,9 @@ impl Obus {
     /// A frame is sent to this OBU. Should it not arrive, it can go another way.
     #[inline]
     pub(crate) fn keep(&mut self, now: Timestamp, obu: NodeId, data: Data<'_>) {
+        let most = (KEPT_MAX / self.attached.max(1)).min(BYTES_MAX);
         if let Some(known) = self.by_id.get_mut(&obu) {
-            known.kept.keep(now, None, data);
+            known.kept.keep(now, None, data, most);
         }
     }
 

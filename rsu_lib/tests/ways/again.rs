@@ -6,7 +6,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 
 use rsu_lib::Settings;
 
-use crate::seen::{OTHER, past, sent, word};
+use crate::seen::{OTHER, past, sent, stranger, word};
 use crate::talk::{A, B, CAMERA, RELAY, SERVER, SIGN, Talk, US};
 
 /// The RSU, A behind it with the camera, and B behind A with the sign; another relay waits.
@@ -108,4 +108,23 @@ fn it_waits_until_the_new_way_is_known() {
     t.relay(unknown, US);
     moves_at_risk(&mut t, unknown, 20);
     assert_eq!(sent(&t), [past(&[unknown], A)]);
+}
+
+#[test]
+fn of_many_obus_each_has_a_share_of_what_is_kept() {
+    let again = |others: u16| {
+        let mut t = behind_each_other();
+        for n in 0..others {
+            t.announce(stranger(n), stranger(n), 1, &[]);
+        }
+        t.pass(t.now + 1000);
+        for _ in 0..400 {
+            t.tap(SERVER, CAMERA);
+        }
+        moves_at_risk(&mut t, OTHER, 20);
+        sent(&t).len()
+    };
+    let alone = again(0);
+    assert!((100..400).contains(&alone), "{alone}");
+    assert!(again(500).abs_diff(alone * 204 / 502) <= 2, "{alone}, {}", again(500));
 }

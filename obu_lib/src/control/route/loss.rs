@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::at_risk::AtRisk;
+use node_lib::control::at_risk::{AtRisk, BYTES_MAX};
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::event::Cause;
 use node_lib::control::next_hop::NextHop;
@@ -130,7 +130,7 @@ impl Route {
         data: ToUpstream<'_>,
     ) {
         if context.policy.rerouting && !data.again {
-            self.kept.keep(now, from, Data::Upstream(data));
+            self.kept.keep(now, from, Data::Upstream(data), BYTES_MAX);
         }
     }
 
