@@ -157,6 +157,8 @@ impl Route {
         self.newest_at = now;
         self.claim = None;
         self.obus.start_over();
+        // Who starts anew does not know any more what it has received.
+        self.forget_kept();
         if !is_later {
             self.start_over(now);
         }
@@ -199,8 +201,6 @@ impl Route {
         if self.upstream.is_some() {
             self.lose_upstream(now, Cause::Restarted);
         }
-        // Who starts anew does not know any more what it has received, and we route for nobody yet.
-        self.forget_kept();
         self.candidates.clear();
         self.feasibility = Feasibility::default();
         if let Some(said) = self.said_at {

@@ -81,6 +81,10 @@ impl Route {
         self.lost_at = now;
         self.relay_at = None;
         self.note_loss(self.leave(now, cause));
+        if cause == Cause::Restarted {
+            // It, or the RSU, does not know any more what it has received.
+            self.forget_kept();
+        }
         self.doubt = None;
         self.told = None;
         self.predicted = None;
