@@ -57,7 +57,7 @@ fn town(seed: u64, delta: i32) -> Town {
 }
 
 /// Restarts `node`, with traffic both ways, over one hop and over two. From `silent_for` after that
-/// nothing may be lost.
+/// nothing may be lost, and nothing may come twice.
 fn restart(test: &str, node: NodeIndex, silent_for: Duration) {
     let deltas: Vec<i32> = (1..=256).chain([DAY, DAY + 128, 365 * DAY]).collect();
     restart_with(test, node, silent_for, &deltas);
@@ -73,6 +73,12 @@ fn restart_with(test: &str, node: NodeIndex, silent_for: Duration, deltas: &[i32
         let downs = both.map(|n| (town.down(n, at(2000), every, 500), n));
         town.world.at(at(4000), Fault::Restart(node, ms(50)));
         town.world.run_until(at(8000)).map_err(broken)?;
+        let doubled = |flow, client| town.world.flow(flow).unwrap().doubled(client).len();
+        let up = ups.iter().map(|up| doubled(*up, town.host)).sum::<usize>();
+        let down = downs.iter().map(|(down, n)| doubled(*down, town.riders[n])).sum::<usize>();
+        if up + down > 0 {
+            return Err(wrong(&town, format!("{up} frames up and {down} down came twice")));
+        }
         let (from, to) = (at(4000) + silent_for, at(6980));
         let gaps = ups.iter().map(|up| town.gap_up(*up, from, to));
         let gaps = gaps.chain(downs.iter().map(|(down, n)| town.gap_down(*down, *n, from, to)));

@@ -157,10 +157,12 @@ impl Route {
         self.newest_at = now;
         self.claim = None;
         self.obus.start_over();
-        // Who starts anew does not know any more what it has received.
-        self.forget_kept();
         if !is_later {
             self.start_over(now);
+        }
+        if !is_later || order.boot != boot {
+            // Who starts anew does not know any more what it has received.
+            self.forget_kept();
         }
         Learned::Anew(boot)
     }

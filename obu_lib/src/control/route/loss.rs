@@ -37,10 +37,16 @@ pub(crate) struct Loss {
 impl Route {
     /// A neighbour has no way any more: it withdrew, restarted, or fell silent.
     pub(crate) fn drop_candidate(&mut self, now: Timestamp, from: Mac, cause: Cause) {
+        let is_rsu = self.id_of(from) == Some(self.rsu);
         self.candidates.forget(from);
         self.end_doubt_through(from);
         if self.upstream == Some(from) {
             self.lose_upstream(now, cause);
+        }
+        if is_rsu && cause == Cause::Restarted {
+            // It does not know any more what it has received. That its count is another one may be
+            // believed only later.
+            self.forget_kept();
         }
     }
 
@@ -81,10 +87,6 @@ impl Route {
         self.lost_at = now;
         self.relay_at = None;
         self.note_loss(self.leave(now, cause));
-        if cause == Cause::Restarted {
-            // It, or the RSU, does not know any more what it has received.
-            self.forget_kept();
-        }
         self.doubt = None;
         self.told = None;
         self.predicted = None;
