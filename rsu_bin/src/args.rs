@@ -45,7 +45,7 @@ impl Args {
             share_position: self.common.share_position,
             hello_history: self.common.hello_history,
             group_rate: self.group_rate,
-            rerouting: true,
+            rerouting: Settings::default().rerouting,
         }
     }
 }

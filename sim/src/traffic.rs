@@ -243,6 +243,19 @@ impl FlowLog {
         self.received.keys().copied()
     }
 
+    /// When each frame was sent, of those sent in this span, that `client` never received.
+    fn lost_ones(
+        &self,
+        client: ClientIndex,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> impl Iterator<Item = Timestamp> {
+        let is_lost = move |&(number, &sent): &(u32, &Timestamp)| {
+            sent >= from && sent < to && self.received_at(client, number).is_none()
+        };
+        (0..).zip(&self.sent).filter(is_lost).map(|(_, &sent)| sent)
+    }
+
     /// When the last frame was sent, of those sent in this span, that `client` never received.
     pub fn last_lost(
         &self,
@@ -250,10 +263,12 @@ impl FlowLog {
         from: Timestamp,
         to: Timestamp,
     ) -> Option<Timestamp> {
-        let lost = |&(number, &sent): &(u32, &Timestamp)| {
-            sent >= from && sent < to && self.received_at(client, number).is_none()
-        };
-        (0..).zip(&self.sent).filter(lost).map(|(_, &sent)| sent).last()
+        self.lost_ones(client, from, to).last()
+    }
+
+    /// Frames sent in this span that `client` never received.
+    pub fn lost(&self, client: ClientIndex, from: Timestamp, to: Timestamp) -> usize {
+        self.lost_ones(client, from, to).count()
     }
 
     /// The longest time under way of a frame that was sent in this span and that `client` received.
@@ -263,14 +278,6 @@ impl FlowLog {
             Some(self.received_at(client, number).filter(|_| is_in)?.since(sent))
         };
         (0..).zip(&self.sent).filter_map(delay).max().unwrap_or_default()
-    }
-
-    /// Frames sent in this span that `client` never received.
-    pub fn lost(&self, client: ClientIndex, from: Timestamp, to: Timestamp) -> usize {
-        let lost = |&(number, &sent): &(u32, &Timestamp)| {
-            sent >= from && sent < to && self.received_at(client, number).is_none()
-        };
-        (0..).zip(&self.sent).filter(lost).count()
     }
 
     /// The longest time `client` was cut off, among frames sent in this span. It is from the first

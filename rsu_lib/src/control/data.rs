@@ -265,9 +265,6 @@ impl Rsu {
         relay: NodeId,
         out: &mut Replies,
     ) {
-        if !self.obus.has_moved(relay) || !self.obus.is_reached(relay) {
-            return;
-        }
         let Some(since) = self.obus.take_moved(relay) else { return };
         for obu in self.obus.sent_through(relay) {
             let Ok(way) = self.obus.way(obu) else { continue };

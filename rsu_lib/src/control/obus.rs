@@ -205,15 +205,11 @@ impl Obus {
         }
     }
 
-    /// This OBU has another upstream, and what that may have cost is not made good yet.
-    #[inline]
-    pub(crate) fn has_moved(&self, obu: NodeId) -> bool {
-        self.by_id.get(&obu).is_some_and(|known| known.moved.is_some())
-    }
-
     /// Since when what went to this OBU or through it may not have arrived, if it has another
-    /// upstream now. Said once.
+    /// upstream now and there is a way to it. Said once.
     pub(crate) fn take_moved(&mut self, obu: NodeId) -> Option<Timestamp> {
+        self.by_id.get(&obu)?.moved?;
+        self.way(obu).ok()?;
         self.by_id.get_mut(&obu)?.moved.take()
     }
 
