@@ -13,6 +13,8 @@
 //! before. As long as no frame goes this way it is only mentioned, in a reply that nobody
 //! acknowledges.
 
+mod telling;
+
 use std::time::Duration;
 
 use node_lib::control::deadline::Deadline;
@@ -29,11 +31,10 @@ use super::announcements::{Acked, Announcements, Heading};
 use super::context::Context;
 use super::timing;
 use super::towards::{Standing, Towards};
+use telling::{Pending, REPEAT_FIRST, Telling, Word};
 
-/// First repetition of a word that is not acknowledged; each further one waits twice as long …
-const REPEAT_FIRST: Duration = Duration::from_millis(20);
-
-/// … up to this …
+/// A word that is not acknowledged is repeated after [`REPEAT_FIRST`], and waits twice as long each
+/// time, up to this …
 const REPEAT_MAX: Duration = Duration::from_millis(320);
 
 /// In a crowd, as long as no frame goes this way, both are so many times as long: 0.3 s at first,
@@ -60,46 +61,6 @@ const REPLIES_UNACKNOWLEDGED: u8 = 2;
 
 /// A new client is announced after this, so that a burst of new ones needs one announcement.
 const GATHER_FOR: Duration = Duration::from_millis(50);
-
-/// What is to be acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
-    /// Who our upstream is.
-    Upstream,
-    /// That, and all clients. These parts are known.
-    Set(Acked),
-}
-
-/// A word not acknowledged yet.
-#[derive(Clone, Debug)]
-struct Pending {
-    word: Word,
-    /// An answer to an older word of ours says nothing.
-    since: Seq,
-    attempts: u32,
-    next: Timestamp,
-    wait: Duration,
-    /// The RSU knows where we were before: as long as nothing goes this way, the word may be
-    /// mentioned only.
-    is_change: bool,
-    /// It was mentioned, and waits until it matters.
-    is_mentioned: bool,
-    /// It was said, and is repeated slowly until it matters.
-    is_slow: bool,
-    /// It is no news: only whether it is answered counts.
-    is_check: bool,
-}
-
-/// What one RSU has been told.
-#[derive(Clone, Debug)]
-struct Telling {
-    /// Our upstream, as it was last told.
-    via: NodeId,
-    pending: Option<Pending>,
-    reply_at: Timestamp,
-    /// Replies since one was last to be acknowledged.
-    replies: u8,
-}
 
 /// The RSU that we may go to next.
 #[derive(Clone, Debug)]
@@ -130,97 +91,6 @@ pub(crate) struct Registration {
     standby: Option<Standby>,
     /// RSUs that others go to through us.
     relayed: Table<NodeId, Telling>,
-}
-
-impl Telling {
-    fn new(now: Timestamp) -> Self {
-        Self { via: NodeId::NONE, pending: None, reply_at: now, replies: 0 }
-    }
-
-    fn tell(&mut self, word: Word, last: Order, at: Timestamp) {
-        self.replies = 0;
-        self.pending = Some(Pending {
-            word,
-            since: last.next().seq,
-            attempts: 0,
-            next: at,
-            wait: REPEAT_FIRST,
-            is_change: false,
-            is_mentioned: false,
-            is_slow: false,
-            is_check: false,
-        });
-    }
-
-    /// The RSU knows another upstream of ours.
-    fn tell_change(&mut self, last: Order, at: Timestamp) {
-        self.tell(Word::Upstream, last, at);
-        if let Some(pending) = &mut self.pending {
-            pending.is_change = true;
-        }
-    }
-
-    /// Our upstream is no news: only whether the RSU answers counts.
-    fn tell_check(&mut self, last: Order, at: Timestamp) {
-        self.tell(Word::Upstream, last, at);
-        if let Some(pending) = &mut self.pending {
-            pending.is_check = true;
-        }
-    }
-
-    /// Our upstream is another one now: whatever is under way says the old one.
-    fn note_upstream(&mut self, via: NodeId, last: Order, at: Timestamp) {
-        let before = std::mem::replace(&mut self.via, via);
-        if before == via {
-            return;
-        }
-        let is_known = before != NodeId::NONE;
-        match &self.pending {
-            Some(Pending { word: Word::Set(_), .. }) => {
-                self.tell(Word::Set(Acked::default()), last, at);
-            }
-            None | Some(Pending { is_change: true, .. }) if is_known => self.tell_change(last, at),
-            _ => self.tell(Word::Upstream, last, at),
-        }
-    }
-
-    /// The RSU was told of another upstream of ours than the one that is: only an answer to what is
-    /// said from now on counts.
-    fn tell_anew(&mut self, last: Order, at: Timestamp) {
-        if let Some(pending) = &mut self.pending {
-            pending.since = last.next().seq;
-            pending.next = at;
-            if pending.is_mentioned {
-                self.reply_at = at;
-            }
-            return;
-        }
-        self.tell_check(last, at);
-    }
-
-    /// The RSU answers: the attempts it took, once all is known that it was to know.
-    fn note_ack(&mut self, of: &Announcements, ack: &AnnouncementAck<'_>) -> Option<u32> {
-        let pending = self.pending.as_mut().filter(|pending| ack.seq >= pending.since)?;
-        let is_done = match (&mut pending.word, ack.status) {
-            (Word::Upstream, AckStatus::Accepted | AckStatus::Known) => true,
-            (Word::Set(acked), AckStatus::Accepted) => {
-                acked.note(ack.part);
-                of.is_complete(acked)
-            }
-            _ => false,
-        };
-        let attempts = pending.attempts;
-        is_done.then(|| {
-            self.pending = None;
-            attempts
-        })
-    }
-
-    fn deadline(&self) -> Deadline {
-        let word = self.pending.as_ref().map(|pending| pending.next);
-        Deadline::new(self.reply_at, "reply to an RSU")
-            .or_at(word, "say a word that is to be acknowledged")
-    }
 }
 
 impl Registration {

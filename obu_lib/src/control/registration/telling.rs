@@ -1,0 +1,147 @@
+//! What one RSU is being told: the word that waits for an answer, and when the next reply is due.
+
+use std::time::Duration;
+
+use node_lib::control::deadline::Deadline;
+use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
+use node_lib::{NodeId, Order, Seq, Timestamp};
+
+use crate::control::announcements::{Acked, Announcements};
+
+/// First repetition of a word that is not acknowledged; each further one waits twice as long.
+pub(super) const REPEAT_FIRST: Duration = Duration::from_millis(20);
+
+/// What is to be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// Who our upstream is.
+    Upstream,
+    /// That, and all clients. These parts are known.
+    Set(Acked),
+}
+
+/// A word not acknowledged yet.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    pub(super) word: Word,
+    /// An answer to an older word of ours says nothing.
+    pub(super) since: Seq,
+    pub(super) attempts: u32,
+    pub(super) next: Timestamp,
+    pub(super) wait: Duration,
+    /// The RSU knows where we were before: as long as nothing goes this way, the word may be
+    /// mentioned only.
+    pub(super) is_change: bool,
+    /// It was mentioned, and waits until it matters.
+    pub(super) is_mentioned: bool,
+    /// It was said, and is repeated slowly until it matters.
+    pub(super) is_slow: bool,
+    /// It is no news: only whether it is answered counts.
+    pub(super) is_check: bool,
+}
+
+/// What one RSU has been told.
+#[derive(Clone, Debug)]
+pub(super) struct Telling {
+    /// Our upstream, as it was last told.
+    pub(super) via: NodeId,
+    pub(super) pending: Option<Pending>,
+    pub(super) reply_at: Timestamp,
+    /// Replies since one was last to be acknowledged.
+    pub(super) replies: u8,
+}
+
+impl Telling {
+    pub(super) fn new(now: Timestamp) -> Self {
+        Self { via: NodeId::NONE, pending: None, reply_at: now, replies: 0 }
+    }
+
+    pub(super) fn tell(&mut self, word: Word, last: Order, at: Timestamp) {
+        self.replies = 0;
+        self.pending = Some(Pending {
+            word,
+            since: last.next().seq,
+            attempts: 0,
+            next: at,
+            wait: REPEAT_FIRST,
+            is_change: false,
+            is_mentioned: false,
+            is_slow: false,
+            is_check: false,
+        });
+    }
+
+    /// The RSU knows another upstream of ours.
+    pub(super) fn tell_change(&mut self, last: Order, at: Timestamp) {
+        self.tell(Word::Upstream, last, at);
+        if let Some(pending) = &mut self.pending {
+            pending.is_change = true;
+        }
+    }
+
+    /// Our upstream is no news: only whether the RSU answers counts.
+    pub(super) fn tell_check(&mut self, last: Order, at: Timestamp) {
+        self.tell(Word::Upstream, last, at);
+        if let Some(pending) = &mut self.pending {
+            pending.is_check = true;
+        }
+    }
+
+    /// Our upstream is another one now: whatever is under way says the old one.
+    pub(super) fn note_upstream(&mut self, via: NodeId, last: Order, at: Timestamp) {
+        let before = std::mem::replace(&mut self.via, via);
+        if before == via {
+            return;
+        }
+        let is_known = before != NodeId::NONE;
+        match &self.pending {
+            Some(Pending { word: Word::Set(_), .. }) => {
+                self.tell(Word::Set(Acked::default()), last, at);
+            }
+            None | Some(Pending { is_change: true, .. }) if is_known => self.tell_change(last, at),
+            _ => self.tell(Word::Upstream, last, at),
+        }
+    }
+
+    /// The RSU was told of another upstream of ours than the one that is: only an answer to what is
+    /// said from now on counts.
+    pub(super) fn tell_anew(&mut self, last: Order, at: Timestamp) {
+        if let Some(pending) = &mut self.pending {
+            pending.since = last.next().seq;
+            pending.next = at;
+            if pending.is_mentioned {
+                self.reply_at = at;
+            }
+            return;
+        }
+        self.tell_check(last, at);
+    }
+
+    /// The RSU answers: the attempts it took, once all is known that it was to know.
+    pub(super) fn note_ack(
+        &mut self,
+        of: &Announcements,
+        ack: &AnnouncementAck<'_>,
+    ) -> Option<u32> {
+        let pending = self.pending.as_mut().filter(|pending| ack.seq >= pending.since)?;
+        let is_done = match (&mut pending.word, ack.status) {
+            (Word::Upstream, AckStatus::Accepted | AckStatus::Known) => true,
+            (Word::Set(acked), AckStatus::Accepted) => {
+                acked.note(ack.part);
+                of.is_complete(acked)
+            }
+            _ => false,
+        };
+        let attempts = pending.attempts;
+        is_done.then(|| {
+            self.pending = None;
+            attempts
+        })
+    }
+
+    pub(super) fn deadline(&self) -> Deadline {
+        let word = self.pending.as_ref().map(|pending| pending.next);
+        Deadline::new(self.reply_at, "reply to an RSU")
+            .or_at(word, "say a word that is to be acknowledged")
+    }
+}
