@@ -168,6 +168,31 @@ fn until_the_rsu_has_acknowledged_the_new_way_it_hears_of_all_that_was_lost() {
     assert_eq!(at_risk_said(&t).last(), Some(&0));
 }
 
+/// A relay without frames of its own mentions its new upstream, and nobody acknowledges that. When
+/// an answer to somebody behind it comes through it, the RSU knows.
+#[test]
+fn what_an_answer_to_somebody_behind_us_shows_that_the_rsu_knows_is_no_news_later() {
+    let mut t = between();
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    t.pass(t.now + 100);
+    assert_eq!(at_risk_said(&t).first(), Some(&30));
+    t.answer_passes(B, C);
+    for _ in 0..10 {
+        t.pass(t.now + 100);
+        let seq = t.beat(B, 1);
+        t.hear(t.now, A, Heard::heartbeat(seq, 1));
+        t.answer_probes_of(A);
+        t.answer_probes_of(B);
+    }
+    t.clear();
+    t.hear(t.now, B, Heard::Withdrawal { goodbye: false });
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+    t.pass(t.now + 100);
+    let said = at_risk_said(&t);
+    assert!(said.last().is_some_and(|risk| *risk <= 45), "of this loss alone: {said:?}");
+}
+
 #[test]
 fn in_doubt_the_rsu_hears_since_when() {
     let mut t = Talk::settled_behind_with(A, Policy { rerouting: true, ..Default::default() });

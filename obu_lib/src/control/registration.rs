@@ -245,6 +245,11 @@ impl Registration {
         }
     }
 
+    /// This RSU knows that `via` is our upstream, or is not told any more.
+    pub(crate) fn has_told(&mut self, rsu: NodeId, is_ours: bool, via: NodeId) -> bool {
+        self.told(rsu, is_ours).is_some_and(|told| told.via == via && told.pending.is_none())
+    }
+
     /// Somebody behind us says what this RSU is to acknowledge: it can answer only if it knows our
     /// upstream. What was only mentioned is mentioned again, what is repeated slowly is said soon.
     pub(crate) fn remind(&mut self, now: Timestamp, rsu: NodeId, is_ours: bool) {
@@ -478,30 +483,28 @@ impl Registration {
         false
     }
 
-    /// An RSU that we are not attached to answered. Whether it now knows all.
-    pub(crate) fn handle_other_ack(&mut self, now: Timestamp, ack: &AnnouncementAck<'_>) -> bool {
+    /// An RSU that we are not attached to answered.
+    pub(crate) fn handle_other_ack(&mut self, now: Timestamp, ack: &AnnouncementAck<'_>) {
         if self.is_surpassed_by(ack) {
-            self.go_above(now, ack);
-            return false;
+            return self.go_above(now, ack);
         }
         let is_present = self.is_answered_by(ack);
-        let mut is_known = false;
         if let Some(telling) = self.relayed.get_mut(&ack.rsu) {
             if ack.status == AckStatus::SendAll {
                 // It wants to know whether we are still there.
                 telling.tell(Word::Upstream, self.order, now);
             } else if is_present {
-                is_known = telling.note_ack(&self.announcements, ack).is_some();
+                telling.note_ack(&self.announcements, ack);
             }
         }
         let Some(standby) = self.standby.as_mut().filter(|standby| standby.rsu == ack.rsu) else {
-            return is_known;
+            return;
         };
         match ack.status {
             AckStatus::Accepted | AckStatus::Known if is_present => {
                 let was_set =
                     matches!(standby.telling.pending, Some(Pending { word: Word::Set(_), .. }));
-                is_known = standby.telling.note_ack(&self.announcements, ack).is_some();
+                let is_known = standby.telling.note_ack(&self.announcements, ack).is_some();
                 standby.acknowledged |= was_set && is_known;
             }
             AckStatus::SendAll => {
@@ -510,7 +513,6 @@ impl Registration {
             }
             _ => {}
         }
-        is_known
     }
 
     /// The acknowledgement is of the present set, and of the present attachment.

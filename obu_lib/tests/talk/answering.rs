@@ -3,7 +3,7 @@
 use node_lib::messages::Way;
 use node_lib::messages::control::ack::{AckStatus, AnnouncementAck};
 use node_lib::messages::control::probe::{AnsweredRoute, ProbeAnswer};
-use node_lib::{Mac, Order};
+use node_lib::{Mac, Order, Seq};
 
 use super::heard::{Heard, answer};
 use super::said::Word;
@@ -41,6 +41,22 @@ impl Talk {
             part: to.part.0,
             parts: to.part.1,
             status,
+            way: Way::END,
+        };
+        self.wire(via, US, ack.into());
+    }
+
+    /// Our RSU's answer to somebody behind us, on its way there.
+    pub(crate) fn answer_passes(&mut self, via: Mac, to: Mac) {
+        let ack = AnnouncementAck {
+            destination: id(to),
+            rsu: id(RSU),
+            epoch: 1,
+            seq: Seq(1),
+            digest: 0,
+            part: 0,
+            parts: 1,
+            status: AckStatus::Accepted,
             way: Way::END,
         };
         self.wire(via, US, ack.into());

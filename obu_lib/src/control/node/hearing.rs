@@ -385,23 +385,18 @@ impl Obu {
         ack: &AnnouncementAck<'_>,
         out: &mut Replies,
     ) {
+        let is_ours = self.is_attached_to(ack.rsu);
+        if ack.destination != self.context.id() {
+            self.registration.note_passing_ack(ack.rsu, is_ours);
+        } else if !is_ours {
+            self.registration.handle_other_ack(now, ack);
+        } else if self.registration.handle_ack(&mut self.context, now, ack) {
+            self.note_acknowledged(now);
+        }
+        self.note_told(ack.rsu);
         if ack.destination == self.context.id() {
-            let is_known = if self.is_attached_to(ack.rsu) {
-                let is_known = self.registration.handle_ack(&mut self.context, now, ack);
-                if is_known {
-                    self.note_acknowledged(now);
-                }
-                is_known
-            } else {
-                self.registration.handle_other_ack(now, ack)
-            };
-            if is_known && let Some(route) = self.routes.get_mut(&ack.rsu) {
-                route.note_told();
-            }
             return;
         }
-        let is_ours = self.is_attached_to(ack.rsu);
-        self.registration.note_passing_ack(ack.rsu, is_ours);
         let (hops, way) = self.next_hops(now, from, (ack.rsu, ack.destination), ack.way);
         for NextHop { mac, .. } in hops {
             let relayed = AnnouncementAck { way, ..*ack };

@@ -106,11 +106,9 @@ impl Route {
         (self.kept, self.kept_since) = (AtRisk::default(), None);
     }
 
-    /// The RSU has acknowledged who our upstream is: what it sends since goes there.
+    /// The RSU knows who our upstream is: what it sends since goes there.
     pub(crate) fn note_told(&mut self) {
-        if self.upstream.is_some() {
-            self.untold_since = None;
-        }
+        self.untold_since = None;
     }
 
     /// For how long, in 10 ms, what came down may not have reached us or those behind us: since the
