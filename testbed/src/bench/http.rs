@@ -2,18 +2,15 @@
 //! as much, and how long packets take while it is asked as fast as can be.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::Args;
 
 use crate::arena::netns::Netns;
 use crate::daemons::programs::Programs;
 use crate::probe::http::{Connection, PORT, enable};
-use crate::probe::{PingReport, PingStream};
+use crate::probe::{PingReport, PingStream, Wrk};
 use crate::screen::Screen;
 use crate::topology::world::Testbed;
 
@@ -75,8 +72,9 @@ pub fn run(options: &HttpOptions) -> Result<()> {
                 turns.reverse();
             }
             for (at, rates) in turns {
-                let load = Load::start(rsu.ns(), at, &[path], options.connections)?;
-                rates.push(load.rate(lasting)?);
+                let asked = (at, path);
+                let load = Wrk::start(rsu.ns(), asked, options.connections, options.seconds)?;
+                rates.push(load.finish()?);
             }
         }
         let (bare, own) = (median(&mut of_bare), median(&mut of_daemon));
@@ -92,17 +90,22 @@ pub fn run(options: &HttpOptions) -> Result<()> {
     let mut delays = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..options.rounds {
         for (kind, delays) in delays.iter_mut().enumerate() {
-            let load = match kind {
+            let loaded = match kind {
                 0 => None,
                 // The same work for the machine, and none for the daemons.
-                1 => Some(Load::start(&bare_ns, at_bare, &PATHS, options.connections)?),
-                _ => Some(Load::start(rsu.ns(), at_daemon, &PATHS, options.connections)?),
+                1 => Some((&bare_ns, at_bare)),
+                _ => Some((rsu.ns(), at_daemon)),
             };
+            let mut loads = Vec::new();
+            for (path, (ns, at)) in PATHS.into_iter().zip(loaded.into_iter().cycle()) {
+                let connections = options.connections.div_ceil(2);
+                loads.push(Wrk::start(ns, (at, path), connections, options.seconds + 1)?);
+            }
             let ping = PingStream::start(&obu.host.ns, server.v4, PING_EVERY)?;
             std::thread::sleep(lasting);
             let report: PingReport = ping.stop()?;
-            if let Some(load) = load {
-                load.stop()?;
+            for load in loads {
+                load.finish()?;
             }
             ensure!(report.received > 0, "no reply at all");
             delays.push((report.delay_median(), report.delay_p99(), report.lost));
@@ -153,55 +156,4 @@ fn serve_bare(ns: &Netns, bodies: Vec<(&'static str, String)>) -> Result<()> {
         })
     })?;
     Ok(())
-}
-
-/// Connections that ask as fast as they are answered.
-struct Load {
-    stop: Arc<AtomicBool>,
-    answered: Arc<AtomicU64>,
-    threads: Vec<JoinHandle<Result<()>>>,
-}
-
-impl Load {
-    fn start(ns: &Netns, at: SocketAddr, paths: &[&'static str], connections: u32) -> Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let answered = Arc::new(AtomicU64::new(0));
-        let mut threads = Vec::new();
-        for _ in 0..connections {
-            let mut connection = Connection::open_to(ns, at)?;
-            let (paths, stop) = (paths.to_vec(), Arc::clone(&stop));
-            let answered = Arc::clone(&answered);
-            threads.push(std::thread::spawn(move || {
-                for path in paths.iter().cycle() {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let (status, _) = connection.get(path)?;
-                    ensure!(status == 200, "{path}: {status}");
-                    answered.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(())
-            }));
-        }
-        Ok(Self { stop, answered, threads })
-    }
-
-    /// Answers a second, over so long, after a moment to warm up.
-    fn rate(self, lasting: Duration) -> Result<f64> {
-        std::thread::sleep(lasting / 10);
-        let (began, before) = (Instant::now(), self.answered.load(Ordering::Relaxed));
-        std::thread::sleep(lasting);
-        let answered = self.answered.load(Ordering::Relaxed) - before;
-        let rate = answered as f64 / began.elapsed().as_secs_f64();
-        self.stop()?;
-        Ok(rate)
-    }
-
-    fn stop(self) -> Result<()> {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads {
-            thread.join().map_err(|_| anyhow!("a client died"))??;
-        }
-        Ok(())
-    }
 }

@@ -1,7 +1,7 @@
 //! The HTTP endpoint of the daemons: a [`Connection`] to it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -31,12 +31,8 @@ pub struct Connection {
 impl Connection {
     /// Connects to the daemon in a namespace.
     pub fn open(ns: &Netns) -> Result<Self> {
-        Self::open_to(ns, (Ipv4Addr::LOCALHOST, PORT).into())
-    }
-
-    /// Connects from a namespace.
-    pub fn open_to(ns: &Netns, address: SocketAddr) -> Result<Self> {
-        let stream = ns.run(|| TcpStream::connect(address).with_context(|| address.to_string()))?;
+        let address = (Ipv4Addr::LOCALHOST, PORT);
+        let stream = ns.run(|| Ok(TcpStream::connect(address)?))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream) })

@@ -10,6 +10,7 @@ mod streams;
 mod tally;
 mod tcp;
 mod udp;
+mod wrk;
 
 pub use flood::{FloodReport, flood};
 pub use frames::{FrameReceiver, NumberedFrame, PROBE_ETHERTYPE, send_frames, send_raw};
@@ -20,3 +21,4 @@ pub use streams::{Endpoint, Stream, StreamLog, Streams, StreamsReport};
 pub use tally::{StreamReport, StreamTally};
 pub use tcp::{TcpReport, transfer};
 pub use udp::UdpStream;
+pub use wrk::Wrk;
