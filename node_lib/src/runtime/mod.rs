@@ -177,7 +177,7 @@ impl Runtime {
             commands,
             clock: self.clock,
             waiter,
-            replies: Replies::new(),
+            replies: Replies::with_spare_buffers(),
             burst: Burst::new(BURST),
             overdue_turns: 0,
             radio_last: 0,
