@@ -246,3 +246,44 @@ fn an_rsu_that_is_back_soon_after_its_goodbye_is_a_way_again_for_all() {
     });
     println!("after the cut: {}", spread(gaps));
 }
+
+/// An RSU, two relays that hear it, and a vehicle that hears only these. The RSU starts again, for
+/// which it takes 20 to 400 ms, and what the vehicle or a relay has sent the way before may go the
+/// other one. The new RSU does not know what the one before has received.
+#[test]
+fn from_an_rsu_that_starts_again_nothing_comes_twice_where_there_is_another_way() {
+    let test = "from_an_rsu_that_starts_again_nothing_comes_twice_where_there_is_another_way";
+    run_all("sim_restart", test, seeds(400), |seed| {
+        let mut world = World::new(seed);
+        world.count_starts(Counting::StateFile);
+        let graph = Graph::new(4, [(0, 1), (0, 2), (1, 3), (2, 3)]);
+        let mut town = Town::in_world(world, &graph, &[0], Link::CLEAN);
+        let every = ms(10);
+        let nodes = [NodeIndex(1), NodeIndex(2), NodeIndex(3)];
+        let ups = nodes.map(|n| town.up(n, at(2000), every, 800));
+        let downs = nodes.map(|n| (town.down(n, at(2000), every, 800), n));
+        let mut dice = Dice::new(seed, 1);
+        for round in 0..3 {
+            let begins = at(4000 + 2000 * round) + dice.up_to(ms(1000));
+            town.world.at(begins, Fault::Restart(RSU, ms(20) + dice.up_to(ms(380))));
+            // Something else may be wrong in that moment.
+            let other = nodes[dice.up_to(ms(2)).as_millis() as usize];
+            let then = begins + dice.up_to(ms(300));
+            match round {
+                0 => {}
+                1 => town.world.at(then, Fault::Stall(other, dice.up_to(ms(400)))),
+                _ => town.world.at(then, Fault::Restart(other, ms(20) + dice.up_to(ms(380)))),
+            }
+        }
+        town.world.run_until(at(11_000)).map_err(broken)?;
+        let doubled = |flow, client| town.world.flow(flow).unwrap().doubled(client).len();
+        let up = ups.iter().map(|up| doubled(*up, town.host)).sum::<usize>();
+        let down = downs.iter().map(|(down, n)| doubled(*down, town.riders[n])).sum::<usize>();
+        let lost = |flow, client| town.world.flow(flow).unwrap().lost(client, at(2000), at(10_000));
+        let lost = ups.iter().map(|up| lost(*up, town.host)).sum::<usize>();
+        match up + down {
+            0 => Ok(lost),
+            _ => Err(wrong(&town, format!("{up} frames up and {down} down came twice"))),
+        }
+    });
+}

@@ -36,8 +36,8 @@ const SPARE_MAX: usize = 128;
 /// hardly any has to grow.
 const SPARE_CAPACITY_MIN: usize = 256;
 
-/// What those begin with that are made before they are needed: a payload of 1500 bytes, Ethernet and
-/// VLAN headers, rounded up.
+/// What those begin with that are made before they are needed: a payload of 1500 bytes, Ethernet
+/// and VLAN headers, rounded up.
 const SPARE_CAPACITY: usize = 1536;
 
 /// A spare buffer that grew beyond this (a jumbo frame) is given back to the allocator.

@@ -436,16 +436,6 @@ impl Obu {
         self.note_told(rsu);
     }
 
-    /// What this RSU knows need not be said with the next upstream.
-    fn note_told(&mut self, rsu: NodeId) {
-        let is_ours = self.is_attached_to(rsu);
-        let Some(route) = self.routes.get_mut(&rsu) else { return };
-        let Some(upstream) = route.upstream_candidate() else { return };
-        if self.registration.has_told(rsu, is_ours, upstream.id) {
-            route.note_told();
-        }
-    }
-
     fn ask_and_answer(&mut self, now: Timestamp, out: &mut Replies) {
         if !self.context.link_is_up {
             return;

@@ -1,5 +1,8 @@
 //! Where clients' frames go: between the LAN, the OBUs, and from OBU to OBU.
 
+use std::time::Duration;
+
+use node_lib::control::at_risk;
 use node_lib::control::client_cache::client;
 use node_lib::control::deadline::Deadline;
 use node_lib::control::inner::Inner;
@@ -23,6 +26,11 @@ use super::lan_announce::{self, arp, nd};
 use super::node::{GROUP_UNIT, Rsu};
 use super::obus::tree::{Edge, WayDown};
 
+/// An RSU that has started does not know what it received before. For so long it takes nothing that
+/// goes a second time: it may have come already. OBUs keep frames for 300 ms, and on a full channel
+/// they come two seconds later.
+const STARTS_FOR: Duration = at_risk::AGE_MAX.saturating_add(Duration::from_secs(2));
+
 impl Rsu {
     /// A vehicle's frame arrived.
     pub(super) fn take_from_obu(
@@ -35,6 +43,10 @@ impl Rsu {
         let obu = data.source;
         if data.destination != self.radio.id || obu == self.radio.id {
             self.counters.drop_foreign += 1;
+            return;
+        }
+        if data.again && now < self.began + STARTS_FOR {
+            self.counters.drop_duplicate += 1;
             return;
         }
         if !self.duplicates.accept(now, obu, data.boot, data.seq) {

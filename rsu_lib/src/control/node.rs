@@ -141,6 +141,7 @@ pub struct Rsu {
     period: Duration,
     history: usize,
     pub(super) order: Order,
+    pub(super) began: Timestamp,
     /// When a heartbeat of our id was first heard above our boot count.
     heard_above: Option<Timestamp>,
     /// We have gone above what was heard, which is done once.
@@ -215,6 +216,7 @@ impl Rsu {
             period: settings.hello_periodicity.max(Duration::from_millis(1)),
             history: settings.hello_history.clamp(1, SENT_MAX),
             order: Order { boot: start.boot, seq: Seq(0) },
+            began: now,
             heard_above: None,
             has_raised: false,
             hello: 0,

@@ -256,6 +256,11 @@ impl Talk {
     }
 
     pub(crate) fn up_frame(&mut self, obu: Mac, payload: &[u8]) {
+        self.up_as(obu, payload, false);
+    }
+
+    /// `again`: it was given to another next hop before.
+    pub(crate) fn up_as(&mut self, obu: Mac, payload: &[u8], again: bool) {
         self.seq += 1;
         let data = ToUpstream {
             destination: id(US),
@@ -263,7 +268,7 @@ impl Talk {
             hop_limit: HOP_LIMIT - self.brought_by(obu).1,
             boot: 1,
             seq: Seq(self.seq),
-            again: false,
+            again,
             priority: 0,
             payload,
         };

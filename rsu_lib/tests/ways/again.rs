@@ -7,7 +7,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 use rsu_lib::Settings;
 
 use crate::seen::{OTHER, past, sent, stranger, word};
-use crate::talk::{A, B, CAMERA, RELAY, SERVER, SIGN, Talk, US};
+use crate::talk::{A, B, CAMERA, RELAY, SERVER, SIGN, Talk, US, inner};
 
 /// The RSU, A behind it with the camera, and B behind A with the sign; another relay waits.
 fn behind_each_other() -> Talk {
@@ -127,4 +127,22 @@ fn of_many_obus_each_has_a_share_of_what_is_kept() {
     let alone = again(0);
     assert!((100..400).contains(&alone), "{alone}");
     assert!(again(500).abs_diff(alone * 204 / 502) <= 2, "{alone}, {}", again(500));
+}
+
+/// It does not know what it received before it started: what comes for the second time may be what
+/// the one before had delivered.
+#[test]
+fn an_rsu_that_has_just_started_takes_nothing_that_was_given_to_another_next_hop_before() {
+    let mut t = Talk::new();
+    t.announce(A, US, 1, &[CAMERA]);
+    let frame = inner(CAMERA, SERVER);
+    let delivered = |t: &Talk| t.rsu.counters().wire_to_tap;
+    for (now, again, expected) in
+        [(100, true, 0), (200, false, 1), (2299, true, 1), (2300, true, 2), (2400, false, 3)]
+    {
+        t.pass(now);
+        t.up_as(A, &frame, again);
+        assert_eq!(delivered(&t), expected, "{now} ms, again: {again}");
+    }
+    assert_eq!(t.rsu.counters().drop_duplicate, 2);
 }

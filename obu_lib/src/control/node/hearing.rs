@@ -378,6 +378,16 @@ impl Obu {
         Some((hops + 1, to))
     }
 
+    /// What this RSU knows need not be said with the next upstream.
+    pub(super) fn note_told(&mut self, rsu: NodeId) {
+        let is_ours = self.is_attached_to(rsu);
+        let Some(route) = self.routes.get_mut(&rsu) else { return };
+        let Some(upstream) = route.upstream_candidate() else { return };
+        if self.registration.has_told(rsu, is_ours, upstream.id) {
+            route.note_told();
+        }
+    }
+
     pub(super) fn hear_ack(
         &mut self,
         now: Timestamp,

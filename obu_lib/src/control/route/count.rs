@@ -160,10 +160,6 @@ impl Route {
         if !is_later {
             self.start_over(now);
         }
-        if !is_later || order.boot != boot {
-            // Who starts anew does not know any more what it has received.
-            self.forget_kept();
-        }
         Learned::Anew(boot)
     }
 

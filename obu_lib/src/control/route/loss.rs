@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_lib::control::at_risk::{AtRisk, BYTES_MAX};
+use node_lib::control::at_risk::BYTES_MAX;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::event::Cause;
 use node_lib::control::next_hop::NextHop;
@@ -37,16 +37,10 @@ pub(crate) struct Loss {
 impl Route {
     /// A neighbour has no way any more: it withdrew, restarted, or fell silent.
     pub(crate) fn drop_candidate(&mut self, now: Timestamp, from: Mac, cause: Cause) {
-        let is_rsu = self.id_of(from) == Some(self.rsu);
         self.candidates.forget(from);
         self.end_doubt_through(from);
         if self.upstream == Some(from) {
             self.lose_upstream(now, cause);
-        }
-        if is_rsu && cause == Cause::Restarted {
-            // It does not know any more what it has received. That its count is another one may be
-            // believed only later.
-            self.forget_kept();
         }
     }
 
@@ -99,11 +93,6 @@ impl Route {
         for earliest in [&mut self.kept_since, &mut self.untold_since] {
             *earliest = Some(earliest.map_or(since, |before| before.min(since)));
         }
-    }
-
-    /// What a lost upstream was given does not go to the next one.
-    pub(super) fn forget_kept(&mut self) {
-        (self.kept, self.kept_since) = (AtRisk::default(), None);
     }
 
     /// The RSU knows who our upstream is: what it sends since goes there.
