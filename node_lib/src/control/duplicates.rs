@@ -66,6 +66,16 @@ impl Window {
         window
     }
 
+    /// Of who started lately itself: it does not know whether it had what came before this number.
+    fn cautious(boot: u8, seq: u32, now: Timestamp) -> Self {
+        let mut window = Self { seen: [u64::MAX; WORDS], ..Self::new(boot, seq, now) };
+        let (word, bit) = Self::slot(seq);
+        if let Some(word) = window.seen.get_mut(word) {
+            *word = bit | (bit - 1);
+        }
+        window
+    }
+
     fn slot(seq: u32) -> (usize, u64) {
         ((seq / 64) as usize % WORDS, 1 << (seq % 64))
     }
@@ -159,8 +169,14 @@ impl Source {
         self.windows.iter().flatten().map(|window| window.used).max()
     }
 
+    /// Notes the frame, in a window that `begin` makes if there is none; `false` if it was seen
+    /// before.
     #[inline]
-    fn accept(&mut self, now: Timestamp, boot: u8, seq: u32) -> bool {
+    fn accept(
+        &mut self,
+        (now, boot, seq): (Timestamp, u8, u32),
+        begin: impl Fn(u8, u32, Timestamp) -> Window,
+    ) -> bool {
         let known = self.windows.iter_mut().flatten().find(|window| window.boot == boot);
         if let Some(window) = known
             && now.since(window.used) < WINDOW_AGE_MAX
@@ -172,7 +188,7 @@ impl Source {
             }
             return is_new;
         }
-        self.begin(Box::new(Window::new(boot, seq, now)));
+        self.begin(Box::new(begin(boot, seq, now)));
         true
     }
 
@@ -200,6 +216,8 @@ impl Source {
 #[derive(Clone, Debug, Default)]
 pub struct Duplicates {
     sources: Table<NodeId, Source>,
+    /// Until then what comes behind the first frame of a source counts as seen.
+    cautious_until: Timestamp,
 }
 
 impl Duplicates {
@@ -208,13 +226,21 @@ impl Duplicates {
         Self::default()
     }
 
+    /// That of a node which starts `now` and has forgotten what it received before. For as long as
+    /// a frame may be under way it refuses those that the first one of their source has overtaken:
+    /// a relay that stood still has them, and they have come another way since.
+    pub fn starting(now: Timestamp) -> Self {
+        Self { cautious_until: now + WINDOW_AGE_MAX, ..Self::default() }
+    }
+
     /// Notes the frame; `false` if it was seen before, or is too old to tell.
     #[inline]
     pub fn accept(&mut self, now: Timestamp, source: NodeId, boot: u8, seq: Seq) -> bool {
+        let begin = if now < self.cautious_until { Window::cautious } else { Window::new };
         if let Some(source) = self.sources.get_mut(&source) {
-            return source.accept(now, boot, seq.0);
+            return source.accept((now, boot, seq.0), begin);
         }
-        self.begin(source, Box::new(Window::new(boot, seq.0, now)));
+        self.begin(source, Box::new(begin(boot, seq.0, now)));
         true
     }
 
@@ -308,6 +334,26 @@ mod tests {
         assert!(accept(&mut memory, 255, 69_999), "overtaken by the restart");
         assert!(!accept(&mut memory, 255, 69_999));
         assert!(accept(&mut memory, 0, 2));
+    }
+
+    #[test]
+    fn who_has_just_started_refuses_what_the_first_frame_has_overtaken_and_nothing_else() {
+        let mut memory = Duplicates::starting(NOW);
+        assert!(accept(&mut memory, 7, 500));
+        for old in [499, 450, 448, 447, 400, 1] {
+            assert!(!accept(&mut memory, 7, old), "{old}");
+        }
+        for seq in [502, 501, 511, 512, 503, 4000, 3999, 600] {
+            assert!(accept(&mut memory, 7, seq), "{seq}");
+            assert!(!accept(&mut memory, 7, seq), "{seq} again");
+        }
+        // Of another start of the source nothing is known either.
+        assert!(accept(&mut memory, 8, 10) && !accept(&mut memory, 8, 9));
+        // After ten seconds nothing is under way from before.
+        let later = |memory: &mut Duplicates, seq| {
+            memory.accept(Timestamp::from_millis(10_000), OBU, 9, Seq(seq))
+        };
+        assert!(later(&mut memory, 10) && later(&mut memory, 9));
     }
 
     #[test]

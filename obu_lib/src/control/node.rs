@@ -231,7 +231,7 @@ impl Obu {
             registration,
             solicitation,
             children: Children::default(),
-            duplicates: Duplicates::new(),
+            duplicates: Duplicates::starting(now),
             sent_again: Duplicates::new(),
             tried_again: Duplicates::new(),
             reassembly: Reassembly::new(),

@@ -232,7 +232,7 @@ impl Rsu {
             wired: WiredAnnouncements::default(),
             addresses: AddressBook::default(),
             repeats: Repeats::default(),
-            duplicates: Duplicates::new(),
+            duplicates: Duplicates::starting(now),
             reassembly: Reassembly::new(),
             echoes: Echoes::default(),
             seq: Seq(0),
