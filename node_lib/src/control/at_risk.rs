@@ -24,6 +24,10 @@ pub const AGE_MAX: Duration = Duration::from_millis(300);
 /// together, those of one term when the next but one begins.
 pub const BYTES_MAX: usize = 20 * 1024;
 
+/// Of frames of this length and longer there is room for as many as there are bytes for: one with
+/// Ethernet and IP headers has 66 bytes.
+const SHORT: usize = 64;
+
 /// Memory that no frame has needed for so long is given back.
 const UNUSED_FOR: Duration = Duration::from_secs(5);
 
@@ -64,6 +68,9 @@ impl AtRisk {
             self.turn(now, age);
         }
         if self.term.packets.len() + data.wire_len() <= most {
+            if self.term.packets.capacity() == 0 {
+                self.term.reserve(most);
+            }
             self.term.keep(now, from, &data);
         }
     }
@@ -105,6 +112,14 @@ impl AtRisk {
 }
 
 impl Term {
+    /// All room at once: pieces of ever other sizes would leave holes in the memory of a program
+    /// that runs for days.
+    #[cold]
+    fn reserve(&mut self, bytes: usize) {
+        self.packets.reserve_exact(bytes);
+        self.given.reserve_exact(bytes / SHORT);
+    }
+
     fn keep(&mut self, now: Timestamp, from: Option<Mac>, data: &Data<'_>) {
         data.emit(&mut self.packets);
         let end = u32::try_from(self.packets.len()).unwrap_or(u32::MAX);
