@@ -115,21 +115,21 @@ fn is_over_within_300_ms(what: &str, costs: Vec<Cost>) {
 /// The fault hits whoever X sends through, at any phase of a heartbeat.
 fn lose_upstream(seed: u64, fault: impl Fn(NodeIndex) -> Fault) -> Result<Cost, Wrong> {
     let mut town = diamond(seed);
-    let hit = at(1500) + Dice::new(seed, 1).up_to(HEARTBEAT);
-    let up = town.up(X, at(1000), ms(2), 1000);
-    let down = town.down(X, at(1001), ms(2), 1000);
+    let hit = at(4500) + Dice::new(seed, 1).up_to(HEARTBEAT);
+    let up = town.up(X, at(4000), ms(2), 1000);
+    let down = town.down(X, at(4001), ms(2), 1000);
     town.world.run_until(hit).map_err(broken)?;
     let Some(upstream) = town.upstream(X) else {
         return Err(wrong(&town, "X has no upstream".to_owned()));
     };
     town.world.apply(fault(upstream));
-    town.world.run_until(at(3200)).map_err(broken)?;
-    let before = town.gap_up(up, at(1000), hit.before(ms(20)))
-        + town.gap_down(down, X, at(1000), hit.before(ms(20)));
+    town.world.run_until(at(6200)).map_err(broken)?;
+    let before = town.gap_up(up, at(4000), hit.before(ms(20)))
+        + town.gap_down(down, X, at(4000), hit.before(ms(20)));
     if before > Duration::ZERO {
         return Err(wrong(&town, "frames lost before the fault".to_owned()));
     }
-    let (from, to) = (hit.before(ms(20)), at(3000));
+    let (from, to) = (hit.before(ms(20)), at(6000));
     let rider = town.riders[&X];
     let (ups, downs) = (town.world.flow(up).unwrap(), town.world.flow(down).unwrap());
     let cost = Cost {

@@ -255,7 +255,7 @@ fn twice_over_two_relays(
     test: &str,
     also: fn(&mut Dice, Timestamp) -> (Timestamp, Also),
 ) -> Vec<usize> {
-    run_all("sim_restart", test, seeds(400), |seed| {
+    run_all("sim_restart", test, seeds(100), |seed| {
         let mut world = World::new(seed);
         world.count_starts(Counting::StateFile);
         let graph = Graph::new(4, [(0, 1), (0, 2), (1, 3), (2, 3)]);
