@@ -33,6 +33,10 @@ const SOURCES_MAX: usize = 1024;
 /// two starts share one now and then.
 const WINDOW_AGE_MAX: Duration = Duration::from_secs(10);
 
+/// Frames of one source, sent one right after the other, come in another order for no longer: in a
+/// radio's queues, or on two ways of several hops.
+const REORDERED_FOR: Duration = Duration::from_millis(20);
+
 /// One number far ahead makes all that follow look too old. If it was corrupted or forged, the
 /// source goes on where it was. After so many frames in a row that rise among themselves from
 /// there, the window is the one it was before the jump. Numbers from before the jump never count:
@@ -49,6 +53,8 @@ struct Window {
     used: Timestamp,
     /// As it was before it jumped by a window or more, until it is used again or forgotten.
     before: Option<Box<Window>>,
+    /// Its first number, and from when on those before it are refused.
+    refused: Option<(u32, Timestamp)>,
 }
 
 impl Window {
@@ -61,19 +67,21 @@ impl Window {
             last_old: 0,
             used: now,
             before: None,
+            refused: None,
         };
         window.mark(seq);
         window
     }
 
-    /// Of who started lately itself: it does not know whether it had what came before this number.
-    fn cautious(boot: u8, seq: u32, now: Timestamp) -> Self {
-        let mut window = Self { seen: [u64::MAX; WORDS], ..Self::new(boot, seq, now) };
-        let (word, bit) = Self::slot(seq);
-        if let Some(word) = window.seen.get_mut(word) {
-            *word = bit | (bit - 1);
-        }
-        window
+    /// Of who started lately itself: whether it had what came before this number it does not know.
+    fn careful(boot: u8, seq: u32, now: Timestamp) -> Self {
+        Self { refused: Some((seq, now + REORDERED_FOR)), ..Self::new(boot, seq, now) }
+    }
+
+    /// It may have come before this node started.
+    fn is_refused(&self, now: Timestamp, seq: u32) -> bool {
+        let behind = |first: u32| first.wrapping_sub(seq).wrapping_sub(1) < u32::MAX / 2;
+        self.refused.is_some_and(|(first, from)| now >= from && behind(first))
     }
 
     fn slot(seq: u32) -> (usize, u64) {
@@ -181,7 +189,7 @@ impl Source {
         if let Some(window) = known
             && now.since(window.used) < WINDOW_AGE_MAX
         {
-            let is_new = window.accept(seq);
+            let is_new = !window.is_refused(now, seq) && window.accept(seq);
             if is_new {
                 // What is refused keeps no window alive.
                 window.used = now;
@@ -216,8 +224,8 @@ impl Source {
 #[derive(Clone, Debug, Default)]
 pub struct Duplicates {
     sources: Table<NodeId, Source>,
-    /// Until then what comes behind the first frame of a source counts as seen.
-    cautious_until: Timestamp,
+    /// Windows that begin until then are of a node that started lately.
+    careful_until: Timestamp,
 }
 
 impl Duplicates {
@@ -227,16 +235,17 @@ impl Duplicates {
     }
 
     /// That of a node which starts `now` and has forgotten what it received before. For as long as
-    /// a frame may be under way it refuses those that the first one of their source has overtaken:
-    /// a relay that stood still has them, and they have come another way since.
+    /// a frame may be under way it refuses those that the first one of their source has overtaken
+    /// by [`REORDERED_FOR`]: a relay that stood still has them, and they have come another way
+    /// since.
     pub fn starting(now: Timestamp) -> Self {
-        Self { cautious_until: now + WINDOW_AGE_MAX, ..Self::default() }
+        Self { careful_until: now + WINDOW_AGE_MAX, ..Self::default() }
     }
 
     /// Notes the frame; `false` if it was seen before, or is too old to tell.
     #[inline]
     pub fn accept(&mut self, now: Timestamp, source: NodeId, boot: u8, seq: Seq) -> bool {
-        let begin = if now < self.cautious_until { Window::cautious } else { Window::new };
+        let begin = if now < self.careful_until { Window::careful } else { Window::new };
         if let Some(source) = self.sources.get_mut(&source) {
             return source.accept((now, boot, seq.0), begin);
         }
@@ -337,23 +346,22 @@ mod tests {
     }
 
     #[test]
-    fn who_has_just_started_refuses_what_the_first_frame_has_overtaken_and_nothing_else() {
+    fn who_has_just_started_refuses_what_the_first_frame_has_overtaken_by_long() {
         let mut memory = Duplicates::starting(NOW);
-        assert!(accept(&mut memory, 7, 500));
-        for old in [499, 450, 448, 447, 400, 1] {
-            assert!(!accept(&mut memory, 7, old), "{old}");
+        let mut at = |ms, boot, seq| memory.accept(Timestamp::from_millis(ms), OBU, boot, Seq(seq));
+        assert!(at(1000, 7, 500) && at(1000, 7, 502));
+        assert!(at(1019, 7, 499) && !at(1019, 7, 499), "one of those sent with it");
+        for old in [498, 450, 448, 447, 400, 1] {
+            assert!(!at(1020, 7, old), "{old}");
         }
-        for seq in [502, 501, 511, 512, 503, 4000, 3999, 600] {
-            assert!(accept(&mut memory, 7, seq), "{seq}");
-            assert!(!accept(&mut memory, 7, seq), "{seq} again");
+        for seq in [501, 511, 512, 503, 4000, 3999, 600] {
+            assert!(at(1100, 7, seq), "{seq}");
+            assert!(!at(1100, 7, seq), "{seq} again");
         }
         // Of another start of the source nothing is known either.
-        assert!(accept(&mut memory, 8, 10) && !accept(&mut memory, 8, 9));
-        // After ten seconds nothing is under way from before.
-        let later = |memory: &mut Duplicates, seq| {
-            memory.accept(Timestamp::from_millis(10_000), OBU, 9, Seq(seq))
-        };
-        assert!(later(&mut memory, 10) && later(&mut memory, 9));
+        assert!(at(2000, 8, 10) && !at(2100, 8, 9));
+        // Ten seconds after its start nothing is under way from before.
+        assert!(at(10_000, 9, 10) && at(10_200, 9, 9));
     }
 
     #[test]
