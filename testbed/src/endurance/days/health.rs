@@ -18,8 +18,8 @@ const DESCRIPTORS_MORE: usize = 4;
 /// No daemon needs more resident memory with all its tables full (11 MiB with a million clients).
 const RESIDENT_MAX: u64 = 24 << 20;
 /// By how much the memory of a daemon that no file stands behind may grow from the second quarter
-/// of its life to the last. Its tables were full before. A vehicle grows by some 80 KiB all the
-/// same in 22 minutes, most of it in the first 13. Why is not known (`docs/testing.md`).
+/// of its life to the last. Its tables were full before. In 22 minutes a vehicle grows by some 56
+/// KiB all the same; what may is in `docs/testing.md`.
 const GROWTH_MAX: u64 = 128 << 10;
 /// Looks at a daemon before its growth is judged.
 const LOOKS_MIN: usize = 24;
