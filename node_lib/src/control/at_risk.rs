@@ -24,8 +24,8 @@ pub const AGE_MAX: Duration = Duration::from_millis(300);
 /// together, those of one term when the next but one begins.
 pub const BYTES_MAX: usize = 20 * 1024;
 
-/// Of frames of this length and longer there is room for as many as there are bytes for: one with
-/// Ethernet and IP headers has 66 bytes.
+/// A frame with Ethernet, IPv4 and UDP headers and nothing else has 64 bytes here. Of those as long
+/// and longer there is room for as many as there are bytes for.
 const SHORT: usize = 64;
 
 /// Memory that no frame has needed for so long is given back.
@@ -38,6 +38,8 @@ pub struct AtRisk {
     /// The one before.
     last: Term,
     begun: Timestamp,
+    /// Room is made for a whole term at once.
+    is_roomy: bool,
 }
 
 /// Frames of one term, in their order.
@@ -59,6 +61,12 @@ struct Given {
 }
 
 impl AtRisk {
+    /// Makes room for a whole term with its first frame: pieces of ever other sizes would leave
+    /// holes in the memory of a program that runs for days. For who has few of these.
+    pub fn roomy() -> Self {
+        Self { is_roomy: true, ..Self::default() }
+    }
+
     /// Keeps a copy of a frame that is given to the next hop. `from`: who had sent it to us.
     /// `most`: bytes kept of one term.
     #[inline]
@@ -68,7 +76,7 @@ impl AtRisk {
             self.turn(now, age);
         }
         if self.term.packets.len() + data.wire_len() <= most {
-            if self.term.packets.capacity() == 0 {
+            if self.is_roomy && self.term.packets.capacity() == 0 {
                 self.term.reserve(most);
             }
             self.term.keep(now, from, &data);
@@ -87,7 +95,7 @@ impl AtRisk {
     /// Gives back memory that is not needed any more.
     pub fn tidy(&mut self, now: Timestamp) {
         if now.since(self.begun) >= UNUSED_FOR {
-            *self = Self::default();
+            *self = Self { is_roomy: self.is_roomy, ..Self::default() };
         }
     }
 
@@ -112,8 +120,6 @@ impl AtRisk {
 }
 
 impl Term {
-    /// All room at once: pieces of ever other sizes would leave holes in the memory of a program
-    /// that runs for days.
     #[cold]
     fn reserve(&mut self, bytes: usize) {
         self.packets.reserve_exact(bytes);
@@ -227,6 +233,20 @@ mod tests {
         let first: Vec<_> = (3000..).take(each).collect();
         assert_eq!(sent, first, "from 1200 on");
         assert!(flood.term.packets.capacity() <= 2 * BYTES_MAX);
+    }
+
+    #[test]
+    fn room_for_a_term_is_made_once() {
+        let (mut roomy, mut room) = (AtRisk::roomy(), Vec::new());
+        for n in 0..4000 {
+            roomy.keep(at(n / 10), None, frame(0, &[0; 42]), BYTES_MAX);
+            let Term { packets, given } = &roomy.term;
+            room.push((packets.as_ptr(), packets.capacity(), given.as_ptr(), given.capacity()));
+        }
+        room.sort_unstable();
+        room.dedup();
+        assert_eq!(room.len(), 2, "one of each term: {room:?}");
+        assert!(room.iter().all(|(_, bytes, ..)| *bytes == BYTES_MAX));
     }
 
     #[test]

@@ -97,8 +97,8 @@ counters! {
     drop_malformed,
     /// Frames dropped: unicast to another node's MAC, or our own coming back.
     drop_foreign,
-    /// Frames dropped: seen before, or given to another next hop before and an RSU that has just
-    /// started cannot know.
+    /// Frames dropped: seen before, or perhaps, by the start of this node before: those that were
+    /// given to another next hop first, or that a later one has overtaken.
     drop_duplicate,
     /// Frames dropped: hop limit used up.
     drop_hop_limit,

@@ -36,9 +36,9 @@ const SPARE_MAX: usize = 128;
 /// hardly any has to grow.
 const SPARE_CAPACITY_MIN: usize = 256;
 
-/// What those begin with that are made before they are needed: a payload of 1500 bytes, Ethernet
-/// and VLAN headers, rounded up.
-const SPARE_CAPACITY: usize = 1536;
+/// What those begin with that are made before they are needed: room for a client's frame with a
+/// payload of 1500 bytes, whole on a radio with an MTU of 1568, rounded up.
+const SPARE_CAPACITY: usize = 1600;
 
 /// A spare buffer that grew beyond this (a jumbo frame) is given back to the allocator.
 const SPARE_CAPACITY_MAX: usize = 16 * 1024;
@@ -80,7 +80,7 @@ impl Replies {
     }
 
     /// An empty list, with all spare buffers that are ever kept, each with room for an Ethernet
-    /// frame of the usual length: 192 KiB. For a driver that runs for days: its memory does not
+    /// frame of the usual length: 200 KiB. For a driver that runs for days: its memory does not
     /// creep up with every burst that is longer than the last.
     pub fn with_spare_buffers() -> Self {
         let spare = (0..SPARE_MAX).map(|_| Vec::with_capacity(SPARE_CAPACITY)).collect();
@@ -329,7 +329,7 @@ mod tests {
         let mut replies = Replies::with_spare_buffers();
         let before: Vec<_> = replies.spare.iter().map(|flat| flat.as_ptr()).collect();
         for _ in 0..SPARE_MAX {
-            replies.wire(|flat| flat.resize(1518, 0));
+            replies.wire(|flat| flat.resize(1582, 0));
         }
         replies.recycle();
         let after: Vec<_> = replies.spare.iter().rev().map(|flat| flat.as_ptr()).collect();

@@ -245,7 +245,7 @@ impl Registration {
         }
     }
 
-    /// This RSU knows that `via` is our upstream, or is not told any more.
+    /// This RSU knows that `via` is our upstream, or has been told as often as it is.
     pub(crate) fn has_told(&mut self, rsu: NodeId, is_ours: bool, via: NodeId) -> bool {
         self.told(rsu, is_ours).is_some_and(|told| told.via == via && told.pending.is_none())
     }

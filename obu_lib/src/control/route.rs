@@ -166,7 +166,7 @@ impl Route {
             unproven_since: None,
             active_at: None,
             at_risk: 0,
-            kept: AtRisk::default(),
+            kept: AtRisk::roomy(),
             kept_since: None,
             untold_since: None,
             doubt: None,

@@ -29,7 +29,7 @@ use super::obus::tree::{Edge, WayDown};
 /// An RSU that has started does not know what it received before. For so long it takes nothing that
 /// goes a second time: it may have come already. OBUs keep frames for 300 ms, and on a full channel
 /// they come two seconds later.
-const STARTS_FOR: Duration = at_risk::AGE_MAX.saturating_add(Duration::from_secs(2));
+const NO_COPIES_FOR: Duration = at_risk::AGE_MAX.saturating_add(Duration::from_secs(2));
 
 impl Rsu {
     /// A vehicle's frame arrived.
@@ -45,7 +45,7 @@ impl Rsu {
             self.counters.drop_foreign += 1;
             return;
         }
-        if data.again && now < self.began + STARTS_FOR {
+        if data.again && now < self.began + NO_COPIES_FOR {
             self.counters.drop_duplicate += 1;
             return;
         }

@@ -24,10 +24,10 @@ impl Wrk {
         let mut client = Command::new("wrk");
         client.args(["--threads", "1", "--connections", &connections.to_string()]);
         client.args(["--duration", &format!("{seconds}s"), &format!("http://{at}{path}")]);
-        client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let client = from
             .run(|| Ok(client.spawn()?))
-            .context("wrk is needed: apt-get install wrk, or make setup")?;
+            .context("wrk is needed: apt-get install wrk, or .ci/setup http")?;
         Ok(Self { client: Some(client) })
     }
 
@@ -36,7 +36,8 @@ impl Wrk {
         let client = self.client.take().context("it is finished once")?;
         let said = client.wait_with_output()?;
         let text = String::from_utf8_lossy(&said.stdout);
-        ensure!(said.status.success(), "wrk: {}: {text}", said.status);
+        let errors = String::from_utf8_lossy(&said.stderr);
+        ensure!(said.status.success(), "wrk: {}: {text}{errors}", said.status);
         parse(&text)
     }
 }

@@ -396,7 +396,8 @@ impl Obu {
         out: &mut Replies,
     ) {
         let is_ours = self.is_attached_to(ack.rsu);
-        if ack.destination != self.context.id() {
+        let is_passing = ack.destination != self.context.id();
+        if is_passing {
             self.registration.note_passing_ack(ack.rsu, is_ours);
         } else if !is_ours {
             self.registration.handle_other_ack(now, ack);
@@ -404,7 +405,7 @@ impl Obu {
             self.note_acknowledged(now);
         }
         self.note_told(ack.rsu);
-        if ack.destination == self.context.id() {
+        if !is_passing {
             return;
         }
         let (hops, way) = self.next_hops(now, from, (ack.rsu, ack.destination), ack.way);

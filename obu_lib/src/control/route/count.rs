@@ -160,6 +160,9 @@ impl Route {
         if !is_later {
             self.start_over(now);
         }
+        if order.boot != boot {
+            self.spare_the_new_rsu();
+        }
         Learned::Anew(boot)
     }
 

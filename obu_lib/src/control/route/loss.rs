@@ -37,11 +37,20 @@ pub(crate) struct Loss {
 impl Route {
     /// A neighbour has no way any more: it withdrew, restarted, or fell silent.
     pub(crate) fn drop_candidate(&mut self, now: Timestamp, from: Mac, cause: Cause) {
+        let is_rsu = self.id_of(from) == Some(self.rsu);
         self.candidates.forget(from);
         self.end_doubt_through(from);
         if self.upstream == Some(from) {
             self.lose_upstream(now, cause);
         }
+        if is_rsu && cause == Cause::Restarted {
+            self.spare_the_new_rsu();
+        }
+    }
+
+    /// An RSU that has just started would not take what goes to it for the second time.
+    pub(super) fn spare_the_new_rsu(&mut self) {
+        self.kept_since = None;
     }
 
     /// A neighbour does not hear us: it is no upstream to this RSU either.
