@@ -227,8 +227,7 @@ impl Duplicates {
 
     /// That of a node which starts `now` and has forgotten what it received before. For as long as
     /// a frame may be under way it refuses those that the first one of their source has overtaken
-    /// by [`REORDERED_FOR`]: a relay that stood still has them, and they have come another way
-    /// since.
+    /// by more than 20 ms: a relay that stood still has them, and they have come another way since.
     pub fn starting(now: Timestamp) -> Self {
         Self { careful_until: now + WINDOW_AGE_MAX, ..Self::default() }
     }
