@@ -211,7 +211,7 @@ impl Checker {
             Some(cause) => cause.parcel.trail.clone(),
             // What goes another way from here begins a way of its own, whether or not another such
             // copy has come by here.
-            None if self.came_first(packet, node) => None,
+            None if self.is_kept(packet, node) => None,
             None => self.arrived.get(&(packet, node.index)).cloned(),
         };
         let trail = Arc::new(Trail { node: node.index, before });
@@ -222,10 +222,12 @@ impl Checker {
         Ok(())
     }
 
-    /// This packet goes another way, and has come to this node before it did.
-    fn came_first(&self, packet: Packet, node: Subject) -> bool {
+    /// This packet goes another way, and the node has what it gave its last next hop: it took the
+    /// frame from its TAP, or that came to it before.
+    fn is_kept(&self, packet: Packet, node: Subject) -> bool {
         let first = Packet { is_again: false, ..packet };
-        packet.is_again && self.arrived.get(&(first, node.index)).is_some()
+        let came = || self.arrived.get(&(first, node.index)).is_some();
+        packet.is_again && (packet.source == node.id || came())
     }
 
     /// A frame goes to the radio, which has to carry it.
@@ -341,5 +343,80 @@ impl<K: Eq + Hash, V> Recent<K, V> {
     fn turn(&mut self) {
         std::mem::swap(&mut self.young, &mut self.old);
         self.young.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use node_lib::messages::data::ToUpstream;
+    use node_lib::messages::ethernet;
+    use node_lib::order::Seq;
+
+    use super::*;
+
+    const RSU: usize = 9;
+
+    fn mac(index: usize) -> Mac {
+        Mac([2, 0, 0, 0, 0, u8::try_from(index).unwrap()])
+    }
+
+    fn node(index: usize) -> Subject {
+        let segment = Segment::Tap(index);
+        Subject { index, life: 0, id: NodeId(mac(index).0), mac: mac(index), segment }
+    }
+
+    /// A frame of node 0 on a hop, the first time or again.
+    fn frame(from: usize, to: usize, hop_limit: u8, again: bool) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let ethertype = node_lib::messages::ETHERTYPE_DEFAULT;
+        ethernet::Header { to: mac(to), from: mac(from), ethertype }.emit(&mut frame);
+        let (destination, source) = (node(RSU).id, node(0).id);
+        let (boot, priority, payload) = (1, 0, &[0; 20][..]);
+        let seq = Seq(1);
+        ToUpstream { destination, source, hop_limit, boot, seq, priority, again, payload }
+            .emit(&mut frame);
+        frame
+    }
+
+    /// Gives one hop's frame to a neighbour, because of what the sender heard, if it did.
+    fn hop(
+        checker: &mut Checker,
+        (from, to): (usize, usize),
+        (hop_limit, again): (u8, bool),
+        cause: Option<(&Parcel, usize)>,
+    ) -> Result<Parcel, Breach> {
+        let frame = frame(from, to, hop_limit, again);
+        let cause = cause.map(|(parcel, from)| Trigger { parcel, from: mac(from) });
+        checker.sends(node(from), &frame, cause)?;
+        let (packet, limit) = Packet::of(&frame).unwrap();
+        let trail = checker.trail_of(packet, node(from), mac(to));
+        let parcel = Parcel { packet, limit, trail };
+        checker.heard(node(to), mac(to), &parcel)?;
+        Ok(parcel)
+    }
+
+    /// Node 1 sends it another way, by node 2, whose next hop is its source still. That has lost
+    /// its next hop as well, and node 2 is the new one.
+    #[test]
+    fn what_came_back_to_its_source_goes_another_way_from_there() {
+        let mut checker = Checker::new();
+        let first = hop(&mut checker, (0, 1), (8, false), None).unwrap();
+        hop(&mut checker, (1, 3), (7, false), Some((&first, 0))).unwrap();
+        let again = hop(&mut checker, (1, 2), (7, true), None).unwrap();
+        hop(&mut checker, (2, 0), (6, true), Some((&again, 1))).unwrap();
+        hop(&mut checker, (0, 2), (8, true), None).unwrap();
+    }
+
+    #[test]
+    fn what_is_passed_on_in_a_circle_has_one_way() {
+        let mut checker = Checker::new();
+        let first = hop(&mut checker, (0, 1), (8, false), None).unwrap();
+        hop(&mut checker, (1, 3), (7, false), Some((&first, 0))).unwrap();
+        let again = hop(&mut checker, (1, 2), (7, true), None).unwrap();
+        let more = hop(&mut checker, (2, 4), (6, true), Some((&again, 1))).unwrap();
+        let broken = hop(&mut checker, (4, 1), (5, true), Some((&more, 2))).unwrap_err();
+        assert_eq!(broken.rule, Rule::VisitedTwice);
     }
 }
