@@ -18,9 +18,13 @@ const DESCRIPTORS_MORE: usize = 4;
 /// No daemon needs more resident memory with all its tables full (11 MiB with a million clients).
 const RESIDENT_MAX: u64 = 24 << 20;
 /// By how much the memory of a daemon that no file stands behind may grow from the second quarter
-/// of its life to the last. Its tables were full before. In 22 minutes a vehicle grows by some 56
-/// KiB all the same; what may is in `docs/testing.md`.
-const GROWTH_MAX: u64 = 128 << 10;
+/// of its life to the last. Its tables were full before. What grows all the same is in
+/// `docs/testing.md`.
+const GROWTH_MAX: u64 = 256 << 10;
+/// From then on nearly all that is kept to be used again is there.
+const SETTLED_AFTER: Duration = Duration::from_mins(10);
+/// By how much it may grow from then on, likewise.
+const SETTLED_GROWTH_MAX: u64 = 128 << 10;
 /// Looks at a daemon before its growth is judged.
 const LOOKS_MIN: usize = 24;
 /// Lines a node may log in a minute in which nothing happens to anybody.
@@ -39,6 +43,8 @@ pub struct Patient {
     was_full: bool,
     /// Memory without a file behind it at each look at the present life, when it was warm.
     anonymous: Vec<u64>,
+    /// How many of these were before it was settled.
+    unsettled: usize,
     /// Open descriptors at the first such look, and the most since.
     descriptors: Option<(usize, usize)>,
     log_at: u64,
@@ -112,9 +118,10 @@ impl Patient {
     }
 
     fn note(&mut self, anonymous: u64, open: usize, wrong: &mut Vec<String>) {
-        if self.born.is_none_or(|born| born.elapsed() < WARM_AFTER) {
+        let Some(age) = self.born.map(|born| born.elapsed()).filter(|age| *age >= WARM_AFTER)
+        else {
             return;
-        }
+        };
         let (warm, most) = self.descriptors.unwrap_or((open, open));
         self.descriptors = Some((warm, most.max(open)));
         if open > warm + DESCRIPTORS_MORE {
@@ -122,12 +129,20 @@ impl Patient {
             self.complain("descriptors", what, wrong);
         }
         self.anonymous.push(anonymous);
-        let growth =
-            quarters(&self.anonymous).filter(|(a, b)| self.was_full && *b > a + GROWTH_MAX);
-        if let Some((early, late)) = growth {
+        if age < SETTLED_AFTER {
+            self.unsettled = self.anonymous.len();
+        }
+        if let Some((early, late)) = self.growth().filter(|_| self.was_full) {
             let what = format!("memory grew from {} to {} KiB", early / 1024, late / 1024);
             self.complain("growth", what, wrong);
         }
+    }
+
+    /// From what to what it grew, if that is too much.
+    fn growth(&self) -> Option<(u64, u64)> {
+        let settled = self.anonymous.get(self.unsettled..)?;
+        let grew_by = |looks, max| quarters(looks).filter(|(early, late)| *late > early + max);
+        grew_by(&self.anonymous, GROWTH_MAX).or_else(|| grew_by(settled, SETTLED_GROWTH_MAX))
     }
 
     fn read_log(&mut self, node: &TestbedNode, wrong: &mut Vec<String>) -> Result<()> {
@@ -198,7 +213,18 @@ mod tests {
         assert_eq!(wrong, Vec::<String>::new());
         let mut patient = warm();
         for n in 0..100 {
-            patient.note((2 << 20) + n * 4_000, 15, &mut wrong);
+            patient.note((2 << 20) + n * 8_000, 15, &mut wrong);
+        }
+        assert!(wrong[0].contains("memory grew"), "{wrong:?}");
+        wrong.clear();
+        let mut settled = warm();
+        for n in 0_u64..200 {
+            if n == 100 {
+                assert_eq!(wrong, Vec::<String>::new(), "what it takes at first");
+                settled.born = Instant::now().checked_sub(SETTLED_AFTER);
+            }
+            let memory = (2 << 20) + n * 1_500 + n.saturating_sub(100) * 1_300;
+            settled.note(memory, 15, &mut wrong);
         }
         assert!(wrong[0].contains("memory grew"), "{wrong:?}");
         wrong.clear();

@@ -306,14 +306,15 @@ impl Run {
     }
 
     /// Nothing arrives twice, with one exception that is counted. A bridge that has come up knows
-    /// no addresses and sends a frame for a vehicle to both road-side units. Both may carry it,
-    /// when the vehicle has gone from one to the other meanwhile and the LAN could not tell the
-    /// first.
+    /// no addresses until hosts can be heard, and sends a frame for a vehicle to both road-side
+    /// units. Both may carry it, when the vehicle has gone from one to the other meanwhile and the
+    /// LAN could not tell the first.
     fn judge_doubled(&mut self) {
         let mut flooded = 0;
         for Doubled { stream, sent, again } in self.pulse.take_doubled() {
             let is_downward = stream.is_multiple_of(2);
-            let is_flooded = self.scene.lan_up.is_some_and(|up| (up..up + LEARNS).contains(&sent));
+            let learns = self.scene.lan_up.map(|(up, heard)| up..heard + LEARNS);
+            let is_flooded = learns.is_some_and(|learns| learns.contains(&sent));
             if is_downward && is_flooded {
                 flooded += 1;
                 continue;

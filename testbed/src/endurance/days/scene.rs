@@ -63,8 +63,9 @@ pub struct DaysScene {
     pub clients: u64,
     /// By how much boot counts have grown, in quarters of a second.
     pub lived: u64,
-    /// When the LAN's bridge came up last, with an empty table.
-    pub lan_up: Option<Instant>,
+    /// When the LAN's bridge came up last, with an empty table, and from when on hosts that fill it
+    /// could be heard.
+    pub lan_up: Option<(Instant, Instant)>,
     quality: Quality,
     never_heals: bool,
     /// Ends of pipes that nobody reads, by node.
@@ -232,11 +233,17 @@ impl DaysScene {
             }
             FaultKind::TapDeleted => node.adopt_tap(),
             FaultKind::LanDown => {
-                self.lan_up = Some(Instant::now());
+                let now = Instant::now();
+                self.lan_up = Some((now, now));
                 self.bed.lan().set_up("lan0")
             }
             FaultKind::DiskFull => Ok(std::fs::remove_file(self.disk.join("filler"))?),
             kind if kind.is_of_links() && !self.never_heals => {
+                if let Some((up, heard)) = &mut self.lan_up
+                    && up.elapsed() < fault.lasts
+                {
+                    *heard = Instant::now();
+                }
                 self.set_links(|_, _| true, self.quality)
             }
             _ => Ok(()),
