@@ -465,6 +465,9 @@ impl Node for Rsu {
             LinkEvent::AddressChanged(mac) => self.radio.mac = mac,
             LinkEvent::MtuChanged(mtu) => self.radio.mtu = mtu,
             LinkEvent::LanUp => {
+                if !self.lan_is_up {
+                    self.let_all_go(now);
+                }
                 self.lan_is_up = true;
                 self.heartbeat_at = now;
                 if !self.is_leaving {
@@ -473,6 +476,7 @@ impl Node for Rsu {
             }
             LinkEvent::LanDown => {
                 self.lan_is_up = false;
+                self.let_all_go(now);
                 self.goodbyes_left = GOODBYES;
                 self.goodbye_at = now;
             }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::Control;
+use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::probe::Probe;
 use node_lib::{Boot, Mac, NodeId};
 
-use crate::talk::{A, B, CAMERA, Talk, US, id};
+use crate::talk::{A, B, CAMERA, SERVER, Talk, US, id, to};
 
 #[test]
 fn heartbeats_come_at_the_period_give_or_take_a_tenth_and_count_up() {
@@ -119,6 +120,39 @@ fn without_a_lan_it_withdraws_is_silent_and_no_way_and_comes_back() {
     t.rsu.handle_link(t.at(), LinkEvent::LanUp, &mut t.out);
     t.pass(2000);
     assert!((9..=12).contains(&t.heartbeats().len()), "{}", t.heartbeats().len());
+}
+
+/// A LAN that was lost for a while. Who was attached has been told to go, if it could hear it.
+fn lan_lost_and_back(t: &mut Talk) {
+    t.rsu.handle_link(t.at(), LinkEvent::LanDown, &mut t.out);
+    t.pass(t.now + 400);
+    t.rsu.handle_link(t.at(), LinkEvent::LanUp, &mut t.out);
+    t.clear();
+}
+
+fn is_sent_down(t: &mut Talk) -> bool {
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    t.sent_down() == [(A, to(A, 0))]
+}
+
+#[test]
+fn who_was_attached_when_the_lan_was_lost_is_sent_frames_once_it_says_that_it_is_here() {
+    let mut t = Talk::new();
+    t.announce(A, A, 1, &[CAMERA]);
+    assert!(is_sent_down(&mut t));
+    lan_lost_and_back(&mut t);
+    assert!(!is_sent_down(&mut t), "it may be at another RSU by now");
+    t.announce(A, A, 2, &[CAMERA]);
+    assert!(is_sent_down(&mut t));
+    // One that has not heard that it is to go says what it said before, or sends a frame.
+    lan_lost_and_back(&mut t);
+    t.reply(A, 2, &[CAMERA], false);
+    assert!(is_sent_down(&mut t));
+    lan_lost_and_back(&mut t);
+    t.up(A, CAMERA, SERVER);
+    assert_eq!(t.acks(), [(A, AckStatus::SendAll, 0)]);
+    assert!(is_sent_down(&mut t));
 }
 
 #[test]

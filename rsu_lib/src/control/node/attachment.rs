@@ -145,6 +145,16 @@ impl Rsu {
         }
     }
 
+    /// Without a LAN nobody is attached to us: heartbeats stop, and everybody is told to go. Who
+    /// has gone elsewhere the LAN could not tell us, so who is here is to say so again.
+    pub(super) fn let_all_go(&mut self, now: Timestamp) {
+        let attached: Vec<_> = self.obus.each_attached().map(|(obu, _)| obu).collect();
+        for obu in attached {
+            self.obus.lose(now, obu);
+            self.let_go(now, obu);
+        }
+    }
+
     /// Answers a word of `obu`, if there is a way to it.
     pub(super) fn answer(
         &mut self,
