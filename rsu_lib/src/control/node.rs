@@ -466,6 +466,7 @@ impl Node for Rsu {
             LinkEvent::MtuChanged(mtu) => self.radio.mtu = mtu,
             LinkEvent::LanUp => {
                 if !self.lan_is_up {
+                    // Words that were under way have come since it was lost.
                     self.let_all_go(now);
                 }
                 self.lan_is_up = true;
