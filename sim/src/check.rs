@@ -397,14 +397,19 @@ mod tests {
         Ok(parcel)
     }
 
-    /// Node 1 sends it another way, by node 2, whose next hop is its source still. That has lost
-    /// its next hop as well, and node 2 is the new one.
+    /// Node 1 has passed it on to node 3, and sends it another way, by node 2.
+    fn goes_again(checker: &mut Checker) -> Parcel {
+        let first = hop(checker, (0, 1), (8, false), None).unwrap();
+        hop(checker, (1, 3), (7, false), Some((&first, 0))).unwrap();
+        hop(checker, (1, 2), (7, true), None).unwrap()
+    }
+
+    /// The next hop of node 2 is its source still. That has lost its next hop as well, and node 2
+    /// is the new one.
     #[test]
     fn what_came_back_to_its_source_goes_another_way_from_there() {
         let mut checker = Checker::new();
-        let first = hop(&mut checker, (0, 1), (8, false), None).unwrap();
-        hop(&mut checker, (1, 3), (7, false), Some((&first, 0))).unwrap();
-        let again = hop(&mut checker, (1, 2), (7, true), None).unwrap();
+        let again = goes_again(&mut checker);
         hop(&mut checker, (2, 0), (6, true), Some((&again, 1))).unwrap();
         hop(&mut checker, (0, 2), (8, true), None).unwrap();
     }
@@ -412,9 +417,7 @@ mod tests {
     #[test]
     fn what_is_passed_on_in_a_circle_has_one_way() {
         let mut checker = Checker::new();
-        let first = hop(&mut checker, (0, 1), (8, false), None).unwrap();
-        hop(&mut checker, (1, 3), (7, false), Some((&first, 0))).unwrap();
-        let again = hop(&mut checker, (1, 2), (7, true), None).unwrap();
+        let again = goes_again(&mut checker);
         let more = hop(&mut checker, (2, 4), (6, true), Some((&again, 1))).unwrap();
         let broken = hop(&mut checker, (4, 1), (5, true), Some((&more, 2))).unwrap_err();
         assert_eq!(broken.rule, Rule::VisitedTwice);
