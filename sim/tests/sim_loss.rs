@@ -90,7 +90,7 @@ fn ten_minutes_at_ten_per_cent_loss_are_calm() {
     assert!(mean(0) >= 1.0 - LOSS - 0.02);
     assert!(mean(1) >= (1.0 - LOSS).powi(2) - 0.02);
     assert!(mean(2) >= (1.0 - LOSS).powi(2) - 0.02);
-    assert!(of_x as u64 * 10 <= minutes, "{of_x} changes of X in {minutes} node-minutes");
+    assert!(of_x as u64 * 50 <= minutes, "{of_x} changes of X in {minutes} node-minutes");
     let all: usize = causes.values().sum();
-    assert!(all as u64 * 10 <= minutes * 3, "{all} changes in {} node-minutes", minutes * 3);
+    assert!(all as u64 * 50 <= minutes * 3, "{all} changes in {} node-minutes", minutes * 3);
 }

@@ -45,10 +45,12 @@ const REPEAT_SLOWER: u32 = 16;
 /// clients: that one goes on, as rarely as it replies.
 const ATTEMPTS_MAX: u32 = 12;
 
-/// After so many, about 0.9 s, the RSU, or the way to it, does not work for us, whatever its
-/// heartbeats say: another RSU is used if there is one. Where each of six hops there and back loses
-/// every tenth frame, it takes six attempts to be heard once in 99 cases.
-const ATTEMPTS_IN_VAIN: u32 = 6;
+/// After so many in a row, 1.3 s if it is always the same, the RSU, or the way to it, does not work
+/// for us, whatever its heartbeats say: another RSU is used if there is one. Where each of six hops
+/// there and back loses every tenth frame, seven are in vain in one case of 200, and over two hops
+/// in one of 1,800. While frames go such a case comes every three seconds
+/// ([`REPLIES_UNACKNOWLEDGED`]).
+const WORDS_IN_VAIN: u32 = 7;
 
 /// In a crowd, announcements of idle OBUs that went to another RSU, or whose RSU started again, are
 /// spread over so many times [`Context::crowd_wait`].
@@ -86,8 +88,6 @@ pub(crate) struct Registration {
     heard: Option<(Seq, Timestamp)>,
     /// The RSU that has acknowledged the present set with the present epoch.
     known_at: Option<NodeId>,
-    /// The RSU has not answered [`ATTEMPTS_IN_VAIN`] words in a row.
-    is_unanswered: bool,
     standby: Option<Standby>,
     /// RSUs that others go to through us.
     relayed: Table<NodeId, Telling>,
@@ -104,7 +104,6 @@ impl Registration {
             attached: Telling::new(now),
             heard: None,
             known_at: None,
-            is_unanswered: false,
             standby: None,
             relayed: Table::new(),
         };
@@ -156,7 +155,7 @@ impl Registration {
         reply_every: Duration,
     ) {
         let wait = if context.is_idle(now) { context.crowd_wait() } else { Duration::ZERO };
-        self.is_unanswered = false;
+        self.attached.unanswered = 0;
         self.relayed.remove(&rsu);
         self.attached.via = via;
         if self.known_at == Some(rsu) {
@@ -230,9 +229,10 @@ impl Registration {
         self.known_at == Some(rsu)
     }
 
-    /// The RSU we are attached to does not answer what we say.
+    /// The RSU we are attached to has not answered [`WORDS_IN_VAIN`] words in a row.
     pub(crate) fn is_unanswered(&self) -> bool {
-        self.is_unanswered
+        // The last one has had its time when the next is said.
+        self.attached.unanswered > WORDS_IN_VAIN
     }
 
     /// What this RSU has been told: we are attached to it, may go there next, or others go there
@@ -370,11 +370,11 @@ impl Registration {
             pending.next = now + reply_every;
             return !std::mem::replace(&mut pending.is_mentioned, true);
         }
-        let is_in_vain = is_attached && pending.attempts >= ATTEMPTS_IN_VAIN;
         if pending.attempts >= ATTEMPTS_MAX && !is_standby {
             telling.pending = None;
         } else if context.announcing.take(now) {
             pending.attempts += 1;
+            telling.unanswered += 1;
             // In a crowd the answer takes longer, and another word would make it take longer still.
             let wait = if is_slow { pending.wait * REPEAT_SLOWER } else { pending.wait };
             pending.is_slow = is_slow;
@@ -404,7 +404,6 @@ impl Registration {
                 self.reply(context, now, towards, reply_every, Flags::default(), out);
             }
         }
-        self.is_unanswered |= is_in_vain;
         false
     }
 
@@ -450,6 +449,7 @@ impl Registration {
         now: Timestamp,
         ack: &AnnouncementAck<'_>,
     ) -> bool {
+        self.attached.unanswered = 0;
         if self.is_surpassed_by(ack) {
             self.go_above(now, ack);
             return false;
@@ -461,7 +461,6 @@ impl Registration {
                 let is_check = self.attached.pending.as_ref().is_some_and(|p| p.is_check);
                 let attempts = self.attached.note_ack(&self.announcements, ack);
                 let Some(attempts) = attempts else { return false };
-                self.is_unanswered = false;
                 if is_check {
                     return false;
                 }

@@ -129,7 +129,7 @@ fn left_after(t: &mut Talk, whom: Mac, ms: u64, heard: &[(Mac, u8)]) -> Option<(
 }
 
 #[test]
-fn a_relay_through_which_six_words_stay_unanswered_is_left_for_another() {
+fn a_relay_through_which_seven_words_stay_unanswered_is_left_for_another() {
     let mut t = behind_a();
     t.acknowledge(A);
     let heard = [(A, 1), (B, 1)];
