@@ -88,6 +88,8 @@ pub(crate) struct Registration {
     heard: Option<(Seq, Timestamp)>,
     /// The RSU that has acknowledged the present set with the present epoch.
     known_at: Option<NodeId>,
+    /// Words that the RSU we are attached to was to acknowledge, since it last answered.
+    unanswered: u32,
     standby: Option<Standby>,
     /// RSUs that others go to through us.
     relayed: Table<NodeId, Telling>,
@@ -104,6 +106,7 @@ impl Registration {
             attached: Telling::new(now),
             heard: None,
             known_at: None,
+            unanswered: 0,
             standby: None,
             relayed: Table::new(),
         };
@@ -155,7 +158,7 @@ impl Registration {
         reply_every: Duration,
     ) {
         let wait = if context.is_idle(now) { context.crowd_wait() } else { Duration::ZERO };
-        self.attached.unanswered = 0;
+        self.unanswered = 0;
         self.relayed.remove(&rsu);
         self.attached.via = via;
         if self.known_at == Some(rsu) {
@@ -232,7 +235,7 @@ impl Registration {
     /// The RSU we are attached to has not answered [`WORDS_IN_VAIN`] words in a row.
     pub(crate) fn is_unanswered(&self) -> bool {
         // The last one has had its time when the next is said.
-        self.attached.unanswered > WORDS_IN_VAIN
+        self.unanswered > WORDS_IN_VAIN
     }
 
     /// What this RSU has been told: we are attached to it, may go there next, or others go there
@@ -374,7 +377,6 @@ impl Registration {
             telling.pending = None;
         } else if context.announcing.take(now) {
             pending.attempts += 1;
-            telling.unanswered += 1;
             // In a crowd the answer takes longer, and another word would make it take longer still.
             let wait = if is_slow { pending.wait * REPEAT_SLOWER } else { pending.wait };
             pending.is_slow = is_slow;
@@ -382,6 +384,7 @@ impl Registration {
             let most = if pending.attempts < ATTEMPTS_MAX { REPEAT_MAX } else { reply_every };
             pending.wait = (pending.wait * 2).min(most);
             let word = pending.word;
+            self.unanswered += u32::from(is_attached);
             match word {
                 Word::Upstream => {
                     let flags = Flags { acknowledge: true, ..Flags::default() };
@@ -449,7 +452,7 @@ impl Registration {
         now: Timestamp,
         ack: &AnnouncementAck<'_>,
     ) -> bool {
-        self.attached.unanswered = 0;
+        self.unanswered = 0;
         if self.is_surpassed_by(ack) {
             self.go_above(now, ack);
             return false;

@@ -49,13 +49,11 @@ pub(super) struct Telling {
     pub(super) reply_at: Timestamp,
     /// Replies since one was last to be acknowledged.
     pub(super) replies: u8,
-    /// Words that were to be acknowledged, since it last answered.
-    pub(super) unanswered: u32,
 }
 
 impl Telling {
     pub(super) fn new(now: Timestamp) -> Self {
-        Self { via: NodeId::NONE, pending: None, reply_at: now, replies: 0, unanswered: 0 }
+        Self { via: NodeId::NONE, pending: None, reply_at: now, replies: 0 }
     }
 
     pub(super) fn tell(&mut self, word: Word, last: Order, at: Timestamp) {
