@@ -99,12 +99,12 @@ test:
 
 # The simulations of `make test` at full size. Each prints what it did, and fails like a test.
 long:
-	V2X_SIM_RUNS=100000 V2X_SIM_FAULTS=100 $(CARGO) test --profile sim --locked -p sim --test sim_random whoever -- --nocapture
-	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p sim --test search no_run -- --nocapture
-	V2X_SIM_RUNS=100 V2X_SIM_SECONDS=60 $(CARGO) test --profile sim --locked -p recorder --test sim_replay same -- --nocapture
+	V2X_SIM_RUNS=100000 V2X_SIM_FAULTS=100 $(CARGO) test --profile sim --locked -p sim --test sim random::whoever -- --nocapture
+	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p sim --test sim search::no_run -- --nocapture
+	V2X_SIM_RUNS=100 V2X_SIM_SECONDS=60 $(CARGO) test --profile sim --locked -p recorder --test recorder sim_replay::same -- --nocapture
 	V2X_RECONNECTS=1000 $(CARGO) test --profile sim --locked -p daemon --test control reconnects -- --nocapture
 	RECORDER_KILLS=200 $(CARGO) test --profile sim --locked -p recorder --test process kill -- --nocapture
-	V2X_DAY_HOURS=24 $(CARGO) test --profile sim --locked -p sim --test sim_day -- --nocapture
+	V2X_DAY_HOURS=24 $(CARGO) test --profile sim --locked -p sim --test day -- --nocapture
 	$(CARGO) build --locked -p obu -p rsu -p testbed
 	FAULTS_ROUNDS=1000 $(CARGO) test --locked -p testbed --test faults -- --exact a_radio_that_flaps_leaks_nothing
 	FAULTS_ROUNDS=100 $(CARGO) test --locked -p testbed --test faults -- again_and_again

@@ -32,24 +32,24 @@ END
 town="$scenarios/bologna.toml --mobility \"\$V2X_BOLOGNA\""
 # One test at a time, so that what they print stands in one order.
 printed="-- --nocapture --test-threads 1"
-node="cargo test --locked --profile sim -p sim --test"
-simulator="cargo test --locked --profile sim -p simulator --test"
+node="cargo test --locked --profile sim -p sim --test sim"
+simulator="cargo test --locked --profile sim -p simulator --test simulator"
 
 # A line each: name, blank, command.
 figures() {
     cat <<END
-failover $node sim_failover $printed
-handover $node sim_handover $printed
-loss $node sim_loss $printed
-corridor-gaps $node sim_corridor $printed
-convergence V2X_SIM_RUNS=14 $node sim_convergence $printed
-crowd $node sim_crowd $printed
-busy-crowd $simulator busy_crowd $printed
-silent-relay $simulator batman silent_relay $printed
-search $node search $printed
-search-deep V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_SLOTS=2 V2X_SEARCH_EVERY=200 $node search no_run $printed
-thresholds-loss V2X_SIM_THRESHOLDS='6000 80 1000,8000 80 1000,9000 80 1000,10000 80 1000,12000 80 1000,9000 70 1000,9000 90 1000' $node sim_handover thresholds_tried $printed --ignored
-thresholds-signal V2X_SIM_THRESHOLDS='9000 80 60000 500 100 1000,9000 80 600 500 100 1000,9000 80 600 1000 300 2000,9000 80 900 500 100 1000,9000 80 1200 500 100 1000,9000 80 1200 500 500 1000,9000 80 1200 500 100 3000,9000 80 1800 500 100 1000' $node sim_corridor signal_thresholds_tried $printed --ignored
+failover $node failover:: $printed
+handover $node handover:: $printed
+loss $node loss:: $printed
+corridor-gaps $node corridor:: $printed
+convergence V2X_SIM_RUNS=14 $node convergence:: $printed
+crowd $node crowd:: $printed
+busy-crowd $simulator busy_crowd:: $printed
+silent-relay $simulator batman::silent_relay $printed
+search $node search:: $printed
+search-deep V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_SLOTS=2 V2X_SEARCH_EVERY=200 $node search::no_run $printed
+thresholds-loss V2X_SIM_THRESHOLDS='6000 80 1000,8000 80 1000,9000 80 1000,10000 80 1000,12000 80 1000,9000 70 1000,9000 90 1000' $node handover::thresholds_tried $printed --ignored
+thresholds-signal V2X_SIM_THRESHOLDS='9000 80 60000 500 100 1000,9000 80 600 500 100 1000,9000 80 600 1000 300 2000,9000 80 900 500 100 1000,9000 80 1200 500 100 1000,9000 80 1200 500 500 1000,9000 80 1200 500 100 3000,9000 80 1800 500 100 1000' $node corridor::signal_thresholds_tried $printed --ignored
 corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --vary radio.reports_signal=true,false --seeds 100
 rules-corridor v2xsim run $scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --vary 'settings.obu.policy={},{prediction=false},{standby=false},{ranking="hops"}' --seeds 50
 rules-diamond for n in 3 1 0; do v2xsim run $scenarios/diamond.toml --seeds 200 --set settings.obu.cached_candidates=\$n; done

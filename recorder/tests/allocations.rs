@@ -7,6 +7,7 @@
 
 #[path = "../../benches/support/chain.rs"]
 mod chain;
+#[path = "recorder/common.rs"]
 mod common;
 #[path = "../../benches/support/counting.rs"]
 #[allow(dead_code, reason = "benches use more of it")]

@@ -5,6 +5,7 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+#[path = "recorder/common.rs"]
 mod common;
 
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -129,7 +129,7 @@
 //! lines and the command that repeats it:
 //!
 //! ```sh
-//! V2X_SIM_SEED=42 cargo test -p sim --test sim_random -- --nocapture
+//! V2X_SIM_SEED=42 cargo test -p sim --test sim random:: -- --nocapture
 //! ```
 //!
 //! | variable | meaning |

@@ -3,10 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod beating;
+mod clients;
+mod counters;
+mod floods;
 mod frames;
 mod identity;
+mod inside;
+mod lengths;
 mod moving;
+mod ownership;
+mod pace;
+mod pins;
 mod registering;
 mod standby;
-#[path = "../talk/mod.rs"]
 mod talk;
+mod ways;

@@ -1,0 +1,312 @@
+//! One of many whose clients all speak: what it may still say.
+
+use crate::talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
+use node_lib::Mac;
+use node_lib::control::node::Node;
+
+const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
+
+/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B is heard as well, and
+/// sixteen that are farther away than we are.
+fn behind_a(obus: u16) -> Talk {
+    let mut t = Talk::new();
+    t.obus = obus;
+    t.settle(A, 1);
+    for _ in 0..50 {
+        beat(&mut t, &[A, B], &[A, B]);
+    }
+    t
+}
+
+/// 100 ms, in which these send a heartbeat, as those farther away do, and these answer when they
+/// are asked, and a client speaks. Returns how many words were to be acknowledged since the last
+/// one.
+fn beat(t: &mut Talk, heard: &[Mac], answering: &[Mac]) -> usize {
+    beat_among(t, 16, heard, answering)
+}
+
+/// The same with so many farther away.
+fn beat_among(t: &mut Talk, others: u8, heard: &[Mac], answering: &[Mac]) -> usize {
+    t.seq += 1;
+    for who in heard {
+        t.hear(t.now, *who, Heard::heartbeat(t.seq, 1));
+    }
+    for n in 0..others {
+        t.hear(t.now, Mac([2, 0, 0, 0, 2, n]), Heard::heartbeat(t.seq, 3));
+    }
+    for who in answering {
+        if let Some(nonce) = t.last_probe(*who) {
+            t.hear(t.now, *who, Heard::answer(nonce, t.seq, 1));
+        }
+    }
+    let words = t.words().len();
+    t.acknowledge_all();
+    t.clear();
+    t.tap(CAMERA, SERVER);
+    t.pass(t.now + 100);
+    words
+}
+
+/// What all OBUs of a crowd together may say of one kind: 100 a second, which is 4 to 5 % of a
+/// radio of 6 Mbit/s. However many they are, that is what it comes to; each has its part.
+const TOGETHER_PER_SECOND: usize = 100;
+
+const CROWDS: [u16; 3] = [100, 200, 400];
+
+/// The part of one OBU in so many seconds.
+fn part_of(obus: u16, seconds: usize) -> usize {
+    (seconds * TOGETHER_PER_SECOND).div_ceil(usize::from(obus))
+}
+
+#[test]
+fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstream() {
+    let asked_in_a_minute = |obus| {
+        let mut t = behind_a(obus);
+        let mut asked = 0;
+        for beats in 0..800 {
+            beat(&mut t, &[A, B], &[A, B]);
+            asked += if beats < 200 { 0 } else { t.asked().len() };
+        }
+        assert_eq!(t.obu.attachment().map(|to| to.rsu), Some(id(RSU)));
+        asked
+    };
+    assert!(asked_in_a_minute(1) > 240, "alone, nearly every frame is a reason to ask");
+    for obus in CROWDS {
+        // Besides, all together ask 20 times a second to keep their candidates.
+        let part = part_of(obus, 60) * 12 / 10;
+        let asked = asked_in_a_minute(obus);
+        assert!((part / 2..=part + 1).contains(&asked), "{obus} OBUs: {asked}, part {part}");
+    }
+}
+
+#[test]
+fn where_it_is_congested_a_proof_spares_the_questions_about_what_is_sent_within_three_seconds() {
+    let asked_at = |obus| {
+        let mut t = behind_a(obus);
+        let mut at = Vec::new();
+        for _ in 0..1000 {
+            // One frame, and an answer 5 ms after each question.
+            beat(&mut t, &[A, B], &[A, B]);
+            for _ in 0..20 {
+                at.extend(t.asked().contains(&A).then_some(t.now));
+                for who in [A, B] {
+                    if let Some(nonce) = t.last_probe(who) {
+                        t.hear(t.now, who, Heard::answer(nonce, t.seq, 1));
+                    }
+                }
+                t.acknowledge_all();
+                t.clear();
+                t.pass(t.now + 5);
+            }
+        }
+        at
+    };
+    assert_eq!(asked_at(1).len(), 1000, "alone each frame is a reason to ask");
+    let asked = asked_at(200);
+    let gaps: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| (3000..5000).contains(gap)), "{gaps:?}");
+}
+
+#[test]
+fn a_silent_upstream_is_given_up_after_three_intervals_and_asked_before() {
+    let mut t = behind_a(200);
+    beat(&mut t, &[A, B], &[A, B]);
+    let last = t.now - 100;
+    t.clear();
+    t.pass(last + 200);
+    assert_eq!(t.asked(), [], "one heartbeat may get lost");
+    t.pass(last + 310);
+    assert!(t.asked().iter().filter(|who| **who == A).count() >= 2, "{:?}", t.asked());
+    assert_ne!(t.obu.attachment(), attached(RSU, A, 2));
+    assert_eq!(t.obu.counters().upstream_dead, 1);
+}
+
+#[test]
+fn who_falls_silent_where_much_of_what_it_says_collides_is_borne_with() {
+    // Nobody answers from now on. When it was first asked, and when it was given up.
+    let left_after = |obus, (upstream, hops): (Mac, u8), is_drowned_out: bool| {
+        let mut t = Talk::new();
+        t.obus = obus;
+        t.settle(upstream, hops);
+        for beats in 0..1001_u32 {
+            t.seq += 1;
+            if !is_drowned_out || beats % 4 != 3 {
+                t.hear(t.now, upstream, Heard::heartbeat(t.seq, hops));
+            }
+            // Sixteen in all; so few at a time do not fill the air with heartbeats.
+            for n in (0..16).filter(|n| u32::from(n % 4) == beats % 4) {
+                t.hear(t.now, Mac([2, 0, 0, 0, 2, n]), Heard::heartbeat(t.seq, 3));
+            }
+            t.tap(CAMERA, SERVER);
+            // What it is asked it answers after 5 ms at most.
+            for _ in 0..20 {
+                if let Some(nonce) = t.last_probe(upstream) {
+                    t.hear(t.now, upstream, Heard::answer(nonce, t.seq, hops));
+                }
+                t.acknowledge_all();
+                t.clear();
+                t.pass(t.now + 5);
+            }
+        }
+        let last = t.now - 100;
+        let mut asked_at = None;
+        while t.obu.attachment().is_some() && t.now < last + 2000 {
+            if t.asked().contains(&upstream) {
+                asked_at.get_or_insert(t.now - last);
+            }
+            t.pass(t.now + 5);
+        }
+        (asked_at.unwrap_or_default(), t.now - last)
+    };
+    let alone = left_after(1, (RSU, 0), false);
+    assert!(alone.0 <= 125 && alone.1 <= 230, "{alone:?}");
+    let heard_well = left_after(200, (RSU, 0), false);
+    assert!((220..=245).contains(&heard_well.0) && heard_well.1 <= 300, "{heard_well:?}");
+    for upstream in [(RSU, 0), (A, 1)] {
+        let (asked, left) = left_after(200, upstream, true);
+        assert!((420..=475).contains(&asked) && (520..=605).contains(&left), "{asked}, {left}");
+    }
+    let relay = left_after(200, (A, 1), false);
+    assert!((220..=245).contains(&relay.0) && relay.1 <= 300, "{relay:?}");
+}
+
+#[test]
+fn where_it_is_congested_the_long_way_round_is_taken_only_after_the_next_heartbeats() {
+    // B leads there as well, but in so many hops, and has just proven that it hears us.
+    let taken_after = |obus, hops| {
+        let mut t = behind_a(obus);
+        let lost = t.now;
+        t.seq += 1;
+        t.hear(lost, B, Heard::heartbeat_via(t.seq, hops, US));
+        t.hear(lost, B, Heard::heartbeat_via(t.seq + 1, hops, D));
+        t.hear(lost, A, Heard::Withdrawal { goodbye: false });
+        while t.obu.attachment().is_none() && t.now < lost + 1000 {
+            t.pass(t.now + 5);
+        }
+        assert_eq!(t.obu.attachment(), attached(RSU, B, hops + 1));
+        t.now - lost
+    };
+    assert_eq!((taken_after(1, 1), taken_after(1, 6)), (0, 0));
+    assert_eq!(taken_after(200, 1), 0);
+    assert!((220..=225).contains(&taken_after(200, 6)), "{}", taken_after(200, 6));
+}
+
+#[test]
+fn who_has_left_the_jam_for_ten_seconds_is_not_congested_any_more() {
+    // Its RSU still has all of them. Alone, one late heartbeat is reason to ask while clients
+    // speak.
+    let asks_after = |seconds: usize| {
+        let mut t = behind_a(200);
+        for _ in 0..seconds * 10 {
+            beat_among(&mut t, 0, &[A, B], &[A, B]);
+        }
+        let last = t.now - 100;
+        t.clear();
+        t.pass(last + 200);
+        t.asked().contains(&A)
+    };
+    assert_eq!([2, 8, 12, 58].map(asks_after), [false, false, true, true]);
+}
+
+#[test]
+fn who_is_behind_a_relay_that_moved_says_nothing_however_many_there_are() {
+    for obus in [1, 200] {
+        let mut t = behind_a(obus);
+        // It was in doubt about A, and hears it again.
+        t.hear(t.now, A, Heard::heartbeat(t.seq, 1));
+        t.acknowledge_all();
+        let said = |t: &mut Talk, via| {
+            t.clear();
+            t.seq += 1;
+            t.hear(t.now, A, Heard::heartbeat_via(t.seq, 1, via));
+            t.pass(t.now + 21);
+            (t.announcements(), t.replies_sent().iter().filter(|reply| reply.acknowledge).count())
+        };
+        assert_eq!(said(&mut t, D), (0, 0), "{obus}");
+        assert_eq!(said(&mut t, RSU), (0, 0), "{obus}");
+    }
+}
+
+#[test]
+fn who_changes_again_and_again_asks_for_acknowledgements_within_the_budget() {
+    let words_in_ten_seconds = |obus| {
+        let mut t = behind_a(obus);
+        let mut words = 0;
+        for turn in 0..50 {
+            let (from, to) = if turn % 2 == 0 { (A, B) } else { (B, A) };
+            t.hear(t.now, from, Heard::Withdrawal { goodbye: false });
+            for _ in 0..2 {
+                words += beat(&mut t, &[to], &[to]);
+            }
+        }
+        words
+    };
+    // All but the first, if it was through B already.
+    let alone = words_in_ten_seconds(1);
+    assert!((49..=50).contains(&alone), "{alone}");
+    for obus in CROWDS {
+        let (part, words) = (part_of(obus, 10), words_in_ten_seconds(obus));
+        // A burst of at most as many as two changes take.
+        assert!((3..=part + 4).contains(&words), "{obus} OBUs: {words}, part {part}");
+    }
+}
+
+#[test]
+fn a_relay_without_a_way_tells_those_behind_it_only_when_the_next_heartbeats_have_come() {
+    let told_after = |obus| {
+        let mut t = behind_a(obus);
+        t.hear(t.now, C, Heard::Reply { origin: C, seq: 1, hops: 0 });
+        beat(&mut t, &[A], &[A]);
+        t.clear();
+        let lost = t.now;
+        // Somebody who may be asked is all there is to hope for.
+        t.hear(lost, D, Heard::heartbeat(t.seq, 1));
+        t.hear(lost, B, Heard::Withdrawal { goodbye: false });
+        t.hear(lost, A, Heard::Withdrawal { goodbye: false });
+        while t.withdrawals() == 0 && t.now < lost + 1000 {
+            t.pass(t.now + 5);
+        }
+        t.now - lost
+    };
+    assert!(told_after(1) < 100, "before the next heartbeat");
+    // Two heartbeats could have come, and they still believe in us.
+    assert!((201..300).contains(&told_after(200)), "{}", told_after(200));
+}
+
+#[test]
+fn a_neighbour_that_heard_it_eight_seconds_ago_is_taken_without_asking() {
+    let moves_at_once = |obus| {
+        let mut t = behind_a(obus);
+        // Named by B, so heard by B; then B has another upstream, and answers no more.
+        t.hear(t.now, B, Heard::heartbeat_via(t.seq, 1, US));
+        for _ in 0..80 {
+            beat(&mut t, &[A, B], &[A]);
+        }
+        t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+        t.obu.attachment() == attached(RSU, B, 2)
+    };
+    assert!(!moves_at_once(1));
+    assert!(moves_at_once(200));
+}
+
+#[test]
+fn a_new_upstream_is_said_at_once_even_when_the_budget_is_empty() {
+    let mut t = behind_a(200);
+    // Named by B, so heard by B.
+    t.hear(t.now, B, Heard::heartbeat_via(t.seq, 1, US));
+    beat(&mut t, &[A, B], &[A, B]);
+    // Without and with wanting to be acknowledged.
+    let mut said_with = [0, 0];
+    for turn in 0..10 {
+        let (from, to) = if turn % 2 == 0 { (A, B) } else { (B, A) };
+        t.clear();
+        t.hear(t.now, from, Heard::Withdrawal { goodbye: false });
+        t.pass(t.now + 1);
+        assert_eq!(t.obu.attachment(), attached(RSU, to, 2));
+        let [said] = t.replies_sent()[..] else { panic!("turn {turn}: not one reply") };
+        assert_eq!(said.via, id(to), "turn {turn}");
+        said_with[usize::from(said.acknowledge)] += 1;
+        beat(&mut t, &[A, B], &[A, B]);
+    }
+    assert!(said_with[0] >= 6 && said_with[1] >= 2, "{said_with:?}");
+}

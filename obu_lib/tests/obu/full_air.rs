@@ -1,0 +1,134 @@
+//! Where the air is full of heartbeats: who holds back, and who waits for whom.
+
+use crate::talk::{A, CAMERA, Heard, RSU, SERVER, Talk};
+use node_lib::Mac;
+use node_lib::messages::flags::STRIDE_MAX;
+
+/// One hop from an RSU that so many relays repeat, farther away than we are.
+fn beat_among(t: &mut Talk, relays: u8) {
+    t.pass(t.now + 50);
+    t.beat(RSU, 0);
+    if let Some(nonce) = t.last_probe(RSU) {
+        t.hear(t.now, RSU, Heard::answer(nonce, t.seq, 0));
+        t.forget_probes();
+    }
+    t.pass(t.now + 50);
+    for n in 0..relays {
+        t.hear(t.now, Mac([2, 0, 0, 0, 4, n]), Heard::heartbeat(t.seq, 3));
+    }
+}
+
+fn among(relays: u8) -> Talk {
+    let mut t = Talk::new();
+    t.settle(RSU, 0);
+    (0..40).for_each(|_| beat_among(&mut t, relays));
+    t.clear();
+    t
+}
+
+/// Number and stride of each heartbeat we relay within the next forty.
+fn brought(t: &mut Talk, relays: u8) -> Vec<(u32, u8)> {
+    (0..40).for_each(|_| beat_among(t, relays));
+    t.heartbeats().iter().map(|heartbeat| (heartbeat.order.seq.0, heartbeat.stride)).collect()
+}
+
+#[test]
+fn among_few_an_idle_relay_brings_every_heartbeat() {
+    let brought = brought(&mut among(8), 8);
+    assert!((39..=40).contains(&brought.len()), "{brought:?}");
+    assert!(brought.iter().all(|(_, stride)| *stride == 0), "{brought:?}");
+}
+
+#[test]
+fn in_full_air_an_idle_relay_brings_every_fourth_and_says_so() {
+    let brought = brought(&mut among(20), 20);
+    assert_eq!(brought.len(), 10, "{brought:?}");
+    assert!(brought.iter().all(|(seq, stride)| seq % 4 == 0 && *stride == STRIDE_MAX));
+}
+
+#[test]
+fn with_the_first_frame_it_brings_all_or_every_second_of_a_crowd() {
+    for (obus, each) in [(1, 1), (200, 2)] {
+        let mut t = among(20);
+        t.obus = obus;
+        (0..10).for_each(|_| beat_among(&mut t, 20));
+        t.tap(CAMERA, SERVER);
+        (0..4).for_each(|_| beat_among(&mut t, 20));
+        t.clear();
+        let brought = brought(&mut t, 20);
+        assert!((40 / each - 1..=40 / each).contains(&brought.len()), "{obus}: {brought:?}");
+        let is_as_said = |(seq, stride): &(u32, u8)| seq % (1 << stride) == 0;
+        assert!(brought.iter().all(is_as_said), "{obus}: {brought:?}");
+        assert!(brought.iter().all(|(_, stride)| 1 << stride == each), "{obus}: {brought:?}");
+    }
+}
+
+/// For how many milliseconds after its last heartbeat an upstream of this stride is believed that
+/// answers nothing, where so many others are heard.
+fn believed_for(stride: u8, others: u8) -> u64 {
+    let mut t = Talk::new();
+    // In a crowd a silent upstream is asked only once.
+    t.obus = 200;
+    t.stride = stride;
+    t.settle(A, 1);
+    for seq in (5..=40).filter(|seq| seq % (1 << stride) == 0) {
+        t.pass(u64::from(seq) * 100);
+        t.seq = seq - 1;
+        t.beat(A, 1);
+        hear_others(&mut t, others);
+        t.answer_probes_of(A);
+        if t.announcements() > 0 {
+            t.acknowledge(A);
+            t.clear();
+        }
+    }
+    let last = t.now;
+    while t.obu.attachment().is_some() {
+        t.pass(t.now + 5);
+        if (t.now - last).is_multiple_of(100) {
+            hear_others(&mut t, others);
+        }
+    }
+    t.now - last
+}
+
+#[test]
+fn of_who_brings_every_fourth_two_may_be_lost() {
+    for (stride, for_ms) in [(0, 300..=305), (STRIDE_MAX, 1050..=1055)] {
+        let believed = believed_for(stride, 0);
+        assert!(for_ms.contains(&believed), "stride {stride}: {believed}");
+    }
+}
+
+#[test]
+fn in_full_air_four_may_be_lost_and_nobody_is_borne_with_for_longer_than_remembered() {
+    for (stride, for_ms) in [(0, 520..=525), (1, 920..=925), (STRIDE_MAX, 1300..=1305)] {
+        let believed = believed_for(stride, 14);
+        assert!(for_ms.contains(&believed), "stride {stride}: {believed}");
+    }
+}
+
+/// So many others, further away, each with the heartbeat A brought last.
+fn hear_others(t: &mut Talk, others: u8) {
+    for n in 0..others {
+        t.hear(t.now, Mac([2, 0, 0, 0, 5, n]), Heard::heartbeat(t.seq, 3));
+    }
+}
+
+#[test]
+fn who_starts_where_the_air_is_full_takes_back_what_it_may_have_said() {
+    let withdrawals = |stride, others| {
+        let mut t = Talk::new();
+        t.stride = stride;
+        for n in 1..=6 {
+            t.seq = n as u32;
+            t.hear(n * 50, Mac([2, 0, 0, 0, 4, n as u8]), Heard::heartbeat(t.seq, 2));
+            hear_others(&mut t, others);
+        }
+        t.pass(340);
+        t.withdrawals()
+    };
+    assert_eq!(withdrawals(0, 0), 0);
+    assert_eq!(withdrawals(STRIDE_MAX, 0), 3, "others hold back");
+    assert_eq!(withdrawals(0, 14), 3, "full of heartbeats");
+}
