@@ -82,8 +82,8 @@ const CHANGES_MAX: usize = 80;
 
 /// After the last damaged frame the way up is there again within so long: a later count of the RSU
 /// is doubted when it has been silent for three intervals, and two heartbeats confirm the true one.
-/// (In 1 of 200 towns, none of those run here, the vehicle was with an RSU that does not exist,
-/// whose interval was damaged as well: 3 of those were 3.4 s.)
+/// (In 3 of 200 towns, none of those run here, it takes longer. In one the vehicle was with an RSU
+/// that does not exist, whose interval was damaged as well: 3 of those were 3.4 s.)
 const UP_AFTER: Duration = ms(1500);
 /// The way down, where the RSU may have to hear the vehicle's next reply, which comes within 1.25
 /// s.
