@@ -1,8 +1,9 @@
 //! One of many whose clients all speak: what it may still say.
 
-use crate::talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
 use node_lib::Mac;
 use node_lib::control::node::Node;
+
+use crate::talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
 
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
 

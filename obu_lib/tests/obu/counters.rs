@@ -8,8 +8,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::messages::{Label, Way};
 use node_lib::{Mac, Order, Seq};
 
-use crate::talk;
-use crate::talk::{A, B, C, Heard, RSU, Talk, US, id, next};
+use crate::talk::{self, A, B, C, Heard, RSU, Talk, US, id, next};
 
 /// We are the last relay.
 fn one_relay() -> Way<'static> {

@@ -1,8 +1,9 @@
 //! Where the air is full of heartbeats: who holds back, and who waits for whom.
 
-use crate::talk::{A, CAMERA, Heard, RSU, SERVER, Talk};
 use node_lib::Mac;
 use node_lib::messages::flags::STRIDE_MAX;
+
+use crate::talk::{A, CAMERA, Heard, RSU, SERVER, Talk};
 
 /// One hop from an RSU that so many relays repeat, farther away than we are.
 fn beat_among(t: &mut Talk, relays: u8) {

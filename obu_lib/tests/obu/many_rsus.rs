@@ -1,9 +1,10 @@
 //! An OBU that hears of several RSUs: whose heartbeats it relays, and whom it shares the radio
 //! with.
 
-use crate::talk::{B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 use node_lib::Mac;
 use node_lib::control::node::Node;
+
+use crate::talk::{B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
 const FAR: [Mac; 3] = [OTHER_RSU, Mac([2, 0, 0, 0, 0, 0x12]), Mac([2, 0, 0, 0, 0, 0x13])];
 

@@ -12,8 +12,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Seq, Timestamp};
 
-use crate::talk;
-use crate::talk::{A, B, CAMERA, Heard, RSU, SERVER, Talk, Word, attached, id};
+use crate::talk::{self, A, B, CAMERA, Heard, RSU, SERVER, Talk, Word, attached, id};
 
 /// Attached through A, and acknowledged.
 fn known() -> Talk {

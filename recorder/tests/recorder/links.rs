@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::living::recorded;
 use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use recorder::cli::{self, TraceCommand, TraceError};
@@ -18,6 +17,8 @@ use simulator::campaign::{Campaign, Variant, records};
 use simulator::measure::Suite;
 use simulator::scenario::{Override, Source};
 use simulator::summary::{Spread, Summary};
+
+use crate::living::recorded;
 
 const RSU: NodeIndex = NodeIndex(0);
 const LEFT: NodeIndex = NodeIndex(1);

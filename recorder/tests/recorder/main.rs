@@ -5,7 +5,9 @@
 
 mod common;
 mod copies;
+#[cfg(feature = "cli")]
 mod links;
+#[cfg(feature = "cli")]
 mod living;
 mod properties;
 mod ring;

@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::living::recorded;
 use node_lib::control::node::{Node, Replies, ReplyType};
 use node_lib::control::positions::Located;
 use node_lib::messages::control::position::Coordinates;
@@ -21,6 +20,8 @@ use recorder::tape::SNAP_MIN;
 use rsu_lib::Rsu;
 use sim::topology::Graph;
 use sim::{Dice, Fault, Flow, Link, NodeIndex, Place, Role, Target, World};
+
+use crate::living::recorded;
 
 const NODES: usize = 20;
 const RSUS: usize = 2;

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::common::{Wrong, at, ms, percentile, radio, run_all, seeds, spread};
 use node_lib::control::node::{Node, Replies, ReplyType};
 use node_lib::messages::control::Control;
 use node_lib::messages::control::ack::AckStatus;
@@ -16,6 +15,8 @@ use node_lib::{Mac, Start, Timestamp};
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use sim::Dice;
+
+use crate::common::{Wrong, at, ms, percentile, radio, run_all, seeds, spread};
 
 #[test]
 fn a_lost_set_is_healed_by_the_next_reply() {

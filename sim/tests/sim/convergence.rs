@@ -6,14 +6,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::{HOST_MAC, Wrong, at, broken, ms, obu_with, percentile, radio, rider_mac};
-use crate::common::{rsu, run_all, seeds};
 use node_lib::Timestamp;
 use node_lib::start::boot;
 use obu_lib::{Config, Ranking};
 use sim::Dice;
 use sim::topology::Graph;
 use sim::{Fault, Flow, Link, NodeIndex, Place, Role, Target, World};
+
+use crate::common::{
+    HOST_MAC, Wrong, at, broken, ms, obu_with, percentile, radio, rider_mac, rsu, run_all, seeds,
+};
 
 /// Everything is on and settled by then, and the link is cut.
 const CUT_AT: Timestamp = at(3_000);

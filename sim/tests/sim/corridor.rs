@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-use crate::common::{
-    HOST_MAC, Wrong, at, broken, ms, obu_with, percentile, radio, rider_mac, rsu, run_all, seeds,
-    spread,
-};
 use node_lib::Timestamp;
 use node_lib::control::event::{Cause, Event};
 use sim::radio::RadioModel;
 use sim::{
     ClientIndex, Flow, FlowIndex, FlowLog, Location, NodeIndex, Place, Role, Target, Track, World,
+};
+
+use crate::common::{
+    HOST_MAC, Wrong, at, broken, ms, obu_with, percentile, radio, rider_mac, rsu, run_all, seeds,
+    spread,
 };
 
 const RSUS: usize = 5;

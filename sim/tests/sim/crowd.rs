@@ -1,10 +1,11 @@
 //! Many OBUs in one radio cell: control traffic grows with their number, not with its square.
 
-use crate::common::{HEARTBEAT, Town, at, broken, ms, run_all, seeds, wrong};
 use node_lib::messages::control::Control;
 use node_lib::messages::{Message, PacketType};
 use sim::topology::Graph;
 use sim::{Fault, FrameKind, Link, NodeIndex};
+
+use crate::common::{HEARTBEAT, Town, at, broken, ms, run_all, seeds, wrong};
 
 #[test]
 fn forty_obus_in_one_cell_speak_four_times_as_much_as_ten() {

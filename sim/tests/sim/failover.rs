@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common;
-use crate::common::{
-    HEARTBEAT, HOST_MAC, Town, Wrong, at, broken, ms, obu, obu_with, percentile, rider_mac, rsu,
-    run_all, seeds, spread, wrong,
-};
 use node_lib::Timestamp;
 use node_lib::control::event::Event;
 use sim::topology::Graph;
 use sim::{Dice, Fault, Flow, Link, NodeIndex, Packet, Place, Role, Target, World};
+
+use crate::common::{
+    self, HEARTBEAT, HOST_MAC, Town, Wrong, at, broken, ms, obu, obu_with, percentile, rider_mac,
+    rsu, run_all, seeds, spread, wrong,
+};
 
 const R: NodeIndex = NodeIndex(0);
 const A: NodeIndex = NodeIndex(1);

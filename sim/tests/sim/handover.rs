@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use node_lib::Timestamp;
+use node_lib::control::event::{Cause, Event, HandOver};
+use sim::{ClientIndex, Dice, Fault, Flow, FlowIndex, Link, NodeIndex, Place, Role, Target, World};
+
 use crate::common::{
     HEARTBEAT, HOST_MAC, Wrong, at, broken, ms, obu, obu_with, radio, rider_mac, rsu, run_all,
     seeds, spread,
 };
-use node_lib::Timestamp;
-use node_lib::control::event::{Cause, Event, HandOver};
-use sim::{ClientIndex, Dice, Fault, Flow, FlowIndex, Link, NodeIndex, Place, Role, Target, World};
 
 const FIRST: NodeIndex = NodeIndex(0);
 const SECOND: NodeIndex = NodeIndex(1);

@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common;
-use crate::common::{Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 use node_lib::transport::mtu::TapMtu;
 use node_lib::transport::tap_wait::TAP_QUEUE_MAX;
 use sim::radio::{Access, Csma, RadioModel};
@@ -14,6 +12,8 @@ use sim::{
     Air, Dice, Fault, Flight, Flow, FlowIndex, FrameKind, Link, Location, Medium, NodeIndex, Role,
     Step, Target, World,
 };
+
+use crate::common::{self, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 const RSU: NodeIndex = NodeIndex(0);
 const RELAY: NodeIndex = NodeIndex(1);

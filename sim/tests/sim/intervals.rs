@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::{
-    HOST_MAC, Town, Wrong, broken, ms, obu, radio, rider_mac, run_all, seeds, wrong,
-};
 use node_lib::Timestamp;
 use rsu_lib::Rsu;
 use sim::topology::Graph;
 use sim::{Dice, Fault, Flow, Link, NodeIndex, Place, Role, Target};
+
+use crate::common::{
+    HOST_MAC, Town, Wrong, broken, ms, obu, radio, rider_mac, run_all, seeds, wrong,
+};
 
 const INTERVALS: [Duration; 7] = [ms(10), ms(30), ms(100), ms(500), ms(2000), ms(5000), ms(10_000)];
 

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 use sim::topology::Graph;
 use sim::{Link, NodeIndex};
+
+use crate::common::{Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 const LOSS: f64 = 0.1;
 const MINUTES: u64 = 10;

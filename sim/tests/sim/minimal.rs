@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::common;
-use crate::common::{HEARTBEAT, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 use sim::topology::Graph;
 use sim::{Dice, Fault, Flow, Link, NodeIndex, Target};
+
+use crate::common::{self, HEARTBEAT, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 const R: NodeIndex = NodeIndex(0);
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::common::{HOST_MAC, at, ms, obu, radio, rider_mac, rsu};
 use sim::radio::{Access, RadioModel};
 use sim::{
     Counting, Fault, Flow, Link, Location, NodeIndex, Place, Role, Stats, Target, Track, World,
 };
+
+use crate::common::{HOST_MAC, at, ms, obu, radio, rider_mac, rsu};
 
 /// An RSU at the origin with a host, then OBUs, one rider each.
 struct Road {

@@ -1,10 +1,11 @@
 //! Frames longer than the radios carry, over hops of different MTU.
 
-use crate::common::{HOST_MAC, at, ms, radio, rider_mac};
 use node_lib::Start;
 use obu_lib::Obu;
 use rsu_lib::Rsu;
 use sim::{Factory, Flow, Link, Place, Role, Target, World};
+
+use crate::common::{HOST_MAC, at, ms, radio, rider_mac};
 
 /// A frame of 1500 with a VLAN tag.
 const LONGEST: usize = 14 + 4 + 1500;

@@ -1,6 +1,5 @@
 //! Nodes that tell their neighbours where they are, and nodes that do not.
 
-use crate::common::{at, radio};
 use node_lib::control::positions::Located;
 use node_lib::control::snapshot::{KnownPosition, Snapshot};
 use node_lib::messages::control::position::Coordinates;
@@ -8,6 +7,8 @@ use obu_lib::Obu;
 use rsu_lib::Rsu;
 use sim::topology::Graph;
 use sim::{Factory, Fault, Link, NodeIndex, Role, World};
+
+use crate::common::{at, radio};
 
 const RSU: NodeIndex = NodeIndex(0);
 const RELAY: NodeIndex = NodeIndex(1);

@@ -11,10 +11,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::{HEARTBEAT, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 use node_lib::Timestamp;
 use sim::topology::Graph;
 use sim::{Dice, Fault, Flow, Link, NodeIndex, Role, Target};
+
+use crate::common::{HEARTBEAT, Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 /// Everything is let run in before the first fault.
 const CALM: Timestamp = at(1000);

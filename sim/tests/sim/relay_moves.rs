@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::{Town, Wrong, at, broken, ms, radio, run_all, seeds, spread, wrong};
 use node_lib::control::event::Event;
 use node_lib::messages::control::Control;
 use node_lib::messages::{Message, PacketType};
 use node_lib::{Mac, NodeId, Timestamp};
 use sim::topology::Graph;
 use sim::{Fault, Link, NodeIndex};
+
+use crate::common::{Town, Wrong, at, broken, ms, radio, run_all, seeds, spread, wrong};
 
 /// R – A, B – M – fifty vehicles.
 const A: NodeIndex = NodeIndex(1);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Town, at, ms};
 use sim::topology::Graph;
 use sim::{Dice, Fault, Link, NodeIndex};
+
+use crate::common::{Town, at, ms};
 
 fn trace(seed: u64) -> (u64, String) {
     let graph = Graph::random_connected(8, 0.2, &mut Dice::new(0, 0));

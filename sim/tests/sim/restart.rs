@@ -7,14 +7,15 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::common;
-use crate::common::{
-    HEARTBEAT, HOST_MAC, Town, at, broken, ms, radio, rider_mac, run_all, seeds, spread, wrong,
-};
 use node_lib::start::boot;
 use node_lib::{Boot, Start, Timestamp};
 use sim::topology::Graph;
 use sim::{Counting, Dice, Factory, Fault, Link, NodeIndex, Place, Role, World};
+
+use crate::common::{
+    self, HEARTBEAT, HOST_MAC, Town, at, broken, ms, radio, rider_mac, run_all, seeds, spread,
+    wrong,
+};
 
 const RSU: NodeIndex = NodeIndex(0);
 const RELAY: NodeIndex = NodeIndex(1);

@@ -7,11 +7,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::common;
-use crate::common::{HEARTBEAT, Town, Wrong, at, broken, ms, only_seed, run_all, runs, wrong};
 use node_lib::Timestamp;
 use sim::topology::{Graph, all_rooted};
 use sim::{Fault, Link, NodeIndex};
+
+use crate::common::{
+    self, HEARTBEAT, Town, Wrong, at, broken, ms, only_seed, run_all, runs, wrong,
+};
 
 const FAULT_AT: Timestamp = at(1200);
 

@@ -1,12 +1,13 @@
 //! What nodes tell of themselves, in towns where it is known how things are.
 
-use crate::common::{HOST_MAC, Town, at, ms, radio, rider_mac};
 use node_lib::NodeId;
 use node_lib::control::snapshot::{
     ClientPort, NodeRole, Obstacle, ObuStanding, RouteStanding, Snapshot,
 };
 use sim::topology::Graph;
 use sim::{Fault, Link, NodeIndex};
+
+use crate::common::{HOST_MAC, Town, at, ms, radio, rider_mac};
 
 const RSU: NodeIndex = NodeIndex(0);
 const RELAY: NodeIndex = NodeIndex(1);

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::{Town, at, ms, obu, radio, rsu};
 use node_lib::start::boot;
 use node_lib::{Boot, Timestamp};
 use sim::topology::Graph;
 use sim::{Counting, DAY_OFF_MAX, Fault, Link, NodeIndex, Role, World};
+
+use crate::common::{Town, at, ms, obu, radio, rsu};
 
 const RSU: NodeIndex = NodeIndex(0);
 const OBU: NodeIndex = NodeIndex(1);

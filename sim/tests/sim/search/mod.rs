@@ -34,9 +34,10 @@ use std::time::Duration;
 use obu_lib::Policy;
 use sim::topology::{Graph, all_rooted};
 
-use crate::common::{Wrong, at, ms, run_all};
 use explore::{Bounds, Depth, Found, Work, edges, search};
 use world::Setup;
+
+use crate::common::{Wrong, at, ms, run_all};
 
 /// Three intervals: long enough for an upstream to be given up.
 const CUT_FOR: Duration = ms(300);
