@@ -106,10 +106,10 @@ long:
 	RECORDER_KILLS=200 $(CARGO) test --profile sim --locked -p recorder --test process kill -- --nocapture
 	V2X_DAY_HOURS=24 $(CARGO) test --profile sim --locked -p sim --test day -- --nocapture
 	$(CARGO) build --locked -p obu -p rsu -p testbed
-	FAULTS_ROUNDS=1000 $(CARGO) test --locked -p testbed --test faults -- --exact a_radio_that_flaps_leaks_nothing
-	FAULTS_ROUNDS=100 $(CARGO) test --locked -p testbed --test faults -- again_and_again
-	FAULTS_SECONDS=60 $(CARGO) test --locked -p testbed --test faults -- a_tap_that
-	FAULTS_SECONDS=100 $(CARGO) test --locked -p testbed --test faults -- a_shaped_radio
+	FAULTS_ROUNDS=1000 $(CARGO) test --locked -p testbed --test testbed -- --exact faults::a_radio_that_flaps_leaks_nothing
+	FAULTS_ROUNDS=100 $(CARGO) test --locked -p testbed --test testbed -- again_and_again
+	FAULTS_SECONDS=60 $(CARGO) test --locked -p testbed --test testbed -- a_tap_that
+	FAULTS_SECONDS=100 $(CARGO) test --locked -p testbed --test testbed -- a_shaped_radio
 	$(CARGO) test --locked -p testbed --test bench
 	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
 
@@ -131,4 +131,4 @@ structure:
 e2e:
 	@.ci/setup test
 	$(CARGO) test --workspace --locked --no-run
-	$(CARGO) test -p testbed --locked --test e2e -- $(TEST)
+	$(CARGO) test -p testbed --locked --test testbed -- $(or $(TEST),e2e::)

@@ -3,13 +3,14 @@
 
 #![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
 
+#[path = "testbed/harness.rs"]
 mod harness;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use harness::ms;
+use harness::{Area, ms};
 use node_lib::Mac;
 use testbed::bench::data_path::{BenchPlan, BenchVariant, FIGURES, command};
 use testbed::probe::{FrameReceiver, NumberedFrame, send_frames};
@@ -17,11 +18,15 @@ use testbed::topology::line::{Carrier, LineTopology, Offload, RADIO, TAP};
 use testbed::{Programs, PromiscuousSocket, arena, wait_until};
 
 fn main() -> ExitCode {
-    harness::main(&[
-        ("every_figure_is_there_and_positive", every_figure_is_there_and_positive),
-        ("the_ends_of_two_hops_do_not_hear_each_other", ends_do_not_hear_each_other),
-        ("every_carrier_adds_as_much_to_a_frame", every_carrier_adds_as_much),
-    ])
+    harness::main(&[Area {
+        name: "bench",
+        alone: &[
+            ("every_figure_is_there_and_positive", every_figure_is_there_and_positive),
+            ("the_ends_of_two_hops_do_not_hear_each_other", ends_do_not_hear_each_other),
+            ("every_carrier_adds_as_much_to_a_frame", every_carrier_adds_as_much),
+        ],
+        together: &[],
+    }])
 }
 
 fn every_figure_is_there_and_positive() -> Result<()> {

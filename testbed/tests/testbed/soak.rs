@@ -1,25 +1,24 @@
 //! The soak in its quickest form, and that it would notice what it looks for.
 
-#![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
-
-mod harness;
-
 use std::net::{TcpListener, TcpStream};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use testbed::endurance::soak::{self, Case, SoakPlan, StackErrors};
 use testbed::topology::line::{LineTopology, Offload, ROAD_V4, TAP, VEHICLE_V4, has_tap_offload};
 use testbed::{Programs, PromiscuousSocket, arena, wait_until};
 
-fn main() -> ExitCode {
-    harness::main(&[
+use crate::harness::{Area, ms};
+
+pub(crate) const AREA: Area = Area {
+    name: "soak",
+    alone: &[
         ("nothing_is_harmed_over_1_hop", || nothing_is_harmed_over(1)),
         ("nothing_is_harmed_over_2_hops", || nothing_is_harmed_over(2)),
         ("a_wrong_checksum_is_counted", a_wrong_checksum_is_counted),
         ("a_repeated_handshake_is_no_error", a_repeated_handshake_is_no_error),
-    ])
-}
+    ],
+    together: &[],
+};
 
 /// Each pair of offloads with one kind of traffic, so that together all kinds are there. All pairs
 /// with all kinds is `make soak`.
@@ -54,7 +53,7 @@ fn a_wrong_checksum_is_counted() -> Result<()> {
     ensure!(StackErrors::of(&line.road)?.is_none(), "errors before the first");
     // To port 9, with a checksum that says 1.
     send_segment(&line, [9, 9], SYN, Some(1))?;
-    let errors = wait_until("the kernel counts it", harness::ms(2000), || {
+    let errors = wait_until("the kernel counts it", ms(2000), || {
         Ok(Some(StackErrors::of(&line.road)?).filter(|errors| !errors.is_none()))
     })?;
     let expected = StackErrors { tcp_checksums: 1, ..StackErrors::default() };
@@ -72,7 +71,7 @@ fn a_repeated_handshake_is_no_error() -> Result<()> {
     let (_server, from) = listener.accept()?;
     ensure!(from == client.local_addr()?, "somebody else connected");
     send_segment(&line, [from.port(), to.port()], SYN, None)?;
-    wait_until("the kernel answers it", harness::ms(2000), || {
+    wait_until("the kernel answers it", ms(2000), || {
         Ok((StackErrors::challenges(&line.road)? == 1).then_some(()))
     })?;
     let errors = StackErrors::of(&line.road)?;

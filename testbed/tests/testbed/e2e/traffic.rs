@@ -7,10 +7,10 @@ use node_lib::Mac;
 use testbed::probe::{FrameReceiver, Iperf3, NumberedFrame, UdpStream, send_frames, transfer};
 use testbed::{Quality, Testbed, TestbedNode};
 
+use super::look::{all_run, answers_all, reaches};
+use super::numbered::{MULTICAST_V4, MULTICAST_V6, each_arrived, exchange, numbered};
+use super::scene::{PATIENCE, chain, with_logs};
 use crate::harness::ms;
-use crate::look::{all_run, answers_all, reaches};
-use crate::numbered::{MULTICAST_V4, MULTICAST_V6, each_arrived, exchange, numbered};
-use crate::scene::{PATIENCE, chain, with_logs};
 
 pub(crate) fn ping_over_1_hop() -> Result<()> {
     chain(1, |_, server, obu| answers_all(&obu.host, server))

@@ -7,11 +7,11 @@ use anyhow::{Result, ensure};
 use testbed::probe::{FrameReceiver, NumberedFrame, PingStream, UdpStream, send_frames};
 use testbed::{ATTACHMENT_CHANGED, Host, Quality, Testbed, TestbedNode};
 
+use super::look::{PROBE_EVERY, active_first, all_run, outage, reaches, rests};
+use super::numbered::numbered;
+use super::scene::{PATIENCE, chain, fork, with_logs};
+use super::warnings::LAN_DOWN;
 use crate::harness::ms;
-use crate::look::{PROBE_EVERY, active_first, all_run, outage, reaches, rests};
-use crate::numbered::numbered;
-use crate::scene::{PATIENCE, chain, fork, with_logs};
-use crate::warnings::LAN_DOWN;
 
 /// What the product promises.
 pub(crate) const SILENT_DEATH_MAX: Duration = ms(300);

@@ -8,10 +8,10 @@ use testbed::daemons::daemon::{Daemon, LogEvent};
 use testbed::probe::send_frames;
 use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
+use super::look::{PROBE_EVERY, all_run, counters_of, reaches};
+use super::numbered::numbered;
+use super::scene::{PATIENCE, with_logs};
 use crate::harness::ms;
-use crate::look::{PROBE_EVERY, all_run, counters_of, reaches};
-use crate::numbered::numbered;
-use crate::scene::{PATIENCE, with_logs};
 
 /// What a node says whose TAP leads nowhere.
 pub(crate) const LAN_DOWN: &str =

@@ -1,26 +1,26 @@
 //! Real daemons with `--record`: a drive with traffic, a fail-over and a killed vehicle is replayed
 //! to the byte.
 
-mod harness;
-
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use harness::ms;
 use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use recorder::replay;
 use testbed::probe::{PingStream, transfer};
 use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
-fn main() -> ExitCode {
-    harness::main(&[
+use crate::harness::{Area, ms};
+
+pub(crate) const AREA: Area = Area {
+    name: "recording",
+    alone: &[],
+    together: &[
         ("a_drive_is_replayed_to_the_byte", a_drive_is_replayed),
         ("a_disk_that_is_full_costs_no_frame", a_full_disk_costs_no_frame),
-    ])
-}
+    ],
+};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 

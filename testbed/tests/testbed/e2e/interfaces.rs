@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::{Programs, Testbed};
 
+use super::look::{all_run, answers_all, ended_with_reason, reaches, rests};
+use super::scene::{PATIENCE, chain, make_tap, with_logs};
+use super::warnings::LAN_DOWN;
 use crate::harness::ms;
-use crate::look::{all_run, answers_all, ended_with_reason, reaches, rests};
-use crate::scene::{PATIENCE, chain, make_tap, with_logs};
-use crate::warnings::LAN_DOWN;
 
 /// `--bridge` puts it there at the start, again when it was deleted, and again when it was taken
 /// out; and a daemon that ends in order has nothing to warn of. Without the flag somebody else puts

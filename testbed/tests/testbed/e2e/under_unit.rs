@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, ensure};
 use testbed::{Programs, Testbed, TestbedNode};
 
-use crate::look::{answers_all, ended_with_reason, reaches};
+use super::look::{answers_all, ended_with_reason, reaches};
+use super::scene::{PATIENCE, with_logs};
 use crate::plain_user::is_real_root;
-use crate::scene::{PATIENCE, with_logs};
 
 const RUN_UNDER: &str = include_str!("under_unit.py");
 /// `CAP_NET_ADMIN` and `CAP_NET_RAW`.

@@ -5,8 +5,8 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use testbed::{Programs, Testbed};
 
+use super::scene::{make_tap, with_logs};
 use crate::plain_user::is_real_root;
-use crate::scene::{make_tap, with_logs};
 
 /// What ends the start is found by `--check`, with the same exit code and in the same words.
 pub(crate) fn check_finds_what_the_start_finds() -> Result<()> {

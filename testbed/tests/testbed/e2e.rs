@@ -3,20 +3,14 @@
 //! Promised times are counted in lost probes, not read off a clock: on a busy machine a reply may
 //! be late, but only a missing route loses many in a row.
 
-#![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
-
 mod batches;
 mod checked_start;
 mod drive;
 mod fail_over;
-#[path = "../harness/mod.rs"]
-mod harness;
 mod interfaces;
 mod lengths;
 mod look;
 mod numbered;
-#[path = "../harness/plain_user.rs"]
-mod plain_user;
 mod process;
 mod radio_reports;
 mod restart;
@@ -25,35 +19,40 @@ mod traffic;
 mod under_unit;
 mod warnings;
 
-use std::process::ExitCode;
-
-use crate::harness::Test;
+use crate::harness::Area;
 use crate::plain_user::run_as_plain_user;
 
-fn main() -> ExitCode {
-    let alone: &[Test] = &[
+pub(crate) const AREA: Area = Area {
+    name: "e2e",
+    alone: &[
         ("all_traffic_over_1_hop", || traffic::all_traffic_over(1)),
         ("all_traffic_over_2_hops", || traffic::all_traffic_over(2)),
         ("all_traffic_over_3_hops", || traffic::all_traffic_over(3)),
+        ("data_does_not_starve_control", fail_over::data_does_not_starve_control),
+        ("tcp_crosses_with_offload_at_either_end", batches::tcp_crosses_with_offload_at_either_end),
+        ("tcp_is_intact_over_a_bad_link", traffic::tcp_is_intact_over_a_bad_link),
+        ("answers_are_looked_for", batches::answers_are_looked_for),
+        ("what_waits_together_travels_together", batches::what_waits_together_travels_together),
+    ],
+    together: &[
+        ("silent_death_of_the_upstream_20_times", fail_over::silent_death_of_the_upstream),
+        ("corridor_hands_over_eight_clients", drive::corridor_hands_over_eight_clients),
+        ("a_fading_link_is_left_in_time", drive::a_fading_link_is_left_in_time),
+        (
+            "a_silent_client_is_known_after_a_restart",
+            restart::a_silent_client_is_known_after_a_restart,
+        ),
         ("frames_of_every_kind_arrive_once_and_whole", traffic::frames_of_every_kind),
         ("a_host_behind_a_vehicle_is_on_the_lan", traffic::a_host_behind_a_vehicle_is_on_the_lan),
         ("vehicles_reach_each_other", traffic::vehicles_reach_each_other),
         ("no_loop_and_no_duplicate", traffic::no_loop_and_no_duplicate),
         ("frames_doubled_on_air_arrive_once", traffic::frames_doubled_on_air_arrive_once),
-        ("silent_death_of_the_upstream_20_times", fail_over::silent_death_of_the_upstream),
         ("silent_client_stays_reachable", fail_over::silent_client_stays_reachable),
-        ("corridor_hands_over_eight_clients", drive::corridor_hands_over_eight_clients),
-        ("a_fading_link_is_left_in_time", drive::a_fading_link_is_left_in_time),
-        ("data_does_not_starve_control", fail_over::data_does_not_starve_control),
         ("goodbye_of_a_road_side_unit", fail_over::goodbye_of_a_road_side_unit),
         ("goodbye_of_a_relay", fail_over::goodbye_of_a_relay),
         ("road_side_unit_restarts", restart::road_side_unit_restarts),
         ("vehicle_restarts", restart::vehicle_restarts),
         ("a_restarted_vehicle_is_reached_at_once", restart::a_restarted_vehicle_is_reached_at_once),
-        (
-            "a_silent_client_is_known_after_a_restart",
-            restart::a_silent_client_is_known_after_a_restart,
-        ),
         (
             "a_road_side_unit_without_a_lan_is_left",
             fail_over::a_road_side_unit_without_a_lan_is_left,
@@ -61,14 +60,8 @@ fn main() -> ExitCode {
         ("the_last_path_dies_and_comes_back", fail_over::the_last_path_dies_and_comes_back),
         ("radio_goes_down_and_up", interfaces::radio_goes_down_and_up),
         ("radio_is_deleted_and_made_again", interfaces::radio_is_deleted_and_made_again),
-        ("tcp_crosses_with_offload_at_either_end", batches::tcp_crosses_with_offload_at_either_end),
-        ("tcp_is_intact_over_a_bad_link", traffic::tcp_is_intact_over_a_bad_link),
-        ("answers_are_looked_for", batches::answers_are_looked_for),
-        ("what_waits_together_travels_together", batches::what_waits_together_travels_together),
-    ];
-    let together: &[Test] = &[
         ("ping_over_1_hop", traffic::ping_over_1_hop),
-        ("ping_over_1_hop_for_a_plain_user", || run_as_plain_user("ping_over_1_hop")),
+        ("ping_over_1_hop_for_a_plain_user", || run_as_plain_user("e2e::ping_over_1_hop")),
         ("one_byte_more_than_the_mtu_is_refused", lengths::one_byte_more_than_the_mtu_is_refused),
         ("hosts_with_an_mtu_of_1500_need_no_setting", lengths::hosts_with_an_mtu_of_1500),
         ("senders_hear_of_packets_that_are_too_long", lengths::senders_hear_of_what_is_too_long),
@@ -97,6 +90,5 @@ fn main() -> ExitCode {
         ("a_supervisor_is_told", process::a_supervisor_is_told),
         ("daemons_outlive_their_log", process::daemons_outlive_their_log),
         ("daemons_run_under_their_units", under_unit::daemons_run_under_their_units),
-    ];
-    harness::main_together(alone, together)
-}
+    ],
+};

@@ -9,9 +9,9 @@ use testbed::scenes::corridor::report::Comparison;
 use testbed::scenes::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::{ATTACHMENT_CHANGED, Quality, Testbed};
 
+use super::look::{PROBE_EVERY, reaches};
+use super::scene::{PATIENCE, with_logs};
 use crate::harness::ms;
-use crate::look::{PROBE_EVERY, reaches};
-use crate::scene::{PATIENCE, with_logs};
 
 /// Part of the corridor: two hand-overs at 130 km/h, with streams to eight clients, four of which
 /// never speak, and from the other four; then the same in the simulator. `make corridor` drives all

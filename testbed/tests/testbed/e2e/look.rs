@@ -11,8 +11,8 @@ use testbed::daemons::daemon::LogEvent;
 use testbed::probe::{PingStream, StreamReport};
 use testbed::{Host, Netns, Testbed, TestbedNode, wait_until};
 
+use super::scene::PATIENCE;
 use crate::harness::ms;
-use crate::scene::PATIENCE;
 
 /// Between probes.
 pub(crate) const PROBE_EVERY: Duration = ms(10);

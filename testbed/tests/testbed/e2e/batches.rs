@@ -8,10 +8,10 @@ use testbed::endurance::soak::StackErrors;
 use testbed::probe::{FrameReceiver, send_frames, transfer};
 use testbed::{Testbed, TestbedNode};
 
+use super::look::{all_run, reaches};
+use super::numbered::{each_arrived, numbered};
+use super::scene::{PATIENCE, with_logs};
 use crate::harness::ms;
-use crate::look::{all_run, reaches};
-use crate::numbered::{each_arrived, numbered};
-use crate::scene::{PATIENCE, with_logs};
 
 /// Super-frames at both ends, at one, at none: the same bytes, and no checksum the kernels find
 /// wrong.

@@ -15,24 +15,34 @@ use testbed::arena::{self, Entered};
 /// A test's name and what it does.
 pub(crate) type Test = (&'static str, fn() -> Result<()>);
 
-/// Tests that run at once, of those that may. They wait most of the time.
-const TOGETHER: usize = 3;
+/// Tests of one file. Their names begin with the area's.
+pub(crate) struct Area {
+    pub(crate) name: &'static str,
+    /// Those that load the machine or measure what a loaded one would change: one at a time.
+    pub(crate) alone: &'static [Test],
+    /// Those that wait most of the time.
+    pub(crate) together: &'static [Test],
+}
+
+/// Tests that run at once, of those that may. Each takes about a tenth of a core.
+const TOGETHER: usize = 4;
 
 /// Set for a test that runs in a process of its own.
 const IS_ONE: &str = "V2X_TESTBED_ONE_TEST";
 
-/// Enters the arena and runs the tests there, one at a time: they share two cores with nobody.
-#[allow(dead_code, reason = "not every test program has only such tests")]
-pub(crate) fn main(alone: &[Test]) -> ExitCode {
-    main_together(alone, &[])
-}
-
-/// The same, but first those tests that measure nothing and count no lost probes, several at a
-/// time, each in an arena of its own. Then the others, each alone.
-pub(crate) fn main_together(alone: &[Test], together: &[Test]) -> ExitCode {
+/// Runs first the tests that may run together, several at a time, then the others, each alone. Each
+/// is in an arena of its own. One that is called by its whole name runs in this process.
+pub(crate) fn main(areas: &[Area]) -> ExitCode {
     let mut arguments = Arguments::from_args();
+    let of_all = |choose: fn(&Area) -> &'static [Test]| {
+        let tests = areas.iter().flat_map(move |area| {
+            choose(area).iter().map(|&(name, test)| (format!("{}::{name}", area.name), test))
+        });
+        tests.collect::<Vec<_>>()
+    };
+    let (together, alone) = (of_all(|area| area.together), of_all(|area| area.alone));
     let is_one = std::env::var_os(IS_ONE).is_some();
-    let trials = if is_one || arguments.list || arguments.exact || together.is_empty() {
+    let trials = if is_one || arguments.list || arguments.exact {
         if is_one {
             // Else a test would outlive a runner that is killed.
             set_pdeathsig(Signal::SIGKILL).expect("prctl");
@@ -43,24 +53,23 @@ pub(crate) fn main_together(alone: &[Test], together: &[Test]) -> ExitCode {
             Err(error) => return cannot_run(&error),
         }
         arguments.test_threads = Some(1);
-        let tests = together.iter().chain(alone).copied();
-        tests.map(|(name, test)| trial(name, test)).collect()
+        together.into_iter().chain(alone).map(|(name, test)| trial(name, test)).collect()
     } else {
         if let Err(error) = arena::check() {
             return cannot_run(&error);
         }
         arguments.test_threads = Some(TOGETHER);
         let nocapture = arguments.nocapture;
-        let beside = together.iter().map(|&(name, _)| {
-            trial(name, move || {
+        let beside = together.into_iter().map(|(name, _)| {
+            trial(name.clone(), move || {
                 let _others = ALONE.read().unwrap_or_else(PoisonError::into_inner);
-                in_its_own_process(name, nocapture)
+                in_its_own_process(&name, nocapture)
             })
         });
-        let alone = alone.iter().map(|&(name, _)| {
-            trial(name, move || {
+        let alone = alone.into_iter().map(|(name, _)| {
+            trial(name.clone(), move || {
                 let _nobody = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-                in_its_own_process(name, nocapture)
+                in_its_own_process(&name, nocapture)
             })
         });
         beside.chain(alone).collect()
@@ -71,7 +80,7 @@ pub(crate) fn main_together(alone: &[Test], together: &[Test]) -> ExitCode {
 /// Held by all that run beside others, or by one that runs alone.
 static ALONE: RwLock<()> = RwLock::new(());
 
-fn trial(name: &str, test: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {
+fn trial(name: String, test: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {
     Trial::test(name, || test().map_err(|error| Failed::from(format!("{error:#}"))))
 }
 

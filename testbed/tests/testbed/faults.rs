@@ -2,18 +2,13 @@
 //! on, or end with the reason, and nothing leaks. docs/testing.md says which row of the fault table
 //! each is, and where the other rows are.
 
-#![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
-
-mod harness;
-
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use harness::{Test, ms};
 use nix::sys::signal::Signal;
 use node_lib::Mac;
 use node_lib::messages::control::Control;
@@ -25,29 +20,31 @@ use testbed::daemons::usage::read_of_thread;
 use testbed::probe::{PingStream, StreamReport, UdpStream, send_raw};
 use testbed::{Host, Netns, Programs, Testbed, TestbedNode, wait_until};
 
-fn main() -> ExitCode {
-    let alone: &[Test] = &[
-        ("a_radio_that_flaps_leaks_nothing", a_radio_that_flaps),
+use crate::harness::{Area, ms};
+
+pub(crate) const AREA: Area = Area {
+    name: "faults",
+    alone: &[
         ("a_radio_made_again_and_again_leaks_nothing", a_radio_made_again_and_again),
         ("a_radio_made_again_is_taken_without_any_right", a_radio_made_again_without_any_right),
-        ("a_tap_that_is_down_costs_nothing", a_tap_that_is_down),
         ("what_a_large_bridge_tells_takes_no_memory_for_good", what_a_large_bridge_tells),
-        ("a_tap_that_cannot_be_made_again_costs_nothing", a_tap_that_cannot_be_made_again),
         ("a_shaped_radio_is_not_waited_for", a_shaped_radio),
         ("a_radio_whose_mtu_changes_carries_on", a_radio_whose_mtu_changes),
         ("a_machine_that_slept_for_an_hour_is_back", a_machine_that_slept),
-        ("killed_again_and_again_it_starts", killed_again_and_again),
-        ("a_disk_that_is_read_only_harms_nobody", a_disk_that_is_read_only),
         ("garbage_storms_no_log", garbage_storms_no_log),
         ("a_daemon_that_aborts_is_back_when_started", a_daemon_that_aborts),
         ("frames_of_every_length_harm_nobody", frames_of_every_length),
-    ];
-    let together: &[Test] = &[
-        ("without_descriptors_the_start_says_so", without_descriptors),
+    ],
+    together: &[
         ("without_memory_the_start_says_so", without_memory),
-    ];
-    harness::main_together(alone, together)
-}
+        ("a_radio_that_flaps_leaks_nothing", a_radio_that_flaps),
+        ("a_tap_that_is_down_costs_nothing", a_tap_that_is_down),
+        ("a_tap_that_cannot_be_made_again_costs_nothing", a_tap_that_cannot_be_made_again),
+        ("killed_again_and_again_it_starts", killed_again_and_again),
+        ("a_disk_that_is_read_only_harms_nobody", a_disk_that_is_read_only),
+        ("without_descriptors_the_start_says_so", without_descriptors),
+    ],
+};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const PROBE_EVERY: Duration = ms(10);
@@ -185,7 +182,7 @@ impl Told {
         let told = Self { directory: TempDir::new_in(testbed::arena::scratch())? };
         let (library, program) = (told.path("preload.so"), told.path("program"));
         std::fs::write(told.path("told"), [0, 0])?;
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/preload.c");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/testbed/preload.c");
         let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let built = Command::new(&cc)
             .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", source, "-o"])

@@ -9,9 +9,9 @@ use nix::sys::signal::Signal;
 use testbed::probe::{NumberedFrame, PingStream, UdpStream, send_frames, transfer};
 use testbed::{Host, Testbed};
 
+use super::look::{PROBE_EVERY, all_run, counters_of, ended_with_reason, reaches};
+use super::scene::{PATIENCE, chain, with_logs};
 use crate::harness::ms;
-use crate::look::{PROBE_EVERY, all_run, counters_of, ended_with_reason, reaches};
-use crate::scene::{PATIENCE, chain, with_logs};
 
 /// Bridged on both sides, behind radios of 1500: TCP with every byte checked, and the longest
 /// datagrams there are, with and without "don't fragment", both ways.

@@ -1,28 +1,27 @@
 //! A long life in a minute, and that what is planted in it is found.
 
-mod harness;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
-use harness::ms;
 use sim::Role;
 use testbed::endurance::days::fault::{FaultKind, Script, Targets};
 use testbed::endurance::days::report::DaysReport;
 use testbed::endurance::days::{self, DaysPlan};
 use testbed::{Programs, Quality, arena};
 
-fn main() -> ExitCode {
-    harness::main(&[
+use crate::harness::{Area, ms};
+
+pub(crate) const AREA: Area = Area {
+    name: "days",
+    alone: &[("planted_daemons_and_links_are_found", planted_daemons_and_links_are_found)],
+    together: &[
         ("a_life_of_a_minute_breaks_nothing", a_life_of_a_minute_breaks_nothing),
-        ("planted_daemons_and_links_are_found", planted_daemons_and_links_are_found),
         ("a_way_that_never_comes_back_is_found", a_way_that_never_comes_back_is_found),
-    ])
-}
+    ],
+};
 
 /// Each kind of fault twice or more. `make days` is the long form.
 fn a_life_of_a_minute_breaks_nothing() -> Result<()> {

@@ -1,30 +1,27 @@
 //! The HTTP endpoint of living daemons: what it says is what `v2xctl` says, it moves with what
 //! happens, and it is there for this machine only.
 
-#![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
-
-mod harness;
-#[path = "harness/row.rs"]
-mod row;
-
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use harness::ms;
-use row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
 use serde_json::Value;
 use testbed::probe::PingStream;
 use testbed::probe::http::{Connection, PORT, enable};
 use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
-fn main() -> ExitCode {
-    harness::main(&[
+use crate::harness::{Area, ms};
+use crate::row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
+
+pub(crate) const AREA: Area = Area {
+    name: "http",
+    alone: &[],
+    together: &[
         ("every_table_is_what_v2xctl_shows", every_table_is_what_v2xctl_shows),
         ("metrics_move_with_what_happens", metrics_move_with_what_happens),
         ("only_this_machine_may_look_and_only_when_asked_for", only_this_machine_may_look),
-    ])
-}
+    ],
+};
 
 const TABLES: [&[&str]; 15] = [
     &["status"],

@@ -1,22 +1,16 @@
 //! The testbed tested on itself: arena, medium and probes, without any daemon.
 
-mod harness;
-#[path = "harness/plain_user.rs"]
-mod plain_user;
-
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use harness::ms;
 use node_lib::Mac;
 use node_lib::device::Links;
 use node_lib::device::netlink::Netlink;
 use node_lib::device::signal::{Sample, SignalSource};
-use plain_user::run_as_plain_user;
 use testbed::arena::fdb::FdbWatch;
 use testbed::medium::{Counters, MediumLinkStep, MediumLinkTrace, SignalStrength};
 use testbed::probe::{
@@ -25,14 +19,25 @@ use testbed::probe::{
 };
 use testbed::{MONITOR, Programs, Quality, Testbed, TestbedNode, wait_until};
 
+use crate::harness::{Area, ms};
+use crate::plain_user::run_as_plain_user;
+
 /// How long the last frames may be under way on a busy machine.
 const SETTLE: Duration = ms(300);
 
-fn main() -> ExitCode {
-    harness::main(&[
+pub(crate) const AREA: Area = Area {
+    name: "arena",
+    alone: &[
+        ("delay_is_added_in_each_direction", delay_is_added_in_each_direction),
+        ("a_rate_limit_holds", a_rate_limit_holds),
+        ("control_goes_before_data_that_waits", control_goes_before_data_that_waits),
+        ("a_trace_is_replayed_at_its_times", a_trace_is_replayed_at_its_times),
+        ("nothing_survives_the_arena", nothing_survives_the_arena),
+    ],
+    together: &[
         ("ping_crosses_the_medium", ping_crosses_the_medium),
         ("ping_crosses_the_medium_for_a_plain_user", || {
-            run_as_plain_user("ping_crosses_the_medium")
+            run_as_plain_user("arena::ping_crosses_the_medium")
         }),
         ("lost_frames_are_the_share_asked_for", lost_frames_are_the_share_asked_for),
         ("a_cut_link_carries_nothing_and_heals", a_cut_link_carries_nothing_and_heals),
@@ -40,21 +45,16 @@ fn main() -> ExitCode {
         ("duplicated_frames_arrive_twice", duplicated_frames_arrive_twice),
         ("unicast_reaches_every_radio_in_range", unicast_reaches_every_radio_in_range),
         ("tagged_short_and_full_size_frames_arrive_whole", tagged_short_and_full_size_frames),
-        ("delay_is_added_in_each_direction", delay_is_added_in_each_direction),
         ("tcp_and_udp_survive_a_bad_link", tcp_and_udp_survive_a_bad_link),
-        ("a_rate_limit_holds", a_rate_limit_holds),
-        ("control_goes_before_data_that_waits", control_goes_before_data_that_waits),
         ("a_radio_tries_unicast_frames_again", a_radio_tries_unicast_frames_again),
-        ("a_trace_is_replayed_at_its_times", a_trace_is_replayed_at_its_times),
         ("a_monitor_tells_the_signal", a_monitor_tells_the_signal),
         ("a_trace_with_strangers_is_refused", a_trace_with_strangers_is_refused),
         ("clients_in_a_cabin_are_silent", clients_in_a_cabin_are_silent),
         ("a_bridge_is_watched_while_it_learns", a_bridge_is_watched_while_it_learns),
         ("a_radio_comes_back_down_or_deleted", a_radio_comes_back_down_or_deleted),
         ("lan_hosts_reach_each_other_over_the_bridge", lan_hosts_reach_each_other),
-        ("nothing_survives_the_arena", nothing_survives_the_arena),
-    ])
-}
+    ],
+};
 
 /// Two radios with addresses, in range of each other.
 fn pair() -> Result<(Testbed, Rc<TestbedNode>, Rc<TestbedNode>)> {

@@ -11,9 +11,9 @@ use testbed::daemons::daemon::{Daemon, LogEvent};
 use testbed::probe::PingStream;
 use testbed::{Programs, Testbed, wait_until};
 
+use super::look::{all_run, answers_all, reaches};
+use super::scene::{PATIENCE, chain};
 use crate::harness::ms;
-use crate::look::{all_run, answers_all, reaches};
-use crate::scene::{PATIENCE, chain};
 
 /// A terminal that is closed ends a daemon with its goodbye; what means nothing ends nothing.
 pub(crate) fn every_signal_ends_in_order_or_not_at_all() -> Result<()> {

@@ -8,11 +8,11 @@ use node_lib::Mac;
 use testbed::probe::{FrameReceiver, NumberedFrame, send_frames};
 use testbed::{Testbed, wait_until};
 
-use crate::fail_over::SILENT_DEATH_MAX;
+use super::fail_over::SILENT_DEATH_MAX;
+use super::look::{PROBE_EVERY, active_first, all_run, reaches};
+use super::numbered::numbered;
+use super::scene::{PATIENCE, chain, with_logs};
 use crate::harness::ms;
-use crate::look::{PROBE_EVERY, active_first, all_run, reaches};
-use crate::numbered::numbered;
-use crate::scene::{PATIENCE, chain, with_logs};
 
 /// Heartbeats are sent every 100 ms by default, up to a tenth later.
 const HEARTBEATS_3: Duration = ms(330);

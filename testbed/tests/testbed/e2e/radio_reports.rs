@@ -6,9 +6,9 @@ use anyhow::{Context, Result, ensure};
 use testbed::medium;
 use testbed::{Programs, Quality, Testbed, asks_for_acknowledgements, wait_until};
 
+use super::look::{all_run, counters_of, rests};
+use super::scene::{PATIENCE, chain, with_logs};
 use crate::harness::ms;
-use crate::look::{all_run, counters_of, rests};
-use crate::scene::{PATIENCE, chain, with_logs};
 
 /// Nothing here has a radio that could tell; but it is asked, by whoever makes something of the
 /// answer.

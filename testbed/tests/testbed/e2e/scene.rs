@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use testbed::{Host, Netns, Programs, Testbed, TestbedNode};
 
+use super::look::reaches;
 use crate::harness::ms;
-use crate::look::reaches;
 
 /// How long a route may take where no time is promised.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

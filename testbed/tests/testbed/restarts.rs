@@ -2,19 +2,19 @@
 //!
 //! The state file tells a daemon how long it has lived; `make restarts` waits for it on the clock.
 
-mod harness;
-
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use harness::ms;
 use testbed::Programs;
 use testbed::endurance::restarts::{Ending, RestartTown, promise, worst};
 
-fn main() -> ExitCode {
-    harness::main(&[("whoever_restarts_after_a_life_is_heard", whoever_restarts_is_heard)])
-}
+use crate::harness::{Area, ms};
+
+pub(crate) const AREA: Area = Area {
+    name: "restarts",
+    alone: &[],
+    together: &[("whoever_restarts_after_a_life_is_heard", whoever_restarts_is_heard)],
+};
 
 /// Quarters of a second: a minute, a day, and what differs by 128 to 256 in the low byte, which is
 /// all that data frames carry of a boot count. A day is a multiple of 256. No two neighbours add up

@@ -1,35 +1,30 @@
 //! `v2xctl` against living daemons: every command in both forms, what it shows is what the scene
 //! is, and faults are found with it alone.
 
-#![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
-
-mod harness;
-#[path = "harness/row.rs"]
-mod row;
-#[path = "control/watched.rs"]
 mod watched;
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use harness::{Test, ms};
 use nix::sys::signal::Signal;
 use recorder::read::{Item, Recording};
 use recorder::record::What;
 use recorder::replay;
-use row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
 use serde_json::Value;
 use testbed::probe::{NumberedFrame, PingStream, send_frames, send_raw};
 use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
-fn main() -> ExitCode {
-    let alone: &[Test] = &[
+use crate::harness::{Area, ms};
+use crate::row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
+
+pub(crate) const AREA: Area = Area {
+    name: "control",
+    alone: &[],
+    together: &[
         ("every_command_shows_the_scene", every_command_shows_the_scene),
         ("a_change_of_upstream_is_explained_afterwards", a_change_is_explained),
         ("a_running_node_is_recorded_and_no_longer", a_running_node_is_recorded),
-    ];
-    let together: &[Test] = &[
         ("what_can_be_changed_is_changed_on_the_read_write_socket", what_can_be_changed),
         ("a_configuration_is_checked_and_read_again", a_configuration_is_read_again),
         ("who_is_on_a_way_answers", who_is_on_a_way_answers),
@@ -41,9 +36,8 @@ fn main() -> ExitCode {
         ("two_ethertypes_are_found", two_ethertypes_are_found),
         ("two_nodes_with_one_id_are_found", two_nodes_with_one_id_are_found),
         ("a_road_side_unit_without_a_lan_is_found", a_road_side_unit_without_a_lan_is_found),
-    ];
-    harness::main_together(alone, together)
-}
+    ],
+};
 
 /// Gives every node a socket of its own, and starts all.
 fn start(bed: &Testbed) -> Result<()> {
