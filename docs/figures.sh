@@ -40,7 +40,7 @@ figures() {
     cat <<END
 failover $node failover:: $printed
 handover $node handover:: $printed
-loss $node loss:: $printed
+loss V2X_SIM_RUNS=1000 $node loss:: $printed
 corridor-gaps $node corridor:: $printed
 convergence V2X_SIM_RUNS=14 $node convergence:: $printed
 crowd $node crowd:: $printed

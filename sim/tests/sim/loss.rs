@@ -1,6 +1,6 @@
 //! Ten per cent random loss: routes stay, and as much arrives as the links let through.
 //!
-//! `V2X_SIM_RUNS` for more seeds than the 100 of every run.
+//! `V2X_SIM_RUNS` for more seeds than the 300 of every run.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,9 @@ use crate::common::{Town, Wrong, at, broken, ms, run_all, seeds, wrong};
 
 const LOSS: f64 = 0.1;
 const MINUTES: u64 = 10;
+
+/// A node changes no more than once in so many minutes.
+const MINUTES_PER_CHANGE: u64 = 50;
 
 const A: NodeIndex = NodeIndex(1);
 const X: NodeIndex = NodeIndex(2);
@@ -39,7 +42,7 @@ fn radios_that_try_again_lose_hardly_any_unicast_frame() {
 
 #[test]
 fn ten_minutes_at_ten_per_cent_loss_are_calm() {
-    let done = run_all("ten_minutes_at_ten_per_cent_loss_are_calm", seeds(100), |seed| {
+    let done = run_all("ten_minutes_at_ten_per_cent_loss_are_calm", seeds(300), |seed| {
         // X has two ways of equal length.
         let mut town = Town::new(seed, &Graph::ring(4), &[0], Link::lossy(LOSS));
         let frames = u32::try_from(MINUTES * 60 * 10).unwrap();
@@ -86,7 +89,12 @@ fn ten_minutes_at_ten_per_cent_loss_are_calm() {
     assert!(mean(0) >= 1.0 - LOSS - 0.02);
     assert!(mean(1) >= (1.0 - LOSS).powi(2) - 0.02);
     assert!(mean(2) >= (1.0 - LOSS).powi(2) - 0.02);
-    assert!(of_x as u64 * 50 <= minutes, "{of_x} changes of X in {minutes} node-minutes");
     let all: usize = causes.values().sum();
-    assert!(all as u64 * 50 <= minutes * 3, "{all} changes in {} node-minutes", minutes * 3);
+    for (changes, minutes) in [(of_x, minutes), (all, minutes * 3)] {
+        // Changes are rare and know nothing of each other, so their number has a Poisson
+        // distribution. In 39 of 40 cases it is within two standard deviations above its mean.
+        let goal = (minutes / MINUTES_PER_CHANGE) as f64;
+        let most = goal + 2.0 * goal.sqrt();
+        assert!(changes as f64 <= most, "{changes} changes in {minutes} node-minutes");
+    }
 }
