@@ -19,6 +19,7 @@ use testbed::probe::{
 };
 use testbed::{MONITOR, Programs, Quality, Testbed, TestbedNode, wait_until};
 
+use crate::beds::BAD;
 use crate::harness::{Area, ms};
 use crate::plain_user::run_as_plain_user;
 
@@ -198,18 +199,7 @@ fn delay_is_added_in_each_direction() -> Result<()> {
 
 fn tcp_and_udp_survive_a_bad_link() -> Result<()> {
     let (mut bed, a, b) = pair()?;
-    let bad = Quality {
-        loss: 0.005,
-        delay: ms(1),
-        jitter: ms(1),
-        duplicate: 0.02,
-        reorder: 0.02,
-        corrupt: 0.005,
-        retries: 0,
-        rate_bps: None,
-        signal: None,
-    };
-    bed.connect_with(&a, &b, bad)?;
+    bed.connect_with(&a, &b, BAD)?;
     let report = transfer(a.ns(), b.ns(), b.host.v4, 1_000_000)?;
     ensure!(report.bytes == 1_000_000, "{report:?}");
     let stream = UdpStream::start(a.ns(), b.ns(), b.host.v4, ms(1), 200)?;

@@ -15,8 +15,9 @@ use serde_json::Value;
 use testbed::probe::{NumberedFrame, PingStream, send_frames, send_raw};
 use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
+use crate::beds::with_logs;
 use crate::harness::{Area, ms};
-use crate::row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
+use crate::row::{PATIENCE, Row, answers, give_sockets, row, socket};
 
 pub(crate) const AREA: Area = Area {
     name: "control",

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use node_lib::Mac;
 use node_lib::messages::control::Control;
@@ -20,6 +20,7 @@ use testbed::daemons::usage::read_of_thread;
 use testbed::probe::{PingStream, StreamReport, UdpStream, send_raw};
 use testbed::{Host, Netns, Programs, Testbed, TestbedNode, wait_until};
 
+use crate::beds::with_logs;
 use crate::harness::{Area, ms};
 
 pub(crate) const AREA: Area = Area {
@@ -81,16 +82,17 @@ fn pair_with(
     prepare: impl FnOnce(&Pair),
     test: impl FnOnce(&mut Testbed, &Pair) -> Result<()>,
 ) -> Result<()> {
-    Programs::find()?.require_daemons()?;
     let mut bed = Testbed::new(1)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
     let obu = bed.add_obu("obu1")?;
     bed.connect(&rsu, &obu)?;
     let pair = Pair { server, rsu, obu };
     prepare(&pair);
-    bed.start_all()?;
-    reaches(&pair).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))?;
-    test(&mut bed, &pair).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        reaches(&pair)?;
+        test(bed, &pair)
+    })
 }
 
 /// Probes until the first answer.
@@ -241,7 +243,7 @@ fn a_radio_made_again_without_any_right() -> Result<()> {
     let pair = Pair { server, rsu, obu };
     let nodes = [&pair.rsu, &pair.obu];
     let told = [Told::of(nodes[0])?, Told::of(nodes[1])?];
-    let mut test = || -> Result<()> {
+    with_logs(bed, |bed| {
         bed.start_all()?;
         reaches(&pair)?;
         for (node, told) in nodes.into_iter().zip(&told) {
@@ -262,9 +264,7 @@ fn a_radio_made_again_without_any_right() -> Result<()> {
             ensure!(node.try_wait()?.is_none(), "{} ended", node.name());
         }
         Ok(())
-    };
-    let result = test();
-    result.map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+    })
 }
 
 /// Nothing is written to the TAP for a while, and nothing comes of it. Then it is there again.
@@ -323,7 +323,7 @@ fn what_a_large_bridge_tells() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let (obu, host) = bed.add_obu_with_host("obu1", "host1")?;
     obu.extra_args.borrow_mut().extend(["--log", "debug"].map(str::to_owned));
-    let test = || -> Result<()> {
+    with_logs(bed, |bed| {
         bed.start_all()?;
         let to = obu.host.mac.context("the bridge's address")?;
         let anonymous = || Ok::<_, anyhow::Error>(obu.daemon()?.usage()?.anonymous / 1024);
@@ -354,9 +354,7 @@ fn what_a_large_bridge_tells() -> Result<()> {
         println!("    {after:?} KiB without a file behind them");
         ensure!(after[1] <= after[0] + 64, "{after:?}");
         Ok(())
-    };
-    let result = test();
-    result.map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+    })
 }
 
 /// Sends 64 bytes a frame from here to there, so many of them, ten times faster than the radio is.
@@ -458,7 +456,7 @@ fn a_machine_that_slept() -> Result<()> {
         sleeper.extra_args.borrow_mut().extend(["--log", "debug"].map(str::to_owned));
     }
     let told = [Told::of(&pair.obu)?, Told::of(&pair.rsu)?];
-    let mut test = || -> Result<()> {
+    with_logs(bed, |bed| {
         bed.start_all()?;
         reaches(&pair)?;
         for (sleeper, told) in [&pair.obu, &pair.rsu].into_iter().zip(&told) {
@@ -475,9 +473,7 @@ fn a_machine_that_slept() -> Result<()> {
             ensure!(sleeper.try_wait()?.is_none(), "{} ended", sleeper.name());
         }
         Ok(())
-    };
-    let result = test();
-    result.map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
+    })
 }
 
 /// F19: nothing of what was there before is in the way: TAP, control socket, state file. And F18:

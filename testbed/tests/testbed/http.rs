@@ -10,8 +10,9 @@ use testbed::probe::PingStream;
 use testbed::probe::http::{Connection, PORT, enable};
 use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
+use crate::beds::with_logs;
 use crate::harness::{Area, ms};
-use crate::row::{PATIENCE, Row, answers, give_sockets, row, socket, with_logs};
+use crate::row::{PATIENCE, Row, answers, give_sockets, row, socket};
 
 pub(crate) const AREA: Area = Area {
     name: "http",

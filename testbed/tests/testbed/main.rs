@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, reason = "test code: an index out of range is a failed test")]
 
 mod arena;
+mod beds;
 mod control;
 mod days;
 mod e2e;

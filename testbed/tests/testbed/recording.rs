@@ -9,8 +9,9 @@ use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use recorder::replay;
 use testbed::probe::{PingStream, transfer};
-use testbed::{Programs, Testbed, TestbedNode, wait_until};
+use testbed::{Testbed, TestbedNode, wait_until};
 
+use crate::beds::{self, Fork, with_logs};
 use crate::harness::{Area, ms};
 
 pub(crate) const AREA: Area = Area {
@@ -41,15 +42,8 @@ fn record(node: &TestbedNode, directory: &Path) {
 /// A vehicle behind two relays. TCP runs both ways, then the relay in use dies. All four are
 /// recorded, the one that is killed too.
 fn a_drive_is_replayed() -> Result<()> {
-    Programs::find()?.require_daemons()?;
     let mut bed = Testbed::new(1)?;
-    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
-    let relays = [bed.add_obu("left")?, bed.add_obu("right")?];
-    let obu = bed.add_obu("obu1")?;
-    for relay in &relays {
-        bed.connect(&rsu, relay)?;
-        bed.connect(relay, &obu)?;
-    }
+    let Fork { server, rsu, relays, obu } = beds::fork(&mut bed)?;
     let directory = tempfile::TempDir::new_in(testbed::arena::scratch())?;
     let [left, right] = &relays;
     for node in [&rsu, left, right, &obu] {
@@ -57,7 +51,7 @@ fn a_drive_is_replayed() -> Result<()> {
         std::fs::create_dir(&place)?;
         record(node, &place);
     }
-    let drive = || -> Result<()> {
+    with_logs(bed, |bed| {
         bed.start_all()?;
         let ping = PingStream::start(&obu.host.ns, server.v4, ms(10))?;
         wait_until("a ping is answered", PATIENCE, || Ok((ping.received() > 0).then_some(())))?;
@@ -75,8 +69,7 @@ fn a_drive_is_replayed() -> Result<()> {
         rsu.stop()?;
         let stays = if std::ptr::eq(used, left) { right } else { left };
         stays.stop()
-    };
-    drive().map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))?;
+    })?;
     for node in [&rsu, left, right, &obu] {
         let files = recordings(&directory.path().join(node.name()))?;
         let recording = Recording::open(&files)?;
@@ -115,7 +108,6 @@ fn a_drive_is_replayed() -> Result<()> {
 /// The directory is a file system of 256 KiB: pings pass, and the log says once that the recording
 /// does not.
 fn a_full_disk_costs_no_frame() -> Result<()> {
-    Programs::find()?.require_daemons()?;
     let mut bed = Testbed::new(1)?;
     let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
     let obu = bed.add_obu("obu1")?;
@@ -131,7 +123,7 @@ fn a_full_disk_costs_no_frame() -> Result<()> {
     )
     .context("mount a tmpfs")?;
     record(&obu, directory.path());
-    let test = || -> Result<()> {
+    let result = with_logs(bed, |bed| {
         bed.start_all()?;
         let ping = PingStream::start(&obu.host.ns, server.v4, ms(5))?;
         wait_until("a ping is answered", PATIENCE, || Ok((ping.received() > 0).then_some(())))?;
@@ -151,8 +143,7 @@ fn a_full_disk_costs_no_frame() -> Result<()> {
         let counted = ended.context("no word at the end")?;
         ensure!(counted.contains("lost_on_disk="), "{counted}");
         Ok(())
-    };
-    let result = test().map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()));
+    });
     nix::mount::umount2(directory.path(), nix::mount::MntFlags::MNT_DETACH)?;
     result
 }

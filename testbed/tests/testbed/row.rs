@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use testbed::probe::PingStream;
 use testbed::{Host, Testbed, TestbedNode, wait_until};
 
@@ -21,14 +21,6 @@ pub(crate) fn give_sockets(bed: &Testbed) {
         let control = ["--control".to_owned(), socket(node).display().to_string()];
         node.extra_args.borrow_mut().extend(control);
     }
-}
-
-/// Runs a test, and shows what the daemons said when it fails.
-pub(crate) fn with_logs(
-    mut bed: Testbed,
-    test: impl FnOnce(&mut Testbed) -> Result<()>,
-) -> Result<()> {
-    test(&mut bed).map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
 }
 
 /// A server on the LAN, a road-side unit, a relay, and a vehicle behind it.

@@ -8,7 +8,8 @@ use serde_json::Value;
 use testbed::{Programs, Testbed, TestbedNode};
 
 use super::{shows, start};
-use crate::row::{Row, row, socket, with_logs};
+use crate::beds::with_logs;
+use crate::row::{Row, row, socket};
 
 /// Two daemons at once, again and again, and on a full screen: over the end of one of them.
 pub(super) fn what_is_watched_outlives_its_daemon() -> Result<()> {

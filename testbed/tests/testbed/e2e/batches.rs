@@ -10,7 +10,8 @@ use testbed::{Testbed, TestbedNode};
 
 use super::look::{all_run, reaches};
 use super::numbered::{each_arrived, numbered};
-use super::scene::{PATIENCE, with_logs};
+use super::scene::PATIENCE;
+use crate::beds::with_logs;
 use crate::harness::ms;
 
 /// Super-frames at both ends, at one, at none: the same bytes, and no checksum the kernels find

@@ -5,7 +5,8 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use testbed::{Programs, Testbed};
 
-use super::scene::{make_tap, with_logs};
+use super::scene::make_tap;
+use crate::beds::with_logs;
 use crate::plain_user::is_real_root;
 
 /// What ends the start is found by `--check`, with the same exit code and in the same words.

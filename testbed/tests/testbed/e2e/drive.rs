@@ -10,7 +10,8 @@ use testbed::scenes::corridor::{Corridor, daemons, scenario, simulated};
 use testbed::{ATTACHMENT_CHANGED, Quality, Testbed};
 
 use super::look::{PROBE_EVERY, reaches};
-use super::scene::{PATIENCE, with_logs};
+use super::scene::PATIENCE;
+use crate::beds::with_logs;
 use crate::harness::ms;
 
 /// Part of the corridor: two hand-overs at 130 km/h, with streams to eight clients, four of which

@@ -9,8 +9,9 @@ use testbed::{ATTACHMENT_CHANGED, Host, Quality, Testbed, TestbedNode};
 
 use super::look::{PROBE_EVERY, active_first, all_run, outage, reaches, rests};
 use super::numbered::numbered;
-use super::scene::{PATIENCE, chain, fork, with_logs};
+use super::scene::{PATIENCE, chain, fork};
 use super::warnings::LAN_DOWN;
+use crate::beds::with_logs;
 use crate::harness::ms;
 
 /// What the product promises.

@@ -7,8 +7,9 @@ use anyhow::{Context, Result, ensure};
 use testbed::{Programs, Testbed};
 
 use super::look::{all_run, answers_all, ended_with_reason, reaches, rests};
-use super::scene::{PATIENCE, chain, make_tap, with_logs};
+use super::scene::{PATIENCE, chain, make_tap};
 use super::warnings::LAN_DOWN;
+use crate::beds::with_logs;
 use crate::harness::ms;
 
 /// `--bridge` puts it there at the start, again when it was deleted, and again when it was taken

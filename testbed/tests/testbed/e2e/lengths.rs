@@ -10,7 +10,8 @@ use testbed::probe::{NumberedFrame, PingStream, UdpStream, send_frames, transfer
 use testbed::{Host, Testbed};
 
 use super::look::{PROBE_EVERY, all_run, counters_of, ended_with_reason, reaches};
-use super::scene::{PATIENCE, chain, with_logs};
+use super::scene::{PATIENCE, chain};
+use crate::beds::with_logs;
 use crate::harness::ms;
 
 /// Bridged on both sides, behind radios of 1500: TCP with every byte checked, and the longest

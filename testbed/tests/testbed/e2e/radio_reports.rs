@@ -7,7 +7,8 @@ use testbed::medium;
 use testbed::{Programs, Quality, Testbed, asks_for_acknowledgements, wait_until};
 
 use super::look::{all_run, counters_of, rests};
-use super::scene::{PATIENCE, chain, with_logs};
+use super::scene::{PATIENCE, chain};
+use crate::beds::with_logs;
 use crate::harness::ms;
 
 /// Nothing here has a radio that could tell; but it is asked, by whoever makes something of the

@@ -11,7 +11,8 @@ use testbed::{Testbed, wait_until};
 use super::fail_over::SILENT_DEATH_MAX;
 use super::look::{PROBE_EVERY, active_first, all_run, reaches};
 use super::numbered::numbered;
-use super::scene::{PATIENCE, chain, with_logs};
+use super::scene::{PATIENCE, chain};
+use crate::beds::with_logs;
 use crate::harness::ms;
 
 /// Heartbeats are sent every 100 ms by default, up to a tenth later.

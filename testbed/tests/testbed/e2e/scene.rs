@@ -4,10 +4,11 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, ensure};
-use testbed::{Host, Netns, Programs, Testbed, TestbedNode};
+use anyhow::{Result, ensure};
+use testbed::{Host, Netns, Testbed, TestbedNode};
 
 use super::look::reaches;
+use crate::beds::{self, Fork, with_logs};
 use crate::harness::ms;
 
 /// How long a route may take where no time is promised.
@@ -40,13 +41,7 @@ pub(crate) fn fork(
     test: impl FnOnce(&mut Testbed, &Host, &TestbedNode, [Rc<TestbedNode>; 2]) -> Result<()>,
 ) -> Result<()> {
     let mut bed = Testbed::new(1)?;
-    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
-    let relays = [bed.add_obu("left")?, bed.add_obu("right")?];
-    let obu = bed.add_obu("obu1")?;
-    for relay in &relays {
-        bed.connect(&rsu, relay)?;
-        bed.connect(relay, &obu)?;
-    }
+    let Fork { server, relays, obu, .. } = beds::fork(&mut bed)?;
     with_logs(bed, |bed| {
         bed.start_all()?;
         reaches(&obu.host, &server, PATIENCE)?;
@@ -54,16 +49,6 @@ pub(crate) fn fork(
         std::thread::sleep(ms(2000));
         test(bed, &server, &obu, relays)
     })
-}
-
-/// Runs a test, and shows what the daemons said when it fails.
-pub(crate) fn with_logs<T>(
-    mut bed: Testbed,
-    test: impl FnOnce(&mut Testbed) -> Result<T>,
-) -> Result<T> {
-    Programs::find()?.require_daemons()?;
-    let result = test(&mut bed);
-    result.map_err(|error| anyhow!("{error:#}\n{}", bed.log_tails()))
 }
 
 /// A TAP made beforehand, as `ip tuntap` has it, which lacks nothing.

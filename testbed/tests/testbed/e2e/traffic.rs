@@ -9,7 +9,8 @@ use testbed::{Quality, Testbed, TestbedNode};
 
 use super::look::{all_run, answers_all, reaches};
 use super::numbered::{MULTICAST_V4, MULTICAST_V6, each_arrived, exchange, numbered};
-use super::scene::{PATIENCE, chain, with_logs};
+use super::scene::{PATIENCE, chain};
+use crate::beds::{BAD, with_logs};
 use crate::harness::ms;
 
 pub(crate) fn ping_over_1_hop() -> Result<()> {
@@ -178,21 +179,10 @@ pub(crate) fn frames_doubled_on_air_arrive_once() -> Result<()> {
 }
 
 pub(crate) fn tcp_is_intact_over_a_bad_link() -> Result<()> {
-    let bad = Quality {
-        loss: 0.005,
-        delay: ms(1),
-        jitter: ms(1),
-        duplicate: 0.02,
-        reorder: 0.02,
-        corrupt: 0.005,
-        retries: 0,
-        rate_bps: None,
-        signal: None,
-    };
     chain(2, |bed, server, obu| {
         let nodes: Vec<Rc<TestbedNode>> = bed.nodes().to_vec();
         for pair in nodes.windows(2) {
-            bed.connect_with(&pair[0], &pair[1], bad)?;
+            bed.connect_with(&pair[0], &pair[1], BAD)?;
         }
         let report = transfer(obu.ns(), &server.ns, server.v4, 1_000_000)?;
         println!("    up: {:.1} Mbit/s", report.mbit_per_s());

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use testbed::{Programs, Testbed, TestbedNode};
 
 use super::look::{answers_all, ended_with_reason, reaches};
-use super::scene::{PATIENCE, with_logs};
+use super::scene::PATIENCE;
+use crate::beds::with_logs;
 use crate::plain_user::is_real_root;
 
 const RUN_UNDER: &str = include_str!("under_unit.py");

@@ -10,7 +10,8 @@ use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
 use super::look::{PROBE_EVERY, all_run, counters_of, reaches};
 use super::numbered::numbered;
-use super::scene::{PATIENCE, with_logs};
+use super::scene::PATIENCE;
+use crate::beds::with_logs;
 use crate::harness::ms;
 
 /// What a node says whose TAP leads nowhere.
