@@ -420,6 +420,22 @@ fn a_new_radio_knows_nothing_of_what_the_old_one_planned() {
     }
 }
 
+/// Whatever it counted down for when it went off is no reason to be silent when it is back.
+#[test]
+fn a_radio_that_was_about_to_send_when_it_went_off_sends_when_it_is_back() {
+    for late in 0..20 {
+        let mut cell = Cell::new(19, csma(300.0, 0.0), &[0.0, 50.0]);
+        cell.broadcast(0, at(10), us(50), 100);
+        cell.world.run_until(at(11) + us(17 * late)).unwrap();
+        cell.world.apply(Fault::RadioDown(NodeIndex(0)));
+        cell.world.run_until(at(50)).unwrap();
+        cell.world.apply(Fault::RadioUp(NodeIndex(0)));
+        let again = cell.broadcast(0, at(60), ms(5), 10);
+        cell.world.run_until(at(200)).unwrap();
+        assert_eq!(cell.log(again).received(cell.clients[1]), 10, "off {} µs later", 17 * late);
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let run = |seed| {

@@ -49,6 +49,8 @@ impl Stations {
             station.queues = Default::default();
             station.heads = Default::default();
             station.phase = Phase::Idle;
+            // Nobody looks while it is off.
+            station.looked_at = None;
             station.turn += 1;
             if std::mem::take(&mut station.is_waited_for) != [false; CATEGORIES] {
                 self.roomy.push(node);
