@@ -29,6 +29,14 @@ death=$(cat <<'END'
 --set 'link=[{from="rsu1",to="left"},{from="rsu1",to="right"},{from="left",to="far"},{from="right",to="far",loss=0.2}]' --set 'fault=[{at="100s",what="isolate",node="left"}]' --set 'flow=[{from="laptop",to="server",frames_per_s=100,arrivals="even"},{from="server",to="laptop",frames_per_s=100,arrivals="even"}]'
 END
 )
+# Twelve RSUs, each with few vehicles.
+covered=$(
+    printf "%s" "--set 'rsu=["
+    for x in 300 700 1100 1500; do
+        for y in 350 700 1050; do printf '{id="x%sy%s",position_m=[%s,%s],lan="city"},' $x $y $x $y; done
+    done
+    printf "]'"
+)
 town="$scenarios/bologna.toml --mobility \"\$V2X_BOLOGNA\""
 # One test at a time, so that what they print stands in one order.
 printed="-- --nocapture --test-threads 1"
@@ -60,6 +68,7 @@ town v2xsim run $town --seed 1 --seeds 4
 town-contention v2xsim run $town --seed 1 --seeds 4 --set radio.access=csma
 busy-town v2xsim run $town --seed 1 --seeds 4 --set duration=120s $talk
 busy-town-contention v2xsim run $town --seed 1 --seeds 4 --set duration=120s $talk --set radio.access=csma
+covered-town v2xsim run $town --seeds 12 --set duration=30s --set warm_up=5s $covered $talk --set mobility.count=300 --set mobility.pick=first --vary 'radio={model="disk",range_m=300,access="csma"},{model="dual-slope",access="csma"}'
 given-up v2xsim run $town --seed 1 --seeds 4 --set duration=60s $talk --set radio.access=csma --vary radio.reports_unacknowledged=false,true
 given-up-fading v2xsim run $town --seed 1 --seeds 4 --set duration=60s $talk --set 'radio={model="dual-slope",shadowing=true,fading="nakagami-suburb"}' --set mobility.pick=first --vary mobility.count=50,100,150 --vary radio.reports_unacknowledged=false,true
 full-town v2xsim run $town --seed 1 --seeds 3 $talk --set radio.access=csma

@@ -99,14 +99,10 @@ impl Context {
         }
     }
 
-    /// As many OBUs as fill the air around us, as long as our clients are still: then we can wait.
-    pub(crate) fn obus_heard(&self, now: Timestamp) -> u16 {
-        if self.is_idle(now) { self.load.obus() } else { 1 }
-    }
-
-    /// What is said of so many is shared with them.
+    /// What is said of so many is shared with them, or with as many as fill the air around us. RSUs
+    /// alone do not tell: where there are many of them each has few OBUs.
     pub(crate) fn share_with(&mut self, now: Timestamp, obus: u16) {
-        self.obus = obus.max(self.obus_at_least(now)).max(self.obus_heard(now));
+        self.obus = obus.max(self.obus_at_least(now)).max(self.load.obus());
         self.questions.share(self.obus);
         self.announcing.share(if self.is_congested() { self.obus } else { 1 });
     }

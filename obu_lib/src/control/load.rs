@@ -70,7 +70,8 @@ impl Load {
         self.is_full = self.average >= UNIT * if self.is_full { FULL_UNTIL } else { FULL_FROM };
     }
 
-    /// Idle relays bring fewer heartbeats, and nobody asks on suspicion.
+    /// Relays bring fewer heartbeats, and what is said is shared with as many as
+    /// [`Load::obus`].
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }

@@ -543,7 +543,7 @@ impl Route {
         out: &mut Replies,
     ) {
         self.is_ours = is_ours;
-        self.obus_heard = context.obus_heard(now);
+        self.obus_heard = context.load.obus();
         if now >= context.grace_until {
             self.candidates.expire(now, self.interval * timing::CANDIDATE_INTERVALS);
         }

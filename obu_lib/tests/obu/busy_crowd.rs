@@ -7,8 +7,8 @@ use crate::talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
 
 const D: Mac = Mac([2, 0, 0, 0, 0, 0x0d]);
 
-/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B is heard as well, and
-/// sixteen that are farther away than we are.
+/// Behind A, two hops from an RSU that has so many OBUs, for five seconds; B is heard as well, and,
+/// if there are others, sixteen that are farther away than we are.
 fn behind_a(obus: u16) -> Talk {
     let mut t = Talk::new();
     t.obus = obus;
@@ -23,7 +23,12 @@ fn behind_a(obus: u16) -> Talk {
 /// are asked, and a client speaks. Returns how many words were to be acknowledged since the last
 /// one.
 fn beat(t: &mut Talk, heard: &[Mac], answering: &[Mac]) -> usize {
-    beat_among(t, 16, heard, answering)
+    beat_among(t, farther(t.obus), heard, answering)
+}
+
+/// Of so many OBUs those that are heard, and are farther away than we are.
+fn farther(obus: u16) -> u8 {
+    if obus > 1 { 16 } else { 0 }
 }
 
 /// The same with so many farther away.
@@ -78,6 +83,24 @@ fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstr
         let asked = asked_in_a_minute(obus);
         assert!((part / 2..=part + 1).contains(&asked), "{obus} OBUs: {asked}, part {part}");
     }
+}
+
+#[test]
+fn where_many_are_heard_each_has_its_part_though_its_rsu_has_few() {
+    let asked_in_a_minute = |others| {
+        let mut t = behind_a(1);
+        let mut asked = 0;
+        for beats in 0..800 {
+            beat_among(&mut t, others, &[A, B], &[A, B]);
+            asked += if beats < 200 { 0 } else { t.asked().len() };
+        }
+        asked
+    };
+    let (among_few, among_many) = (asked_in_a_minute(4), asked_in_a_minute(16));
+    assert!(among_few > 240, "{among_few}");
+    // Four for each heartbeat in 100 ms: sixteen, and those of A, B and ourselves.
+    let part = part_of(4 * 19, 60) * 12 / 10;
+    assert!((part / 2..=part + 1).contains(&among_many), "{among_many}, part {part}");
 }
 
 #[test]

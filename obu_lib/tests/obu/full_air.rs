@@ -49,18 +49,19 @@ fn in_full_air_an_idle_relay_brings_every_fourth_and_says_so() {
 
 #[test]
 fn with_the_first_frame_it_brings_all_or_every_second_of_a_crowd() {
-    for (obus, each) in [(1, 1), (200, 2)] {
-        let mut t = among(20);
+    // Whatever its RSU says: it may be one of many that have few OBUs each.
+    for (obus, relays, each) in [(1, 14, 1), (200, 14, 1), (1, 20, 2), (200, 20, 2)] {
+        let mut t = among(relays);
         t.obus = obus;
-        (0..10).for_each(|_| beat_among(&mut t, 20));
+        (0..10).for_each(|_| beat_among(&mut t, relays));
         t.tap(CAMERA, SERVER);
-        (0..4).for_each(|_| beat_among(&mut t, 20));
+        (0..4).for_each(|_| beat_among(&mut t, relays));
         t.clear();
-        let brought = brought(&mut t, 20);
-        assert!((40 / each - 1..=40 / each).contains(&brought.len()), "{obus}: {brought:?}");
-        let is_as_said = |(seq, stride): &(u32, u8)| seq % (1 << stride) == 0;
-        assert!(brought.iter().all(is_as_said), "{obus}: {brought:?}");
-        assert!(brought.iter().all(|(_, stride)| 1 << stride == each), "{obus}: {brought:?}");
+        let brought = brought(&mut t, relays);
+        let case = format!("{obus} OBUs, {relays} relays: {brought:?}");
+        assert!((40 / each - 1..=40 / each).contains(&brought.len()), "{case}");
+        assert!(brought.iter().all(|(seq, stride)| seq % (1 << stride) == 0), "{case}");
+        assert!(brought.iter().all(|(_, stride)| 1 << stride == each), "{case}");
     }
 }
 
