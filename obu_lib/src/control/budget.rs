@@ -82,6 +82,11 @@ impl Budget {
         self.bucket.take_above(now, KEPT)
     }
 
+    /// Time between two, once all that is allowed at once is spent.
+    pub(crate) fn every(&self) -> Duration {
+        self.bucket.every()
+    }
+
     /// When the next one is possible, at the earliest.
     pub(crate) fn next_at(&self) -> Timestamp {
         self.bucket.next_at()

@@ -204,8 +204,10 @@ impl Registration {
         let slower = if context.is_idle(now) { ANNOUNCE_SLOWER } else { 1 };
         let at = now + context.crowd_wait() * slower;
         let all = Word::Set(Acked::default());
+        // Also if it was away for so long that we are attached nowhere: we come back as one it does
+        // not know.
+        self.known_at = self.known_at.filter(|known_at| *known_at != rsu);
         if ours {
-            self.known_at = None;
             self.attached.tell(all, self.order, at);
         }
         if let Some(standby) = self.standby.as_mut().filter(|standby| standby.rsu == rsu) {
@@ -402,6 +404,9 @@ impl Registration {
             let is_unsaid = pending.attempts == 0;
             pending.attempts += u32::from(is_unsaid);
             pending.next = context.announcing.next_at().max(now + REPEAT_FIRST);
+            // Who lost the same RSU spent the first of their budgets in the same moment, and would
+            // have the next in the same moment again.
+            pending.next += context.random.up_to(context.announcing.every() / 4);
             if is_unsaid {
                 // Nobody acknowledges this, but the RSU finds the new way down at once.
                 self.reply(context, now, towards, reply_every, Flags::default(), out);

@@ -276,6 +276,29 @@ fn who_changes_again_and_again_asks_for_acknowledgements_within_the_budget() {
 }
 
 #[test]
+fn who_has_spent_its_budget_does_not_speak_again_at_an_even_time_as_all_others_do() {
+    let mut t = behind_a(200);
+    t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
+    let mut said = Vec::new();
+    for step in 0..4000 {
+        if step % 20 == 0 {
+            t.seq += 1;
+            t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
+            t.tap(CAMERA, SERVER);
+        }
+        if let Some(nonce) = t.last_probe(B) {
+            t.hear(t.now, B, Heard::answer(nonce, t.seq, 1));
+        }
+        said.extend(t.words().iter().map(|_| t.now));
+        t.clear();
+        t.pass(t.now + 5);
+    }
+    assert!(said.len() >= 8, "{said:?}");
+    let at_even_times = said.windows(2).filter(|pair| pair[1] - pair[0] == 2000).count();
+    assert_eq!(at_even_times, 0, "{said:?}");
+}
+
+#[test]
 fn a_relay_without_a_way_tells_those_behind_it_only_when_the_next_heartbeats_have_come() {
     let told_after = |obus| {
         let mut t = behind_a(obus);

@@ -42,6 +42,23 @@ fn an_rsu_that_restarted_is_told_our_clients_at_its_second_heartbeat() {
 }
 
 #[test]
+fn an_rsu_that_was_away_for_long_is_told_our_clients_when_it_is_back() {
+    let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
+    t.pass(t.now + 2000);
+    assert_eq!(t.obu.attachment(), None);
+    t.clear();
+    for seq in 1..=3 {
+        t.pass(t.now + 100);
+        t.hear(t.now, A, Heard::Heartbeat { boot: 2, seq, hops: 1, via: None });
+        t.answer_probes_of(A);
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 2));
+    assert!(t.announcements() > 0);
+    assert_eq!(t.replies(), 0, "it would only ask for more");
+}
+
+#[test]
 fn when_a_relay_further_up_is_replaced_nobody_behind_it_says_a_word() {
     let mut t = Talk::settled_behind(A);
     t.acknowledge(A);

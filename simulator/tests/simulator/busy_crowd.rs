@@ -129,3 +129,19 @@ fn many_rsus_with_few_obus_each_are_a_crowd_all_the_same() {
         assert!(mean <= 4.0 && worst <= 12.0, "seed {seed}: {mean:.1} %, worst {worst:.1} %");
     }
 }
+
+/// It knows nobody when it is back, and a hundred OBUs have to tell it who their clients are. While
+/// each had to be asked for them, and all spoke again in the same moments, a fifth of the frames was
+/// lost in these twenty seconds.
+#[test]
+fn a_crowd_whose_rsu_was_away_for_a_second_is_known_again_soon() {
+    for seed in [1, 2] {
+        let away =
+            "fault = [{ at = \"8s\", what = \"restart\", after = \"1s\", node = \"rsu\" }]\n";
+        let record = run(away.to_owned() + &crowd(100), seed);
+        let all = Summary::of(std::slice::from_ref(&record)).traffic();
+        println!("RSU away, seed {seed}: {} of {} frames arrived", all.received, all.due);
+        assert!(all.due > 3000, "{all:?}");
+        assert!(all.received * 100 >= all.due * 87, "seed {seed}: {all:?}");
+    }
+}
