@@ -108,9 +108,9 @@ fn a_crowd_whose_clients_all_speak_gets_its_frames_through() {
     }
 }
 
-/// Where RSUs are many, none of them knows how many OBUs share the channel. Once four OBUs that lost
-/// their way at a time asked ten neighbours each, and so did all whose heartbeats collided with
-/// that: control took up to twice the air there is, for ten seconds.
+/// Where RSUs are many, none of them knows how many OBUs share the channel. Once four OBUs that
+/// lost their way at a time asked ten neighbours each, and so did all whose heartbeats collided
+/// with that: control took up to twice the air there is, for ten seconds.
 #[test]
 fn many_rsus_with_few_obus_each_are_a_crowd_all_the_same() {
     for seed in [1, 2] {
@@ -119,8 +119,8 @@ fn many_rsus_with_few_obus_each_are_a_crowd_all_the_same() {
         let (all, air) = (summary.traffic(), summary.airtime.unwrap());
         let (mean, worst) = (100.0 * air.mean.control, 100.0 * air.worst.control);
         println!(
-            "80 OBUs of 12 RSUs, seed {seed}: {} of {} frames arrived, control airtime {mean:.1} %, \
-             in the worst second {worst:.1} %",
+            "80 OBUs of 12 RSUs, seed {seed}: {} of {} frames arrived, control airtime {mean:.1} \
+             %, in the worst second {worst:.1} %",
             all.received, all.due
         );
         assert!(all.due > 1500, "{all:?}");
@@ -131,8 +131,8 @@ fn many_rsus_with_few_obus_each_are_a_crowd_all_the_same() {
 }
 
 /// It knows nobody when it is back, and a hundred OBUs have to tell it who their clients are. While
-/// each had to be asked for them, and all spoke again in the same moments, a fifth of the frames was
-/// lost in these twenty seconds.
+/// each had to be asked for them, and all spoke again in the same moments, a fifth of the frames
+/// was lost in these twenty seconds.
 #[test]
 fn a_crowd_whose_rsu_was_away_for_a_second_is_known_again_soon() {
     for seed in [1, 2] {
