@@ -70,8 +70,7 @@ impl Load {
         self.is_full = self.average >= UNIT * if self.is_full { FULL_UNTIL } else { FULL_FROM };
     }
 
-    /// Relays bring fewer heartbeats, and what is said is shared with as many as
-    /// [`Load::obus`].
+    /// Relays bring fewer heartbeats, and nobody asks more than one other on suspicion.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }

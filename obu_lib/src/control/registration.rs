@@ -161,7 +161,7 @@ impl Registration {
         self.unanswered = 0;
         self.relayed.remove(&rsu);
         self.attached.via = via;
-        if self.known_at == Some(rsu) {
+        if self.is_known_at(rsu) {
             return self.attached.tell_change(self.order, now + wait);
         }
         self.known_at = None;
@@ -206,7 +206,9 @@ impl Registration {
         let all = Word::Set(Acked::default());
         // Also if it was away for so long that we are attached nowhere: we come back as one it does
         // not know.
-        self.known_at = self.known_at.filter(|known_at| *known_at != rsu);
+        if self.is_known_at(rsu) {
+            self.known_at = None;
+        }
         if ours {
             self.attached.tell(all, self.order, at);
         }

@@ -64,39 +64,32 @@ fn part_of(obus: u16, seconds: usize) -> usize {
     (seconds * TOGETHER_PER_SECOND).div_ceil(usize::from(obus))
 }
 
+/// Questions of one whose RSU has so many OBUs, and that hears so many farther away.
+fn asked_in_a_minute(obus: u16, others: u8) -> usize {
+    let mut t = behind_a(obus);
+    let mut asked = 0;
+    for beats in 0..800 {
+        beat_among(&mut t, others, &[A, B], &[A, B]);
+        asked += if beats < 200 { 0 } else { t.asked().len() };
+    }
+    assert_eq!(t.obu.attachment().map(|to| to.rsu), Some(id(RSU)));
+    asked
+}
+
 #[test]
 fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstream() {
-    let asked_in_a_minute = |obus| {
-        let mut t = behind_a(obus);
-        let mut asked = 0;
-        for beats in 0..800 {
-            beat(&mut t, &[A, B], &[A, B]);
-            asked += if beats < 200 { 0 } else { t.asked().len() };
-        }
-        assert_eq!(t.obu.attachment().map(|to| to.rsu), Some(id(RSU)));
-        asked
-    };
-    assert!(asked_in_a_minute(1) > 240, "alone, nearly every frame is a reason to ask");
+    assert!(asked_in_a_minute(1, farther(1)) > 240, "alone, nearly every frame is a reason to ask");
     for obus in CROWDS {
         // Besides, all together ask 20 times a second to keep their candidates.
         let part = part_of(obus, 60) * 12 / 10;
-        let asked = asked_in_a_minute(obus);
+        let asked = asked_in_a_minute(obus, farther(obus));
         assert!((part / 2..=part + 1).contains(&asked), "{obus} OBUs: {asked}, part {part}");
     }
 }
 
 #[test]
 fn where_many_are_heard_each_has_its_part_though_its_rsu_has_few() {
-    let asked_in_a_minute = |others| {
-        let mut t = behind_a(1);
-        let mut asked = 0;
-        for beats in 0..800 {
-            beat_among(&mut t, others, &[A, B], &[A, B]);
-            asked += if beats < 200 { 0 } else { t.asked().len() };
-        }
-        asked
-    };
-    let (among_few, among_many) = (asked_in_a_minute(4), asked_in_a_minute(16));
+    let (among_few, among_many) = (asked_in_a_minute(1, 4), asked_in_a_minute(1, 16));
     assert!(among_few > 240, "{among_few}");
     // Four for each heartbeat in 100 ms: sixteen, and those of A, B and ourselves.
     let part = part_of(4 * 19, 60) * 12 / 10;

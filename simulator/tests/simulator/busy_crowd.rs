@@ -15,23 +15,25 @@ fn spread(n: usize, by: f64, over_m: f64) -> f64 {
     (n as f64 * by).fract() * over_m
 }
 
-/// So many standing OBUs within 1000 m by 400 m around an RSU, up to two hops away, with a client
-/// each. Each sends a frame a second, and gets one.
+/// A client of each OBU sends a frame a second, and gets one.
+const TALK: &str = r#"
+lan = [{ id = "city" }]
+client = [{ id = "server", lan = "city" }, { id = "tablet", behind = "obus" }]
+flow = [
+    { from = "tablet", to = "server", frames_per_s = 1 },
+    { from = "server", to = "tablet", frames_per_s = 1 },
+]
+"#;
+
+/// So many standing OBUs within 1000 m by 400 m around an RSU, up to two hops away.
 fn crowd(obus: usize) -> String {
-    let mut text = String::from(
-        r#"
+    let mut text = TALK.to_owned()
+        + r#"
         about = "A crowd whose clients all speak"
         duration = "20s"
         radio = { model = "disk", range_m = 300, access = "csma" }
-        lan = [{ id = "city" }]
         rsu = [{ id = "rsu", position_m = [0, 0], lan = "city" }]
-        client = [{ id = "server", lan = "city" }, { id = "tablet", behind = "obus" }]
-        flow = [
-            { from = "tablet", to = "server", frames_per_s = 1 },
-            { from = "server", to = "tablet", frames_per_s = 1 },
-        ]
-        "#,
-    );
+        "#;
     for n in 1..=obus {
         let x = spread(n, 0.754_877_7, 1000.0) - 500.0;
         let y = spread(n, 0.569_840_3, 400.0) - 200.0;
@@ -40,23 +42,16 @@ fn crowd(obus: usize) -> String {
     text
 }
 
-/// So many OBUs that drive to and fro between twelve RSUs, 400 m apart, with clients as above. Each
-/// RSU has few OBUs, and on a radio that reaches far many of them share the channel.
+/// So many OBUs that drive to and fro between twelve RSUs, 400 m apart. Each RSU has few OBUs,
+/// and on a radio that reaches far many of them share the channel.
 fn covered_town(obus: usize) -> String {
-    let mut text = String::from(
-        r#"
+    let mut text = TALK.to_owned()
+        + r#"
         about = "A town well covered, in which all clients speak"
         duration = "15s"
         warm_up = "5s"
         radio = { model = "dual-slope", access = "csma" }
-        lan = [{ id = "city" }]
-        client = [{ id = "server", lan = "city" }, { id = "tablet", behind = "obus" }]
-        flow = [
-            { from = "tablet", to = "server", frames_per_s = 1 },
-            { from = "server", to = "tablet", frames_per_s = 1 },
-        ]
-        "#,
-    );
+        "#;
     for (n, (column, row)) in (1..).zip((0..4).flat_map(|x| (0..3).map(move |y| (x, y)))) {
         let (x, y) = (200 + 400 * column, 200 + 400 * row);
         writeln!(text, "[[rsu]]\nid = \"rsu{n}\"\nposition_m = [{x}, {y}]\nlan = \"city\"")
