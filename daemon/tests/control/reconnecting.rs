@@ -94,12 +94,15 @@ fn over_many_reconnects_nothing_is_missed_or_doubled_or_the_gap_is_told() {
         News::Restarted => panic!("it is the same daemon"),
         News::Connected(_) | News::Away(..) => {}
     };
+    let mut has_been_busy = false;
     while feed.connections() < reconnects {
         for _ in 0..3 {
             scene.happens(0, sent as u8);
             sent += 1;
         }
-        if feed.connections() == reconnects / 2 {
+        // Several connections can come and go between two looks at their number.
+        if !has_been_busy && feed.connections() >= reconnects / 2 {
+            has_been_busy = true;
             // So much happens while nobody listens that the daemon cannot have kept it.
             (0..2000).for_each(|n| scene.happens(0, n as u8));
             sent += 2000;
