@@ -54,6 +54,19 @@ fn heartbeats_that_come_two_seconds_late_are_no_other_count() {
 }
 
 #[test]
+fn so_are_two_seconds_when_heartbeats_follow_each_other_faster() {
+    let mut t = settled();
+    t.interval_ms = 10;
+    for beat in 1..300_u32 {
+        assert!(says(&mut t, 500 + u64::from(beat) * 10, 1, 5 + beat));
+    }
+    // Those to come are late for longer than one of another count would have to be.
+    let silence = t.now + 100;
+    assert!(says(&mut t, silence, 1, 304 - 200), "two seconds behind");
+    assert!(!says(&mut t, silence + 1, 1, 304 - 201));
+}
+
+#[test]
 fn a_later_count_is_believed_at_its_second_word_when_the_present_one_misses_a_heartbeat() {
     let mut t = settled();
     assert!(!says(&mut t, 560, 2, 1) && !says(&mut t, 619, 2, 2), "not late yet");

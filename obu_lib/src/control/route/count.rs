@@ -3,7 +3,7 @@
 //! An RSU numbers its heartbeats: boot count, then sequence ([`Order`]). Everything rests on that
 //! number, so one frame with a wrong one, forged or damaged, must not move it far:
 //!
-//! * What lies up to [`LATE`] behind the newest heartbeat, or up to [`STRAY`] ahead of it and of
+//! * What was sent up to [`LATE`] before the newest heartbeat, or lies up to [`STRAY`] behind it, or up to [`STRAY`] ahead of it and of
 //!   what may have been missed since, is of the present count.
 //! * A *later* number, as of an RSU that restarted, is believed when the present count is so late
 //!   that an upstream would be asked. Where that is patient, it is believed when the present count
@@ -36,9 +36,9 @@ use super::suppression::Suppression;
 /// at once, and a forged one holds up what is true for so many intervals.
 const STRAY: u32 = 8;
 
-/// A heartbeat so many numbers behind the newest is late. Over several relays whose queues are full
-/// they come up to two seconds late, and what is late is no restart.
-const LATE: u32 = 20;
+/// Over several relays whose queues are full heartbeats come so late, however short the interval,
+/// and what is late is no restart.
+const LATE: Duration = Duration::from_secs(2);
 
 /// Intervals may be longer than said by a fiftieth: RSUs jitter each by up to a tenth, which over
 /// fifty of them is half an interval.
@@ -108,8 +108,13 @@ impl Route {
             return self.newest == Order::default();
         }
         is_near(order, self.newest)
-            || self.newest.ahead_of(order).is_some_and(|behind| behind <= LATE)
+            || self.newest.ahead_of(order).is_some_and(|behind| self.may_be_late(behind))
             || order.ahead_of(self.newest).is_some_and(|ahead| self.may_have_missed(now, ahead))
+    }
+
+    /// A heartbeat so many numbers behind the newest may only now have come.
+    fn may_be_late(&self, behind: u32) -> bool {
+        self.interval.saturating_mul(behind) <= LATE
     }
 
     /// So many heartbeats may have been sent since the newest one that was heard.
