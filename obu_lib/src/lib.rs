@@ -29,7 +29,7 @@
 //! is known to work before it is needed. Silence of 1.2 intervals, or data sent for as long without
 //! proof that it arrives, makes the OBU ask its upstream every sixth of an interval.
 //!
-//! **Crowd.** From 32 OBUs at an RSU on, few relay its heartbeats, and replies and probes become
+//! **Crowd.** From 16 OBUs at an RSU on, few relay its heartbeats, and replies and probes become
 //! rarer. An OBU whose clients are still watches its upstream less closely and has patience: it
 //! asks one neighbour after the other. `route/suppression.rs`, `budget.rs` and `timing.rs` say how.
 //!

@@ -14,7 +14,7 @@ use crate::mac::{Mac, NodeId};
 use crate::time::Timestamp;
 
 /// OBUs of an RSU from which on they are a crowd.
-pub const CROWD: u16 = 32;
+pub const CROWD: u16 = 16;
 
 /// Questions of two nodes this close together are of many. Half the time over which those in a
 /// crowd that miss a heartbeat ask, so two of them are enough to notice.

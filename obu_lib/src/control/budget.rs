@@ -9,67 +9,57 @@ use std::time::Duration;
 use node_lib::Timestamp;
 use node_lib::control::token_bucket::TokenBucket;
 
-use super::timing;
-
-/// Time between two of a kind, and so many at once.
-type Rate = (Duration, u32);
-
-/// Questions where there is no crowd: 200 a second, 32 at once. Anybody may pretend to be a
-/// candidate.
-const QUESTIONS_ALONE: Rate = (Duration::from_millis(5), 32);
-
-/// Announcements where there is no crowd: as many as anybody may ask for.
-const ANNOUNCEMENTS_ALONE: Rate = (Duration::from_millis(1), 100);
-
 /// All OBUs around together: 100 a second. A question takes the radio for about 0.4 ms with its
 /// answer and both acknowledgements at 6 Mbit/s, an announcement with its own for half a
 /// millisecond on each hop. So this is 4 and 5 % of the time when everybody looks for a way, or has
 /// found one.
 const SHARED_EVERY: Duration = Duration::from_millis(10);
 
-/// Questions at once in a crowd: one to a silent upstream, the others to those that may replace it.
-/// When its heart stops, a hundred OBUs have this much to ask at the same time.
-const QUESTIONS_BURST: u32 = 5;
+/// So many at once by all together. When its heart stops, all OBUs of a crowd have their part of
+/// this to ask at the same time.
+const SHARED_BURST: u32 = 160;
+
+/// Questions at once of one OBU: in the largest crowd one to a silent upstream, the others to those
+/// that may replace it; and however few there are so many, for anybody may pretend to be a
+/// candidate.
+const QUESTIONS_BURST: (u32, u32) = (5, 32);
 
 /// Questions kept for finding another upstream: to two neighbours, or to one and then to all.
 const KEPT: u32 = 2;
 
-/// Announcements at once in a crowd: two changes, one of which is announced twice.
-const ANNOUNCEMENTS_BURST: u32 = 3;
+/// Announcements at once of one OBU: in the largest crowd two changes, one of which is announced
+/// twice; else as many as anybody may ask for.
+const ANNOUNCEMENTS_BURST: (u32, u32) = (3, 100);
 
 /// A token bucket whose rate follows the number of OBUs.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     bucket: TokenBucket,
-    alone: Rate,
-    burst_in_a_crowd: u32,
+    /// At least and at most.
+    burst: (u32, u32),
 }
 
 impl Budget {
     /// Of an OBU that is alone, for all it knows.
-    const fn new(alone: Rate, burst_in_a_crowd: u32) -> Self {
-        let (every, burst) = alone;
-        Self { bucket: TokenBucket::new(burst, every), alone, burst_in_a_crowd }
+    const fn new(burst: (u32, u32)) -> Self {
+        Self { bucket: TokenBucket::new(burst.1, SHARED_EVERY), burst }
     }
 
     /// Questions to neighbours.
     pub(crate) const fn of_questions() -> Self {
-        Self::new(QUESTIONS_ALONE, QUESTIONS_BURST)
+        Self::new(QUESTIONS_BURST)
     }
 
     /// Announcements, repeated ones as well.
     pub(crate) const fn of_announcements() -> Self {
-        Self::new(ANNOUNCEMENTS_ALONE, ANNOUNCEMENTS_BURST)
+        Self::new(ANNOUNCEMENTS_BURST)
     }
 
     /// So many OBUs share the budget.
     pub(crate) fn share(&mut self, obus: u16) {
-        let (every, burst) = if obus < timing::CROWD {
-            self.alone
-        } else {
-            (SHARED_EVERY * u32::from(obus), self.burst_in_a_crowd)
-        };
-        self.bucket.set(burst, every);
+        let obus = u32::from(obus.max(1));
+        let (least, most) = self.burst;
+        self.bucket.set((SHARED_BURST / obus).clamp(least, most), SHARED_EVERY * obus);
     }
 
     /// Takes one out of the budget, if one is left.
@@ -103,8 +93,20 @@ mod tests {
     }
 
     #[test]
-    fn alone_an_obu_may_ask_two_hundred_times_a_second() {
-        assert_eq!(taken(&mut Budget::of_questions(), 1), 32 + 199);
+    fn alone_an_obu_may_ask_a_hundred_times_a_second() {
+        assert_eq!(taken(&mut Budget::of_questions(), 1), 32 + 99);
+    }
+
+    #[test]
+    fn each_has_a_part_of_it_however_few_they_are() {
+        let all = |obus: u16| {
+            let mut questions = Budget::of_questions();
+            questions.share(obus);
+            taken(&mut questions, 10) * usize::from(obus)
+        };
+        for obus in [2, 5, 10, 20, 31] {
+            assert!((1000..=1200).contains(&all(obus)), "{obus}: {}", all(obus));
+        }
     }
 
     #[test]

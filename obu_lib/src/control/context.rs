@@ -126,7 +126,12 @@ impl Context {
 
     /// So many neighbours that their frames meet on the radio.
     pub(crate) fn hears_many(&self) -> bool {
-        self.heard_lately >= usize::from(timing::LOTTERY)
+        self.heard_lately >= usize::from(timing::CROWD)
+    }
+
+    /// Who may ask the same as we in the same moment, and be in our way.
+    pub(crate) fn in_earshot(&self) -> u16 {
+        self.obus.min(u16::try_from(self.heard_lately).unwrap_or(u16::MAX))
     }
 
     /// How many OBUs share the radio at least, by what is heard of them, until RSUs know. Zero
@@ -135,9 +140,8 @@ impl Context {
         if now >= self.started + timing::COLD_FOR {
             return 0;
         }
-        let neighbours = u16::try_from(self.neighbours.len()).unwrap_or(u16::MAX);
-        let obus = neighbours.saturating_mul(timing::OBUS_PER_NEIGHBOUR);
-        if obus < timing::CROWD { 0 } else { obus }
+        let heard = u16::try_from(self.neighbours.len()).unwrap_or(u16::MAX);
+        if heard < timing::CROWD { 0 } else { heard.saturating_mul(timing::OBUS_PER_NEIGHBOUR) }
     }
 
     /// Our clients have been still for a while.
@@ -151,9 +155,10 @@ impl Context {
         self.is_in_crowd() && self.is_idle(now)
     }
 
-    /// In a crowd, a random time to wait before something many others may have to say as well.
-    pub(crate) fn crowd_wait(&mut self) -> Duration {
-        self.random.up_to(timing::crowd_wait_max(self.obus))
+    /// A random time to wait before something many others may have to say as well: where all answer
+    /// to what all hear, their frames meet (RFC 5148 §4).
+    pub(crate) fn turn_wait(&mut self) -> Duration {
+        self.random.up_to(timing::turn(self.obus))
     }
 
     /// An upstream did not answer. We may well go on hearing it: then the link works one way only,

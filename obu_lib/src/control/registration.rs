@@ -53,7 +53,7 @@ const ATTEMPTS_MAX: u32 = 12;
 const WORDS_IN_VAIN: u32 = 7;
 
 /// In a crowd, announcements of idle OBUs that went to another RSU, or whose RSU started again, are
-/// spread over so many times [`Context::crowd_wait`].
+/// spread over so many times [`Context::turn_wait`].
 const ANNOUNCE_SLOWER: u32 = 4;
 
 /// While frames go this way, after so many periodic replies the next one is to be acknowledged:
@@ -157,7 +157,7 @@ impl Registration {
         (rsu, via): (NodeId, NodeId),
         reply_every: Duration,
     ) {
-        let wait = if context.is_idle(now) { context.crowd_wait() } else { Duration::ZERO };
+        let wait = if context.is_idle(now) { context.turn_wait() } else { Duration::ZERO };
         self.unanswered = 0;
         self.relayed.remove(&rsu);
         self.attached.via = via;
@@ -202,7 +202,7 @@ impl Registration {
         ours: bool,
     ) {
         let slower = if context.is_idle(now) { ANNOUNCE_SLOWER } else { 1 };
-        let at = now + context.crowd_wait() * slower;
+        let at = now + context.turn_wait() * slower;
         let all = Word::Set(Acked::default());
         // Also if it was away for so long that we are attached nowhere: we come back as one it does
         // not know.
@@ -384,7 +384,7 @@ impl Registration {
             // In a crowd the answer takes longer, and another word would make it take longer still.
             let wait = if is_slow { pending.wait * REPEAT_SLOWER } else { pending.wait };
             pending.is_slow = is_slow;
-            pending.next = now + context.random.jitter(wait, 25) + context.crowd_wait();
+            pending.next = now + context.random.jitter(wait, 25) + context.turn_wait();
             let most = if pending.attempts < ATTEMPTS_MAX { REPEAT_MAX } else { reply_every };
             pending.wait = (pending.wait * 2).min(most);
             let word = pending.word;

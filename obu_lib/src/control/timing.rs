@@ -36,11 +36,14 @@ impl Watch {
     /// is I. Asked after P + 0.2 I, because heartbeats come at most 1.1 I apart and relays delay
     /// them by up to [`RELAY_DELAY_MAX`]; then every I/6, six times. Dead after P + 1.25 I: with
     /// 2.25 I 75 ms of 300 are left for the hand-over itself.
-    pub(crate) fn close(interval: Duration, stride: u8) -> Self {
+    ///
+    /// All these OBUs may have missed the same, and ask as well. So it is asked no more often than
+    /// in [`turn`] with them, but every 0.6 I at least: twice before what it said counts no more.
+    pub(crate) fn close(interval: Duration, stride: u8, obus: u16) -> Self {
         let period = period(interval, stride);
         Self {
             late_after: period + interval / 5,
-            ask_every: ask_every(interval),
+            ask_every: turn(obus).min(interval * 3 / 5).max(ask_every(interval)),
             ask_within: Duration::ZERO,
             asked_min: 6,
             dead_after: period + interval * 5 / 4,
@@ -200,10 +203,12 @@ pub(crate) fn consider_every(interval: Duration) -> Duration {
     interval / 2
 }
 
-/// An OBU in a crowd waits before something many others may have to say as well. This is the part
-/// per OBU: 1 ms for each, up to a quarter of a second. Where there is no crowd it is nothing.
-pub(crate) fn crowd_wait_max(obus: u16) -> Duration {
-    if obus < CROWD { Duration::ZERO } else { Duration::from_millis(u64::from(obus.min(250))) }
+/// How long it takes all others to say what one says, if all have reason to: 1 ms for each, up to a
+/// quarter of a second. A question with its answer and both acknowledgements takes a radio of 6
+/// Mbit/s for 0.4 ms, one of 3 Mbit/s for twice that. So who speaks after a random part of this
+/// finds room, and so does who repeats it no sooner.
+pub(crate) fn turn(obus: u16) -> Duration {
+    Duration::from_millis(u64::from(obus.saturating_sub(1).min(250)))
 }
 
 /// The next RSU is told this often that we may still come: half again as rarely as the one we are
@@ -223,11 +228,9 @@ pub(crate) fn within_max(interval: Duration) -> Duration {
     longest(standby_every(reply_every(interval, OBUS_MAX)))
 }
 
-/// OBUs of an RSU from which on relays take turns. Fewer never fill a radio: sixteen heartbeats per
-/// interval of 100 ms take it for 2.6 % of the time.
-pub(crate) const LOTTERY: u16 = 16;
-
-/// OBUs of an RSU from which on they are a crowd.
+/// OBUs of an RSU from which on they are a crowd: relays take turns, and what is said has a budget.
+/// Sixteen heartbeats per interval of 100 ms take a radio of 6 Mbit/s for 2.6 % of the time. That
+/// is little, but all that sixteen ask at once, because one heartbeat was lost, fills it.
 pub(crate) const CROWD: u16 = node_lib::control::answer_scope::CROWD;
 
 /// An RSU counts the OBUs that have registered, and when a whole town is switched on none has. So
@@ -339,8 +342,8 @@ mod tests {
 
     fn watches(interval: Duration) -> [(&'static str, Watch); 10] {
         [
-            ("close", Watch::close(interval, 0)),
-            ("close, of every second", Watch::close(interval, 1)),
+            ("close", Watch::close(interval, 0, 1)),
+            ("close, of every second", Watch::close(interval, 1, 1)),
             ("close when congested", Watch::close_when_congested(interval, 0)),
             ("close when congested, of every second", Watch::close_when_congested(interval, 1)),
             ("idle", Watch::idle(interval, 0)),
@@ -387,6 +390,21 @@ mod tests {
     }
 
     #[test]
+    fn the_more_there_are_the_rarer_each_asks_and_still_three_times() {
+        for interval in INTERVALS {
+            let watches = [1, 2, 10, 100, OBUS_MAX].map(|obus| Watch::close(interval, 0, obus));
+            assert!(watches.is_sorted_by_key(|watch| watch.ask_every), "{interval:?}");
+            for watch in watches {
+                let third = watch.late_after + watch.ask_within + watch.ask_every * 2;
+                assert!(third < watch.silence_max, "{interval:?}: {watch:?}");
+            }
+        }
+        // A radio has time for so many questions, of all together.
+        let each = Watch::close(Duration::from_millis(20), 0, 12);
+        assert!(each.ask_every >= Duration::from_millis(11), "{each:?}");
+    }
+
+    #[test]
     fn a_question_that_gets_lost_alone_kills_nobody() {
         for interval in INTERVALS {
             for (name, watch) in watches(interval) {
@@ -394,7 +412,7 @@ mod tests {
                 assert!(watch.ask_every > interval / 20, "{name}: an answer takes a while");
             }
             // Those who judge by questions sooner than the rest ask more of them.
-            assert!(Watch::close(interval, 0).asked_min > Watch::idle(interval, 0).asked_min);
+            assert!(Watch::close(interval, 0, 1).asked_min > Watch::idle(interval, 0).asked_min);
         }
     }
 
@@ -417,7 +435,7 @@ mod tests {
     #[test]
     fn who_carries_frames_leaves_a_quarter_of_the_promised_gap_for_the_change() {
         // 300 ms at the default interval.
-        let watch = Watch::close(Duration::from_millis(100), 0);
+        let watch = Watch::close(Duration::from_millis(100), 0, 1);
         assert!(watch.dead_after <= Duration::from_millis(225));
     }
 
@@ -428,7 +446,8 @@ mod tests {
             assert!(quiet > chosen_for && quiet <= chosen_for + interval, "{interval:?}");
             for stride in 0..=STRIDE_MAX {
                 for watch in [
-                    Watch::close(interval, stride),
+                    Watch::close(interval, stride, 1),
+                    Watch::close(interval, stride, OBUS_MAX),
                     Watch::close_when_congested(interval, stride),
                     Watch::idle(interval, stride),
                     Watch::patient(interval, stride, true),
@@ -494,9 +513,9 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_crowd_that_is_none_and_nobody_for_longer_than_a_quarter_second() {
-        assert_eq!(crowd_wait_max(CROWD - 1), Duration::ZERO);
-        let waits = [CROWD, 100, 250, 1000, u16::MAX].map(crowd_wait_max);
+    fn nobody_waits_who_is_alone_and_nobody_for_longer_than_a_quarter_second() {
+        assert_eq!([0, 1].map(turn), [Duration::ZERO; 2]);
+        let waits = [2, 100, 250, 1000, u16::MAX].map(turn);
         assert!(waits.is_sorted() && waits[0] > Duration::ZERO, "{waits:?}");
         assert_eq!(waits[4], Duration::from_millis(250));
     }

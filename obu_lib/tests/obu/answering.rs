@@ -43,7 +43,7 @@ fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
     assert_eq!(answered(200, (B, 455, RSU)), [A, B], "too late");
     assert_eq!(answered(200, (A, 440, RSU)), [A, A], "the same asks again");
     assert_eq!(answered(200, (B, 440, OTHER_RSU)), [A, B], "about another RSU");
-    assert_eq!(answered(31, (B, 440, RSU)), [A, B], "no crowd");
+    assert_eq!(answered(15, (B, 440, RSU)), [A, B], "no crowd");
     assert_eq!(answered(200, (C, 440, RSU)), [A, C], "not behind us: it needs a proof of its own");
 }
 

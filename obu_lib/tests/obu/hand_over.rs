@@ -68,8 +68,10 @@ fn floods(t: &mut Talk, rsu: Mac, ago: u32, number: u32) -> bool {
     t.taps > before
 }
 
-/// The other RSU acknowledges that we may come, or have come.
+/// The other RSU acknowledges that we may come, or have come, as soon as it was told: a few
+/// OBUs share the radio.
 fn acknowledge_there(t: &mut Talk) {
+    t.pass(t.now + 5);
     let mut words = t.words().into_iter().filter(|word| word.rsu == OTHER_RSU);
     let last = words.next_back().expect("a word to it");
     t.answer(OTHER_RSU, last, AckStatus::Accepted);

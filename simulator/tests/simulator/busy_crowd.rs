@@ -70,6 +70,49 @@ fn covered_town(obus: usize) -> String {
     text
 }
 
+/// So many lorries in a row at 80 km/h past RSUs 800 m apart, on a radio of so many Mbit/s. Most are
+/// behind the same RSU, and miss the same heartbeat.
+fn row(lorries: usize, mbps: u32) -> String {
+    let talk = TALK.replace("frames_per_s = 1", "frames_per_s = 5");
+    format!(
+        r#"{talk}
+        about = "A row of lorries whose clients all speak"
+        duration = "20s"
+        warm_up = "5s"
+        radio = {{ model = "dual-slope", access = "csma", rate_mbps = {mbps} }}
+        rsu = [
+            {{ id = "west", position_m = [0, 10], lan = "city" }},
+            {{ id = "middle", position_m = [800, 10], lan = "city" }},
+            {{ id = "east", position_m = [1600, 10], lan = "city" }},
+        ]
+        [[obu]]
+        id = "lorry"
+        path_m = [[0, 0], [3000, 0]]
+        speed_kmh = 80
+        count = {lorries}
+        gap_m = 25
+        "#
+    )
+}
+
+/// Twenty vehicles for each of three RSUs, with a heartbeat each 20 ms.
+fn fast_town() -> String {
+    TALK.to_owned()
+        + r#"
+        about = "A town whose RSUs send fifty heartbeats a second"
+        duration = "12s"
+        warm_up = "5s"
+        radio = { model = "disk", range_m = 300, access = "csma" }
+        rsu = [
+            { id = "west", position_m = [250, 250], lan = "city" },
+            { id = "east", position_m = [750, 250], lan = "city" },
+            { id = "north", position_m = [500, 750], lan = "city" },
+        ]
+        mobility = { grid = { vehicles = 60 } }
+        settings = { rsu = { hello_periodicity = "20ms" } }
+        "#
+}
+
 fn run(text: String, seed: u64) -> Record {
     let source = Source::from_text(Path::new("crowd.toml"), text).unwrap();
     let scenario = source.with(&[]).unwrap();
@@ -138,5 +181,38 @@ fn a_crowd_whose_rsu_was_away_for_a_second_is_known_again_soon() {
         println!("RSU away, seed {seed}: {} of {} frames arrived", all.received, all.due);
         assert!(all.due > 3000, "{all:?}");
         assert!(all.received * 100 >= all.due * 87, "seed {seed}: {all:?}");
+    }
+}
+
+/// One lost heartbeat makes all behind it ask at once, and their questions are what the next one
+/// gets lost in. When only 32 OBUs and more were a crowd, control took twice the air there is from
+/// then on, for ten seconds and more.
+#[test]
+fn a_row_in_which_all_miss_the_same_heartbeat_does_not_fill_the_air_with_questions() {
+    for (lorries, mbps, seed) in [(31, 6, 3), (31, 6, 13), (25, 3, 9), (25, 3, 15)] {
+        let record = run(row(lorries, mbps), seed);
+        let summary = Summary::of(std::slice::from_ref(&record));
+        let (all, air) = (summary.traffic(), summary.airtime.unwrap());
+        let worst = 100.0 * air.worst.control;
+        println!(
+            "{lorries} lorries, {mbps} Mbit/s, seed {seed}: {} of {} frames arrived, control \
+             airtime in the worst second {worst:.1} %",
+            all.received, all.due
+        );
+        assert!(all.due > 60 * lorries as u64, "{all:?}");
+        assert!(worst <= 30.0, "{lorries} lorries, {mbps} Mbit/s, seed {seed}: {worst:.1} %");
+    }
+}
+
+/// All times are multiples of the interval, and a radio has no more time when that is short: where
+/// each asked every 3 ms, 19 of 20 frames got lost.
+#[test]
+fn where_heartbeats_follow_each_other_fast_questions_leave_room_for_frames() {
+    for seed in [1, 2] {
+        let record = run(fast_town(), seed);
+        let all = Summary::of(std::slice::from_ref(&record)).traffic();
+        println!("20 ms, seed {seed}: {} of {} frames arrived", all.received, all.due);
+        assert!(all.due > 600, "{all:?}");
+        assert!(all.received * 100 >= all.due * 75, "seed {seed}: {all:?}");
     }
 }

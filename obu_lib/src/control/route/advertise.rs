@@ -40,7 +40,7 @@ impl Route {
         let hops = advert.distance.hops.saturating_add(1);
         let is_in_scope =
             self.is_ours || context.last_relayed.is_none_or(|last| (hops, self.rsu) <= last);
-        let has_room = is_in_scope && self.crowd_size(context) < timing::LOTTERY;
+        let has_room = is_in_scope && !self.is_in_crowd(context);
         let is_needed = !context.policy.suppression || has_room || self.has_children(now);
         let is_near =
             is_in_scope && context.hops.is_none_or(|ours| hops <= ours.saturating_add(DETOUR_MAX));

@@ -95,14 +95,14 @@ fn a_better_neighbour_that_does_not_answer_is_asked_now_and_then_in_a_crowd() {
         t.seq += 1;
         t.hear(t.now, A, Heard::heartbeat(t.seq, 2));
         t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
-        t.clear();
         for _ in 0..20 {
-            pass_answering(&mut t, 5, &[(A, 2)]);
             asked += t.asked().iter().filter(|whom| **whom == B).count();
             t.clear();
+            pass_answering(&mut t, 5, &[(A, 2)]);
         }
     }
-    assert!((2..=4).contains(&asked), "{asked} in ten seconds");
+    // Ever more rarely, up to once a second.
+    assert!((10..=15).contains(&asked), "{asked} in ten seconds");
 }
 
 /// On a full channel heartbeats in a row get lost all the time.
