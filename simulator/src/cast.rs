@@ -311,7 +311,13 @@ impl Maker<'_> {
             let homes: Vec<(Home, String)> = match &client.behind {
                 Some(behind) => {
                     let nodes = self.nodes(|| format!("client.{index}.behind"), behind);
-                    let chosen = share_of(nodes, client.share.unwrap_or(1.0));
+                    let (of, share) = (nodes.len(), client.share.unwrap_or(1.0));
+                    let chosen = share_of(nodes, share);
+                    if chosen.is_empty() && of > 0 {
+                        let what =
+                            format!("{share} of {of}, which is nobody; expected a larger one");
+                        self.problems.push((format!("client.{index}.share"), what));
+                    }
                     let named = |node| (Home::Behind(node), format!("@{}", self.cast.name(node)));
                     chosen.into_iter().map(named).collect()
                 }
@@ -346,6 +352,11 @@ impl Maker<'_> {
             let pairs: Vec<(usize, To)> = match flow.to.as_str() {
                 "everyone" => from.iter().map(|&from| (from, To::Everyone)).collect(),
                 "nobody" => from.iter().map(|&from| (from, To::Nobody)).collect(),
+                to if to == flow.from && from.len() == 1 => {
+                    let what = format!("{to:?}, a client alone; expected somebody else");
+                    self.problems.push((format!("flow.{of}.to"), what));
+                    Vec::new()
+                }
                 to => pairs(from, groups.get(to).unwrap_or(&nobody)),
             };
             for (from, to) in pairs {
@@ -414,11 +425,12 @@ fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Who sends to whom: one to all, all to one, and several to several in turn.
+/// Who sends to whom: one to all, all to one, and several to several in turn; of one group each to
+/// the next.
 fn pairs(from: &[usize], to: &[usize]) -> Vec<(usize, To)> {
     let longest = if from.is_empty() || to.is_empty() { 0 } else { from.len().max(to.len()) };
     let senders = from.iter().cycle().take(longest);
-    let receivers = to.iter().cycle().take(longest);
+    let receivers = to.iter().cycle().skip(usize::from(from == to)).take(longest);
     senders.zip(receivers).map(|(&from, &to)| (from, To::Client(to))).collect()
 }
 

@@ -254,6 +254,17 @@ fn errors_name_line_field_and_what_was_expected() {
             "a.toml:13: flow.0.start: 9s; expected a time before the flow ends, 8s",
         ),
         (
+            &format!(
+                "{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\n[[flow]]\nfrom = \"c\"\n\
+                 to = \"c\"\nframes_per_s = 1\n"
+            ),
+            "a.toml:11: flow.0.to: \"c\", a client alone; expected somebody else",
+        ),
+        (
+            &format!("{HEAD}[[client]]\nid = \"c\"\nbehind = \"o\"\nshare = 0.5\n"),
+            "a.toml:9: client.0.share: 0.5 of 1, which is nobody; expected a larger one",
+        ),
+        (
             &format!("{HEAD}[[fault]]\nat = \"1s\"\nwhat = \"cut\"\nnode = \"r\"\n"),
             "a.toml:6: fault.0.peer: missing; expected the node at the other end",
         ),
@@ -390,6 +401,17 @@ fn vehicles_of_a_file_appear_and_leave_as_it_says() {
     assert_eq!(track.position_at(Timestamp::from_millis(2000)), Some(Location::new(1098.4, 187.7)));
     assert_eq!(cast.clients.len(), 1);
     assert_eq!(cast.clients[0].home, Home::Behind(NodeIndex(2)));
+}
+
+#[test]
+fn of_clients_that_send_to_each_other_none_sends_to_itself() {
+    let (_, cast) = cast(&format!(
+        "{}[[client]]\nid = \"c\"\nbehind = \"obus\"\n[[flow]]\nfrom = \"c\"\nto = \"c\"\n\
+         frames_per_s = 1\n",
+        HEAD.to_owned() + "count = 3\n"
+    ));
+    let ends: Vec<(usize, To)> = cast.flows.iter().map(|flow| (flow.from, flow.to)).collect();
+    assert_eq!(ends, [(0, To::Client(1)), (1, To::Client(2)), (2, To::Client(0))]);
 }
 
 #[test]
