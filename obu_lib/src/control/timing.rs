@@ -37,13 +37,14 @@ impl Watch {
     /// them by up to [`RELAY_DELAY_MAX`]; then every I/6, six times. Dead after P + 1.25 I: with
     /// 2.25 I 75 ms of 300 are left for the hand-over itself.
     ///
-    /// All these OBUs may have missed the same, and ask as well. So it is asked no more often than
-    /// in [`turn`] with them, but every 0.6 I at least: twice before what it said counts no more.
-    pub(crate) fn close(interval: Duration, stride: u8, obus: u16) -> Self {
+    /// So many OBUs in earshot may have missed the same, and ask as well. So it is asked no more
+    /// often than in [`turn`] with them, but each 0.6 I at least: three times before what it said
+    /// counts no more.
+    pub(crate) fn close(interval: Duration, stride: u8, in_earshot: u16) -> Self {
         let period = period(interval, stride);
         Self {
             late_after: period + interval / 5,
-            ask_every: turn(obus).min(interval * 3 / 5).max(ask_every(interval)),
+            ask_every: turn(in_earshot).min(interval * 3 / 5).max(ask_every(interval)),
             ask_within: Duration::ZERO,
             asked_min: 6,
             dead_after: period + interval * 5 / 4,
