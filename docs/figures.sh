@@ -53,7 +53,7 @@ corridor-gaps $node corridor:: $printed
 convergence V2X_SIM_RUNS=14 $node convergence:: $printed
 crowd $node crowd:: $printed
 busy-crowd $simulator busy_crowd:: $printed
-silent-relay $simulator batman::silent_relay $printed
+silent-relay $simulator batman::a_silent_relay $printed
 search $node search:: $printed
 search-deep V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_SLOTS=2 V2X_SEARCH_EVERY=200 $node search::no_run $printed
 thresholds-loss V2X_SIM_THRESHOLDS='6000 80 1000,8000 80 1000,9000 80 1000,10000 80 1000,12000 80 1000,9000 70 1000,9000 90 1000' $node handover::thresholds_tried $printed --ignored
@@ -98,6 +98,7 @@ make_figure() {
         echo "figures: $name: the command failed" >&2
         exit 1
     }
+    [ -n "$printed" ] || { echo "figures: $name: the command printed nothing" >&2; exit 1; }
     printf '$ %s\n%s\n' "$command" "$printed" >"docs/figures/$name.txt"
     echo "$name: $((SECONDS - began)) s"
 }

@@ -70,8 +70,8 @@ fn covered_town(obus: usize) -> String {
     text
 }
 
-/// So many lorries in a row at 80 km/h past RSUs 800 m apart, on a radio of so many Mbit/s. Most are
-/// behind the same RSU, and miss the same heartbeat.
+/// So many lorries in a row at 80 km/h past RSUs 800 m apart, on a radio of so many Mbit/s. Most
+/// are behind the same RSU, and miss the same heartbeat.
 fn row(lorries: usize, mbps: u32) -> String {
     let talk = TALK.replace("frames_per_s = 1", "frames_per_s = 5");
     format!(

@@ -3,8 +3,8 @@
 //! An RSU numbers its heartbeats: boot count, then sequence ([`Order`]). Everything rests on that
 //! number, so one frame with a wrong one, forged or damaged, must not move it far:
 //!
-//! * What was sent up to [`LATE`] before the newest heartbeat, or lies up to [`STRAY`] behind it, or up to [`STRAY`] ahead of it and of
-//!   what may have been missed since, is of the present count.
+//! * What was sent up to [`LATE`] before the newest heartbeat, lies up to [`STRAY`] behind it, or
+//!   up to [`STRAY`] ahead of it and of what may have been missed since, is of the present count.
 //! * A *later* number, as of an RSU that restarted, is believed when the present count is so late
 //!   that an upstream would be asked. Where that is patient, it is believed when the present count
 //!   misses a heartbeat and a second one of the later count has come.
