@@ -39,7 +39,7 @@ fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
         t.hear(ms, asker, Heard::ProbeFor { rsu });
         t.answered()
     };
-    assert_eq!(answered(200, (B, 454, RSU)), [A, Mac::BROADCAST]);
+    assert_eq!(answered(16, (B, 454, RSU)), [A, Mac::BROADCAST]);
     assert_eq!(answered(200, (B, 455, RSU)), [A, B], "too late");
     assert_eq!(answered(200, (A, 440, RSU)), [A, A], "the same asks again");
     assert_eq!(answered(200, (B, 440, OTHER_RSU)), [A, B], "about another RSU");

@@ -71,9 +71,9 @@ fn in_a_crowd_the_second_of_two_questions_at_once_is_answered_for_all() {
         }
         t.each(|to, control| matches!(control, Control::ProbeAnswer(_)).then_some(to))
     };
-    assert_eq!(answered(32, [A, B]), [A, Mac::BROADCAST]);
-    assert_eq!(answered(31, [A, B]), [A, B], "no crowd");
-    assert_eq!(answered(32, [A, NEW]), [A, NEW], "not behind us: it needs a proof of its own");
+    assert_eq!(answered(16, [A, B]), [A, Mac::BROADCAST]);
+    assert_eq!(answered(15, [A, B]), [A, B], "no crowd");
+    assert_eq!(answered(16, [A, NEW]), [A, NEW], "not behind us: it needs a proof of its own");
 }
 
 #[test]
