@@ -52,8 +52,8 @@ const ATTEMPTS_MAX: u32 = 12;
 /// ([`REPLIES_UNACKNOWLEDGED`]).
 const WORDS_IN_VAIN: u32 = 7;
 
-/// In a crowd, announcements of idle OBUs that went to another RSU, or whose RSU started again, are
-/// spread over so many times [`Context::turn_wait`].
+/// Announcements of idle OBUs that went to another RSU, or whose RSU started again, are spread over
+/// so many times [`Context::turn_wait`].
 const ANNOUNCE_SLOWER: u32 = 4;
 
 /// While frames go this way, after so many periodic replies the next one is to be acknowledged:
@@ -148,8 +148,8 @@ impl Registration {
     }
 
     /// We are attached anew. The RSU that knows our clients is told who our upstream is, another
-    /// one all: whoever has the highest epoch owns our clients. In a crowd those whose clients are
-    /// still take their time.
+    /// one all: whoever has the highest epoch owns our clients. Those whose clients are still take
+    /// their turn.
     pub(crate) fn begin(
         &mut self,
         context: &mut Context,

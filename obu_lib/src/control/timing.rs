@@ -36,15 +36,11 @@ impl Watch {
     /// is I. Asked after P + 0.2 I, because heartbeats come at most 1.1 I apart and relays delay
     /// them by up to [`RELAY_DELAY_MAX`]; then every I/6, six times. Dead after P + 1.25 I: with
     /// 2.25 I 75 ms of 300 are left for the hand-over itself.
-    ///
-    /// So many OBUs in earshot may have missed the same, and ask as well. So it is asked no more
-    /// often than in [`turn`] with them, but each 0.6 I at least: three times before what it said
-    /// counts no more.
-    pub(crate) fn close(interval: Duration, stride: u8, in_earshot: u16) -> Self {
+    pub(crate) fn close(interval: Duration, stride: u8) -> Self {
         let period = period(interval, stride);
         Self {
             late_after: period + interval / 5,
-            ask_every: turn(in_earshot).min(interval * 3 / 5).max(ask_every(interval)),
+            ask_every: ask_every(interval),
             ask_within: Duration::ZERO,
             asked_min: 6,
             dead_after: period + interval * 5 / 4,
@@ -52,10 +48,18 @@ impl Watch {
         }
     }
 
-    /// The same where it is congested, where one lost heartbeat is no reason to ask. Those of
-    /// relays that do not hear each other collide. Were everybody behind such a relay to ask six
-    /// times, the answers would collide as well, until nothing else got through any more. Asked
-    /// after 2.2 P, or up to a fifth later, every P/8, twice, as the radio repeats a question
+    /// So many OBUs in earshot may have missed the same, and ask as well. So it is asked no more
+    /// often than in [`turn`] with them, but each 0.6 I at least: three times before what it said
+    /// counts no more.
+    pub(crate) fn in_turn(self, interval: Duration, in_earshot: u16) -> Self {
+        let turn = turn(in_earshot).min(interval * 3 / 5);
+        Self { ask_every: self.ask_every.max(turn), ..self }
+    }
+
+    /// As [`Watch::close`] where it is congested, where one lost heartbeat is no reason to ask.
+    /// Those of relays that do not hear each other collide. Were everybody behind such a relay to
+    /// ask six times, the answers would collide as well, until nothing else got through any more.
+    /// Asked after 2.2 P, or up to a fifth later, every P/8, twice, as the radio repeats a question
     /// itself; dead after 2.75 P.
     pub(crate) fn close_when_congested(interval: Duration, stride: u8) -> Self {
         let period = period(interval, stride);
@@ -242,7 +246,7 @@ pub(crate) const COLD_FOR: Duration = Duration::from_secs(5);
 /// What one OBU hears is a part of those that share the RSU with it and lie in each other's way.
 /// Within two hops there is four times the area, but streets, not areas, are full. Two, found by
 /// experiment. With one, the storm of a cold start of 165 vehicles goes on for three seconds, as
-/// without the rule. Four saves a tenth of the first second's, and makes a crowd of eight vehicles.
+/// without the rule. Four saves a tenth of the first second's.
 pub(crate) const OBUS_PER_NEIGHBOUR: u16 = 2;
 
 /// After an RSU has started again, the number of its OBUs is believed to fall by at most one in so
@@ -343,8 +347,8 @@ mod tests {
 
     fn watches(interval: Duration) -> [(&'static str, Watch); 10] {
         [
-            ("close", Watch::close(interval, 0, 1)),
-            ("close, of every second", Watch::close(interval, 1, 1)),
+            ("close", Watch::close(interval, 0)),
+            ("close, of every second", Watch::close(interval, 1)),
             ("close when congested", Watch::close_when_congested(interval, 0)),
             ("close when congested, of every second", Watch::close_when_congested(interval, 1)),
             ("idle", Watch::idle(interval, 0)),
@@ -393,7 +397,8 @@ mod tests {
     #[test]
     fn the_more_there_are_the_rarer_each_asks_and_still_three_times() {
         for interval in INTERVALS {
-            let watches = [1, 2, 10, 100, OBUS_MAX].map(|obus| Watch::close(interval, 0, obus));
+            let watches = [1, 2, 10, 100, OBUS_MAX]
+                .map(|obus| Watch::close(interval, 0).in_turn(interval, obus));
             assert!(watches.is_sorted_by_key(|watch| watch.ask_every), "{interval:?}");
             for watch in watches {
                 let third = watch.late_after + watch.ask_within + watch.ask_every * 2;
@@ -401,7 +406,8 @@ mod tests {
             }
         }
         // A radio has time for so many questions, of all together.
-        let each = Watch::close(Duration::from_millis(20), 0, 12);
+        let interval = Duration::from_millis(20);
+        let each = Watch::close(interval, 0).in_turn(interval, 12);
         assert!(each.ask_every >= Duration::from_millis(11), "{each:?}");
     }
 
@@ -413,7 +419,7 @@ mod tests {
                 assert!(watch.ask_every > interval / 20, "{name}: an answer takes a while");
             }
             // Those who judge by questions sooner than the rest ask more of them.
-            assert!(Watch::close(interval, 0, 1).asked_min > Watch::idle(interval, 0).asked_min);
+            assert!(Watch::close(interval, 0).asked_min > Watch::idle(interval, 0).asked_min);
         }
     }
 
@@ -436,7 +442,7 @@ mod tests {
     #[test]
     fn who_carries_frames_leaves_a_quarter_of_the_promised_gap_for_the_change() {
         // 300 ms at the default interval.
-        let watch = Watch::close(Duration::from_millis(100), 0, 1);
+        let watch = Watch::close(Duration::from_millis(100), 0);
         assert!(watch.dead_after <= Duration::from_millis(225));
     }
 
@@ -447,8 +453,8 @@ mod tests {
             assert!(quiet > chosen_for && quiet <= chosen_for + interval, "{interval:?}");
             for stride in 0..=STRIDE_MAX {
                 for watch in [
-                    Watch::close(interval, stride, 1),
-                    Watch::close(interval, stride, OBUS_MAX),
+                    Watch::close(interval, stride),
+                    Watch::close(interval, stride).in_turn(interval, OBUS_MAX),
                     Watch::close_when_congested(interval, stride),
                     Watch::idle(interval, stride),
                     Watch::patient(interval, stride, true),

@@ -143,8 +143,7 @@ impl Route {
         let is_believed = if order > self.newest {
             let late = self.watch(context, now).late_after;
             let late = late.min(Watch::idle(self.interval, 0).late_after);
-            silence >= late
-                || (is_second && silence >= Watch::close(self.interval, 0, 1).late_after)
+            silence >= late || (is_second && silence >= Watch::close(self.interval, 0).late_after)
         } else {
             // Who brings every fourth heartbeat may bring old ones meanwhile.
             is_second && silence >= fresh_for(self.interval, self.candidates.stride_max())

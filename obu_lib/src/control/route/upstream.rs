@@ -185,7 +185,7 @@ impl Route {
         } else if is_full {
             Watch::close_when_congested(self.interval, stride)
         } else {
-            Watch::close(self.interval, stride, context.in_earshot())
+            Watch::close(self.interval, stride).in_turn(self.interval, context.in_earshot())
         }
     }
 
