@@ -23,7 +23,7 @@ use super::addresses::snooping::{payload, said};
 use super::clients::{CLIENTS_MAX, Port};
 use super::departed::LATE_FOR;
 use super::lan_announce::{self, arp, nd};
-use super::node::{GROUP_UNIT, Rsu};
+use super::node::{FLOODS_BURST, GROUP_UNIT, Rsu};
 use super::obus::tree::{Edge, WayDown};
 
 /// An RSU that has started does not know what it received before. For so long it takes nothing that
@@ -312,7 +312,10 @@ impl Rsu {
         };
         let units = u32::try_from(frame.len() / GROUP_UNIT + 2).unwrap_or(u32::MAX);
         let may_go = match (budget, &mut self.groups) {
-            (Budget::Unknown, _) => self.floods.take(now),
+            (Budget::Unknown, _) => {
+                let times = self.relays.saturating_add(1).min(FLOODS_BURST);
+                self.floods.take_many(now, times)
+            }
             (Budget::Group, Some([group, _])) => group.take_many(now, units),
             (Budget::Vital, Some([_, vital])) => vital.take_many(now, units),
             (Budget::Group | Budget::Vital, None) => true,

@@ -41,8 +41,12 @@ mod attachment;
 mod hearing;
 mod inside;
 
-/// Frames for unknown clients that may go over the radio: 100 a second, 200 at once.
-const FLOODS: TokenBucket = TokenBucket::new(200, Duration::from_millis(10));
+/// What frames for unknown clients may take of the radio: to be sent 100 times in a second, 200
+/// times at once. Each is sent by us and by each relay. Where 400 OBUs are switched on within reach
+/// of each other there soon are 50 relays. With 100 such frames a second, they would fill the
+/// radio, and nobody's word of which clients it has would get through.
+const FLOODS: TokenBucket = TokenBucket::new(FLOODS_BURST, Duration::from_millis(10));
+pub(super) const FLOODS_BURST: u32 = 200;
 
 /// What frames to all are counted in, in bytes; each costs one unit more for preamble and headers.
 pub(super) const GROUP_UNIT: usize = 64;
@@ -166,6 +170,8 @@ pub struct Rsu {
     pub(super) echoes: Echoes,
     pub(super) seq: Seq,
     pub(super) floods: TokenBucket,
+    /// OBUs that others are reached through, when they were last counted.
+    pub(super) relays: u32,
     /// For broadcast and multicast, and apart from it for what hosts need to find each other.
     /// `None`: without limit.
     pub(super) groups: Option<[TokenBucket; 2]>,
@@ -237,6 +243,7 @@ impl Rsu {
             echoes: Echoes::default(),
             seq: Seq(0),
             floods: FLOODS,
+            relays: 0,
             groups: (settings.group_rate > 0)
                 .then(|| [0; 2].map(|_| group_budget(settings.group_rate))),
             reroutes: settings.rerouting,
@@ -312,6 +319,7 @@ impl Rsu {
         self.tidy_at = now + TIDY_EVERY;
         self.obus.forget_left(now);
         self.obus.tidy(now);
+        self.relays = self.obus.count_relays();
         self.clients.expire(now);
         self.addresses.retain(|client| {
             self.clients.owner(now, client).is_some() || self.pins.of(client).is_some()

@@ -71,6 +71,26 @@ fn unknown_destinations_are_flooded_within_a_budget() {
     assert_eq!(t.rsu.counters().drop_flood_limit, 800);
 }
 
+#[test]
+fn a_flood_for_an_unknown_client_costs_as_many_as_relays_repeat_it() {
+    let mut t = Talk::new();
+    for n in 1..=9 {
+        let [relay, behind] = [n, n + 100].map(|n| Mac([2, 0, 0, 0, 1, n]));
+        t.announce(relay, relay, 1, &[]);
+        t.announce(behind, relay, 1, &[]);
+        // A relay is one, whoever else is behind it.
+        t.announce(Mac([2, 0, 0, 0, 2, n]), relay, 1, &[]);
+    }
+    // They are counted each second.
+    t.pass(t.now + 1000);
+    t.clear();
+    for _ in 0..1000 {
+        t.tap(SERVER, STRANGER);
+    }
+    assert_eq!(t.sent_down().len(), 20);
+    assert_eq!(t.rsu.counters().drop_flood_limit, 980);
+}
+
 /// A frame to a group: its addresses, its EtherType, and what follows, so long.
 fn to_group(group: Mac, ethertype: u16, body: &[u8], len: usize) -> Vec<u8> {
     let mut frame = [&group.0[..], &SERVER.0, &ethertype.to_be_bytes(), body].concat();

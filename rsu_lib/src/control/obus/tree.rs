@@ -10,6 +10,8 @@
 //! may. An edge that would close a circle is refused, and the word that said so is not answered; it
 //! will be repeated, when the word it overtook has come.
 
+use std::collections::BTreeSet;
+
 use arrayvec::ArrayVec;
 use node_lib::control::next_hop::NextHop;
 use node_lib::messages::way::{LABEL_LEN, LABELS_MAX, RELAYS_MAX};
@@ -164,6 +166,14 @@ impl Obus {
             }
         }
         true
+    }
+
+    /// OBUs that others are reached through.
+    pub(crate) fn count_relays(&self) -> u32 {
+        let here = self.by_id.values().filter(|known| known.standing != Standing::Gone);
+        let behind_others = here.filter(|known| known.edge.mac.is_none());
+        let relays: BTreeSet<NodeId> = behind_others.map(|known| known.edge.via).collect();
+        u32::try_from(relays.len()).unwrap_or(u32::MAX)
     }
 
     /// Where to send what is for all: to nobody, to the only neighbour, or to all in earshot.
