@@ -186,6 +186,7 @@ impl Obu {
         let Settings { share_position, policy, thresholds, .. } = config.settings;
         let radio = Radio::new(id, boot, radio_mac, ethertype, radio_mtu)
             .with_pmtu_discovery(pmtu_discovery);
+        let mut paces = Random::new(!seed);
         let mut context = Context {
             radio,
             neighbours: Neighbours::new(),
@@ -204,9 +205,9 @@ impl Obu {
             silent: Vec::new(),
             last: None,
             active_at: None,
-            questions: Budget::of_questions(),
+            questions: Budget::of_questions(&mut paces),
             load: Load::new(now),
-            announcing: Budget::of_announcements(),
+            announcing: Budget::of_announcements(&mut paces),
             obus: 1,
             obus_at: now,
             cached_candidates,

@@ -406,9 +406,6 @@ impl Registration {
             let is_unsaid = pending.attempts == 0;
             pending.attempts += u32::from(is_unsaid);
             pending.next = context.announcing.next_at().max(now + REPEAT_FIRST);
-            // Who lost the same RSU spent the first of their budgets in the same moment, and would
-            // have the next in the same moment again.
-            pending.next += context.random.up_to(context.announcing.every() / 4);
             if is_unsaid {
                 // Nobody acknowledges this, but the RSU finds the new way down at once.
                 self.reply(context, now, towards, reply_every, Flags::default(), out);

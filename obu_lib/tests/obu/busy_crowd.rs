@@ -64,6 +64,11 @@ fn part_of(obus: u16, seconds: usize) -> usize {
     (seconds * TOGETHER_PER_SECOND).div_ceil(usize::from(obus))
 }
 
+/// One OBU takes its part up to a quarter sooner than others do, and so a third more often.
+fn of_the_fastest(part: usize) -> usize {
+    part * 4 / 3
+}
+
 /// Questions of one whose RSU has so many OBUs, and that hears so many farther away.
 fn asked_in_a_minute(obus: u16, others: u8) -> usize {
     let mut t = behind_a(obus);
@@ -83,7 +88,10 @@ fn whether_its_frames_arrive_is_asked_within_the_budget_while_it_hears_its_upstr
         // Besides, all together ask 20 times a second to keep their candidates.
         let part = part_of(obus, 60) * 12 / 10;
         let asked = asked_in_a_minute(obus, farther(obus));
-        assert!((part / 2..=part + 1).contains(&asked), "{obus} OBUs: {asked}, part {part}");
+        assert!(
+            (part / 2..=of_the_fastest(part) + 1).contains(&asked),
+            "{obus} OBUs: {asked}, part {part}"
+        );
     }
 }
 
@@ -121,7 +129,8 @@ fn where_it_is_congested_a_proof_spares_the_questions_about_what_is_sent_within_
     assert_eq!(asked_at(1).len(), 1000, "alone each frame is a reason to ask");
     let asked = asked_at(200);
     let gaps: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(gaps.iter().all(|gap| (3000..5000).contains(gap)), "{gaps:?}");
+    // Three seconds, and until the budget has one: two and a half at the slowest pace.
+    assert!(gaps.iter().all(|gap| (3000..5500).contains(gap)), "{gaps:?}");
 }
 
 #[test]

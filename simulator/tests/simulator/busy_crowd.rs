@@ -113,6 +113,25 @@ fn fast_town() -> String {
         "#
 }
 
+/// So many standing OBUs, all of which hear each other, are switched on at once. A client of each
+/// sends a frame each two seconds and gets one, from the twelfth second on.
+fn parked(obus: usize) -> String {
+    let mut text = TALK.replace("frames_per_s = 1", "frames_per_s = 0.5")
+        + r#"
+        about = "A car park that is switched on"
+        duration = "20s"
+        warm_up = "12s"
+        radio = { model = "disk", range_m = 300, access = "csma" }
+        rsu = [{ id = "rsu", position_m = [0, 0], lan = "city" }]
+        "#;
+    for n in 1..=obus {
+        let x = spread(n, 0.754_877_7, 300.0) - 150.0;
+        let y = spread(n, 0.569_840_3, 300.0) - 150.0;
+        writeln!(text, "[[obu]]\nid = \"car{n}\"\nposition_m = [{x:.1}, {y:.1}]").unwrap();
+    }
+    text
+}
+
 fn run(text: String, seed: u64) -> Record {
     let source = Source::from_text(Path::new("crowd.toml"), text).unwrap();
     let scenario = source.with(&[]).unwrap();
@@ -214,5 +233,25 @@ fn where_heartbeats_follow_each_other_fast_questions_leave_room_for_frames() {
         println!("20 ms, seed {seed}: {} of {} frames arrived", all.received, all.due);
         assert!(all.due > 600, "{all:?}");
         assert!(all.received * 100 >= all.due * 75, "seed {seed}: {all:?}");
+    }
+}
+
+/// All spend their questions in the first second. While all had the next in the same moment, four
+/// seconds later, these got lost, with the heartbeats beside them, and so on; and what the RSU
+/// flooded, because it did not know whose the client was, was repeated by fifty relays. Half a
+/// minute later a third of the vehicles was still without a way.
+#[test]
+fn four_hundred_that_are_switched_on_at_once_come_to_rest() {
+    for seed in [1, 2] {
+        let record = run(parked(400), seed);
+        let summary = Summary::of(std::slice::from_ref(&record));
+        let (all, air) = (summary.traffic(), summary.airtime.unwrap());
+        let mean = 100.0 * air.mean.control;
+        println!(
+            "400 OBUs, seed {seed}: {} of {} frames arrived, control airtime {mean:.1} %",
+            all.received, all.due
+        );
+        assert!(all.due > 2500, "{all:?}");
+        assert!(all.received * 100 >= all.due * 98, "seed {seed}: {all:?}");
     }
 }
