@@ -33,6 +33,11 @@ use super::timing;
 use super::towards::{Standing, Towards};
 use telling::{Pending, REPEAT_FIRST, Telling, Word};
 
+/// An RSU that asks for our clients is told them whatever our budget, this often at most: it asks a
+/// hundred OBUs a second and no more, and until it knows them nothing reaches them. Somebody else
+/// may ask in its name.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
+
 /// A word that is not acknowledged is repeated after [`REPEAT_FIRST`], and waits twice as long each
 /// time, up to this …
 const REPEAT_MAX: Duration = Duration::from_millis(320);
@@ -76,6 +81,8 @@ struct Standby {
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     epoch: u32,
+    /// When our RSU was last told our clients because it asked, whatever our budget.
+    asked_at: Option<Timestamp>,
     /// When it was last raised for what an RSU knows.
     raised_at: Option<Timestamp>,
     /// Order of our words.
@@ -99,6 +106,7 @@ impl Registration {
     pub(crate) fn new(context: &Context, now: Timestamp) -> Self {
         let mut registration = Self {
             epoch: 0,
+            asked_at: None,
             raised_at: None,
             order: Order { boot: context.radio.boot, seq: Seq(0) },
             announcements: Announcements::default(),
@@ -379,7 +387,8 @@ impl Registration {
         }
         if pending.attempts >= ATTEMPTS_MAX && !is_standby {
             telling.pending = None;
-        } else if context.announcing.take(now) {
+        } else if std::mem::take(&mut pending.is_asked_for) || context.announcing.take(now) {
+            pending.is_put_off = false;
             pending.attempts += 1;
             // In a crowd the answer takes longer, and another word would make it take longer still.
             let wait = if is_slow { pending.wait * REPEAT_SLOWER } else { pending.wait };
@@ -405,6 +414,7 @@ impl Registration {
         } else {
             let is_unsaid = pending.attempts == 0;
             pending.attempts += u32::from(is_unsaid);
+            pending.is_put_off = true;
             pending.next = context.announcing.next_at().max(now + REPEAT_FIRST);
             if is_unsaid {
                 // Nobody acknowledges this, but the RSU finds the new way down at once.
@@ -483,6 +493,10 @@ impl Registration {
                 let word = self.attached.pending.as_ref().map(|pending| pending.word);
                 if !matches!(word, Some(Word::Set(_))) {
                     self.announce(now);
+                }
+                let may_answer = self.asked_at.is_none_or(|at| now.since(at) >= ASKED_EVERY);
+                if may_answer && self.attached.note_asked(now) {
+                    self.asked_at = Some(now);
                 }
             }
         }

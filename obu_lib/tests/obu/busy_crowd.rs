@@ -2,6 +2,7 @@
 
 use node_lib::Mac;
 use node_lib::control::node::Node;
+use node_lib::messages::control::ack::AckStatus;
 
 use crate::talk::{A, B, C, CAMERA, Heard, RSU, SERVER, Talk, US, attached, id};
 
@@ -358,4 +359,30 @@ fn a_new_upstream_is_said_at_once_even_when_the_budget_is_empty() {
         beat(&mut t, &[A, B], &[A, B]);
     }
     assert!(said_with[0] >= 6 && said_with[1] >= 2, "{said_with:?}");
+}
+
+#[test]
+fn an_rsu_that_asks_is_told_all_clients_whatever_the_budget_but_not_more_than_once_a_second() {
+    let mut t = behind_a(1000);
+    let asks = || Heard::Ack { epoch: 0, status: AckStatus::SendAll, digest: 0 };
+    let mut told = Vec::new();
+    let start = t.now;
+    // Somebody else asks in its name, a hundred times a second, and nobody acknowledges.
+    for step in 0..500 {
+        if step % 10 == 0 {
+            t.seq += 1;
+            t.hear(t.now, A, Heard::heartbeat(t.seq, 1));
+            t.tap(CAMERA, SERVER);
+        }
+        if let Some(nonce) = t.last_probe(A) {
+            t.hear(t.now, A, Heard::answer(nonce, t.seq, 1));
+        }
+        t.hear(t.now, A, asks());
+        told.extend((0..t.announcements()).map(|_| t.now - start));
+        t.clear();
+        t.pass(t.now + 10);
+    }
+    // Within five seconds: what there was a budget for, and five more.
+    assert!((5..=10).contains(&told.len()), "{told:?}");
+    assert!(told[0] == 0 && told.windows(2).all(|pair| pair[1] - pair[0] <= 1010), "{told:?}");
 }

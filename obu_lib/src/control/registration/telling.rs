@@ -38,6 +38,10 @@ pub(super) struct Pending {
     pub(super) is_slow: bool,
     /// It is no news: only whether it is answered counts.
     pub(super) is_check: bool,
+    /// There was no budget for it.
+    pub(super) is_put_off: bool,
+    /// The RSU asked for it, and takes it out of a budget of its own.
+    pub(super) is_asked_for: bool,
 }
 
 /// What one RSU has been told.
@@ -68,7 +72,20 @@ impl Telling {
             is_mentioned: false,
             is_slow: false,
             is_check: false,
+            is_put_off: false,
+            is_asked_for: false,
         });
+    }
+
+    /// The RSU asks for all clients. What is on its way already is not said once more.
+    pub(super) fn note_asked(&mut self, now: Timestamp) -> bool {
+        let Some(pending) = &mut self.pending else { return false };
+        let is_unsaid = pending.is_put_off || pending.attempts == 0;
+        if is_unsaid {
+            pending.is_asked_for = true;
+            pending.next = now;
+        }
+        is_unsaid
     }
 
     /// The RSU knows another upstream of ours.
