@@ -29,7 +29,7 @@ use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::addresses::AddressBook;
 use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
-use super::departed::{FAREWELL, Late};
+use super::departed::{FAREWELL, Late, Leaving};
 use super::lan_announce::WiredAnnouncements;
 use super::lan_dedup::Repeats;
 use super::obus::Obus;
@@ -160,8 +160,8 @@ pub struct Rsu {
     pub(super) clients: ClientCache<Port>,
     pub(super) pins: Pins,
     pub(super) late: Late,
-    /// OBUs whose clients have all gone to the LAN, and when that is taken as farewell.
-    pub(super) leaving: BTreeMap<NodeId, Timestamp>,
+    /// OBUs whose clients have all gone to the LAN.
+    pub(super) leaving: BTreeMap<NodeId, Leaving>,
     pub(super) wired: WiredAnnouncements,
     pub(super) addresses: AddressBook,
     pub(super) repeats: Repeats,
@@ -399,7 +399,7 @@ impl Rsu {
         Deadline::new(self.tidy_at, "tidy tables")
             .or_at(heartbeat, "send a heartbeat")
             .or(self.wired.deadline())
-            .or_at(self.leaving.values().min().copied(), FAREWELL)
+            .or_at(self.leaving.values().map(|leaving| leaving.until).min(), FAREWELL)
             .or_at(goodbye, "say goodbye")
             .after(now)
     }

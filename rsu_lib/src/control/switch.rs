@@ -12,7 +12,7 @@ use node_lib::{NodeId, Timestamp};
 
 use super::addresses::snooping::{may_state, payload, said};
 use super::clients::{HEARD_LATELY, Port};
-use super::departed::{FAREWELL, LATE_FOR};
+use super::departed::{FAREWELL, LATE_FOR, Leaving};
 use super::node::Rsu;
 
 impl Rsu {
@@ -107,7 +107,7 @@ impl Rsu {
                 self.late.add(now, client, obu);
                 if !self.clients.has_clients(Port::Obu(obu)) && self.obus.is_attached(obu) {
                     let at = now + LATE_FOR;
-                    self.leaving.insert(obu, at);
+                    self.leaving.insert(obu, Leaving { until: at, stays: false });
                     self.wake_at(Deadline::new(at, FAREWELL));
                 }
                 false

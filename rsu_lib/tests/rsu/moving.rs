@@ -139,16 +139,31 @@ fn an_obu_all_of_whose_clients_went_to_the_lan_is_detached_after_a_moment() {
     assert_eq!(t.sent_down(), []);
 }
 
+/// An announcement to another RSU was on its way for longer than the one to us that followed it. So
+/// the other one has told the LAN last, and switches send it what is for clients that are here.
 #[test]
-fn an_obu_that_goes_on_answering_stays_though_its_clients_were_seen_on_the_lan() {
+fn an_obu_that_goes_on_answering_stays_and_its_clients_are_taken_back_from_the_lan() {
     let mut t = Talk::new();
-    t.announce(A, A, 1, &[CAMERA]);
-    t.events();
-    t.tap_frame(&rarp(CAMERA));
-    t.pass(100);
-    t.reply(A, 1, &[CAMERA], false);
+    t.announce(A, A, 1, &[CAMERA, SIGN]);
     t.pass(1000);
+    t.events();
+    t.clear();
+    for client in [CAMERA, SIGN] {
+        t.tap_frame(&rarp(client));
+    }
+    t.pass(1100);
+    t.reply(A, 1, &[CAMERA, SIGN], false);
+    t.pass(1299);
+    assert_eq!((t.taps.len(), t.rsu.clients_of(id(A)).len()), (0, 0), "it may be an old word");
+    t.pass(1300);
+    assert_eq!(t.rsu.clients_of(id(A)).len(), 2);
+    let named: Vec<_> = t.taps.iter().map(|frame| frame[..14].to_vec()).collect();
+    assert_eq!(named, [CAMERA, SIGN].map(|client| rarp(client)[..14].to_vec()));
+    t.pass(3000);
     assert_eq!(t.events(), []);
+    t.clear();
+    t.tap(SERVER, CAMERA);
+    assert_eq!(t.sent_down(), [(A, to(A, 0))]);
 }
 
 #[test]
