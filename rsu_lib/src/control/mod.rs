@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `node` | what is heard and when to act |
 //! | `obus` | which OBUs are attached, and whether we know their clients |
+//! | `pace` | how often heartbeats are sent |
 //! | `about` | which word of an OBU an answer is about |
 //! | `switch` | behind which port each client is; `clients`: how many, and for how long |
 //! | `pins` | which clients an operator put behind an OBU |
@@ -24,5 +25,6 @@ mod lan_announce;
 mod lan_dedup;
 pub(crate) mod node;
 mod obus;
+mod pace;
 mod pins;
 mod switch;

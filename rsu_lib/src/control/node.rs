@@ -34,6 +34,7 @@ use super::lan_announce::WiredAnnouncements;
 use super::lan_dedup::Repeats;
 use super::obus::Obus;
 use super::obus::tree::HOPS_MAX;
+use super::pace::Pace;
 use super::pins::Pins;
 use crate::Config;
 
@@ -142,7 +143,7 @@ pub struct AttachedObu {
 pub struct Rsu {
     pub(super) radio: Radio,
     pub(super) tap_mac: Option<Mac>,
-    period: Duration,
+    pace: Pace,
     history: usize,
     pub(super) order: Order,
     pub(super) began: Timestamp,
@@ -219,7 +220,7 @@ impl Rsu {
             )
             .with_pmtu_discovery(settings.pmtu_discovery),
             tap_mac: start.tap_mac,
-            period: settings.hello_periodicity.max(Duration::from_millis(1)),
+            pace: Pace::new(settings.hello_periodicity),
             history: settings.hello_history.clamp(1, SENT_MAX),
             order: Order { boot: start.boot, seq: Seq(0) },
             began: now,
@@ -296,7 +297,7 @@ impl Rsu {
     }
 
     fn interval_ms(&self) -> u16 {
-        u16::try_from(self.period.as_millis()).unwrap_or(u16::MAX).max(1)
+        u16::try_from(self.pace.period().as_millis()).unwrap_or(u16::MAX).max(1)
     }
 
     fn drive(&mut self, now: Timestamp, out: &mut Replies) {
@@ -320,6 +321,7 @@ impl Rsu {
         self.obus.forget_left(now);
         self.obus.tidy(now);
         self.relays = self.obus.count_relays();
+        self.pace.note_obus(self.obus.attached());
         self.clients.expire(now);
         self.addresses.retain(|client| {
             self.clients.owner(now, client).is_some() || self.pins.of(client).is_some()
@@ -337,12 +339,12 @@ impl Rsu {
             return;
         }
         // Counted from when it was due, so that delays do not add up; but never two at once.
-        let due = self.heartbeat_at.max(now.before(self.period / 2));
+        let due = self.heartbeat_at.max(now.before(self.pace.period() / 2));
         // Their numbers count time, also while none can be sent: by them OBUs tell when we took a
         // frame from the LAN.
-        let missed = now.since(self.heartbeat_at).as_nanos() / self.period.as_nanos();
+        let missed = now.since(self.heartbeat_at).as_nanos() / self.pace.period().as_nanos();
         self.order = self.order.later(u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1));
-        self.heartbeat_at = due + self.random.jitter(self.period, JITTER_PERCENT);
+        self.heartbeat_at = due + self.random.jitter(self.pace.period(), JITTER_PERCENT);
         for obu in self.obus.urgent() {
             self.tell_where_it_was(now, obu, out);
         }

@@ -95,22 +95,23 @@ fn row(lorries: usize, mbps: u32) -> String {
     )
 }
 
-/// Twenty vehicles for each of three RSUs, with a heartbeat each 20 ms.
-fn fast_town() -> String {
-    TALK.to_owned()
-        + r#"
-        about = "A town whose RSUs send fifty heartbeats a second"
+/// So many vehicles and three RSUs, which were told to send a heartbeat each so many milliseconds.
+fn fast_town(vehicles: usize, interval_ms: u32) -> String {
+    format!(
+        r#"{TALK}
+        about = "A town whose RSUs send many heartbeats"
         duration = "12s"
         warm_up = "5s"
-        radio = { model = "disk", range_m = 300, access = "csma" }
+        radio = {{ model = "disk", range_m = 300, access = "csma" }}
         rsu = [
-            { id = "west", position_m = [250, 250], lan = "city" },
-            { id = "east", position_m = [750, 250], lan = "city" },
-            { id = "north", position_m = [500, 750], lan = "city" },
+            {{ id = "west", position_m = [250, 250], lan = "city" }},
+            {{ id = "east", position_m = [750, 250], lan = "city" }},
+            {{ id = "north", position_m = [500, 750], lan = "city" }},
         ]
-        mobility = { grid = { vehicles = 60 } }
-        settings = { rsu = { hello_periodicity = "20ms" } }
+        mobility = {{ grid = {{ vehicles = {vehicles} }} }}
+        settings = {{ rsu = {{ hello_periodicity = "{interval_ms}ms" }} }}
         "#
+    )
 }
 
 /// So many standing OBUs, all of which hear each other, are switched on at once. A client of each
@@ -224,15 +225,20 @@ fn a_row_in_which_all_miss_the_same_heartbeat_does_not_fill_the_air_with_questio
 }
 
 /// All times are multiples of the interval, and a radio has no more time when that is short: where
-/// each asked every 3 ms, 19 of 20 frames got lost.
+/// each asked every 3 ms, 19 of 20 frames got lost, and a third still when they asked in turn. So
+/// an RSU with many OBUs sends its heartbeats rarer. With 10 ms floods were delivered twice while
+/// it changed that, as their numbers tell when they were taken from the LAN.
 #[test]
-fn where_heartbeats_follow_each_other_fast_questions_leave_room_for_frames() {
-    for seed in [1, 2] {
-        let record = run(fast_town(), seed);
+fn where_heartbeats_are_to_follow_each_other_fast_there_is_room_for_frames() {
+    for (vehicles, interval_ms, seed) in [(60, 20, 1), (60, 20, 2), (100, 10, 1), (100, 10, 2)] {
+        let record = run(fast_town(vehicles, interval_ms), seed);
         let all = Summary::of(std::slice::from_ref(&record)).traffic();
-        println!("20 ms, seed {seed}: {} of {} frames arrived", all.received, all.due);
+        println!(
+            "{vehicles} vehicles, {interval_ms} ms, seed {seed}: {} of {} frames arrived",
+            all.received, all.due
+        );
         assert!(all.due > 600, "{all:?}");
-        assert!(all.received * 100 >= all.due * 75, "seed {seed}: {all:?}");
+        assert!(all.received * 100 >= all.due * 97, "{interval_ms} ms, seed {seed}: {all:?}");
     }
 }
 

@@ -79,7 +79,9 @@ impl Route {
             return self.weigh(context, now, order, interval);
         }
         if order > self.newest {
-            self.newest_sent = self.sent_by(now, order);
+            // Numbers that count another time than we think do not tell when it was sent.
+            let is_usual = interval == self.interval;
+            self.newest_sent = if is_usual { self.sent_by(now, order) } else { now };
             self.newest = order;
             self.newest_at = now;
             self.claim = None;

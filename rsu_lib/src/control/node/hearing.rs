@@ -58,7 +58,7 @@ impl Rsu {
         // distance, and once: else it is another RSU with our id, or a forgery.
         let first = self.heard_above.filter(|at| now.since(*at) <= WITNESS_WITHIN);
         let first = *self.heard_above.insert(first.unwrap_or(now));
-        let is_borne_out = now.since(first) >= self.period / 2;
+        let is_borne_out = now.since(first) >= self.pace.period() / 2;
         let ahead = heartbeat.order.boot.0.saturating_sub(self.order.boot.0);
         if is_borne_out && !self.has_raised && ahead <= BOOT_JUMP_MAX {
             self.has_raised = true;
@@ -208,7 +208,7 @@ impl Rsu {
 
     /// Within which time an OBU has its next word, from what it says in units of 0.1 s.
     fn within(&self, ds: u16) -> Duration {
-        (Duration::from_millis(100) * u32::from(ds)).min(self.period * WITHIN_MAX)
+        (Duration::from_millis(100) * u32::from(ds)).min(self.pace.period() * WITHIN_MAX)
     }
 
     /// If two nodes say that they are this OBU, somebody should know.
