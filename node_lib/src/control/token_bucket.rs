@@ -26,11 +26,6 @@ impl TokenBucket {
         (self.burst, self.every) = (burst, every);
     }
 
-    /// Time between two tokens.
-    pub fn every(&self) -> Duration {
-        self.every
-    }
-
     /// When there is a token, at the earliest: not in the future if there is one already.
     pub fn next_at(&self) -> Timestamp {
         if self.tokens > 0 { self.filled } else { self.filled + self.every }

@@ -16,10 +16,10 @@ use node_lib::control::token_bucket::TokenBucket;
 /// found one.
 const SHARED_EVERY: Duration = Duration::from_millis(10);
 
-/// In per cent, how much more often or more rarely than this one OBU says something than another.
-/// Those that lost the same RSU, or were switched on together, spend what they may say at once in
-/// the same moment. Were they all as fast, they would have the next in the same moment again, and
-/// so on; and what they say then is lost (RFC 5148 §3).
+/// The budgets of one OBU fill up to so many per cent sooner or later than [`SHARED_EVERY`].
+/// Those that lost the same RSU, or were switched on together, spend what they may say at once
+/// in the same moment. Were they all as fast, they would have the next in the same moment
+/// again, and so on; and what they say then is lost (RFC 5148 §3).
 const PACES_DIFFER_BY: u32 = 25;
 
 /// So many at once by all together. When its heart stops, all OBUs of a crowd have their part of

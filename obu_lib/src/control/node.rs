@@ -186,6 +186,7 @@ impl Obu {
         let Settings { share_position, policy, thresholds, .. } = config.settings;
         let radio = Radio::new(id, boot, radio_mac, ethertype, radio_mtu)
             .with_pmtu_discovery(pmtu_discovery);
+        // Drawn apart: what a node draws in its life does not depend on what it has budgets for.
         let mut paces = Random::new(!seed);
         let mut context = Context {
             radio,

@@ -54,6 +54,19 @@ fn beat_among(t: &mut Talk, others: u8, heard: &[Mac], answering: &[Mac]) -> usi
     words
 }
 
+/// A neighbour answers what it was asked. If it is time, it sends a heartbeat first, and a client
+/// speaks.
+fn hear_at_once(t: &mut Talk, from: Mac, is_beat: bool) {
+    if is_beat {
+        t.seq += 1;
+        t.hear(t.now, from, Heard::heartbeat(t.seq, 1));
+        t.tap(CAMERA, SERVER);
+    }
+    if let Some(nonce) = t.last_probe(from) {
+        t.hear(t.now, from, Heard::answer(nonce, t.seq, 1));
+    }
+}
+
 /// What all OBUs of a crowd together may say of one kind: 100 a second, which is 4 to 5 % of a
 /// radio of 6 Mbit/s. However many they are, that is what it comes to; each has its part.
 const TOGETHER_PER_SECOND: usize = 100;
@@ -284,14 +297,7 @@ fn who_has_spent_its_budget_does_not_speak_again_at_an_even_time_as_all_others_d
     t.hear(t.now, A, Heard::Withdrawal { goodbye: false });
     let mut said = Vec::new();
     for step in 0..4000 {
-        if step % 20 == 0 {
-            t.seq += 1;
-            t.hear(t.now, B, Heard::heartbeat(t.seq, 1));
-            t.tap(CAMERA, SERVER);
-        }
-        if let Some(nonce) = t.last_probe(B) {
-            t.hear(t.now, B, Heard::answer(nonce, t.seq, 1));
-        }
+        hear_at_once(&mut t, B, step % 20 == 0);
         said.extend(t.words().iter().map(|_| t.now));
         t.clear();
         t.pass(t.now + 5);
@@ -369,14 +375,7 @@ fn an_rsu_that_asks_is_told_all_clients_whatever_the_budget_but_not_more_than_on
     let start = t.now;
     // Somebody else asks in its name, a hundred times a second, and nobody acknowledges.
     for step in 0..500 {
-        if step % 10 == 0 {
-            t.seq += 1;
-            t.hear(t.now, A, Heard::heartbeat(t.seq, 1));
-            t.tap(CAMERA, SERVER);
-        }
-        if let Some(nonce) = t.last_probe(A) {
-            t.hear(t.now, A, Heard::answer(nonce, t.seq, 1));
-        }
+        hear_at_once(&mut t, A, step % 10 == 0);
         t.hear(t.now, A, asks());
         told.extend((0..t.announcements()).map(|_| t.now - start));
         t.clear();

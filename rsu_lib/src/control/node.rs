@@ -47,6 +47,8 @@ mod inside;
 /// of each other there soon are 50 relays. With 100 such frames a second, they would fill the
 /// radio, and nobody's word of which clients it has would get through.
 const FLOODS: TokenBucket = TokenBucket::new(FLOODS_BURST, Duration::from_millis(10));
+
+/// One that more relays repeat than this takes all there is, once it is there.
 pub(super) const FLOODS_BURST: u32 = 200;
 
 /// What frames to all are counted in, in bytes; each costs one unit more for preamble and headers.

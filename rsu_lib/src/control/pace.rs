@@ -9,13 +9,15 @@
 
 use std::time::Duration;
 
+use crate::settings::HELLO_PERIODICITY;
+
 /// So much time for each OBU of the RSU: in each interval it asks or answers something, with its
 /// acknowledgement 0.4 ms of a radio of 6 Mbit/s, on two to three hops, beside the clients' frames.
 const EACH_OBU: Duration = Duration::from_millis(2);
 
 /// Heartbeats become no rarer than this for the number of OBUs: the default, with which there are
 /// other rules for crowds.
-const PACED_MAX: Duration = Duration::from_millis(100);
+const PACED_MAX: Duration = HELLO_PERIODICITY;
 
 /// The time between two heartbeats.
 #[derive(Clone, Debug)]

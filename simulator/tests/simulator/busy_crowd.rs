@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use simulator::cast::Cast;
-use simulator::measure::{self, Record, Run, Suite, Unfinished};
+use simulator::measure::{self, AirtimeShares, Record, Run, Suite, Unfinished};
 use simulator::scenario::Source;
-use simulator::summary::Summary;
+use simulator::summary::{FlowSum, Summary};
 
 /// Multiples of two irrational numbers are spread evenly.
 fn spread(n: usize, by: f64, over_m: f64) -> f64 {
@@ -27,16 +27,24 @@ flow = [
 
 /// So many standing OBUs within 1000 m by 400 m around an RSU, up to two hops away.
 fn crowd(obus: usize) -> String {
-    let mut text = TALK.to_owned()
+    TALK.to_owned()
         + r#"
         about = "A crowd whose clients all speak"
         duration = "20s"
+        "#
+        + &standing(obus, 1000.0, 400.0)
+}
+
+/// So many standing OBUs, evenly within so many metres around an RSU.
+fn standing(obus: usize, width_m: f64, depth_m: f64) -> String {
+    let mut text = r#"
         radio = { model = "disk", range_m = 300, access = "csma" }
         rsu = [{ id = "rsu", position_m = [0, 0], lan = "city" }]
-        "#;
+        "#
+    .to_owned();
     for n in 1..=obus {
-        let x = spread(n, 0.754_877_7, 1000.0) - 500.0;
-        let y = spread(n, 0.569_840_3, 400.0) - 200.0;
+        let x = spread(n, 0.754_877_7, width_m) - width_m / 2.0;
+        let y = spread(n, 0.569_840_3, depth_m) - depth_m / 2.0;
         writeln!(text, "[[obu]]\nid = \"car{n}\"\nposition_m = [{x:.1}, {y:.1}]").unwrap();
     }
     text
@@ -117,23 +125,23 @@ fn fast_town(vehicles: usize, interval_ms: u32) -> String {
 /// So many standing OBUs, all of which hear each other, are switched on at once. A client of each
 /// sends a frame each two seconds and gets one, from the twelfth second on.
 fn parked(obus: usize) -> String {
-    let mut text = TALK.replace("frames_per_s = 1", "frames_per_s = 0.5")
+    TALK.replace("frames_per_s = 1", "frames_per_s = 0.5")
         + r#"
         about = "A car park that is switched on"
         duration = "20s"
         warm_up = "12s"
-        radio = { model = "disk", range_m = 300, access = "csma" }
-        rsu = [{ id = "rsu", position_m = [0, 0], lan = "city" }]
-        "#;
-    for n in 1..=obus {
-        let x = spread(n, 0.754_877_7, 300.0) - 150.0;
-        let y = spread(n, 0.569_840_3, 300.0) - 150.0;
-        writeln!(text, "[[obu]]\nid = \"car{n}\"\nposition_m = [{x:.1}, {y:.1}]").unwrap();
-    }
-    text
+        "#
+        + &standing(obus, 300.0, 300.0)
 }
 
-fn run(text: String, seed: u64) -> Record {
+/// What became of the frames of all clients, and how much of the air was taken.
+fn run(text: String, seed: u64) -> (FlowSum, AirtimeShares) {
+    let record = record_of(text, seed);
+    let summary = Summary::of(std::slice::from_ref(&record));
+    (summary.traffic(), summary.airtime.unwrap())
+}
+
+fn record_of(text: String, seed: u64) -> Record {
     let source = Source::from_text(Path::new("crowd.toml"), text).unwrap();
     let scenario = source.with(&[]).unwrap();
     let cast = Cast::of(&source, &scenario, seed).unwrap();
@@ -158,8 +166,7 @@ fn run(text: String, seed: u64) -> Record {
 #[test]
 fn a_crowd_whose_clients_all_speak_gets_its_frames_through() {
     for (obus, seed) in [(60, 1), (60, 2), (100, 1)] {
-        let record = run(crowd(obus), seed);
-        let all = Summary::of(std::slice::from_ref(&record)).traffic();
+        let (all, _) = run(crowd(obus), seed);
         println!("{obus} OBUs, seed {seed}: {} of {} frames arrived", all.received, all.due);
         assert!(all.due > 30 * obus as u64, "{all:?}");
         assert!(all.received * 100 >= all.due * 98, "{obus} OBUs, seed {seed}: {all:?}");
@@ -172,9 +179,7 @@ fn a_crowd_whose_clients_all_speak_gets_its_frames_through() {
 #[test]
 fn many_rsus_with_few_obus_each_are_a_crowd_all_the_same() {
     for seed in [1, 2] {
-        let record = run(covered_town(80), seed);
-        let summary = Summary::of(std::slice::from_ref(&record));
-        let (all, air) = (summary.traffic(), summary.airtime.unwrap());
+        let (all, air) = run(covered_town(80), seed);
         let (mean, worst) = (100.0 * air.mean.control, 100.0 * air.worst.control);
         println!(
             "80 OBUs of 12 RSUs, seed {seed}: {} of {} frames arrived, control airtime {mean:.1} \
@@ -196,8 +201,7 @@ fn a_crowd_whose_rsu_was_away_for_a_second_is_known_again_soon() {
     for seed in [1, 2] {
         let away =
             "fault = [{ at = \"8s\", what = \"restart\", after = \"1s\", node = \"rsu\" }]\n";
-        let record = run(away.to_owned() + &crowd(100), seed);
-        let all = Summary::of(std::slice::from_ref(&record)).traffic();
+        let (all, _) = run(away.to_owned() + &crowd(100), seed);
         println!("RSU away, seed {seed}: {} of {} frames arrived", all.received, all.due);
         assert!(all.due > 3000, "{all:?}");
         assert!(all.received * 100 >= all.due * 87, "seed {seed}: {all:?}");
@@ -210,9 +214,7 @@ fn a_crowd_whose_rsu_was_away_for_a_second_is_known_again_soon() {
 #[test]
 fn a_row_in_which_all_miss_the_same_heartbeat_does_not_fill_the_air_with_questions() {
     for (lorries, mbps, seed) in [(31, 6, 3), (31, 6, 13), (25, 3, 9), (25, 3, 15)] {
-        let record = run(row(lorries, mbps), seed);
-        let summary = Summary::of(std::slice::from_ref(&record));
-        let (all, air) = (summary.traffic(), summary.airtime.unwrap());
+        let (all, air) = run(row(lorries, mbps), seed);
         let worst = 100.0 * air.worst.control;
         println!(
             "{lorries} lorries, {mbps} Mbit/s, seed {seed}: {} of {} frames arrived, control \
@@ -231,8 +233,7 @@ fn a_row_in_which_all_miss_the_same_heartbeat_does_not_fill_the_air_with_questio
 #[test]
 fn where_heartbeats_are_to_follow_each_other_fast_there_is_room_for_frames() {
     for (vehicles, interval_ms, seed) in [(60, 20, 1), (60, 20, 2), (100, 10, 1), (100, 10, 2)] {
-        let record = run(fast_town(vehicles, interval_ms), seed);
-        let all = Summary::of(std::slice::from_ref(&record)).traffic();
+        let (all, _) = run(fast_town(vehicles, interval_ms), seed);
         println!(
             "{vehicles} vehicles, {interval_ms} ms, seed {seed}: {} of {} frames arrived",
             all.received, all.due
@@ -249,9 +250,7 @@ fn where_heartbeats_are_to_follow_each_other_fast_there_is_room_for_frames() {
 #[test]
 fn four_hundred_that_are_switched_on_at_once_come_to_rest() {
     for seed in [1, 2] {
-        let record = run(parked(400), seed);
-        let summary = Summary::of(std::slice::from_ref(&record));
-        let (all, air) = (summary.traffic(), summary.airtime.unwrap());
+        let (all, air) = run(parked(400), seed);
         let mean = 100.0 * air.mean.control;
         println!(
             "400 OBUs, seed {seed}: {} of {} frames arrived, control airtime {mean:.1} %",
