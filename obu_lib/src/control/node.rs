@@ -44,6 +44,7 @@ mod attachment;
 mod hand_over;
 mod hearing;
 mod inside;
+mod probing;
 mod weighed;
 
 use attachment::Changing;
