@@ -4,7 +4,7 @@
 use node_lib::Mac;
 use node_lib::control::node::Node;
 
-use crate::talk::{B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
+use crate::talk::{A, B, C, CAMERA, Heard, OTHER_RSU, RSU, SERVER, Talk, US, attached, id};
 
 const FAR: [Mac; 3] = [OTHER_RSU, Mac([2, 0, 0, 0, 0, 0x12]), Mac([2, 0, 0, 0, 0, 0x13])];
 
@@ -140,6 +140,61 @@ fn obus_of_all_rsus_around_are_one_crowd() {
 fn obus_of_an_rsu_far_away_are_in_nobodys_way() {
     let asked = asked(&mut attached_with(20), 20, &[(OTHER_RSU, 2, 60)]);
     assert!((5..=8).contains(&asked), "{asked}");
+}
+
+#[test]
+fn in_a_crowd_who_would_be_better_is_asked_before_those_that_are_known() {
+    let mut t = Talk::settled_behind(A);
+    t.acknowledge_all();
+    t.prove_towards(OTHER_RSU, B, 2);
+    // All of a hundred together ask twice per interval: each once in five seconds. A is our
+    // upstream; C could be as well; towards the other RSU B is known, and that RSU itself is heard.
+    t.obus = 100;
+    let mut asked = Vec::new();
+    for n in 1..=300 {
+        t.pass(t.now + 100);
+        t.rsu = RSU;
+        t.beat(A, 2);
+        t.hear(t.now, C, Heard::heartbeat(t.seq, 2));
+        t.rsu = OTHER_RSU;
+        let seq = 100 + n;
+        t.hear(t.now, B, Heard::heartbeat(seq, 2));
+        if n > 60 {
+            t.hear(t.now, OTHER_RSU, Heard::heartbeat(seq, 0));
+            asked.extend(t.asked());
+        }
+        t.clear();
+    }
+    // It does not answer, and is asked once more before all take their turns again.
+    assert_eq!(asked[..2], [OTHER_RSU; 2], "{asked:?}");
+    assert!(asked.len() <= 6 && asked[2..].iter().all(|who| *who != OTHER_RSU), "{asked:?}");
+}
+
+#[test]
+fn in_a_crowd_an_rsu_that_does_not_acknowledge_takes_no_question_from_the_upstream() {
+    let mut t = Talk::new();
+    t.obus = 100;
+    t.settle(RSU, 0);
+    let mut asked = Vec::new();
+    for n in 1..=500 {
+        t.pass(t.now + 100);
+        if n > 100 {
+            asked.extend(t.asked());
+        }
+        // Both answer questions, but the near one acknowledges nothing.
+        for (rsu, who, hops) in [(RSU, RSU, 0), (OTHER_RSU, B, 2)] {
+            t.rsu = rsu;
+            t.hear(t.now, who, Heard::heartbeat(10 + n, hops));
+            answer(&mut t, who, hops);
+        }
+        if t.announced().last().is_some_and(|(_, rsu, ..)| *rsu == OTHER_RSU) {
+            t.acknowledge(B);
+        }
+        t.clear();
+    }
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, B, 3), "the near one is shunned");
+    let of_upstream = asked.iter().filter(|who| **who == B).count();
+    assert!(of_upstream * 2 > asked.len() && asked.len() > 5, "{asked:?}");
 }
 
 #[test]

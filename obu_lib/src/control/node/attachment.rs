@@ -38,7 +38,7 @@ struct RankedRsu {
 
 /// Changing RSU costs an announcement and a flood on the LAN: another RSU must be so much cheaper
 /// than another upstream to the same one.
-const RSU_CHANGE_COST: Cost = Cost(32);
+pub(super) const RSU_CHANGE_COST: Cost = Cost(32);
 
 impl Obu {
     /// Chooses the RSU, and notices when the upstream changed.

@@ -1,11 +1,16 @@
-//! Which neighbours are asked now and then whether they hear us.
+//! Which neighbours are asked now and then whether they hear us, and who comes first.
 
 use std::time::Duration;
 
 use node_lib::control::node::Replies;
+use node_lib::messages::Cost;
 use node_lib::{Mac, NodeId, Timestamp};
 
-use super::Obu;
+use crate::control::route::candidates::RELAY;
+
+use super::super::route::{Route, is_better};
+use super::attachment::RSU_CHANGE_COST;
+use super::{AttachedVia, Obu};
 
 /// Other RSUs whose best neighbour is kept proven.
 const OTHER_RSUS_READY: usize = 3;
@@ -13,13 +18,43 @@ const OTHER_RSUS_READY: usize = 3;
 impl Obu {
     /// Keeps the best candidates proven, and the link to the upstream measured. The upstream's
     /// answer is also what shows an OBU whose clients are still that it is heard.
+    ///
+    /// In a crowd each has few questions. So one that may change something comes before those that
+    /// only keep what there is.
     pub(super) fn probe_candidates(&mut self, now: Timestamp, out: &mut Replies) {
         if now < self.probe_candidates_at || !self.context.link_is_up {
             return;
         }
         let Some(attached) = self.attached else { return };
         let Some(route) = self.routes.get(&attached.rsu) else { return };
-        // The upstream, the best beside it, and the best towards other RSUs.
+        let targets = self.probe_targets(now, attached, route);
+        let every = route.probe_every(&self.context, targets.len());
+        self.probe_candidates_at = now + self.context.random.jitter(every, 25);
+        // Whoever was asked longest ago; the upstream twice as often as the others.
+        let age = |(mac, _): &(Mac, NodeId)| {
+            let probed = self.context.neighbours.get(*mac).and_then(|neighbour| neighbour.probed());
+            let age = probed.map_or(Duration::MAX, |probed| now.since(probed));
+            if *mac == attached.upstream { age.saturating_mul(2) } else { age }
+        };
+        let in_turn = || targets.into_iter().rev().max_by_key(age);
+        let Some((mac, rsu)) = self.better_if_proven(now, attached).or_else(in_turn) else {
+            return;
+        };
+        self.context.probe(now, mac, rsu, out);
+        if mac == attached.upstream
+            && let Some(route) = self.routes.get_mut(&rsu)
+        {
+            route.note_question(now);
+        }
+    }
+
+    /// The upstream, the best beside it, and the best towards other RSUs.
+    fn probe_targets(
+        &self,
+        now: Timestamp,
+        attached: AttachedVia,
+        route: &Route,
+    ) -> Vec<(Mac, NodeId)> {
         let mut targets = vec![(attached.upstream, attached.rsu)];
         targets.extend(route.ready(&self.context, now).into_iter().map(|mac| (mac, attached.rsu)));
         let others = self.routes.iter().filter(|(rsu, _)| **rsu != attached.rsu);
@@ -32,21 +67,29 @@ impl Obu {
                 targets.push((mac, rsu));
             }
         }
-        let every = route.probe_every(&self.context, targets.len());
-        self.probe_candidates_at = now + self.context.random.jitter(every, 25);
-        // Whoever was asked longest ago; the upstream twice as often as the others.
-        let age = |(mac, _): &(Mac, NodeId)| {
-            let probed = self.context.neighbours.get(*mac).and_then(|neighbour| neighbour.probed());
-            let age = probed.map_or(Duration::MAX, |probed| now.since(probed));
-            if *mac == attached.upstream { age.saturating_mul(2) } else { age }
+        targets
+    }
+
+    /// The neighbour through which a way would be better by the margin, towards our RSU or another
+    /// one, and that has not proven lately that it hears us: the best of them.
+    fn better_if_proven(&self, now: Timestamp, attached: AttachedVia) -> Option<(Mac, NodeId)> {
+        let cost_here = |relay| {
+            let route = self.routes.get(&attached.rsu)?;
+            route.cost_of_upstream(&self.context, now, relay)
         };
-        if let Some((mac, rsu)) = targets.into_iter().rev().max_by_key(age) {
-            self.context.probe(now, mac, rsu, out);
-            if mac == attached.upstream
-                && let Some(route) = self.routes.get_mut(&rsu)
-            {
-                route.note_question(now);
-            }
-        }
+        // How many share a relay says nothing about RSUs.
+        let (beside_others, elsewhere) = (cost_here(RELAY)?, cost_here(Cost::ZERO)?);
+        // One that is shunned would be better, and is not gone to: it would take all questions.
+        let may_come = |(rsu, _): &(&NodeId, &Route)| self.shunned_until(now, **rsu).is_none();
+        let wanted = self.routes.iter().filter(may_come).filter_map(|(rsu, route)| {
+            let (relay, change, cost_here) = if *rsu == attached.rsu {
+                (RELAY, Cost::ZERO, beside_others)
+            } else {
+                (Cost::ZERO, RSU_CHANGE_COST, elsewhere)
+            };
+            let (cost, mac) = route.best_is_unproven(&self.context, now, relay)?;
+            is_better(cost.saturating_add(change), cost_here).then_some((cost, mac, *rsu))
+        });
+        wanted.min().map(|(_, mac, rsu)| (mac, rsu))
     }
 }

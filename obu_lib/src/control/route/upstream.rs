@@ -14,7 +14,7 @@ use super::Route;
 use super::prediction::Predicted;
 use crate::Thresholds;
 use crate::control::link::neighbour::Neighbour;
-use crate::control::route::candidates::{Candidate, Rank, fresh_for};
+use crate::control::route::candidates::{Candidate, Rank, Ranker, fresh_for};
 
 impl Route {
     pub(super) fn check_upstream(
@@ -438,6 +438,38 @@ impl Route {
     fn is_proven_lately(&self, context: &Context, now: Timestamp, mac: Mac) -> bool {
         let proven = context.neighbours.get(mac).and_then(|neighbour| neighbour.proven);
         proven.is_some_and(|at| now.since(at) < timing::lapsed_after(self.interval))
+    }
+
+    /// The best neighbour that answers questions, if it has not proven lately that it hears us, and
+    /// what a way through it would cost where a relay costs this.
+    pub(crate) fn best_is_unproven(
+        &self,
+        context: &Context,
+        now: Timestamp,
+        relay: Cost,
+    ) -> Option<(Cost, Mac)> {
+        let mut judge = self.judge(context, now);
+        judge.ranker.relay = relay;
+        let answers = |mac| {
+            let neighbour = context.neighbours.get(mac);
+            neighbour.is_some_and(|n| u32::from(n.unanswered) < DOUBTED_AFTER)
+        };
+        let could_be = |c: &&Candidate| judge.is_eligible(c) && answers(c.mac);
+        let ranked = self.candidates.iter().filter(could_be).map(|c| (judge.ranker.rank(c), c.mac));
+        let (rank, mac) = ranked.min()?;
+        let is_there = !rank.is_late && !rank.is_suspect;
+        (is_there && !self.is_proven_lately(context, now, mac)).then_some((rank.cost, mac))
+    }
+
+    /// What the way through the upstream costs where a relay costs this.
+    pub(crate) fn cost_of_upstream(
+        &self,
+        context: &Context,
+        now: Timestamp,
+        relay: Cost,
+    ) -> Option<Cost> {
+        let ranker = Ranker { relay, ..self.ranker(context, now) };
+        self.upstream_candidate().map(|upstream| ranker.rank(upstream).cost)
     }
 
     /// Asks a neighbour whether it hears us, unless it was asked just now.
