@@ -310,7 +310,8 @@ fn variants_are_rows_of_tables_and_repeat_to_the_byte() {
 fn a_broken_rule_costs_its_own_run_only_and_can_be_seen_again() {
     let directory = tempfile::tempdir().unwrap();
     let json = directory.path().join("r.json").display().to_string();
-    // Without the feasibility rule routes loop, and the checkers of every run see it.
+    // Without the feasibility rule routes loop, and the checkers of every run see it. So much is
+    // lost here that a third of the runs has a loop: others finish, whatever the luck.
     let args = [
         "run",
         "platoon.toml",
@@ -321,9 +322,9 @@ fn a_broken_rule_costs_its_own_run_only_and_can_be_seen_again() {
         "--set",
         "radio.access=instant",
         "--set",
-        "radio.loss=0.3",
+        "radio.loss=0.32",
         "--set",
-        "duration=20s",
+        "duration=30s",
         "--json",
         &json,
         "--seeds",
