@@ -242,13 +242,19 @@ impl Route {
 
     /// How good the route is, for choosing between RSUs.
     pub(crate) fn rank(&self, context: &Context, now: Timestamp) -> Option<Rank> {
-        self.upstream_candidate().map(|upstream| self.rank_of(context, now, upstream))
+        self.rank_where(context, now, Cost::ZERO)
     }
 
-    /// How good the way through this candidate is, for choosing between RSUs: how many share it
-    /// says nothing about that.
-    fn rank_of(&self, context: &Context, now: Timestamp, candidate: &Candidate) -> Rank {
-        Ranker { relay: Cost::ZERO, ..self.ranker(context, now) }.rank(candidate)
+    /// How good the route is where a relay costs this. How many share one says nothing about RSUs:
+    /// between them it costs nothing.
+    pub(crate) fn rank_where(
+        &self,
+        context: &Context,
+        now: Timestamp,
+        relay: Cost,
+    ) -> Option<Rank> {
+        let ranker = Ranker { relay, ..self.ranker(context, now) };
+        self.upstream_candidate().map(|upstream| ranker.rank(upstream))
     }
 
     /// The upstream, or else the neighbour most likely to become it.
@@ -259,7 +265,8 @@ impl Route {
     /// Of the way through [`Route::best_known`].
     pub(crate) fn likely_cost(&self, context: &Context, now: Timestamp) -> Cost {
         let best = self.best_known(context, now).and_then(|mac| self.candidates.get(mac));
-        best.map_or(Cost::MAX, |best| self.rank_of(context, now, best).cost)
+        let ranker = Ranker { relay: Cost::ZERO, ..self.ranker(context, now) };
+        best.map_or(Cost::MAX, |best| ranker.rank(best).cost)
     }
 
     pub(crate) fn changed_at(&self) -> Timestamp {

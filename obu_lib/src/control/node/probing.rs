@@ -73,22 +73,18 @@ impl Obu {
     /// The neighbour through which a way would be better by the margin, towards our RSU or another
     /// one, and that has not proven lately that it hears us: the best of them.
     fn better_if_proven(&self, now: Timestamp, attached: AttachedVia) -> Option<(Mac, NodeId)> {
-        let cost_here = |relay| {
-            let route = self.routes.get(&attached.rsu)?;
-            route.cost_of_upstream(&self.context, now, relay)
-        };
-        // How many share a relay says nothing about RSUs.
-        let (beside_others, elsewhere) = (cost_here(RELAY)?, cost_here(Cost::ZERO)?);
+        let ours = self.routes.get(&attached.rsu)?;
         // One that is shunned would be better, and is not gone to: it would take all questions.
         let may_come = |(rsu, _): &(&NodeId, &Route)| self.shunned_until(now, **rsu).is_none();
         let wanted = self.routes.iter().filter(may_come).filter_map(|(rsu, route)| {
-            let (relay, change, cost_here) = if *rsu == attached.rsu {
-                (RELAY, Cost::ZERO, beside_others)
+            let (relay, change) = if *rsu == attached.rsu {
+                (RELAY, Cost::ZERO)
             } else {
-                (Cost::ZERO, RSU_CHANGE_COST, elsewhere)
+                (Cost::ZERO, RSU_CHANGE_COST)
             };
             let (cost, mac) = route.best_is_unproven(&self.context, now, relay)?;
-            is_better(cost.saturating_add(change), cost_here).then_some((cost, mac, *rsu))
+            let here = ours.rank_where(&self.context, now, relay)?.cost;
+            is_better(cost.saturating_add(change), here).then_some((cost, mac, *rsu))
         });
         wanted.min().map(|(_, mac, rsu)| (mac, rsu))
     }

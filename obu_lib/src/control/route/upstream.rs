@@ -14,7 +14,7 @@ use super::Route;
 use super::prediction::Predicted;
 use crate::Thresholds;
 use crate::control::link::neighbour::Neighbour;
-use crate::control::route::candidates::{Candidate, Rank, Ranker, fresh_for};
+use crate::control::route::candidates::{Candidate, Rank, fresh_for};
 
 impl Route {
     pub(super) fn check_upstream(
@@ -459,17 +459,6 @@ impl Route {
         let (rank, mac) = ranked.min()?;
         let is_there = !rank.is_late && !rank.is_suspect;
         (is_there && !self.is_proven_lately(context, now, mac)).then_some((rank.cost, mac))
-    }
-
-    /// What the way through the upstream costs where a relay costs this.
-    pub(crate) fn cost_of_upstream(
-        &self,
-        context: &Context,
-        now: Timestamp,
-        relay: Cost,
-    ) -> Option<Cost> {
-        let ranker = Ranker { relay, ..self.ranker(context, now) };
-        self.upstream_candidate().map(|upstream| ranker.rank(upstream).cost)
     }
 
     /// Asks a neighbour whether it hears us, unless it was asked just now.
