@@ -110,6 +110,7 @@ long:
 	FAULTS_ROUNDS=100 $(CARGO) test --locked -p testbed --test testbed -- again_and_again
 	FAULTS_SECONDS=60 $(CARGO) test --locked -p testbed --test testbed -- a_tap_that
 	FAULTS_SECONDS=100 $(CARGO) test --locked -p testbed --test testbed -- a_shaped_radio
+	DAY_HOURS=24 $(CARGO) test --locked -p testbed --test testbed -- --exact --nocapture day::daemons_hold_no_more_at_its_end
 	$(CARGO) test --locked -p testbed --test bench
 	$(CARGO) run --profile sim --locked -p simulator -- run examples/scenarios/corridor.toml --vary obu.speed_kmh=50,90,130 --seeds 100
 

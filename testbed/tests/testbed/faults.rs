@@ -2,8 +2,7 @@
 //! on, or end with the reason, and nothing leaks. docs/testing.md says which row of the fault table
 //! each is, and where the other rows are.
 
-use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use testbed::{Host, Netns, Programs, Testbed, TestbedNode, wait_until};
 
 use crate::beds::with_logs;
 use crate::harness::{Area, ms};
+use crate::preload::Told;
 
 pub(crate) const AREA: Area = Area {
     name: "faults",
@@ -172,57 +172,6 @@ fn a_radio_made_again_and_again() -> Result<()> {
     })
 }
 
-/// What the library of `preload.c` does to a daemon that is started with it.
-struct Told {
-    directory: TempDir,
-}
-
-impl Told {
-    /// The next daemon of this node is started with it, its clocks two hours ahead, so that there
-    /// is an hour to be behind on a machine that has just started.
-    fn of(node: &TestbedNode) -> Result<Self> {
-        let told = Self { directory: TempDir::new_in(testbed::arena::scratch())? };
-        let (library, program) = (told.path("preload.so"), told.path("program"));
-        std::fs::write(told.path("told"), [0, 0])?;
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/testbed/preload.c");
-        let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let built = Command::new(&cc)
-            .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", source, "-o"])
-            .arg(&library)
-            .output()
-            .with_context(|| format!("a C compiler, {}", cc.display()))?;
-        ensure!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        let script = format!(
-            "#!/bin/sh\nexec env LD_PRELOAD={} TESTBED_TOLD={} {} \"$@\"\n",
-            library.display(),
-            told.path("told").display(),
-            node.program.borrow().display()
-        );
-        std::fs::write(&program, script)?;
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
-        node.program.replace(program);
-        node.clock_ahead.set(Duration::from_secs(2 * 3600));
-        Ok(told)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn tell(&self, which: u64) -> Result<()> {
-        let file = std::fs::OpenOptions::new().write(true).open(self.path("told"))?;
-        Ok(file.write_all_at(&[1], which)?)
-    }
-
-    fn hour_has_passed(&self) -> Result<()> {
-        self.tell(0)
-    }
-
-    fn rights_are_gone(&self) -> Result<()> {
-        self.tell(1)
-    }
-}
-
 /// The most any thread of it may do (`CapEff`).
 fn rights(node: &TestbedNode) -> Result<Vec<u64>> {
     let mut rights = Vec::new();
@@ -242,7 +191,7 @@ fn a_radio_made_again_without_any_right() -> Result<()> {
     bed.connect(&rsu, &obu)?;
     let pair = Pair { server, rsu, obu };
     let nodes = [&pair.rsu, &pair.obu];
-    let told = [Told::of(nodes[0])?, Told::of(nodes[1])?];
+    let told = [Told::sleeper(nodes[0])?, Told::sleeper(nodes[1])?];
     with_logs(bed, |bed| {
         bed.start_all()?;
         reaches(&pair)?;
@@ -455,7 +404,7 @@ fn a_machine_that_slept() -> Result<()> {
     for sleeper in [&pair.obu, &pair.rsu] {
         sleeper.extra_args.borrow_mut().extend(["--log", "debug"].map(str::to_owned));
     }
-    let told = [Told::of(&pair.obu)?, Told::of(&pair.rsu)?];
+    let told = [Told::sleeper(&pair.obu)?, Told::sleeper(&pair.rsu)?];
     with_logs(bed, |bed| {
         bed.start_all()?;
         reaches(&pair)?;

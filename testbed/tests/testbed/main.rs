@@ -5,12 +5,14 @@
 mod arena;
 mod beds;
 mod control;
+mod day;
 mod days;
 mod e2e;
 mod faults;
 mod harness;
 mod http;
 mod plain_user;
+mod preload;
 mod recording;
 mod restarts;
 mod row;
@@ -22,6 +24,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     harness::main(&[
         days::AREA,
+        day::AREA,
         e2e::AREA,
         restarts::AREA,
         faults::AREA,
