@@ -39,7 +39,7 @@ fn main() {
         from: place,
         to: Some(place),
         cause: Cause::Fading,
-        acknowledged: true,
+        is_settled: true,
         gap: Duration::from_millis(41),
         lost: 3,
         at_risk: 17,

@@ -147,8 +147,8 @@ impl History {
                 }
             }
             Event::HandOver(cost) => {
-                // One that was not acknowledged passes the start of its gap on to the next.
-                if cost.acknowledged {
+                // One that was cut short passes the start of its gap on to the next.
+                if cost.is_settled {
                     self.gaps.note(span_ms(cost.gap));
                 }
                 // It is of the last change to that place that has none yet.
@@ -206,7 +206,7 @@ impl History {
         }
     }
 
-    /// Gaps of all hand-overs that were acknowledged, also of those that are not kept any more.
+    /// Gaps of all hand-overs that were settled, also of those that are not kept any more.
     pub fn gaps(&self) -> GapTally {
         self.gaps
     }
@@ -272,7 +272,7 @@ mod tests {
             from: place(1),
             to: Some(place(2)),
             cause: Cause::Dead,
-            acknowledged: true,
+            is_settled: true,
             gap: Duration::from_millis(170),
             lost: 3,
             at_risk: 1,
@@ -284,8 +284,8 @@ mod tests {
         assert_eq!(history.changes()[1].cost, None);
         assert_eq!(history.change_told(&told).map(|change| change.number), Some(number));
         assert_eq!(history.changes()[1].silence_ms, 240);
-        // The next one came before this was acknowledged: its gap goes on.
-        history.note(4, &Event::HandOver(HandOver { acknowledged: false, ..cost }), &[]);
+        // The next one came before this was settled: its gap goes on.
+        history.note(4, &Event::HandOver(HandOver { is_settled: false, ..cost }), &[]);
         let gaps = history.gaps();
         assert_eq!((gaps.count(), gaps.sum_ms), (1, 170));
         assert_eq!(gaps.classes().find(|(_, count)| *count > 0), Some((200, 1)));

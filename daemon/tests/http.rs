@@ -203,7 +203,7 @@ fn a_change(gap_ms: u64) -> [Event; 2] {
         from,
         to,
         cause,
-        acknowledged: true,
+        is_settled: true,
         gap: Duration::from_millis(gap_ms),
         lost: 1,
         at_risk: 0,

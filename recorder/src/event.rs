@@ -56,7 +56,7 @@ const HAND_OVER: Shape = shape(
         "to_upstream",
         "to_hops",
         "cause",
-        "acknowledged",
+        "is_settled",
         "gap_ns",
         "lost",
         "at_risk",
@@ -153,7 +153,7 @@ pub(crate) fn take_apart(event: &Event) -> (&'static Shape, Values) {
                 from,
                 to,
                 cause,
-                acknowledged,
+                is_settled,
                 gap,
                 lost,
                 at_risk,
@@ -162,7 +162,7 @@ pub(crate) fn take_apart(event: &Event) -> (&'static Shape, Values) {
             } = *done;
             put(&place(Some(from)));
             put(&place(to));
-            put(&[Value::Word(cause.as_str()), Value::Uint(acknowledged.into()), span(gap)]);
+            put(&[Value::Word(cause.as_str()), Value::Uint(is_settled.into()), span(gap)]);
             put(&[lost, at_risk, doubled, sent_twice].map(Value::Uint));
             &HAND_OVER
         }
@@ -265,7 +265,7 @@ pub(crate) fn put_together(code: u8, values: &[Value]) -> Option<Event> {
             from: v.place()??,
             to: v.place()?,
             cause: v.cause()?,
-            acknowledged: v.uint::<u64>()? != 0,
+            is_settled: v.uint::<u64>()? != 0,
             gap: v.span()?,
             lost: v.uint()?,
             at_risk: v.uint()?,

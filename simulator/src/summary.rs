@@ -94,8 +94,8 @@ pub struct HandOverSum {
 pub struct OwnSum {
     /// Hand-overs with a record.
     pub records: u64,
-    /// Of those, acknowledged by the RSU.
-    pub acknowledged: u64,
+    /// Of those, settled before the next change.
+    pub settled: u64,
     /// Time without a way that was believed.
     pub gap_ms: Option<Spread>,
     /// Frames dropped because there was no way.
@@ -257,7 +257,7 @@ impl HandOverSum {
         let own_sum = |value: fn(&OwnRecord) -> u64| -> u64 { own.iter().map(value).sum() };
         let own = OwnSum {
             records: own.len() as u64,
-            acknowledged: own_sum(|own| own.acknowledged.into()),
+            settled: own_sum(|own| own.is_settled.into()),
             gap_ms: Spread::of(own.iter().map(|own| own.gap_ms).collect()),
             lost: own_sum(|own| own.lost),
             at_risk: own_sum(|own| own.at_risk),

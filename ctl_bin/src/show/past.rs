@@ -230,7 +230,7 @@ mod tests {
             from,
             to: Some(from),
             cause: Cause::Dead,
-            acknowledged: true,
+            is_settled: true,
             gap: Duration::from_millis(gap),
             lost: 2,
             at_risk: 0,

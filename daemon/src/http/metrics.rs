@@ -59,7 +59,7 @@ impl Collector for Scrape {
                 }
             }
         }
-        let help = "Time without a believed way at a change of upstream that the RSU acknowledged";
+        let help = "Time without a believed way at a change of upstream, once it was settled";
         let histogram = MetricType::Histogram;
         let name = "v2x_hand_over_gap_seconds";
         let mut metric = encoder.encode_descriptor(name, help, None, histogram)?;

@@ -90,7 +90,7 @@ pub(crate) fn event(kind: u8, number: u8) -> Event {
                 from,
                 to: Some(from),
                 cause: Cause::First,
-                acknowledged: true,
+                is_settled: true,
                 gap: Duration::from_millis(70),
                 lost: 1,
                 at_risk: 0,

@@ -77,7 +77,7 @@ counters! {
     upstream_changes,
     /// RSU changes, of any cause.
     rsu_changes,
-    /// Changes of upstream or RSU that the RSU acknowledged: the number of gaps in `gap_sum_us`.
+    /// Changes of upstream or RSU that were settled: the number of gaps in `gap_sum_us`.
     hand_overs,
     /// Time clients were without a believed way, over all hand-overs, in microseconds.
     gap_sum_us,

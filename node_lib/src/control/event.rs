@@ -71,8 +71,8 @@ pub struct Attachment {
 
 /// What a change of upstream or RSU cost, as far as the OBU can know.
 ///
-/// It is written when the RSU has acknowledged the announcement made over the new way and the old
-/// way is not listened to any more, or when the next change came before that.
+/// It is written when the change is settled and the old way is not listened to any more, or when
+/// the next change came before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct HandOver {
@@ -83,12 +83,12 @@ pub struct HandOver {
     /// Why the old upstream was left, as it turned out: one that was left because it faded, and was
     /// not heard again, had died.
     pub cause: Cause,
-    /// Whether the RSU acknowledged the new way. If not, nothing goes over it, and the RSU was only
-    /// told; or the next change came first, and its gap begins where this one did.
-    pub acknowledged: bool,
+    /// The RSU acknowledged the new way; or nothing goes over it, and the RSU was told and need not
+    /// answer. If not, the next change came first, and its gap begins where this one did.
+    pub is_settled: bool,
     /// Time without a way that was believed. It is zero when the new one was there before the old
     /// one was given up. Otherwise it is from the last sign of life of the old upstream to the
-    /// first frame over a way that was acknowledged later. Clients were cut off for no longer than
+    /// first frame over a way that was settled later. Clients were cut off for no longer than
     /// this, and for up to one heartbeat interval less: when the upstream died after its last sign
     /// of life, nobody knows.
     #[cfg_attr(feature = "serde", serde(rename = "gap_ms", with = "millis"))]

@@ -114,13 +114,13 @@ fn write(event: &Event) {
             info!(from = %Place(*from), to = %Place(*to), %cause, silence_ms, "attachment changed");
         }
         Event::HandOver(done) => {
-            let HandOver { from, to, cause, acknowledged, .. } = *done;
+            let HandOver { from, to, cause, is_settled, .. } = *done;
             let HandOver { lost, at_risk, doubled, sent_twice, .. } = *done;
             info!(
                 from = %Place(Some(from)),
                 to = %Place(to),
                 %cause,
-                acknowledged,
+                is_settled,
                 gap_ms = millis(&done.gap),
                 lost,
                 at_risk,

@@ -262,7 +262,7 @@ fn what_still_comes_from_the_old_rsu_is_taken_and_it_is_told_last() {
     assert_eq!(t.replied(), [(RSU, RSU, true)]);
     assert!(!floods(&mut t, RSU, 0, 3), "now it is another RSU's");
     let [record] = records(&mut t)[..] else { panic!("not one record") };
-    assert_eq!((record.cause, record.acknowledged), (Cause::Goodbye, true));
+    assert_eq!((record.cause, record.is_settled), (Cause::Goodbye, true));
     assert_eq!((record.gap.as_millis(), record.lost, record.doubled), (0, 0, 1));
     let counters = t.obu.counters();
     assert_eq!((counters.hand_overs, counters.gap_sum_us, counters.gap_max_us), (1, 0, 0));
@@ -293,6 +293,28 @@ fn a_dead_rsu_leaves_a_record_of_the_gap_and_of_what_was_at_risk() {
     assert!(record.at_risk.abs_diff(took / 10) <= 1, "{record:?}");
     assert_eq!((record.lost, record.sent_twice), (0, 0), "towards another RSU nothing is doubled");
     assert_eq!(t.obu.counters().gap_max_us, u64::try_from(record.gap.as_micros()).unwrap());
+}
+
+/// Nobody's frames go anywhere: the RSU is told of the change, and is not asked to answer.
+#[test]
+fn the_change_of_an_idle_obu_is_settled_as_well_and_counted_once() {
+    let mut t = Talk::settled_behind(A);
+    t.acknowledge(A);
+    for _ in 0..100 {
+        let seq = t.beat(A, 1);
+        t.hear(t.now, B, Heard::heartbeat(seq, 1));
+        t.answer_probes_of(A);
+        t.answer_probes_of(B);
+    }
+    t.prove(B, t.seq, 1);
+    assert_eq!((records(&mut t), t.obu.attachment()), (vec![], attached(RSU, A, 2)));
+    t.hear(t.now + 1, A, Heard::Withdrawal { goodbye: true });
+    assert_eq!(t.obu.attachment(), attached(RSU, B, 2));
+    t.pass(t.now + 5000);
+    let records = records(&mut t);
+    let settled = records.iter().filter(|record| record.is_settled).count();
+    assert_eq!((records.len(), settled), (1, 1), "{records:?}");
+    assert_eq!(t.obu.counters().hand_overs, 1);
 }
 
 /// Behind A, with B as proven candidate to the same RSU, and A silent until two questions are open.
@@ -403,7 +425,7 @@ fn a_time_without_any_way_is_one_change_with_all_it_cost() {
     t.acknowledge(C);
     let [record] = records(&mut t)[..] else { panic!("not one record") };
     assert_eq!((record.from.upstream, record.to), (id(RSU), attached(RSU, C, 2)));
-    assert_eq!((record.cause, record.lost, record.acknowledged), (Cause::Withdrawn, 50, true));
+    assert_eq!((record.cause, record.lost, record.is_settled), (Cause::Withdrawn, 50, true));
     assert!((505..=520).contains(&record.gap.as_millis()), "{record:?}");
     let counters = t.obu.counters();
     assert_eq!((counters.upstream_changes, counters.rsu_changes), (3, 3));

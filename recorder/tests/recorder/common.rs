@@ -87,12 +87,12 @@ fn event() -> impl Strategy<Value = Event> {
             |(from, to, cause, silence)| Event::UpstreamChanged { from, to, cause, silence }
         ),
         hand_over.prop_map(
-            |((from, to, cause, acknowledged, gap), (lost, at_risk, doubled, sent_twice))| {
+            |((from, to, cause, is_settled, gap), (lost, at_risk, doubled, sent_twice))| {
                 Event::HandOver(HandOver {
                     from,
                     to,
                     cause,
-                    acknowledged,
+                    is_settled,
                     gap,
                     lost,
                     at_risk,

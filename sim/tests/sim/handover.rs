@@ -138,7 +138,7 @@ impl Road {
     /// Exactly one change, acknowledged, from the first RSU to the second.
     fn the_hand_over(&self) -> Result<HandOver, Wrong> {
         match self.hand_overs()[..] {
-            [record] if record.acknowledged => {
+            [record] if record.is_settled => {
                 let rsus = (record.from.rsu.0, record.to.map(|to| to.rsu.0));
                 if rsus == (radio(FIRST.0).0, Some(radio(SECOND.0).0)) {
                     return Ok(record);

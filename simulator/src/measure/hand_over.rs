@@ -81,7 +81,7 @@ impl Changes {
         let change = self.all.iter_mut().rev().find(is_it).filter(|change| change.own.is_none());
         if let Some(change) = change {
             change.own = Some(OwnRecord {
-                acknowledged: record.acknowledged,
+                is_settled: record.is_settled,
                 gap_ms: millis(record.gap),
                 lost: record.lost,
                 at_risk: record.at_risk,

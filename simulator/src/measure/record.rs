@@ -161,8 +161,8 @@ pub struct HandOverRecord {
 /// What an OBU writes down of a hand-over ([`node_lib::control::event::HandOver`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OwnRecord {
-    /// The RSU acknowledged the new way.
-    pub acknowledged: bool,
+    /// The RSU acknowledged the new way, or need not.
+    pub is_settled: bool,
     /// Time without a way that was believed.
     pub gap_ms: f64,
     /// Frames of its clients it dropped because there was no way.

@@ -207,7 +207,7 @@ const HAND_OVERS: &[Column<HandOverRecord>] = &[
     ("sent_twice", |change| change.sent_twice.to_string()),
     ("gap_ms", |change| or_empty(change.gap_ms)),
     ("gap_by_routing_ms", |change| or_empty(change.gap_by_routing_ms)),
-    ("own_acknowledged", |change| own(change, |own| own.acknowledged)),
+    ("own_settled", |change| own(change, |own| own.is_settled)),
     ("own_gap_ms", |change| own(change, |own| own.gap_ms)),
     ("own_lost", |change| own(change, |own| own.lost)),
     ("own_at_risk", |change| own(change, |own| own.at_risk)),

@@ -142,7 +142,7 @@ fn losses_add_up_with_what_was_cut() {
     // What the OBU wrote down itself agrees with what its client saw: the frames it had no way for
     // are those that were lost on their way up and never sent.
     let own = hand_over.own.unwrap();
-    assert!(own.acknowledged);
+    assert!(own.is_settled);
     assert!((own.gap_ms - longest).abs() < 150.0, "{own:?}, {longest}");
     let up = &record.flows[0];
     assert!(

@@ -81,7 +81,7 @@ impl Obu {
                 from,
                 to,
                 cause,
-                acknowledged: false,
+                is_settled: false,
                 gap: Duration::ZERO,
                 lost: 0,
                 at_risk: loss.map_or(0, |loss| loss.at_risk),
@@ -186,11 +186,10 @@ impl Obu {
             // not know yet.
             record.cause = Cause::Dead;
         }
-        record.acknowledged = acknowledged_at.is_some();
-        let is_settled = record.acknowledged || is_mentioned;
-        let until = found_at.filter(|_| is_settled).unwrap_or(now);
+        record.is_settled = acknowledged_at.is_some() || is_mentioned;
+        let until = found_at.filter(|_| record.is_settled).unwrap_or(now);
         record.gap = until.since(lost_at);
-        if is_settled {
+        if record.is_settled {
             let gap_us = u64::try_from(record.gap.as_micros()).unwrap_or(u64::MAX);
             let counters = &mut self.context.counters;
             counters.hand_overs += 1;
