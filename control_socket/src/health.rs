@@ -1,9 +1,10 @@
 //! What is wrong with a node, and the cure: [`problems`].
 
-use node_lib::control::snapshot::{KnownRoute, NodeRole, Obstacle, RouteStanding, View};
+use node_lib::Timestamp;
+use node_lib::control::snapshot::{KnownRoute, NodeRole, Obstacle, RouteStanding, View, span_ms};
 use serde::{Deserialize, Serialize};
 
-use crate::record::Fault;
+use crate::record::{Fault, Moment};
 
 /// A node that started so lately may still be looking for a way.
 const STARTING_MS: u64 = 2000;
@@ -27,7 +28,9 @@ pub struct HealthProblem {
 /// When something was noticed, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Noticed {
-    /// The first time, in milliseconds since 1970.
+    /// The number of the event that was the first.
+    pub event: u64,
+    /// The first time, in milliseconds since 1970, as dates are now.
     pub since_unix_ms: u64,
     /// The last time.
     pub last_unix_ms: u64,
@@ -43,10 +46,10 @@ impl HealthProblem {
 
     /// It is another, and not the same noticed again.
     fn differs(&self, other: &Self) -> bool {
-        let since = |problem: &Self| problem.noticed.map(|noticed| noticed.since_unix_ms);
+        let first = |problem: &Self| problem.noticed.map(|noticed| noticed.event);
         let Self { kind, text, cure, is_fatal, noticed: _ } = self;
         (kind, text, cure, is_fatal) != (&other.kind, &other.text, &other.cure, &other.is_fatal)
-            || since(self) != since(other)
+            || first(self) != first(other)
     }
 }
 
@@ -55,11 +58,11 @@ pub fn is_news(before: &[HealthProblem], now: &[HealthProblem]) -> bool {
     before.len() != now.len() || before.iter().zip(now).any(|(before, now)| before.differs(now))
 }
 
-/// Everything that is wrong with a node, the worst first. `now_unix_ms`: when the view was made.
+/// Everything that is wrong with a node, the worst first. `now`: when the view was made.
 pub fn problems<'a>(
     view: &View,
     faults: impl Iterator<Item = &'a Fault>,
-    now_unix_ms: u64,
+    now: Moment,
 ) -> Vec<HealthProblem> {
     let mut found = Vec::new();
     interfaces(view, &mut found);
@@ -68,7 +71,8 @@ pub fn problems<'a>(
         NodeRole::Rsu if view.alone.is_some() => alone(view, false, &mut found),
         _ => {}
     }
-    found.extend(faults.filter(|fault| fault.is_there(now_unix_ms)).map(of_fault));
+    let lately = faults.filter(|fault| fault.is_there(now.clock));
+    found.extend(lately.map(|fault| of_fault(fault, now)));
     found.sort_by_key(|problem| !problem.is_fatal);
     found
 }
@@ -84,6 +88,16 @@ fn interfaces(view: &View, found: &mut Vec<HealthProblem>) {
         let text = format!("TAP {} is down, gone or out of its bridge: no LAN", tap.name);
         let cure = format!("ip link set dev {} up; with --bridge, put it back into it", tap.name);
         found.push(HealthProblem::new("no-lan", view.node.role == NodeRole::Rsu, text, cure));
+    }
+    if let Some(port) = &view.wider_port {
+        let most = tap.mtu_bytes.map(|mtu| format!(" of {mtu}")).unwrap_or_default();
+        let text = format!(
+            "port {} of the bridge has an MTU of {}, TAP {} one{most}: the bridge drops longer \
+             frames and tells nobody",
+            port.name, port.mtu_bytes, tap.name
+        );
+        let cure = "give all ports, and all hosts behind them, the MTU of the TAP (ip link)";
+        found.push(HealthProblem::new("wider-port", false, text, cure));
     }
     if view.is_radio_full {
         let text = "frames wait because the radio has no room".to_owned();
@@ -183,8 +197,8 @@ const OBSTACLES: [Obstacle; 7] = [
 
 /// With the figures of the first time: were they those of the last, it would be told as another
 /// each time it is noticed.
-fn of_fault(fault: &Fault) -> HealthProblem {
-    let Fault { times, first, last_unix_ms } = fault;
+fn of_fault(fault: &Fault, now: Moment) -> HealthProblem {
+    let Fault { times, first, began, noticed } = fault;
     let figures = match serde_json::to_value(&first.event) {
         Ok(serde_json::Value::Object(fields)) => {
             let fields = fields.iter().filter(|(name, _)| *name != "event");
@@ -198,11 +212,12 @@ fn of_fault(fault: &Fault) -> HealthProblem {
     };
     let kind = first.event.kind();
     let word = kind.to_lowercase().replace(' ', "-");
-    let (since_unix_ms, last_unix_ms) = (first.at_unix_ms, *last_unix_ms);
-    let noticed = Some(Noticed { since_unix_ms, last_unix_ms, times: *times });
+    let date = |then: Timestamp| now.unix_ms.saturating_sub(span_ms(now.clock.since(then)));
+    let (since_unix_ms, last_unix_ms) = (date(*began), date(*noticed));
+    let noticed = Noticed { event: first.number, since_unix_ms, last_unix_ms, times: *times };
     let cure = first.event.cure().unwrap_or("see the log");
     HealthProblem {
-        noticed,
+        noticed: Some(noticed),
         ..HealthProblem::new(&word, false, format!("{kind} ({figures})"), cure)
     }
 }
@@ -225,8 +240,12 @@ mod tests {
         view
     }
 
+    fn at(unix_ms: u64) -> Moment {
+        Moment { unix_ms, clock: Timestamp::from_millis(unix_ms) }
+    }
+
     fn kinds(view: &View) -> Vec<(String, bool)> {
-        let found = problems(view, [].iter(), 0);
+        let found = problems(view, [].iter(), at(0));
         found.into_iter().map(|problem| (problem.kind, problem.is_fatal)).collect()
     }
 
@@ -244,7 +263,7 @@ mod tests {
         assert_eq!(kinds(&obu), [("no-upstream".to_owned(), true)]);
         obu.alone = Some("others use EtherType 0x88b6 (--ethertype)".to_owned());
         obu.other_ethertypes = vec![0x88b6];
-        let found = problems(&obu, [].iter(), 0);
+        let found = problems(&obu, [].iter(), at(0));
         assert_eq!((found.len(), &*found[0].kind), (1, "alone"));
         assert!(found[0].cure.contains("0x88b6"), "{found:?}");
     }
@@ -254,14 +273,20 @@ mod tests {
         let obu = view(NodeRole::Rsu);
         let event = Event::IdConflict { mac: node_lib::Mac([2; 6]) };
         let first = Happened { number: 1, at_unix_ms: 1000, event };
-        let fault = Fault { times: 3, first, last_unix_ms: 4000 };
-        let found = problems(&obu, std::iter::once(&fault), 5000);
+        let (began, noticed) = (Timestamp::from_millis(1000), Timestamp::from_millis(4000));
+        let fault = Fault { times: 3, first, began, noticed };
+        let found = problems(&obu, std::iter::once(&fault), at(5000));
         assert_eq!(found[0].text, "another node uses our node id (mac 02:02:02:02:02:02)");
-        let noticed = Noticed { since_unix_ms: 1000, last_unix_ms: 4000, times: 3 };
+        let noticed = Noticed { event: 1, since_unix_ms: 1000, last_unix_ms: 4000, times: 3 };
         assert_eq!(found[0].noticed, Some(noticed));
         assert!(found[0].cure.contains("--node-id"), "{found:?}");
-        let at = |ms| problems(&obu, std::iter::once(&fault), ms);
-        assert_eq!((at(4000 + 599_999).len(), at(4000 + 600_000).len()), (1, 0));
+        let found = |now| problems(&obu, std::iter::once(&fault), now);
+        assert_eq!((found(at(4000 + 599_999)).len(), found(at(4000 + 600_000)).len()), (1, 0));
+        // Somebody sets the clock, a year back or ahead: it is as long ago as before.
+        for unix_ms in [0, 40_000_000_000] {
+            assert_eq!(found(Moment { unix_ms, ..at(4000 + 599_999) }).len(), 1);
+            assert_eq!(found(Moment { unix_ms, ..at(4000 + 600_000) }).len(), 0);
+        }
     }
 
     #[test]
@@ -271,9 +296,13 @@ mod tests {
         let mut told = Vec::new();
         let mut looks = |at: &[u64], mac: u8, now_unix_ms: u64| {
             for at in at {
-                history.note(*at, &Event::IdConflict { mac: node_lib::Mac([mac; 6]) }, &[]);
+                history.note(
+                    self::at(*at),
+                    &Event::IdConflict { mac: node_lib::Mac([mac; 6]) },
+                    &[],
+                );
             }
-            let now = problems(&obu, history.faults(), now_unix_ms);
+            let now = problems(&obu, history.faults(), self::at(now_unix_ms));
             let is_news = is_news(&told, &now);
             told = now;
             is_news

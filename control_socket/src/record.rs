@@ -1,7 +1,9 @@
 //! What a daemon keeps of what happened: [`History`], bounded.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use node_lib::Timestamp;
 use node_lib::control::event::{Attachment, Cause, Event, HandOver};
 use node_lib::control::snapshot::{KnownRoute, RouteStanding, span_ms};
 use serde::{Deserialize, Serialize};
@@ -26,7 +28,7 @@ const ROUTES_KEPT: usize = 4;
 const CANDIDATES_KEPT: usize = 8;
 
 /// A fault is there for so long after it was last noticed.
-const FAULT_FOR_MS: u64 = 10 * 60 * 1000;
+const FAULT_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// Kinds of faults kept; there are not so many.
 const FAULTS_KEPT: usize = 16;
@@ -65,21 +67,32 @@ pub struct Change {
     pub routes: Vec<KnownRoute>,
 }
 
+/// When something happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moment {
+    /// The date, in milliseconds since 1970, for people.
+    pub unix_ms: u64,
+    /// On a clock that nobody sets.
+    pub clock: Timestamp,
+}
+
 /// A fault that was noticed, maybe often.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// How often.
     pub times: u64,
     /// The first time.
     pub first: Happened,
-    /// The last time, in milliseconds since 1970.
-    pub last_unix_ms: u64,
+    /// When it was, on a clock that nobody sets: the date it had does not tell how long ago it is.
+    pub began: Timestamp,
+    /// When it was noticed last.
+    pub noticed: Timestamp,
 }
 
 impl Fault {
     /// It was noticed so lately that it counts as there.
-    pub fn is_there(&self, now_unix_ms: u64) -> bool {
-        now_unix_ms.saturating_sub(self.last_unix_ms) < FAULT_FOR_MS
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        now.since(self.noticed) < FAULT_FOR
     }
 }
 
@@ -130,7 +143,8 @@ impl History {
     }
 
     /// Keeps an event; `routes`: what there was to choose from.
-    pub fn note(&mut self, at_unix_ms: u64, event: &Event, routes: &[KnownRoute]) -> Happened {
+    pub fn note(&mut self, at: Moment, event: &Event, routes: &[KnownRoute]) -> Happened {
+        let Moment { unix_ms: at_unix_ms, clock } = at;
         let number = self.next;
         self.next += 1;
         let happened = Happened { number, at_unix_ms, event: event.clone() };
@@ -160,20 +174,20 @@ impl History {
             _ => {}
         }
         if event.cure().is_some() {
-            self.note_fault(&happened);
+            self.note_fault(clock, &happened);
         }
         push(&mut self.events, EVENTS_KEPT, happened.clone());
         happened
     }
 
-    fn note_fault(&mut self, happened: &Happened) {
-        let (kind, last_unix_ms) = (happened.event.kind(), happened.at_unix_ms);
+    fn note_fault(&mut self, now: Timestamp, happened: &Happened) {
+        let kind = happened.event.kind();
         let known = self.faults.iter_mut().find(|fault| fault.first.event.kind() == kind);
-        let begins = Fault { times: 1, first: happened.clone(), last_unix_ms };
+        let begins = Fault { times: 1, first: happened.clone(), began: now, noticed: now };
         match known {
-            Some(fault) if fault.is_there(last_unix_ms) => {
+            Some(fault) if fault.is_there(now) => {
                 fault.times += 1;
-                fault.last_unix_ms = last_unix_ms;
+                fault.noticed = now;
             }
             Some(fault) => *fault = begins,
             None => push(&mut self.faults, FAULTS_KEPT, begins),
@@ -246,12 +260,14 @@ fn kept(routes: &[KnownRoute]) -> Vec<KnownRoute> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
-    use std::time::Duration;
-
     use node_lib::control::event::{Limit, TooLong};
     use node_lib::{Mac, NodeId};
 
     use super::*;
+
+    fn at(unix_ms: u64) -> Moment {
+        Moment { unix_ms, clock: Timestamp::from_millis(unix_ms) }
+    }
 
     fn place(n: u8) -> Attachment {
         let rsu = NodeId([2, 0, 0, 0, 0, n]);
@@ -266,8 +282,8 @@ mod tests {
     #[test]
     fn what_a_change_cost_is_kept_with_it() {
         let mut history = History::default();
-        let number = history.note(1, &change(1, 2), &[]).number;
-        history.note(2, &change(2, 3), &[]);
+        let number = history.note(at(1), &change(1, 2), &[]).number;
+        history.note(at(2), &change(2, 3), &[]);
         let cost = HandOver {
             from: place(1),
             to: Some(place(2)),
@@ -279,13 +295,13 @@ mod tests {
             doubled: 0,
             sent_twice: 0,
         };
-        let told = history.note(3, &Event::HandOver(cost), &[]);
+        let told = history.note(at(3), &Event::HandOver(cost), &[]);
         assert_eq!(history.change(number).unwrap().cost, Some(cost));
         assert_eq!(history.changes()[1].cost, None);
         assert_eq!(history.change_told(&told).map(|change| change.number), Some(number));
         assert_eq!(history.changes()[1].silence_ms, 240);
         // The next one came before this was settled: its gap goes on.
-        history.note(4, &Event::HandOver(HandOver { is_settled: false, ..cost }), &[]);
+        history.note(at(4), &Event::HandOver(HandOver { is_settled: false, ..cost }), &[]);
         let gaps = history.gaps();
         assert_eq!((gaps.count(), gaps.sum_ms), (1, 170));
         assert_eq!(gaps.classes().find(|(_, count)| *count > 0), Some((200, 1)));
@@ -295,10 +311,10 @@ mod tests {
     fn no_more_is_kept_than_there_is_room_for_and_numbers_tell_what_was_missed() {
         let mut history = History::default();
         for n in 0..2000 {
-            history.note(n, &change(1, 2), &[]);
+            history.note(at(n), &change(1, 2), &[]);
         }
         history.note_missed(10);
-        let last = history.note(0, &change(1, 2), &[]);
+        let last = history.note(at(0), &change(1, 2), &[]);
         assert_eq!(last.number, 2010);
         assert_eq!((history.events().len(), history.changes().len()), (EVENTS_KEPT, CHANGES_KEPT));
     }
@@ -323,7 +339,7 @@ mod tests {
             candidates: Vec::new(),
         };
         for n in 0..2000 {
-            history.note(n, &change(1, 2), std::slice::from_ref(&route));
+            history.note(at(n), &change(1, 2), std::slice::from_ref(&route));
         }
         let kept: Vec<_> = history.changes().iter().map(|change| change.routes.len()).collect();
         let expected = [vec![0; CHANGES_KEPT - CHOICES_KEPT], vec![1; CHOICES_KEPT]].concat();
@@ -336,10 +352,10 @@ mod tests {
         let from = Mac([2; 6]);
         let frame = |len| TooLong { from, len, most: 1514, limit: Limit::Tap };
         for len in [2000, 3000] {
-            history.note(7, &Event::TooLong(frame(len)), &[]);
+            history.note(at(7), &Event::TooLong(frame(len)), &[]);
         }
-        history.note(8, &Event::IdConflict { mac: from }, &[]);
-        history.note(9, &change(1, 2), &[]);
+        history.note(at(8), &Event::IdConflict { mac: from }, &[]);
+        history.note(at(9), &change(1, 2), &[]);
         let faults: Vec<_> = history.faults().map(|f| (f.times, f.first.event.kind())).collect();
         assert_eq!(faults, [(2, "frame too long"), (1, "another node uses our node id")]);
     }

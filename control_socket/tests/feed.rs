@@ -96,7 +96,7 @@ fn with_change(topics: Topics, number: u64, is_over: bool) -> Topics {
         from: place(),
         to,
         cause,
-        acknowledged: true,
+        is_settled: true,
         gap: Duration::from_millis(100),
         lost: 0,
         at_risk: 0,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use assert_cmd::Command;
 use control_socket::health::problems;
 use control_socket::message::{Access, AnswerLine, Ask, Hello, RequestLine, Topics, VERSION};
+use control_socket::record::Moment;
 use node_lib::NodeId;
 use node_lib::control::snapshot::{NodeRole, Snapshot, View};
 use serde_json::Value;
@@ -53,7 +54,7 @@ fn daemon(directory: &Path, first: String, view: View) -> PathBuf {
                 let topics = Topics {
                     node: view.node.id,
                     role: view.node.role,
-                    problems: Some(problems(&view, [].iter(), 0)),
+                    problems: Some(problems(&view, [].iter(), Moment::default())),
                     view: Some(view.clone()),
                     changes: Some(Vec::new()),
                     log: matches!(request.ask, Ask::Get(_)).then(|| "info".to_owned()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use control_socket::health::problems;
 use control_socket::message::Topics;
-use control_socket::record::{Change, Happened, History};
+use control_socket::record::{Change, Happened, History, Moment};
 use node_lib::Timestamp;
 use node_lib::control::event::Event;
 use node_lib::control::node::{LinkEvent, Node};
@@ -122,7 +122,7 @@ impl<'a, W: Write> Watcher<'a, W> {
     fn note(&mut self, at: Timestamp, event: &Event, node: &dyn Node) {
         let is_change = matches!(event, Event::UpstreamChanged { .. });
         let routes = if is_change { node.snapshot(at).routes } else { Vec::new() };
-        let happened = self.history.note(self.unix_ms(at), event, &routes);
+        let happened = self.history.note(self.moment(at), event, &routes);
         self.changes.extend(self.history.change_told(&happened).cloned());
         self.events.push(happened);
     }
@@ -131,7 +131,7 @@ impl<'a, W: Write> Watcher<'a, W> {
         if self.looks >= LOOKS_MAX {
             return Err(PageError::TooMany);
         }
-        let at_unix_ms = self.unix_ms(at);
+        let moment = self.moment(at);
         let start = self.header.start();
         let interface = |name: &str, is_up| InterfaceState {
             name: name.to_owned(),
@@ -145,9 +145,9 @@ impl<'a, W: Write> Watcher<'a, W> {
         view.radio.mac = Some(start.radio_mac);
         view.tap = interface(&self.header.tap, self.is_lan_up);
         view.counters.node = node.counters().iter().collect();
-        let found = problems(&view, self.history.faults(), at_unix_ms);
+        let found = problems(&view, self.history.faults(), moment);
         let topics = Topics {
-            at_unix_ms,
+            at_unix_ms: moment.unix_ms,
             node: view.node.id,
             role: view.node.role,
             problems: Some(found),
@@ -165,7 +165,8 @@ impl<'a, W: Write> Watcher<'a, W> {
         Ok(())
     }
 
-    fn unix_ms(&self, at: Timestamp) -> u64 {
-        self.header.began_unix_ns / 1_000_000 + span_ms(at.since(Timestamp::ZERO))
+    fn moment(&self, at: Timestamp) -> Moment {
+        let unix_ms = self.header.began_unix_ns / 1_000_000 + span_ms(at.since(Timestamp::ZERO));
+        Moment { unix_ms, clock: at }
     }
 }

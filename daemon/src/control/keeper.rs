@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use control_socket::health::{HealthProblem, problems};
-use control_socket::record::{Change, GapTally, Happened, History};
+use control_socket::record::{Change, GapTally, Happened, History, Moment};
 use node_lib::control::snapshot::View;
+use node_lib::runtime::clock::Clock;
 use node_lib::runtime::inside::Inside;
 use node_lib::runtime::request::Told;
 use tokio::sync::broadcast;
@@ -18,6 +19,7 @@ const WAITING_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Keeper {
     history: Mutex<History>,
+    clock: Clock,
     news: broadcast::Sender<Arc<Notice>>,
 }
 
@@ -33,7 +35,7 @@ impl Keeper {
     /// Keeps what happens from now on. Must run inside a tokio runtime.
     pub(crate) fn start(inside: &Inside) -> Arc<Self> {
         let (news, _) = broadcast::channel(WAITING_MAX);
-        let keeper = Arc::new(Self { history: Mutex::default(), news });
+        let keeper = Arc::new(Self { history: Mutex::default(), clock: Clock::start(), news });
         let (itself, mut events) = (Arc::clone(&keeper), inside.events());
         tokio::spawn(async move {
             loop {
@@ -51,7 +53,7 @@ impl Keeper {
     fn note(&self, told: &Told) {
         let news = {
             let mut history = self.lock();
-            let happened = history.note(now_unix_ms(), &told.event, &told.routes);
+            let happened = history.note(self.now(), &told.event, &told.routes);
             let change = history.change_told(&happened).cloned();
             Notice { happened, change }
         };
@@ -76,7 +78,11 @@ impl Keeper {
     }
 
     pub(crate) fn problems(&self, view: &View) -> Vec<HealthProblem> {
-        problems(view, self.lock().faults(), now_unix_ms())
+        problems(view, self.lock().faults(), self.now())
+    }
+
+    fn now(&self) -> Moment {
+        Moment { unix_ms: now_unix_ms(), clock: self.clock.now() }
     }
 
     /// The history is whole between any two operations on it.

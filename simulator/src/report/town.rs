@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use control_socket::record::History;
+use control_socket::record::{History, Moment};
 use node_lib::control::snapshot::{KnownCandidate, KnownRoute, Obstacle, RouteStanding, span_ms};
 use node_lib::{Mac, NodeId, Timestamp};
 use serde::Serialize;
@@ -79,7 +79,8 @@ pub fn write_within(
     loop {
         let ended = world.run_until(at);
         for (time, node, event) in world.take_events() {
-            histories.entry(node).or_default().note(unix_ms(time), &event, &[]);
+            let moment = Moment { unix_ms: unix_ms(time), clock: time };
+            histories.entry(node).or_default().note(moment, &event, &[]);
         }
         looks.push(&look(cast, &world))?;
         if let Err(violation) = ended {
