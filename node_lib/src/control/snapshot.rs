@@ -30,7 +30,7 @@ pub use clients::{ClientPort, KnownClient, Pinned};
 pub use neighbours::KnownNeighbour;
 pub use obus::{KnownChild, KnownObu, ObuStanding};
 pub use position::KnownPosition;
-pub use process::{Counts, Groups, InterfaceState, View};
+pub use process::{Counts, Groups, InterfaceState, View, WiderPort};
 pub use routes::{KnownCandidate, KnownRoute, Obstacle, RouteStanding};
 
 /// What a node is to the others.

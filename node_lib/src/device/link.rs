@@ -19,6 +19,15 @@ pub struct LinkState {
     pub up: bool,
 }
 
+/// A port of the bridge that the TAP is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BridgePort {
+    /// The interface.
+    pub name: String,
+    /// Largest Ethernet payload, in bytes.
+    pub mtu: usize,
+}
+
 /// Which of a node's two interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -58,6 +67,12 @@ pub trait Links {
     fn poll_clients(&mut self, cx: &mut Context<'_>) -> Poll<Vec<Remembered>> {
         let _ = cx;
         Poll::Pending
+    }
+
+    /// The widest port of the TAP's bridge, if it takes longer frames than the TAP: the bridge drops
+    /// those. None where nobody can tell.
+    fn wider_port(&self) -> Option<&BridgePort> {
+        None
     }
 
     /// What was counted of these measurements.

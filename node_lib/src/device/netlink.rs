@@ -10,6 +10,7 @@ mod connection;
 mod home;
 mod interface;
 mod neighbours;
+mod ports;
 mod tun;
 
 use std::collections::VecDeque;
@@ -32,7 +33,7 @@ use tracing::{debug, warn};
 use super::error::{DeviceError, Problem};
 use super::signal::{Sample, SignalCounters, SignalSource, Watch};
 use super::tap_owner::TapOwner;
-use super::{LinkChange, LinkState, Links, Side, name};
+use super::{BridgePort, LinkChange, LinkState, Links, Side, name};
 use crate::mac::Mac;
 use crate::start::clients::Remembered;
 pub use address::{ParseTapAddressError, TapAddress};
@@ -42,6 +43,7 @@ use connection::{MessageStream, Server, connect};
 use home::Home;
 use interface::{Seen, find_bridge, has_index, is_unused, kind_of, name_of, parse, read};
 use neighbours::Place;
+use ports::OtherPorts;
 use tun::tun_info;
 
 /// Wait before a broken connection to the kernel is opened anew.
@@ -107,6 +109,8 @@ pub struct Netlink {
     /// Where the TAP was when that was asked last.
     asked: Option<Place>,
     asking: Option<Asking>,
+    /// Of the bridge the TAP is in, whoever put it there.
+    ports: OtherPorts,
 }
 
 impl fmt::Debug for Netlink {
@@ -141,6 +145,7 @@ impl Netlink {
             tells_clients: false,
             asked: None,
             asking: None,
+            ports: OtherPorts::default(),
         })
     }
 
@@ -282,15 +287,16 @@ impl Netlink {
         self.ask_bridge();
     }
 
+    /// The bridge the TAP is in now.
+    fn place(&self) -> Option<Place> {
+        let tap = self.tap.as_ref().filter(|tap| tap.is_bridge_port)?;
+        Some(Place { tap: tap.link.index, bridge: tap.controller? })
+    }
+
     /// Asks the bridge who is behind it, if the TAP has come into it.
     fn ask_bridge(&mut self) {
-        if !self.tells_clients {
-            return;
-        }
-        let port = self.tap.as_ref().filter(|tap| tap.is_bridge_port);
-        let place =
-            port.and_then(|tap| Some(Place { tap: tap.link.index, bridge: tap.controller? }));
-        if self.asked == place {
+        let place = self.place();
+        if !self.tells_clients || self.asked == place {
             return;
         }
         self.asked = place;
@@ -365,7 +371,13 @@ impl Netlink {
             self.home.note_tap(tap);
         }
         self.tap = tap;
+        self.ports.follow(self.place(), &self.handle);
+        self.compare_ports();
         self.ask_bridge();
+    }
+
+    fn compare_ports(&mut self) {
+        self.ports.compare(self.tap.as_ref().map(|tap| tap.link.mtu));
     }
 
     /// There is no interface of this index any more.
@@ -415,6 +427,8 @@ impl Netlink {
         if message.header.interface_family != AddressFamily::Unspec {
             return;
         }
+        self.ports.note(message, exists);
+        self.compare_ports();
         let name = name_of(message);
         let index = message.header.index;
         if !exists {
@@ -447,6 +461,7 @@ impl Netlink {
     }
 
     fn read_again(&mut self) {
+        self.ports.read(&self.handle);
         let (handle, home) = (self.handle.clone(), self.home.bridge());
         let bridge = self.bridge.iter().map(|bridge| bridge.name.clone());
         let names: Vec<_> =
@@ -467,6 +482,9 @@ impl Netlink {
 
     /// Drives what is under way; ready when the connection was replaced or a reading ended.
     fn poll_background(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.ports.poll(cx).is_ready() {
+            self.compare_ports();
+        }
         if let Some(recovery) = &mut self.recovery {
             match ready!(recovery.as_mut().poll(cx)) {
                 Ok((handle, messages, server)) => {
@@ -548,6 +566,10 @@ impl Links for Netlink {
                 Poll::Pending
             }
         }
+    }
+
+    fn wider_port(&self) -> Option<&BridgePort> {
+        self.ports.wider()
     }
 
     fn configure_tap(&mut self, mtu: usize) {

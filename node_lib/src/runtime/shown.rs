@@ -9,7 +9,7 @@ use super::{Running, log};
 use crate::control::event::Event;
 use crate::control::node::Node;
 use crate::control::ping::Ping;
-use crate::control::snapshot::{Groups, InterfaceState, View, span_ms};
+use crate::control::snapshot::{Groups, InterfaceState, View, WiderPort, span_ms};
 use crate::device::{Device, Links};
 use crate::time::Timestamp;
 
@@ -66,6 +66,10 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 mtu_bytes: self.tap_mtu.over(self.radio.mtu).ok(),
                 is_up: self.lan_up,
             },
+            wider_port: self
+                .links
+                .wider_port()
+                .map(|port| WiderPort { name: port.name.clone(), mtu_bytes: port.mtu }),
             is_radio_full: way_out.is_waiting(),
             alone: silence.causes.map(str::to_owned),
             other_ethertypes: silence.other_ethertypes.to_vec(),

@@ -81,6 +81,39 @@ fn joining_and_leaving_a_bridge_is_not_a_deletion() {
 }
 
 #[test]
+fn a_port_wider_than_the_tap_is_known_wherever_it_came_from() {
+    in_namespace(async || {
+        let _tap = Tap::open("tap0", TapOffload::Off).unwrap();
+        ip("link add br0 type bridge");
+        ip("link add port0 mtu 9000 type veth peer name host0");
+        ip("link add port1 mtu 1450 type veth peer name host1");
+        ip("link set port0 master br0");
+        ip("link set port1 master br0");
+        let mut netlink = Netlink::open().unwrap();
+        netlink.set_up_tap("tap0", TapSettings::default(), 1460).await.unwrap();
+        let link = netlink.link("tap0").await.unwrap();
+        netlink.watch(Side::Tap, "tap0", &link);
+        let mut wider = async || {
+            while next_change(&mut netlink).await.is_some() {}
+            netlink.wider_port().map(|port| (port.name.clone(), port.mtu))
+        };
+        assert_eq!(wider().await, None, "the TAP is in no bridge");
+        ip("link set tap0 master br0");
+        assert_eq!(wider().await, Some(("port0".to_owned(), 9000)), "it was there before");
+        ip("link set port1 mtu 9100");
+        assert_eq!(wider().await, Some(("port1".to_owned(), 9100)), "it changed");
+        ip("link del port1");
+        assert_eq!(wider().await, Some(("port0".to_owned(), 9000)), "it is gone");
+        ip("link set port0 nomaster");
+        assert_eq!(wider().await, None, "it is no port any more");
+        ip("link set port0 master br0");
+        assert_eq!(wider().await, Some(("port0".to_owned(), 9000)), "it came back");
+        ip("link set tap0 nomaster");
+        assert_eq!(wider().await, None, "the TAP is in no bridge any more");
+    });
+}
+
+#[test]
 fn a_tap_made_again_is_down_until_it_is_back_where_somebody_put_it() {
     in_namespace(async || {
         let mut tap = Tap::open("tap0", TapOffload::Off).unwrap();

@@ -34,6 +34,7 @@ pub(crate) const AREA: Area = Area {
         ("what_is_watched_outlives_its_daemon", watched::what_is_watched_outlives_its_daemon),
         ("a_vehicle_whose_data_nobody_accepts_is_found", a_vehicle_nobody_accepts),
         ("a_frame_too_long_is_found", a_frame_too_long_is_found),
+        ("a_bridged_host_with_too_large_an_mtu_is_found", a_bridged_host_too_wide_is_found),
         ("two_ethertypes_are_found", two_ethertypes_are_found),
         ("two_nodes_with_one_id_are_found", two_nodes_with_one_id_are_found),
         ("a_road_side_unit_without_a_lan_is_found", a_road_side_unit_without_a_lan_is_found),
@@ -594,6 +595,28 @@ fn a_frame_too_long_is_found() -> Result<()> {
         ensure!(said.contains(&format!("from {from}")) && said.contains("bytes 4014"), "{said}");
         ensure!(said.contains("cure: give all nodes the same --mtu"), "{said}");
         Ok(())
+    })
+}
+
+/// What it sends that is too long gets lost in the bridge, which nobody counts.
+fn a_bridged_host_too_wide_is_found() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let (obu, host) = bed.add_obu_with_host("obu1", "host1")?;
+    bed.connect(&rsu, &obu)?;
+    with_logs(bed, |bed| {
+        start(bed)?;
+        answers(&host, &server)?;
+        ensure!(v2xctl(&obu, &["status"])?.0 == 0);
+        let set = |mtu| obu.ns().set_mtu("eth0", mtu).and_then(|()| host.ns.set_mtu("eth0", mtu));
+        set(9000)?;
+        let said = problem(&obu, "wider-port")?;
+        ensure!(said.contains("port eth0") && said.contains("9000"), "{said}");
+        ensure!(said.contains("1500"), "{said}");
+        set(1500)?;
+        wait_until("nothing is wrong any more", PATIENCE, || {
+            Ok(!table(&obu, &["status"])?.contains("port eth0")).map(|well| well.then_some(()))
+        })
     })
 }
 

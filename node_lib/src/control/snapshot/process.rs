@@ -21,6 +21,9 @@ pub struct View {
     pub radio: InterfaceState,
     /// The interface to hosts.
     pub tap: InterfaceState,
+    /// The widest port of the TAP's bridge, if it takes longer frames than the TAP: the bridge drops
+    /// those.
+    pub wider_port: Option<WiderPort>,
     /// Frames wait because the radio has no room.
     pub is_radio_full: bool,
     /// Nobody was heard for the first ten seconds: why that may be.
@@ -43,6 +46,16 @@ pub struct InterfaceState {
     pub mtu_bytes: Option<usize>,
     /// What is sent there can arrive.
     pub is_up: bool,
+}
+
+/// A port of the TAP's bridge that takes longer frames than the TAP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+pub struct WiderPort {
+    /// The interface.
+    pub name: String,
+    /// Its MTU.
+    pub mtu_bytes: usize,
 }
 
 /// Counters by who counts.
