@@ -25,7 +25,8 @@ impl Registered {
         digest: u32,
         parts: u8,
     ) {
-        let was_complete = self.is_complete();
+        // One whose parts are all there, and are not what its digest says, never counts.
+        let was_complete = self.complete_set().is_some();
         let old = std::mem::replace(&mut self.parts, vec![None; usize::from(parts)]);
         let old = old.into_iter().flatten().flatten();
         if was_complete {
@@ -173,6 +174,20 @@ mod tests {
         assert_eq!((obus.claimant(one), obus.claimant(two)), (None, Some(id(7))));
         obus.forget(id(7));
         assert!(obus.claims.is_empty());
+    }
+
+    #[test]
+    fn sets_that_are_not_what_they_say_leave_no_claims_behind() {
+        let mut obus = Obus::default();
+        for n in 0..200_u32 {
+            let [.., high, low] = n.to_be_bytes();
+            let named = (0..230).map(|m| Client { vlan: 0, mac: Mac([2, 0, 1, high, low, m]) });
+            let set: Vec<_> = named.collect();
+            claim_part(&mut obus, (OBU, Said(1, 1, n, false)), (0, 1), n, &set);
+            assert!(obus.claims.len() <= 2 * set.len(), "{} after {n}", obus.claims.len());
+        }
+        obus.forget(OBU);
+        assert!(obus.claims.is_empty(), "{}", obus.claims.len());
     }
 
     #[test]
