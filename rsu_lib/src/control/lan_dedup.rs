@@ -23,7 +23,8 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Notes that `client` announces `address`; `false` if that was passed on a moment ago.
+    /// Notes that `client` announces `address`; `false` if that was passed on a moment ago, and
+    /// nobody else has announced it since.
     pub(crate) fn is_new(&mut self, now: Timestamp, client: Client, address: Address) -> bool {
         while self.passed.front().is_some_and(|(at, ..)| now.since(*at) >= SAME_WITHIN) {
             self.passed.pop_front();
@@ -31,6 +32,8 @@ impl Repeats {
         if self.passed.iter().any(|(_, c, a)| (*c, *a) == (client, address)) {
             return false;
         }
+        // Whoever had the address until now has it no more, and is news when it takes it back.
+        self.passed.retain(|(_, c, a)| *a != address || c.vlan != client.vlan);
         if self.passed.len() >= REMEMBERED_MAX {
             self.passed.pop_front();
         }
@@ -55,6 +58,19 @@ mod tests {
         assert!(is_new(&mut repeats, 0, 1) && is_new(&mut repeats, 1, 2));
         assert!(!is_new(&mut repeats, 150, 1) && !is_new(&mut repeats, 999, 1));
         assert!(is_new(&mut repeats, 1000, 1));
+    }
+
+    #[test]
+    fn an_address_that_goes_back_to_who_had_it_is_news() {
+        let mut repeats = Repeats::default();
+        let mut of = |ms, vlan, mac| {
+            let client = Client { vlan, mac: Mac([2, 0, 0, 0, 0, mac]) };
+            repeats.is_new(Timestamp::from_millis(ms), client, Address::V4(7.into()))
+        };
+        assert!(of(0, 0, 1) && of(300, 0, 2), "two servers, one of which takes over");
+        assert!(!of(450, 0, 2), "its second round");
+        assert!(of(600, 0, 1), "and the first is back");
+        assert!(of(700, 5, 3) && !of(750, 0, 1), "in another VLAN it is another");
     }
 
     #[test]
