@@ -380,6 +380,12 @@ impl Rsu {
         self.radio.control(Mac::BROADCAST, heartbeat, out, &mut self.counters);
     }
 
+    /// The next heartbeat goes out now. One that was due earlier stays so: from when it was, those
+    /// that were missed are counted.
+    fn beat_by(&mut self, now: Timestamp) {
+        self.heartbeat_at = self.heartbeat_at.min(now);
+    }
+
     fn say_goodbye(&mut self, now: Timestamp, out: &mut Replies) {
         if self.goodbyes_left == 0 || now < self.goodbye_at {
             return;
@@ -471,7 +477,7 @@ impl Node for Rsu {
         match event {
             LinkEvent::Up => {
                 self.link_is_up = true;
-                self.heartbeat_at = now;
+                self.beat_by(now);
             }
             LinkEvent::Down => self.link_is_up = false,
             LinkEvent::AddressChanged(mac) => self.radio.mac = mac,
@@ -482,7 +488,7 @@ impl Node for Rsu {
                     self.let_all_go(now);
                 }
                 self.lan_is_up = true;
-                self.heartbeat_at = now;
+                self.beat_by(now);
                 if !self.is_leaving {
                     self.goodbyes_left = 0;
                 }

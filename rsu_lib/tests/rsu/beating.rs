@@ -25,6 +25,20 @@ fn heartbeats_come_at_the_period_give_or_take_a_tenth_and_count_up() {
 }
 
 #[test]
+fn numbers_count_time_whatever_is_heard_first_after_the_rsu_stood_still() {
+    for event in [LinkEvent::Up, LinkEvent::LanUp, LinkEvent::MtuChanged(1500)] {
+        let mut t = Talk::new();
+        t.pass(1000);
+        let before = t.heartbeats().last().unwrap().1.order.seq.0;
+        t.now = 6000;
+        t.rsu.handle_link(t.at(), event, &mut t.out);
+        t.collect();
+        let after = t.heartbeats().last().unwrap().1.order.seq.0;
+        assert!((49..=51).contains(&(after - before)), "{event:?}: {before}, {after} 5 s later");
+    }
+}
+
+#[test]
 fn the_round_trip_is_measured_without_the_time_the_obu_held_the_heartbeat() {
     let mut t = Talk::new();
     t.announce(A, A, 1, &[CAMERA]);
