@@ -1,5 +1,7 @@
 //! Two nodes with one id, and nodes that start again.
 
+use std::time::Duration;
+
 use node_lib::control::event::Event;
 use node_lib::messages::Cost;
 use node_lib::messages::control::Control;
@@ -7,6 +9,8 @@ use node_lib::messages::control::announcement::Client;
 use node_lib::messages::control::heartbeat::Heartbeat;
 use node_lib::messages::control::probe::Probe;
 use node_lib::{Boot, Mac, NodeId, Order};
+
+use rsu_lib::Settings;
 
 use crate::talk::{A, CAMERA, SIGN, Said, Talk, US, id};
 
@@ -46,6 +50,20 @@ fn an_rsu_whose_boot_count_fell_goes_above_what_it_hears_of_itself_twice() {
     t.hear(A, Mac::BROADCAST, of_our_id(900, 1).into());
     t.pass(t.now + 150);
     assert_eq!(last_boot(&t), 901);
+}
+
+#[test]
+fn an_rsu_that_speaks_rarely_goes_above_what_it_hears_of_itself_as_well() {
+    for ms in [1000, 6000, 10_000] {
+        let hello_periodicity = Duration::from_millis(ms);
+        let mut t = Talk::with(Settings { hello_periodicity, ..Settings::default() });
+        for _ in 0..3 {
+            t.hear(A, Mac::BROADCAST, of_our_id(900, 1).into());
+            t.pass(t.now + ms);
+        }
+        t.pass(t.now + 2 * ms);
+        assert_eq!(last_boot(&t), 901, "each {ms} ms");
+    }
 }
 
 #[test]

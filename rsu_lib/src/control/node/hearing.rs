@@ -19,7 +19,8 @@ use super::super::obus::{Acknowledgement, Claim, Farewell, Judged, Says, WordVer
 use super::Rsu;
 use crate::control::about::About;
 
-/// What we hear of our own id above our boot count must be heard again within this …
+/// What we hear of our own id above our boot count must be heard again within this, and three
+/// intervals …
 const WITNESS_WITHIN: Duration = Duration::from_secs(5);
 
 /// … and be no further ahead: two years of a boot count that the clock makes, in quarters of a
@@ -56,7 +57,8 @@ impl Rsu {
         // We were started with a lower boot count than before, it seems: OBUs would ignore us until
         // they forget what they have heard. If it is heard again we go above it, but not any
         // distance, and once: else it is another RSU with our id, or a forgery.
-        let first = self.heard_above.filter(|at| now.since(*at) <= WITNESS_WITHIN);
+        let within = WITNESS_WITHIN.max(self.pace.period() * 3);
+        let first = self.heard_above.filter(|at| now.since(*at) <= within);
         let first = *self.heard_above.insert(first.unwrap_or(now));
         let is_borne_out = now.since(first) >= self.pace.period() / 2;
         let ahead = heartbeat.order.boot.0.saturating_sub(self.order.boot.0);
