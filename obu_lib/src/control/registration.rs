@@ -385,6 +385,8 @@ impl Registration {
             pending.next = now + reply_every;
             return !std::mem::replace(&mut pending.is_mentioned, true);
         }
+        // It matters now, and is repeated as any other word.
+        pending.is_mentioned = false;
         if pending.attempts >= ATTEMPTS_MAX && !is_standby {
             telling.pending = None;
         } else if std::mem::take(&mut pending.is_asked_for) || context.announcing.take(now) {

@@ -12,7 +12,7 @@ use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::start::clients::Remembered;
 use node_lib::{Mac, Seq, Timestamp};
 
-use crate::talk::{self, A, B, CAMERA, Heard, RSU, SERVER, Talk, Word, attached, id};
+use crate::talk::{self, A, B, C, CAMERA, Heard, RSU, SERVER, Talk, Word, attached, id};
 
 /// Attached through A, and acknowledged.
 fn known() -> Talk {
@@ -421,4 +421,21 @@ fn an_rsu_that_has_lost_our_clients_when_it_hears_of_a_new_upstream_gets_them_on
     assert!(!is_acknowledged(&mut t), "that it knows our upstream says nothing of our clients");
     t.answer(B, all, AckStatus::Accepted);
     assert!(is_acknowledged(&mut t));
+}
+
+#[test]
+fn what_was_only_mentioned_is_repeated_as_anything_else_once_clients_speak() {
+    let mut t = known();
+    b_takes_over(&mut t);
+    assert_eq!(t.words(), [], "nothing goes this way, and it is mentioned");
+    t.clear();
+    t.tap(CAMERA, SERVER);
+    // Before the RSU can have answered others speak, and each time it is seen to what is due.
+    for _ in 0..15 {
+        t.pass(t.now + 1);
+        t.hear(t.now, C, Heard::ProbeFor { rsu: RSU });
+    }
+    assert_eq!(t.words().len(), 1, "{:?}", t.words());
+    let inside = t.obu.snapshot(Timestamp::from_millis(t.now));
+    assert!(inside.attached.is_some_and(|to| !to.is_unanswered), "the RSU has had 15 ms");
 }
