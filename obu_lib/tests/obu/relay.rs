@@ -335,6 +335,19 @@ fn a_child_that_speaks_from_two_addresses_is_sent_to_at_both() {
     assert_eq!(goes_to(&mut t, A, C, &[]), [(C, vec![]), (B, vec![])]);
 }
 
+#[test]
+fn a_word_of_another_from_a_childs_address_does_not_take_the_childs_place() {
+    let mut t = relay();
+    // C is heard as itself.
+    t.hear_broadcast(t.now, C, Heard::Probe { boot: 1 });
+    t.hear(t.now, C, Heard::Reply { origin: E, seq: 1, hops: 0 });
+    assert_eq!(goes_to(&mut t, A, C, &[]), [(C, vec![])]);
+    assert_eq!(goes_to(&mut t, A, E, &[]), []);
+    // Who is not known as another may be anybody.
+    t.hear(t.now, B, Heard::Reply { origin: E, seq: 1, hops: 0 });
+    assert_eq!(goes_to(&mut t, A, E, &[]), [(B, vec![])]);
+}
+
 /// Bytes of the data frames sent since, without their Ethernet headers, and to whom.
 fn sizes(t: &Talk) -> Vec<(Mac, usize)> {
     let is_data =

@@ -366,7 +366,14 @@ impl Obu {
         let to = self.upstream_for_others(now, said.rsu, from, out)?;
         let interval = self.routes.get(&said.rsu).map_or(Duration::ZERO, Route::interval);
         let said = Said { within: said.within.min(timing::within_max(interval)), ..said };
-        if hops == 0 {
+        // Who says it from the address of a neighbour that is another node is no child. One such
+        // word would take that one's place; and neighbours that are each said to be the same child
+        // of the others would pass a frame on to each other, twice at each hop.
+        let neighbour = self.context.neighbours.get(from);
+        let is_another = neighbour.is_some_and(|known| known.id != said.id);
+        if hops == 0 && is_another {
+            self.context.counters.drop_doubtful += 1;
+        } else if hops == 0 {
             self.context.counters.evicted += self.children.hear(now, from, said);
         } else {
             self.children.hear_behind(now, from, said);

@@ -6,8 +6,9 @@ use node_lib::control::event::Event;
 use node_lib::messages::control::Control;
 use node_lib::messages::control::announcement::{Announcement, Client, Clients, client_digest};
 use node_lib::messages::control::heartbeat::{Heartbeat, HeartbeatReply};
-use node_lib::messages::data::ToUpstream;
-use node_lib::messages::{Cost, Message, PacketType};
+use node_lib::messages::data::{Destination, ToDownstream, ToUpstream};
+use node_lib::messages::way::{LABELS_MAX, RELAYS_MAX};
+use node_lib::messages::{Cost, Label, Message, PacketType, Way};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Start};
 use sim::topology::Graph;
 use sim::{Guest, Link, NodeIndex, Role};
@@ -175,6 +176,49 @@ fn replies_forged_to_a_relay_take_a_vehicles_frames_only_while_they_come() {
             holds(test, script, if at_once.is_some() { Duration::ZERO } else { HEALED }, at_once);
         }
     }
+}
+
+/// Five vehicles hear each other. Each is told, as if by the two after it, that these are one node
+/// that is its child; then one frame for that node comes, whose way leads on and on to it.
+#[test]
+fn vehicles_that_are_said_to_be_each_others_children_make_no_storm_of_one_frame() {
+    let test = "vehicles_that_are_said_to_be_each_others_children_make_no_storm_of_one_frame";
+    run_all(test, seeds(4), |seed| {
+        let child = stranger(7);
+        let vehicle = |n: usize| radio(1 + n % 5);
+        let mut script = Script::new();
+        for n in 0..5 {
+            for next in [n + 1, n + 2] {
+                let word = reply(child, Order::new(1, 1), 1);
+                script.push((at(FROM), frame(vehicle(next), vehicle(n), word)));
+            }
+        }
+        let labels = [Label::of(child).0; LABELS_MAX];
+        let way = Way::new(RELAYS_MAX, &labels).unwrap();
+        let down = ToDownstream {
+            destination: Destination::Node { id: child, way },
+            source: id(RSU),
+            boot: 1,
+            seq: Seq(1_000_000),
+            priority: 0,
+            payload: &[2; 60],
+        };
+        script.push((at(FROM + 10), frame(radio(RSU), vehicle(0), down)));
+        let world = Town::world_of_first_starts(seed);
+        let mut town = Town::in_world(world, &Graph::complete(6), &[RSU], Link::CLEAN);
+        let forger = town.world.add_node(Role::Obu, FORGER, forger(FORGER, script));
+        town.world.hold_to_rules(false);
+        for n in 0..6 {
+            town.world.link(NodeIndex(n), forger, Link::CLEAN);
+        }
+        town.world.run_until(at(FROM + 1000)).map_err(broken)?;
+        let relayed = |n| town.world.node(NodeIndex(n)).map_or(0, |node| node.counters().relayed);
+        let sent: u64 = (1..6).map(relayed).sum();
+        if sent > u64::from(RELAYS_MAX) {
+            return Err(wrong(&town, format!("one frame was sent {sent} times")));
+        }
+        Ok(())
+    });
 }
 
 #[test]
