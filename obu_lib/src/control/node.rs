@@ -619,8 +619,10 @@ impl Node for Obu {
             LinkEvent::AddressChanged(mac) => {
                 self.context.radio.mac = mac;
                 if self.attached.is_some() {
-                    self.registration.announce(now);
+                    self.registration.announce_to_all(now);
                 }
+                // Those behind us are reached through us, at whichever RSU they are.
+                self.registration.tell_relayed(now);
             }
             LinkEvent::MtuChanged(mtu) => {
                 self.context.radio.mtu = mtu;

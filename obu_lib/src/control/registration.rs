@@ -239,6 +239,14 @@ impl Registration {
         }
     }
 
+    /// RSUs that others go to through us, and relays on the way there, must know where we are.
+    pub(crate) fn tell_relayed(&mut self, now: Timestamp) {
+        for telling in self.relayed.values_mut() {
+            telling.tell(Word::Upstream, self.order, now);
+            telling.reply_at = now;
+        }
+    }
+
     /// The RSU has acknowledged all our clients.
     pub(crate) fn is_known_at(&self, rsu: NodeId) -> bool {
         self.known_at == Some(rsu)

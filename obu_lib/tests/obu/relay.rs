@@ -1,7 +1,7 @@
 //! What an OBU does for those behind it: the RSU they go to learns its upstream, and what comes
 //! down finds its way.
 
-use node_lib::control::node::Node;
+use node_lib::control::node::{LinkEvent, Node};
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::messages::data::{Data, Destination, ToDownstream, ToUpstream};
@@ -346,6 +346,19 @@ fn a_word_of_another_from_a_childs_address_does_not_take_the_childs_place() {
     // Who is not known as another may be anybody.
     t.hear(t.now, B, Heard::Reply { origin: E, seq: 1, hops: 0 });
     assert_eq!(goes_to(&mut t, A, E, &[]), [(B, vec![])]);
+}
+
+#[test]
+fn an_rsu_that_is_only_relayed_to_hears_of_another_address_at_once() {
+    let mut t = between();
+    says(&mut t, 1, false);
+    live(&mut t, 200);
+    t.clear();
+    let mac = Mac([2, 0, 0, 0, 7, 7]);
+    t.link(LinkEvent::AddressChanged(mac));
+    t.pass(t.now + 2);
+    let is_there = |r: &HeartbeatReply| (r.rsu, r.via) == (id(OTHER_RSU), id(B));
+    assert!(said_there(&t).iter().any(is_there), "{:?}", t.replies_sent());
 }
 
 /// Bytes of the data frames sent since, without their Ethernet headers, and to whom.
