@@ -24,6 +24,11 @@ impl Obu {
         let Some(to) = frame.first_chunk().map(|to| Mac(*to)) else { return };
         match Data::read(packet) {
             Some(Data::Upstream(data)) => {
+                let is_ours = data.source == self.context.id();
+                if is_ours && !self.listens_to(now, data.destination) {
+                    // The LAN of an RSU that we have left would take our clients to be there.
+                    return;
+                }
                 let route = self.routes.get(&data.destination);
                 let other = route.and_then(|route| route.way_beside(&self.context, now, to));
                 let Some(other) = other else { return };

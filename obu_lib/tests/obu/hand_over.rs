@@ -269,6 +269,24 @@ fn what_still_comes_from_the_old_rsu_is_taken_and_it_is_told_last() {
 }
 
 #[test]
+fn what_the_radio_gives_up_does_not_go_to_an_rsu_that_was_left() {
+    let mut t = between_two_rsus();
+    acknowledge_there(&mut t);
+    t.clear();
+    t.tap(CAMERA, SERVER);
+    let frame = t.sent.last().map(|(_, frame)| frame.clone()).expect("it is sent to ours");
+    t.hear(t.now + 1, RSU, Heard::Withdrawal { goodbye: true });
+    acknowledge_there(&mut t);
+    // The old one goes on after all, and we have told it that we left.
+    (0..8).for_each(|_| beat_of_both(&mut t));
+    assert_eq!(t.obu.attachment(), attached(OTHER_RSU, OTHER_RSU, 1));
+    assert_eq!(t.obu.upstream_for(id(RSU)), Some(id(RSU)));
+    t.clear();
+    t.give_up(&frame);
+    assert_eq!(t.data_sent_to(), [], "its LAN would take our client to be there");
+}
+
+#[test]
 fn a_dead_rsu_leaves_a_record_of_the_gap_and_of_what_was_at_risk() {
     let mut t = between_two_rsus();
     let died_at = t.now;
