@@ -13,6 +13,9 @@ use node_lib::{Mac, Timestamp};
 /// reflection (the lock of Open vSwitch after a gratuitous ARP, shortened for moving hosts).
 const REFLECTION_FOR: Duration = Duration::from_secs(1);
 
+/// A client may have been heard so much later than was noted of it ([`ClientCache::last_heard`]).
+const NOTED_WITHIN: Duration = Duration::from_secs(1);
+
 /// Clients on the TAP side.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalClients {
@@ -110,7 +113,9 @@ impl LocalClients {
         let client = client(inner.vlan, inner.source);
         match self.cache.last_heard(client) {
             None => FromRadio::Stranger,
-            Some(used) if known(now).since(used) < REFLECTION_FOR => FromRadio::Reflection,
+            Some(noted) if known(now).since(noted) < REFLECTION_FOR + NOTED_WITHIN => {
+                FromRadio::Reflection
+            }
             Some(_) => {
                 self.cache.forget(client);
                 FromRadio::Moved
@@ -217,6 +222,17 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_goes_on_speaking_has_not_moved_whenever_its_frame_comes_back() {
+        let mut clients = LocalClients::new(None, 1);
+        let at = Timestamp::from_millis;
+        for ms in [0, 500, 990] {
+            clients.learn(at(ms), from(CAMERA));
+        }
+        assert_eq!(clients.hear_from_radio(at(1010), from(CAMERA)), FromRadio::Reflection);
+        assert_eq!(clients.announced(), [client(0, CAMERA)]);
+    }
+
+    #[test]
     fn a_client_that_says_nothing_for_an_hour_is_forgotten_and_the_tap_never() {
         let mut clients = LocalClients::new(Some(TAP), 1);
         clients.learn(at(10), from(CAMERA));
@@ -281,7 +297,7 @@ mod tests {
         // One that spoke just before the restart: its frame is still under way.
         clients.remember(at(0), camera(0));
         assert_eq!(clients.hear_from_radio(at(0), from(CAMERA)), FromRadio::Reflection);
-        assert_eq!(clients.hear_from_radio(at(1), from(CAMERA)), FromRadio::Moved);
+        assert_eq!(clients.hear_from_radio(at(2), from(CAMERA)), FromRadio::Moved);
     }
 
     #[test]

@@ -314,8 +314,8 @@ fn a_clients_own_frame_coming_back_is_dropped_and_one_from_elsewhere_means_that_
     let moved = frame(CAMERA, SERVER);
     let back = down(last(US), &moved);
     assert_eq!(counts(&mut t, |t| t.hear_data(A, back)), [("drop_reflected", 1)]);
-    // More than a second later it is not an echo any more.
-    for _ in 0..12 {
+    // More than two seconds later it is not an echo any more.
+    for _ in 0..22 {
         t.pass(t.now + 100);
         t.beat(A, 1);
         t.answer_probes_of(A);
