@@ -71,7 +71,7 @@ impl LocalClients {
     /// Somebody says that a client is here and was last heard so long ago.
     pub(crate) fn remember(&mut self, now: Timestamp, remembered: Remembered) -> Noted {
         let Remembered { client, silent_for } = remembered;
-        if !client.mac.is_unicast() || Some(client.mac) == self.tap_mac || silent_for >= AGE_MAX {
+        if !client.mac.is_unicast() || self.is_tap(client) || silent_for >= AGE_MAX {
             return Noted::default();
         }
         let heard = known(now).before(silent_for);
@@ -81,13 +81,19 @@ impl LocalClients {
         self.cache.learn(heard, client, ()).into()
     }
 
+    /// The TAP itself, which is announced without having spoken. In a VLAN it is a client like any
+    /// other.
+    fn is_tap(&self, known: Client) -> bool {
+        self.tap_mac.is_some_and(|mac| known == client(0, mac))
+    }
+
     /// All of them, but for the TAP itself, which is there at every start.
     pub(crate) fn remembered(&self, now: Timestamp) -> Vec<Remembered> {
         let clients = self.cache.clients_of(()).into_iter();
         let heard = |client| self.cache.last_heard(client).unwrap_or(Timestamp::ZERO);
         let silent_for = |client| known(now).since(heard(client));
         clients
-            .filter(|client| Some(client.mac) != self.tap_mac)
+            .filter(|client| !self.is_tap(*client))
             .map(|client| Remembered { client, silent_for: silent_for(client) })
             .filter(|remembered| remembered.silent_for < AGE_MAX)
             .collect()
@@ -230,6 +236,18 @@ mod tests {
         }
         assert_eq!(clients.hear_from_radio(at(1010), from(CAMERA)), FromRadio::Reflection);
         assert_eq!(clients.announced(), [client(0, CAMERA)]);
+    }
+
+    #[test]
+    fn an_interface_of_the_tap_in_a_vlan_is_remembered_as_any_client() {
+        let mut clients = LocalClients::new(Some(TAP), 1);
+        clients.learn(at(1), Inner { vlan: 5, ..from(TAP) });
+        let noted = clients.remembered(at(1));
+        let mut again = LocalClients::new(Some(TAP), 1);
+        for client in noted {
+            assert_eq!(again.remember(at(0), client), NEWS);
+        }
+        assert_eq!(again.announced(), [client(0, TAP), client(5, TAP)]);
     }
 
     #[test]
