@@ -28,6 +28,22 @@ fn after_a_stall_an_idle_obu_of_a_crowd_does_not_spin() {
 }
 
 #[test]
+fn a_relay_from_where_heartbeats_may_go_no_further_does_not_spin() {
+    let mut t = Talk::new();
+    t.obus = 200;
+    t.settle(A, 1);
+    let mut wakes = Vec::new();
+    for hops in [1; 10].into_iter().chain([15; 10]) {
+        t.hear(t.now, C, Heard::Reply { origin: C, seq: t.seq, hops: 0 });
+        t.beat(A, hops);
+        wakes.push(t.wakes(t.now + 100));
+    }
+    assert_eq!(t.obu.attachment(), attached(RSU, A, 16));
+    assert!(!t.heartbeats().is_empty(), "as long as it could it spoke");
+    assert!(wakes.iter().all(|wakes| *wakes < 50), "{wakes:?} times, in 100 ms each");
+}
+
+#[test]
 fn after_a_restart_of_its_rsu_an_obu_of_a_crowd_waits_before_it_announces() {
     let mut t = Talk::new();
     t.obus = 200;

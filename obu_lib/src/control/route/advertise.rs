@@ -27,8 +27,7 @@ impl Route {
     pub(super) fn plan_relay(&mut self, context: &mut Context, now: Timestamp) {
         let Some(advert) = self.upstream_candidate().map(|c| c.advert) else { return };
         let is_news = self.relayed.is_none_or(|relayed| advert.distance.order > relayed);
-        let may_relay = !context.is_leaving && !self.is_quiet(context, now) && advert.hop_limit > 0;
-        if !is_news || !may_relay || self.relay_at.is_some() {
+        if !is_news || !self.may_advertise(context, now) || self.relay_at.is_some() {
             return;
         }
         let order = advert.distance.order;
@@ -83,8 +82,8 @@ impl Route {
     pub(super) fn keepalive_at(&self, context: &Context, now: Timestamp) -> Option<Timestamp> {
         let is_due = context.policy.suppression
             && self.is_in_crowd(context)
-            && !context.is_leaving
-            && self.has_children(now);
+            && self.has_children(now)
+            && self.may_advertise(context, now);
         let spoke = self.spoke_at.filter(|_| is_due)?;
         Some(spoke + timing::keepalive_after(self.interval, self.stride_said))
     }
@@ -155,6 +154,13 @@ impl Route {
             position: context.positions.to_say(now),
         };
         context.radio.control(Mac::BROADCAST, heartbeat, out, &mut context.counters);
+    }
+
+    /// There is a way that others may be told of.
+    fn may_advertise(&self, context: &Context, now: Timestamp) -> bool {
+        !context.is_leaving
+            && !self.is_quiet(context, now)
+            && self.upstream_candidate().is_some_and(|upstream| upstream.advert.hop_limit > 0)
     }
 
     /// What we tell others about our way, if we have one to offer; binds us to it.
