@@ -46,7 +46,8 @@ const NAMES_BURST: u32 = 1024;
 /// Later rounds take no more than so much of it: when there are too many, each is named once.
 const NAMES_KEPT: u32 = NAMES_BURST / 4;
 
-/// Announcements waiting. Beyond, new ones are dropped: they come from forged client sets only.
+/// Announcements waiting. Beyond, further rounds are left out, and then new clients: there are so
+/// many in forged client sets only.
 const WAITING_MAX: usize = CLIENTS_MAX;
 
 /// What is due when a client has yet to be named.
@@ -58,24 +59,30 @@ pub(crate) struct WiredAnnouncements {
     waiting: BTreeMap<(Timestamp, Client), u8>,
     not_before: Timestamp,
     names: TokenBucket,
+    /// Further rounds that were left out for clients that came since.
+    left_out: u64,
 }
 
 impl Default for WiredAnnouncements {
     fn default() -> Self {
         let not_before = Timestamp::ZERO;
-        Self { waiting: BTreeMap::new(), not_before, names: NAMES }
+        Self { waiting: BTreeMap::new(), not_before, names: NAMES, left_out: 0 }
     }
 }
 
 impl WiredAnnouncements {
-    /// The client is behind this RSU from now on. Returns whether it finds a place to wait in.
+    /// The client is behind this RSU from now on. Returns whether it finds a place to wait in: if
+    /// there is none, that of a further round of another, of which the last is due last.
     #[must_use]
     pub(crate) fn add(&mut self, now: Timestamp, client: Client) -> bool {
-        let has_room = self.waiting.len() < WAITING_MAX;
-        if has_room {
-            self.waiting.insert((now, client), ROUNDS);
+        if self.waiting.len() >= WAITING_MAX {
+            let last = self.waiting.last_entry().filter(|last| *last.get() < ROUNDS);
+            let Some(last) = last else { return false };
+            last.remove();
+            self.left_out += 1;
         }
-        has_room
+        self.waiting.insert((now, client), ROUNDS);
+        true
     }
 
     /// Writes what is due, for clients that are still here. Returns how often a client was left
@@ -87,7 +94,11 @@ impl WiredAnnouncements {
         addresses: &AddressBook,
         out: &mut Replies,
     ) -> u64 {
-        if now < self.not_before { 0 } else { self.name_due(now, is_here, addresses, out) }
+        let left_out = std::mem::take(&mut self.left_out);
+        if now < self.not_before {
+            return left_out;
+        }
+        left_out + self.name_due(now, is_here, addresses, out)
     }
 
     fn name_due(

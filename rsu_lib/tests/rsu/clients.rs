@@ -252,3 +252,22 @@ fn whose_frames_still_come_after_its_goodbye_is_asked_where_it_is_only_when_they
     t.up(A, CAMERA, SERVER);
     assert_eq!(t.acks().len(), 1, "somebody else said goodbye for it");
 }
+
+#[test]
+fn of_more_clients_than_can_wait_who_comes_later_is_shown_to_the_lan_as_well() {
+    let mut t = Talk::new();
+    for n in 0..40 {
+        let many: Vec<_> = (0..230).map(|m| Mac([2, 9, 9, 9, n, m])).collect();
+        let obu = Mac([2, 8, 8, 8, 8, n]);
+        t.announce(obu, obu, 1, &many);
+    }
+    t.pass(1000);
+    t.announce(A, A, 1, &[CAMERA]);
+    t.taps.clear();
+    for second in 2..20 {
+        t.pass(second * 1000);
+        t.reply(A, 1, &[CAMERA], false);
+    }
+    let named = t.taps.iter().filter(|frame| frame.get(6..12) == Some(&CAMERA.0)).count();
+    assert!(named > 0, "{} left out", t.rsu.counters().wired_limited);
+}
