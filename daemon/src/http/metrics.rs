@@ -279,6 +279,7 @@ fn around(view: &View, families: &mut Vec<Family>) {
 fn counters(view: &View, families: &mut Vec<Family>) {
     let groups = &view.counters;
     let mut sent = counter("v2x_control_sent", "Control frames sent, by message");
+    let mut received = counter("v2x_control_received", "Control frames heard, by message");
     let mut frames = counter("v2x_control_frames", "Control frames on the radio");
     let mut bytes = counter("v2x_control_bytes", "Bytes in them, Ethernet header included");
     let mut data = counter("v2x_data_frames", "Data frames passed on, by way");
@@ -300,14 +301,17 @@ fn counters(view: &View, families: &mut Vec<Family>) {
             "flood_relayed" => data.values.push(labelled("way", "flood-relayed")),
             "gap_sum_us" => gap.values = plain(count / 1e6),
             "gap_max_us" => longest.values = plain(count / 1e6),
-            _ => match (name.strip_suffix("_tx"), name.strip_prefix("drop_")) {
-                (Some(message), _) => sent.values.push(labelled("kind", message)),
+            // Parts of clients' frames.
+            "fragments_tx" | "fragments_rx" => other.values.push(labelled("kind", name)),
+            _ => match (name.rsplit_once('_'), name.strip_prefix("drop_")) {
+                (Some((message, "tx")), _) => sent.values.push(labelled("kind", message)),
+                (Some((message, "rx")), _) => received.values.push(labelled("kind", message)),
                 (_, Some(reason)) => drops.values.push(labelled("reason", reason)),
                 _ => other.values.push(labelled("kind", name)),
             },
         }
     }
-    families.extend([sent, frames, bytes, data, drops, other, gap, longest]);
+    families.extend([sent, received, frames, bytes, data, drops, other, gap, longest]);
     let mut frames = counter("v2x_device_frames", "Frames of an interface");
     let mut bytes = counter("v2x_device_bytes", "Bytes in them");
     let mut drops =
@@ -386,10 +390,16 @@ mod tests {
         view.node = Snapshot::of(id, role);
         view.node.boot = Some(7);
         let mut groups = Groups::default();
-        groups.node =
-            Counters { drop_no_route: 3, probe_tx: 5, gap_sum_us: 170_500, ..Counters::default() }
-                .iter()
-                .collect();
+        groups.node = Counters {
+            drop_no_route: 3,
+            probe_tx: 5,
+            answer_rx: 4,
+            fragments_tx: 6,
+            gap_sum_us: 170_500,
+            ..Counters::default()
+        }
+        .iter()
+        .collect();
         groups.radio = device::DeviceCounters::default().iter().collect();
         groups.bundles = [("tx_bundles", 4)].into_iter().collect();
         view.counters = groups;
@@ -440,6 +450,8 @@ mod tests {
             "v2x_attached_hops 2",
             "v2x_drops_total{reason=\"no_route\"} 3",
             "v2x_control_sent_total{kind=\"probe\"} 5",
+            "v2x_control_received_total{kind=\"answer\"} 4",
+            "v2x_node_events_total{kind=\"fragments_tx\"} 6",
             "v2x_gap_seconds_total 0.1705",
             "v2x_device_drops_total{device=\"radio\",direction=\"rx\",reason=\"kernel\"} 0",
             "v2x_device_frames_total{device=\"radio\",direction=\"tx\"} 0",

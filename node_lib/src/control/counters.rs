@@ -26,20 +26,34 @@ counters! {
     ctl_rx_frames,
     /// Heartbeats originated or relayed.
     heartbeat_tx,
+    /// Heartbeats heard.
+    heartbeat_rx,
     /// Heartbeats not relayed, because enough neighbours do.
     heartbeat_left,
     /// Heartbeat replies originated or forwarded.
     reply_tx,
+    /// Heartbeat replies heard.
+    reply_rx,
     /// Probes sent.
     probe_tx,
+    /// Probes heard.
+    probe_rx,
     /// Probe answers sent.
     answer_tx,
+    /// Probe answers heard.
+    answer_rx,
     /// Withdrawals and goodbyes sent.
     withdrawal_tx,
+    /// Withdrawals and goodbyes heard.
+    withdrawal_rx,
     /// Announcements originated or forwarded.
     announcement_tx,
+    /// Announcements heard.
+    announcement_rx,
     /// Announcement acknowledgements originated or forwarded.
     ack_tx,
+    /// Announcement acknowledgements heard.
+    ack_rx,
     /// Echoes sent or passed on, questions and answers.
     echo_tx,
     /// Echoes heard that were for this node.

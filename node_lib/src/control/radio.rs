@@ -75,7 +75,10 @@ impl<'a> Heard<'a> {
     /// What it says, if it carries no client's frame. `None`, and counted, when it is malformed.
     pub fn control(&self, counters: &mut Counters) -> Option<Control<'a>> {
         match PacketType::try_from(self.packet) {
-            Ok(PacketType::Control(control)) => Some(control),
+            Ok(PacketType::Control(control)) => {
+                count_heard(control.kind(), counters);
+                Some(control)
+            }
             Ok(PacketType::Data(_) | PacketType::Fragment(_)) => None,
             Err(error) => {
                 count_malformed(self.from, error, counters);
@@ -291,6 +294,21 @@ fn count_malformed(from: Mac, error: ParseError, counters: &mut Counters) {
     tracing::trace!(%from, %error, "malformed frame");
 }
 
+fn count_heard(kind: Kind, counters: &mut Counters) {
+    let counter = match kind {
+        Kind::Heartbeat => &mut counters.heartbeat_rx,
+        Kind::HeartbeatReply => &mut counters.reply_rx,
+        Kind::Probe => &mut counters.probe_rx,
+        Kind::ProbeAnswer => &mut counters.answer_rx,
+        Kind::Withdrawal => &mut counters.withdrawal_rx,
+        Kind::Announcement => &mut counters.announcement_rx,
+        Kind::AnnouncementAck => &mut counters.ack_rx,
+        // Counted where it is known whom it is for.
+        Kind::Echo | Kind::ToUpstream | Kind::ToDownstream | Kind::Fragment => return,
+    };
+    *counter += 1;
+}
+
 fn count(kind: Kind, len: usize, counters: &mut Counters) {
     let counter = match kind {
         Kind::Heartbeat => &mut counters.heartbeat_tx,
@@ -364,6 +382,7 @@ mod tests {
         let heard = radio().hear(&flat, &mut counters).unwrap();
         assert!(heard.data().is_none() && heard.was_for_all);
         assert_eq!(heard.control(&mut counters), Some(Control::Probe(probe())));
+        assert_eq!((counters.probe_rx, counters.heartbeat_rx), (1, 0));
         assert_eq!(counters, Counters::default());
     }
 
