@@ -1,6 +1,7 @@
 //! The flight recorder of a daemon: `--record` and what goes with it. It can be started and stopped
 //! while the daemon runs.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, anyhow};
 use control_socket::message;
+use node_lib::runtime::directory;
 use node_lib::{Start, Timestamp};
-use recorder::segment::check_directory;
 use recorder::tape::MARK_LEN_MAX;
 use recorder::{Handle, Limits, PanicGuard, Recorder, RecordingHeader, Role, Stats, Switch, Tape};
 use serde::Serialize;
@@ -18,13 +19,15 @@ use tracing::info;
 use crate::args::{Common, RecordOptions};
 use crate::exit::{Failure, FailureKind};
 
-/// Looks at the directory, and changes nothing there.
+/// Tries whether recordings can be written in the directory, and leaves nothing there.
 pub fn check(args: &Common) -> Result<(), Failure> {
     args.record.record.as_deref().map_or(Ok(()), usable)
 }
 
 fn usable(directory: &Path) -> Result<(), Failure> {
-    check_directory(directory).map_err(|error| {
+    // The recorder looks for what earlier starts left.
+    let tried = fs::read_dir(directory).and_then(|_| directory::takes_files(directory));
+    tried.map_err(|error| {
         let kind = match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 FailureKind::Permission

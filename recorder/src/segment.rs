@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use node_lib::Timestamp;
-use rustix::fs::{Access, OFlags};
+use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use tracing::{info, warn};
 
@@ -469,14 +469,4 @@ fn create_with(path: &Path, header: &[u8]) -> io::Result<File> {
         return Err(error);
     }
     Ok(file)
-}
-
-/// Whether recordings can be written in this directory; changes nothing there.
-pub fn check_directory(directory: &Path) -> io::Result<()> {
-    if !fs::metadata(directory)?.is_dir() {
-        return Err(io::ErrorKind::NotADirectory.into());
-    }
-    // It also knows of file systems that are read-only.
-    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)?;
-    Ok(())
 }

@@ -231,6 +231,21 @@ impl Daemon {
         let (code, text) = self.run(["--bind", "udp:", "--check"]);
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("MTU 1500"), "{text}");
+        self.files_that_cannot_be_made_are_found();
+    }
+
+    /// What would have to be made and cannot be: found by looking, as by the start.
+    fn files_that_cannot_be_made_are_found(&self) {
+        for (flag, path) in [
+            ("--record", "/proc"),
+            ("--record", "/dev/null"),
+            ("--state-file", "/proc/boots"),
+        ] {
+            let line = ["--bind", "udp:", flag, path];
+            let (code, looked) = self.run(line.into_iter().chain(["--check"]));
+            assert!([2, 3].contains(&code) && looked.contains(path), "{code}: {looked}");
+            assert_eq!(self.run(line), (code, looked), "{flag} {path}");
+        }
     }
 
     /// Without capabilities the message names both, and how to grant them.

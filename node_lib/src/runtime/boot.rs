@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 
+use super::directory;
 use crate::start::boot::{self, Counted};
 use crate::{Boot, device};
 
@@ -106,19 +108,14 @@ fn read(path: &Path) -> Result<Option<u32>, BootError> {
     }
 }
 
-/// Whether a new file could be put in place of the old one, as far as can be seen without trying.
+/// Whether a new file could be put in place of the old one.
 fn check_replaceable(path: &Path) -> Result<(), BootError> {
-    let may_write = |path: &Path, access| {
-        accessat(CWD, path, access, AtFlags::EACCESS).map_err(io::Error::from)
-    };
-    // With the dot, what is no directory is an error as well.
-    let directory = directory_of(path).join(".");
     let left_over = temporary_of(path);
-    may_write(&directory, Access::WRITE_OK | Access::EXEC_OK)
-        .and_then(|()| match may_write(&left_over, Access::WRITE_OK) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+    directory::takes_files(directory::of(path))
+        .and_then(|()| match accessat(CWD, &left_over, Access::WRITE_OK, AtFlags::EACCESS) {
+            Err(Errno::NOENT) => Ok(()),
             Ok(()) if left_over.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            result => result,
+            result => result.map_err(io::Error::from),
         })
         .map_err(|source| BootError::Io { path: path.to_owned(), operation: CREATE, source })
 }
@@ -132,13 +129,6 @@ fn temporary_of(path: &Path) -> PathBuf {
     temporary.into()
 }
 
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// Writes a new file and puts it in place of the old one: whenever the power fails, one of the two
 /// is there whole.
 fn write(path: &Path, boot: Boot) -> Result<(), BootError> {
@@ -150,7 +140,7 @@ fn write(path: &Path, boot: Boot) -> Result<(), BootError> {
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&temporary, path))
         .map_err(error("replace it"))?;
-    File::open(directory_of(path))
+    File::open(directory::of(path))
         .and_then(|directory| directory.sync_all())
         .map_err(error("make its directory entry last"))
 }
@@ -225,6 +215,7 @@ mod tests {
         for path in [
             directory.0.join("boots"),
             PathBuf::from("/proc/nowhere/boots"),
+            PathBuf::from("/proc/boots"),
             directory.0.with_extension("none").join("boots"),
             blocked.clone(),
         ] {

@@ -34,6 +34,7 @@ pub mod busy_poll;
 pub mod clients;
 pub mod clock;
 pub mod command;
+pub mod directory;
 mod first_contact;
 pub mod inside;
 mod interfaces;
