@@ -36,6 +36,14 @@ pub use shared::About;
 use shared::Shared;
 pub use socket::Sockets;
 
+/// Looks whether the control socket the user asked for could be made, and changes nothing.
+///
+/// # Errors
+/// It could not: the same as of [`ControlSocket::open`].
+pub async fn check(args: &Common) -> Result<(), Failure> {
+    Ok(Sockets::check(args).await?)
+}
+
 /// The control socket of a daemon, and its HTTP endpoint, before it has a node.
 #[derive(Debug)]
 pub struct ControlSocket {

@@ -26,7 +26,7 @@ use tracing::{info, warn};
 
 use crate::args::{Bind, Common};
 use crate::capabilities;
-use crate::control::ControlSocket;
+use crate::control::{self, ControlSocket};
 use crate::exit::{Failure, FailureKind, print};
 use crate::http;
 use crate::position;
@@ -154,6 +154,7 @@ pub async fn check(args: &Common) -> Result<Checked, Failure> {
     tun_usable(&args.tap_name)?;
     boot::peek(args.state_file.as_deref())?;
     recording::check(args)?;
+    control::check(args).await?;
     http::check(args)?;
     position::check(args)?;
     Ok(Checked { netlink, has_tap: tap.is_some(), radio, is_shared, tap_mtu })

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use control_socket::path;
+use node_lib::runtime::directory;
 use tokio::net::{UnixListener, UnixStream};
 use tracing::warn;
 
@@ -55,7 +56,7 @@ pub enum SocketError {
              --control", .0.display())]
     NotASocket(PathBuf),
     /// The kernel refuses.
-    #[error("{}: cannot make the control socket: {source}", path.display())]
+    #[error("{}: cannot make the control socket", path.display())]
     Io {
         /// Where.
         path: PathBuf,
@@ -77,6 +78,22 @@ impl From<SocketError> for Failure {
 }
 
 impl Sockets {
+    /// Looks whether those the user asked for could be made. Makes none, and takes none away.
+    pub(super) async fn check(args: &Common) -> Result<(), SocketError> {
+        let Some(wanted) = args.control.as_deref().filter(|_| !args.no_control) else {
+            return Ok(());
+        };
+        for path in [wanted, &path::read_write(wanted)] {
+            let failed = |source| SocketError::Io { path: path.to_owned(), source };
+            directory::takes_files(directory::of(path)).map_err(failed)?;
+            match path.symlink_metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                _ => is_left_behind(path).await?,
+            }
+        }
+        Ok(())
+    }
+
     /// Makes those the user wants; none if there are to be none, or if nobody asked for them and
     /// they cannot be had.
     pub(super) async fn open(args: &Common) -> Result<Option<Self>, Failure> {
@@ -93,8 +110,10 @@ impl Sockets {
             Err(source) => Err(SocketError::Io { path: default, source }),
         };
         bound.map(Some).or_else(|error| {
-            let error = anyhow!(error);
-            warn!(cause = %error, "no control socket: v2xctl cannot look inside this daemon");
+            warn!(
+                cause = format!("{:#}", anyhow!(error)),
+                "no control socket: v2xctl cannot look inside this daemon"
+            );
             Ok(None)
         })
     }
@@ -142,6 +161,13 @@ impl Socket {
 
 /// Removes a socket behind which nobody is any more.
 async fn put_aside(path: &Path) -> Result<(), SocketError> {
+    is_left_behind(path).await?;
+    let failed = |source| SocketError::Io { path: path.to_owned(), source };
+    std::fs::remove_file(path).map_err(failed)
+}
+
+/// Fails unless what is there is a socket behind which nobody is any more.
+async fn is_left_behind(path: &Path) -> Result<(), SocketError> {
     let failed = |source| SocketError::Io { path: path.to_owned(), source };
     let found = std::fs::symlink_metadata(path).map_err(failed)?;
     if !found.file_type().is_socket() {
@@ -149,9 +175,7 @@ async fn put_aside(path: &Path) -> Result<(), SocketError> {
     }
     match UnixStream::connect(path).await {
         Ok(stream) => Err(SocketError::Held { path: path.to_owned(), holder: holder(&stream) }),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(failed)
-        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         Err(source) => Err(failed(source)),
     }
 }
@@ -181,6 +205,8 @@ impl Drop for Guard {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn in_runtime<T>(test: impl Future<Output = T>) -> T {
@@ -200,6 +226,45 @@ mod tests {
             drop(sockets);
         });
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn looking_finds_what_making_would_and_leaves_everything_as_it_is() {
+        #[derive(Debug, clap::Parser)]
+        struct Args {
+            #[command(flatten)]
+            common: Common,
+        }
+        let look = |path: &Path| {
+            let line = ["obu".into(), "-b".into(), "w".into(), "--control".into(), path.into()];
+            let args: Args = crate::args::parse_from(crate::OBU, line).unwrap();
+            in_runtime(async { Sockets::check(&args.common).await })
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let [free, dead, file, held, half] =
+            ["free.sock", "dead.sock", "file", "held", "half.sock"]
+                .map(|name| directory.path().join(name));
+        drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
+        std::fs::write(&file, "precious").unwrap();
+        let _living = std::os::unix::net::UnixListener::bind(&held).unwrap();
+        std::fs::create_dir(directory.path().join("half.rw.sock")).unwrap();
+        let names = || {
+            let entries = std::fs::read_dir(directory.path()).unwrap();
+            entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()
+        };
+        let before = names();
+        for path in [&free, &dead] {
+            look(path).unwrap();
+        }
+        let nowhere = directory.path().join("none/x.sock");
+        for path in [&file, &held, &half, &nowhere, Path::new("/proc/x.sock")] {
+            let seen = anyhow!(look(path).unwrap_err());
+            let met = anyhow!(in_runtime(Sockets::bind(path)).unwrap_err());
+            assert_eq!(format!("{seen:#}"), format!("{met:#}"));
+            // One of the two may have been made, and went away again.
+            assert_eq!(names(), before, "{}", path.display());
+        }
+        look(&dead).unwrap();
     }
 
     #[test]

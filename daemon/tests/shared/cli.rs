@@ -237,6 +237,8 @@ impl Daemon {
     /// What would have to be made and cannot be: found by looking, as by the start.
     fn files_that_cannot_be_made_are_found(&self) {
         for (flag, path) in [
+            ("--control", "/nope/x.sock"),
+            ("--control", "/dev/null"),
             ("--record", "/proc"),
             ("--record", "/dev/null"),
             ("--state-file", "/proc/boots"),
