@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Parser, ValueEnum};
 use control_socket::message::{Origin, Setting};
@@ -27,7 +27,7 @@ use crate::exit::print;
 use crate::http::address::HttpAddress;
 use crate::log_filter::filter;
 use crate::position::PositionSource;
-use crate::{Role, config, exit};
+use crate::{Role, config, exit, variables};
 
 /// Flags of both daemons.
 #[derive(Clone, Debug, clap::Args)]
@@ -403,10 +403,11 @@ pub fn resolve<A: Parser>(
 ) -> Result<Resolved, clap::Error> {
     let line: Vec<_> = line.into_iter().collect();
     let mut bare = bare::<A>(role);
-    // Which file it is has to be known before anything can be missing.
-    let named = with_variables(role, bare.clone()).ignore_errors(true).try_get_matches_from(&line);
-    let path = named.ok().and_then(|named| named.get_one::<PathBuf>("config").cloned());
-    let file = path.map(|path| config::File::read(&path, &bare)).transpose()?;
+    let mut file = judged(role, &bare, &line)?;
+    let nearer = with_variables(role, bare.clone()).ignore_errors(true);
+    if let Ok(nearer) = nearer.try_get_matches_from(&line) {
+        file = file.map(|file| file.without_excluded(&bare, &nearer));
+    }
     if let Some(file) = &file {
         bare = file.defaults(bare);
     }
@@ -414,6 +415,31 @@ pub fn resolve<A: Parser>(
     let matches = command.clone().try_get_matches_from(&line);
     let matches = matches.map_err(|error| name_variable(role, bare, line, error))?;
     Ok(Resolved { role, matches, command, file })
+}
+
+/// Reads the file, if the line or a variable names one. The error is everything that is wrong with
+/// the file and with variables, and what is first wrong with the line then.
+fn judged(
+    role: Role,
+    bare: &clap::Command,
+    line: &[OsString],
+) -> Result<Option<config::File>, clap::Error> {
+    // Which file it is has to be known before anything can be missing.
+    let named = bare.clone().mut_arg("config", |arg| variables::with(role, arg));
+    // Whoever wants help gets it, whatever else is wrong.
+    let Ok(typed) = named.ignore_errors(true).try_get_matches_from(line) else { return Ok(None) };
+    let path = typed.get_one::<PathBuf>("config");
+    let read = path.map(|path| config::File::read(path, bare)).transpose();
+    let (file, in_file) = read.map_or_else(|faults| (None, faults), |file| (file, Vec::new()));
+    let faults = [variables::faults(role, bare, &typed), in_file].concat();
+    if faults.is_empty() {
+        return Ok(file);
+    }
+    // What is missing may be what cannot be understood.
+    let optional = bare.clone().mut_args(|arg| arg.required(false));
+    let on_line = optional.try_get_matches_from(line).err().map(|error| config::one_line(&error));
+    let text = on_line.into_iter().chain(faults).collect::<Vec<_>>().join("\n");
+    Err(clap::Error::raw(ErrorKind::ValueValidation, text + "\n"))
 }
 
 impl Resolved {
@@ -440,7 +466,7 @@ impl Resolved {
             Some(ValueSource::CommandLine) => {
                 format!("--{}", arg.get_long().unwrap_or_default())
             }
-            Some(ValueSource::EnvVariable) => variable_of(self.role, arg),
+            Some(ValueSource::EnvVariable) => variables::of(self.role, arg),
             _ => {
                 let place = self.file.as_ref().and_then(|file| file.place(key));
                 place.unwrap_or_else(|| "default".to_owned())
@@ -488,27 +514,19 @@ fn bare<A: Parser>(role: Role) -> clap::Command {
 
 /// The variables of the flags, as far as they are set to something.
 fn with_variables(role: Role, bare: clap::Command) -> clap::Command {
-    bare.mut_args(|arg| {
-        let variable = variable_of(role, &arg);
-        // As for a shell, one that is empty is as good as none.
-        let is_empty = std::env::var_os(&variable).is_some_and(|value| value.is_empty());
-        if is_empty { arg } else { arg.env(variable) }
-    })
+    bare.mut_args(|arg| variables::with(role, arg))
 }
 
 /// The flags with their variables, for whoever writes about them: manual pages, completions.
 pub fn command<A: Parser>(role: Role) -> clap::Command {
     bare::<A>(role).mut_args(|arg| {
-        let variable = variable_of(role, &arg);
+        let variable = variables::of(role, &arg);
         arg.env(variable).hide_env_values(true)
     })
 }
 
-fn variable_of(role: Role, arg: &Arg) -> String {
-    format!("{}_{}", role.env_prefix, arg.get_id()).to_uppercase()
-}
-
-/// Names the variable a bad value came from: the message speaks of the flag, which nobody typed.
+/// Names the variable that does not go with what else was said: the message speaks of the flag,
+/// which nobody typed.
 fn name_variable(
     role: Role,
     mut bare: clap::Command,
@@ -520,7 +538,7 @@ fn name_variable(
     // Before that an argument cannot say how it looks.
     bare.build();
     let is_said = |arg: &&Arg| arg.to_string() == said;
-    let variable = bare.get_arguments().find(is_said).map(|arg| variable_of(role, arg));
+    let variable = bare.get_arguments().find(is_said).map(|arg| variables::of(role, arg));
     let Some(variable) = variable.filter(|variable| std::env::var_os(variable).is_some()) else {
         return error;
     };

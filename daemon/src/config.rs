@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
-use clap::{Arg, Command};
+use clap::builder::Resettable;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, Id};
 use toml::de::{DeTable, DeValue};
 
 /// Flags that ask for something rather than set it, and so have no key.
@@ -37,20 +38,28 @@ pub fn settings(command: &Command) -> impl Iterator<Item = &Arg> {
 }
 
 impl File {
-    /// Reads a file for a program with these flags. The error has a line for everything that is
-    /// wrong with it.
-    pub fn read(path: &Path, command: &Command) -> Result<Self, clap::Error> {
-        let failed = |text: String| clap::Error::raw(ErrorKind::ValueValidation, text + "\n");
+    /// Reads a file for a program with these flags. The error is everything that is wrong with it,
+    /// each with its line.
+    pub fn read(path: &Path, command: &Command) -> Result<Self, Vec<String>> {
         let text = fs::read_to_string(path).map_err(|error| {
-            failed(format!("{}: cannot read the configuration: {error}", path.display()))
+            vec![format!("{}: cannot read the configuration: {error}", path.display())]
         })?;
         let (settings, faults) = judge(&text, command);
         if faults.is_empty() {
             return Ok(Self { path: path.to_owned(), settings });
         }
-        let lines =
-            faults.iter().map(|(line, fault)| format!("{}:{line}: {fault}", path.display()));
-        Err(failed(lines.collect::<Vec<_>>().join("\n")))
+        let fault = |(line, fault)| format!("{}:{line}: {fault}", path.display());
+        Err(faults.into_iter().map(fault).collect())
+    }
+
+    /// The same file without what a flag or a variable excludes, since they win.
+    #[must_use]
+    pub fn without_excluded(mut self, command: &Command, nearer: &ArgMatches) -> Self {
+        let pairs = exclusive(command).flat_map(|(one, other)| [(one, other), (other, one)]);
+        for (_, loser) in pairs.filter(|(winner, _)| is_said(nearer, winner)) {
+            self.settings.remove(loser.get_id().as_str());
+        }
+        self
     }
 
     /// The same flags, with what the file says as their defaults.
@@ -66,6 +75,20 @@ impl File {
         let setting = self.settings.get(key)?;
         Some(format!("{}:{}", self.path.display(), setting.line))
     }
+}
+
+/// Pairs of flags of which the command line takes one.
+fn exclusive(command: &Command) -> impl Iterator<Item = (&Arg, &Arg)> {
+    settings(command).flat_map(|arg| {
+        command.get_arg_conflicts_with(arg).into_iter().map(move |other| (arg, other))
+    })
+}
+
+/// Whether somebody gave this flag, or its variable, a value that sets something.
+fn is_said(matches: &ArgMatches, arg: &Arg) -> bool {
+    let id = arg.get_id().as_str();
+    let is_default = matches!(matches.value_source(id), None | Some(ValueSource::DefaultValue));
+    !is_default && (arg.get_action().takes_values() || matches.get_flag(id))
 }
 
 /// Everything in the text, and everything that is wrong with it, each with its line.
@@ -98,8 +121,25 @@ fn judge(text: &str, command: &Command) -> (BTreeMap<String, Setting>, Vec<(usiz
             Err(fault) => faults.push((place, format!("{name}: {fault}"))),
         }
     }
+    faults.extend(contradictions(&settings_of, command));
     faults.sort();
     (settings_of, faults)
+}
+
+/// Keys that the command line does not take together: at fault is the later one.
+fn contradictions(settings: &BTreeMap<String, Setting>, command: &Command) -> Vec<(usize, String)> {
+    let said = |arg: &Arg| {
+        let (key, setting) = settings.get_key_value(arg.get_id().as_str())?;
+        let is_off = !arg.get_action().takes_values() && setting.values == ["false"];
+        (!is_off).then_some((setting.line, key))
+    };
+    let fault = |(one, other): (&Arg, &Arg)| {
+        let mut both = [said(one)?, said(other)?];
+        both.sort();
+        let [(earlier, first), (later, second)] = both;
+        Some((later, format!("{second}: cannot be used with {first}, which line {earlier} sets")))
+    };
+    exclusive(command).filter_map(fault).collect()
 }
 
 fn unknown(name: &str, command: &Command) -> String {
@@ -154,14 +194,24 @@ fn taken(arg: &Arg, values: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let flag = arg.get_long().unwrap_or_default();
+    let line: Vec<_> = values.iter().map(|value| format!("--{flag}={value}")).collect();
+    refusal(arg.clone(), &line).map_or(Ok(()), Err)
+}
+
+/// What a flag has against this line, as it says it itself. No other flag has a say.
+pub(crate) fn refusal(arg: Arg, line: &[String]) -> Option<String> {
     let alone = Command::new("").no_binary_name(true).disable_help_flag(true);
-    let alone = alone.arg(arg.clone().required(false));
-    let line = values.iter().map(|value| format!("--{flag}={value}"));
-    let Err(error) = alone.try_get_matches_from(line) else { return Ok(()) };
+    let alone = alone.arg(arg.required(false).conflicts_with(Resettable::<Id>::Reset));
+    alone.try_get_matches_from(line).err().map(|error| one_line(&error))
+}
+
+/// What clap says, without advice that fits a command line only.
+pub(crate) fn one_line(error: &clap::Error) -> String {
     let said = error.to_string();
-    let said = said.split("\n\nFor more").next().unwrap_or_default();
+    let ends = ["\n\nUsage:", "\n\nFor more"].into_iter().filter_map(|end| said.find(end));
+    let said = said.get(..ends.min().unwrap_or(said.len())).unwrap_or_default();
     let said = said.strip_prefix("error: ").unwrap_or(said);
-    Err(said.split_whitespace().collect::<Vec<_>>().join(" "))
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -227,6 +277,15 @@ mod tests {
         for (found, line) in found.iter().zip(["1: ", "2: mtu", "3: "]) {
             assert!(found.starts_with(line), "{found}");
         }
+    }
+
+    #[test]
+    fn what_excludes_each_other_on_a_command_line_does_so_in_a_file() {
+        let contradiction = "3: no_control: cannot be used with control, which line 1 sets";
+        assert_eq!(faults("control = '/x'\nbind = 'w'\nno_control = true\n"), [contradiction]);
+        let turned = "2: control: cannot be used with no_control, which line 1 sets";
+        assert_eq!(faults("no_control = true\ncontrol = '/x'\n"), [turned]);
+        assert_eq!(faults("control = '/x'\nno_control = false\n"), [""; 0]);
     }
 
     /// One of a few hundred files, each a good one with something changed.

@@ -8,7 +8,7 @@
 //! | module | step of `main` |
 //! |---|---|
 //! | [`args`] | what the user typed |
-//! | [`config`] | what the file says; [`reload`]: what it says now |
+//! | [`config`] | what the file says; [`reload`]: what it says now; `variables`: the environment |
 //! | [`logging`] | where log lines go; [`sink`]: without holding anybody up; `log_filter`: which |
 //! | [`capabilities`] | what the kernel lets us do |
 //! | [`control`] | the control socket: who may look inside, and change what |
@@ -36,6 +36,7 @@ pub mod signal;
 pub mod sink;
 pub mod start;
 pub mod supervisor;
+mod variables;
 
 /// What tells one daemon from the other, apart from its node.
 #[derive(Clone, Copy, Debug)]

@@ -62,3 +62,13 @@ fn files_that_cannot_be_understood_are_refused_by_line() {
 fn flags_win_over_variables_and_these_over_the_file() {
     DAEMON.settings_come_from_where_they_should();
 }
+
+#[test]
+fn all_faults_are_said_at_once_each_with_where_it_is() {
+    DAEMON.all_faults_are_said_at_once();
+}
+
+#[test]
+fn a_flag_wins_over_what_excludes_it() {
+    DAEMON.a_flag_wins_over_what_excludes_it();
+}

@@ -145,7 +145,7 @@ mod tests {
     fn every_setting_stands_in_the_example_and_is_taken() {
         for ((name, command), file) in daemons().into_iter().zip(["car", "road"]) {
             let path = format!("{}/etc/{file}.toml.example", env!("CARGO_MANIFEST_DIR"));
-            File::read(Path::new(&path), &command).unwrap_or_else(|error| panic!("{error}"));
+            File::read(Path::new(&path), &command).unwrap_or_else(|faults| panic!("{faults:?}"));
             let text = fs::read_to_string(&path).unwrap();
             // What is commented out is an example too; a comment in words has a space behind the
             // sign.
@@ -160,7 +160,7 @@ mod tests {
             let whole = directory.path().join("all.toml");
             fs::write(&whole, &all).unwrap();
             let read =
-                File::read(&whole, &command).unwrap_or_else(|error| panic!("{path}: {error}"));
+                File::read(&whole, &command).unwrap_or_else(|faults| panic!("{path}: {faults:?}"));
             for arg in config::settings(&command) {
                 let key = arg.get_id().as_str();
                 assert!(
@@ -183,7 +183,7 @@ mod tests {
         let path = directory.path().join("car.toml");
         fs::write(&path, example).unwrap();
         let [(_, obu), _] = daemons();
-        let file = File::read(&path, &obu).unwrap_or_else(|error| panic!("{error}"));
+        let file = File::read(&path, &obu).unwrap_or_else(|faults| panic!("{faults:?}"));
         assert!(file.place("bind").is_some() && file.place("log").is_some());
     }
 }

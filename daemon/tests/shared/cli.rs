@@ -125,6 +125,69 @@ impl Daemon {
         assert!(code == 2 && text.contains("gone.toml"), "{code}: {text}");
     }
 
+    /// Faults of the line, of variables and of the file are told at once, each with where it is.
+    pub(crate) fn all_faults_are_said_at_once(&self) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("node.toml");
+        let path = file.to_str().unwrap();
+        std::fs::write(&file, "bind = 'a/b'\nlog = 'warn'\ncoalesce = 1001\n").unwrap();
+        let variable = |name: &str| format!("{}_{name}", self.env_prefix);
+        let bad = [("MTU", "5"), ("BUSY_POLL", "1002"), ("NO_CONTROL", "perhaps")];
+        let run = |line: &[&str]| {
+            let mut command = self.command();
+            command.envs(bad.map(|(name, value)| (variable(name), value))).args(line);
+            ended(command.output().expect("the daemon starts"))
+        };
+        for (line, also) in [
+            (&["--check"][..], &[][..]),
+            (&["--config", path], &["1: bind: ", "3: coalesce: "]),
+            (&["--config", path, "--hello-history", "65"], &["1: bind: ", "3: coalesce: "]),
+        ] {
+            let (code, text) = run(line);
+            assert_eq!(code, 2, "{line:?}: {text}");
+            for (name, value) in bad {
+                let said = text.lines().find(|line| line.contains(&variable(name)));
+                assert!(said.is_some_and(|said| said.contains(value)), "{name}: {text}");
+            }
+            for place in also {
+                assert!(text.contains(&format!("{path}:{place}")), "{place} is not in: {text}");
+            }
+            assert_eq!(text.contains("--hello-history"), line.contains(&"65"), "{text}");
+        }
+        // What was typed counts, and not its variable.
+        let (code, text) = run(&["-b", "nope0", "--mtu", "1400"]);
+        assert!(code == 2 && !text.contains("MTU"), "{code}: {text}");
+        let (code, text) = run(&["--help"]);
+        assert!(code == 0 && text.contains("--busy-poll"), "{code}: {text}");
+    }
+
+    /// A flag wins also over what excludes it.
+    pub(crate) fn a_flag_wins_over_what_excludes_it(&self) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("node.toml");
+        let path = file.to_str().unwrap();
+        let (off, on) = ("no_control = true\n", "control = '/run/v2x/x.sock'\n");
+        std::fs::write(&file, format!("bind = 'nope0'\n{off}{on}")).unwrap();
+        let (code, text) = self.run(["--config", path, "--check"]);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains(&format!("{path}:3: control: ")), "{text}");
+        assert!(text.contains("no_control, which line 2 sets"), "{text}");
+        for (said, line, expected) in [
+            (off, &["--control", "/run/x.sock"][..], ["no_control = false", "control = "]),
+            (on, &["--no-control"], ["no_control = true", "# control is not set"]),
+        ] {
+            std::fs::write(&file, format!("bind = 'nope0'\n{said}")).unwrap();
+            let line = ["--config", path, "--show-config"].into_iter().chain(line.iter().copied());
+            let (code, shown) = self.run(line);
+            assert_eq!(code, 0, "{shown}");
+            for expected in expected {
+                let said = shown.lines().find(|line| line.starts_with(expected));
+                let said = said.unwrap_or_else(|| panic!("{expected} is not in:\n{shown}"));
+                assert!(!said.contains(path), "the file has no say: {said}");
+            }
+        }
+    }
+
     /// Flags win over variables, these over the file, and it says so of each setting.
     pub(crate) fn settings_come_from_where_they_should(&self) {
         let directory = tempfile::tempdir().unwrap();
