@@ -24,6 +24,7 @@ use node_lib::{Mac, NodeId};
 use recorder::tape::SNAP_MIN;
 
 use crate::exit::print;
+use crate::findings::Places;
 use crate::http::address::HttpAddress;
 use crate::log_filter::filter;
 use crate::position::PositionSource;
@@ -366,17 +367,26 @@ fn unicast(text: &str) -> Result<Mac, String> {
     }
 }
 
+/// What the user typed, and what is known of it.
+#[derive(Debug)]
+pub struct Parsed<A> {
+    /// What it means.
+    pub args: A,
+    /// All settings, each with where it comes from.
+    pub settings: Vec<Setting>,
+    /// The same to the line, for complaints.
+    pub places: Places,
+}
+
 /// Reads the command line, the environment and the configuration file; exits with a message if they
 /// cannot be understood, or if only help or what is set was wanted.
-///
-/// Returns all settings beside them, with where each comes from.
-pub fn parse<A: Parser>(role: Role) -> (A, Vec<Setting>) {
+pub fn parse<A: Parser>(role: Role) -> Parsed<A> {
     let resolved = resolve::<A>(role, std::env::args_os()).unwrap_or_else(|error| error.exit());
     let args = A::from_arg_matches(&resolved.matches).unwrap_or_else(|error| error.exit());
     if resolved.matches.get_flag("show_config") {
         std::process::exit(i32::from(print(&resolved.shown()).is_err()));
     }
-    (args, resolved.told())
+    Parsed { args, settings: resolved.told(), places: resolved.places() }
 }
 
 /// Reads this command line, and the environment and file that go with it.
@@ -459,19 +469,28 @@ impl Resolved {
         Some(words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(","))
     }
 
-    /// Where it comes from.
-    fn origin(&self, arg: &Arg) -> String {
+    /// Where it was said; `None` if nobody did.
+    fn origin(&self, arg: &Arg) -> Option<String> {
         let key = arg.get_id().as_str();
         match self.matches.value_source(key) {
             Some(ValueSource::CommandLine) => {
-                format!("--{}", arg.get_long().unwrap_or_default())
+                Some(format!("--{}", arg.get_long().unwrap_or_default()))
             }
-            Some(ValueSource::EnvVariable) => variables::of(self.role, arg),
-            _ => {
-                let place = self.file.as_ref().and_then(|file| file.place(key));
-                place.unwrap_or_else(|| "default".to_owned())
-            }
+            Some(ValueSource::EnvVariable) => Some(variables::of(self.role, arg)),
+            _ => self.file.as_ref()?.place(key),
         }
+    }
+
+    /// Where each setting was said that was.
+    fn places(&self) -> Places {
+        let place = |arg: &Arg| {
+            let (key, origin) = (arg.get_id().to_string(), self.origin(arg)?);
+            let is_default = self.matches.value_source(&key) == Some(ValueSource::DefaultValue);
+            // What the file says is a default to whoever reads the line.
+            let place = if is_default { format!("{origin}: {key}") } else { origin };
+            Some((key, place))
+        };
+        config::settings(&self.command).filter_map(place).collect()
     }
 
     /// Every setting that has a value, in the order of the help.
@@ -500,7 +519,8 @@ impl Resolved {
             let Some(value) = self.value(arg) else { return format!("# {key} is not set\n") };
             let is_bare = !arg.get_action().takes_values() || value.parse::<i64>().is_ok();
             let quoted = if is_bare { value } else { toml::Value::String(value).to_string() };
-            format!("{:<40} # {}\n", format!("{key} = {quoted}"), self.origin(arg))
+            let origin = self.origin(arg).unwrap_or_else(|| "default".to_owned());
+            format!("{:<40} # {origin}\n", format!("{key} = {quoted}"))
         };
         config::settings(&self.command).map(line).collect()
     }

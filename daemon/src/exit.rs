@@ -54,6 +54,29 @@ impl Failure {
     }
 }
 
+/// What ended the daemon: one failure, or everything that kept it from starting.
+#[derive(Debug)]
+pub struct Failures(pub Vec<Failure>);
+
+impl Failures {
+    /// Decides the exit code: the first that waiting does not mend, since by the code a supervisor
+    /// decides whether to try again; otherwise the first.
+    pub fn kind(&self) -> FailureKind {
+        let Self(failures) = self;
+        let mut kinds = failures.iter().map(|failure| failure.kind);
+        let first = kinds.clone().next().unwrap_or(FailureKind::Runtime);
+        let lasts =
+            |kind: &FailureKind| matches!(kind, FailureKind::Usage | FailureKind::Permission);
+        kinds.find(lasts).unwrap_or(first)
+    }
+}
+
+impl From<Failure> for Failures {
+    fn from(failure: Failure) -> Self {
+        Self(vec![failure])
+    }
+}
+
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         let kind = if error.is_usage() {
@@ -79,15 +102,14 @@ impl From<BootError> for Failure {
     }
 }
 
-/// Prints the failure, if it is one, with its chain of causes on one line, and tells the shell.
-pub fn code(name: &str, result: Result<(), Failure>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            say(&format!("{name}: {:#}\n", failure.error));
-            ExitCode::from(failure.kind as u8)
-        }
-    }
+/// Prints the failures, if there are any, each with its chain of causes on one line, and tells the
+/// shell.
+pub fn code(name: &str, result: Result<(), Failures>) -> ExitCode {
+    let Err(failures) = result else { return ExitCode::SUCCESS };
+    let kind = failures.kind();
+    let line = |failure: Failure| format!("{name}: {:#}\n", failure.error);
+    say(&failures.0.into_iter().map(line).collect::<String>());
+    ExitCode::from(kind as u8)
 }
 
 /// Last words on standard error. If nobody takes them the program ends all the same, and soon.
@@ -128,6 +150,20 @@ mod tests {
         assert_eq!(kind(Problem::MissingCapability("CAP_NET_RAW")), FailureKind::Permission);
         assert_eq!(kind(Problem::NoSuchInterface), FailureKind::Interface);
         assert_eq!(kind(Problem::Busy), FailureKind::Interface);
+    }
+
+    #[test]
+    fn the_code_is_that_of_the_first_failure_that_waiting_does_not_mend() {
+        use FailureKind::{Interface, Permission, Runtime, Usage};
+        for (kinds, expected) in [
+            (&[Interface, Runtime][..], Interface),
+            (&[Runtime, Interface], Runtime),
+            (&[Interface, Permission, Usage], Permission),
+            (&[Usage, Permission], Usage),
+        ] {
+            let failure = |&kind: &FailureKind| Failure::new(kind, anyhow!("no"));
+            assert_eq!(Failures(kinds.iter().map(failure).collect()).kind(), expected);
+        }
     }
 
     #[test]

@@ -150,7 +150,7 @@ fn failure(address: HttpAddress, error: &io::Error) -> Failure {
         }
         _ => (FailureKind::Runtime, ""),
     };
-    Failure::new(kind, anyhow!("--http {address}: cannot listen: {error}{hint}"))
+    Failure::new(kind, anyhow!("{address}: cannot listen: {error}{hint}"))
 }
 
 /// Starts the endpoint, if there is one.

@@ -16,6 +16,7 @@
 //! | [`position`] | who tells where the node is |
 //! | [`signal`] | who tells how strong others come in |
 //! | [`recording`] | what of the node is recorded |
+//! | [`findings`] | what is wrong with all of that, and where it was said |
 //! | [`start`] | checks, devices, loop, shutdown; `radio`: the packet socket, or the UDP link |
 //! | [`supervisor`] | what systemd is told |
 //! | [`exit`] | what the shell is told |
@@ -25,6 +26,7 @@ pub mod capabilities;
 pub mod config;
 pub mod control;
 pub mod exit;
+pub mod findings;
 pub mod http;
 mod log_filter;
 pub mod logging;

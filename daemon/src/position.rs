@@ -43,11 +43,16 @@ const NICE: i32 = 10;
 
 /// Looks whether the source could be used. A gpsd may come later, and is not asked.
 pub fn check(args: &Common) -> Result<(), Failure> {
+    args.position.as_ref().map_or(Ok(()), |source| file_of(source).map(drop))
+}
+
+/// Looks whether there is something to share, if it is to be shared.
+pub fn check_sharing(args: &Common) -> Result<(), Failure> {
     if args.share_position && args.position.is_none() {
-        let text = "--share-position: expected --position as well, which says what is shared";
+        let text = "expected --position as well, which says what is shared";
         return Err(Failure::new(FailureKind::Usage, anyhow!(text)));
     }
-    args.position.as_ref().map_or(Ok(()), |source| file_of(source).map(drop))
+    Ok(())
 }
 
 /// Tells the user of `--check` what would be used, if anything would.
@@ -60,7 +65,7 @@ pub fn print_checked(args: &Common) -> Result<(), Failure> {
 fn file_of(source: &PositionSource) -> Result<Option<File>, Failure> {
     let PositionSource::File(path) = source else { return Ok(None) };
     reader::open(path).map(Some).map_err(|error| {
-        Failure::new(FailureKind::Usage, anyhow!("--position file:{}: {error}", path.display()))
+        Failure::new(FailureKind::Usage, anyhow!("file:{}: {error}", path.display()))
     })
 }
 

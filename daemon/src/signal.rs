@@ -9,6 +9,7 @@ use tracing::info;
 use crate::args::Bind;
 use crate::exit::Failure;
 use crate::exit::print;
+use crate::findings::Findings;
 
 /// What `--signal` takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,13 +43,21 @@ impl FromStr for Signal {
     }
 }
 
-/// Opens what `--signal` says for this radio, and changes nothing. `None`: signal strength is not
-/// told.
-///
-/// # Errors
-/// A source that was named cannot be used. `auto` never fails; it says in the log why there is
-/// none.
-pub async fn open(signal: &Signal, bind: &Bind) -> Result<Option<SignalSource>, Failure> {
+/// Opens what `--signal` says for this radio, and changes nothing. `Some(None)`: signal strength is
+/// not told. `None`: a source that was named cannot be used, or it is that of a radio that cannot.
+/// `auto` is never wrong; it says in the log why there is none.
+pub async fn open(
+    signal: &Signal,
+    bind: &Bind,
+    findings: &mut Findings<'_>,
+) -> Option<Option<SignalSource>> {
+    if matches!(signal, Signal::Auto | Signal::Nl80211(None)) && findings.has("bind") {
+        return None;
+    }
+    findings.about("signal", source(signal, bind).await)
+}
+
+async fn source(signal: &Signal, bind: &Bind) -> Result<Option<SignalSource>, Failure> {
     let opened = match (signal, bind) {
         (Signal::Off, _) => return Ok(None),
         (Signal::Auto, Bind::Udp(_)) => return Ok(None),

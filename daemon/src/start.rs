@@ -28,6 +28,7 @@ use crate::args::{Bind, Common};
 use crate::capabilities;
 use crate::control::{self, ControlSocket};
 use crate::exit::{Failure, FailureKind, print};
+use crate::findings::Findings;
 use crate::http;
 use crate::position;
 use crate::radio::RadioDevice;
@@ -98,66 +99,97 @@ pub struct Checked {
 /// A TAP that nobody uses for so long has been forgotten.
 const UNUSED_AFTER: Duration = Duration::from_secs(10);
 
-/// Looks at everything the flags refer to, and changes nothing.
-pub async fn check(args: &Common) -> Result<Checked, Failure> {
-    if args.bind == Bind::Interface(args.tap_name.clone()) {
-        return Err(Failure::new(
-            FailureKind::Usage,
-            anyhow!("--bind and --tap-name both say {}: expected two interfaces", args.tap_name),
-        ));
-    }
-    if let Some(bridge) = &args.bridge
-        && (*bridge == args.tap_name || args.bind == Bind::Interface(bridge.clone()))
-    {
-        return Err(Failure::new(
-            FailureKind::Usage,
-            anyhow!("--bridge {bridge} is the TAP or the radio: expected a third interface"),
-        ));
-    }
-    let netlink = Netlink::open()?;
-    let tap = netlink.find_tap(&args.tap_name).await?;
-    match tap {
-        None => capabilities::check(args, true)?,
-        Some(owner) => capabilities::check_owner(&args.tap_name, owner)?,
-    }
-    if let Some(bridge) = &args.bridge {
-        netlink.find_bridge(bridge).await?;
-    }
-    let radio = match &args.bind {
-        Bind::Interface(name) => Some(netlink.link(name).await?),
-        Bind::Udp(address) => {
-            Udp::check(address)?;
-            None
-        }
+/// Looks at everything the flags refer to, and changes nothing. Goes on where something is wrong,
+/// but for what depends on it.
+pub async fn check(args: &Common, findings: &mut Findings<'_>) -> Option<Checked> {
+    let checked = check_interfaces(args, findings).await;
+    findings.about("state_file", boot::peek(args.state_file.as_deref()));
+    findings.about("record", recording::check(args));
+    findings.about("control", control::check(args).await);
+    findings.about("http", http::check(args));
+    findings.about("position", position::check(args));
+    findings.about("share_position", position::check_sharing(args));
+    checked
+}
+
+async fn check_interfaces(args: &Common, findings: &mut Findings<'_>) -> Option<Checked> {
+    // Of one interface that is two nothing more can be said.
+    findings.about("bind", two_interfaces(args))?;
+    findings.about("bridge", third_interface(args))?;
+    let netlink = findings.keep(Netlink::open())?;
+    let radio = findings.about("bind", find_radio(args, &netlink).await);
+    let has_tap = find_tap(args, &netlink, findings).await;
+    findings.keep(tun_usable(&args.tap_name));
+    let bridge = match &args.bridge {
+        Some(bridge) => findings.about("bridge", netlink.find_bridge(bridge).await.map(drop)),
+        None => Some(()),
     };
+    if let Some(has_tap) = has_tap
+        && let Some(address) = args.ip.iter().find(|address| address.ip.is_ipv6())
+    {
+        findings.about("ip", ipv6_usable(&args.tap_name, *address, has_tap));
+    }
+    let radio = radio?;
     let is_shared =
         radio.as_ref().is_some_and(|link| packet::is_in_use(link.index, args.ethertype));
     let tap_mtu = TapMtu { fixed: args.mtu, ipv6: args.ip.iter().any(|a| a.ip.is_ipv6()) };
     let radio_mtu = radio.as_ref().map_or(udp::MTU, |link| link.mtu);
     let mtu = tap_mtu
         .over(radio_mtu)
-        .map_err(|error| Failure::new(FailureKind::Usage, anyhow!("{}: {error}", args.tap_name)))?;
+        .map_err(|error| Failure::new(FailureKind::Usage, anyhow!("{}: {error}", args.tap_name)));
+    let mtu = findings.about("mtu", mtu);
     let radio_mac = radio.as_ref().map(|link| link.mac);
     if let Some(mac) = args.tap_mac.filter(|mac| Some(*mac) == radio_mac) {
-        return Err(Failure::new(
-            FailureKind::Usage,
-            anyhow!("--tap-mac {mac} is the address of the radio: expected another one"),
-        ));
+        let error = anyhow!("{mac} is the address of the radio: expected another one");
+        findings.about("tap_mac", Err::<(), _>(Failure::new(FailureKind::Usage, error)));
     }
-    if tap.is_some() {
+    let (has_tap, mtu) = has_tap.zip(mtu)?;
+    if has_tap && bridge.is_some() {
         let settings = tap_settings(args, args.tap_mac);
-        capabilities::check(args, netlink.lacks(&args.tap_name, &settings, mtu).await?)?;
+        let lacks = netlink.lacks(&args.tap_name, &settings, mtu).await;
+        let lacks = findings.about("tap_name", lacks)?;
+        findings.keep(capabilities::check(args, lacks));
     }
-    if let Some(address) = args.ip.iter().find(|address| address.ip.is_ipv6()) {
-        ipv6_usable(&args.tap_name, *address, tap.is_some())?;
+    Some(Checked { netlink, has_tap, radio, is_shared, tap_mtu })
+}
+
+fn two_interfaces(args: &Common) -> Result<(), Failure> {
+    if args.bind != Bind::Interface(args.tap_name.clone()) {
+        return Ok(());
     }
-    tun_usable(&args.tap_name)?;
-    boot::peek(args.state_file.as_deref())?;
-    recording::check(args)?;
-    control::check(args).await?;
-    http::check(args)?;
-    position::check(args)?;
-    Ok(Checked { netlink, has_tap: tap.is_some(), radio, is_shared, tap_mtu })
+    let tap = &args.tap_name;
+    let error = anyhow!("--bind and --tap-name both say {tap}: expected two interfaces");
+    Err(Failure::new(FailureKind::Usage, error))
+}
+
+fn third_interface(args: &Common) -> Result<(), Failure> {
+    let is_taken = |bridge: &&String| {
+        **bridge == args.tap_name || args.bind == Bind::Interface((*bridge).clone())
+    };
+    let Some(bridge) = args.bridge.as_ref().filter(is_taken) else { return Ok(()) };
+    let error = anyhow!("{bridge} is the TAP or the radio: expected a third interface");
+    Err(Failure::new(FailureKind::Usage, error))
+}
+
+/// Whether the TAP is there, if it can be had.
+async fn find_tap(args: &Common, netlink: &Netlink, findings: &mut Findings<'_>) -> Option<bool> {
+    let name = &args.tap_name;
+    let owner = findings.about("tap_name", netlink.find_tap(name).await)?;
+    match owner {
+        None => {
+            findings.keep(capabilities::check(args, true));
+        }
+        Some(owner) => findings.about("tap_name", capabilities::check_owner(name, owner))?,
+    }
+    Some(owner.is_some())
+}
+
+/// State of the radio; `None` for a UDP link.
+async fn find_radio(args: &Common, netlink: &Netlink) -> Result<Option<LinkState>, DeviceError> {
+    match &args.bind {
+        Bind::Interface(name) => netlink.link(name).await.map(Some),
+        Bind::Udp(address) => Udp::check(address).map(|()| None),
+    }
 }
 
 /// The kernel refuses IPv6 addresses on an interface on which IPv6 is off: what it says then is

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use clap::Parser;
 use daemon::args::Common;
-use daemon::exit::{Failure, FailureKind};
+use daemon::exit::{FailureKind, Failures};
+use daemon::findings::{Findings, Places};
 use daemon::start;
 
 #[derive(Parser)]
@@ -17,17 +18,21 @@ struct Flags {
 }
 
 /// What is found with these flags, beside a link that is no interface.
-fn check(flags: &[&str]) -> Result<(), Failure> {
+fn check(flags: &[&str]) -> Result<(), Failures> {
     let line = ["daemon", "--tap-name", "start-test0"].iter().chain(flags);
     let Flags { common } = Flags::try_parse_from(line).unwrap();
     let runtime = start::tokio_runtime().unwrap();
-    runtime.block_on(start::check(&common)).map(drop)
+    let places = Places::default();
+    let mut findings = Findings::new(&places);
+    let checked = runtime.block_on(start::check(&common, &mut findings));
+    findings.end(checked).map(drop)
 }
 
 /// The kind of what is wrong, and what is said of it.
 fn wrong_with(flags: &[&str]) -> (FailureKind, String) {
-    let Failure { kind, error } = check(flags).expect_err("something is wrong");
-    (kind, format!("{error:#}"))
+    let failures = check(flags).expect_err("something is wrong");
+    let [failure] = &failures.0[..] else { panic!("one thing is wrong: {failures:?}") };
+    (failure.kind, format!("{:#}", failure.error))
 }
 
 const LINK: [&str; 2] = ["--bind", "udp:239.255.77.1:47701"];

@@ -5,12 +5,14 @@ mod args;
 use std::process::ExitCode;
 
 use args::Args;
+use daemon::args::{self as shared, Parsed};
 use daemon::control::ControlSocket;
-use daemon::exit::{self, Failure};
+use daemon::exit::{self, Failures};
+use daemon::findings::Findings;
 use daemon::recording::Plan;
 use daemon::reload::Reload;
 use daemon::start::{self, Devices};
-use daemon::{args as shared, logging, signal};
+use daemon::{logging, signal};
 use obu_lib::Obu;
 use recorder::Role;
 
@@ -18,17 +20,19 @@ fn main() -> ExitCode {
     exit::code("obu", run())
 }
 
-fn run() -> Result<(), Failure> {
+fn run() -> Result<(), Failures> {
     start::prepare_memory()?;
-    let (args, settings) = shared::parse::<Args>(daemon::OBU);
+    let Parsed { args, settings, places } = shared::parse::<Args>(daemon::OBU);
     let logging = logging::start(&args.common)?;
     start::tokio_runtime()?.block_on(async {
-        let checked = start::check(&args.common).await?;
-        let signal = signal::open(&args.signal, &args.common.bind).await?;
+        let mut findings = Findings::new(&places);
+        let checked = start::check(&args.common, &mut findings).await;
+        let signal = signal::open(&args.signal, &args.common.bind, &mut findings).await;
+        let (checked, signal) = findings.end(checked.zip(signal))?;
         if args.common.check {
             start::print_checked(&args.common, &checked)?;
             start::print_remembered(args.common.state_file.as_deref())?;
-            return signal::print_checked(signal.as_ref());
+            return Ok(signal::print_checked(signal.as_ref())?);
         }
         let control = ControlSocket::open(&args.common, settings, logging.level()).await?;
         let mut devices = Devices::open(&args.common, checked).await?;
@@ -40,6 +44,6 @@ fn run() -> Result<(), Failure> {
         let settings = args.settings();
         devices.record(Plan::new(&args.common, Role::Obu, &settings)?);
         let config = settings.config(&devices.start());
-        devices.drive(control, |now| Obu::new(config, now))
+        Ok(devices.drive(control, |now| Obu::new(config, now))?)
     })
 }

@@ -5,12 +5,14 @@ mod args;
 use std::process::ExitCode;
 
 use args::Args;
+use daemon::args::{self as shared, Parsed};
 use daemon::control::ControlSocket;
-use daemon::exit::{self, Failure};
+use daemon::exit::{self, Failures};
+use daemon::findings::Findings;
+use daemon::logging;
 use daemon::recording::Plan;
 use daemon::reload::Reload;
 use daemon::start::{self, Devices};
-use daemon::{args as shared, logging};
 use recorder::Role;
 use rsu_lib::Rsu;
 
@@ -18,14 +20,16 @@ fn main() -> ExitCode {
     exit::code("rsu", run())
 }
 
-fn run() -> Result<(), Failure> {
+fn run() -> Result<(), Failures> {
     start::prepare_memory()?;
-    let (args, settings) = shared::parse::<Args>(daemon::RSU);
+    let Parsed { args, settings, places } = shared::parse::<Args>(daemon::RSU);
     let logging = logging::start(&args.common)?;
     start::tokio_runtime()?.block_on(async {
-        let checked = start::check(&args.common).await?;
+        let mut findings = Findings::new(&places);
+        let checked = start::check(&args.common, &mut findings).await;
+        let checked = findings.end(checked)?;
         if args.common.check {
-            return start::print_checked(&args.common, &checked);
+            return Ok(start::print_checked(&args.common, &checked)?);
         }
         let control = ControlSocket::open(&args.common, settings, logging.level()).await?;
         let mut devices = Devices::open(&args.common, checked).await?;
@@ -33,6 +37,6 @@ fn run() -> Result<(), Failure> {
         let settings = args.settings();
         devices.record(Plan::new(&args.common, Role::Rsu, &settings)?);
         let config = settings.config(&devices.start());
-        devices.drive(control, |now| Rsu::new(config, now))
+        Ok(devices.drive(control, |now| Rsu::new(config, now))?)
     })
 }

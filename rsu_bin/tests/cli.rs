@@ -72,3 +72,8 @@ fn all_faults_are_said_at_once_each_with_where_it_is() {
 fn a_flag_wins_over_what_excludes_it() {
     DAEMON.a_flag_wins_over_what_excludes_it();
 }
+
+#[test]
+fn all_that_cannot_be_had_is_said_at_once_each_with_where_it_was_said() {
+    DAEMON.all_that_cannot_be_had_is_said_at_once();
+}

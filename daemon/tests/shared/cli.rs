@@ -161,6 +161,41 @@ impl Daemon {
         assert!(code == 0 && text.contains("--busy-poll"), "{code}: {text}");
     }
 
+    /// What keeps a daemon from starting is told at once, each with where it was said, and by the
+    /// start as by `--check`.
+    pub(crate) fn all_that_cannot_be_had_is_said_at_once(&self) {
+        if !has_capabilities() {
+            return self.missing_capabilities_are_named();
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("node.toml");
+        let path = file.to_str().unwrap();
+        let settings = "bind = 'nope0'\nbridge = 'nobr0'\nstate_file = '/no/such/boots'\n\
+                        record = '/no/such/drive'\nposition = 'file:/no/such/log'\n\
+                        control = '/no/such.sock'\nhttp = '192.0.2.1:8080'\n";
+        std::fs::write(&file, settings).unwrap();
+        let place = |(line, number): (&str, usize)| {
+            format!("{path}:{number}: {}: ", line.split(' ').next().unwrap())
+        };
+        let mut places: Vec<_> = settings.lines().zip(1..).map(place).collect();
+        let variable = format!("{}_STATE_FILE", self.env_prefix);
+        let run = |line: &[&str]| {
+            let mut command = self.command();
+            command.env(&variable, "/no/boots").args(["--config", path, "--record", "/proc"]);
+            ended(command.args(line).output().expect("the daemon starts"))
+        };
+        let (code, text) = run(&["--check"]);
+        assert_eq!(run(&[]), (code, text.clone()), "the start says the same");
+        // A bridge may come; a directory that is wrong stays wrong.
+        assert_eq!(code, 2, "{text}");
+        places[2] = format!("{variable}: state file /no/boots");
+        places[3] = "--record: ".to_owned();
+        assert_eq!(text.lines().count(), places.len(), "{text}");
+        for place in places {
+            assert!(text.contains(&format!(": {place}")), "{place} is not in:\n{text}");
+        }
+    }
+
     /// A flag wins also over what excludes it.
     pub(crate) fn a_flag_wins_over_what_excludes_it(&self) {
         let directory = tempfile::tempdir().unwrap();

@@ -15,6 +15,8 @@ pub(crate) fn check_finds_what_the_start_finds() -> Result<()> {
     let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
     let programs = Programs::find()?;
     with_logs(bed, |_| {
+        const HELD: &str = "/run/rsu1.sock";
+        rsu.extra_args.borrow_mut().extend(["--control", HELD].map(str::to_owned));
         rsu.start()?;
         let ended = |line: &str, is_check: bool| -> Result<(Option<i32>, String)> {
             let output = rsu.ns().run(|| {
@@ -58,6 +60,10 @@ pub(crate) fn check_finds_what_the_start_finds() -> Result<()> {
             ("-b radio0 --state-file /no/such/boots".to_owned(), 2, "/no/such/boots"),
             ("-b radio0 --state-file /dev/null/boots".to_owned(), 2, "/dev/null/boots"),
             ("-b radio0 --state-file /".to_owned(), 2, "state file /"),
+            ("-b radio0 --record /proc".to_owned(), 2, "cannot record into /proc"),
+            ("-b radio0 --control /no/such/x.sock".to_owned(), 2, "/no/such/x.sock"),
+            ("-b radio0 --control /dev/null".to_owned(), 2, "is no socket"),
+            (format!("-b radio0 --control {HELD}"), 2, "has this control socket"),
             ("-b udp:@10.99.9.9".to_owned(), 4, "no interface to reach the group"),
             ("-b radio0 --signal radiotap:none0".to_owned(), 4, "no such interface"),
         ];
