@@ -7,6 +7,7 @@
 //! | [`health`] | what is wrong with a node, and the cure |
 //! | [`position`] | where a node is, as it tells |
 //! | [`table`] | what there is to see, as JSON for programs |
+//! | [`why`] | what decided at a change of upstream, in words |
 //! | [`path`] | where the sockets are |
 //! | [`client`] | asks and listens, for programs that may wait |
 //! | [`feed`] | listens for as long as anybody wants, over the ends of connections and daemons |
@@ -23,3 +24,4 @@ pub mod path;
 pub mod position;
 pub mod record;
 pub mod table;
+pub mod why;

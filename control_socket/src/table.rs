@@ -1,18 +1,22 @@
 //! What there is to see, a table each, as one JSON object: [`TableKind`]. `v2xctl -o json` prints
 //! it, and the HTTP endpoint answers with it.
+//!
+//! What a table is asked for in particular, a change or a setting, is found in one place for all
+//! its forms, and refused there: [`TableKind::narrowed`].
 
 use node_lib::control::snapshot::{KnownRoute, View, span_ms};
 use serde_json::{Map, Value, json};
 
-use crate::message::{Topic, Topics};
+use crate::message::{Setting, Topic, Topics};
 use crate::record::{Change, GAP_CLASSES_MS};
+use crate::why::rule;
 
 /// Version of the objects. Fields may be added within one.
 pub const SCHEMA: u32 = 1;
 
 /// What there is to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableKind {
+pub enum TableKind<'a> {
     /// Who it is, and whether it is well.
     Status,
     /// Nodes in radio range.
@@ -37,15 +41,35 @@ pub enum TableKind {
     Why(Option<u64>),
     /// What happened.
     Events,
-    /// All that is counted.
-    Stats,
-    /// Settings, and where each comes from.
-    Config,
+    /// All that is counted, or only what begins so.
+    Stats(Option<&'a str>),
+    /// Settings, and where each comes from; or only the one of this name, as a flag has it or a
+    /// file.
+    Config(Option<&'a str>),
     /// What is logged.
     LogLevel,
 }
 
-impl TableKind {
+/// Why a table cannot be shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotThere {
+    /// The daemon left out what the table is made of.
+    #[error("the daemon sent no view")]
+    View,
+    /// No change has this number.
+    #[error("no change of upstream has the number {id}; expected one of: {known}")]
+    Change {
+        /// The number.
+        id: u64,
+        /// Those there are.
+        known: String,
+    },
+    /// Nothing of this name is set.
+    #[error("{0} is not set, or there is no such setting: v2xctl config shows all that are")]
+    Setting(String),
+}
+
+impl TableKind<'_> {
     /// All of them, with what decides now.
     pub const ALL: [Self; 15] = [
         Self::Status,
@@ -60,8 +84,8 @@ impl TableKind {
         Self::Handovers,
         Self::Why(None),
         Self::Events,
-        Self::Stats,
-        Self::Config,
+        Self::Stats(None),
+        Self::Config(None),
         Self::LogLevel,
     ];
 
@@ -80,8 +104,8 @@ impl TableKind {
             Self::Handovers => "handovers",
             Self::Why(_) => "why",
             Self::Events => "events",
-            Self::Stats => "stats",
-            Self::Config => "config",
+            Self::Stats(_) => "stats",
+            Self::Config(_) => "config",
             Self::LogLevel => "log-level",
         }
     }
@@ -93,13 +117,35 @@ impl TableKind {
             Self::Handovers => &[Topic::Changes],
             Self::Why(_) => &[Topic::View, Topic::Changes],
             Self::Events => &[Topic::Events],
-            Self::Config => &[Topic::Config],
+            Self::Config(_) => &[Topic::Config],
             Self::LogLevel => &[Topic::Log],
             _ => &[Topic::View],
         }
     }
 
-    /// The object, of a daemon with this name.
+    /// Of what the daemon said, what this table shows. Every form of it is made from that, so none
+    /// shows more than another.
+    ///
+    /// # Errors
+    /// What was asked for is not there.
+    pub fn narrowed(self, mut topics: Topics) -> Result<Topics, NotThere> {
+        if self.topics().contains(&Topic::View) && topics.view.is_none() {
+            return Err(NotThere::View);
+        }
+        match self {
+            Self::Why(Some(id)) => topics.changes = Some(vec![change(&topics, id)?]),
+            Self::Stats(Some(prefix)) => {
+                if let Some(view) = &mut topics.view {
+                    view.counters.retain(|name| name.starts_with(prefix));
+                }
+            }
+            Self::Config(Some(name)) => topics.config = Some(vec![setting(&topics, name)?]),
+            _ => {}
+        }
+        Ok(topics)
+    }
+
+    /// The object, of a daemon with this name. `topics`: as [narrowed](Self::narrowed).
     pub fn json(self, daemon: &str, topics: &Topics) -> Value {
         object(daemon, topics, self.fields(topics))
     }
@@ -130,14 +176,22 @@ impl TableKind {
                 "obus": node.obus, "children": node.children, "attached": node.attached,
             }),
             Self::Handovers => hand_overs(topics),
-            Self::Why(None) => json!({ "attached": node.attached, "routes": node.routes }),
-            Self::Why(Some(id)) => {
-                let change = topics.changes.iter().flatten().find(|change| change.number == id);
-                json!({ "change": change })
+            Self::Why(None) => {
+                let last = topics.changes.iter().flatten().next_back();
+                json!({
+                    "attached": node.attached,
+                    "change": last.map(without_routes),
+                    "rule": last.map(rule),
+                    "routes": node.routes,
+                })
+            }
+            Self::Why(Some(_)) => {
+                let change = topics.changes.iter().flatten().next();
+                json!({ "change": change, "rule": change.map(rule) })
             }
             Self::Events => json!({ "events": topics.events }),
-            Self::Stats => json!({ "counters": view.counters }),
-            Self::Config => json!({ "config": topics.config }),
+            Self::Stats(_) => json!({ "counters": view.counters }),
+            Self::Config(_) => json!({ "config": topics.config }),
             Self::LogLevel => json!({ "log": topics.log }),
         }
     }
@@ -159,6 +213,24 @@ pub fn object(daemon: &str, topics: &Topics, fields: Value) -> Value {
         object.extend(fields);
     }
     Value::Object(object)
+}
+
+fn change(topics: &Topics, id: u64) -> Result<Change, NotThere> {
+    let all = topics.changes.as_deref().unwrap_or_default();
+    all.iter().find(|change| change.number == id).cloned().ok_or_else(|| {
+        let numbers: Vec<_> = all.iter().map(|change| change.number.to_string()).collect();
+        let known =
+            if numbers.is_empty() { "there are none".to_owned() } else { numbers.join(", ") };
+        NotThere::Change { id, known }
+    })
+}
+
+/// A file writes the dashes of a flag as underscores.
+fn setting(topics: &Topics, name: &str) -> Result<Setting, NotThere> {
+    let flag = name.replace('_', "-");
+    let mut all = topics.config.iter().flatten();
+    let meant = all.find(|setting| setting.name == flag).cloned();
+    meant.ok_or_else(|| NotThere::Setting(name.to_owned()))
 }
 
 fn status(topics: &Topics, view: &View) -> Value {
@@ -189,9 +261,8 @@ fn hand_overs(topics: &Topics) -> Value {
     let classes = gap_classes(changes).into_iter().map(|(most, count)| {
         json!({ "gap_ms_max": Some(most).filter(|most| *most < u64::MAX), "count": count })
     });
-    let changes = changes.iter().map(|change| without(json!(change), "routes"));
     json!({
-        "changes": changes.collect::<Vec<_>>(),
+        "changes": changes.iter().map(without_routes).collect::<Vec<_>>(),
         "histogram": classes.collect::<Vec<_>>(),
     })
 }
@@ -210,6 +281,10 @@ pub fn gap_classes(changes: &[Change]) -> Vec<(u64, usize)> {
     GAP_CLASSES_MS.iter().map(class).collect()
 }
 
+fn without_routes(change: &Change) -> Value {
+    without(json!(change), "routes")
+}
+
 fn without_candidates(route: &KnownRoute) -> Value {
     without(json!(route), "candidates")
 }
@@ -223,6 +298,8 @@ fn without(mut object: Value, field: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
     use node_lib::control::snapshot::WaitsFor;
 
     use super::*;
@@ -241,6 +318,21 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), TableKind::ALL.len());
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused_and_what_is_there_is_named() {
+        let view = Some(View::default());
+        let topics = || Topics { view: view.clone(), ..Topics::default() };
+        let refused = |table: TableKind<'_>| table.narrowed(topics()).map_err(|e| e.to_string());
+        let said = refused(TableKind::Why(Some(7))).unwrap_err();
+        assert!(said.contains("number 7") && said.contains("there are none"), "{said}");
+        let said = refused(TableKind::Config(Some("speed"))).unwrap_err();
+        assert!(said.starts_with("speed is not set"), "{said}");
+        assert_eq!(TableKind::Status.narrowed(Topics::default()), Err(NotThere::View));
+        for table in TableKind::ALL {
+            assert_eq!(refused(table), Ok(topics()), "{table:?}: all of it");
+        }
     }
 
     #[test]

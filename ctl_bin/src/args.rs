@@ -103,7 +103,7 @@ pub(crate) enum CtlCommand {
     Stats {
         /// Only those whose name begins so, such as drop_
         prefix: Option<String>,
-        /// Also those that are zero
+        /// Also those that are zero; as JSON they always stand there
         #[arg(short, long)]
         zero: bool,
     },
@@ -206,7 +206,7 @@ pub(crate) enum ConfigAction {
     Show,
     /// One setting
     Get {
-        /// Its flag, without dashes
+        /// Its flag, without dashes in front, or its name in a configuration file
         name: String,
     },
     /// Give a setting a value until the next start; only what can change while the daemon runs

@@ -11,6 +11,7 @@ use clap::CommandFactory as _;
 use control_socket::client::{ClientError, SocketClient};
 use control_socket::message::{Ask, PinAsk, SetAsk, Topic};
 use control_socket::path;
+use control_socket::table::TableKind;
 use node_lib::NodeId;
 
 use crate::args::{Args, ClientAction, ConfigAction, CtlCommand, Output, RecordAction};
@@ -135,11 +136,11 @@ fn show_watched(args: &Args, names: &Names, watchers: &mut BTreeMap<PathBuf, Wat
         }
         let is_news = std::mem::take(&mut seen.is_new);
         if has_come && (is_news || !is_events) {
-            print(&match args.output {
-                Output::Json => show::json(&command, &seen.name, &seen.topics),
-                Output::Table => show::table(&command, names, &seen.name, &seen.topics)
-                    .unwrap_or_else(|refusal| refusal + "\n"),
-            });
+            let topics = seen.topics.clone();
+            match show::shown(&command, args.output, names, &seen.name, topics) {
+                Ok(text) => print(&text),
+                Err(refusal) => complain(&refusal.to_string()),
+            }
         }
         if is_events {
             // Each once.
@@ -217,21 +218,18 @@ fn converse(
     if args.output == Output::Table && is_one_of_many {
         print(&format!("{name}:\n"));
     }
-    print(&match args.output {
-        Output::Json => show::json(&command, &name, &topics),
-        Output::Table => match show::table(&command, names, &name, &topics) {
-            Ok(text) => text,
-            Err(refusal) => {
-                complain(&refusal);
-                return Ok(Outcome::Refused);
-            }
-        },
-    });
+    let is_status = matches!(command, CtlCommand::Status);
+    let is_ill = topics.problems.iter().flatten().any(|problem| problem.is_fatal);
+    match show::shown(&command, args.output, names, &name, topics) {
+        Ok(text) => print(&text),
+        Err(refusal) => {
+            complain(&refusal.to_string());
+            return Ok(Outcome::Refused);
+        }
+    }
     if matches!(command, CtlCommand::Events { past: false }) {
         listen(args, names, &mut client, &command, &name)?;
     }
-    let is_status = matches!(command, CtlCommand::Status);
-    let is_ill = topics.problems.iter().flatten().any(|problem| problem.is_fatal);
     Ok(if is_status && is_ill { Outcome::Unhealthy } else { Outcome::Done })
 }
 
@@ -252,50 +250,40 @@ fn listen(
             });
         }
         if update.topics.events.is_some() {
-            print(&match args.output {
-                Output::Json => show::json(command, name, &update.topics),
-                Output::Table => show::events(names, &update.topics),
-            });
+            match show::shown(command, args.output, names, name, *update.topics) {
+                Ok(text) => print(&text),
+                Err(refusal) => complain(&refusal.to_string()),
+            }
         }
     }
 }
 
 /// What a command needs of the daemon.
 fn wanted(command: &CtlCommand) -> Ask {
-    use Topic::{Changes, Config, Events, Log, Problems, Recording, View};
-    Ask::Get(match command {
-        CtlCommand::Status => vec![View, Problems],
-        CtlCommand::Handovers { .. } => vec![Changes],
-        CtlCommand::Why { .. } => vec![View, Changes],
-        CtlCommand::Events { past: true } => vec![Events],
-        CtlCommand::Events { past: false } => return Ask::Subscribe(vec![Events]),
-        CtlCommand::Config { action } => match action {
-            None | Some(ConfigAction::Show | ConfigAction::Get { .. }) => vec![Config],
-            Some(ConfigAction::Set { name, value }) => {
-                return Ask::Set(SetAsk { name: name.clone(), value: value.clone() });
-            }
-            Some(ConfigAction::Check) => return Ask::Check,
-            Some(ConfigAction::Reload) => return Ask::Reload,
+    match command {
+        CtlCommand::Events { past: false } => Ask::Subscribe(vec![Topic::Events]),
+        CtlCommand::Config { action: Some(ConfigAction::Set { name, value }) } => {
+            Ask::Set(SetAsk { name: name.clone(), value: value.clone() })
+        }
+        CtlCommand::Config { action: Some(ConfigAction::Check) } => Ask::Check,
+        CtlCommand::Config { action: Some(ConfigAction::Reload) } => Ask::Reload,
+        CtlCommand::Record { action: None } => Ask::Get(vec![Topic::Recording]),
+        CtlCommand::Record { action: Some(action) } => match action {
+            RecordAction::Start { directory } => Ask::RecordStart(directory.clone()),
+            RecordAction::Stop => Ask::RecordStop,
+            RecordAction::Mark { text } => Ask::RecordMark(text.join(" ")),
         },
-        CtlCommand::Record { action: None } => vec![Recording],
-        CtlCommand::Record { action: Some(action) } => {
-            return match action {
-                RecordAction::Start { directory } => Ask::RecordStart(directory.clone()),
-                RecordAction::Stop => Ask::RecordStop,
-                RecordAction::Mark { text } => Ask::RecordMark(text.join(" ")),
-            };
+        CtlCommand::LogLevel { filter: Some(filter) } => Ask::SetLog(filter.clone()),
+        CtlCommand::Clients { action: Some(action) } => match *action {
+            ClientAction::Flush { mac } => Ask::FlushClients(mac),
+            ClientAction::Pin { mac, obu, vlan } => {
+                Ask::PinClient(PinAsk { mac, vlan, obu: NodeId(obu.0) })
+            }
+            ClientAction::Unpin { mac } => Ask::UnpinClients(mac),
+        },
+        _ => {
+            let topics = show::table_of(command).map_or(&[Topic::View][..], TableKind::topics);
+            Ask::Get(topics.to_vec())
         }
-        CtlCommand::LogLevel { filter: None } => vec![Log],
-        CtlCommand::LogLevel { filter: Some(filter) } => return Ask::SetLog(filter.clone()),
-        CtlCommand::Clients { action: Some(action) } => {
-            return match *action {
-                ClientAction::Flush { mac } => Ask::FlushClients(mac),
-                ClientAction::Pin { mac, obu, vlan } => {
-                    Ask::PinClient(PinAsk { mac, vlan, obu: NodeId(obu.0) })
-                }
-                ClientAction::Unpin { mac } => Ask::UnpinClients(mac),
-            };
-        }
-        _ => vec![View],
-    })
+    }
 }

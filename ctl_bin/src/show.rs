@@ -15,29 +15,48 @@ mod process;
 mod status;
 
 use control_socket::message::Topics;
-use control_socket::table::{self, TableKind};
+use control_socket::table::{self, NotThere, TableKind};
+use node_lib::control::snapshot::View;
 use serde_json::{Value, json};
 
-use crate::args::{ClientAction, ConfigAction, CtlCommand};
+use crate::args::{ClientAction, ConfigAction, CtlCommand, Output};
 use crate::names::Names;
-pub(crate) use past::events;
 
-/// For people. An error says why there is nothing to print.
-pub(crate) fn table(
+/// What a command shows of what the daemon said, in this form. An error says why there is nothing
+/// to show, whatever the form.
+pub(crate) fn shown(
     command: &CtlCommand,
+    output: Output,
     names: &Names,
     daemon: &str,
-    topics: &Topics,
-) -> Result<String, String> {
-    let view = || topics.view.as_ref().ok_or_else(|| "the daemon sent no view".to_owned());
-    Ok(match command {
-        CtlCommand::Status => status::table(names, daemon, topics, view()?),
-        CtlCommand::Neighbors => around::neighbors(names, view()?),
-        CtlCommand::Upstreams => around::upstreams(names, &view()?.node.routes),
-        CtlCommand::Routes => around::routes(names, view()?),
-        CtlCommand::Rsus => around::rsus(names, view()?),
-        CtlCommand::Radio => around::radio(names, view()?),
-        CtlCommand::Clients { action: None } => behind::clients(names, view()?),
+    topics: Topics,
+) -> Result<String, NotThere> {
+    let kind = table_of(command);
+    let topics = match kind {
+        Some(kind) => kind.narrowed(topics)?,
+        None => topics,
+    };
+    Ok(match (output, kind) {
+        (Output::Table, _) => table(command, names, daemon, &topics),
+        (Output::Json, Some(kind)) => format!("{}\n", kind.json(daemon, &topics)),
+        (Output::Json, None) => {
+            format!("{}\n", table::object(daemon, &topics, changed(command, &topics)))
+        }
+    })
+}
+
+/// For people.
+fn table(command: &CtlCommand, names: &Names, daemon: &str, topics: &Topics) -> String {
+    let empty = View::default();
+    let view = topics.view.as_ref().unwrap_or(&empty);
+    match command {
+        CtlCommand::Status => status::table(names, daemon, topics, view),
+        CtlCommand::Neighbors => around::neighbors(names, view),
+        CtlCommand::Upstreams => around::upstreams(names, &view.node.routes),
+        CtlCommand::Routes => around::routes(names, view),
+        CtlCommand::Rsus => around::rsus(names, view),
+        CtlCommand::Radio => around::radio(names, view),
+        CtlCommand::Clients { action: None } => behind::clients(names, view),
         CtlCommand::Clients { action: Some(action) } => {
             let pins = topics.pins.unwrap_or(0);
             match action {
@@ -49,20 +68,21 @@ pub(crate) fn table(
                 ClientAction::Unpin { .. } => format!("{pins} pins taken off\n"),
             }
         }
-        CtlCommand::Obus => behind::obus(names, view()?),
-        CtlCommand::Tree => behind::tree(names, view()?),
+        CtlCommand::Obus => behind::obus(names, view),
+        CtlCommand::Tree => behind::tree(names, view),
         CtlCommand::Handovers { histogram: false } => past::handovers(names, topics),
         CtlCommand::Handovers { histogram: true } => past::histogram(topics),
-        CtlCommand::Why { id } => past::why(names, topics, view()?, *id)?,
+        CtlCommand::Why { id: None } => past::why_now(names, topics, view),
+        CtlCommand::Why { id: Some(_) } => past::why_then(names, topics),
         CtlCommand::Events { .. } => past::events(names, topics),
-        CtlCommand::Stats { prefix, zero } => process::stats(view()?, prefix.as_deref(), *zero),
+        CtlCommand::Stats { zero, .. } => process::stats(view, *zero),
         CtlCommand::Config { action: Some(ConfigAction::Check) } => {
             process::reloaded(topics, false)
         }
         CtlCommand::Config { action: Some(ConfigAction::Reload) } => {
             process::reloaded(topics, true)
         }
-        CtlCommand::Config { action } => process::config(topics, name_in(action.as_ref()))?,
+        CtlCommand::Config { .. } => process::config(topics),
         CtlCommand::Record { .. } => process::recording(topics),
         CtlCommand::LogLevel { .. } => format!("{}\n", topics.log.as_deref().unwrap_or("-")),
         // They say what they see as they see it.
@@ -71,16 +91,7 @@ pub(crate) fn table(
         | CtlCommand::Traceroute { .. }
         | CtlCommand::Trace { .. }
         | CtlCommand::Completions { .. } => String::new(),
-    })
-}
-
-/// For programs: one object on one line.
-pub(crate) fn json(command: &CtlCommand, daemon: &str, topics: &Topics) -> String {
-    let object = match table_of(command) {
-        Some(table) => table.json(daemon, topics),
-        None => table::object(daemon, topics, changed(command, topics)),
-    };
-    format!("{object}\n")
+    }
 }
 
 /// What a command that changed something says of it.
@@ -97,7 +108,7 @@ fn changed(command: &CtlCommand, topics: &Topics) -> Value {
 }
 
 /// The table a command shows; `None` where it changed something, and says what.
-fn table_of(command: &CtlCommand) -> Option<TableKind> {
+pub(crate) fn table_of(command: &CtlCommand) -> Option<TableKind<'_>> {
     Some(match command {
         CtlCommand::Status => TableKind::Status,
         CtlCommand::Neighbors => TableKind::Neighbors,
@@ -111,11 +122,11 @@ fn table_of(command: &CtlCommand) -> Option<TableKind> {
         CtlCommand::Handovers { .. } => TableKind::Handovers,
         CtlCommand::Why { id } => TableKind::Why(*id),
         CtlCommand::Events { .. } => TableKind::Events,
-        CtlCommand::Stats { .. } => TableKind::Stats,
+        CtlCommand::Stats { prefix, .. } => TableKind::Stats(prefix.as_deref()),
         CtlCommand::Config { action: Some(ConfigAction::Check | ConfigAction::Reload) } => {
             return None;
         }
-        CtlCommand::Config { .. } => TableKind::Config,
+        CtlCommand::Config { action } => TableKind::Config(name_in(action.as_ref())),
         CtlCommand::LogLevel { .. } => TableKind::LogLevel,
         CtlCommand::Clients { action: Some(_) }
         | CtlCommand::Record { .. }

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use control_socket::message::{
-    Access, AnswerLine, Ask, Hello, PinAsk, Pinged, Recording, Refusal, RefusalKind, RequestLine,
-    SetAsk, Topic, Topics, Update, VERSION,
+    Access, AnswerLine, Ask, Hello, Origin, PinAsk, Pinged, Recording, Refusal, RefusalKind,
+    RequestLine, SetAsk, Setting, Topic, Topics, Update, VERSION,
 };
 use control_socket::path::read_write;
-use control_socket::record::Happened;
-use node_lib::control::event::Event;
+use control_socket::record::{Change, Happened};
+use node_lib::control::event::{Attachment, Cause, Event};
 use node_lib::control::ping::Echoed;
 use node_lib::control::snapshot::{
     KnownCandidate, KnownObu, KnownRoute, NodeRole, Obstacle, ObuStanding, RouteStanding, Snapshot,
@@ -24,6 +24,7 @@ use node_lib::control::snapshot::{
 };
 use node_lib::messages::control::echo::Verdict;
 use node_lib::{Mac, NodeId};
+use serde_json::Value;
 
 const TARGET: &str = "02:00:00:00:00:07";
 const MAC: Mac = Mac([2, 0, 0, 0, 0, 7]);
@@ -157,9 +158,30 @@ fn what_a_daemon_refuses_and_what_it_does_not_have_is_code_1_with_the_reason() {
     let (changes, config) = (Some(Vec::new()), Some(Vec::new()));
     let daemon = Daemon::of(Topics { changes, config, ..topics(NodeRole::Obu) });
     for line in [&["why", "99"][..], &["config", "get", "nothing"]] {
-        let (code, out, said) = daemon.run(line);
-        assert_eq!((code, &*out), (1, ""), "{line:?}: {said}");
-        assert!(said.contains(line[line.len() - 1]), "{said}");
+        for form in ["table", "json"] {
+            let (code, out, said) = daemon.run(&[&["-o", form], line].concat());
+            assert_eq!((code, &*out), (1, ""), "{line:?} as {form}: {said}");
+            assert!(said.contains(line[line.len() - 1]), "{said}");
+        }
+    }
+}
+
+fn setting(name: &str, value: &str) -> Setting {
+    Setting { name: name.to_owned(), values: vec![value.to_owned()], from: Origin::Default }
+}
+
+#[test]
+fn a_setting_is_found_by_its_flag_and_by_its_name_in_a_file() {
+    let config = Some(vec![setting("hello-history", "10"), setting("log", "info")]);
+    let daemon = Daemon::of(Topics { config, ..topics(NodeRole::Obu) });
+    for (name, value) in [("log", "info"), ("hello-history", "10"), ("hello_history", "10")] {
+        let (code, out, said) = daemon.run(&["config", "get", name]);
+        assert_eq!((code, out.lines().count()), (0, 2), "{name}: {out}{said}");
+        assert!(out.contains(value), "{name}: {out}");
+        let (_, out, said) = daemon.run(&["-o", "json", "config", "get", name]);
+        let read: Value = serde_json::from_str(&out).unwrap();
+        let settings = read["config"].as_array().unwrap();
+        assert_eq!((settings.len(), &settings[0]["values"][0]), (1, &value.into()), "{out}{said}");
     }
 }
 
@@ -291,6 +313,34 @@ fn counters_are_those_that_begin_so() {
     assert_eq!(words(&["stats"]), [true, false, true]);
     assert_eq!(words(&["stats", "drop_"]), [true, false, false]);
     assert_eq!(words(&["stats", "drop_", "--zero"]), [true, true, false]);
+    // To a program what is absent is not known, so zeros are there.
+    assert_eq!(words(&["-o", "json", "stats"]), [true, true, true]);
+    assert_eq!(words(&["-o", "json", "stats", "drop_"]), [true, true, false]);
+}
+
+#[test]
+fn what_decided_is_told_in_both_forms() {
+    let rsu = NodeId([2, 0, 0, 0, 0, 1]);
+    let change = Change {
+        number: 4,
+        at_unix_ms: 0,
+        from: None,
+        to: Some(Attachment { rsu, upstream: rsu, hops: 1 }),
+        cause: Cause::Dead,
+        silence_ms: 230,
+        cost: None,
+        routes: Vec::new(),
+    };
+    let daemon = Daemon::of(Topics { changes: Some(vec![change]), ..topics(NodeRole::Obu) });
+    for line in [&["why"][..], &["why", "4"]] {
+        let (_, table, said) = daemon.run(line);
+        let (_, out, _) = daemon.run(&[&["-o", "json"], line].concat());
+        let read: Value = serde_json::from_str(&out).unwrap();
+        let rule = read["rule"].as_str().unwrap();
+        assert!(table.contains(rule) && rule.contains("silent for 230 ms"), "{table}{said}{out}");
+        let change = &read["change"];
+        assert_eq!((&change["number"], &change["cause"]), (&4.into(), &"dead".into()), "{out}");
+    }
 }
 
 #[test]

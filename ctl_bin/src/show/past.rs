@@ -3,6 +3,7 @@
 use control_socket::message::Topics;
 use control_socket::record::{CHOICES_KEPT, Change};
 use control_socket::table::gap_classes;
+use control_socket::why::rule;
 use node_lib::control::event::Attachment;
 use node_lib::control::snapshot::View;
 use serde_json::Value;
@@ -65,24 +66,7 @@ pub(super) fn histogram(topics: &Topics) -> String {
     text
 }
 
-pub(super) fn why(
-    names: &Names,
-    topics: &Topics,
-    view: &View,
-    id: Option<u64>,
-) -> Result<String, String> {
-    let Some(id) = id else {
-        return Ok(why_now(names, topics, view));
-    };
-    let Some(change) = changes(topics).iter().find(|change| change.number == id) else {
-        let all: Vec<_> = changes(topics).iter().map(|change| change.number.to_string()).collect();
-        let known = if all.is_empty() { "there are none".to_owned() } else { all.join(", ") };
-        return Err(format!("no change of upstream has the number {id}; expected one of: {known}"));
-    };
-    Ok(why_then(names, change))
-}
-
-fn why_now(names: &Names, topics: &Topics, view: &View) -> String {
+pub(super) fn why_now(names: &Names, topics: &Topics, view: &View) -> String {
     let node = &view.node;
     let mut text = match (&node.attached, changes(topics).last()) {
         (Some(attached), Some(last)) => format!(
@@ -111,7 +95,9 @@ fn why_now(names: &Names, topics: &Topics, view: &View) -> String {
     text + "\nnow there are:\n" + &around::upstreams(names, &node.routes)
 }
 
-fn why_then(names: &Names, change: &Change) -> String {
+/// Of the one change that is left.
+pub(super) fn why_then(names: &Names, topics: &Topics) -> String {
+    let Some(change) = changes(topics).first() else { return String::new() };
     let mut text = format!(
         "change {} at {}: from {} to {}\n{}\n",
         change.number,
@@ -137,44 +123,6 @@ fn why_then(names: &Names, change: &Change) -> String {
             );
     }
     text + "\nthere were, right after the decision:\n" + &around::upstreams(names, &change.routes)
-}
-
-/// The rule that decided, with its figures.
-fn rule(change: &Change) -> String {
-    use node_lib::control::event::Cause;
-    let silence = change.silence_ms;
-    let chosen = change.routes.iter().find(|route| Some(route.rsu) == change.to.map(|to| to.rsu));
-    let chosen = chosen.and_then(|route| route.candidates.iter().find(|c| c.is_used));
-    let cost = chosen.map_or_else(|| UNKNOWN.to_owned(), |chosen| format!("{:.2}", chosen.cost));
-    let left = match change.cause {
-        Cause::First => {
-            return format!(
-                "first: there was no way before; the best of those usable costs {cost}"
-            );
-        }
-        Cause::Dead => {
-            format!("dead: the upstream had been silent for {silence} ms, and did not answer")
-        }
-        Cause::Goodbye => "goodbye: the upstream, or the RSU, said that it leaves".to_owned(),
-        Cause::Withdrawn => "withdrawn: the upstream said that it has no way any more".to_owned(),
-        Cause::Restarted => {
-            "restarted: the upstream started again, and forgot its routes".to_owned()
-        }
-        Cause::Fading => {
-            "fading: too many heartbeats and answers of the upstream were missing".to_owned()
-        }
-        Cause::Predicted => {
-            "predicted: by the trend of the signal the new one was about to be stronger".to_owned()
-        }
-        Cause::Better => {
-            "better: the new one had been cheaper by the margin for long enough".to_owned()
-        }
-        Cause::LinkDown => "link-down: our own radio went down".to_owned(),
-    };
-    match change.to {
-        None => format!("{left}; there was no other"),
-        Some(_) => format!("{left}; the best of the others costs {cost}"),
-    }
 }
 
 pub(crate) fn events(names: &Names, topics: &Topics) -> String {
@@ -218,6 +166,7 @@ mod tests {
 
     use std::time::Duration;
 
+    use control_socket::table::TableKind;
     use node_lib::NodeId;
     use node_lib::control::event::{Cause, HandOver};
 
@@ -250,7 +199,8 @@ mod tests {
     }
 
     fn topics(changes: Vec<Change>) -> Topics {
-        Topics { changes: Some(changes), ..Topics::default() }
+        let view = Some(View::default());
+        Topics { changes: Some(changes), view, ..Topics::default() }
     }
 
     #[test]
@@ -265,12 +215,12 @@ mod tests {
 
     #[test]
     fn a_past_change_is_explained_and_an_unknown_one_names_those_there_are() {
-        let topics = topics(vec![change(4, Some(170)), change(9, None)]);
-        let view = View::default();
-        let said = why(&Names::default(), &topics, &view, Some(4)).unwrap();
+        let topics = || topics(vec![change(4, Some(170)), change(9, None)]);
+        let one = TableKind::Why(Some(4)).narrowed(topics()).unwrap();
+        let said = why_then(&Names::default(), &one);
         assert!(said.contains("silent for 230 ms") && said.contains("gap of 170 ms"), "{said}");
         assert!(said.contains("is kept of the last 32 changes"), "{said}");
-        let said = why(&Names::default(), &topics, &view, Some(5)).unwrap_err();
+        let said = TableKind::Why(Some(5)).narrowed(topics()).unwrap_err().to_string();
         assert!(said.contains("4, 9"), "{said}");
     }
 }

@@ -5,40 +5,30 @@ use node_lib::control::snapshot::View;
 
 use crate::text::{UNKNOWN, table};
 
-pub(super) fn stats(view: &View, prefix: Option<&str>, zero: bool) -> String {
+/// Zeros are left out unless they are wanted: a person looks for what counts.
+pub(super) fn stats(view: &View, zero: bool) -> String {
     let mut rows = Vec::new();
     for (group, counts) in view.counters.iter() {
-        for (name, count) in &counts.0 {
-            if (zero || *count > 0) && prefix.is_none_or(|prefix| name.starts_with(prefix)) {
-                rows.push(vec![group.to_owned(), name.to_string(), count.to_string()]);
-            }
+        for (name, count) in counts.0.iter().filter(|(_, count)| zero || *count > 0) {
+            rows.push(vec![group.to_owned(), name.to_string(), count.to_string()]);
         }
     }
     table(&["of", "counter", "count"], 2, rows)
 }
 
-pub(super) fn config(topics: &Topics, only: Option<&str>) -> Result<String, String> {
-    let settings = topics.config.iter().flatten();
-    let meant = settings.filter(|setting| only.is_none_or(|name| setting.name == name));
-    let rows: Vec<_> = meant
-        .map(|setting| {
-            let from = match setting.from {
-                Origin::Flag => "flag",
-                Origin::Environment => "environment",
-                Origin::File => "file",
-                Origin::Default => "default",
-                Origin::Socket => "v2xctl",
-                _ => UNKNOWN,
-            };
-            vec![setting.name.clone(), setting.values.join(","), from.to_owned()]
-        })
-        .collect();
-    match only {
-        Some(name) if rows.is_empty() => Err(format!(
-            "{name} is not set, or there is no such setting: v2xctl config shows all that are"
-        )),
-        _ => Ok(table(&["setting", "value", "from"], 3, rows)),
-    }
+pub(super) fn config(topics: &Topics) -> String {
+    let rows = topics.config.iter().flatten().map(|setting| {
+        let from = match setting.from {
+            Origin::Flag => "flag",
+            Origin::Environment => "environment",
+            Origin::File => "file",
+            Origin::Default => "default",
+            Origin::Socket => "v2xctl",
+            _ => UNKNOWN,
+        };
+        vec![setting.name.clone(), setting.values.join(","), from.to_owned()]
+    });
+    table(&["setting", "value", "from"], 3, rows.collect())
 }
 
 /// What became of the configuration file, or would.

@@ -99,15 +99,7 @@ async fn why(
         let text = format!("{}; expected such as /why?id=7", error.body_text());
         HttpRefusal::new(StatusCode::BAD_REQUEST, text)
     })?;
-    let table = TableKind::Why(id);
-    let topics = endpoint.look(table.topics()).await?;
-    let numbers: Vec<_> = topics.changes.iter().flatten().map(|change| change.number).collect();
-    if let Some(id) = id.filter(|id| !numbers.contains(id)) {
-        let text =
-            format!("no change of upstream has the number {id}; expected one of {numbers:?}");
-        return Err(HttpRefusal::new(StatusCode::NOT_FOUND, text));
-    }
-    let body = format!("{}\n", table.json(&endpoint.shared.about.name, &topics));
+    let body = endpoint.table(TableKind::Why(id)).await?;
     Ok(([(header::CONTENT_TYPE, JSON)], body))
 }
 

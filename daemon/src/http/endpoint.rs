@@ -63,8 +63,10 @@ impl Endpoint {
         looked.map_err(|refusal| refused(refusal.text))
     }
 
-    pub(super) async fn table(&self, table: TableKind) -> Result<Bytes, HttpRefusal> {
-        let topics = self.look(table.topics()).await?;
+    pub(super) async fn table(&self, table: TableKind<'_>) -> Result<Bytes, HttpRefusal> {
+        let topics = table.narrowed(self.look(table.topics()).await?);
+        let topics =
+            topics.map_err(|error| HttpRefusal::new(StatusCode::NOT_FOUND, error.to_string()))?;
         Ok(format!("{}\n", table.json(&self.shared.about.name, &topics)).into())
     }
 }

@@ -94,6 +94,14 @@ impl Groups {
         ]
         .into_iter()
     }
+
+    /// Keeps the counters whose name is accepted.
+    pub fn retain(&mut self, accept: impl Fn(&str) -> bool) {
+        let Self { node, radio, tap, bundles, outbox, busy_poll, signal } = self;
+        for counts in [node, radio, tap, bundles, outbox, busy_poll, signal] {
+            counts.0.retain(|(name, _)| accept(name));
+        }
+    }
 }
 
 /// Named counts, in the order of who counts. In JSON an object.
