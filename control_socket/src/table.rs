@@ -4,7 +4,7 @@
 //! What a table is asked for in particular, a change or a setting, is found in one place for all
 //! its forms, and refused there: [`TableKind::narrowed`].
 
-use node_lib::control::snapshot::{KnownRoute, View, span_ms};
+use node_lib::control::snapshot::{KnownRoute, Snapshot, View, span_ms};
 use serde_json::{Map, Value, json};
 
 use crate::message::{Setting, Topic, Topics};
@@ -157,7 +157,10 @@ impl TableKind<'_> {
         match self {
             Self::Status => status(topics, view),
             Self::Neighbors => json!({ "neighbours": node.neighbours }),
-            Self::Upstreams | Self::Rsus => json!({ "routes": node.routes }),
+            Self::Upstreams => {
+                json!({ "routes": node.routes, "without_way": without_way(node) })
+            }
+            Self::Rsus => json!({ "routes": node.routes }),
             Self::Routes => json!({
                 "routes": node.routes.iter().map(without_candidates).collect::<Vec<_>>(),
                 "obus": node.obus,
@@ -183,6 +186,7 @@ impl TableKind<'_> {
                     "change": last.map(without_routes),
                     "rule": last.map(rule),
                     "routes": node.routes,
+                    "without_way": without_way(node),
                 })
             }
             Self::Why(Some(_)) => {
@@ -279,6 +283,22 @@ pub fn gap_classes(changes: &[Change]) -> Vec<(u64, usize)> {
         (*most, here)
     };
     GAP_CLASSES_MS.iter().map(class).collect()
+}
+
+/// Neighbours that stand in no route, and why.
+fn without_way(node: &Snapshot) -> Vec<Value> {
+    let all = node.without_way();
+    all.map(|neighbour| {
+        json!({
+            "id": neighbour.id,
+            "mac": neighbour.mac,
+            "obstacles": neighbour.obstacles(),
+            "link_cost": neighbour.link_cost,
+            "heard_ms": neighbour.heard_ms,
+            "proven_ms": neighbour.proven_ms,
+        })
+    })
+    .collect()
 }
 
 fn without_routes(change: &Change) -> Value {

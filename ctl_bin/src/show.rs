@@ -52,7 +52,9 @@ fn table(command: &CtlCommand, names: &Names, daemon: &str, topics: &Topics) -> 
     match command {
         CtlCommand::Status => status::table(names, daemon, topics, view),
         CtlCommand::Neighbors => around::neighbors(names, view),
-        CtlCommand::Upstreams => around::upstreams(names, &view.node.routes),
+        CtlCommand::Upstreams => {
+            around::upstreams(names, &view.node.routes, view.node.without_way())
+        }
         CtlCommand::Routes => around::routes(names, view),
         CtlCommand::Rsus => around::rsus(names, view),
         CtlCommand::Radio => around::radio(names, view),

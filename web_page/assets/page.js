@@ -14,6 +14,7 @@ const OBSTACLES = {
   "quiet": "we have just started, and still listen",
   "stale": "what it said of its way is too old",
   "infeasible": "it may lead back to us: not better than what we said ourselves",
+  "no-way": "it advertises no way to an RSU",
 };
 
 const STANDINGS = {

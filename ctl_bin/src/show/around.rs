@@ -2,7 +2,7 @@
 
 use control_socket::health::why_not;
 use node_lib::control::snapshot::{
-    KnownCandidate, KnownNeighbour, KnownRoute, NodeRole, RouteStanding, View,
+    KnownCandidate, KnownNeighbour, KnownRoute, NodeRole, Obstacle, RouteStanding, View,
 };
 
 use crate::names::Names;
@@ -57,39 +57,16 @@ pub(super) fn neighbors(names: &Names, view: &View) -> String {
         + "* upstream, < sends through us, ! hears us not, for all we know\n"
 }
 
-pub(super) fn upstreams(names: &Names, routes: &[KnownRoute]) -> String {
-    let rows = routes.iter().flat_map(|route| {
-        route.candidates.iter().map(move |candidate| {
-            let KnownCandidate { id, obstacles, .. } = candidate;
-            let mark = match route.standing {
-                _ if !obstacles.is_empty() => "!",
-                RouteStanding::InUse if candidate.is_used => "*",
-                RouteStanding::Standby if candidate.is_used => "+",
-                _ => "",
-            };
-            let why: Vec<_> = obstacles.iter().map(ToString::to_string).collect();
-            vec![
-                mark.to_owned(),
-                names.node(route.rsu),
-                names.node(*id),
-                if why.is_empty() { "usable".to_owned() } else { why.join(", ") },
-                candidate.hops.to_string(),
-                format!("{:.2}", candidate.cost),
-                format!("{:.2}", candidate.advertised_cost),
-                format!("{:.2}", candidate.link_cost),
-                format!("{:.2}", candidate.relay_cost),
-                decimals(candidate.margin, 2),
-                decimals(candidate.margin_needed, 2),
-                known(candidate.better_for_ms),
-                percent(candidate.heard_ratio),
-                format!("{:.2}", candidate.strain_nat),
-                decimals(candidate.signal_dbm, 0),
-                decimals(candidate.signal_ahead_dbm, 0),
-                candidate.heard_ms.to_string(),
-                known(candidate.proven_ms),
-            ]
-        })
+/// `without_way`: neighbours that stand in none of the routes.
+pub(super) fn upstreams<'a>(
+    names: &Names,
+    routes: &[KnownRoute],
+    without_way: impl Iterator<Item = &'a KnownNeighbour>,
+) -> String {
+    let ways = routes.iter().flat_map(|route| {
+        route.candidates.iter().map(move |candidate| way(names, route, candidate))
     });
+    let rows: Vec<_> = ways.chain(without_way.map(|near| no_way(names, near))).collect();
     let header = [
         "",
         "rsu",
@@ -110,7 +87,67 @@ pub(super) fn upstreams(names: &Names, routes: &[KnownRoute]) -> String {
         "heard_ms",
         "proven_ms",
     ];
-    table(&header, 4, rows.collect()) + "* in use, + standby, ! not usable\n"
+    table(&header, 4, rows) + "* in use, + standby, ! not usable\n"
+}
+
+/// A row of `upstreams`.
+fn way(names: &Names, route: &KnownRoute, candidate: &KnownCandidate) -> Vec<String> {
+    let KnownCandidate { id, obstacles, .. } = candidate;
+    let mark = match route.standing {
+        _ if !obstacles.is_empty() => "!",
+        RouteStanding::InUse if candidate.is_used => "*",
+        RouteStanding::Standby if candidate.is_used => "+",
+        _ => "",
+    };
+    vec![
+        mark.to_owned(),
+        names.node(route.rsu),
+        names.node(*id),
+        if obstacles.is_empty() { "usable".to_owned() } else { listed(obstacles) },
+        candidate.hops.to_string(),
+        format!("{:.2}", candidate.cost),
+        format!("{:.2}", candidate.advertised_cost),
+        format!("{:.2}", candidate.link_cost),
+        format!("{:.2}", candidate.relay_cost),
+        decimals(candidate.margin, 2),
+        decimals(candidate.margin_needed, 2),
+        known(candidate.better_for_ms),
+        percent(candidate.heard_ratio),
+        format!("{:.2}", candidate.strain_nat),
+        decimals(candidate.signal_dbm, 0),
+        decimals(candidate.signal_ahead_dbm, 0),
+        candidate.heard_ms.to_string(),
+        known(candidate.proven_ms),
+    ]
+}
+
+/// A row of `upstreams`, of a neighbour that leads to no RSU.
+fn no_way(names: &Names, near: &KnownNeighbour) -> Vec<String> {
+    let unknown = || UNKNOWN.to_owned();
+    vec![
+        "!".to_owned(),
+        unknown(),
+        names.node(near.id),
+        listed(&near.obstacles()),
+        unknown(),
+        unknown(),
+        unknown(),
+        decimals(near.link_cost, 2),
+        unknown(),
+        unknown(),
+        unknown(),
+        unknown(),
+        percent(near.loss_rx_ratio.map(|lost| 1.0 - lost)),
+        unknown(),
+        decimals(near.signal_dbm, 0),
+        decimals(near.signal_ahead_dbm, 0),
+        near.heard_ms.to_string(),
+        known(near.proven_ms),
+    ]
+}
+
+fn listed(obstacles: &[Obstacle]) -> String {
+    obstacles.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn routes(names: &Names, view: &View) -> String {

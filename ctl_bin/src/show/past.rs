@@ -92,7 +92,8 @@ pub(super) fn why_now(names: &Names, topics: &Topics, view: &View) -> String {
             text += &format!("{}\n", control_socket::health::why_not(route));
         }
     }
-    text + "\nnow there are:\n" + &around::upstreams(names, &node.routes)
+    let there_are = around::upstreams(names, &node.routes, node.without_way());
+    text + "\nnow there are:\n" + &there_are
 }
 
 /// Of the one change that is left.
@@ -122,7 +123,9 @@ pub(super) fn why_then(names: &Names, topics: &Topics) -> String {
                 "what there was to choose from is kept of the last {CHOICES_KEPT} changes\n"
             );
     }
-    text + "\nthere were, right after the decision:\n" + &around::upstreams(names, &change.routes)
+    // Of those that led nowhere nothing is kept.
+    let there_were = around::upstreams(names, &change.routes, [].iter());
+    text + "\nthere were, right after the decision:\n" + &there_were
 }
 
 pub(crate) fn events(names: &Names, topics: &Topics) -> String {

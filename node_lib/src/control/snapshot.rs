@@ -87,6 +87,17 @@ impl Snapshot {
     pub fn of(id: NodeId, role: NodeRole) -> Self {
         Self { id, role, ..Self::default() }
     }
+
+    /// Neighbours of an OBU that stand in no route: they advertise no way to any RSU. With the
+    /// candidates of all routes these are all neighbours.
+    pub fn without_way(&self) -> impl Iterator<Item = &KnownNeighbour> {
+        let is_candidate = |mac: Mac| {
+            let mut candidates = self.routes.iter().flat_map(|route| &route.candidates);
+            candidates.any(|candidate| candidate.mac == mac)
+        };
+        let ours = if self.role == NodeRole::Obu { &self.neighbours[..] } else { &[] };
+        ours.iter().filter(move |neighbour| !is_candidate(neighbour.mac))
+    }
 }
 
 /// What a node does next by itself, as long as nothing comes.

@@ -69,6 +69,27 @@ fn each_way_to_an_rsu_says_what_keeps_it_from_being_used() {
     assert_eq!([a, rsu, b].map(|candidate| candidate.hops), [2, 1, 2]);
 }
 
+/// With the candidates it is every neighbour: whoever asks why it has no upstream misses none.
+#[test]
+fn a_neighbour_that_stands_in_no_route_advertises_no_way() {
+    let mut t = behind_a_beside_b();
+    t.hear(t.now, C, Heard::Probe { boot: 1 });
+    t.hear(t.now, C, Heard::Reply { origin: C, seq: 4, hops: 0 });
+    let without_way = |t: &Talk| {
+        let seen = look(t);
+        let ways = seen.without_way().map(|neighbour| (neighbour.mac, neighbour.obstacles()));
+        ways.collect::<Vec<_>>()
+    };
+    let child = || (C, vec![Obstacle::NoWay, Obstacle::ThroughUs]);
+    assert_eq!(without_way(&t), [child()]);
+    for left in [A, B] {
+        t.hear(t.now, left, Heard::Withdrawal { goodbye: false });
+    }
+    let no_way = |mac| (mac, vec![Obstacle::NoWay]);
+    assert_eq!(without_way(&t), [no_way(A), no_way(B), child()]);
+    assert!(look(&t).routes[0].candidates.is_empty());
+}
+
 #[test]
 fn an_rsu_without_a_proven_neighbour_has_no_upstream_and_another_is_not_better() {
     let mut t = behind_a_beside_b();

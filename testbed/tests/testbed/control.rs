@@ -654,7 +654,7 @@ fn two_nodes_with_one_id_are_found() -> Result<()> {
 
 fn a_road_side_unit_without_a_lan_is_found() -> Result<()> {
     let mut bed = Testbed::new(1)?;
-    let Row { server, rsu, obu, .. } = row(&mut bed)?;
+    let Row { server, rsu, relay, obu } = row(&mut bed)?;
     with_logs(bed, |bed| {
         start(bed)?;
         answers(&obu.host, &server)?;
@@ -665,6 +665,13 @@ fn a_road_side_unit_without_a_lan_is_found() -> Result<()> {
         // The vehicle has left it, and says why it has no other.
         let said = problem(&obu, "no-upstream")?;
         ensure!(said.contains("v2xctl upstreams"), "{said}");
+        let relay = relay.radio.to_string();
+        shows(&obu, &["upstreams"], |upstreams| {
+            let near = &upstreams["without_way"][0];
+            near["id"] == relay.as_str() && near["obstacles"][0] == "no-way"
+        })?;
+        let said = table(&obu, &["upstreams"])?;
+        ensure!(said.contains(&relay) && said.contains("no way"), "{said}");
         Ok(())
     })
 }

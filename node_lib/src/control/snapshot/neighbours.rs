@@ -3,7 +3,7 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use super::KnownPosition;
+use super::{KnownPosition, Obstacle};
 use crate::mac::{Mac, NodeId};
 
 /// A node in radio range.
@@ -40,4 +40,12 @@ pub struct KnownNeighbour {
     pub is_child: bool,
     /// Where it is, if it says so and that is not too old.
     pub position: Option<KnownPosition>,
+}
+
+impl KnownNeighbour {
+    /// What keeps one that stands in no route from being upstream.
+    pub fn obstacles(&self) -> Vec<Obstacle> {
+        let through_us = self.is_child.then_some(Obstacle::ThroughUs);
+        [Some(Obstacle::NoWay), through_us].into_iter().flatten().collect()
+    }
 }

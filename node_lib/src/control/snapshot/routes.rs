@@ -67,6 +67,9 @@ pub enum Obstacle {
     /// What it advertises is no better than what we advertised: through it frames could come back
     /// to us.
     Infeasible,
+    /// It advertises no way, to no RSU: it stands in no route
+    /// ([`Snapshot::without_way`](super::Snapshot::without_way)).
+    NoWay,
 }
 
 impl fmt::Display for Obstacle {
@@ -80,6 +83,7 @@ impl fmt::Display for Obstacle {
             Self::Quiet => "quiet",
             Self::Stale => "stale",
             Self::Infeasible => "infeasible",
+            Self::NoWay => "no way",
         })
     }
 }
