@@ -53,7 +53,8 @@ pub(crate) struct Args {
 pub(crate) enum Output {
     /// For people.
     Table,
-    /// One JSON object for each daemon, on a line of its own.
+    /// JSON objects, one a line: one for each daemon; of ping and traceroute one for each question
+    /// or hop, of events one each time that something happens.
     Json,
 }
 

@@ -19,6 +19,7 @@ use crate::names::Names;
 use crate::probe;
 use crate::say::{Outcome, complain, print};
 use crate::show;
+use crate::tell::Teller;
 use crate::top;
 use crate::watch::Watcher;
 
@@ -60,9 +61,7 @@ fn trace(line: &[OsString]) -> String {
 
 /// Once, or again and again.
 fn watch(args: &Args, names: &Names) -> Outcome {
-    let listens = args.command.as_ref().map_or_else(Vec::new, topics_to_watch);
-    let listens =
-        if args.command.is_none() { topics_to_watch(&CtlCommand::Status) } else { listens };
+    let listens = topics_to_watch(args.command.as_ref().unwrap_or(&CtlCommand::Status));
     let mut watchers = BTreeMap::new();
     loop {
         let sockets = match sockets(args) {
@@ -75,7 +74,8 @@ fn watch(args: &Args, names: &Names) -> Outcome {
         if matches!(args.command, Some(CtlCommand::Top)) {
             return top::run(names, &sockets);
         }
-        let Some(every) = args.watch else { return ask_all(args, names, &sockets) };
+        let teller = Teller::new(args, names, sockets.len());
+        let Some(every) = args.watch else { return ask_all(&teller, &sockets) };
         if args.output == Output::Table && !matches!(args.command, Some(CtlCommand::Events { .. }))
         {
             // Clears the screen and goes to its corner; who reads a pipe gets one answer after the
@@ -83,13 +83,13 @@ fn watch(args: &Args, names: &Names) -> Outcome {
             print(if io::stdout().is_terminal() { "\x1b[2J\x1b[H" } else { "" });
         }
         if listens.is_empty() {
-            ask_all(args, names, &sockets);
+            ask_all(&teller, &sockets);
         } else {
             for socket in sockets {
                 let start = |socket: &PathBuf| Watcher::start(socket, &listens);
                 watchers.entry(socket).or_insert_with_key(start);
             }
-            if !show_watched(args, names, &mut watchers) {
+            if !show_watched(&teller, &mut watchers) {
                 return Outcome::Unreachable;
             }
         }
@@ -111,36 +111,25 @@ fn topics_to_watch(command: &CtlCommand) -> Vec<Topic> {
 }
 
 /// Shows what is known of each daemon by now. Says whether there is any left to listen to.
-fn show_watched(args: &Args, names: &Names, watchers: &mut BTreeMap<PathBuf, Watcher>) -> bool {
-    let command = args.command.clone().unwrap_or(CtlCommand::Status);
-    let is_one_of_many = watchers.len() > 1;
-    let is_events = matches!(command, CtlCommand::Events { .. });
+fn show_watched(teller: &Teller<'_>, watchers: &mut BTreeMap<PathBuf, Watcher>) -> bool {
+    let is_events = matches!(teller.command, CtlCommand::Events { .. });
     for watcher in watchers.values_mut() {
         if let Some(error) = watcher.failed() {
             complain(&error.to_string());
         }
         let mut seen = watcher.seen();
         let has_come = seen.topics.at_unix_ms > 0;
-        if args.output == Output::Table && is_one_of_many && !is_events {
-            print(&format!("{}:\n", seen.name));
-        }
+        teller.head(&seen.name);
         if let Some(away) = &seen.away {
             complain(away);
         }
         let missed = std::mem::take(&mut seen.missed);
         if missed > 0 {
-            print(&match args.output {
-                Output::Json => format!("{{\"missed\":{missed}}}\n"),
-                Output::Table => format!("{missed} events were missed\n"),
-            });
+            teller.missed(&seen.name, &seen.topics, missed);
         }
         let is_news = std::mem::take(&mut seen.is_new);
         if has_come && (is_news || !is_events) {
-            let topics = seen.topics.clone();
-            match show::shown(&command, args.output, names, &seen.name, topics) {
-                Ok(text) => print(&text),
-                Err(refusal) => complain(&refusal.to_string()),
-            }
+            teller.show(&seen.name, seen.topics.clone());
         }
         if is_events {
             // Each once.
@@ -151,9 +140,9 @@ fn show_watched(args: &Args, names: &Names, watchers: &mut BTreeMap<PathBuf, Wat
 }
 
 /// One after the other; those that are listened to, at the same time.
-fn ask_all(args: &Args, names: &Names, sockets: &[PathBuf]) -> Outcome {
-    let ask = |socket: &PathBuf| ask_one(args, names, socket, sockets.len() > 1);
-    let worst = if matches!(args.command, Some(CtlCommand::Events { past: false })) {
+fn ask_all(teller: &Teller<'_>, sockets: &[PathBuf]) -> Outcome {
+    let ask = |socket: &PathBuf| ask_one(teller, socket);
+    let worst = if matches!(teller.command, CtlCommand::Events { past: false }) {
         std::thread::scope(|scope| {
             let listeners: Vec<_> =
                 sockets.iter().map(|socket| scope.spawn(move || ask(socket))).collect();
@@ -187,8 +176,8 @@ fn sockets(args: &Args) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn ask_one(args: &Args, names: &Names, socket: &Path, is_one_of_many: bool) -> Outcome {
-    match converse(args, names, socket, is_one_of_many) {
+fn ask_one(teller: &Teller<'_>, socket: &Path) -> Outcome {
+    match converse(teller, socket) {
         Ok(outcome) => outcome,
         Err(error) => {
             complain(&error.to_string());
@@ -200,60 +189,37 @@ fn ask_one(args: &Args, names: &Names, socket: &Path, is_one_of_many: bool) -> O
     }
 }
 
-fn converse(
-    args: &Args,
-    names: &Names,
-    socket: &Path,
-    is_one_of_many: bool,
-) -> Result<Outcome, ClientError> {
-    let command = args.command.clone().unwrap_or(CtlCommand::Status);
-    if let Some(asked) = probe::Asked::of(&command) {
-        return probe::run(args, names, socket, asked);
+fn converse(teller: &Teller<'_>, socket: &Path) -> Result<Outcome, ClientError> {
+    let command = teller.command;
+    if let Some(asked) = probe::Asked::of(command) {
+        return probe::run(teller, socket, asked);
     }
-    let ask = wanted(&command);
+    let ask = wanted(command);
     let socket = if ask.is_change() { path::read_write(socket) } else { socket.to_owned() };
     let mut client = SocketClient::connect(&socket)?;
     let topics = client.ask(ask)?;
     let name = client.hello().name.clone();
-    if args.output == Output::Table && is_one_of_many {
-        print(&format!("{name}:\n"));
-    }
     let is_status = matches!(command, CtlCommand::Status);
     let is_ill = topics.problems.iter().flatten().any(|problem| problem.is_fatal);
-    match show::shown(&command, args.output, names, &name, topics) {
-        Ok(text) => print(&text),
-        Err(refusal) => {
-            complain(&refusal.to_string());
-            return Ok(Outcome::Refused);
-        }
+    teller.head(&name);
+    if !teller.show(&name, topics) {
+        return Ok(Outcome::Refused);
     }
     if matches!(command, CtlCommand::Events { past: false }) {
-        listen(args, names, &mut client, &command, &name)?;
+        listen(teller, &mut client, &name)?;
     }
     Ok(if is_status && is_ill { Outcome::Unhealthy } else { Outcome::Done })
 }
 
 /// Prints events as they come, for ever.
-fn listen(
-    args: &Args,
-    names: &Names,
-    client: &mut SocketClient,
-    command: &CtlCommand,
-    name: &str,
-) -> Result<(), ClientError> {
+fn listen(teller: &Teller<'_>, client: &mut SocketClient, name: &str) -> Result<(), ClientError> {
     loop {
         let update = client.next_update()?;
         if let Some(missed) = update.missed {
-            print(&match args.output {
-                Output::Json => format!("{{\"missed\":{missed}}}\n"),
-                Output::Table => format!("{missed} events were missed: this reader is too slow\n"),
-            });
+            teller.missed(name, &update.topics, missed);
         }
         if update.topics.events.is_some() {
-            match show::shown(command, args.output, names, name, *update.topics) {
-                Ok(text) => print(&text),
-                Err(refusal) => complain(&refusal.to_string()),
-            }
+            teller.show(name, *update.topics);
         }
     }
 }

@@ -6,6 +6,7 @@ mod names;
 mod probe;
 mod say;
 mod show;
+mod tell;
 mod text;
 mod top;
 mod watch;

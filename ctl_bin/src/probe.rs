@@ -13,9 +13,10 @@ use node_lib::messages::control::echo::Verdict;
 use node_lib::{Mac, NodeId};
 use serde_json::{Value, json};
 
-use crate::args::{Args, CtlCommand, Output};
+use crate::args::{CtlCommand, Output};
 use crate::names::Names;
 use crate::say::{Outcome, complain, print};
+use crate::tell::Teller;
 
 /// Hops of one after the other that say nothing before a trace ends.
 const SILENT_MAX: u8 = 3;
@@ -61,11 +62,11 @@ struct Prober<'a> {
 
 /// Asks, and says what came of it.
 pub(crate) fn run(
-    args: &Args,
-    names: &Names,
+    teller: &Teller<'_>,
     socket: &Path,
     asked: Asked<'_>,
 ) -> Result<Outcome, ClientError> {
+    let (names, output) = (teller.names, teller.output);
     let target = match names.address(asked.target) {
         Ok(target) => target,
         Err(error) => {
@@ -75,7 +76,8 @@ pub(crate) fn run(
     };
     let client = SocketClient::connect(&path::read_write(socket))?;
     let within_ms = u16::try_from(asked.timeout.as_millis()).unwrap_or(u16::MAX);
-    let (output, topics) = (args.output, Topics::default());
+    let topics = Topics::default();
+    teller.head(&client.hello().name);
     let mut prober = Prober { names, output, client, target, within_ms, topics };
     match asked.how {
         How::Ping { count, interval } => prober.ping(count, interval),

@@ -50,8 +50,12 @@ type Said = (Result<Topics, RefusalKind>, Vec<String>);
 
 impl Daemon {
     fn new(answer: impl Fn(&Ask) -> Said + Send + Sync + 'static) -> Self {
+        Self::named("obu0", answer)
+    }
+
+    fn named(name: &'static str, answer: impl Fn(&Ask) -> Said + Send + Sync + 'static) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("obu0.sock");
+        let socket = directory.path().join(format!("{name}.sock"));
         let (answer, (asked, asks)) = (Arc::new(answer), channel());
         for (path, access) in
             [(socket.clone(), Access::ReadOnly), (read_write(&socket), Access::ReadWrite)]
@@ -61,7 +65,7 @@ impl Daemon {
             std::thread::spawn(move || {
                 for stream in listener.incoming() {
                     let mut stream = BufReader::new(stream.unwrap());
-                    let _ = writeln!(stream.get_mut(), "{}", hello(access));
+                    let _ = writeln!(stream.get_mut(), "{}", hello(name, access));
                     let mut line = String::new();
                     while stream.read_line(&mut line).is_ok_and(|len| len > 0) {
                         let RequestLine { id, ask } = serde_json::from_str(&line).unwrap();
@@ -96,8 +100,8 @@ impl Daemon {
     }
 }
 
-fn hello(access: Access) -> String {
-    let (version, name) = ("0.1.0".to_owned(), "obu0".to_owned());
+fn hello(name: &str, access: Access) -> String {
+    let (version, name) = ("0.1.0".to_owned(), name.to_owned());
     let hello = Hello { v2x_control: VERSION, version, name, pid: 7, started_unix_ms: 1, access };
     serde_json::to_string(&hello).unwrap()
 }
@@ -206,7 +210,46 @@ fn events_are_printed_as_they_come_and_a_gap_among_them() {
     assert_eq!(lines.len(), 3, "{out}");
     assert!(lines[1].contains(" 1  ") && lines[2].starts_with("3 events were missed"), "{out}");
     let (_, out, _) = daemon.run(&["events", "-o", "json"]);
-    assert_eq!(out.lines().last(), Some("{\"missed\":3}"), "{out}");
+    let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["missed"], &last["daemon"]), (&3.into(), &"obu0".into()), "{out}");
+}
+
+#[test]
+fn of_several_daemons_each_line_of_what_happens_says_whose_it_is() {
+    let end = AnswerLine { id: 1, ok: None, error: Some(refusal(RefusalKind::Invalid)) };
+    let end = serde_json::to_string(&end).unwrap();
+    let more = vec![update(Some(3), Topics::default()), update(None, happened(4)), end];
+    let names = ["obu0", "rsu0"];
+    let [one, other] = names.map(|name| {
+        let more = more.clone();
+        Daemon::named(name, move |_| (Ok(happened(0)), more.clone()))
+    });
+    let both = ["-s", other.socket.to_str().unwrap(), "events"];
+    for how in [&[][..], &["-w=0.1"]] {
+        let (_, out, said) = one.run(&[&both, how].concat());
+        for name in names {
+            let start = format!("{name}: ");
+            let lines: Vec<_> = out.lines().filter_map(|line| line.strip_prefix(&start)).collect();
+            assert_eq!(lines.len(), 3, "{how:?}: {out}{said}");
+            assert!(lines.contains(&"3 events were missed"), "{how:?}: {out}");
+        }
+        assert_eq!(out.lines().count(), 6, "{how:?}: {out}");
+        let (_, out, said) = one.run(&[&both, how, &["-o", "json"]].concat());
+        let lines: Vec<Value> =
+            out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for name in names {
+            let missed = lines.iter().filter(|line| line["daemon"] == name && line["missed"] == 3);
+            assert_eq!(missed.count(), 1, "{how:?}: {out}{said}");
+        }
+    }
+}
+
+#[test]
+fn of_several_daemons_each_ping_stands_below_a_name() {
+    let (one, other) = (in_a_row(2), in_a_row(2));
+    let line = ["-s", other.socket.to_str().unwrap(), "ping", "-c", "1", TARGET];
+    let (_, out, said) = one.run(&line);
+    assert_eq!(out.lines().filter(|line| *line == "obu0:").count(), 2, "{out}{said}");
 }
 
 #[test]
