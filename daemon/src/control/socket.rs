@@ -110,10 +110,8 @@ impl Sockets {
             Err(source) => Err(SocketError::Io { path: default, source }),
         };
         bound.map(Some).or_else(|error| {
-            warn!(
-                cause = format!("{:#}", anyhow!(error)),
-                "no control socket: v2xctl cannot look inside this daemon"
-            );
+            let cause = format!("{:#}", anyhow!(error));
+            warn!(%cause, "no control socket: v2xctl cannot look inside this daemon");
             Ok(None)
         })
     }
@@ -280,6 +278,16 @@ mod tests {
             assert!(said.contains("--control"), "{said}");
             drop(first);
         });
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_made_says_why_once() {
+        let path = Path::new("/nonexistent/obu0.sock");
+        let error = in_runtime(Socket::bind(path)).unwrap_err();
+        let said = format!("{:#}", Failure::from(error).error);
+        let expected = "/nonexistent/obu0.sock: cannot make the control socket: No such file or \
+                        directory (os error 2)";
+        assert_eq!(said, expected);
     }
 
     #[test]
