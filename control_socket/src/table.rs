@@ -48,6 +48,8 @@ pub enum TableKind<'a> {
     Config(Option<&'a str>),
     /// What is logged.
     LogLevel,
+    /// Whether and where the node is recorded.
+    Record,
 }
 
 /// Why a table cannot be shown.
@@ -71,7 +73,7 @@ pub enum NotThere {
 
 impl TableKind<'_> {
     /// All of them, with what decides now.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Status,
         Self::Neighbors,
         Self::Upstreams,
@@ -87,6 +89,7 @@ impl TableKind<'_> {
         Self::Stats(None),
         Self::Config(None),
         Self::LogLevel,
+        Self::Record,
     ];
 
     /// What it is called.
@@ -107,6 +110,7 @@ impl TableKind<'_> {
             Self::Stats(_) => "stats",
             Self::Config(_) => "config",
             Self::LogLevel => "log-level",
+            Self::Record => "record",
         }
     }
 
@@ -119,6 +123,7 @@ impl TableKind<'_> {
             Self::Events => &[Topic::Events],
             Self::Config(_) => &[Topic::Config],
             Self::LogLevel => &[Topic::Log],
+            Self::Record => &[Topic::Recording],
             _ => &[Topic::View],
         }
     }
@@ -197,6 +202,7 @@ impl TableKind<'_> {
             Self::Stats(_) => json!({ "counters": view.counters }),
             Self::Config(_) => json!({ "config": topics.config }),
             Self::LogLevel => json!({ "log": topics.log }),
+            Self::Record => json!({ "recording": topics.recording }),
         }
     }
 }

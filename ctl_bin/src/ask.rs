@@ -233,7 +233,6 @@ fn wanted(command: &CtlCommand) -> Ask {
         }
         CtlCommand::Config { action: Some(ConfigAction::Check) } => Ask::Check,
         CtlCommand::Config { action: Some(ConfigAction::Reload) } => Ask::Reload,
-        CtlCommand::Record { action: None } => Ask::Get(vec![Topic::Recording]),
         CtlCommand::Record { action: Some(action) } => match action {
             RecordAction::Start { directory } => Ask::RecordStart(directory.clone()),
             RecordAction::Stop => Ask::RecordStop,

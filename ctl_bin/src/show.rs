@@ -104,7 +104,6 @@ fn changed(command: &CtlCommand, topics: &Topics) -> Value {
         }
         CtlCommand::Clients { .. } => json!({ "pins": topics.pins }),
         CtlCommand::Config { .. } => json!({ "reloaded": topics.reloaded }),
-        CtlCommand::Record { .. } => json!({ "recording": topics.recording }),
         _ => json!({}),
     }
 }
@@ -130,8 +129,8 @@ pub(crate) fn table_of(command: &CtlCommand) -> Option<TableKind<'_>> {
         }
         CtlCommand::Config { action } => TableKind::Config(name_in(action.as_ref())),
         CtlCommand::LogLevel { .. } => TableKind::LogLevel,
+        CtlCommand::Record { .. } => TableKind::Record,
         CtlCommand::Clients { action: Some(_) }
-        | CtlCommand::Record { .. }
         | CtlCommand::Top
         | CtlCommand::Ping { .. }
         | CtlCommand::Traceroute { .. }

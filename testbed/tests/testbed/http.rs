@@ -24,7 +24,7 @@ pub(crate) const AREA: Area = Area {
     ],
 };
 
-const TABLES: [&[&str]; 15] = [
+const TABLES: [&[&str]; 16] = [
     &["status"],
     &["neighbors"],
     &["upstreams"],
@@ -39,6 +39,7 @@ const TABLES: [&[&str]; 15] = [
     &["stats"],
     &["config"],
     &["log-level"],
+    &["record"],
     &["events", "--past"],
 ];
 
