@@ -10,12 +10,14 @@ pub fn rule(change: &Change) -> String {
     let silence = change.silence_ms;
     let chosen = change.routes.iter().find(|route| Some(route.rsu) == change.to.map(|to| to.rsu));
     let chosen = chosen.and_then(|route| route.candidates.iter().find(|c| c.is_used));
-    let cost = chosen.map_or_else(|| "-".to_owned(), |chosen| format!("{:.2}", chosen.cost));
+    let chosen = |who: &str| {
+        chosen.map_or_else(String::new, |chosen| {
+            format!("; the best of {who} costs {:.2}", chosen.cost)
+        })
+    };
     let left = match change.cause {
         Cause::First => {
-            return format!(
-                "first: there was no way before; the best of those usable costs {cost}"
-            );
+            return format!("first: there was no way before{}", chosen("those usable"));
         }
         Cause::Dead => {
             format!("dead: the upstream had been silent for {silence} ms, and did not answer")
@@ -38,6 +40,6 @@ pub fn rule(change: &Change) -> String {
     };
     match change.to {
         None => format!("{left}; there was no other"),
-        Some(_) => format!("{left}; the best of the others costs {cost}"),
+        Some(_) => left + &chosen("the others"),
     }
 }

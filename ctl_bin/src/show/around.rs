@@ -182,11 +182,12 @@ pub(super) fn rsus(names: &Names, view: &View) -> String {
     }
     let rows = node.routes.iter().map(|route| {
         let why = match route.standing {
-            RouteStanding::InUse | RouteStanding::Standby => UNKNOWN.to_owned(),
-            _ => {
+            RouteStanding::Quiet | RouteStanding::NoUpstream => {
                 let text = why_not(route);
                 text.split_once(": ").map_or(text.clone(), |(_, why)| why.to_owned())
             }
+            // The standing says it.
+            _ => UNKNOWN.to_owned(),
         };
         vec![
             names.node(route.rsu),

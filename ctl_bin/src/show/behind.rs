@@ -16,18 +16,18 @@ pub(super) fn clients(names: &Names, view: &View) -> String {
             names.mac(client.mac),
             client.vlan.to_string(),
             port,
-            known(client.heard_ms),
-            known(client.age_ms),
-            known(client.since_ms),
             match client.pinned {
                 Some(Pinned { is_in_effect: true, .. }) => "pinned".to_owned(),
                 Some(Pinned { obu, .. }) => format!("pinned to {}, not here", names.node(obu)),
                 None if client.is_held => "held".to_owned(),
-                None => String::new(),
+                None => UNKNOWN.to_owned(),
             },
+            known(client.heard_ms),
+            known(client.age_ms),
+            known(client.since_ms),
         ]
     });
-    table(&["mac", "vlan", "port", "heard_ms", "age_ms", "since_ms", ""], 3, rows.collect())
+    table(&["mac", "vlan", "port", "state", "heard_ms", "age_ms", "since_ms"], 4, rows.collect())
 }
 
 pub(super) fn obus(names: &Names, view: &View) -> String {
