@@ -2,20 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+mod daemon;
 
-use assert_cmd::Command;
 use control_socket::message::{
-    Access, AnswerLine, Ask, Hello, Origin, PinAsk, Pinged, Recording, Refusal, RefusalKind,
-    RequestLine, SetAsk, Setting, Topic, Topics, Update, VERSION,
+    Access, AnswerLine, Ask, Origin, PinAsk, Pinged, Recording, RefusalKind, SetAsk, Setting,
+    Topic, Topics, Update,
 };
-use control_socket::path::read_write;
 use control_socket::record::{Change, Happened};
+use daemon::{Daemon, refusal};
 use node_lib::control::event::{Attachment, Cause, Event};
 use node_lib::control::ping::Echoed;
 use node_lib::control::snapshot::{
@@ -28,87 +22,6 @@ use serde_json::Value;
 
 const TARGET: &str = "02:00:00:00:00:07";
 const MAC: Mac = Mac([2, 0, 0, 0, 0, 7]);
-
-/// Exit code, standard output, standard error.
-fn v2xctl(socket: &Path, line: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_v2xctl"));
-    command.env_clear().args(["-s", socket.to_str().unwrap()]).args(line);
-    let output = command.timeout(Duration::from_secs(20)).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
-/// A daemon that answers so, on both of its sockets; and what it is asked on which of them. What
-/// stands beside an answer is said after it, a piece at a time, and then the connection ends.
-struct Daemon {
-    _directory: tempfile::TempDir,
-    socket: PathBuf,
-    asked: Receiver<(Access, Ask)>,
-}
-
-type Said = (Result<Topics, RefusalKind>, Vec<String>);
-
-impl Daemon {
-    fn new(answer: impl Fn(&Ask) -> Said + Send + Sync + 'static) -> Self {
-        Self::named("obu0", answer)
-    }
-
-    fn named(name: &'static str, answer: impl Fn(&Ask) -> Said + Send + Sync + 'static) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join(format!("{name}.sock"));
-        let (answer, (asked, asks)) = (Arc::new(answer), channel());
-        for (path, access) in
-            [(socket.clone(), Access::ReadOnly), (read_write(&socket), Access::ReadWrite)]
-        {
-            let (listener, answer) = (UnixListener::bind(path).unwrap(), Arc::clone(&answer));
-            let asked = asked.clone();
-            std::thread::spawn(move || {
-                for stream in listener.incoming() {
-                    let mut stream = BufReader::new(stream.unwrap());
-                    let _ = writeln!(stream.get_mut(), "{}", hello(name, access));
-                    let mut line = String::new();
-                    while stream.read_line(&mut line).is_ok_and(|len| len > 0) {
-                        let RequestLine { id, ask } = serde_json::from_str(&line).unwrap();
-                        line.clear();
-                        let (said, more) = answer(&ask);
-                        let _ = asked.send((access, ask));
-                        let error = said.as_ref().err().copied().map(refusal);
-                        let answer = AnswerLine { id, ok: said.ok().map(Box::new), error };
-                        let answer = serde_json::to_string(&answer).unwrap();
-                        let _ = writeln!(stream.get_mut(), "{answer}");
-                        for line in &more {
-                            let _ = writeln!(stream.get_mut(), "{line}");
-                            std::thread::sleep(Duration::from_millis(500));
-                        }
-                        if !more.is_empty() {
-                            break;
-                        }
-                    }
-                }
-            });
-        }
-        Self { _directory: directory, socket, asked: asks }
-    }
-
-    /// One that answers everything with this.
-    fn of(topics: Topics) -> Self {
-        Self::new(move |_| (Ok(topics.clone()), Vec::new()))
-    }
-
-    fn run(&self, line: &[&str]) -> (i32, String, String) {
-        v2xctl(&self.socket, line)
-    }
-}
-
-fn hello(name: &str, access: Access) -> String {
-    let (version, name) = ("0.1.0".to_owned(), name.to_owned());
-    let hello = Hello { v2x_control: VERSION, version, name, pid: 7, started_unix_ms: 1, access };
-    serde_json::to_string(&hello).unwrap()
-}
-
-fn refusal(kind: RefusalKind) -> Refusal {
-    Refusal { kind, text: "it is full moon".to_owned() }
-}
 
 fn topics(role: NodeRole) -> Topics {
     let mut view = View::default();
