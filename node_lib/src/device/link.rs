@@ -69,8 +69,8 @@ pub trait Links {
         Poll::Pending
     }
 
-    /// The widest port of the TAP's bridge, if it takes longer frames than the TAP: the bridge drops
-    /// those. None where nobody can tell.
+    /// The widest port of the TAP's bridge, if it takes longer frames than the TAP: the bridge
+    /// drops those. None where nobody can tell.
     fn wider_port(&self) -> Option<&BridgePort> {
         None
     }

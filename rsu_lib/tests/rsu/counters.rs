@@ -128,7 +128,8 @@ fn questions_beyond_the_budget_are_not_answered() {
 
 #[test]
 fn a_question_to_all_about_another_rsu_is_not_ours_to_answer() {
-    assert_eq!(counts(|t| t.hear(A, Mac::BROADCAST, probe(A, id(B)))), [("ctl_rx_frames", 1)]);
+    let counted = counts(|t| t.hear(A, Mac::BROADCAST, probe(A, id(B))));
+    assert_eq!(counted, [("ctl_rx_frames", 1), ("probe_rx", 1)]);
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub struct View {
     pub radio: InterfaceState,
     /// The interface to hosts.
     pub tap: InterfaceState,
-    /// The widest port of the TAP's bridge, if it takes longer frames than the TAP: the bridge drops
-    /// those.
+    /// The widest port of the TAP's bridge, if it takes longer frames than the TAP: the bridge
+    /// drops those.
     pub wider_port: Option<WiderPort>,
     /// Frames wait because the radio has no room.
     pub is_radio_full: bool,
