@@ -42,7 +42,7 @@ pub use counters::DeviceCounters;
 pub use error::{DeviceError, Problem};
 pub(crate) use event_fd::EventFd;
 pub use link::{BridgePort, LinkChange, LinkState, Links, Side, StaticLinks};
-pub(crate) use sys::{boottime, sleep_precisely};
+pub(crate) use sys::{boottime, set_alarm, sleep_precisely};
 pub use sys::{keep_little_memory, random};
 pub use tap_owner::TapOwner;
 

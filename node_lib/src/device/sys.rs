@@ -420,6 +420,22 @@ pub(crate) fn boottime() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// Makes a timer on that clock go off at this time of it; zero turns it off. Through the C library,
+/// as the clock is read, so that a test can come between both (`testbed/tests/testbed/preload.c`).
+pub(crate) fn set_alarm(timer: BorrowedFd<'_>, at: Duration) -> io::Result<()> {
+    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let it_value = libc::timespec {
+        tv_sec: at.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        // Below 10⁹, so it fits where this has 32 bits.
+        tv_nsec: at.subsec_nanos() as libc::c_long,
+    };
+    let once = libc::itimerspec { it_interval: never, it_value };
+    let (fd, flags) = (timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
+    // SAFETY: `once` is alive for the call, and null means that nobody wants the old value.
+    check(unsafe { libc::timerfd_settime(fd, flags, &raw const once, std::ptr::null_mut()) })
+        .map(drop)
+}
+
 /// Makes this thread sleep as long as it says. Otherwise the kernel adds up to 50 µs to save
 /// wake-ups (prctl(2), `PR_SET_TIMERSLACK`).
 pub(crate) fn sleep_precisely() {

@@ -4,10 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
 use crate::device;
 use crate::time::Timestamp;
@@ -64,13 +61,8 @@ impl Alarm {
         }
         // A time of zero would turn it off.
         let time = (self.clock.start + at.since(Timestamp::ZERO)).max(Duration::from_nanos(1));
-        let it_value = Timespec {
-            tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: time.subsec_nanos().into(),
-        };
-        let once = Itimerspec { it_interval: Timespec::default(), it_value };
-        match timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once) {
-            Ok(_) => self.armed = Some(at),
+        match device::set_alarm(self.timer.as_fd(), time) {
+            Ok(()) => self.armed = Some(at),
             Err(error) => debug_assert!(false, "no time is out of range: {error}"),
         }
     }

@@ -32,6 +32,7 @@ pub(crate) const AREA: Area = Area {
         ("a_shaped_radio_is_not_waited_for", a_shaped_radio),
         ("a_radio_whose_mtu_changes_carries_on", a_radio_whose_mtu_changes),
         ("a_machine_that_slept_for_an_hour_is_back", a_machine_that_slept),
+        ("a_clock_that_is_set_costs_no_frame", a_clock_that_is_set),
         ("garbage_storms_no_log", garbage_storms_no_log),
         ("a_daemon_that_aborts_is_back_when_started", a_daemon_that_aborts),
         ("frames_of_every_length_harm_nobody", frames_of_every_length),
@@ -421,6 +422,39 @@ fn a_machine_that_slept() -> Result<()> {
             ensure!(probes <= 30, "{}: {probes} probes", sleeper.name());
             ensure!(sleeper.try_wait()?.is_none(), "{} ended", sleeper.name());
         }
+        Ok(())
+    })
+}
+
+/// F14: dates are for people. The daemons, their sockets among them, live by another clock.
+fn a_clock_that_is_set() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+    let obu = bed.add_obu("obu1")?;
+    bed.connect(&rsu, &obu)?;
+    let pair = Pair { server, rsu, obu };
+    let told = [Told::faster(&pair.obu, 1)?, Told::faster(&pair.rsu, 1)?];
+    with_logs(bed, |bed| {
+        bed.start_all()?;
+        reaches(&pair)?;
+        let ping = PingStream::start(&pair.obu.host.ns, pair.server.v4, PROBE_EVERY)?;
+        for is_ahead in [true, false, true] {
+            told.iter().try_for_each(|node| node.clock_is_set(is_ahead))?;
+            std::thread::sleep(ms(1000));
+        }
+        let report = ping.stop()?;
+        let year = |node: &TestbedNode| -> Result<String> {
+            let log = std::fs::read_to_string(node.log_path())?;
+            let last = log.lines().last().context("a line")?;
+            Ok(last.chars().skip_while(|c| !c.is_ascii_digit()).take(4).collect())
+        };
+        // That they were told: what they log has the date.
+        pair.obu.daemon()?.signal(Signal::SIGUSR1)?;
+        wait_until("the log has the new date", PATIENCE, || {
+            Ok((year(&pair.obu)?.as_str() > "2030").then_some(()))
+        })?;
+        println!("    {} of {} pings", report.received, report.sent);
+        ensure!(report.received == report.sent, "{report:?}");
         Ok(())
     })
 }

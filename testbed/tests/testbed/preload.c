@@ -5,6 +5,7 @@
  *      before go off too early, which a node does not mind; from then on all is as it should be.
  *   1  every thread that asks for the time has no capabilities any more.
  *   2  each time it is asked for, some bytes of memory are never given back.
+ *   3  somebody has set the clock: the date is ten years ahead; from 2 on, ten years back.
  *
  * With $TESTBED_PACE, a number, its CLOCK_BOOTTIME passes so many times as fast as everybody
  * else's from when it is loaded, and alarms on that clock go off so much sooner.
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SECOND = 1000000000, TOLD = 3, LOST_EACH_TIME = 64 };
+enum { SECOND = 1000000000, TOLD = 4, LOST_EACH_TIME = 64, TEN_YEARS = 315576000 };
 
 static volatile const unsigned char *told;
 static long long pace = 1, loaded;
@@ -63,6 +64,8 @@ int clock_gettime(clockid_t which, struct timespec *time) {
         if (pace > 1)
             *time = timespec_of(loaded + (nanoseconds(time) - loaded) * pace);
     }
+    if (result == 0 && which == CLOCK_REALTIME && told && told[3])
+        time->tv_sec += told[3] == 1 ? TEN_YEARS : -TEN_YEARS;
     if (told && told[1])
         give_up_all_rights();
     if (told && told[2])

@@ -24,15 +24,15 @@ impl Told {
     /// when it is told so.
     pub(crate) fn sleeper(node: &TestbedNode) -> Result<Self> {
         node.clock_ahead.set(AHEAD);
-        Self::new(node, [0, 0, 0], 1)
+        Self::new(node, [0, 0, 0, 0], 1)
     }
 
     /// The next daemons of this node live so many times as fast as everybody else.
     pub(crate) fn faster(node: &TestbedNode, pace: u32) -> Result<Self> {
-        Self::new(node, [1, 0, 0], pace)
+        Self::new(node, [1, 0, 0, 0], pace)
     }
 
-    fn new(node: &TestbedNode, told: [u8; 3], pace: u32) -> Result<Self> {
+    fn new(node: &TestbedNode, told: [u8; 4], pace: u32) -> Result<Self> {
         let this = Self { directory: TempDir::new_in(testbed::arena::scratch())? };
         let (library, program) = (this.path("preload.so"), this.path("program"));
         fs::write(this.path("told"), told)?;
@@ -60,21 +60,26 @@ impl Told {
         self.directory.path().join(name)
     }
 
-    fn tell(&self, which: u64) -> Result<()> {
+    fn tell(&self, which: u64, what: u8) -> Result<()> {
         let file = fs::OpenOptions::new().write(true).open(self.path("told"))?;
-        Ok(file.write_all_at(&[1], which)?)
+        Ok(file.write_all_at(&[what], which)?)
     }
 
     pub(crate) fn hour_has_passed(&self) -> Result<()> {
-        self.tell(0)
+        self.tell(0, 1)
     }
 
     pub(crate) fn rights_are_gone(&self) -> Result<()> {
-        self.tell(1)
+        self.tell(1, 1)
+    }
+
+    /// Somebody sets the clock: ten years ahead, or back.
+    pub(crate) fn clock_is_set(&self, is_ahead: bool) -> Result<()> {
+        self.tell(3, if is_ahead { 1 } else { 2 })
     }
 
     /// From now on it forgets to give memory back.
     pub(crate) fn leak(&self) -> Result<()> {
-        self.tell(2)
+        self.tell(2, 1)
     }
 }
