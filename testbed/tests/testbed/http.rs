@@ -90,9 +90,13 @@ fn every_table_is_what_v2xctl_shows() -> Result<()> {
         let status: Value = serde_json::from_str(&get(&obu, "/status")?)?;
         ensure!(status["attached"]["upstream"] == relay.radio.to_string(), "{status}");
         ensure!(status["attached"]["hops"] == 2, "{status}");
-        let clients: Value = serde_json::from_str(&get(&obu, "/clients")?)?;
-        let listed = clients["clients"].as_array().map(Vec::len);
-        ensure!(listed.is_some_and(|listed| status["clients"] == listed), "{status}\n{clients}");
+        // The kernel makes clients known while interfaces are young, also between two looks.
+        wait_until("as many clients in one table as in the other", PATIENCE, || {
+            let status: Value = serde_json::from_str(&get(&obu, "/status")?)?;
+            let clients: Value = serde_json::from_str(&get(&obu, "/clients")?)?;
+            let listed = clients["clients"].as_array().map(Vec::len);
+            Ok(listed.filter(|listed| status["clients"] == *listed))
+        })?;
         ensure!(get(&obu, "/healthz")? == "well\n");
         Ok(())
     })
