@@ -2,16 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod daemon;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use assert_cmd::Command;
 use control_socket::health::problems;
 use control_socket::message::{Access, AnswerLine, Ask, Hello, RequestLine, Topics, VERSION};
 use control_socket::record::Moment;
+use daemon::v2xctl;
 use node_lib::NodeId;
 use node_lib::control::snapshot::{NodeRole, Snapshot, View};
 use serde_json::Value;
@@ -31,16 +33,8 @@ const COMMANDS: [&str; 12] = [
     "stats",
 ];
 
-/// Exit code, standard output, standard error.
-fn v2xctl(line: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_v2xctl"));
-    let output = command.env_clear().args(line).timeout(Duration::from_secs(20)).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
 /// A daemon that says `first`, and answers every request with its view.
-fn daemon(directory: &Path, first: String, view: View) -> PathBuf {
+fn daemon_saying(directory: &Path, first: String, view: View) -> PathBuf {
     let path = directory.join("obu0.sock");
     let listener = UnixListener::bind(&path).unwrap();
     std::thread::spawn(move || {
@@ -112,7 +106,7 @@ fn another_version_and_somebody_elses_socket_are_told_apart() {
         ("{\"hello\":1}".to_owned(), "no control socket"),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        let path = daemon(directory.path(), first, view(NodeRole::Rsu));
+        let path = daemon_saying(directory.path(), first, view(NodeRole::Rsu));
         let (code, _, said) = v2xctl(&["-s", path.to_str().unwrap()]);
         assert_eq!(code, 3, "{said}");
         assert!(said.contains(expected), "{said}");
@@ -123,7 +117,7 @@ fn another_version_and_somebody_elses_socket_are_told_apart() {
 fn status_is_code_4_when_nothing_gets_through_and_says_why() {
     for (role, expected) in [(NodeRole::Rsu, 0), (NodeRole::Obu, 4)] {
         let directory = tempfile::tempdir().unwrap();
-        let path = daemon(directory.path(), hello(VERSION), view(role));
+        let path = daemon_saying(directory.path(), hello(VERSION), view(role));
         let path = path.to_str().unwrap();
         for line in [&["-s", path][..], &["s", "-s", path]] {
             let (code, out, said) = v2xctl(line);
@@ -145,7 +139,7 @@ fn status_is_code_4_when_nothing_gets_through_and_says_why() {
 #[test]
 fn every_command_prints_a_table_and_one_line_of_json_with_the_same_head() {
     let directory = tempfile::tempdir().unwrap();
-    let path = daemon(directory.path(), hello(VERSION), view(NodeRole::Rsu));
+    let path = daemon_saying(directory.path(), hello(VERSION), view(NodeRole::Rsu));
     let path = path.to_str().unwrap();
     for command in COMMANDS {
         let (code, out, said) = v2xctl(&[command, "-s", path]);
@@ -164,7 +158,7 @@ fn every_command_prints_a_table_and_one_line_of_json_with_the_same_head() {
 #[test]
 fn several_daemons_are_asked_and_the_worst_counts() {
     let directory = tempfile::tempdir().unwrap();
-    let path = daemon(directory.path(), hello(VERSION), view(NodeRole::Rsu));
+    let path = daemon_saying(directory.path(), hello(VERSION), view(NodeRole::Rsu));
     let missing = directory.path().join("no.sock");
     let (code, out, said) =
         v2xctl(&["-s", path.to_str().unwrap(), "-s", missing.to_str().unwrap()]);
@@ -175,7 +169,7 @@ fn several_daemons_are_asked_and_the_worst_counts() {
 #[test]
 fn names_stand_for_ids() {
     let directory = tempfile::tempdir().unwrap();
-    let path = daemon(directory.path(), hello(VERSION), view(NodeRole::Rsu));
+    let path = daemon_saying(directory.path(), hello(VERSION), view(NodeRole::Rsu));
     let names = directory.path().join("names");
     std::fs::write(&names, "02:00:00:00:00:09 rsu-north\n").unwrap();
     let line = ["--names", names.to_str().unwrap(), "-s", path.to_str().unwrap()];

@@ -150,8 +150,8 @@ fn every_command_prints_what_its_file_has() {
             // A names file of this machine is not to matter.
             let words: Vec<_> =
                 ["--names", "/dev/null"].into_iter().chain(line.split(' ')).collect();
-            let (_, table, _) = v2xctl(&daemon.socket, &words);
-            let (_, json, _) = v2xctl(&daemon.socket, &[&["-o", "json"], &words[..]].concat());
+            let (_, table, _) = daemon.run(&words);
+            let (_, json, _) = daemon.run(&[&["-o", "json"], &words[..]].concat());
             for (text, ending) in [(table, "txt"), (in_lines(&json), "json")] {
                 let file = directory().join(role).join(format!("{}.{ending}", name_of(line)));
                 assert!(!text.is_empty(), "{role}: {line}: nothing");
@@ -169,7 +169,7 @@ fn every_command_prints_what_its_file_has() {
 
 /// Commands that `--help` lists below these words.
 fn commands(words: &[&str]) -> Vec<String> {
-    let (_, help, _) = v2xctl(Path::new("none"), &[words, &["--help"]].concat());
+    let (_, help, _) = v2xctl(&[words, &["--help"]].concat());
     let Some((_, list)) = help.split_once("Commands:\n") else { return Vec::new() };
     let listed = list.lines().take_while(|line| !line.is_empty());
     // The description of a command may go on below it.

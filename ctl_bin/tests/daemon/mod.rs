@@ -4,7 +4,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -16,10 +16,9 @@ use control_socket::message::{
 use control_socket::path::read_write;
 
 /// Exit code, standard output, standard error.
-pub(crate) fn v2xctl(socket: &Path, line: &[&str]) -> (i32, String, String) {
+pub(crate) fn v2xctl(line: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_v2xctl"));
-    command.env_clear().args(["-s", socket.to_str().unwrap()]).args(line);
-    let output = command.timeout(Duration::from_secs(20)).output().unwrap();
+    let output = command.env_clear().args(line).timeout(Duration::from_secs(20)).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -85,7 +84,7 @@ impl Daemon {
     }
 
     pub(crate) fn run(&self, line: &[&str]) -> (i32, String, String) {
-        v2xctl(&self.socket, line)
+        v2xctl(&[&["-s", self.socket.to_str().unwrap()], line].concat())
     }
 }
 

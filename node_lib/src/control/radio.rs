@@ -294,40 +294,34 @@ fn count_malformed(from: Mac, error: ParseError, counters: &mut Counters) {
     tracing::trace!(%from, %error, "malformed frame");
 }
 
+/// How many of a kind were sent, and heard; `None` for echoes and what carries clients' frames,
+/// which are counted elsewhere.
+fn sent_and_heard(kind: Kind, counters: &mut Counters) -> Option<(&mut u64, &mut u64)> {
+    Some(match kind {
+        Kind::Heartbeat => (&mut counters.heartbeat_tx, &mut counters.heartbeat_rx),
+        Kind::HeartbeatReply => (&mut counters.reply_tx, &mut counters.reply_rx),
+        Kind::Probe => (&mut counters.probe_tx, &mut counters.probe_rx),
+        Kind::ProbeAnswer => (&mut counters.answer_tx, &mut counters.answer_rx),
+        Kind::Withdrawal => (&mut counters.withdrawal_tx, &mut counters.withdrawal_rx),
+        Kind::Announcement => (&mut counters.announcement_tx, &mut counters.announcement_rx),
+        Kind::AnnouncementAck => (&mut counters.ack_tx, &mut counters.ack_rx),
+        Kind::Echo | Kind::ToUpstream | Kind::ToDownstream | Kind::Fragment => return None,
+    })
+}
+
 fn count_heard(kind: Kind, counters: &mut Counters) {
-    let counter = match kind {
-        Kind::Heartbeat => &mut counters.heartbeat_rx,
-        Kind::HeartbeatReply => &mut counters.reply_rx,
-        Kind::Probe => &mut counters.probe_rx,
-        Kind::ProbeAnswer => &mut counters.answer_rx,
-        Kind::Withdrawal => &mut counters.withdrawal_rx,
-        Kind::Announcement => &mut counters.announcement_rx,
-        Kind::AnnouncementAck => &mut counters.ack_rx,
-        // Counted where it is known whom it is for.
-        Kind::Echo | Kind::ToUpstream | Kind::ToDownstream | Kind::Fragment => return,
-    };
-    *counter += 1;
+    if let Some((_, heard)) = sent_and_heard(kind, counters) {
+        *heard += 1;
+    }
 }
 
 fn count(kind: Kind, len: usize, counters: &mut Counters) {
-    let counter = match kind {
-        Kind::Heartbeat => &mut counters.heartbeat_tx,
-        Kind::HeartbeatReply => &mut counters.reply_tx,
-        Kind::Probe => &mut counters.probe_tx,
-        Kind::ProbeAnswer => &mut counters.answer_tx,
-        Kind::Withdrawal => &mut counters.withdrawal_tx,
-        Kind::Announcement => &mut counters.announcement_tx,
-        Kind::AnnouncementAck => &mut counters.ack_tx,
-        Kind::Echo => {
-            counters.echo_tx += 1;
-            return;
-        }
-        Kind::ToUpstream | Kind::ToDownstream | Kind::Fragment => {
-            debug_assert!(false, "data goes through Radio::data, which checks its size");
-            return;
-        }
+    let Some((sent, _)) = sent_and_heard(kind, counters) else {
+        debug_assert!(kind == Kind::Echo, "data goes through Radio::data, which checks its size");
+        counters.echo_tx += u64::from(kind == Kind::Echo);
+        return;
     };
-    *counter += 1;
+    *sent += 1;
     counters.ctl_tx_frames += 1;
     counters.ctl_tx_bytes += len as u64;
 }

@@ -173,5 +173,10 @@ fn speak(speaker: &Host, clients: Range<u32>) -> Result<()> {
             frame
         })
         .collect();
-    send_raw(&speaker.ns, "eth0", frames.iter().map(Vec::as_slice), Duration::from_micros(250))
+    send_raw(
+        &speaker.ns,
+        &speaker.interface,
+        frames.iter().map(Vec::as_slice),
+        Duration::from_micros(250),
+    )
 }

@@ -74,6 +74,16 @@ struct Pair {
     obu: Rc<TestbedNode>,
 }
 
+impl Pair {
+    /// In earshot of each other.
+    fn add_to(bed: &mut Testbed) -> Result<Self> {
+        let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
+        let obu = bed.add_obu("obu1")?;
+        bed.connect(&rsu, &obu)?;
+        Ok(Self { server, rsu, obu })
+    }
+}
+
 fn pair(test: impl FnOnce(&mut Testbed, &Pair) -> Result<()>) -> Result<()> {
     pair_with(|_| (), test)
 }
@@ -84,10 +94,7 @@ fn pair_with(
     test: impl FnOnce(&mut Testbed, &Pair) -> Result<()>,
 ) -> Result<()> {
     let mut bed = Testbed::new(1)?;
-    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
-    let obu = bed.add_obu("obu1")?;
-    bed.connect(&rsu, &obu)?;
-    let pair = Pair { server, rsu, obu };
+    let pair = Pair::add_to(&mut bed)?;
     prepare(&pair);
     with_logs(bed, |bed| {
         bed.start_all()?;
@@ -187,10 +194,7 @@ fn rights(node: &TestbedNode) -> Result<Vec<u64>> {
 /// F2: what was opened with rights is bound again without any.
 fn a_radio_made_again_without_any_right() -> Result<()> {
     let mut bed = Testbed::new(1)?;
-    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
-    let obu = bed.add_obu("obu1")?;
-    bed.connect(&rsu, &obu)?;
-    let pair = Pair { server, rsu, obu };
+    let pair = Pair::add_to(&mut bed)?;
     let nodes = [&pair.rsu, &pair.obu];
     let told = [Told::sleeper(nodes[0])?, Told::sleeper(nodes[1])?];
     with_logs(bed, |bed| {
@@ -398,10 +402,7 @@ fn a_radio_whose_mtu_changes() -> Result<()> {
 /// nothing meanwhile. It knows no neighbour any more, and has a route within three heartbeats.
 fn a_machine_that_slept() -> Result<()> {
     let mut bed = Testbed::new(1)?;
-    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
-    let obu = bed.add_obu("obu1")?;
-    bed.connect(&rsu, &obu)?;
-    let pair = Pair { server, rsu, obu };
+    let pair = Pair::add_to(&mut bed)?;
     for sleeper in [&pair.obu, &pair.rsu] {
         sleeper.extra_args.borrow_mut().extend(["--log", "debug"].map(str::to_owned));
     }
@@ -429,10 +430,7 @@ fn a_machine_that_slept() -> Result<()> {
 /// F14: dates are for people. The daemons, their sockets among them, live by another clock.
 fn a_clock_that_is_set() -> Result<()> {
     let mut bed = Testbed::new(1)?;
-    let (server, rsu) = (bed.add_host("server")?, bed.add_rsu("rsu1")?);
-    let obu = bed.add_obu("obu1")?;
-    bed.connect(&rsu, &obu)?;
-    let pair = Pair { server, rsu, obu };
+    let pair = Pair::add_to(&mut bed)?;
     let told = [Told::faster(&pair.obu, 1)?, Told::faster(&pair.rsu, 1)?];
     with_logs(bed, |bed| {
         bed.start_all()?;
