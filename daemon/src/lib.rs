@@ -11,6 +11,7 @@
 //! | [`config`] | what the file says; [`reload`]: what it says now; `variables`: the environment |
 //! | [`logging`] | where log lines go; [`sink`]: without holding anybody up; `log_filter`: which |
 //! | [`capabilities`] | what the kernel lets us do |
+//! | [`privileges`] | what of it is given up |
 //! | [`control`] | the control socket: who may look inside, and change what |
 //! | [`http`] | the same over HTTP, to look only: tables, metrics, a web page |
 //! | [`position`] | who tells where the node is |
@@ -31,6 +32,7 @@ pub mod http;
 mod log_filter;
 pub mod logging;
 pub mod position;
+pub mod privileges;
 mod radio;
 pub mod recording;
 pub mod reload;

@@ -12,7 +12,7 @@ use daemon::findings::Findings;
 use daemon::recording::Plan;
 use daemon::reload::Reload;
 use daemon::start::{self, Devices};
-use daemon::{logging, signal};
+use daemon::{logging, privileges, signal};
 use obu_lib::Obu;
 use recorder::Role;
 
@@ -23,7 +23,9 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Failures> {
     start::prepare_memory()?;
     let Parsed { args, settings, places } = shared::parse::<Args>(daemon::OBU);
+    let privileges = privileges::give_up(&args.common);
     let logging = logging::start(&args.common)?;
+    privileges.log();
     start::tokio_runtime()?.block_on(async {
         let mut findings = Findings::new(&places);
         let checked = start::check(&args.common, &mut findings).await;

@@ -9,10 +9,10 @@ use daemon::args::{self as shared, Parsed};
 use daemon::control::ControlSocket;
 use daemon::exit::{self, Failures};
 use daemon::findings::Findings;
-use daemon::logging;
 use daemon::recording::Plan;
 use daemon::reload::Reload;
 use daemon::start::{self, Devices};
+use daemon::{logging, privileges};
 use recorder::Role;
 use rsu_lib::Rsu;
 
@@ -23,7 +23,9 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Failures> {
     start::prepare_memory()?;
     let Parsed { args, settings, places } = shared::parse::<Args>(daemon::RSU);
+    let privileges = privileges::give_up(&args.common);
     let logging = logging::start(&args.common)?;
+    privileges.log();
     start::tokio_runtime()?.block_on(async {
         let mut findings = Findings::new(&places);
         let checked = start::check(&args.common, &mut findings).await;

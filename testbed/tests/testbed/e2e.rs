@@ -11,6 +11,7 @@ mod interfaces;
 mod lengths;
 mod look;
 mod numbered;
+mod privileges;
 mod process;
 mod radio_reports;
 mod restart;
@@ -89,6 +90,7 @@ pub(crate) const AREA: Area = Area {
         ("a_file_is_read_again", process::a_file_is_read_again),
         ("a_supervisor_is_told", process::a_supervisor_is_told),
         ("daemons_outlive_their_log", process::daemons_outlive_their_log),
+        ("root_gives_up_what_is_not_needed", privileges::root_gives_up_what_is_not_needed),
         ("daemons_run_under_their_units", under_unit::daemons_run_under_their_units),
     ],
 };
