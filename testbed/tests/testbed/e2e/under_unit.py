@@ -1,20 +1,26 @@
 """Runs a program as a unit of systemd restricts it, where no systemd runs.
 
 under_unit.py UNIT INSTANCE UID PROGRAM ARGUMENT...
+under_unit.py UNIT INSTANCE
+
+The first runs this program as this user, with a state and a run-time directory that are new. The
+second starts what is installed, as the unit says: its program, its user, its directories.
 
 The kernel is told what systemd.exec(5) makes of the unit: user, capabilities, which system calls,
 families of sockets and namespaces there are, memory that is written or run but not both, a file
 system that can only be read, with a state and a run-time directory. What takes a systemd (control
-groups and with them devices, what is hidden in /proc and /home) is not done.
+groups and with them devices, what is hidden in /proc) is not done; /home is hidden, and /tmp its
+own, from what is installed.
 """
 import ctypes
 import os
+import pwd
+import shlex
 import stat
 import subprocess
 import sys
 
-UNIT, INSTANCE, UID, *LINE = sys.argv[1:]
-UID = int(UID)
+UNIT, INSTANCE, *GIVEN = sys.argv[1:]
 with open(UNIT, encoding="utf-8") as unit:
     SETTINGS = [line.strip().partition("=") for line in unit]
 
@@ -56,6 +62,16 @@ def words(name):
     return " ".join(values(name)).split()
 
 
+def whom_and_what():
+    """User, group and command line."""
+    if GIVEN:
+        uid, *line = GIVEN
+        return int(uid), int(uid), line
+    [user], [line] = values("User"), values("ExecStart")
+    entry = pwd.getpwnam(user)
+    return entry.pw_uid, entry.pw_gid, shlex.split(line)
+
+
 def calls(name):
     """The system calls a name stands for: itself, or what is in the set."""
     if not name.startswith("@"):
@@ -91,35 +107,74 @@ def load(context):
         sys.exit(f"under_unit: seccomp: {os.strerror(-done)}")
 
 
+def directories():
+    """Those of the unit, with their modes; they belong to its user."""
+    for above, setting in [("/var/lib", "StateDirectory"), ("/run", "RuntimeDirectory")]:
+        for name in words(setting):
+            yield f"{above}/{name}", int(values(f"{setting}Mode")[0], 8)
+
+
+def mount_read_only(path, recursive, is_read_only):
+    private, read_only, below, here, mount_setattr = 1 << 18, 1, 0x8000, -100, 442
+    change = (read_only, 0) if is_read_only else (0, read_only)
+    attributes = (ctypes.c_uint64 * 4)(*change, private, 0)
+    flags = below if recursive else 0
+    check(libc.syscall(mount_setattr, here, path.encode(), flags, attributes, 32), path)
+
+
+def mount(source, target, kind=None, flags=0):
+    options = b"mode=0755" if kind else None
+    check(libc.mount(source.encode(), target.encode(), kind, flags, options), target)
+
+
 def place():
     """A mount namespace where only the unit's own directories can be written."""
     check(libc.unshare(0x00020000), "unshare")
-    recursive, private, read_only = 0x8000, 1 << 18, 1
-    attributes = (ctypes.c_uint64 * 4)(read_only, 0, private, 0)
-    here, mount_setattr = -100, 442
-    if values("ProtectSystem") == ["strict"]:
-        done = libc.syscall(mount_setattr, here, b"/", recursive, attributes, 32)
-        check(done, "mount_setattr")
+    is_strict = values("ProtectSystem") == ["strict"]
+    if not GIVEN:
+        place_installed(is_strict)
+        return
+    if is_strict:
+        mount_read_only("/", True, True)
     # It may lie where what follows hides it, or where the user may not go.
     with open(LINE[0], "rb") as program:
         text = program.read()
     LINE[0] = f"/mnt/{os.path.basename(LINE[0])}"
-    check(libc.mount(b"unit", b"/mnt", b"tmpfs", 0, b"mode=0755"), "/mnt")
+    mount("unit", "/mnt", b"tmpfs")
     with open(LINE[0], "wb") as program:
         program.write(text)
     os.chmod(LINE[0], 0o755)
     for directory in ["/var/lib", "/run"]:
-        check(libc.mount(b"unit", directory.encode(), b"tmpfs", 0, b"mode=0755"), directory)
-    for above, setting in [("/var/lib", "StateDirectory"), ("/run", "RuntimeDirectory")]:
-        for name in words(setting):
-            os.mkdir(f"{above}/{name}")
-            os.chmod(f"{above}/{name}", int(values(f"{setting}Mode")[0], 8))
-            os.chown(f"{above}/{name}", UID, UID)
+        mount("unit", directory, b"tmpfs")
+    for directory, mode in directories():
+        os.mkdir(directory)
+        os.chmod(directory, mode)
+        os.chown(directory, UID, GID)
     if UID:
         # As on stock Debian, where everybody may open it.
-        check(libc.mount(b"unit", b"/dev/net", b"tmpfs", 0, b"mode=0755"), "/dev/net")
+        mount("unit", "/dev/net", b"tmpfs")
         os.mknod("/dev/net/tun", stat.S_IFCHR | 0o666, os.makedev(10, 200))
         os.chmod("/dev/net/tun", 0o666)
+
+
+def place_installed(is_strict):
+    """The same where the package is: its directories outlast the daemon."""
+    bind = 0x1000
+    for directory, mode in directories():
+        os.makedirs(directory, exist_ok=True)
+        os.chmod(directory, mode)
+        os.chown(directory, UID, GID)
+        mount(directory, directory, flags=bind)
+    hidden = ["/home", "/root"] if values("ProtectHome") == ["yes"] else []
+    own = ["/tmp", "/var/tmp"] if values("PrivateTmp") == ["yes"] else []
+    if is_strict:
+        mount_read_only("/", True, True)
+    for directory in hidden + own:
+        mount("unit", directory, b"tmpfs")
+    for directory in own:
+        os.chmod(directory, 0o1777)
+    for directory, _ in directories():
+        mount_read_only(directory, False, False)
 
 
 def give_up_rights():
@@ -131,7 +186,7 @@ def give_up_rights():
     libc.prctl(8, 1, 0, 0, 0)  # PR_SET_KEEPCAPS
     if UID:
         os.setgroups([])
-        os.setresgid(UID, UID, UID)
+        os.setresgid(GID, GID, GID)
         os.setresuid(UID, UID, UID)
     bits = sum(1 << capability for capability in ambient)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
@@ -167,6 +222,7 @@ def refuse(named):
         load(others)
 
 
+UID, GID, LINE = whom_and_what()
 calls_named = named_calls()
 for variable in values("Environment"):
     name, _, value = variable.partition("=")
