@@ -124,8 +124,10 @@ fn metrics_move_with_what_happens() -> Result<()> {
         PingStream::count(&obu.host.ns, server.v4, 50, ms(2))?;
         let after = get(&obu, "/metrics")?;
         ensure!(metric(&after, up)? >= metric(&before, up)? + 50.0, "{before}\n{after}");
-        let radio = "v2x_device_frames_total{device=\"radio\",direction=\"tx\"}";
-        ensure!(metric(&after, radio)? >= metric(&before, radio)? + 50.0, "{before}\n{after}");
+        // Not frames: those that waited together on a busy machine leave in one.
+        let radio = "v2x_device_bytes_total{device=\"radio\",direction=\"tx\"}";
+        let pings = 50.0 * 98.0;
+        ensure!(metric(&after, radio)? >= metric(&before, radio)? + pings, "{before}\n{after}");
         bed.connect(&second, &obu)?;
         wait_until("a second RSU", PATIENCE, || {
             Ok((metric(&get(&obu, "/metrics")?, "v2x_rsus")? == 2.0).then_some(()))
