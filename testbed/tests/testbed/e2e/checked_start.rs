@@ -44,6 +44,8 @@ pub(crate) fn check_finds_what_the_start_finds() -> Result<()> {
         {
             make_tap(rsu.ns(), tap, what)?;
         }
+        let file = testbed::arena::scratch().join("file");
+        std::fs::write(&file, "")?;
         let mut lines = vec![
             ("-b none0".to_owned(), 4, "no such interface"),
             ("-b radio0 -t eth0".to_owned(), 4, "is not a TAP"),
@@ -60,9 +62,9 @@ pub(crate) fn check_finds_what_the_start_finds() -> Result<()> {
             ("-b radio0 --state-file /no/such/boots".to_owned(), 2, "/no/such/boots"),
             ("-b radio0 --state-file /dev/null/boots".to_owned(), 2, "/dev/null/boots"),
             ("-b radio0 --state-file /".to_owned(), 2, "state file /"),
-            ("-b radio0 --record /proc".to_owned(), 2, "cannot record into /proc"),
+            ("-b radio0 --record /proc".to_owned(), 3, "cannot record into /proc"),
             ("-b radio0 --control /no/such/x.sock".to_owned(), 2, "/no/such/x.sock"),
-            ("-b radio0 --control /dev/null".to_owned(), 2, "is no socket"),
+            (format!("-b radio0 --control {}", file.display()), 2, "is no socket"),
             (format!("-b radio0 --control {HELD}"), 2, "has this control socket"),
             ("-b udp:@10.99.9.9".to_owned(), 4, "no interface to reach the group"),
             ("-b radio0 --signal radiotap:none0".to_owned(), 4, "no such interface"),
