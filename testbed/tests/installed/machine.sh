@@ -14,13 +14,10 @@ machine() {
     mkdir -p "$root/run/systemd/system" "$root/run/lock" "$root/run/test"
     mount --bind "$SPACE/test" "$root/run/test"
     # As on stock Debian, where everybody may open it.
-    if [ "$IS_ROOT" = yes ]; then
-        mount -t tmpfs -o mode=0755 none "$root/dev/net"
-        mknod -m 0666 "$root/dev/net/tun" c 10 200
-    fi
-    # Containers leave out manual pages; and where there is one user, there is nobody to fetch as.
+    mount -t tmpfs -o mode=0755 none "$root/dev/net"
+    mknod -m 0666 "$root/dev/net/tun" c 10 200
+    # Containers leave out manual pages.
     rm -f "$root"/etc/dpkg/dpkg.cfg.d/*
-    echo 'APT::Sandbox::User "root";' > "$root/etc/apt/apt.conf.d/99here"
     # Looked up by nobody here, and it takes longer than the package.
     rm -f "$root/var/lib/man-db/auto-update"
     # What an operator has and this machine may not: each does here what it would do.
