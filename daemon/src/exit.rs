@@ -25,6 +25,9 @@ SIGUSR1 logs all counters; SIGUSR2 is ignored.";
 /// How long the end of the program waits for its last words to be taken.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 
+/// Bytes that a pipe with room takes at once.
+const PAGE: usize = 4096;
+
 /// What kind of failure ended the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
@@ -113,13 +116,16 @@ pub fn code(name: &str, result: Result<(), Failures>) -> ExitCode {
 }
 
 /// Last words on standard error. If nobody takes them the program ends all the same, and soon.
-fn say(text: &str) {
-    let mut stderr = io::stderr().lock();
-    let mut word = [PollFd::new(&stderr, PollFlags::OUT)];
+pub(crate) fn say(text: &str) {
+    // Not locked: a thread that waits for whoever reads the log has the lock.
+    let stderr = io::stderr();
     let limit = Timespec::try_from(LAST_WORDS_MAX).ok();
-    // A pipe with room takes a page at once.
-    if event::poll(&mut word, limit.as_ref()).is_ok_and(|ready| ready > 0) {
-        let _ = stderr.write_all(text.as_bytes());
+    for page in text.as_bytes().chunks(PAGE) {
+        let mut word = [PollFd::new(&stderr, PollFlags::OUT)];
+        let is_taken = event::poll(&mut word, limit.as_ref()).is_ok_and(|ready| ready > 0);
+        if !is_taken || rustix::io::write(&stderr, page).is_err() {
+            return;
+        }
     }
 }
 

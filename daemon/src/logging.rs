@@ -1,5 +1,6 @@
 //! Log lines on standard error, through a [`LogSink`].
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{self, Display};
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,7 @@ use anyhow::anyhow;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Common, LogFormat};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{self, Failure, FailureKind};
 use crate::log_filter::filter;
 use crate::sink::LogSink;
 
@@ -84,6 +85,7 @@ pub fn start(args: &Common) -> Result<Logging, Failure> {
         |error: &dyn Display| Failure::new(FailureKind::Runtime, anyhow!("logging: {error}"));
     let sink =
         LogSink::start(std::io::stderr(), args.log_format).map_err(|error| failed(&error))?;
+    end_on_panic(sink.clone());
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(sink.clone())
@@ -104,6 +106,24 @@ pub fn start(args: &Common) -> Result<Logging, Failure> {
     };
     started.map_err(|error| failed(&error))?;
     Ok(Logging { sink, level: LogLevel::new(&args.log, replace) })
+}
+
+/// A panic ends the process, on whatever thread it is, and in every build: a daemon that lost a
+/// thread would look well. What waits for the log is written before, and what the panic says, also
+/// with `--log off`. Not as the library does it: that waits for whoever reads the log, if need be
+/// for ever.
+fn end_on_panic(sink: LogSink) {
+    std::panic::set_hook(Box::new(move |panic| {
+        sink.flush();
+        let thread = std::thread::current();
+        let backtrace = Backtrace::capture();
+        let mut said = format!("thread {} {panic}\n", thread.name().unwrap_or("without a name"));
+        if backtrace.status() == BacktraceStatus::Captured {
+            said += &backtrace.to_string();
+        }
+        exit::say(&said);
+        std::process::abort();
+    }));
 }
 
 #[cfg(test)]

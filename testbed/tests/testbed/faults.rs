@@ -2,6 +2,8 @@
 //! on, or end with the reason, and nothing leaks. docs/testing.md says which row of the fault table
 //! each is, and where the other rows are.
 
+mod panic;
+
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::rc::Rc;
@@ -34,7 +36,7 @@ pub(crate) const AREA: Area = Area {
         ("a_machine_that_slept_for_an_hour_is_back", a_machine_that_slept),
         ("a_clock_that_is_set_costs_no_frame", a_clock_that_is_set),
         ("garbage_storms_no_log", garbage_storms_no_log),
-        ("a_daemon_that_aborts_is_back_when_started", a_daemon_that_aborts),
+        ("a_daemon_that_panics_says_so_and_is_back_when_started", panic::a_daemon_that_panics),
         ("frames_of_every_length_harm_nobody", frames_of_every_length),
     ],
     together: &[
@@ -546,22 +548,6 @@ fn garbage_storms_no_log() -> Result<()> {
             println!("    {} said {more} lines", node.name());
             ensure!(more <= 20, "{}: {more} lines", node.name());
             ensure!(node.try_wait()?.is_none(), "{} ended", node.name());
-        }
-        Ok(())
-    })
-}
-
-/// F23: as when a panic ends the process; whoever started it starts it again.
-fn a_daemon_that_aborts() -> Result<()> {
-    pair(|_, pair| {
-        for node in [&pair.obu, &pair.rsu] {
-            node.daemon()?.signal(Signal::SIGABRT)?;
-            let status = node.wait(PATIENCE)?;
-            ensure!(!status.success(), "{status}");
-            node.start()?;
-            let probes = reaches(pair)?;
-            println!("    {}: {probes} probes", node.name());
-            ensure!(probes <= 300, "{}: {probes} probes", node.name());
         }
         Ok(())
     })

@@ -6,11 +6,14 @@
  *   1  every thread that asks for the time has no capabilities any more.
  *   2  each time it is asked for, some bytes of memory are never given back.
  *   3  somebody has set the clock: the date is ten years ahead; from 2 on, ten years back.
+ *   4  the next time its first thread asks for the date, it is refused. The library of Rust takes
+ *      that for impossible, and panics.
  *
  * With $TESTBED_PACE, a number, its CLOCK_BOOTTIME passes so many times as fast as everybody
  * else's from when it is loaded, and alarms on that clock go off so much sooner.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -20,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SECOND = 1000000000, TOLD = 4, LOST_EACH_TIME = 64, TEN_YEARS = 315576000 };
+enum { SECOND = 1000000000, TOLD = 5, LOST_EACH_TIME = 64, TEN_YEARS = 315576000 };
 
 static volatile const unsigned char *told;
 static long long pace = 1, loaded;
@@ -57,6 +60,12 @@ static void give_up_all_rights(void) {
 }
 
 int clock_gettime(clockid_t which, struct timespec *time) {
+    static int was_refused;
+    if (told && told[4] && which == CLOCK_REALTIME && !was_refused && gettid() == getpid()) {
+        was_refused = 1;
+        errno = EINVAL;
+        return -1;
+    }
     long result = syscall(SYS_clock_gettime, which, time);
     if (result == 0 && which == CLOCK_BOOTTIME) {
         if (told && !told[0])

@@ -24,15 +24,15 @@ impl Told {
     /// when it is told so.
     pub(crate) fn sleeper(node: &TestbedNode) -> Result<Self> {
         node.clock_ahead.set(AHEAD);
-        Self::new(node, [0, 0, 0, 0], 1)
+        Self::new(node, [0, 0, 0, 0, 0], 1)
     }
 
     /// The next daemons of this node live so many times as fast as everybody else.
     pub(crate) fn faster(node: &TestbedNode, pace: u32) -> Result<Self> {
-        Self::new(node, [1, 0, 0, 0], pace)
+        Self::new(node, [1, 0, 0, 0, 0], pace)
     }
 
-    fn new(node: &TestbedNode, told: [u8; 4], pace: u32) -> Result<Self> {
+    fn new(node: &TestbedNode, told: [u8; 5], pace: u32) -> Result<Self> {
         let this = Self { directory: TempDir::new_in(testbed::arena::scratch())? };
         let (library, program) = (this.path("preload.so"), this.path("program"));
         fs::write(this.path("told"), told)?;
@@ -76,6 +76,11 @@ impl Told {
     /// Somebody sets the clock: ten years ahead, or back.
     pub(crate) fn clock_is_set(&self, is_ahead: bool) -> Result<()> {
         self.tell(3, if is_ahead { 1 } else { 2 })
+    }
+
+    /// It panics with the next line its packet loop logs, or goes on as before.
+    pub(crate) fn panics(&self, does: bool) -> Result<()> {
+        self.tell(4, does.into())
     }
 
     /// From now on it forgets to give memory back.
