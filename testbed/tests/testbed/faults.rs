@@ -3,6 +3,7 @@
 //! each is, and where the other rows are.
 
 mod panic;
+mod starved;
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -38,6 +39,8 @@ pub(crate) const AREA: Area = Area {
         ("garbage_storms_no_log", garbage_storms_no_log),
         ("a_daemon_that_panics_says_so_and_is_back_when_started", panic::a_daemon_that_panics),
         ("frames_of_every_length_harm_nobody", frames_of_every_length),
+        ("without_a_processor_heartbeats_go_before_data", starved::heartbeats_go_before_data),
+        ("one_that_wastes_its_processor_is_found", starved::one_that_wastes_its_processor),
     ],
     together: &[
         ("without_memory_the_start_says_so", without_memory),

@@ -8,6 +8,7 @@
  *   3  somebody has set the clock: the date is ten years ahead; from 2 on, ten years back.
  *   4  the next time its first thread asks for the date, it is refused. The library of Rust takes
  *      that for impossible, and panics.
+ *   5  each time it is asked for, a processor is busy for 30 ms.
  *
  * With $TESTBED_PACE, a number, its CLOCK_BOOTTIME passes so many times as fast as everybody
  * else's from when it is loaded, and alarms on that clock go off so much sooner.
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SECOND = 1000000000, TOLD = 5, LOST_EACH_TIME = 64, TEN_YEARS = 315576000 };
+enum { SECOND = 1000000000, TOLD = 6, WASTED_EACH_TIME = 30000000, LOST_EACH_TIME = 64, TEN_YEARS = 315576000 };
 
 static volatile const unsigned char *told;
 static long long pace = 1, loaded;
@@ -59,6 +60,14 @@ static void give_up_all_rights(void) {
     syscall(SYS_capset, &head, none);
 }
 
+static void waste_processor(void) {
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+    long long until = nanoseconds(&now) + WASTED_EACH_TIME;
+    while (nanoseconds(&now) < until)
+        syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+}
+
 int clock_gettime(clockid_t which, struct timespec *time) {
     static int was_refused;
     if (told && told[4] && which == CLOCK_REALTIME && !was_refused && gettid() == getpid()) {
@@ -75,6 +84,8 @@ int clock_gettime(clockid_t which, struct timespec *time) {
     }
     if (result == 0 && which == CLOCK_REALTIME && told && told[3])
         time->tv_sec += told[3] == 1 ? TEN_YEARS : -TEN_YEARS;
+    if (told && told[5])
+        waste_processor();
     if (told && told[1])
         give_up_all_rights();
     if (told && told[2])

@@ -24,15 +24,15 @@ impl Told {
     /// when it is told so.
     pub(crate) fn sleeper(node: &TestbedNode) -> Result<Self> {
         node.clock_ahead.set(AHEAD);
-        Self::new(node, [0, 0, 0, 0, 0], 1)
+        Self::new(node, [0; 6], 1)
     }
 
     /// The next daemons of this node live so many times as fast as everybody else.
     pub(crate) fn faster(node: &TestbedNode, pace: u32) -> Result<Self> {
-        Self::new(node, [1, 0, 0, 0, 0], pace)
+        Self::new(node, [1, 0, 0, 0, 0, 0], pace)
     }
 
-    fn new(node: &TestbedNode, told: [u8; 5], pace: u32) -> Result<Self> {
+    fn new(node: &TestbedNode, told: [u8; 6], pace: u32) -> Result<Self> {
         let this = Self { directory: TempDir::new_in(testbed::arena::scratch())? };
         let (library, program) = (this.path("preload.so"), this.path("program"));
         fs::write(this.path("told"), told)?;
@@ -81,6 +81,11 @@ impl Told {
     /// It panics with the next line its packet loop logs, or goes on as before.
     pub(crate) fn panics(&self, does: bool) -> Result<()> {
         self.tell(4, does.into())
+    }
+
+    /// From now on it takes 30 ms of a processor to learn the time.
+    pub(crate) fn wastes_its_processor(&self) -> Result<()> {
+        self.tell(5, 1)
     }
 
     /// From now on it forgets to give memory back.
