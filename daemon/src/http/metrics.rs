@@ -294,6 +294,7 @@ fn counters(view: &View, families: &mut Vec<Family>) {
         match name {
             "ctl_tx_frames" => frames.values.push(labelled("direction", "tx")),
             "ctl_rx_frames" => frames.values.push(labelled("direction", "rx")),
+            "ctl_rx_bytes" => bytes.values.push(labelled("direction", "rx")),
             "ctl_tx_bytes" => bytes.values.push(labelled("direction", "tx")),
             "tap_to_wire" => data.values.push(labelled("way", "tap-to-radio")),
             "wire_to_tap" => data.values.push(labelled("way", "radio-to-tap")),

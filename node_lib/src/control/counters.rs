@@ -22,8 +22,10 @@ counters! {
     ctl_tx_frames,
     /// Bytes in them, Ethernet header included.
     ctl_tx_bytes,
-    /// Control frames accepted from the radio.
+    /// Control frames heard on the radio, also those that are not believed.
     ctl_rx_frames,
+    /// Bytes in them, Ethernet header included, padding not.
+    ctl_rx_bytes,
     /// Heartbeats originated or relayed.
     heartbeat_tx,
     /// Heartbeats heard.

@@ -8,7 +8,6 @@ use crate::control::node::Replies;
 use crate::control::path_mtu::PathMtu;
 use crate::control::traffic_class;
 use crate::mac::{Mac, NodeId};
-use crate::messages::ParseError;
 use crate::messages::capacity::packet_max;
 use crate::messages::control::Control;
 use crate::messages::data::Data;
@@ -18,6 +17,7 @@ use crate::messages::message::{Message, emit_head};
 use crate::messages::packet_type::PacketType;
 use crate::messages::prefix::Kind;
 use crate::messages::way::RELAYS_MAX;
+use crate::messages::{ETHERNET_HEADER_LEN, ParseError};
 use crate::order::Boot;
 use crate::time::Timestamp;
 
@@ -76,7 +76,7 @@ impl<'a> Heard<'a> {
     pub fn control(&self, counters: &mut Counters) -> Option<Control<'a>> {
         match PacketType::try_from(self.packet) {
             Ok(PacketType::Control(control)) => {
-                count_heard(control.kind(), counters);
+                count_heard(&control, counters);
                 Some(control)
             }
             Ok(PacketType::Data(_) | PacketType::Fragment(_)) => None,
@@ -309,9 +309,11 @@ fn sent_and_heard(kind: Kind, counters: &mut Counters) -> Option<(&mut u64, &mut
     })
 }
 
-fn count_heard(kind: Kind, counters: &mut Counters) {
-    if let Some((_, heard)) = sent_and_heard(kind, counters) {
+fn count_heard(control: &Control<'_>, counters: &mut Counters) {
+    if let Some((_, heard)) = sent_and_heard(control.kind(), counters) {
         *heard += 1;
+        counters.ctl_rx_frames += 1;
+        counters.ctl_rx_bytes += (ETHERNET_HEADER_LEN + control.wire_len()) as u64;
     }
 }
 

@@ -450,7 +450,6 @@ impl Node for Rsu {
             }
             return;
         }
-        self.counters.ctl_rx_frames += 1;
         match &control {
             Control::Heartbeat(heartbeat) => self.hear_heartbeat(now, from, heartbeat),
             Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),

@@ -2,11 +2,11 @@
 
 use node_lib::control::counters::Counters;
 use node_lib::control::node::Node;
-use node_lib::messages::PacketType;
 use node_lib::messages::control::ack::AckStatus;
 use node_lib::messages::control::heartbeat::HeartbeatReply;
 use node_lib::messages::control::probe::Probe;
 use node_lib::messages::data::{ToDownstream, ToUpstream};
+use node_lib::messages::{ETHERNET_HEADER_LEN, PacketType};
 use node_lib::{Boot, Mac, NodeId, Order, Seq, Start, Timestamp};
 use rsu_lib::{Rsu, Settings};
 
@@ -129,7 +129,9 @@ fn questions_beyond_the_budget_are_not_answered() {
 #[test]
 fn a_question_to_all_about_another_rsu_is_not_ours_to_answer() {
     let counted = counts(|t| t.hear(A, Mac::BROADCAST, probe(A, id(B))));
-    assert_eq!(counted, [("ctl_rx_frames", 1), ("probe_rx", 1)]);
+    let bytes = probe(A, id(B)).wire_len() + ETHERNET_HEADER_LEN;
+    let bytes = ("ctl_rx_bytes", bytes as u64);
+    assert_eq!(counted, [("ctl_rx_frames", 1), bytes, ("probe_rx", 1)]);
 }
 
 #[test]

@@ -103,7 +103,6 @@ impl Obu {
         }
         let interval = self.context.interval;
         let (heard, _) = self.context.neighbours.hear(now, from, id, boot, interval);
-        self.context.counters.ctl_rx_frames += 1;
         match heard {
             HeardAs::Stale | HeardAs::Doubtful => {
                 self.context.counters.drop_doubtful += 1;
