@@ -28,6 +28,7 @@ mod random;
 mod relay_moves;
 mod repeat;
 mod restart;
+mod same_id;
 mod search;
 mod small;
 mod snapshot;

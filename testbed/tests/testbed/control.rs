@@ -37,6 +37,7 @@ pub(crate) const AREA: Area = Area {
         ("a_bridged_host_with_too_large_an_mtu_is_found", a_bridged_host_too_wide_is_found),
         ("two_ethertypes_are_found", two_ethertypes_are_found),
         ("two_nodes_with_one_id_are_found", two_nodes_with_one_id_are_found),
+        ("two_vehicles_with_one_id_are_found_at_their_rsu", two_vehicles_with_one_id_are_found),
         ("a_road_side_unit_without_a_lan_is_found", a_road_side_unit_without_a_lan_is_found),
     ],
 };
@@ -630,6 +631,24 @@ fn two_ethertypes_are_found() -> Result<()> {
         let said = problem(&obu, "alone")?;
         ensure!(said.contains("--ethertype") && said.contains("0x88b5"), "{said}");
         ensure!(v2xctl(&obu, &["status"])?.0 == 4);
+        Ok(())
+    })
+}
+
+/// They do not hear each other, nobody sends anything, and they start together, so that their
+/// starts may count alike.
+fn two_vehicles_with_one_id_are_found() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let rsu = bed.add_rsu("rsu1")?;
+    let (obu, other) = (bed.add_obu("obu1")?, bed.add_obu("obu2")?);
+    bed.connect(&rsu, &obu)?;
+    bed.connect(&rsu, &other)?;
+    with_logs(bed, |bed| {
+        let id = obu.radio.to_string();
+        other.extra_args.borrow_mut().extend(["--node-id".to_owned(), id.clone()]);
+        start(bed)?;
+        let said = problem(&rsu, "two-obus-use-one-node-id")?;
+        ensure!(said.contains(&id) && said.contains("--node-id"), "{said}");
         Ok(())
     })
 }

@@ -7,7 +7,8 @@ use node_lib::{Boot, Timestamp};
 use crate::control::departed::LATE_FOR;
 
 /// Two starts of one OBU that take turns so often, within [`DUEL_WITHIN`], are two OBUs. An OBU
-/// that starts again and again is one: each start is another.
+/// that starts again and again is one: each start is another. Two that have the same count take
+/// turns as one start does with itself.
 const DUEL_AFTER: u8 = 3;
 
 /// See [`DUEL_AFTER`].

@@ -117,6 +117,15 @@ impl Registered {
         }
     }
 
+    /// This word comes from elsewhere, and with a higher epoch. An OBU raises its epoch when it
+    /// comes, when its clients change, and when somebody else has spoken for it; it does not when
+    /// its upstream changes. So two that count alike, for both were started in the same quarter of
+    /// a second, are told from one that moves.
+    fn goes_above_elsewhere(&self, says: &Says) -> bool {
+        let way = |edge: Edge| (edge.via, edge.mac);
+        self.is_attached() && says.epoch > self.word.epoch && way(says.edge) != way(self.edge)
+    }
+
     /// What this word is worth, after all that was said before.
     pub(super) fn judge(&mut self, now: Timestamp, says: &Says) -> Judged {
         let word = says.word();
@@ -124,9 +133,11 @@ impl Registered {
             if word <= self.word {
                 return WordVerdict::Old.into();
             }
-            let rival = self.rival.take();
-            let is_duel =
-                rival.is_some_and(|rival| self.duel.note(now, word.boot, rival.word.boot));
+            let other = match self.rival.take() {
+                Some(rival) => Some(rival.word.boot),
+                None => self.goes_above_elsewhere(says).then_some(word.boot),
+            };
+            let is_duel = other.is_some_and(|other| self.duel.note(now, word.boot, other));
             return Judged { is_duel, ..WordVerdict::Newest.into() };
         }
         let is_bound = self.standing != Standing::Gone || word < self.word;
