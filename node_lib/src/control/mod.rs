@@ -18,6 +18,7 @@
 //! | [`path_mtu`] | what senders of packets that are too long are told |
 //! | [`random`] | jitter and nonces, from a seed |
 //! | [`traffic_class`] | how urgent a frame is |
+//! | [`load`] | how full the air is of heartbeats |
 //! | [`positions`] | where the node is, and where others say that they are |
 //! | [`answer_scope`] | whom an answer goes to when many ask at once |
 //! | [`snapshot`] | how a node stands, for whoever looks inside |
@@ -35,6 +36,7 @@ pub mod duplicates;
 pub mod echo;
 pub mod event;
 pub mod inner;
+pub mod load;
 pub mod mss;
 pub mod next_hop;
 pub mod node;

@@ -131,7 +131,7 @@ pub struct RadioState {
     pub is_up: bool,
     /// OBUs that share it with us, for all we know.
     pub obus: Option<u16>,
-    /// Heartbeats heard each second, as if nobody held back.
+    /// Heartbeats heard or sent each second, as if nobody held back.
     pub heartbeats_per_s: Option<f64>,
     /// It is so full of them that relays hold back.
     pub is_full: Option<bool>,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use node_lib::control::counters::Counters;
 use node_lib::control::event::{Event, Events};
+use node_lib::control::load::AirLoad;
 use node_lib::control::node::Replies;
 use node_lib::control::positions::Positions;
 use node_lib::control::radio::Radio;
@@ -12,7 +13,6 @@ use node_lib::messages::control::probe::Probe;
 use node_lib::{Mac, NodeId, Timestamp};
 
 use super::budget::Budget;
-use super::load::Load;
 use super::timing;
 use crate::control::link::neighbour::Neighbours;
 use crate::{Policy, Thresholds};
@@ -29,7 +29,7 @@ pub(crate) struct Context {
     /// How often neighbours may be asked.
     pub(crate) questions: Budget,
     /// How full the air is.
-    pub(crate) load: Load,
+    pub(crate) load: AirLoad,
     /// How often clients may be announced.
     pub(crate) announcing: Budget,
     /// OBUs that share the radio with us: those attached to our RSU, or the last one, and to others

@@ -16,7 +16,6 @@
 //! | `flood_dedup` | one broadcast of a LAN with two RSUs, delivered once |
 //! | `retransmit` | what the radio gave up, and goes once more |
 //! | `echoes` | where a question of an operator goes |
-//! | `load` | how full the air is of heartbeats |
 //! | `timing` | every time these depend on |
 //! | `context` | what all of these work with |
 
@@ -29,7 +28,6 @@ mod data;
 mod echoes;
 mod flood_dedup;
 pub mod link;
-mod load;
 pub(crate) mod node;
 mod registration;
 mod retransmit;

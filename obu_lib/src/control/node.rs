@@ -9,6 +9,7 @@ use node_lib::control::deadline::Deadline;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Attachment, Event, Events};
+use node_lib::control::load::AirLoad;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::ping::{Echoed, Ping};
 use node_lib::control::positions::{Located, Positions};
@@ -30,7 +31,6 @@ use super::children::Children;
 use super::clients::{LocalClients, Noted};
 use super::context::Context;
 use super::flood_dedup::Floods;
-use super::load::Load;
 use super::registration::{Flags, Registration};
 use super::route::Route;
 use super::solicitation::{Asked, Solicitation};
@@ -208,7 +208,7 @@ impl Obu {
             last: None,
             active_at: None,
             questions: Budget::of_questions(&mut paces),
-            load: Load::new(now),
+            load: AirLoad::new(now),
             announcing: Budget::of_announcements(&mut paces),
             obus: 1,
             obus_at: now,

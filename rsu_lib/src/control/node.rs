@@ -10,6 +10,7 @@ use node_lib::control::deadline::Deadline;
 use node_lib::control::duplicates::Duplicates;
 use node_lib::control::echo::Echoes;
 use node_lib::control::event::{Event, Events};
+use node_lib::control::load::AirLoad;
 use node_lib::control::node::{LinkEvent, Node, Replies};
 use node_lib::control::pin::{NoPin, Pin};
 use node_lib::control::ping::{Echoed, Ping};
@@ -154,6 +155,8 @@ pub struct Rsu {
     /// We have gone above what was heard, which is done once.
     has_raised: bool,
     hello: u32,
+    /// How full the air is, for who looks inside; nothing follows from it.
+    load: AirLoad,
     heartbeat_at: Timestamp,
     sent: VecDeque<(Seq, Timestamp)>,
     pub(super) obus: Obus,
@@ -229,6 +232,7 @@ impl Rsu {
             heard_above: None,
             has_raised: false,
             hello: 0,
+            load: AirLoad::new(now),
             heartbeat_at,
             sent: VecDeque::new(),
             obus: Obus::default(),
@@ -354,6 +358,7 @@ impl Rsu {
             return;
         }
         self.hello = self.hello.wrapping_add(1);
+        self.load.note(now, 0);
         if self.sent.len() >= self.history {
             self.sent.pop_front();
         }
@@ -451,7 +456,10 @@ impl Node for Rsu {
             return;
         }
         match &control {
-            Control::Heartbeat(heartbeat) => self.hear_heartbeat(now, from, heartbeat),
+            Control::Heartbeat(heartbeat) => {
+                self.load.note(now, heartbeat.stride);
+                self.hear_heartbeat(now, from, heartbeat);
+            }
             Control::Probe(probe) => self.hear_probe(now, from, was_for_all, probe, out),
             // OBUs say these to each other.
             Control::ProbeAnswer(_) | Control::Withdrawal(_) => {}

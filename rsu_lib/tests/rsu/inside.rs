@@ -45,3 +45,13 @@ fn what_an_rsu_does_next_is_told_with_everything_else() {
     t.rsu.handle_shutdown(t.at(), &mut t.out);
     assert_eq!(t.rsu.snapshot(t.at()).waits_for.unwrap().reason, "say goodbye");
 }
+
+#[test]
+fn an_rsu_says_how_full_the_air_is_of_heartbeats() {
+    let mut t = Talk::new();
+    t.pass(3000);
+    let air = t.rsu.snapshot(t.at()).air.unwrap();
+    // Its own.
+    assert!(air.heartbeats_per_s.is_some_and(|n| (8.0..=12.0).contains(&n)), "{air:?}");
+    assert_eq!(air.is_full, Some(false));
+}

@@ -649,6 +649,9 @@ fn two_vehicles_with_one_id_are_found() -> Result<()> {
         start(bed)?;
         let said = problem(&rsu, "two-obus-use-one-node-id")?;
         ensure!(said.contains(&id) && said.contains("--node-id"), "{said}");
+        // It hears what fills the air: its own heartbeats, and those that are brought back.
+        let air = json(&rsu, &["radio"])?;
+        ensure!(air["air"]["heartbeats_per_s"].as_f64().is_some_and(|n| n > 5.0), "{air}");
         Ok(())
     })
 }

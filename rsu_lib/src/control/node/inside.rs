@@ -14,6 +14,8 @@ use super::Rsu;
 impl Rsu {
     pub(super) fn look_inside(&self, now: Timestamp) -> Snapshot {
         let mut snapshot = Snapshot::of(self.radio.id, NodeRole::Rsu);
+        let mut load = self.load.clone();
+        load.turn_to(now);
         snapshot.boot = Some(self.order.boot.0);
         snapshot.air = Some(RadioState {
             mac: self.radio.mac,
@@ -21,9 +23,8 @@ impl Rsu {
             ethertype: self.radio.ethertype,
             is_up: self.link_is_up,
             obus: u16::try_from(self.obus.attached()).ok(),
-            // It does not listen to heartbeats of others.
-            heartbeats_per_s: None,
-            is_full: None,
+            heartbeats_per_s: Some(load.per_second()),
+            is_full: Some(load.is_full()),
         });
         snapshot.position = self.positions.own(now);
         snapshot.is_leaving = self.is_leaving;

@@ -1,4 +1,4 @@
-//! How full the air around us is of heartbeats: [`Load`].
+//! How full the air around us is of heartbeats: [`AirLoad`].
 //!
 //! Heartbeats are most of what nodes say whether or not anybody has something to send, and
 //! everybody in earshot hears the same ones. They are counted as if nobody held back: one of a
@@ -9,8 +9,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use node_lib::Timestamp;
-use node_lib::messages::flags::STRIDE_MAX;
+use crate::messages::flags::STRIDE_MAX;
+use crate::time::Timestamp;
 
 /// Heartbeats are counted for so long …
 const BIN: Duration = Duration::from_millis(100);
@@ -29,7 +29,7 @@ const FULL_UNTIL: u32 = 9;
 /// For each heartbeat in a [`BIN`] so many OBUs say other things as well, and wait for each other.
 const OBUS_PER_HEARTBEAT: u32 = 4;
 
-/// Fixed point of [`Load::average`].
+/// Fixed point of [`AirLoad::average`].
 const UNIT: u32 = 256;
 
 /// No more heartbeats are counted in a [`BIN`]: more than a radio carries.
@@ -37,7 +37,7 @@ const COUNT_MAX: u32 = 4096;
 
 /// How full the air is.
 #[derive(Clone)]
-pub(crate) struct Load {
+pub struct AirLoad {
     bin_until: Timestamp,
     count: u32,
     /// Heartbeats per bin, in 1/256.
@@ -45,20 +45,20 @@ pub(crate) struct Load {
     is_full: bool,
 }
 
-impl Load {
+impl AirLoad {
     /// Nothing heard yet.
-    pub(crate) fn new(now: Timestamp) -> Self {
+    pub fn new(now: Timestamp) -> Self {
         Self { bin_until: now + BIN, count: 0, average: 0, is_full: false }
     }
 
     /// A heartbeat was sent or heard, of somebody of this stride.
-    pub(crate) fn note(&mut self, now: Timestamp, stride: u8) {
+    pub fn note(&mut self, now: Timestamp, stride: u8) {
         self.turn_to(now);
         self.count = (self.count + (1 << stride.min(STRIDE_MAX))).min(COUNT_MAX);
     }
 
     /// Bins that are over count.
-    pub(crate) fn turn_to(&mut self, now: Timestamp) {
+    pub fn turn_to(&mut self, now: Timestamp) {
         while now >= self.bin_until {
             let sample = std::mem::take(&mut self.count) * UNIT;
             self.average += sample.saturating_sub(self.average) >> (WEIGHT_SHIFT - 1);
@@ -71,18 +71,18 @@ impl Load {
     }
 
     /// Relays bring fewer heartbeats, and nobody asks more than one other on suspicion.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.is_full
     }
 
     /// Heartbeats heard each second, as if nobody held back.
-    pub(crate) fn per_second(&self) -> f64 {
+    pub fn per_second(&self) -> f64 {
         let bins = 1000.0 / BIN.as_millis() as f64;
         (f64::from(self.average) / f64::from(UNIT) * bins).round()
     }
 
     /// As many OBUs as would fill the air as it is; one where it is not full.
-    pub(crate) fn obus(&self) -> u16 {
+    pub fn obus(&self) -> u16 {
         if !self.is_full {
             return 1;
         }
@@ -92,9 +92,9 @@ impl Load {
 
 /// What follows from it: who compares the states of nodes need not tell apart counts from which
 /// nothing does.
-impl fmt::Debug for Load {
+impl fmt::Debug for AirLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Load({})", self.obus())
+        write!(f, "AirLoad({})", self.obus())
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     /// So many heartbeats of this stride in each 100 ms, for two seconds.
-    fn heard(load: &mut Load, from_ms: u64, each: u64, stride: u8) {
+    fn heard(load: &mut AirLoad, from_ms: u64, each: u64, stride: u8) {
         for bin in 0..20 {
             for n in 0..each {
                 load.note(at(from_ms + bin * 100 + n * 100 / each), stride);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_few_relays_do_not_fill_the_air_and_a_dozen_do() {
-        let mut load = Load::new(at(0));
+        let mut load = AirLoad::new(at(0));
         heard(&mut load, 0, 11, 0);
         assert!(!load.is_full());
         assert_eq!(load.obus(), 1);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn who_holds_back_counts_as_what_it_would_say() {
-        let (mut all, mut few) = (Load::new(at(0)), Load::new(at(0)));
+        let (mut all, mut few) = (AirLoad::new(at(0)), AirLoad::new(at(0)));
         heard(&mut all, 0, 16, 0);
         heard(&mut few, 0, 4, STRIDE_MAX);
         assert_eq!(all.obus(), few.obus());
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn it_does_not_go_to_and_fro() {
-        let mut load = Load::new(at(0));
+        let mut load = AirLoad::new(at(0));
         heard(&mut load, 0, 16, 0);
         heard(&mut load, 2000, 10, 0);
         assert!(load.is_full());
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn silence_empties_it_within_seconds() {
-        let mut load = Load::new(at(0));
+        let mut load = AirLoad::new(at(0));
         heard(&mut load, 0, 100, 0);
         assert!(load.is_full());
         load.turn_to(at(6000));
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn no_count_overflows() {
-        let mut load = Load::new(at(0));
+        let mut load = AirLoad::new(at(0));
         for n in 0..100_000 {
             load.note(at(n / 10), u8::MAX);
         }
