@@ -138,6 +138,7 @@ impl LocalClients {
 
     /// All there are, by VLAN and address, the TAP itself among them.
     pub(crate) fn view(&self, now: Timestamp) -> Vec<snapshot::KnownClient> {
+        let now = known(now);
         let age = |at| snapshot::age_ms(now, at);
         let known = self.cache.iter(now).map(|known| snapshot::KnownClient {
             mac: known.client.mac,
@@ -259,6 +260,17 @@ mod tests {
         assert!(clients.expire(at(3700)));
         assert_eq!(clients.announced(), [client(0, TAP)]);
         assert!(!clients.expire(at(3800)), "nothing changes any more");
+    }
+
+    #[test]
+    fn who_looks_inside_sees_how_long_a_client_has_been_silent() {
+        let mut clients = LocalClients::new(None, 1);
+        clients.learn(at(10), from(CAMERA));
+        clients.learn(at(15), from(CAMERA));
+        let [seen] = clients.view(at(40)).try_into().unwrap();
+        assert_eq!((seen.age_ms, seen.heard_ms), (Some(25_000), Some(25_000)));
+        assert_eq!(seen.since_ms, Some(30_000));
+        assert!(clients.view(at(3615)).is_empty(), "forgotten");
     }
 
     #[test]
