@@ -29,21 +29,27 @@ pub struct Counted {
 /// unit, and the time until it begins. Times before [`EPOCH`] count as that; after the last unit,
 /// in 2058, the last one is given again and again.
 pub fn by_clock(time_of_day: Duration) -> Counted {
-    let since = time_of_day.saturating_sub(EPOCH);
-    let unit = since.as_millis() / UNIT.as_millis() + 1;
-    let unit = u32::try_from(unit).unwrap_or(u32::MAX);
-    let wait = UNIT.saturating_mul(unit).saturating_sub(since);
+    let unit = next_unit(time_of_day).unwrap_or(u32::MAX);
+    let wait = UNIT.saturating_mul(unit).saturating_sub(time_of_day.saturating_sub(EPOCH));
     Counted { boot: Boot(unit), wait }
 }
 
+/// The number of the unit after this time of day; `None` if it is after the last one.
+fn next_unit(time_of_day: Duration) -> Option<u32> {
+    let since = time_of_day.saturating_sub(EPOCH);
+    u32::try_from(since.as_millis() / UNIT.as_millis() + 1).ok()
+}
+
 /// The boot count of a start that knows the last one: never lower than what the clock says, so that
-/// the file may be lost. `None` when the count has reached its end.
+/// the file may be lost. A clock that is ahead of the last unit is wrong by decades and counts as
+/// [`EPOCH`]: believed, it would use up all numbers at once, and no later start would have one.
+/// `None` when the count has reached its end.
 pub fn after(last: Option<Boot>, time_of_day: Duration) -> Option<Boot> {
     let next = match last {
         Some(last) => last.0.checked_add(1)?,
         None => 0,
     };
-    Some(Boot(next).max(by_clock(time_of_day).boot))
+    Some(Boot(next.max(next_unit(time_of_day).unwrap_or(1))))
 }
 
 #[cfg(test)]
@@ -90,5 +96,15 @@ mod tests {
         assert_eq!(after(Some(Boot(7)), now), Some(Boot(1000)));
         assert_eq!(after(Some(Boot(1000)), now), Some(Boot(1001)));
         assert_eq!(after(Some(Boot(u32::MAX)), now), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_wrong_by_decades_leaves_numbers_for_the_next_starts() {
+        // 2080-01-01T00:00:00Z, as the clock of a board without a battery may say.
+        let wrong = Duration::from_secs(3_471_292_800);
+        assert_eq!(after(Some(Boot(1000)), wrong), Some(Boot(1001)));
+        let first = after(None, wrong).unwrap();
+        let right = EPOCH + ms(250) * 999;
+        assert_eq!(after(Some(first), right), Some(Boot(1000)));
     }
 }
