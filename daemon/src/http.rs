@@ -102,6 +102,8 @@ impl Http {
                     _ = stopped => {}
                 }
             });
+            // As in `start::on_tokio`.
+            runtime.shutdown_background();
         })?;
         Ok(HttpServing { stop: Some(stop), thread: Some(thread) })
     }

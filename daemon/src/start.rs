@@ -27,7 +27,7 @@ use tracing::{info, warn};
 use crate::args::{Bind, Common};
 use crate::capabilities;
 use crate::control::{self, ControlSocket};
-use crate::exit::{Failure, FailureKind, print};
+use crate::exit::{Failure, FailureKind, Failures, print};
 use crate::findings::Findings;
 use crate::http;
 use crate::position;
@@ -36,8 +36,17 @@ use crate::recording::{self, Plan};
 use crate::reload::Reload;
 use crate::supervisor::{Supervised, Supervisor};
 
-/// The tokio runtime of a daemon: one thread beside that of the packet loop. It watches interfaces
-/// and signals, and sleeps nearly all the time.
+/// Lives a daemon's life on a tokio runtime: one thread beside that of the packet loop. It watches
+/// interfaces and signals, and sleeps nearly all the time.
+pub fn on_tokio(life: impl Future<Output = Result<(), Failures>>) -> Result<(), Failures> {
+    let runtime = tokio_runtime()?;
+    let lived = runtime.block_on(life);
+    // Whoever still waits for a file, on a disk that hangs, does not keep the daemon from its end.
+    runtime.shutdown_background();
+    lived
+}
+
+/// The runtime for that.
 pub fn tokio_runtime() -> Result<tokio::runtime::Runtime, Failure> {
     has_descriptors()?;
     tokio::runtime::Builder::new_multi_thread()
@@ -406,8 +415,9 @@ impl Devices {
                 while let Some(hang_up) = &mut hang_ups
                     && hang_up.recv().await.is_some()
                 {
-                    // What became of it stands in the log.
-                    let _ = reload.run();
+                    // Elsewhere, for a disk may hang. What became of it stands in the log.
+                    let reload = reload.clone();
+                    let _ = tokio::task::spawn_blocking(move || reload.run()).await;
                 }
             });
         }

@@ -26,7 +26,7 @@ fn run() -> Result<(), Failures> {
     let privileges = privileges::give_up(&args.common);
     let logging = logging::start(&args.common)?;
     privileges.log();
-    start::tokio_runtime()?.block_on(async {
+    start::on_tokio(async {
         let mut findings = Findings::new(&places);
         let checked = start::check(&args.common, &mut findings).await;
         let checked = findings.end(checked)?;

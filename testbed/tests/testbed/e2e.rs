@@ -88,6 +88,7 @@ pub(crate) const AREA: Area = Area {
         ("frames_that_are_too_long_are_named", warnings::frames_that_are_too_long_are_named),
         ("every_signal_ends_in_order", process::every_signal_ends_in_order_or_not_at_all),
         ("a_file_is_read_again", process::a_file_is_read_again),
+        ("a_file_that_hangs_holds_up_nobody", process::a_file_that_hangs),
         ("a_supervisor_is_told", process::a_supervisor_is_told),
         ("daemons_outlive_their_log", process::daemons_outlive_their_log),
         ("root_gives_up_what_is_not_needed", privileges::root_gives_up_what_is_not_needed),

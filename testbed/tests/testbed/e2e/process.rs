@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use testbed::daemons::daemon::{Daemon, LogEvent};
 use testbed::probe::PingStream;
 use testbed::{Programs, Testbed, wait_until};
@@ -86,6 +88,24 @@ pub(crate) fn a_file_is_read_again() -> Result<()> {
         daemon.signal(Signal::SIGUSR2)?;
         daemon.wait_for_event("SIGUSR2 means nothing", PATIENCE, |_| true)?;
         ensure!(daemon.try_wait()?.is_none(), "it ended");
+        daemon.terminate()
+    })
+}
+
+/// SIGHUP while the file cannot be read, as on a disk that hangs: here it is a pipe into which
+/// nobody writes. Everything else goes on, and the end comes in time.
+pub(crate) fn a_file_that_hangs() -> Result<()> {
+    alone(|start, scratch| {
+        let file = scratch.join("car.toml");
+        std::fs::write(&file, "bind = 'radio0'\n")?;
+        let mut daemon = start(&[], &["--config", file.to_str().context("a path in UTF-8")?])?;
+        daemon.wait_for_event("running", PATIENCE, |_| true)?;
+        std::fs::remove_file(&file)?;
+        mkfifo(&file, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        daemon.signal(Signal::SIGHUP)?;
+        std::thread::sleep(ms(200));
+        daemon.signal(Signal::SIGUSR1)?;
+        daemon.wait_for_event("counters", ms(2000), |_| true).context("signals are not heard")?;
         daemon.terminate()
     })
 }
