@@ -95,6 +95,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
         if let Err(error) = self.ports.tap.link_changed(link.as_ref()) {
             debug!(cause = %error.source, "{error}");
         }
+        self.tap_has_mtu = link.as_ref().map(|link| link.mtu);
         self.lan_changed(link.as_ref().is_some_and(|link| link.up));
         if link.is_none() {
             // Whether it is ours that was deleted, the descriptor knows.

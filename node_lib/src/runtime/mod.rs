@@ -192,6 +192,7 @@ impl Runtime {
             radio_up: self.radio.up,
             radio_tells: false,
             lan_up: true,
+            tap_has_mtu: self.tap_mtu.over(self.radio.mtu).ok(),
             radio: self.radio,
             tap_mtu: self.tap_mtu,
             reopen: None,
@@ -245,6 +246,8 @@ pub struct Running<'a, N, R, T, L, C> {
     /// What is written to the TAP arrives.
     lan_up: bool,
     tap_mtu: TapMtu,
+    /// What the TAP has; `None` while there is none.
+    tap_has_mtu: Option<usize>,
     reopen: Option<Reopen>,
     stop_at: Option<Timestamp>,
     events: EventLog,

@@ -63,7 +63,7 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             tap: InterfaceState {
                 name: tap.name().to_owned(),
                 mac: None,
-                mtu_bytes: self.tap_mtu.over(self.radio.mtu).ok(),
+                mtu_bytes: self.tap_has_mtu,
                 is_up: self.lan_up,
             },
             wider_port: self

@@ -4,19 +4,30 @@ use std::time::{Duration, Instant};
 
 use node_lib::control::event::Event;
 use node_lib::control::node::Node;
-use node_lib::device::StaticLinks;
+use node_lib::device::{LinkChange, LinkState, Links, Side, StaticLinks};
 use node_lib::runtime::Exit;
 use node_lib::runtime::command::{Command, Remote};
 use node_lib::runtime::inside::{self, Inside};
 use node_lib::{Mac, NodeId};
 
 use crate::bench::{Bench, put, radio_link};
+use crate::devices::ScriptedLinks;
 use crate::script::Script;
 
 /// What those on another thread do who look inside a loop, which ends when they have looked.
 fn look_inside<T: Send + 'static>(
     node: &mut impl Node,
     bench: &mut Bench,
+    look: impl AsyncFnOnce(Inside) -> T + Send + 'static,
+) -> T {
+    look_inside_beside(node, bench, &mut StaticLinks, look)
+}
+
+/// The same beside interfaces that change.
+fn look_inside_beside<T: Send + 'static>(
+    node: &mut impl Node,
+    bench: &mut Bench,
+    links: &mut impl Links,
     look: impl AsyncFnOnce(Inside) -> T + Send + 'static,
 ) -> T {
     let remote = Remote::new();
@@ -27,7 +38,7 @@ fn look_inside<T: Send + 'static>(
         remote.send(Command::Stop);
         seen
     });
-    assert_eq!(bench.run_until(node, &mut StaticLinks, attended), Exit::Clean);
+    assert_eq!(bench.run_until(node, links, attended), Exit::Clean);
     thread.join().unwrap()
 }
 
@@ -47,6 +58,22 @@ fn who_looks_inside_is_shown_the_node_and_what_is_around_it() {
     assert_eq!(view.counters.node.get("relayed"), Some(7));
     assert_eq!(view.counters.radio.get("rx_frames"), Some(1));
     assert!(view.uptime_ms >= 10, "{}", view.uptime_ms);
+}
+
+#[test]
+fn the_mtu_of_the_tap_is_shown_as_it_is_whoever_set_it() {
+    let shown = |links: &mut ScriptedLinks| {
+        let mut bench = Bench::new();
+        let look = async |inside: Inside| {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            inside.view().await.unwrap().tap.mtu_bytes
+        };
+        look_inside_beside(&mut Script::new(|_, _| {}), &mut bench, links, look)
+    };
+    assert_eq!(shown(&mut ScriptedLinks::new([])), Some(1500));
+    let link = Some(LinkState { mtu: 1400, ..radio_link() });
+    let change = LinkChange { side: Side::Tap, link };
+    assert_eq!(shown(&mut ScriptedLinks::new([change])), Some(1400));
 }
 
 #[test]
