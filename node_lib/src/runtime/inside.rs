@@ -38,6 +38,10 @@ pub const VIEW_EVERY: Duration = Duration::from_millis(20);
 /// After a view that took so long to make, the next one is made so many times as long later.
 pub const SHARE: u32 = 50;
 
+/// … but no later than this. What takes so long is not the view: the machine slept meanwhile, or
+/// others had the core.
+pub const VIEW_WITHIN: Duration = Duration::from_secs(1);
+
 /// The loop is gone, or on its last legs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the node has stopped")]
@@ -245,7 +249,8 @@ impl Viewers {
             // Who does not wait any more gets nothing.
             let _ = viewer.send(Arc::clone(&view));
         }
-        self.not_before = ended + VIEW_EVERY.max(ended.since(began) * SHARE);
+        let share = ended.since(began).saturating_mul(SHARE);
+        self.not_before = ended + share.clamp(VIEW_EVERY, VIEW_WITHIN);
     }
 }
 
@@ -283,6 +288,14 @@ mod tests {
         viewers.answer(View::default(), at(100), at(102));
         viewers.add(oneshot::channel().0);
         assert_eq!(viewers.deadline(), Some(at(202)), "fifty times two milliseconds later");
+    }
+
+    #[test]
+    fn a_view_during_which_the_machine_slept_keeps_nobody_waiting() {
+        let mut viewers = Viewers::default();
+        viewers.answer(View::default(), at(100), at(3_600_100));
+        viewers.add(oneshot::channel().0);
+        assert_eq!(viewers.deadline(), Some(at(3_601_100)), "after a second, and not two days");
     }
 
     #[test]
