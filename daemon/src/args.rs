@@ -517,8 +517,13 @@ impl Resolved {
         let line = |arg: &Arg| {
             let key = arg.get_id().as_str();
             let Some(value) = self.value(arg) else { return format!("# {key} is not set\n") };
-            let is_bare = !arg.get_action().takes_values() || value.parse::<i64>().is_ok();
-            let quoted = if is_bare { value } else { toml::Value::String(value).to_string() };
+            let is_number = value.parse::<i64>().is_ok_and(|number| number.to_string() == value);
+            let quoted = match arg.get_action().takes_values() {
+                // A variable may have said it in other words.
+                false => self.matches.get_flag(key).to_string(),
+                true if is_number => value,
+                true => toml::Value::String(value).to_string(),
+            };
             let origin = self.origin(arg).unwrap_or_else(|| "default".to_owned());
             format!("{:<40} # {origin}\n", format!("{key} = {quoted}"))
         };

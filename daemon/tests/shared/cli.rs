@@ -234,6 +234,8 @@ impl Daemon {
         let variable = |name: &str| format!("{}_{name}", self.env_prefix);
         let mut command = self.command();
         command.env(variable("HELLO_HISTORY"), "21").env(variable("LOG"), "debug");
+        // Neither is TOML as it is typed.
+        command.env(variable("NO_CONTROL"), "yes").env(variable("TAP_NAME"), "007");
         command.args(["--config", path, "--log", "error", "--show-config"]);
         let (code, shown) = ended(command.output().expect("the daemon starts"));
         assert_eq!(code, 0, "{shown}");
@@ -244,7 +246,9 @@ impl Daemon {
             ("ip = \"10.0.0.1,fd00::1\"", format!("{path}:4")),
             ("log = \"error\"", "--log".to_owned()),
             ("coalesce = 30", "default".to_owned()),
-            ("no_control = false", "default".to_owned()),
+            ("no_control = true", variable("NO_CONTROL")),
+            ("tap_name = \"007\"", variable("TAP_NAME")),
+            ("share_position = false", "default".to_owned()),
         ] {
             let line = shown.lines().find(|line| line.starts_with(setting));
             let line = line.unwrap_or_else(|| panic!("{setting} is not in:\n{shown}"));
