@@ -63,14 +63,16 @@ fn trace(line: &[OsString]) -> String {
 fn watch(args: &Args, names: &Names) -> Outcome {
     let listens = topics_to_watch(args.command.as_ref().unwrap_or(&CtlCommand::Status));
     let mut watchers = BTreeMap::new();
+    let mut there = Vec::new();
     loop {
-        let sockets = match sockets(args) {
+        there = match or_as_before(sockets(args), there) {
             Ok(sockets) => sockets,
             Err(error) => {
                 complain(&error);
                 return Outcome::Unreachable;
             }
         };
+        let sockets = there.clone();
         if matches!(args.command, Some(CtlCommand::Top)) {
             return top::run(names, &sockets);
         }
@@ -176,6 +178,15 @@ fn sockets(args: &Args) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
+/// The sockets there are; if there are none any more, those that were there: their daemons may
+/// start again.
+fn or_as_before(
+    found: Result<Vec<PathBuf>, String>,
+    before: Vec<PathBuf>,
+) -> Result<Vec<PathBuf>, String> {
+    found.or_else(|error| if before.is_empty() { Err(error) } else { Ok(before) })
+}
+
 fn ask_one(teller: &Teller<'_>, socket: &Path) -> Outcome {
     match converse(teller, socket) {
         Ok(outcome) => outcome,
@@ -250,5 +261,20 @@ fn wanted(command: &CtlCommand) -> Ask {
             let topics = show::table_of(command).map_or(&[Topic::View][..], TableKind::topics);
             Ask::Get(topics.to_vec())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_daemon_that_goes_is_waited_for_and_none_at_all_is_said() {
+        let obu = vec![PathBuf::from("/run/v2x/obu0.sock")];
+        let none = || Err("no control socket".to_owned());
+        assert_eq!(or_as_before(none(), Vec::new()), none());
+        assert_eq!(or_as_before(none(), obu.clone()), Ok(obu.clone()));
+        let both = [obu.clone(), vec![PathBuf::from("/run/v2x/rsu0.sock")]].concat();
+        assert_eq!(or_as_before(Ok(both.clone()), obu), Ok(both));
     }
 }
