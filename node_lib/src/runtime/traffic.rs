@@ -6,7 +6,7 @@ use tracing::trace;
 use super::Running;
 use super::command::Commands;
 use crate::control::node::{Node, Replies};
-use crate::device::{Device, HEADROOM, Links, Received};
+use crate::device::{Device, DeviceCounters, HEADROOM, Links, Received};
 use crate::time::Timestamp;
 use crate::transport::BURST;
 use crate::transport::bundler::Opened;
@@ -18,6 +18,12 @@ type Tell<N> = fn(&mut N, Timestamp, &[u8], &mut Replies);
 /// next does too: it goes on before the system call that finds no other.
 fn enough_after(last: usize) -> usize {
     if last <= 1 { 1 } else { BURST }
+}
+
+/// What was read from a TAP as its queue counts it: a super-frame is one, however many frames it is
+/// split into.
+fn queued(counters: &DeviceCounters) -> u64 {
+    (counters.rx_frames + counters.rx_super_frames).saturating_sub(counters.rx_segments)
 }
 
 impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, L, C> {
@@ -127,10 +133,13 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     fn take_from_tap(&mut self, now: Timestamp, enough: usize, taken: &mut usize) -> bool {
         self.burst.limit(enough);
+        let before = queued(self.ports.tap.counters());
         let received = self.ports.tap.recv(&mut self.burst);
         self.ports.tap_lost |= received == Received::Gone;
         let is_end = received != Received::More;
-        let is_late = self.ports.way_out.note_tap_read(now, self.burst.len(), is_end);
+        let read = queued(self.ports.tap.counters()).saturating_sub(before);
+        let read = usize::try_from(read).unwrap_or(usize::MAX);
+        let is_late = self.ports.way_out.note_tap_read(now, read, is_end);
         for index in 0..self.burst.len() {
             let frame = self.burst.frame(index);
             trace!(len = frame.len(), "from tap");

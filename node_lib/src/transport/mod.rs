@@ -140,8 +140,8 @@ impl WayOut {
         self.tap_wait.is_open()
     }
 
-    /// So many frames were read from the TAP, the last one there was among them or not. Whether
-    /// they may have waited there for [`TAP_LATE`] or longer.
+    /// So many frames were read from the TAP, a super-frame counted once, the last one there was
+    /// among them or not. Whether they may have waited there for [`TAP_LATE`] or longer.
     ///
     /// [`TAP_LATE`]: tap_wait::TAP_LATE
     pub fn note_tap_read(&mut self, now: Timestamp, frames: usize, is_end: bool) -> bool {

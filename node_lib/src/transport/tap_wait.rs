@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// Frames that wait at most in a TAP that nobody reads; the newest is dropped (`TUN_READQ_SIZE`,
-/// drivers/net/tun.c).
+/// Frames that wait at most in a TAP that nobody reads, a super-frame counted once; the newest is
+/// dropped (`TUN_READQ_SIZE`, drivers/net/tun.c).
 pub const TAP_QUEUE_MAX: usize = 500;
 
 /// What may have waited for so long is late. Two RSUs on one LAN take the same broadcast from it at

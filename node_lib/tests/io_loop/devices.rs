@@ -61,6 +61,41 @@ impl Device for Flood {
     }
 }
 
+/// A TAP in which so many frames wait, 45 of them in each super-frame.
+#[derive(Default)]
+pub(crate) struct SuperFrames {
+    pub(crate) left: usize,
+    pub(crate) counters: DeviceCounters,
+}
+
+impl Device for SuperFrames {
+    fn name(&self) -> &str {
+        "super-frames"
+    }
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    fn recv(&mut self, burst: &mut Burst) -> Received {
+        burst.reset(60);
+        while !burst.is_enough() {
+            let Some(left) = self.left.checked_sub(1) else { return Received::Drained };
+            self.left = left;
+            burst.commit(60);
+            self.counters.rx_super_frames +=
+                u64::from(self.counters.rx_segments.is_multiple_of(45));
+            self.counters.rx_segments += 1;
+            self.counters.rx_frames += 1;
+        }
+        Received::More
+    }
+    fn send(&mut self, _: &[Outgoing<'_>]) -> Sent {
+        Sent::All
+    }
+    fn counters(&mut self) -> &DeviceCounters {
+        &self.counters
+    }
+}
+
 /// A radio with as much data, and control apart from it.
 pub(crate) struct Apart {
     pub(crate) control: Memory,

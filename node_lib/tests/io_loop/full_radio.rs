@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use node_lib::Timestamp;
 use node_lib::control::traffic_class;
 use node_lib::device::StaticLinks;
+use node_lib::runtime::command::Remote;
 use node_lib::transport::outbox;
 use node_lib::transport::tap_wait::TAP_LATE;
 
 use crate::bench::{Bench, bench_radio, put, take};
-use crate::devices::Stalled;
+use crate::devices::{Stalled, SuperFrames};
 use crate::script::{Call, Script};
 
 #[test]
@@ -70,4 +71,27 @@ fn what_was_left_in_the_tap_for_long_is_late_until_the_tap_is_read_to_its_end() 
     assert_eq!(late, 200 - first, "{first} were read before");
     assert!((1..=64).contains(&first), "{first} were read before");
     assert_eq!(calls[200..], [Call::Timeout, Call::Tap(vec![7; 60])]);
+}
+
+#[test]
+fn a_queue_of_super_frames_holds_more_frames_and_all_of_them_are_late() {
+    const ALL: usize = 3000;
+    let mut node = Script::new(|call, out| match call {
+        Call::Tap(frame) | Call::TapLate(frame) => {
+            out.wire_around(traffic_class::of(frame), frame, |_| {})
+        }
+        _ => {}
+    });
+    let mut tap = SuperFrames { left: ALL, ..SuperFrames::default() };
+    let is_free = TAP_LATE * 3 / 2;
+    let mut bench = Bench::new();
+    let inner = std::mem::replace(&mut bench.radio, bench_radio());
+    let mut radio = Stalled { inner, full_until: Some(Instant::now() + is_free) };
+    let span = Some(is_free + outbox::AGE_MAX * 4);
+    bench.run_all(&mut node, &mut radio, &mut tap, &mut StaticLinks, Remote::new(), span);
+    let calls = node.calls.into_inner();
+    let first = calls.iter().take_while(|call| matches!(call, Call::Tap(_))).count();
+    let late = calls.iter().filter(|call| matches!(call, Call::TapLate(_))).count();
+    assert_eq!((tap.left, late), (0, ALL - first), "{first} were read before");
+    assert!(first < ALL / 2, "{first} were read before");
 }
