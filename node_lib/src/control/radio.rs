@@ -378,7 +378,9 @@ mod tests {
         let heard = radio().hear(&flat, &mut counters).unwrap();
         assert!(heard.data().is_none() && heard.was_for_all);
         assert_eq!(heard.control(&mut counters), Some(Control::Probe(probe())));
-        assert_eq!(counters, Counters { probe_rx: 1, ..Counters::default() });
+        let ctl_rx_bytes = flat.len() as u64;
+        let heard = Counters { probe_rx: 1, ctl_rx_frames: 1, ctl_rx_bytes, ..Counters::default() };
+        assert_eq!(counters, heard);
     }
 
     #[test]
