@@ -1,5 +1,6 @@
 //! From flags to a running node: checks, devices, loop, shutdown.
 
+use std::error::Error as _;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -13,10 +14,11 @@ use node_lib::device::signal::SignalSource;
 use node_lib::device::tap::Tap;
 use node_lib::device::udp::{self, Udp};
 use node_lib::device::{self, Device, DeviceError, LinkState, Problem, Side};
+use node_lib::runtime::boot::{self, StartCount};
 use node_lib::runtime::clients::ClientFile;
 use node_lib::runtime::clock::Clock;
 use node_lib::runtime::command::Signals;
-use node_lib::runtime::{Exit, Runtime, addresses, boot, inside};
+use node_lib::runtime::{Exit, Runtime, addresses, inside};
 use node_lib::settings::LoopSettings;
 use node_lib::start::clients::Remembered;
 use node_lib::transport::mtu::TapMtu;
@@ -112,13 +114,26 @@ const UNUSED_AFTER: Duration = Duration::from_secs(10);
 /// but for what depends on it.
 pub async fn check(args: &Common, findings: &mut Findings<'_>) -> Option<Checked> {
     let checked = check_interfaces(args, findings).await;
-    findings.about("state_file", boot::peek(args.state_file.as_deref()));
+    let count = findings.about("state_file", boot::peek(args.state_file.as_deref()));
+    if args.check {
+        warn_if_unsaved(count.as_ref());
+    }
     findings.about("record", recording::check(args));
     findings.about("control", control::check(args).await);
     findings.about("http", http::check(args));
     findings.about("position", position::check(args));
     findings.about("share_position", position::check_sharing(args));
     checked
+}
+
+fn warn_if_unsaved(count: Option<&StartCount>) {
+    if let Some(error) = count.and_then(|count| count.unsaved.as_ref()) {
+        warn!(
+            %error, cause = error.source().map(tracing::field::display),
+            "this start is counted by the clock, as the disk takes nothing: keep the clock right \
+             until it does"
+        );
+    }
 }
 
 async fn check_interfaces(args: &Common, findings: &mut Findings<'_>) -> Option<Checked> {
@@ -323,7 +338,9 @@ impl Devices {
                  --state-file"
             );
         }
-        let boot = boot::advance(args.state_file.as_deref())?;
+        let count = boot::advance(args.state_file.as_deref())?;
+        warn_if_unsaved(Some(&count));
+        let boot = count.boot;
         let seed = device::random::<8>()
             .map(u64::from_ne_bytes)
             .context("cannot get random numbers from the kernel")

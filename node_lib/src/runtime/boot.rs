@@ -48,6 +48,30 @@ pub enum BootError {
     },
 }
 
+impl BootError {
+    /// The disk takes nothing any more, whoever asks.
+    fn is_of_the_disk(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let Self::Io { source, .. } = self else { return false };
+        matches!(source.kind(), ReadOnlyFilesystem | StorageFull | QuotaExceeded)
+    }
+}
+
+/// The boot count of a start.
+#[derive(Debug)]
+pub struct StartCount {
+    /// The count.
+    pub boot: Boot,
+    /// Why the state file does not have it: the disk takes nothing, and the count is the clock's.
+    pub unsaved: Option<BootError>,
+}
+
+impl From<Boot> for StartCount {
+    fn from(boot: Boot) -> Self {
+        Self { boot, unsaved: None }
+    }
+}
+
 /// Whether the clock tells the time: one that was never set stands near 1970.
 pub fn clock_is_set() -> bool {
     wall_clock() >= boot::EPOCH
@@ -70,26 +94,55 @@ fn told_apart(wall: Duration, uptime: Duration) -> Duration {
 }
 
 /// The boot count of this start, without changing anything.
-pub fn peek(state_file: Option<&Path>) -> Result<Boot, BootError> {
+pub fn peek(state_file: Option<&Path>) -> Result<StartCount, BootError> {
     let Some(path) = state_file else {
-        return Ok(boot::by_clock(time_of_day()).boot);
+        return Ok(boot::by_clock(time_of_day()).boot.into());
     };
+    match count(path) {
+        Ok(boot) => Ok(boot.into()),
+        Err(error) => without_the_disk(path, error).map(|(count, _)| count),
+    }
+}
+
+/// The boot count of this start: made to last in the state file before it is used, or, without one,
+/// waited for up to 250 ms.
+///
+/// A disk that takes nothing keeps no node from starting: then the count comes from the clock as
+/// without a file. That is refused where the clock was never set, or is behind the file, for the
+/// next start would have the same count.
+pub fn advance(state_file: Option<&Path>) -> Result<StartCount, BootError> {
+    let Some(path) = state_file else {
+        let Counted { boot, wait } = boot::by_clock(time_of_day());
+        std::thread::sleep(wait);
+        return Ok(boot.into());
+    };
+    match count(path).and_then(|boot| write(path, boot).map(|()| boot)) {
+        Ok(boot) => Ok(boot.into()),
+        Err(error) => {
+            let (count, wait) = without_the_disk(path, error)?;
+            std::thread::sleep(wait);
+            Ok(count)
+        }
+    }
+}
+
+/// What the file gives, if it can be replaced.
+fn count(path: &Path) -> Result<Boot, BootError> {
     let before = read(path)?.map(Boot);
     check_replaceable(path)?;
     boot::after(before, time_of_day()).ok_or_else(|| BootError::Exhausted { path: path.to_owned() })
 }
 
-/// The boot count of this start: made to last in the state file before it is used, or, without one,
-/// waited for up to 250 ms.
-pub fn advance(state_file: Option<&Path>) -> Result<Boot, BootError> {
-    let Some(path) = state_file else {
-        let Counted { boot, wait } = boot::by_clock(time_of_day());
-        std::thread::sleep(wait);
-        return Ok(boot);
-    };
-    let boot = peek(state_file)?;
-    write(path, boot)?;
-    Ok(boot)
+/// The count by the clock, and the wait for it, where the disk is why the file cannot be replaced.
+fn without_the_disk(path: &Path, error: BootError) -> Result<(StartCount, Duration), BootError> {
+    let Counted { boot, wait } = boot::by_clock(time_of_day());
+    // After 2058 each start would have the last number there is.
+    let is_ahead =
+        clock_is_set() && boot < Boot(u32::MAX) && read(path)?.is_none_or(|last| Boot(last) < boot);
+    if !error.is_of_the_disk() || !is_ahead {
+        return Err(error);
+    }
+    Ok((StartCount { boot, unsaved: Some(error) }, wait))
 }
 
 fn read(path: &Path) -> Result<Option<u32>, BootError> {
@@ -168,17 +221,17 @@ mod tests {
     #[test]
     fn every_start_is_newer_even_within_one_second_and_with_a_clock_set_back() {
         let file = Scratch::new("boot-newer");
-        let first = advance(Some(&file.0)).unwrap();
-        let second = advance(Some(&file.0)).unwrap();
-        assert!(second > first);
+        let [first, second] = [(); 2].map(|()| advance(Some(&file.0)).unwrap());
+        assert!(second.boot > first.boot);
+        assert!(second.unsaved.is_none());
         fs::write(&file.0, "4294967000\n").unwrap();
-        assert_eq!(peek(Some(&file.0)).unwrap(), Boot(4_294_967_001));
-        assert_eq!(advance(Some(&file.0)).unwrap(), Boot(4_294_967_001));
+        assert_eq!(peek(Some(&file.0)).unwrap().boot, Boot(4_294_967_001));
+        assert_eq!(advance(Some(&file.0)).unwrap().boot, Boot(4_294_967_001));
     }
 
     #[test]
     fn without_a_file_the_clock_counts_and_two_starts_never_share_a_number() {
-        let starts: Vec<_> = (0..4).map(|_| advance(None).unwrap()).collect();
+        let starts: Vec<_> = (0..4).map(|_| advance(None).unwrap().boot).collect();
         assert!(starts.is_sorted_by(|earlier, later| earlier < later), "{starts:?}");
     }
 
@@ -226,6 +279,33 @@ mod tests {
         fs::remove_dir(blocked.with_extension("blocked.new")).unwrap();
         assert!(peek(Some(&blocked)).is_ok());
         assert!(!blocked.exists() && !temporary_of(&blocked).exists());
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_leaves_the_clock_unless_the_file_is_ahead_of_it() {
+        let file = Scratch::new("boot-full");
+        let error = |kind: io::ErrorKind| {
+            let (path, source) = (file.0.clone(), kind.into());
+            BootError::Io { path, operation: CREATE, source }
+        };
+        let count = |kind| without_the_disk(&file.0, error(kind));
+        let full = io::ErrorKind::StorageFull;
+        for content in [None, Some("7\n")] {
+            if let Some(content) = content {
+                fs::write(&file.0, content).unwrap();
+            }
+            let before = boot::by_clock(time_of_day()).boot;
+            let (StartCount { boot, unsaved }, wait) = count(full).unwrap();
+            assert!(boot >= before && wait <= boot::UNIT);
+            assert!(unsaved.unwrap().to_string().contains("boot-full"));
+            assert!(count(io::ErrorKind::ReadOnlyFilesystem).is_ok());
+            let denied = count(io::ErrorKind::PermissionDenied).unwrap_err();
+            assert!(denied.to_string().contains("cannot create"), "{denied}");
+        }
+        fs::write(&file.0, "4294967000\n").unwrap();
+        assert!(count(full).unwrap_err().to_string().contains("cannot create"));
+        fs::write(&file.0, "yesterday\n").unwrap();
+        assert!(matches!(count(full).unwrap_err(), BootError::Malformed { .. }));
     }
 
     #[test]
