@@ -15,7 +15,7 @@ use crate::export::{self, ExportError};
 use crate::links::{Drive, DriveError, Found};
 use crate::page::{self, PageError};
 use crate::read::{
-    FileReport, Item, NotBegun, ReadError, Recording, files_in, header_of, headers_of,
+    FileReport, Item, NotBegun, ReadError, Recording, files_in, header_of, headers_of, is_growing,
 };
 use crate::record::Record;
 use crate::replay::{self, ReplayError, describe};
@@ -211,6 +211,18 @@ fn say_left_out(files: &[NotBegun], out: &mut impl Write) -> Result<(), TraceErr
     files.iter().try_for_each(|file| say(out, &format!("left out {file}")))
 }
 
+/// Names files that could not be read to their end: what follows there is in no copy. Whether all
+/// were whole, but for the end of one that is being written.
+fn say_cut_short(reports: &[FileReport], out: &mut impl Write) -> Result<bool, TraceError> {
+    let mut is_whole = true;
+    for FileReport { path, good, fault, .. } in reports {
+        let Some(fault) = fault else { continue };
+        is_whole &= is_growing(path);
+        say(out, &format!("left out what follows byte {good} of {}: {fault}", path.display()))?;
+    }
+    Ok(is_whole)
+}
+
 /// One recording.
 fn open(paths: &[PathBuf], out: &mut impl Write) -> Result<Recording, TraceError> {
     let recording = Recording::open(paths)?;
@@ -376,7 +388,7 @@ fn cut(
     )
     .map_err(failed)?;
     let (mut records, mut has_left_out) = (0u64, false);
-    recording.read(|item| {
+    let reports = recording.read(|item| {
         match item {
             Item::Header(_) => {}
             Item::Gap(blocks) => copy.gap(blocks).map_err(failed)?,
@@ -397,7 +409,7 @@ fn cut(
     })?;
     copy.finish().map_err(failed)?;
     say(out, &format!("{}: {records} records", output.display()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(code(say_cut_short(&reports, out)?))
 }
 
 fn export(paths: &[PathBuf], output: &Path, out: &mut impl Write) -> Result<ExitCode, TraceError> {
@@ -407,9 +419,9 @@ fn export(paths: &[PathBuf], output: &Path, out: &mut impl Write) -> Result<Exit
             let recording = open(paths, out)?;
             let file = segment::create(output)
                 .map_err(|source| TraceError::Write { path: output.to_owned(), source })?;
-            let frames = export::pcapng(&recording, BufWriter::new(file))?;
+            let (frames, reports) = export::pcapng(&recording, BufWriter::new(file))?;
             say(out, &format!("{}: {frames} frames", output.display()))?;
-            Ok(ExitCode::SUCCESS)
+            Ok(code(say_cut_short(&reports, out)?))
         }
         _ => Err(TraceError::Form(output.to_owned())),
     }

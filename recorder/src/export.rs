@@ -20,7 +20,7 @@ use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::event;
 use crate::header::RecordingHeader;
-use crate::read::{Item, ReadError, Recording};
+use crate::read::{FileReport, Item, ReadError, Recording};
 use crate::record::{Frame, Record, What};
 
 /// Why an export failed.
@@ -54,8 +54,11 @@ const OUTBOUND: u32 = 2;
 /// Decimal digits of a second.
 const NANOSECONDS: u8 = 9;
 
-/// Writes a capture. Returns how many frames are in it.
-pub fn pcapng(recording: &Recording, out: impl Write) -> Result<u64, ExportError> {
+/// Writes a capture. Returns how many frames are in it, and what was found in each file.
+pub fn pcapng(
+    recording: &Recording,
+    out: impl Write,
+) -> Result<(u64, Vec<FileReport>), ExportError> {
     let header = recording.header();
     let section = SectionHeaderBlock {
         endianness: Endianness::native(),
@@ -86,7 +89,7 @@ pub fn pcapng(recording: &Recording, out: impl Write) -> Result<u64, ExportError
     let began = Duration::from_nanos(header.began_unix_ns);
     let mut capture =
         Capture { out, began, step: Vec::new(), last: None, comments: Vec::new(), frames: 0 };
-    recording.read(|item| {
+    let reports = recording.read(|item| {
         match item {
             Item::Header(_) => {}
             Item::Gap(blocks) => capture.comment(format!("{blocks} blocks are missing here")),
@@ -94,7 +97,7 @@ pub fn pcapng(recording: &Recording, out: impl Write) -> Result<u64, ExportError
         }
         Ok::<_, ExportError>(true)
     })?;
-    capture.finish()
+    Ok((capture.finish()?, reports))
 }
 
 fn about(header: &RecordingHeader) -> String {

@@ -205,7 +205,8 @@ fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == json::EXTENSION)
 }
 
-fn is_growing(path: &Path) -> bool {
+/// Whether a file is being written, or was when its writer ended.
+pub(crate) fn is_growing(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == PART)
 }
 

@@ -259,6 +259,29 @@ fn what_is_torn_is_repaired_up_to_the_last_whole_block() {
 }
 
 #[test]
+fn a_copy_says_where_it_stopped() {
+    let directory = drive(0);
+    let file = only(directory.path());
+    let mut bytes = std::fs::read(&file).unwrap();
+    let torn = directory.path().join("torn.v2xr.part");
+    std::fs::write(&torn, &bytes[..bytes.len() - 1]).unwrap();
+    // The last byte is of the last block's records.
+    *bytes.last_mut().unwrap() ^= 1;
+    let damaged = directory.path().join("damaged.v2xr");
+    std::fs::write(&damaged, bytes).unwrap();
+    for (n, (from, expected)) in [(&torn, 0), (&damaged, 1), (&file, 0)].into_iter().enumerate() {
+        for (command, form) in [("cut", "v2xr"), ("export", "jsonl"), ("export", "pcapng")] {
+            let copy = directory.path().join(format!("copy{n}.{command}.{form}"));
+            let (code, said) = trace(&[command, text(from), "-o", text(&copy)]);
+            assert_eq!(code, expected, "{said}");
+            let is_said = said.contains("left out what follows byte");
+            assert_eq!(is_said, from != &file, "{said}");
+            assert!(!is_said || said.contains(text(from)), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_cut_has_its_records_and_is_not_taken_for_the_whole() {
     let directory = drive(0);
     let file = only(directory.path());
