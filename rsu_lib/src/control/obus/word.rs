@@ -99,6 +99,15 @@ impl WordVerdict {
 }
 
 impl Word {
+    /// No OBU can have said both, in whatever order they came: with its epoch its sequence number
+    /// grows as well. So two that count alike, for both were started in the same quarter of a
+    /// second, are told from one that moves.
+    fn contradicts(self, other: Self) -> bool {
+        self.boot == other.boot
+            && self.epoch != other.epoch
+            && self.epoch.cmp(&other.epoch) != self.seq.cmp(&other.seq)
+    }
+
     /// Of one count with `other`: no further from it than an OBU gets while we miss what it says.
     pub(super) fn follows(self, other: Self) -> bool {
         self.boot == other.boot
@@ -117,27 +126,19 @@ impl Registered {
         }
     }
 
-    /// This word comes from elsewhere, and with a higher epoch. An OBU raises its epoch when it
-    /// comes, when its clients change, and when somebody else has spoken for it; it does not when
-    /// its upstream changes. So two that count alike, for both were started in the same quarter of
-    /// a second, are told from one that moves.
-    fn goes_above_elsewhere(&self, says: &Says) -> bool {
-        let way = |edge: Edge| (edge.via, edge.mac);
-        self.is_attached() && says.epoch > self.word.epoch && way(says.edge) != way(self.edge)
-    }
-
     /// What this word is worth, after all that was said before.
     pub(super) fn judge(&mut self, now: Timestamp, says: &Says) -> Judged {
         let word = says.word();
         if word.follows(self.word) {
-            if word <= self.word {
-                return WordVerdict::Old.into();
-            }
-            let other = match self.rival.take() {
-                Some(rival) => Some(rival.word.boot),
-                None => self.goes_above_elsewhere(says).then_some(word.boot),
+            let turns_with = match self.rival {
+                Some(rival) if word > self.word => Some(rival.word.boot),
+                _ => word.contradicts(self.word).then_some(word.boot),
             };
-            let is_duel = other.is_some_and(|other| self.duel.note(now, word.boot, other));
+            let is_duel = turns_with.is_some_and(|other| self.duel.note(now, word.boot, other));
+            if word <= self.word {
+                return Judged { is_duel, ..WordVerdict::Old.into() };
+            }
+            self.rival = None;
             return Judged { is_duel, ..WordVerdict::Newest.into() };
         }
         let is_bound = self.standing != Standing::Gone || word < self.word;
@@ -183,6 +184,18 @@ mod tests {
     use super::super::scene::*;
     use super::super::{Obus, REMEMBERED_FOR};
     use super::*;
+
+    #[test]
+    fn what_one_obu_says_never_contradicts_itself_and_two_that_count_alike_do() {
+        let word = |epoch, seq| Word { boot: Boot(7), epoch, seq: Seq(seq) };
+        let said = [word(1, 1), word(1, 2), word(2, 3), word(5, 4), word(5, 9)];
+        assert!(said.iter().all(|one| said.iter().all(|other| !one.contradicts(*other))));
+        for other in [word(3, 3), word(3, 2), word(4, 10), word(1, 3), word(6, 9)] {
+            assert!(said.iter().any(|one| other.contradicts(*one)), "{other:?}");
+        }
+        let restarted = Word { boot: Boot(8), ..word(6, 1) };
+        assert!(said.iter().all(|one| !restarted.contradicts(*one)));
+    }
 
     #[test]
     fn what_was_said_with_a_lower_epoch_is_told_the_higher() {
