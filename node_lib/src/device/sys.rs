@@ -425,8 +425,8 @@ pub(crate) fn boottime() -> Duration {
 pub(crate) fn set_alarm(timer: BorrowedFd<'_>, at: Duration) -> io::Result<()> {
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let it_value = libc::timespec {
-        tv_sec: at.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        // Below 10⁹, so it fits where this has 32 bits.
+        // 68 years: what fits where this has 32 bits. The nanoseconds do, below 10⁹.
+        tv_sec: i32::try_from(at.as_secs()).unwrap_or(i32::MAX).into(),
         tv_nsec: at.subsec_nanos() as libc::c_long,
     };
     let once = libc::itimerspec { it_interval: never, it_value };
