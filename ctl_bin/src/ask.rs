@@ -66,18 +66,17 @@ fn watch(args: &Args, names: &Names) -> Outcome {
     let mut there = Vec::new();
     loop {
         there = match or_as_before(sockets(args), there) {
-            Ok(sockets) => sockets,
+            Ok(there) => there,
             Err(error) => {
                 complain(&error);
                 return Outcome::Unreachable;
             }
         };
-        let sockets = there.clone();
         if matches!(args.command, Some(CtlCommand::Top)) {
-            return top::run(names, &sockets);
+            return top::run(names, &there);
         }
-        let teller = Teller::new(args, names, sockets.len());
-        let Some(every) = args.watch else { return ask_all(&teller, &sockets) };
+        let teller = Teller::new(args, names, there.len());
+        let Some(every) = args.watch else { return ask_all(&teller, &there) };
         if args.output == Output::Table && !matches!(args.command, Some(CtlCommand::Events { .. }))
         {
             // Clears the screen and goes to its corner; who reads a pipe gets one answer after the
@@ -85,11 +84,11 @@ fn watch(args: &Args, names: &Names) -> Outcome {
             print(if io::stdout().is_terminal() { "\x1b[2J\x1b[H" } else { "" });
         }
         if listens.is_empty() {
-            ask_all(&teller, &sockets);
+            ask_all(&teller, &there);
         } else {
-            for socket in sockets {
+            for socket in &there {
                 let start = |socket: &PathBuf| Watcher::start(socket, &listens);
-                watchers.entry(socket).or_insert_with_key(start);
+                watchers.entry(socket.clone()).or_insert_with_key(start);
             }
             if !show_watched(&teller, &mut watchers) {
                 return Outcome::Unreachable;

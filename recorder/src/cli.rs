@@ -353,9 +353,7 @@ fn repair(file: &Path, to: Option<&Path>, out: &mut impl Write) -> Result<ExitCo
     let good = report.as_ref().map_or(0, |report| report.good);
     let to = match to {
         Some(to) => to.to_owned(),
-        None if file.extension().is_some_and(|extension| extension == crate::read::PART) => {
-            file.with_extension("")
-        }
+        None if is_growing(file) => file.with_extension(""),
         None => {
             let source = io::Error::new(io::ErrorKind::AlreadyExists, "say where to");
             return Err(TraceError::Write { path: file.to_owned(), source });

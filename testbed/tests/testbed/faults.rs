@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use node_lib::Mac;
 use node_lib::messages::control::Control;
 use node_lib::messages::{Message, PacketType};
+use node_lib::{Mac, Timestamp};
 use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use tempfile::TempDir;
@@ -323,19 +323,33 @@ fn offer(from: &Host, to: &Host, frames: u64) -> Result<StreamReport> {
     stream.stop()
 }
 
+/// Shows each control message that came by radio, and when. Returns when the recording ends.
+fn control_in(
+    recording: &Path,
+    mut heard: impl FnMut(Timestamp, Control<'_>),
+) -> Result<Timestamp> {
+    let mut end = Timestamp::ZERO;
+    Recording::open(&[recording.to_owned()])?.read(|item| {
+        if let Item::Record(record) = item {
+            end = record.at;
+            if let What::FromRadio(frame) = &record.what
+                && let Ok(Message { packet: PacketType::Control(said), .. }) =
+                    Message::try_from(&frame.bytes[..])
+            {
+                heard(end, said);
+            }
+        }
+        Ok::<_, ReadError>(true)
+    })?;
+    Ok(end)
+}
+
 /// Of the heartbeats an RSU has said, the numbers of those that a recording at a neighbour has.
 fn heartbeats_in(recording: &Path) -> Result<Vec<u32>> {
     let mut heard = Vec::new();
-    Recording::open(&[recording.to_owned()])?.read(|item| {
-        if let Item::Record(record) = item
-            && let What::FromRadio(frame) = &record.what
-            && let Ok(Message { packet: PacketType::Control(Control::Heartbeat(said)), .. }) =
-                Message::try_from(&frame.bytes[..])
-            && said.hops == 0
-        {
-            heard.push(said.hello);
-        }
-        Ok::<_, ReadError>(true)
+    control_in(recording, |_, said| match said {
+        Control::Heartbeat(said) if said.hops == 0 => heard.push(said.hello),
+        _ => {}
     })?;
     Ok(heard)
 }

@@ -7,13 +7,10 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use node_lib::messages::control::Control;
-use node_lib::messages::{Message, PacketType};
-use recorder::read::{Item, ReadError, Recording};
-use recorder::record::What;
 use tempfile::TempDir;
 use testbed::{Programs, Testbed, TestbedNode};
 
-use super::{PATIENCE, Pair, reaches};
+use super::{PATIENCE, Pair, control_in, reaches};
 use crate::beds::with_logs;
 use crate::preload::Told;
 
@@ -89,19 +86,12 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
 fn goodbyes_in(recordings: &[PathBuf]) -> Result<usize> {
     let mut heard = 0;
     for file in recordings {
-        Recording::open(std::slice::from_ref(file))?.read(|item| {
-            if let Item::Record(record) = item
-                && let What::FromRadio(frame) = &record.what
-                && let Ok(Message { packet: PacketType::Control(said), .. }) =
-                    Message::try_from(&frame.bytes[..])
-            {
-                heard += usize::from(match said {
-                    Control::HeartbeatReply(reply) => reply.goodbye,
-                    Control::Withdrawal(withdrawal) => withdrawal.goodbye,
-                    _ => false,
-                });
-            }
-            Ok::<_, ReadError>(true)
+        control_in(file, |_, said| {
+            heard += usize::from(match said {
+                Control::HeartbeatReply(reply) => reply.goodbye,
+                Control::Withdrawal(withdrawal) => withdrawal.goodbye,
+                _ => false,
+            });
         })?;
     }
     Ok(heard)

@@ -4,7 +4,6 @@
 //! ninety-nine times as long as it ran. Who runs for less is stopped for less. So what else the
 //! machine does takes nothing from its hundredth.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,14 +11,11 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use node_lib::messages::control::Control;
-use node_lib::messages::{Message, PacketType};
-use recorder::read::{Item, ReadError, Recording};
-use recorder::record::What;
 use tempfile::TempDir;
 use testbed::Testbed;
 use testbed::probe::UdpStream;
 
-use super::{Pair, reaches, seconds};
+use super::{Pair, control_in, reaches, seconds};
 use crate::beds::with_logs;
 use crate::harness::ms;
 use crate::preload::Told;
@@ -87,7 +83,13 @@ fn heard_of_starved(span: Duration, prepare: impl FnOnce(&Told) -> Result<()>) -
         ensure!(report.received * 2 < report.sent, "it had time for data: {report:?}");
         pair.obu.stop()
     })?;
-    let heard = heartbeats_of_the_last(span, recordings.path())?;
+    let mut heard = Vec::new();
+    let end = control_in(recordings.path(), |at, said| match said {
+        // Those that the RSU itself said.
+        Control::Heartbeat(said) if said.hops == 0 => heard.push(at),
+        _ => {}
+    })?;
+    let heard = heard.iter().filter(|at| end.since(**at) <= span).count() as u64;
     println!("    {heard} heartbeats in {span:?}");
     Ok(heard)
 }
@@ -116,24 +118,4 @@ fn starve(pid: u32, is_over: &AtomicBool) -> Result<()> {
     };
     kill(process, Signal::SIGCONT)?;
     starved
-}
-
-/// Those that the RSU itself said, of the last so many seconds of a recording.
-fn heartbeats_of_the_last(span: Duration, recording: &Path) -> Result<u64> {
-    let mut heard = Vec::new();
-    let mut end = node_lib::Timestamp::ZERO;
-    Recording::open(&[recording.to_owned()])?.read(|item| {
-        if let Item::Record(record) = item {
-            end = record.at;
-            if let What::FromRadio(frame) = &record.what
-                && let Ok(Message { packet: PacketType::Control(Control::Heartbeat(said)), .. }) =
-                    Message::try_from(&frame.bytes[..])
-                && said.hops == 0
-            {
-                heard.push(record.at);
-            }
-        }
-        Ok::<_, ReadError>(true)
-    })?;
-    Ok(heard.iter().filter(|at| end.since(**at) <= span).count() as u64)
 }
