@@ -77,6 +77,15 @@ pub fn problems<'a>(
     found
 }
 
+/// A start that is not in its state file, and why: so until the next one, as only a start writes
+/// there.
+pub fn unsaved_start(why: &str) -> HealthProblem {
+    let text = format!("this start is counted by the clock: {why}");
+    let cure = "let the disk take files again; until the next start do not set the clock back, or \
+                others ignore that start";
+    HealthProblem::new("unsaved-start", false, text, cure)
+}
+
 fn interfaces(view: &View, found: &mut Vec<HealthProblem>) {
     let (radio, tap) = (&view.radio, &view.tap);
     if !radio.is_up {
@@ -266,6 +275,14 @@ mod tests {
         let found = problems(&obu, [].iter(), at(0));
         assert_eq!((found.len(), &*found[0].kind), (1, "alone"));
         assert!(found[0].cure.contains("0x88b6"), "{found:?}");
+    }
+
+    #[test]
+    fn a_start_that_the_clock_counts_keeps_nothing_back() {
+        let found = unsaved_start("state file /s/boots: no space");
+        assert_eq!((&*found.kind, found.is_fatal), ("unsaved-start", false));
+        assert!(found.text.ends_with("by the clock: state file /s/boots: no space"), "{found:?}");
+        assert!(found.cure.contains("clock back"), "{found:?}");
     }
 
     #[test]

@@ -70,7 +70,8 @@ impl ControlSocket {
         let locator = Locator::open(args)?;
         let name = args.tap_name.clone();
         let whereabouts = locator.as_ref().map(Locator::whereabouts);
-        let about = About { name, settings, log, reload: None, recording: None, whereabouts };
+        let (reload, recording, unsaved_start) = (None, None, None);
+        let about = About { name, settings, log, reload, recording, whereabouts, unsaved_start };
         Ok(Self { sockets, http, locator, about })
     }
 
@@ -85,6 +86,15 @@ impl ControlSocket {
     #[must_use]
     pub(crate) fn with_recording(mut self, recording: Option<RecordingSwitch>) -> Self {
         self.about.recording = recording;
+        self
+    }
+
+    /// With why the state file does not have this start ([`StartCount::why_unsaved`]).
+    ///
+    /// [`StartCount::why_unsaved`]: node_lib::runtime::boot::StartCount::why_unsaved
+    #[must_use]
+    pub fn with_unsaved_start(mut self, why: Option<String>) -> Self {
+        self.about.unsaved_start = why;
         self
     }
 

@@ -287,6 +287,7 @@ pub struct Devices {
     id: NodeId,
     tap_mac: Mac,
     boot: Boot,
+    unsaved_start: Option<String>,
     seed: u64,
     record: Option<Plan>,
     reload: Option<Reload>,
@@ -340,7 +341,7 @@ impl Devices {
         }
         let count = boot::advance(args.state_file.as_deref())?;
         warn_if_unsaved(Some(&count));
-        let boot = count.boot;
+        let (boot, unsaved_start) = (count.boot, count.why_unsaved());
         let seed = device::random::<8>()
             .map(u64::from_ne_bytes)
             .context("cannot get random numbers from the kernel")
@@ -364,6 +365,7 @@ impl Devices {
             id,
             tap_mac: tap_link.mac,
             boot,
+            unsaved_start,
             seed,
             record: None,
             reload: None,
@@ -445,7 +447,10 @@ impl Devices {
         let begun = self.record.take().map(|plan| plan.begin(&start, now, names)).transpose()?;
         let (recording, tap) =
             begun.map_or((None, None), |(recording, tap)| (Some(recording), tap));
-        let control = control.with_reload(reload).with_recording(recording.clone());
+        let control = control
+            .with_reload(reload)
+            .with_recording(recording.clone())
+            .with_unsaved_start(self.unsaved_start);
         let serving = control.serve(inside)?;
         let mut node = Recorded::new(create(now), tap);
         if let Some(recording) = &recording {

@@ -57,6 +57,11 @@ fn runs(view: View) -> Scene {
 }
 
 fn runs_with(view: View, more: &[&str]) -> Scene {
+    runs_of_start(view, more, None)
+}
+
+/// Of a start that its state file does not have, for this reason.
+fn runs_of_start(view: View, more: &[&str], why_unsaved: Option<&'static str>) -> Scene {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("rsu0.sock");
     // Free now, and asked for at once.
@@ -74,6 +79,7 @@ fn runs_with(view: View, more: &[&str]) -> Scene {
         let log = LogLevel::new("info", Arc::new(|_| Ok(())));
         let control = tokio.block_on(ControlSocket::open(&common, Vec::new(), log)).unwrap();
         let (mut commands, inside) = inside::attend(Remote::new());
+        let control = control.with_unsaved_start(why_unsaved.map(str::to_owned));
         let serving = control.serve(inside).unwrap();
         ready.send(()).unwrap();
         let mut cx = Context::from_waker(Waker::noop());
@@ -283,6 +289,22 @@ fn health_is_a_status_and_the_reason() {
     let ill = runs(view(false)).get("/healthz");
     assert_eq!(ill.status, 503);
     assert!(ill.body.contains("no-lan: ") && ill.body.contains("radio-down: "), "{}", ill.body);
+}
+
+#[test]
+fn a_start_that_is_not_saved_is_a_problem_everywhere_and_the_node_is_well() {
+    let scene = runs_of_start(view(true), &[], Some("state file /s/boots: no space"));
+    let status = scene.get("/status").json();
+    assert_eq!(status["is_healthy"], true, "{status}");
+    let problem = &status["problems"][0];
+    assert_eq!(problem["kind"], "unsaved-start", "{status}");
+    assert!(problem["text"].as_str().unwrap().contains("/s/boots: no space"), "{status}");
+    assert_eq!(scene.get("/healthz").status, 200);
+    let metrics = scene.get("/metrics").body;
+    assert!(metrics.contains("v2x_problem{kind=\"unsaved-start\"} 1\n"), "{metrics}");
+    let told = scene.client().ask(Ask::Subscribe(vec![Topic::Problems])).unwrap();
+    assert_eq!(told.problems.unwrap()[0].kind, "unsaved-start");
+    assert_eq!(runs(view(true)).get("/status").json()["problems"], Value::Array(Vec::new()));
 }
 
 #[test]

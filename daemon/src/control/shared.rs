@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use control_socket::health::{HealthProblem, unsaved_start};
 use control_socket::message::{
     Access, Hello, Recording, Refusal, RefusalKind, Setting, Topic, Topics, VERSION,
 };
+use node_lib::control::snapshot::View;
 use node_lib::runtime::inside::{Inside, Stopped};
 
 use super::keeper::{Keeper, now_unix_ms};
@@ -28,6 +30,8 @@ pub struct About {
     pub(crate) recording: Option<RecordingSwitch>,
     /// Where the node is; `None` if nobody says so.
     pub(crate) whereabouts: Option<Whereabouts>,
+    /// Why the state file does not have this start; `None` if it does, or there is none.
+    pub(crate) unsaved_start: Option<String>,
 }
 
 /// Everything a connection needs.
@@ -51,6 +55,12 @@ impl Shared {
         }
     }
 
+    /// Those of the node, and of its start.
+    fn problems(&self, view: &View) -> Vec<HealthProblem> {
+        let of_start = self.about.unsaved_start.as_deref().map(unsaved_start);
+        self.keeper.problems(view).into_iter().chain(of_start).collect()
+    }
+
     /// These topics, now.
     pub(crate) async fn look(&self, topics: &[Topic]) -> Result<Topics, Refusal> {
         let Self { about, inside, keeper, .. } = self;
@@ -67,7 +77,7 @@ impl Shared {
             role: view.node.role,
             events: has(Topic::Events).then(|| keeper.events()),
             changes: has(Topic::Changes).then(|| keeper.changes()),
-            problems: has(Topic::Problems).then(|| keeper.problems(&view)),
+            problems: has(Topic::Problems).then(|| self.problems(&view)),
             config: has(Topic::Config).then(|| reload::as_they_are(&about.settings, &about.log)),
             log: has(Topic::Log).then(|| about.log.current()),
             view: has(Topic::View).then(|| (*view).clone()),

@@ -1,6 +1,7 @@
 //! The boot count: higher with every start, so that a restarted node is believed over its own past.
 //! What is read, waited for and written; the arithmetic is that of [`boot`].
 
+use std::error::Error as _;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,15 @@ pub struct StartCount {
     pub boot: Boot,
     /// Why the state file does not have it: the disk takes nothing, and the count is the clock's.
     pub unsaved: Option<BootError>,
+}
+
+impl StartCount {
+    /// The same in one line, with its cause.
+    pub fn why_unsaved(&self) -> Option<String> {
+        let error = self.unsaved.as_ref()?;
+        let cause = error.source().map(|cause| format!(": {cause}"));
+        Some(format!("{error}{}", cause.unwrap_or_default()))
+    }
 }
 
 impl From<Boot> for StartCount {
@@ -295,9 +305,10 @@ mod tests {
                 fs::write(&file.0, content).unwrap();
             }
             let before = boot::by_clock(time_of_day()).boot;
-            let (StartCount { boot, unsaved }, wait) = count(full).unwrap();
-            assert!(boot >= before && wait <= boot::UNIT);
-            assert!(unsaved.unwrap().to_string().contains("boot-full"));
+            let (start, wait) = count(full).unwrap();
+            assert!(start.boot >= before && wait <= boot::UNIT);
+            let why = start.why_unsaved().unwrap();
+            assert!(why.contains("boot-full") && why.ends_with(": no storage space"), "{why}");
             assert!(count(io::ErrorKind::ReadOnlyFilesystem).is_ok());
             let denied = count(io::ErrorKind::PermissionDenied).unwrap_err();
             assert!(denied.to_string().contains("cannot create"), "{denied}");

@@ -49,7 +49,7 @@ fn start(bed: &Testbed) -> Result<()> {
 }
 
 /// Exit code, standard output, standard error.
-fn v2xctl(node: &TestbedNode, line: &[&str]) -> Result<(i32, String, String)> {
+pub(crate) fn v2xctl(node: &TestbedNode, line: &[&str]) -> Result<(i32, String, String)> {
     let program = Programs::find()?.v2xctl;
     let output = Command::new(&program).arg("-s").arg(socket(node)).args(line).output();
     let output = output.with_context(|| program.display().to_string())?;
@@ -84,7 +84,7 @@ fn shows(node: &TestbedNode, line: &[&str], accept: impl Fn(&Value) -> bool) -> 
 }
 
 /// Waits until this problem is shown, and says what the table says of it.
-fn problem(node: &TestbedNode, kind: &str) -> Result<String> {
+pub(crate) fn problem(node: &TestbedNode, kind: &str) -> Result<String> {
     shows(node, &["status"], |status| {
         let problems = status["problems"].as_array().into_iter().flatten();
         problems.into_iter().any(|problem| problem["kind"] == kind)

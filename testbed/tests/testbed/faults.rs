@@ -23,8 +23,10 @@ use testbed::probe::{PingStream, StreamReport, UdpStream, send_raw};
 use testbed::{Host, Netns, Programs, Testbed, TestbedNode, wait_until};
 
 use crate::beds::with_logs;
+use crate::control::{problem, v2xctl};
 use crate::harness::{Area, ms};
 use crate::preload::Told;
+use crate::row::give_socket;
 
 pub(crate) const AREA: Area = Area {
     name: "faults",
@@ -511,8 +513,9 @@ fn killed_again_and_again() -> Result<()> {
     })
 }
 
-/// F20: daemons need no disk, those that start neither: they say that the clock counts. One whose
-/// file is ahead of the clock is refused, for it would not be heard after the next start.
+/// F20: daemons need no disk, those that start neither: they say that the clock counts, in the log
+/// and in their status. One whose file is ahead of the clock is refused, for it would not be heard
+/// after the next start.
 fn a_disk_that_is_read_only() -> Result<()> {
     use nix::mount::{MsFlags, mount};
     let disk = TempDir::new_in(testbed::arena::scratch())?;
@@ -523,9 +526,12 @@ fn a_disk_that_is_read_only() -> Result<()> {
         for node in [&pair.rsu, &pair.obu] {
             let file = disk.path().join(node.name()).display().to_string();
             node.extra_args.borrow_mut().extend(["--state-file".to_owned(), file]);
+            give_socket(node);
         }
     };
     let result = pair_with(prepare, |_, pair| {
+        let before = v2xctl(&pair.obu, &["status"])?.1;
+        ensure!(!before.contains("counted by the clock"), "{before}");
         mounted(MsFlags::MS_RDONLY | MsFlags::MS_REMOUNT).context("make it read-only")?;
         let report = PingStream::count(&pair.obu.host.ns, pair.server.v4, 300, PROBE_EVERY)?;
         ensure!(report.received == report.sent, "{report:?}");
@@ -537,6 +543,10 @@ fn a_disk_that_is_read_only() -> Result<()> {
             let is_told = |line: &str| line.contains(&file) && line.contains("Read-only");
             ensure!(said.lines().any(is_told), "{}: {said}", node.name());
             reaches(pair).with_context(|| format!("{} started anew", node.name()))?;
+            let shown = problem(node, "unsaved-start")?;
+            ensure!(shown.contains(&file) && shown.contains("Read-only"), "{shown}");
+            let code = v2xctl(node, &["status"])?.0;
+            ensure!(code == 0, "{}: code {code}, and frames get through", node.name());
         }
         mounted(MsFlags::MS_REMOUNT).context("make it writable")?;
         for node in [&pair.rsu, &pair.obu] {

@@ -17,10 +17,12 @@ pub(crate) fn socket(node: &TestbedNode) -> PathBuf {
 
 /// Gives every node a socket of its own.
 pub(crate) fn give_sockets(bed: &Testbed) {
-    for node in bed.nodes() {
-        let control = ["--control".to_owned(), socket(node).display().to_string()];
-        node.extra_args.borrow_mut().extend(control);
-    }
+    bed.nodes().iter().for_each(|node| give_socket(node));
+}
+
+pub(crate) fn give_socket(node: &TestbedNode) {
+    let control = ["--control".to_owned(), socket(node).display().to_string()];
+    node.extra_args.borrow_mut().extend(control);
 }
 
 /// A server on the LAN, a road-side unit, a relay, and a vehicle behind it.
