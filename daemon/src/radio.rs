@@ -74,14 +74,6 @@ impl Device for RadioDevice {
         either!(self, device => device.is_shared())
     }
 
-    fn begin_survey(&mut self) {
-        either!(self, device => device.begin_survey());
-    }
-
-    fn end_survey(&mut self) -> Vec<u16> {
-        either!(self, device => device.end_survey())
-    }
-
     fn counters(&mut self) -> &DeviceCounters {
         either!(self, device => device.counters())
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use node_lib::control::node::Node;
+use node_lib::device::ethertypes::EthertypeSurvey;
 use node_lib::device::netlink::{Netlink, TapAddress, TapSettings};
 use node_lib::device::packet::{self, PacketSocket};
 use node_lib::device::signal::SignalSource;
@@ -304,6 +305,10 @@ impl Devices {
             (Bind::Interface(name), Some(link)) => {
                 let packet = PacketSocket::open(name, &link, args.ethertype)?;
                 netlink.watch(Side::Radio, name, &link);
+                match EthertypeSurvey::open(name, args.ethertype) {
+                    Ok(survey) => netlink.watch_ethertypes(survey),
+                    Err(error) => warn!(cause = %error.source, "{error}"),
+                }
                 (RadioDevice::Packet(packet), link)
             }
             (Bind::Interface(name), None) => {

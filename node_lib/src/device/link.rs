@@ -75,6 +75,12 @@ pub trait Links {
         None
     }
 
+    /// EtherTypes other than ours in which nodes were heard on the radio in the last minute. None
+    /// where nobody can tell.
+    fn other_ethertypes(&self) -> Vec<u16> {
+        Vec::new()
+    }
+
     /// What was counted of these measurements.
     fn signal_counters(&self) -> SignalCounters {
         SignalCounters::default()

@@ -12,6 +12,7 @@
 //! | [`udp`] | frames in multicast datagrams, to try things without a radio | nothing |
 //! | [`memory`] | two ends in one process, for tests and benches | nothing |
 //! | [`netlink`] | not a device: reads, watches and configures interfaces | `CAP_NET_ADMIN` to configure |
+//! | [`ethertypes`] | not a device: nodes set to another EtherType | `CAP_NET_RAW` |
 //! | [`signal`] | not a device: how strong others come in | see there |
 //!
 //! `unsafe` is confined to `sys.rs`. Nothing here is fatal once a device is open: what the kernel
@@ -20,6 +21,7 @@
 mod burst;
 mod counters;
 mod error;
+pub mod ethertypes;
 mod event_fd;
 mod link;
 pub mod memory;
@@ -123,15 +125,6 @@ pub trait Device {
     /// Another program of this host uses the interface as we do, so that neither hears the other.
     fn is_shared(&self) -> bool {
         false
-    }
-
-    /// From now on listens for nodes that cannot be heard otherwise, where a device can.
-    fn begin_survey(&mut self) {}
-
-    /// The EtherTypes other than ours in which messages like ours were heard since
-    /// [`Device::begin_survey`], and no more listening.
-    fn end_survey(&mut self) -> Vec<u16> {
-        Vec::new()
     }
 
     /// What was counted since the start, including what the kernel counted for us.

@@ -31,6 +31,7 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::error::{DeviceError, Problem};
+use super::ethertypes::{EthertypeSurvey, Surveying};
 use super::signal::{Sample, SignalCounters, SignalSource, Watch};
 use super::tap_owner::TapOwner;
 use super::{BridgePort, LinkChange, LinkState, Links, Side, name};
@@ -104,6 +105,7 @@ pub struct Netlink {
     is_putting_back: bool,
     looking: Option<JoinHandle<()>>,
     signal: Option<Watch>,
+    surveying: Option<Surveying>,
     /// The bridge is asked who is behind it.
     tells_clients: bool,
     /// Where the TAP was when that was asked last.
@@ -142,6 +144,7 @@ impl Netlink {
             is_putting_back: false,
             looking: None,
             signal: None,
+            surveying: None,
             tells_clients: false,
             asked: None,
             asking: None,
@@ -278,6 +281,14 @@ impl Netlink {
     /// time.
     pub fn watch_signal(&mut self, source: SignalSource) {
         self.signal = Some(source.watch());
+    }
+
+    /// Reports from now on in which other EtherTypes nodes are heard on the radio.
+    pub fn watch_ethertypes(&mut self, survey: EthertypeSurvey) {
+        match survey.start() {
+            Ok(surveying) => self.surveying = Some(surveying),
+            Err(cause) => warn!(%cause, "no thread to listen to other EtherTypes"),
+        }
     }
 
     /// Reports from now on who is behind the bridge that the TAP is a port of: now, and whenever it
@@ -570,6 +581,10 @@ impl Links for Netlink {
 
     fn wider_port(&self) -> Option<&BridgePort> {
         self.ports.wider()
+    }
+
+    fn other_ethertypes(&self) -> Vec<u16> {
+        self.surveying.as_ref().map(Surveying::heard).unwrap_or_default()
     }
 
     fn configure_tap(&mut self, mtu: usize) {

@@ -21,7 +21,6 @@
 //! * `SO_PRIORITY` 256 + user priority is what mac80211 takes as the class to send in; elsewhere a
 //!   queueing discipline may look at it.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -43,10 +42,6 @@ const SLACK: usize = 14 + 1;
 const BUFFER_MIN: usize = 2048;
 /// Frames asked for in one call when there were few.
 const ASK_MIN: usize = 4;
-/// As much of a frame as tells its EtherType.
-const SURVEYED_LEN: usize = 14;
-/// Of frames of every EtherType (`ETH_P_ALL`).
-const EVERY_ETHERTYPE: u16 = libc::ETH_P_ALL as u16;
 /// In the first byte of the address of a group, or of everybody. The kernel never marks a frame to
 /// these as for another host but for a VLAN tag, of a VLAN that this interface is not in.
 const GROUP_BIT: u8 = 1;
@@ -63,8 +58,6 @@ pub struct PacketSocket {
     /// Interface the sockets are bound to; `None` while there is none.
     index: Option<u32>,
     buffer_len: usize,
-    /// Hears messages like ours in other EtherTypes.
-    survey: Option<Socket>,
     too_long: Option<TooLong>,
     counters: DeviceCounters,
 }
@@ -185,7 +178,6 @@ impl PacketSocket {
             ethertype,
             index: None,
             buffer_len: 0,
-            survey: None,
             too_long: None,
             counters,
         };
@@ -439,32 +431,6 @@ impl Device for PacketSocket {
         self.index.is_some_and(|index| sockets_on(index, self.ethertype) > 2)
     }
 
-    fn begin_survey(&mut self) {
-        let Some(index) = self.index else { return };
-        let open = || -> io::Result<Socket> {
-            let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), None)?;
-            socket.attach_filter(&survey_filter(self.ethertype))?;
-            sys::bind_packet(socket.as_fd(), EVERY_ETHERTYPE, index)?;
-            Ok(socket)
-        };
-        // Without it a warning has one cause less to name.
-        self.survey = open().ok();
-    }
-
-    fn end_survey(&mut self) -> Vec<u16> {
-        let Some(socket) = self.survey.take() else { return Vec::new() };
-        let mut frames = [[0; SURVEYED_LEN]; sys::BATCH];
-        let slots = frames.iter_mut().map(|frame| &mut frame[..]);
-        let mut reads = ArrayVec::new();
-        if sys::recv_packets(socket.as_fd(), sys::BATCH, slots, &mut reads).is_err() {
-            return Vec::new();
-        }
-        let heard = reads.iter().zip(&frames).filter(|(read, _)| is_for_us(read.packet_type));
-        let ethertypes: BTreeSet<_> =
-            heard.map(|(_, [.., high, low])| u16::from_be_bytes([*high, *low])).collect();
-        ethertypes.into_iter().collect()
-    }
-
     fn counters(&mut self) -> &DeviceCounters {
         // The kernel starts again from zero with every answer.
         for queue in [&self.data, &self.control] {
@@ -476,29 +442,7 @@ impl Device for PacketSocket {
     }
 }
 
-/// Frames of another EtherType whose first byte is that of one of our messages. In no other
-/// protocol that is common is it: 4 or 6 in front for IP, 0 for ARP and LLDP.
-fn survey_filter(ethertype: u16) -> [SockFilter; 8] {
-    let code = |parts: u32| u16::try_from(parts).unwrap_or_default();
-    let load = |size| code(libc::BPF_LD | size | libc::BPF_ABS);
-    let jump = |how| code(libc::BPF_JMP | how | libc::BPF_K);
-    let give = code(libc::BPF_RET | libc::BPF_K);
-    let first = u32::from(VERSION << 4);
-    let last = first + u32::from(Kind::ALL.map(Kind::code).into_iter().max().unwrap_or_default());
-    [
-        SockFilter::new(load(libc::BPF_H), 0, 0, TYPE_AT - 2),
-        // Lengths are no EtherTypes (IEEE 802.3 §3.2.6).
-        SockFilter::new(jump(libc::BPF_JGE), 0, 5, 0x0600),
-        SockFilter::new(jump(libc::BPF_JEQ), 4, 0, u32::from(ethertype)),
-        SockFilter::new(load(libc::BPF_B), 0, 0, TYPE_AT),
-        SockFilter::new(jump(libc::BPF_JGT), 0, 2, first),
-        SockFilter::new(jump(libc::BPF_JGT), 1, 0, last),
-        SockFilter::new(give, 0, 0, u32::MAX),
-        SockFilter::new(give, 0, 0, 0),
-    ]
-}
-
 /// Sent to this interface, to a group or to everybody; not to others, and not by us.
-fn is_for_us(packet_type: u8) -> bool {
+pub(super) fn is_for_us(packet_type: u8) -> bool {
     matches!(packet_type, libc::PACKET_HOST | libc::PACKET_BROADCAST | libc::PACKET_MULTICAST)
 }

@@ -405,6 +405,24 @@ fn set_int(fd: BorrowedFd<'_>, option: libc::c_int, value: i32) -> io::Result<()
     .map(drop)
 }
 
+/// The packet socket gets no copies of what is sent on its interface, and nobody makes any for it.
+pub(super) fn ignore_outgoing(fd: BorrowedFd<'_>) -> io::Result<()> {
+    /// Of `linux/if_packet.h`; the crate `libc` does not have it.
+    const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+    let (value, len) = (1_i32, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: `value` is an `i32`, alive for the call, and `len` is its size.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            PACKET_IGNORE_OUTGOING,
+            (&raw const value).cast(),
+            len,
+        )
+    })
+    .map(drop)
+}
+
 /// Sets the user priority of everything sent on the socket from now on. mac80211 knows it by the
 /// 256 in front (`cfg80211_classify8021d`).
 pub(super) fn set_priority(fd: BorrowedFd<'_>, user_priority: u8) -> io::Result<()> {

@@ -9,53 +9,43 @@ use std::time::Duration;
 use tracing::warn;
 
 use crate::device::Device;
+use crate::device::ethertypes::listed;
 use crate::time::Timestamp;
 
-/// A node that hears nobody for this long looks at what else is on its radio …
-const LISTEN_AFTER: Duration = Duration::from_secs(5);
-
-/// … and after this says what it found: twice as long as the longest common start of a neighbour.
+/// A node that hears nobody for this long says why that may be: twice as long as the longest common
+/// start of a neighbour. By then its radio was listened to for other EtherTypes once.
 const WARN_AFTER: Duration = Duration::from_secs(10);
 
 /// Watches until somebody has been heard, or the warning has been given.
 #[derive(Debug)]
 pub(super) struct FirstContact {
     started: Timestamp,
-    is_listening: bool,
     is_over: bool,
-    /// What the warning said, …
-    causes: Option<String>,
-    /// … and the EtherTypes of others that were heard.
-    others: Vec<u16>,
-}
-
-/// What is known of nobody being heard.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Silence<'a> {
-    /// Why that may be, as far as the radio told, while it is so.
-    pub(super) causes: Option<&'a str>,
-    /// EtherTypes of others that were heard.
-    pub(super) other_ethertypes: &'a [u16],
+    /// The warning was given.
+    has_warned: bool,
 }
 
 impl FirstContact {
     /// From now on.
     pub(super) fn new(now: Timestamp) -> Self {
-        let (causes, others) = (None, Vec::new());
-        Self { started: now, is_listening: false, is_over: false, causes, others }
+        Self { started: now, is_over: false, has_warned: false }
     }
 
-    /// What has been found so far.
-    pub(super) fn found(&self, radio: &mut impl Device) -> Silence<'_> {
-        let is_alone = radio.counters().rx_frames == 0;
-        let causes = self.causes.as_deref().filter(|_| is_alone);
-        Silence { causes, other_ethertypes: &self.others }
+    /// What it warned of, as it is now, if still nobody was heard. `others`: EtherTypes of others
+    /// that are heard.
+    pub(super) fn likely(
+        &self,
+        radio: &mut impl Device,
+        is_up: bool,
+        others: &[u16],
+    ) -> Option<String> {
+        let is_alone = self.has_warned && radio.counters().rx_frames == 0;
+        is_alone.then(|| causes(radio, is_up, others))
     }
 
     /// When there is something to do, if nobody is heard before that.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        let after = if self.is_listening { WARN_AFTER } else { LISTEN_AFTER };
-        (!self.is_over).then(|| self.started + after)
+        (!self.is_over).then(|| self.started + WARN_AFTER)
     }
 
     /// Does what the time has come for. Returns the causes it warned of.
@@ -64,26 +54,14 @@ impl FirstContact {
         now: Timestamp,
         radio: &mut impl Device,
         is_up: bool,
+        others: impl FnOnce() -> Vec<u16>,
     ) -> Option<String> {
         if self.deadline().is_none_or(|at| now < at) {
             return None;
         }
-        if radio.counters().rx_frames > 0 {
-            self.is_over = true;
-            if self.is_listening {
-                radio.end_survey();
-            }
-            return None;
-        }
-        if !self.is_listening {
-            self.is_listening = true;
-            radio.begin_survey();
-            return None;
-        }
         self.is_over = true;
-        self.others = radio.end_survey();
-        let causes = causes(radio, is_up, &self.others);
-        self.causes = Some(causes.clone());
+        self.has_warned = radio.counters().rx_frames == 0;
+        let causes = self.likely(radio, is_up, &others())?;
         let (radio, after_s) = (radio.name(), WARN_AFTER.as_secs());
         warn!(radio, after_s, likely = %causes, "no other node has been heard");
         Some(causes)
@@ -107,8 +85,7 @@ fn causes(radio: &mut impl Device, is_up: bool, others: &[u16]) -> String {
         );
     }
     if !others.is_empty() {
-        let list: Vec<_> = others.iter().map(|ethertype| format!("{ethertype:#06x}")).collect();
-        causes.push(format!("others use EtherType {} (--ethertype)", list.join(", ")));
+        causes.push(format!("others use EtherType {} (--ethertype)", listed(others)));
     }
     if tagged > 0 {
         causes.push(format!(
@@ -145,22 +122,34 @@ mod tests {
     fn warns_once_of_what_the_radio_tells() {
         let (mut radio, _air) = memory::pair(1500).unwrap();
         let mut watch = FirstContact::new(Timestamp::ZERO);
-        assert_eq!(watch.deadline(), Some(at(5)));
-        assert_eq!(watch.drive(at(4), &mut radio, false), None);
-        assert_eq!(watch.drive(at(5), &mut radio, false), None);
         assert_eq!(watch.deadline(), Some(at(10)));
-        let causes = watch.drive(at(10), &mut radio, false).expect("a warning");
-        assert!(causes.contains("down"), "{causes}");
-        assert_eq!((watch.deadline(), watch.drive(at(99), &mut radio, false)), (None, None));
+        assert_eq!(watch.drive(at(9), &mut radio, false, Vec::new), None);
+        assert_eq!(watch.likely(&mut radio, false, &[]), None);
+        let causes = watch.drive(at(10), &mut radio, false, || vec![0x88b6]).expect("a warning");
+        assert!(causes.contains("down") && causes.contains("EtherType 0x88b6"), "{causes}");
+        assert_eq!(watch.deadline(), None);
+        assert_eq!(watch.drive(at(99), &mut radio, false, Vec::new), None);
+    }
+
+    #[test]
+    fn tells_the_causes_of_now_until_somebody_is_heard() {
+        let (mut radio, mut air) = memory::pair(1500).unwrap();
+        let mut watch = FirstContact::new(Timestamp::ZERO);
+        watch.drive(at(10), &mut radio, false, Vec::new).expect("a warning");
+        let causes = watch.likely(&mut radio, true, &[0x88b7]).expect("still alone");
+        assert_eq!(causes, "others use EtherType 0x88b7 (--ethertype)");
+        air.send(&[Outgoing::new(&[0; 60])]);
+        radio.recv(&mut Burst::new(4));
+        assert_eq!(watch.likely(&mut radio, true, &[0x88b7]), None);
     }
 
     #[test]
     fn says_nothing_once_somebody_was_heard() {
         let (mut radio, mut air) = memory::pair(1500).unwrap();
         let mut watch = FirstContact::new(Timestamp::ZERO);
-        assert_eq!(watch.drive(at(5), &mut radio, true), None);
         air.send(&[Outgoing::new(&[0; 60])]);
         radio.recv(&mut Burst::new(4));
-        assert_eq!((watch.drive(at(10), &mut radio, true), watch.deadline()), (None, None));
+        assert_eq!(watch.drive(at(10), &mut radio, true, || vec![0x88b6]), None);
+        assert_eq!((watch.likely(&mut radio, true, &[0x88b6]), watch.deadline()), (None, None));
     }
 }

@@ -321,7 +321,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
             self.say_who_we_are(now);
         }
         self.events.summarize(now);
-        self.first_contact.drive(now, self.ports.radio, self.radio_up);
+        let others = || self.links.other_ethertypes();
+        self.first_contact.drive(now, self.ports.radio, self.radio_up, others);
         self.show_viewers(now);
         if let Some(keeper) = &mut self.keeper {
             keeper.drive(now, self.node);

@@ -41,7 +41,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
 
     fn view(&mut self, now: Timestamp) -> View {
         let Ports { radio, tap, way_out, busy_poll, .. } = &mut self.ports;
-        let silence = self.first_contact.found(*radio);
+        let other_ethertypes = self.links.other_ethertypes();
+        let alone = self.first_contact.likely(*radio, self.radio_up, &other_ethertypes);
         let counters = Groups {
             node: self.node.counters().iter().collect(),
             radio: radio.counters().iter().collect(),
@@ -71,8 +72,8 @@ impl<N: Node, R: Device, T: Device, L: Links, C: Commands> Running<'_, N, R, T, 
                 .wider_port()
                 .map(|port| WiderPort { name: port.name.clone(), mtu_bytes: port.mtu }),
             is_radio_full: way_out.is_waiting(),
-            alone: silence.causes.map(str::to_owned),
-            other_ethertypes: silence.other_ethertypes.to_vec(),
+            alone,
+            other_ethertypes,
             counters,
         }
     }

@@ -1,6 +1,7 @@
 //! The packet socket: what it delivers, and a radio that comes and goes.
 
 use node_lib::Mac;
+use node_lib::device::ethertypes::EthertypeSurvey;
 use node_lib::device::netlink::Netlink;
 use node_lib::device::packet::{self, PacketSocket};
 use node_lib::device::{Device, Outgoing};
@@ -67,21 +68,97 @@ fn a_survey_names_the_ethertypes_of_others_and_nothing_else() {
             frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
             send(&mut a.radio, &frame);
         };
+        let mut survey = EthertypeSurvey::open("radio1", ETHERTYPE).unwrap();
         of(0x88b6, &[0x21; 60]);
-        b.radio.begin_survey();
+        survey.begin().unwrap();
         for (ethertype, first) in
-            [(0x88b6, 0x21), (0x88b6, 0x2c), (ETHERTYPE, 0x21), (0x0800, 0x45), (0x0806, 0)]
+            [(0x88b7, 0x21), (0x88b7, 0x2c), (ETHERTYPE, 0x21), (0x0800, 0x45), (0x0806, 0)]
         {
             of(ethertype, &[first; 60]);
         }
-        assert_eq!(b.radio.end_survey(), [0x88b6]);
-        assert_eq!(b.radio.end_survey(), []);
         // Our own frames are nobody else's.
-        b.radio.begin_survey();
         let mut own = frame(Mac::BROADCAST, b.mac, &[0x21; 60]);
-        own[12..14].copy_from_slice(&[0x88, 0xb6]);
+        own[12..14].copy_from_slice(&[0x88, 0xb8]);
         send(&mut b.radio, &own);
-        assert_eq!(b.radio.end_survey(), []);
+        assert_eq!(survey.end(), [0x88b7]);
+        of(0x88b9, &[0x21; 60]);
+        assert_eq!(survey.end(), []);
+        survey.begin().unwrap();
+        assert_eq!(survey.end(), [], "what came between rounds");
+    });
+}
+
+#[test]
+fn a_survey_keeps_no_more_ethertypes_and_frames_than_there_is_room_for() {
+    in_namespace(async || {
+        let (mut a, _b) = veth_pair().await;
+        let mut survey = EthertypeSurvey::open("radio1", ETHERTYPE).unwrap();
+        survey.begin().unwrap();
+        for ethertype in 0x9000..0xa000_u16 {
+            let mut frame = frame(Mac::BROADCAST, a.mac, &[0x21; 1000]);
+            frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
+            send(&mut a.radio, &frame);
+        }
+        assert_eq!(survey.end().len(), 8);
+        survey.begin().unwrap();
+        assert_eq!(survey.end(), [], "nothing is left of the round before");
+    });
+}
+
+#[test]
+fn a_survey_goes_where_the_name_of_the_radio_goes() {
+    in_namespace(async || {
+        let mut survey = EthertypeSurvey::open("radio1", ETHERTYPE).unwrap();
+        assert!(survey.begin().is_err(), "there is none yet");
+        let hears = async |survey: &mut EthertypeSurvey, to: &str| {
+            carrier(&["radio0", to]).await;
+            let mut a = end("radio0").await;
+            let mut frame = frame(Mac::BROADCAST, a.mac, &[0x21; 60]);
+            frame[12..14].copy_from_slice(&[0x88, 0xb6]);
+            send(&mut a.radio, &frame);
+            survey.look();
+        };
+        let make = || {
+            ip("link add radio0 type veth peer name radio1");
+            ip("link set radio0 up");
+            ip("link set radio1 up");
+        };
+        make();
+        survey.begin().unwrap();
+        hears(&mut survey, "radio1").await;
+        assert_eq!(survey.end(), [0x88b6]);
+        // Deleted and made again between two rounds, and then while it listens.
+        ip("link del radio0");
+        assert!(survey.begin().is_err());
+        assert_eq!(survey.end(), []);
+        make();
+        survey.begin().unwrap();
+        ip("link del radio0");
+        make();
+        hears(&mut survey, "radio1").await;
+        assert_eq!(survey.end(), [], "it is another interface until the next round");
+        survey.begin().unwrap();
+        hears(&mut survey, "radio1").await;
+        assert_eq!(survey.end(), [0x88b6]);
+        // It is down when the round begins, and comes up.
+        ip("link set radio1 down");
+        survey.begin().unwrap();
+        ip("link set radio1 up");
+        hears(&mut survey, "radio1").await;
+        assert_eq!(survey.end(), [0x88b6]);
+        // Renamed: there is no radio any more, and then another one.
+        ip("link set radio1 down");
+        ip("link set radio1 name other1");
+        ip("link set other1 up");
+        assert!(survey.begin().is_err());
+        hears(&mut survey, "other1").await;
+        assert_eq!(survey.end(), []);
+        ip("link set other1 down");
+        ip("link set other1 name radio1");
+        ip("link set radio1 up");
+        survey.begin().unwrap();
+        hears(&mut survey, "radio1").await;
+        assert_eq!(survey.end(), [0x88b6]);
     });
 }
 

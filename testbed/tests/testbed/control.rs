@@ -1,6 +1,7 @@
 //! `v2xctl` against living daemons: every command in both forms, what it shows is what the scene
 //! is, and faults are found with it alone.
 
+mod ethertypes;
 mod watched;
 
 use std::io::{BufRead as _, BufReader};
@@ -35,7 +36,8 @@ pub(crate) const AREA: Area = Area {
         ("a_vehicle_whose_data_nobody_accepts_is_found", a_vehicle_nobody_accepts),
         ("a_frame_too_long_is_found", a_frame_too_long_is_found),
         ("a_bridged_host_with_too_large_an_mtu_is_found", a_bridged_host_too_wide_is_found),
-        ("two_ethertypes_are_found", two_ethertypes_are_found),
+        ("two_ethertypes_are_found", ethertypes::two_are_found),
+        ("another_ethertype_is_seen_beside_neighbours", ethertypes::another_is_seen),
         ("two_nodes_with_one_id_are_found", two_nodes_with_one_id_are_found),
         ("two_vehicles_with_one_id_are_found_at_their_rsu", two_vehicles_with_one_id_are_found),
         ("a_road_side_unit_without_a_lan_is_found", a_road_side_unit_without_a_lan_is_found),
@@ -618,20 +620,6 @@ fn a_bridged_host_too_wide_is_found() -> Result<()> {
         wait_until("nothing is wrong any more", PATIENCE, || {
             Ok(!table(&obu, &["status"])?.contains("port eth0")).map(|well| well.then_some(()))
         })
-    })
-}
-
-fn two_ethertypes_are_found() -> Result<()> {
-    let mut bed = Testbed::new(1)?;
-    let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
-    bed.connect(&rsu, &obu)?;
-    with_logs(bed, |bed| {
-        obu.extra_args.borrow_mut().extend(["--ethertype", "0x88b6"].map(str::to_owned));
-        start(bed)?;
-        let said = problem(&obu, "alone")?;
-        ensure!(said.contains("--ethertype") && said.contains("0x88b5"), "{said}");
-        ensure!(v2xctl(&obu, &["status"])?.0 == 4);
-        Ok(())
     })
 }
 

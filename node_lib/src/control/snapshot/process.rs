@@ -26,9 +26,9 @@ pub struct View {
     pub wider_port: Option<WiderPort>,
     /// Frames wait because the radio has no room.
     pub is_radio_full: bool,
-    /// Nobody was heard for the first ten seconds: why that may be.
+    /// Nobody was heard for the first ten seconds, nor since: why that may be.
     pub alone: Option<String>,
-    /// EtherTypes other than ours in which nodes were heard meanwhile.
+    /// EtherTypes other than ours in which nodes were heard on the radio in the last minute.
     pub other_ethertypes: Vec<u16>,
     /// All that is counted.
     pub counters: Groups,
