@@ -71,6 +71,8 @@ fn the_units_give_what_the_daemons_need_and_no_more() {
         assert_eq!(values(&unit, "DeviceAllow"), ["/dev/net/tun rw"]);
         assert_eq!(values(&unit, "Type"), ["notify"]);
         assert_eq!(values(&unit, "Restart"), ["on-failure"]);
+        // Who panics is back within three seconds, this one included.
+        assert_eq!(values(&unit, "RestartSec"), ["1"]);
         // Waiting mends neither; an interface may come, and what failed while running may not
         // again.
         let hopeless =
