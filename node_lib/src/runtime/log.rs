@@ -20,8 +20,15 @@ use crate::transport::outbox::OutboxCounters;
 /// Lines of one kind of event that are written at once.
 const BURST: u32 = 10;
 
-/// One more line of a kind may be written this often.
-const EVERY: Duration = Duration::from_secs(1);
+/// One more line of a kind may be written this often: with the burst and the summaries 26 in the
+/// first minute and 16 in each further one, whatever others say.
+const EVERY: Duration = Duration::from_secs(6);
+
+/// Where the node itself goes is what an operator looks for first: one more line …
+const OWN_WAYS: [&str; 2] = ["attachment changed", "hand-over done"];
+
+/// … this often.
+const OWN_WAYS_EVERY: Duration = Duration::from_secs(1);
 
 /// The kind of event that comes with every frame of a stream: one line of it is written at once,
 /// and one more …
@@ -54,6 +61,7 @@ impl Limit {
     fn of(kind: &'static str) -> Self {
         let lines = match kind {
             TOO_LONG => TokenBucket::new(1, TOO_LONG_EVERY),
+            kind if OWN_WAYS.contains(&kind) => TokenBucket::new(BURST, OWN_WAYS_EVERY),
             _ => TokenBucket::new(BURST, EVERY),
         };
         Self { lines, more: 0, summary_at: Timestamp::ZERO }
@@ -239,14 +247,14 @@ mod tests {
             let moments = (from..to).map(Timestamp::from_millis);
             moments.map(|at| u64::from(log.may_write(at, kinds[0]))).sum()
         };
-        assert_eq!(flood(&mut log, 0, 5000), u64::from(BURST) + 4);
+        assert_eq!(flood(&mut log, 0, 5000), u64::from(BURST));
         assert!(log.may_write(Timestamp::from_millis(5000), kinds[1]));
         let at = log.deadline().expect("something is to be told");
         assert_eq!(log.summarize(Timestamp::from_millis(5000)), 0, "not yet");
-        assert_eq!(log.summarize(at), 5000 - u64::from(BURST) - 4);
+        assert_eq!(log.summarize(at), 5000 - u64::from(BURST));
         assert_eq!((log.deadline(), log.summarize(at)), (None, 0));
-        // A flood that goes on has a line a second and a sum every ten.
-        assert_eq!(flood(&mut log, 20_000, 120_000), u64::from(BURST) + 99);
+        // A flood that goes on has a line every six seconds and a sum every ten.
+        assert_eq!(flood(&mut log, 80_000, 180_000), u64::from(BURST) + 16);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A day in the life of real daemons, whose clocks pass a hundred times as fast as everybody
-//! else's: they take no more memory at its end than after its second hour.
+//! else's: they take no more memory at its end than after its second hour. The disk with their
+//! state files is read-only.
 //!
 //! Frames and the machine's hiccups do not get faster. So a neighbour that the scheduler keeps
 //! waiting for three milliseconds has been silent for three heartbeats: to these daemons the day
@@ -15,6 +16,7 @@ use testbed::probe::{PingStream, send_raw};
 use testbed::{Host, Testbed, TestbedNode, wait_until};
 
 use crate::beds::with_logs;
+use crate::disk::Disk;
 use crate::harness::{Area, ms};
 use crate::preload::Told;
 
@@ -70,6 +72,10 @@ fn live(minutes: u32, then: impl FnOnce(&Told) -> Result<()>) -> Result<Vec<Stri
         bed.connect(relay, &obu)?;
     }
     let nodes = [&rsu, &relays[0], &relays[1], &obu];
+    // As the rest of the machine may have it for all the day (row F20).
+    let disk = Disk::new()?;
+    nodes.into_iter().for_each(|node| disk.give_to(node));
+    disk.set_read_only(true)?;
     let told =
         nodes.into_iter().map(|node| Told::faster(node, PACE)).collect::<Result<Vec<_>>>()?;
     with_logs(bed, |bed| {

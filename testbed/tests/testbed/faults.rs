@@ -4,6 +4,7 @@
 
 mod panic;
 mod starved;
+mod storm;
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -24,6 +25,7 @@ use testbed::{Host, Netns, Programs, Testbed, TestbedNode, wait_until};
 
 use crate::beds::with_logs;
 use crate::control::{problem, v2xctl};
+use crate::disk::Disk;
 use crate::harness::{Area, ms};
 use crate::preload::Told;
 use crate::row::give_socket;
@@ -38,7 +40,8 @@ pub(crate) const AREA: Area = Area {
         ("a_radio_whose_mtu_changes_carries_on", a_radio_whose_mtu_changes),
         ("a_machine_that_slept_for_an_hour_is_back", a_machine_that_slept),
         ("a_clock_that_is_set_costs_no_frame", a_clock_that_is_set),
-        ("garbage_storms_no_log", garbage_storms_no_log),
+        ("garbage_storms_no_log", storm::garbage_storms_no_log),
+        ("strangers_storm_no_log", storm::strangers_storm_no_log),
         ("a_daemon_that_panics_says_so_and_is_back_when_started", panic::a_daemon_that_panics),
         ("frames_of_every_length_harm_nobody", frames_of_every_length),
         ("without_a_processor_heartbeats_go_before_data", starved::heartbeats_go_before_data),
@@ -517,29 +520,24 @@ fn killed_again_and_again() -> Result<()> {
 /// and in their status. One whose file is ahead of the clock is refused, for it would not be heard
 /// after the next start.
 fn a_disk_that_is_read_only() -> Result<()> {
-    use nix::mount::{MsFlags, mount};
-    let disk = TempDir::new_in(testbed::arena::scratch())?;
-    // The arena has a mount namespace of its own.
-    let mounted = |flags| mount(Some("disk"), disk.path(), Some("tmpfs"), flags, None::<&str>);
-    mounted(MsFlags::empty()).context("mount a tmpfs")?;
+    let disk = Disk::new()?;
     let prepare = |pair: &Pair| {
         for node in [&pair.rsu, &pair.obu] {
-            let file = disk.path().join(node.name()).display().to_string();
-            node.extra_args.borrow_mut().extend(["--state-file".to_owned(), file]);
+            disk.give_to(node);
             give_socket(node);
         }
     };
-    let result = pair_with(prepare, |_, pair| {
+    pair_with(prepare, |_, pair| {
         let before = v2xctl(&pair.obu, &["status"])?.1;
         ensure!(!before.contains("counted by the clock"), "{before}");
-        mounted(MsFlags::MS_RDONLY | MsFlags::MS_REMOUNT).context("make it read-only")?;
+        disk.set_read_only(true)?;
         let report = PingStream::count(&pair.obu.host.ns, pair.server.v4, 300, PROBE_EVERY)?;
         ensure!(report.received == report.sent, "{report:?}");
         for node in [&pair.rsu, &pair.obu] {
             node.stop()?;
             node.start()?;
             let said = std::fs::read_to_string(node.log_path())?;
-            let file = disk.path().join(node.name()).display().to_string();
+            let file = disk.state_file(node).display().to_string();
             let is_told = |line: &str| line.contains(&file) && line.contains("Read-only");
             ensure!(said.lines().any(is_told), "{}: {said}", node.name());
             reaches(pair).with_context(|| format!("{} started anew", node.name()))?;
@@ -548,47 +546,18 @@ fn a_disk_that_is_read_only() -> Result<()> {
             let code = v2xctl(node, &["status"])?.0;
             ensure!(code == 0, "{}: code {code}, and frames get through", node.name());
         }
-        mounted(MsFlags::MS_REMOUNT).context("make it writable")?;
+        disk.set_read_only(false)?;
         for node in [&pair.rsu, &pair.obu] {
-            std::fs::write(disk.path().join(node.name()), "4294967000")?;
+            std::fs::write(disk.state_file(node), "4294967000")?;
         }
-        mounted(MsFlags::MS_RDONLY | MsFlags::MS_REMOUNT).context("make it read-only again")?;
+        disk.set_read_only(true)?;
         for node in [&pair.rsu, &pair.obu] {
             node.stop()?;
             node.launch()?;
             let (status, said) = (node.wait(PATIENCE)?, node.log_tail(1));
-            let file = disk.path().join(node.name()).display().to_string();
+            let file = disk.state_file(node).display().to_string();
             let is_told = said.contains(&file) && said.contains("Read-only");
             ensure!(status.code() == Some(2) && is_told, "{}: {status}, {said}", node.name());
-        }
-        Ok(())
-    });
-    nix::mount::umount(disk.path())?;
-    result
-}
-
-/// F21: what nobody can read, as fast as it goes.
-fn garbage_storms_no_log() -> Result<()> {
-    const STORM: u32 = 20_000;
-    pair(|_, pair| {
-        let said = [lines(&pair.rsu)?, lines(&pair.obu)?];
-        let to = [0xff; 6];
-        let from = [2, 0x0b, 0, 0, 0x77, 1];
-        let mut frames = Vec::new();
-        for n in 0..STORM {
-            // Of our EtherType, with the type and length of each message there is and is not.
-            let mut frame = [&to[..], &from, &[0x88, 0xb5], &n.to_be_bytes().repeat(12)].concat();
-            frame[14] = 0x20 | (n % 16) as u8;
-            frames.push(frame);
-        }
-        let storm = frames.iter().map(Vec::as_slice);
-        send_raw(pair.rsu.ns(), "radio0", storm, Duration::ZERO)?;
-        reaches(pair)?;
-        for (node, said) in [&pair.rsu, &pair.obu].iter().zip(said) {
-            let more = lines(node)? - said;
-            println!("    {} said {more} lines", node.name());
-            ensure!(more <= 20, "{}: {more} lines", node.name());
-            ensure!(node.try_wait()?.is_none(), "{} ended", node.name());
         }
         Ok(())
     })

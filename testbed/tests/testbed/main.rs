@@ -7,6 +7,7 @@ mod beds;
 mod control;
 mod day;
 mod days;
+mod disk;
 mod e2e;
 mod faults;
 mod harness;
