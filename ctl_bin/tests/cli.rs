@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod daemon;
+mod pty;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,6 +17,7 @@ use control_socket::record::Moment;
 use daemon::v2xctl;
 use node_lib::NodeId;
 use node_lib::control::snapshot::{NodeRole, Snapshot, View};
+use pty::Session;
 use serde_json::Value;
 
 const COMMANDS: [&str; 12] = [
@@ -133,6 +135,32 @@ fn status_is_code_4_when_nothing_gets_through_and_says_why() {
         assert_eq!((code, &read["is_healthy"]), (expected, &(expected == 0).into()));
         // Only status tells by its code.
         assert_eq!(v2xctl(&["neighbors", "-s", path]).0, 0);
+    }
+}
+
+/// What a terminal gets to see, until the last line of this text is there.
+fn on_a_terminal(path: &str, variable: Option<(&str, &str)>, text: &str) -> String {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_v2xctl"));
+    command.env_clear().envs(variable).args(["-s", path]);
+    let mut session = Session::start(&mut command);
+    session.end();
+    session.wait_for(text.lines().last().unwrap());
+    session.said().replace("\r\n", "\n")
+}
+
+#[test]
+fn a_terminal_has_colours_unless_they_are_not_wanted() {
+    for (role, colour, word) in
+        [(NodeRole::Rsu, "\x1b[32m", "well"), (NodeRole::Obu, "\x1b[31m", "ill")]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        let path = daemon_saying(directory.path(), hello(VERSION), view(role));
+        let path = path.to_str().unwrap();
+        let (_, plain, _) = v2xctl(&["-s", path]);
+        let coloured = on_a_terminal(path, None, &plain);
+        assert!(coloured.contains(&format!("{colour}{word}\x1b[0m")), "{coloured:?}");
+        assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), plain);
+        assert_eq!(on_a_terminal(path, Some(("NO_COLOR", "1")), &plain), plain);
     }
 }
 
