@@ -102,6 +102,34 @@ fn files_that_are_too_old_go() {
     assert!(own.exists());
 }
 
+/// A file of the run that goes on is removed when it has been finished for so long, and not before.
+#[test]
+fn files_of_this_run_that_are_too_old_go_while_it_records() {
+    const AGE: Duration = Duration::from_secs(1);
+    let directory = tempfile::tempdir().unwrap();
+    let limits = Limits { age: Some(AGE), ..Limits::default() };
+    let begun = Instant::now();
+    let ring = Ring::open(directory.path(), common::header(), limits).unwrap();
+    // Blocks so small that there are several in a file of a second.
+    let recorder = Recorder::start_into(ring, 0, 1 << 20, 8 << 10).unwrap();
+    let (tap, handle) = (recorder.tap(), recorder.handle());
+    let mut last = 0;
+    while handle.stats().files_removed == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", common::files(directory.path()));
+        last += 1;
+        tap.from_radio(at(last), &FRAME);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // A file grows for a second at least.
+    assert!(begun.elapsed() > 2 * AGE, "{:?}", begun.elapsed());
+    assert_eq!(recorder.finish().lost, 0);
+    let files = common::files(directory.path());
+    assert!(files.iter().all(|file| !file.to_string_lossy().contains("-000000.v2xr")), "{files:?}");
+    let (records, reports) = common::read(&files);
+    assert_eq!(records.last().unwrap().at, at(last), "what is new is there");
+    assert!(reports[0].missing > 0 && records[0].at > at(1), "what is old is not");
+}
+
 /// A node that leaves its upstream when the link goes down, and has nothing else to say.
 struct Leaver {
     counters: Counters,
