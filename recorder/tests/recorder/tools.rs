@@ -11,7 +11,7 @@ use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use recorder::header::{RecordingHeader, Role};
-use recorder::record::What;
+use recorder::record::{Record, What};
 use recorder::{Limits, Recorded, Recorder};
 use rsu_lib::Rsu;
 use tempfile::TempDir;
@@ -24,51 +24,53 @@ const BEGAN: u64 = 1_767_225_600_000_000_123;
 /// An OBU and an RSU live for two seconds; the OBU is recorded. Its radio goes down towards the
 /// end.
 fn drive(snap: u32) -> TempDir {
+    drive_of(Role::Obu, snap)
+}
+
+/// The same, where one or the other is recorded.
+fn drive_of(role: Role, snap: u32) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let (obu_mac, rsu_mac) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]));
     let (car, host) = (Mac([2, 0, 0, 0, 1, 1]), Mac([2, 0, 0, 0, 1, 2]));
-    let start = Start { tap_mac: Some(Mac([2, 0, 0, 0, 9, 9])), ..Start::new(obu_mac) };
-    let settings = obu_lib::Settings::default();
-    let header = RecordingHeader::new(Role::Obu, &start, Timestamp::ZERO, &settings).unwrap();
-    let header = RecordingHeader { snap, began_unix_ns: BEGAN, ..header };
+    let start_of = |mac| Start { tap_mac: Some(Mac([2, 0, 0, 0, 9, 9])), ..Start::new(mac) };
+    let (obu_start, rsu_start) = (start_of(obu_mac), start_of(rsu_mac));
+    let obu_settings = obu_lib::Settings::default();
+    let rsu_settings = rsu_lib::Settings::default();
+    let header = match role {
+        Role::Obu => RecordingHeader::new(role, &obu_start, Timestamp::ZERO, &obu_settings),
+        Role::Rsu => RecordingHeader::new(role, &rsu_start, Timestamp::ZERO, &rsu_settings),
+    };
+    let header = RecordingHeader { snap, began_unix_ns: BEGAN, ..header.unwrap() };
     let recorder = Recorder::start(directory.path(), header, Limits::default()).unwrap();
-    let mut obu =
-        Recorded::new(Obu::new(settings.config(&start), Timestamp::ZERO), Some(recorder.tap()));
-    let mut rsu = Rsu::new(rsu_lib::Config::new(rsu_mac), Timestamp::ZERO);
+    let tap_of = |who| (who == role).then(|| recorder.tap());
+    let obu = Obu::new(obu_settings.config(&obu_start), Timestamp::ZERO);
+    let mut obu = Recorded::new(obu, tap_of(Role::Obu));
+    let rsu = Rsu::new(rsu_settings.config(&rsu_start), Timestamp::ZERO);
+    let mut rsu = Recorded::new(rsu, tap_of(Role::Rsu));
     let mut out = Replies::new();
     let frame = |to: Mac, from: Mac| {
         let mut frame = [&to.0[..], &from.0, &[8, 0]].concat();
         frame.resize(200, 0x55);
         frame
     };
-    let wire = |out: &mut Replies| -> Vec<Vec<u8>> {
-        let flat = |reply| match reply {
-            ReplyType::WireFlat(flat) => Some(flat),
-            _ => None,
-        };
-        out.take().into_iter().filter_map(flat).collect()
-    };
     for millis in 0..2000 {
         let now = Timestamp::from_millis(millis);
-        rsu.handle_timeout(now, &mut out);
-        let mut to_obu = wire(&mut out);
-        obu.handle_timeout(now, &mut out);
+        let mut to_obu = lent(&[], &mut out, |out| rsu.handle_timeout(now, out));
+        let mut to_rsu = lent(&[], &mut out, |out| obu.handle_timeout(now, out));
         if millis % 20 == 7 {
-            obu.handle_tap(now, &frame(host, car), &mut out);
+            let frame = frame(host, car);
+            to_rsu.extend(lent(&frame, &mut out, |out| obu.handle_tap(now, &frame, out)));
         }
-        let mut to_rsu = wire(&mut out);
         if millis % 30 == 8 {
-            rsu.handle_tap(now, &frame(car, host), &mut out);
-            to_obu.extend(wire(&mut out));
+            let frame = frame(car, host);
+            to_obu.extend(lent(&frame, &mut out, |out| rsu.handle_tap(now, &frame, out)));
         }
         while !(to_rsu.is_empty() && to_obu.is_empty()) {
             for frame in std::mem::take(&mut to_rsu) {
-                rsu.handle_wire(now, &frame, &mut out);
-                to_obu.extend(wire(&mut out));
+                to_obu.extend(lent(&frame, &mut out, |out| rsu.handle_wire(now, &frame, out)));
             }
             for frame in std::mem::take(&mut to_obu) {
-                obu.handle_wire(now, &frame, &mut out);
-                to_rsu.extend(wire(&mut out));
+                to_rsu.extend(lent(&frame, &mut out, |out| obu.handle_wire(now, &frame, out)));
             }
         }
         if millis == 1900 {
@@ -76,9 +78,29 @@ fn drive(snap: u32) -> TempDir {
             out.take();
         }
         while obu.poll_event().is_some() {}
+        while rsu.poll_event().is_some() {}
     }
     recorder.finish();
     directory
+}
+
+/// Asks a node to handle a frame that is on loan, as with the loop of the daemons, for only what it
+/// passes on so is cut. What it sends by radio.
+fn lent(frame: &[u8], out: &mut Replies, handle: impl FnOnce(&mut Replies)) -> Vec<Vec<u8>> {
+    out.lend(0, frame, 64);
+    handle(out);
+    let wire = |reply: &ReplyType| match reply {
+        ReplyType::WireFlat(flat) => Some(flat.clone()),
+        _ => None,
+    };
+    let mut sent: Vec<_> = out.as_slice().iter().filter_map(wire).collect();
+    sent.extend(
+        out.loans()
+            .iter()
+            .filter_map(|loan| Some([out.head(loan)?, frame.get(loan.payload.clone())?].concat())),
+    );
+    out.recycle();
+    sent
 }
 
 fn trace(line: &[&str]) -> (i32, String) {
@@ -355,45 +377,18 @@ fn a_capture_has_every_frame_with_time_direction_interface_and_reason() {
     assert!(comments.iter().any(|text| text.contains("cause=link-down")), "{comments:?}");
 }
 
-/// What Wireshark makes of it: `tshark` of the package of that name.
-#[test]
-fn tshark_reads_what_the_recording_says() {
-    let directory = drive(0);
-    let file = only(directory.path());
-    let capture = directory.path().join("a.pcapng");
-    assert_eq!(trace(&["export", text(&file), "-o", text(&capture)]).0, 0);
-    let fields =
-        ["frame.time_epoch", "frame.interface_name", "frame.packet_flags_direction", "frame.len"];
+/// What Wireshark makes of it: each frame with its time, interface and direction, how long it was
+/// and how much of it there is.
+fn read_by_tshark(capture: &Path) -> Vec<String> {
     let mut command = Process::new("tshark");
-    command.args(["-n", "-r", text(&capture), "-T", "fields"]);
-    fields.iter().for_each(|field| {
-        command.args(["-e", field]);
-    });
+    command.args(["-n", "-r", text(capture), "-T", "fields"]);
+    for field in ["time_epoch", "interface_name", "packet_flags_direction", "len", "cap_len"] {
+        command.args(["-e", &format!("frame.{field}")]);
+    }
     let out = command.output();
     let out =
         out.unwrap_or_else(|error| panic!("tshark is needed (apt-get install tshark): {error}"));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let said = String::from_utf8(out.stdout).unwrap();
-    let (records, _) = common::read(&[file]);
-    let expected: Vec<String> = records
-        .iter()
-        .filter_map(|record| {
-            let (name, direction) = match record.what {
-                What::FromRadio(_) => ("radio", 1),
-                What::FromTap(_) => ("tap", 1),
-                What::ToRadio(_) => ("radio", 2),
-                What::ToTap(_) => ("tap", 2),
-                _ => return None,
-            };
-            let time = Duration::from_nanos(BEGAN) + record.at.since(Timestamp::ZERO);
-            let len = record.what.frame().unwrap().len;
-            Some(format!(
-                "{}.{:09}\t{name}\t{direction}\t{len}",
-                time.as_secs(),
-                time.subsec_nanos()
-            ))
-        })
-        .collect();
     let decode = |line: &str| {
         // Directions are numbers in some versions and in hexadecimal in others.
         line.replace("\t0x00000001\t", "\t1\t")
@@ -401,6 +396,41 @@ fn tshark_reads_what_the_recording_says() {
             .replace("\t0x01\t", "\t1\t")
             .replace("\t0x02\t", "\t2\t")
     };
-    let found: Vec<String> = said.lines().map(decode).collect();
-    assert_eq!(found, expected);
+    String::from_utf8(out.stdout).unwrap().lines().map(decode).collect()
+}
+
+/// The same, as the recording says it.
+fn frame_of(record: &Record<'_>) -> Option<String> {
+    let way = match record.what {
+        What::FromRadio(_) => "radio\t1",
+        What::FromTap(_) => "tap\t1",
+        What::ToRadio(_) => "radio\t2",
+        What::ToTap(_) => "tap\t2",
+        _ => return None,
+    };
+    let time = Duration::from_nanos(BEGAN) + record.at.since(Timestamp::ZERO);
+    let (s, ns) = (time.as_secs(), time.subsec_nanos());
+    let frame = record.what.frame()?;
+    Some(format!("{s}.{ns:09}\t{way}\t{}\t{}", frame.len, frame.bytes.len()))
+}
+
+/// `tshark` is that of the package of that name.
+#[test]
+fn tshark_reads_what_the_recording_says() {
+    for (role, snap) in [(Role::Obu, 0), (Role::Obu, 100), (Role::Rsu, 0), (Role::Rsu, 100)] {
+        let directory = drive_of(role, snap);
+        let file = only(directory.path());
+        let capture = directory.path().join("a.pcapng");
+        assert_eq!(trace(&["export", text(&file), "-o", text(&capture)]).0, 0);
+        let (records, _) = common::read(&[file]);
+        let expected: Vec<String> = records.iter().filter_map(frame_of).collect();
+        assert_eq!(read_by_tshark(&capture), expected, "{role:?}, {snap} bytes");
+        // In all ways there are, and cut only where that was asked for.
+        for way in ["radio\t1", "tap\t1", "radio\t2", "tap\t2"] {
+            assert!(expected.iter().filter(|frame| frame.contains(way)).count() > 20, "{way}");
+        }
+        let mut frames = records.iter().filter_map(|record| record.what.frame());
+        let is_cut = frames.any(|frame| frame.bytes.len() < frame.len as usize);
+        assert_eq!(is_cut, snap > 0, "{role:?}");
+    }
 }
