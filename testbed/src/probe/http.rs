@@ -1,10 +1,11 @@
-//! The HTTP endpoint of the daemons: a [`Connection`] to it.
+//! The HTTP endpoint of the daemons: a [`Connection`] to it, and its [events](EventStream).
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 use crate::arena::netns::Netns;
 use crate::topology::world::Testbed;
@@ -68,5 +69,41 @@ impl Connection {
         let mut body = vec![0; len];
         self.stream.read_exact(&mut body)?;
         Ok((status.context("a status")?, String::from_utf8(body)?))
+    }
+}
+
+/// What `/events` says, message by message.
+#[derive(Debug)]
+pub struct EventStream {
+    stream: BufReader<TcpStream>,
+}
+
+impl EventStream {
+    /// Begins to listen to the daemon in a namespace.
+    pub fn open(ns: &Netns) -> Result<Self> {
+        let Connection { mut stream } = Connection::open(ns)?;
+        stream.get_mut().write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        ensure!(line.starts_with("HTTP/1.1 200 "), "/events: {line}");
+        Ok(Self { stream })
+    }
+
+    /// The next message: its kind, and what it says.
+    pub fn message(&mut self) -> Result<(String, Value)> {
+        let mut kind = String::new();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.stream.read_line(&mut line).context("/events is silent")? == 0 {
+                bail!("/events has ended");
+            }
+            // Between them are the head and lines of the chunks.
+            match line.trim_end().split_once(": ") {
+                Some(("event", is)) => is.clone_into(&mut kind),
+                Some(("data", data)) => return Ok((kind, serde_json::from_str(data)?)),
+                _ => {}
+            }
+        }
     }
 }

@@ -3,11 +3,12 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use testbed::probe::PingStream;
-use testbed::probe::http::{Connection, PORT, enable};
+use testbed::probe::http::{Connection, EventStream, PORT, enable};
 use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
 use crate::beds::with_logs;
@@ -20,6 +21,7 @@ pub(crate) const AREA: Area = Area {
     together: &[
         ("every_table_is_what_v2xctl_shows", every_table_is_what_v2xctl_shows),
         ("metrics_move_with_what_happens", metrics_move_with_what_happens),
+        ("what_happens_is_on_the_stream_of_events", what_happens_is_on_the_stream),
         ("only_this_machine_may_look_and_only_when_asked_for", only_this_machine_may_look),
     ],
 };
@@ -151,6 +153,58 @@ fn metrics_move_with_what_happens() -> Result<()> {
             Ok((status == 503 && body.contains("no-upstream")).then_some(()))
         })?;
         ensure!(metric(&get(&obu, "/metrics")?, "v2x_healthy")? == 0.0);
+        Ok(())
+    })
+}
+
+/// Begins to listen, and what there is already.
+fn listen(node: &TestbedNode) -> Result<(EventStream, Value)> {
+    let mut stream = wait_until("an endpoint", PATIENCE, || Ok(EventStream::open(node.ns()).ok()))?;
+    let (kind, now) = stream.message()?;
+    ensure!(kind == "now" && now["node"] == node.radio.to_string(), "{kind}: {now}");
+    Ok((stream, now))
+}
+
+/// Waits until the stream has told of one of these in an update.
+fn told(stream: &mut EventStream, topic: &str, is_it: impl Fn(&Value) -> bool) -> Result<Value> {
+    let until = Instant::now() + PATIENCE;
+    let mut before = Vec::new();
+    while Instant::now() < until {
+        let (kind, said) = stream.message()?;
+        ensure!(kind == "update", "{kind}: {said}");
+        let found = said[topic].as_array().and_then(|news| news.iter().find(|one| is_it(one)));
+        if let Some(found) = found {
+            return Ok(found.clone());
+        }
+        before.push(said);
+    }
+    Err(anyhow!("it is not among the {topic}: {before:?}"))
+}
+
+/// A vehicle comes, and its road-side unit dies: whoever listens hears of it without asking.
+fn what_happens_is_on_the_stream() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    bed.connect(&rsu, &obu)?;
+    enable(&bed);
+    with_logs(bed, |_| {
+        rsu.start()?;
+        let (mut at_rsu, now) = listen(&rsu)?;
+        ensure!(now["events"].as_array().is_some_and(Vec::is_empty), "{now}");
+        obu.start()?;
+        let came = told(&mut at_rsu, "events", |one| one["event"] == "obu-attached")?;
+        ensure!(came["obu"] == obu.radio.to_string(), "{came}");
+        // What was before is whole in the first message, what comes is numbered on from there.
+        let (mut at_obu, now) = listen(&obu)?;
+        let first = now["events"][0].clone();
+        ensure!(first["event"] == "upstream-changed" && first["to"]["rsu"].is_string(), "{now}");
+        rsu.kill()?;
+        let of_rsu = Value::from(rsu.radio.to_string());
+        let lost = told(&mut at_obu, "events", |one| one["from"]["rsu"] == of_rsu)?;
+        ensure!(lost["event"] == "upstream-changed" && lost["cause"] == "dead", "{lost}");
+        ensure!(lost["to"].is_null(), "{lost}");
+        ensure!(lost["number"].as_u64() > first["number"].as_u64(), "{first} {lost}");
+        told(&mut at_obu, "problems", |one| one["kind"] == "no-upstream")?;
         Ok(())
     })
 }
