@@ -14,7 +14,7 @@ help:
 	@echo "make soak      load the data path in every way there is, 1 GiB checked in each; up to half an hour"
 	@echo "make restarts  end living daemons, kill -9 after 5 s, 45 s and 10 min, in 20 towns at once; a quarter of an hour"
 	@echo "make days      a long life in ten minutes: everything that goes wrong, drawn from a seed; what must hold is watched"
-	@echo "make page      the web page of living daemons in headless Chromium: pictures in target/page/"
+	@echo "make page      the web page of living daemons and of a simulation in headless Chromium: pictures in target/page/"
 	@echo "make test      all tests, also end to end with real daemons"
 	@echo "make mutants   plant faults into the control planes, count those a test notices; SAMPLE=8 for every eighth"
 	@echo "make fuzz      libFuzzer on every parser and on both nodes, a minute each; SECONDS_EACH=600"
@@ -58,7 +58,7 @@ restarts:
 
 page:
 	@.ci/setup page
-	@$(CARGO) build --release --locked -p recorder
+	@$(CARGO) build --release --locked -p recorder -p simulator
 	$(call testbed,page,page)
 
 # MINUTES=60 for more of it, SEED=14 to see the same faults again.

@@ -17,13 +17,16 @@ pub struct Programs {
     pub v2xctl: PathBuf,
     /// What looks at recordings.
     pub v2xtrace: PathBuf,
+    /// What simulates towns.
+    pub v2xsim: PathBuf,
     /// What the daemons are measured against.
     pub naive_relay: PathBuf,
 }
 
 impl Programs {
-    /// `TESTBED_BIN`, `OBU_BIN`, `RSU_BIN`, `V2XCTL_BIN`, `V2XTRACE_BIN` and `NAIVE_RELAY_BIN` when
-    /// set; otherwise beside the running program, where cargo puts all binaries of a profile.
+    /// `TESTBED_BIN`, `OBU_BIN`, `RSU_BIN`, `V2XCTL_BIN`, `V2XTRACE_BIN`, `V2XSIM_BIN` and
+    /// `NAIVE_RELAY_BIN` when set; otherwise beside the running program, where cargo puts all
+    /// binaries of a profile.
     pub fn find() -> Result<Self> {
         let program = std::env::current_exe().context("path of this program")?;
         let dir = program.parent().context("directory of this program")?;
@@ -38,6 +41,7 @@ impl Programs {
             rsu: path("RSU_BIN", "rsu"),
             v2xctl: path("V2XCTL_BIN", "v2xctl"),
             v2xtrace: path("V2XTRACE_BIN", "v2xtrace"),
+            v2xsim: path("V2XSIM_BIN", "v2xsim"),
             naive_relay: path("NAIVE_RELAY_BIN", "naive_relay"),
         })
     }

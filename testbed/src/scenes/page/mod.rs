@@ -1,8 +1,10 @@
-//! `testbed page`: the page of living daemons in headless Chromium, on a desk and on a phone, by
-//! day and by night. What must be on it is looked for; the pictures are for people.
+//! `testbed page`: the page of living daemons, of a recording and of a [simulated town](town) in
+//! headless Chromium, on a desk and on a phone, by day and by night. What must be on it is looked
+//! for; the pictures are for people.
 
 #[expect(clippy::indexing_slicing, reason = "in JSON what is not there reads as null")]
 mod browser;
+mod town;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,7 +98,8 @@ pub fn run(options: &PageOptions) -> Result<()> {
         look(options, &screen, &obu1, &obu2, &obu3, &rsus)?;
         traffic.stop()?;
         obu1.stop()?;
-        play(options, &screen, &obu1, recordings.path())
+        play(options, &screen, &obu1, recordings.path())?;
+        town::play(options, &screen, obu1.ns())
     })();
     seen.map_err(|error: anyhow::Error| anyhow::anyhow!("{error:#}\n{}", bed.log_tails()))
 }
@@ -259,6 +262,18 @@ fn by_finger(browser: &mut Browser, other: &TestbedNode, rsu: &TestbedNode) -> R
     Ok(())
 }
 
+/// Has a program write its page into a file of this name. Where it can be opened.
+fn written(options: &PageOptions, name: &str, program: &mut Command) -> Result<String> {
+    let page = std::path::absolute(options.into.join(name))?;
+    // What is there of an earlier run is not this one's.
+    let _ = fs::remove_file(&page);
+    let output = program.arg("-o").arg(&page).output();
+    let output =
+        output.with_context(|| format!("{program:?}: build it first, as make page does"))?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(format!("file://{}", page.display()))
+}
+
 /// The recording of the same drive, as a page.
 fn play(
     options: &PageOptions,
@@ -266,16 +281,11 @@ fn play(
     obu: &TestbedNode,
     recordings: &Path,
 ) -> Result<()> {
-    let page = std::path::absolute(options.into.join("drive.html"))?;
-    // What is there of an earlier run is not this one's.
-    let _ = fs::remove_file(&page);
     let mut v2xtrace = Command::new(Programs::find()?.v2xtrace);
-    let output = v2xtrace.arg("page").arg(recordings).arg("-o").arg(&page).output();
-    let output = output.context("v2xtrace: build it with cargo build -p recorder")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = written(options, "drive.html", v2xtrace.arg("page").arg(recordings))?;
     let mut browser = Browser::start(obu.ns(), &options.browser)?;
     browser.window(DESK, false)?;
-    browser.open(&format!("file://{}", page.display()))?;
+    browser.open(&page)?;
     browser.shows(&["recording of", "0.0 s of", "attached to no RSU", "nothing has moved yet"])?;
     browser.click(".timebar input")?;
     browser.shows(&["attached to RSU", "in use", "the upstream fell silent", "node relayed"])?;
