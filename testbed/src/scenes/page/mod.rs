@@ -1,4 +1,4 @@
-//! `testbed page`: the page of living daemons, of a recording and of a [simulated town](town) in
+//! `testbed page`: the page of living daemons, of a recording and of a simulated town in
 //! headless Chromium, on a desk and on a phone, by day and by night. What must be on it is looked
 //! for; the pictures are for people.
 
