@@ -305,7 +305,7 @@ pub(super) fn send_packets(fd: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> io::R
 /// gives it back on the error queue, with whether it was acknowledged (`SO_WIFI_STATUS`, Linux 3.3;
 /// mac80211, `ieee80211_report_ack_skb`).
 pub(super) fn want_wifi_status(fd: BorrowedFd<'_>) -> io::Result<()> {
-    set_int(fd, libc::SO_WIFI_STATUS, 1)
+    set_int(fd, libc::SOL_SOCKET, libc::SO_WIFI_STATUS, 1)
 }
 
 /// A frame that came back on the error queue.
@@ -391,16 +391,22 @@ pub(super) fn set_buffers(fd: BorrowedFd<'_>, recv: usize, send: usize) -> io::R
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, send),
     ] {
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
-        set_int(fd, force, bytes).or_else(|_| set_int(fd, plain, bytes))?;
+        let set = |option| set_int(fd, libc::SOL_SOCKET, option, bytes);
+        set(force).or_else(|_| set(plain))?;
     }
     Ok(())
 }
 
-fn set_int(fd: BorrowedFd<'_>, option: libc::c_int, value: i32) -> io::Result<()> {
+fn set_int(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: i32,
+) -> io::Result<()> {
     let len = size_of::<i32>() as libc::socklen_t;
     // SAFETY: `value` is an `i32`, alive for the call, and `len` is its size.
     check(unsafe {
-        libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), len)
+        libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len)
     })
     .map(drop)
 }
@@ -409,24 +415,13 @@ fn set_int(fd: BorrowedFd<'_>, option: libc::c_int, value: i32) -> io::Result<()
 pub(super) fn ignore_outgoing(fd: BorrowedFd<'_>) -> io::Result<()> {
     /// Of `linux/if_packet.h`; the crate `libc` does not have it.
     const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
-    let (value, len) = (1_i32, size_of::<i32>() as libc::socklen_t);
-    // SAFETY: `value` is an `i32`, alive for the call, and `len` is its size.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_PACKET,
-            PACKET_IGNORE_OUTGOING,
-            (&raw const value).cast(),
-            len,
-        )
-    })
-    .map(drop)
+    set_int(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
 }
 
 /// Sets the user priority of everything sent on the socket from now on. mac80211 knows it by the
 /// 256 in front (`cfg80211_classify8021d`).
 pub(super) fn set_priority(fd: BorrowedFd<'_>, user_priority: u8) -> io::Result<()> {
-    set_int(fd, libc::SO_PRIORITY, 256 + i32::from(user_priority))
+    set_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, 256 + i32::from(user_priority))
 }
 
 /// Time since the machine started, asleep or not.
@@ -530,18 +525,7 @@ mod tests {
     fn what_came_back_for_another_reason_is_taken_off_the_queue() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let (one, len) = (1_i32, size_of::<i32>() as libc::socklen_t);
-        // SAFETY: `one` is an `i32`, alive for the call, and `len` is its size.
-        check(unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_IP,
-                libc::IP_RECVERR,
-                (&raw const one).cast(),
-                len,
-            )
-        })
-        .unwrap();
+        set_int(socket.as_fd(), libc::SOL_IP, libc::IP_RECVERR, 1).unwrap();
         want_wifi_status(socket.as_fd()).unwrap();
         socket.send_to(b"anybody there?", nobody).unwrap();
         let mut slot = [0; 64];

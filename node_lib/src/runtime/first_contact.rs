@@ -21,14 +21,12 @@ const WARN_AFTER: Duration = Duration::from_secs(10);
 pub(super) struct FirstContact {
     started: Timestamp,
     is_over: bool,
-    /// The warning was given.
-    has_warned: bool,
 }
 
 impl FirstContact {
     /// From now on.
     pub(super) fn new(now: Timestamp) -> Self {
-        Self { started: now, is_over: false, has_warned: false }
+        Self { started: now, is_over: false }
     }
 
     /// What it warned of, as it is now, if still nobody was heard. `others`: EtherTypes of others
@@ -39,7 +37,8 @@ impl FirstContact {
         is_up: bool,
         others: &[u16],
     ) -> Option<String> {
-        let is_alone = self.has_warned && radio.counters().rx_frames == 0;
+        // Who was heard once is counted for good: then it never warned, or that is over.
+        let is_alone = self.is_over && radio.counters().rx_frames == 0;
         is_alone.then(|| causes(radio, is_up, others))
     }
 
@@ -60,7 +59,6 @@ impl FirstContact {
             return None;
         }
         self.is_over = true;
-        self.has_warned = radio.counters().rx_frames == 0;
         let causes = self.likely(radio, is_up, &others())?;
         let (radio, after_s) = (radio.name(), WARN_AFTER.as_secs());
         warn!(radio, after_s, likely = %causes, "no other node has been heard");
