@@ -224,7 +224,7 @@ fn list(counters: impl Iterator<Item = (&'static str, u64)>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::event;
+    use crate::control::event::{self, Cause};
 
     #[test]
     fn a_place_names_the_rsu_and_the_way() {
@@ -255,6 +255,32 @@ mod tests {
         assert_eq!((log.deadline(), log.summarize(at)), (None, 0));
         // A flood that goes on has a line every six seconds and a sum every ten.
         assert_eq!(flood(&mut log, 80_000, 180_000), u64::from(BURST) + 16);
+    }
+
+    #[test]
+    fn of_where_the_node_goes_there_is_a_line_a_second() {
+        let place = Attachment { rsu: NodeId([2; 6]), upstream: NodeId([2; 6]), hops: 1 };
+        let (cause, gap) = (Cause::Dead, Duration::ZERO);
+        let (lost, at_risk, doubled, sent_twice) = (0, 0, 0, 0);
+        let own = [
+            Event::UpstreamChanged { from: None, to: Some(place), cause, silence: gap },
+            Event::HandOver(HandOver {
+                from: place,
+                to: None,
+                cause,
+                is_settled: true,
+                gap,
+                lost,
+                at_risk,
+                doubled,
+                sent_twice,
+            }),
+        ];
+        assert_eq!(own.each_ref().map(Event::kind), OWN_WAYS);
+        let mut log = EventLog::default();
+        let moments = (0..5000).map(Timestamp::from_millis);
+        let lines = moments.filter(|at| log.may_write(*at, OWN_WAYS[0])).count();
+        assert_eq!(lines as u64, u64::from(BURST) + 4);
     }
 
     #[test]
