@@ -14,17 +14,20 @@ impl Disk {
     /// An empty one that can be written.
     pub(crate) fn new() -> Result<Self> {
         let at = TempDir::new_in(testbed::arena::scratch())?;
-        let (kind, none) = (Some("tmpfs"), None::<&str>);
-        mount(Some("disk"), at.path(), kind, MsFlags::empty(), none).context("mount a tmpfs")?;
-        Ok(Self(at))
+        let disk = Self(at);
+        disk.mount(MsFlags::empty()).context("mount a tmpfs")?;
+        Ok(disk)
     }
 
     /// Nobody can write to it from now on, or everybody again.
     pub(crate) fn set_read_only(&self, is_read_only: bool) -> Result<()> {
         let flags = if is_read_only { MsFlags::MS_RDONLY } else { MsFlags::empty() };
-        let (kind, none) = (Some("tmpfs"), None::<&str>);
-        mount(Some("disk"), self.0.path(), kind, MsFlags::MS_REMOUNT | flags, none)
+        self.mount(MsFlags::MS_REMOUNT | flags)
             .with_context(|| format!("make it read-only: {is_read_only}"))
+    }
+
+    fn mount(&self, flags: MsFlags) -> nix::Result<()> {
+        mount(Some("disk"), self.0.path(), Some("tmpfs"), flags, None::<&str>)
     }
 
     /// The state file of a node on it.
