@@ -240,9 +240,12 @@ impl Route {
         self.loss
     }
 
-    /// How good the route is, for choosing between RSUs.
+    /// How good the route is, for choosing between RSUs. One whose upstream has yet to prove that
+    /// it hears us is as good as one that is late.
     pub(crate) fn rank(&self, context: &Context, now: Timestamp) -> Option<Rank> {
-        self.rank_where(context, now, Cost::ZERO)
+        let rank = self.rank_where(context, now, Cost::ZERO)?;
+        let is_late = rank.is_late || self.is_late(context, now);
+        Some(Rank { is_late, ..rank })
     }
 
     /// How good the route is where a relay costs this. How many share one says nothing about RSUs:

@@ -22,4 +22,5 @@ mod registration;
 mod relay;
 mod talk;
 mod telling;
+mod unproven_rsu;
 mod upstream;

@@ -180,15 +180,16 @@ impl Obu {
     fn reason_to_go(&mut self, now: Timestamp, ours: RankedRsu, next: RankedRsu) -> Option<Cause> {
         let context = &self.context;
         let (route, other) = (self.routes.get(&ours.rsu)?, self.routes.get(&next.rsu)?);
-        let is_better = !next.rank.is_late
-            && is_better(next.rank.cost.saturating_add(RSU_CHANGE_COST), ours.rank.cost);
+        let is_there = !next.rank.is_late;
+        let is_better =
+            is_there && is_better(next.rank.cost.saturating_add(RSU_CHANGE_COST), ours.rank.cost);
         let thresholds = context.thresholds;
         let (upstream, there) = (route.upstream_candidate()?, other.upstream_candidate()?);
         // A link that gets bad is as bad for the other RSU.
         let is_another_link = route.upstream() != other.upstream();
         let yields = context.policy.prediction
             && is_another_link
-            && !next.rank.is_late
+            && is_there
             && route.yields(context, now, upstream, (other, there));
         let changing = &mut self.changing;
         changing.better = is_better.then(|| Predicted::keep(changing.better, next.rsu, now));
@@ -208,6 +209,7 @@ impl Obu {
         } else if since_change >= thresholds.rest_for
             && context.policy.prediction
             && is_another_link
+            && is_there
             && route.is_fading(context, now, upstream)
             && other.prediction(context, now, there).is_strong(&thresholds)
         {
@@ -314,7 +316,8 @@ impl Obu {
         self.note_change(now, from, attachment, left, loss, cause);
         match to {
             Some(to) => {
-                if let Some(route) = self.routes.get(&to.rsu) {
+                if let Some(route) = self.routes.get_mut(&to.rsu) {
+                    route.begin_watch(&self.context, now);
                     let seq = route.newest().seq;
                     let every = route.reply_every();
                     let via = route.id_of(to.upstream).unwrap_or(NodeId::NONE);

@@ -211,6 +211,20 @@ impl Route {
         self.unproven_since.map_or(self.evidence, |since| since.min(self.evidence))
     }
 
+    /// There is a reason to ask the upstream, whether it is watched or not.
+    pub(super) fn is_late(&self, context: &Context, now: Timestamp) -> bool {
+        now.since(self.believed_since()) >= self.watch(context, now).late_after
+    }
+
+    /// We are attached through it from now on. Nobody has asked it while it was not watched. So
+    /// that it has proven nothing is no reason to leave it yet, but to ask at once.
+    pub(crate) fn begin_watch(&mut self, context: &Context, now: Timestamp) {
+        let Some(since) = self.unproven_since.filter(|_| !self.has_children(now)) else { return };
+        self.unproven_since = Some(since.max(now.before(self.watch(context, now).late_after)));
+        self.asked = 0;
+        self.ask_at = now;
+    }
+
     pub(super) fn is_watched(&self, now: Timestamp, is_ours: bool) -> bool {
         is_ours || self.has_children(now)
     }
