@@ -102,6 +102,7 @@ long:
 	V2X_SIM_RUNS=100000 V2X_SIM_FAULTS=100 $(CARGO) test --profile sim --locked -p sim --test sim random::whoever -- --nocapture
 	V2X_SEARCH_NODES=4 V2X_SEARCH_DEPTH=2 V2X_SEARCH_FRAMES=1 $(CARGO) test --profile sim --locked -p sim --test sim search::no_run -- --nocapture
 	V2X_SIM_RUNS=100 V2X_SIM_SECONDS=60 $(CARGO) test --profile sim --locked -p recorder --test recorder sim_replay:: -- --nocapture
+	V2X_SIM_RUNS=2000 $(CARGO) test --profile sim --locked -p testbed --lib no_client_is_cut_off -- --nocapture
 	V2X_RECONNECTS=1000 $(CARGO) test --profile sim --locked -p daemon --test control reconnects -- --nocapture
 	RECORDER_KILLS=200 $(CARGO) test --profile sim --locked -p recorder --test process kill -- --nocapture
 	V2X_DAY_HOURS=24 $(CARGO) test --profile sim --locked -p sim --test day -- --nocapture

@@ -221,6 +221,14 @@ impl<Owner: Copy + Ord> ClientCache<Owner> {
         }
     }
 
+    /// The client is where it is known to be, as if it had come just now: see
+    /// [`ClientCache::learn_settled`].
+    pub fn settle(&mut self, now: Timestamp, client: Client) {
+        if let Some(entry) = self.entries.get_mut(&client) {
+            entry.since = now;
+        }
+    }
+
     fn insert(
         &mut self,
         now: Timestamp,
@@ -568,6 +576,9 @@ mod tests {
         assert_eq!(cache.learn_settled(at(12), mac(1), 'b', grace).learnt, Learnt::Known);
         assert_eq!(cache.owner(at(12), mac(1)), Some('a'));
         assert_eq!(cache.learn_settled(at(13), mac(1), 'b', grace).learnt, Learnt::Moved('a'));
+        cache.settle(at(20), mac(1));
+        assert_eq!(cache.learn_settled(at(22), mac(1), 'a', grace).learnt, Learnt::Known);
+        assert_eq!(cache.learn_settled(at(23), mac(1), 'a', grace).learnt, Learnt::Moved('b'));
     }
 
     #[test]

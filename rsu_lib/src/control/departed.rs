@@ -15,19 +15,9 @@ use super::clients::CLIENTS_MAX;
 /// What is still under way to an OBU that has left is sent after it for so long.
 pub(crate) const LATE_FOR: Duration = Duration::from_millis(300);
 
-/// What is due after that, when the clients of an OBU have all gone to the LAN.
+/// What is due after that, when the clients of an OBU have all gone to the LAN, its own TAP's
+/// address among them: so another RSU there says that it has the OBU.
 pub(crate) const FAREWELL: &str = "take an OBU whose clients are on the LAN to be gone";
-
-/// An OBU whose clients have all gone to the LAN, its own TAP's address among them. So another RSU
-/// there says that it has the OBU, and mostly that is so. But an announcement to that RSU may have
-/// been on its way for longer than the one to us that followed it. Then the OBU speaks to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Leaving {
-    /// Then it has left, or takes its clients back.
-    pub(crate) until: Timestamp,
-    /// It has said since that it is here.
-    pub(crate) stays: bool,
-}
 
 /// Clients that left a moment ago.
 #[derive(Clone, Debug, Default)]

@@ -24,6 +24,7 @@ use node_lib::{Mac, Timestamp};
 
 use super::addresses::AddressBook;
 use super::clients::CLIENTS_MAX;
+use rarp::Whereabouts;
 
 /// Each client is named this often …
 const ROUNDS: u8 = 3;
@@ -90,7 +91,7 @@ impl WiredAnnouncements {
     pub(crate) fn drive(
         &mut self,
         now: Timestamp,
-        is_here: impl Fn(Client) -> bool,
+        whereabouts: impl Fn(Client) -> Option<Whereabouts>,
         addresses: &AddressBook,
         out: &mut Replies,
     ) -> u64 {
@@ -98,13 +99,13 @@ impl WiredAnnouncements {
         if now < self.not_before {
             return left_out;
         }
-        left_out + self.name_due(now, is_here, addresses, out)
+        left_out + self.name_due(now, whereabouts, addresses, out)
     }
 
     fn name_due(
         &mut self,
         now: Timestamp,
-        is_here: impl Fn(Client) -> bool,
+        whereabouts: impl Fn(Client) -> Option<Whereabouts>,
         addresses: &AddressBook,
         out: &mut Replies,
     ) -> u64 {
@@ -118,10 +119,10 @@ impl WiredAnnouncements {
             else {
                 return left_out;
             };
-            if !is_here(client) {
+            let Some(whereabouts) = whereabouts(client) else {
                 self.waiting.pop_first();
                 continue;
-            }
+            };
             let kept = if rounds == ROUNDS { 0 } else { NAMES_KEPT };
             if !self.names.take_above(now, kept) {
                 if rounds == ROUNDS {
@@ -133,7 +134,7 @@ impl WiredAnnouncements {
                 continue;
             }
             self.waiting.pop_first();
-            name(client, addresses, out);
+            name(client, whereabouts, addresses, out);
             if rounds > 1 {
                 self.waiting.insert((now + ROUND_EVERY, client), rounds - 1);
             }
@@ -149,8 +150,8 @@ impl WiredAnnouncements {
     }
 }
 
-fn name(client: Client, addresses: &AddressBook, out: &mut Replies) {
-    out.tap(|flat| rarp::write(client, flat));
+fn name(client: Client, whereabouts: Whereabouts, addresses: &AddressBook, out: &mut Replies) {
+    out.tap(|flat| rarp::write(client, whereabouts, flat));
     let known = addresses.of(client);
     if let Some(address) = known.v4 {
         out.tap(|flat| arp::write(client, address, flat));
@@ -176,6 +177,10 @@ pub(crate) mod tests {
     use super::*;
     use node_lib::control::inner::Inner;
     use node_lib::control::node::ReplyType;
+    use node_lib::{Boot, NodeId};
+
+    const WHEREABOUTS: Whereabouts =
+        Whereabouts { obu: NodeId([2, 0, 0, 0, 0, 9]), boot: Boot(1), epoch: 1 };
 
     /// Bytes from hexadecimal text, blanks ignored.
     pub(crate) fn hex(text: &str) -> Vec<u8> {
@@ -196,7 +201,8 @@ pub(crate) mod tests {
 
     fn drive_with(wired: &mut WiredAnnouncements, ms: u64, book: &AddressBook) -> Vec<Inner> {
         let mut out = Replies::new();
-        wired.drive(Timestamp::from_millis(ms), |client| client.mac.0[5] != 99, book, &mut out);
+        let whereabouts = |client: Client| (client.mac.0[5] != 99).then_some(WHEREABOUTS);
+        wired.drive(Timestamp::from_millis(ms), whereabouts, book, &mut out);
         let frames = out.take().into_iter();
         frames
             .map(|reply| match reply {
@@ -261,7 +267,8 @@ pub(crate) mod tests {
         for ms in 20..20_000 {
             let mut out = Replies::new();
             let at = Timestamp::from_millis(ms);
-            left_out += wired.drive(at, |_| true, &AddressBook::default(), &mut out);
+            let book = AddressBook::default();
+            left_out += wired.drive(at, |_| Some(WHEREABOUTS), &book, &mut out);
             frames += out.as_slice().len() as u64;
             assert!(frames <= 1024 + ms, "{frames} frames in {ms} ms");
         }
@@ -294,7 +301,8 @@ pub(crate) mod tests {
         for ms in 0..5000 {
             let mut out = Replies::new();
             let now = Timestamp::from_millis(ms);
-            left_out += wired.drive(now, |_| true, &AddressBook::default(), &mut out);
+            let book = AddressBook::default();
+            left_out += wired.drive(now, |_| Some(WHEREABOUTS), &book, &mut out);
             named.extend(out.take().into_iter().map(|reply| match reply {
                 ReplyType::TapFlat(frame) => Inner::parse(&frame).unwrap().source,
                 other => panic!("{other:?}"),

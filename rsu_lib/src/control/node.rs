@@ -30,7 +30,7 @@ use node_lib::{Mac, NodeId, Order, Seq, Timestamp};
 
 use super::addresses::AddressBook;
 use super::clients::{AGE_MAX, CLIENTS_MAX, Port};
-use super::departed::{FAREWELL, Late, Leaving};
+use super::departed::{FAREWELL, Late};
 use super::lan_announce::WiredAnnouncements;
 use super::lan_dedup::Repeats;
 use super::obus::Obus;
@@ -167,7 +167,7 @@ pub struct Rsu {
     pub(super) pins: Pins,
     pub(super) late: Late,
     /// OBUs whose clients have all gone to the LAN.
-    pub(super) leaving: BTreeMap<NodeId, Leaving>,
+    pub(super) leaving: BTreeMap<NodeId, Timestamp>,
     pub(super) wired: WiredAnnouncements,
     pub(super) addresses: AddressBook,
     pub(super) repeats: Repeats,
@@ -313,11 +313,14 @@ impl Rsu {
         self.drop_left(now);
         self.send_heartbeat(now, out);
         let (clients, pins, obus) = (&self.clients, &self.pins, &self.obus);
-        let is_here = |client| {
-            pins.in_effect(client, obus).is_some()
-                || matches!(clients.owner(now, client), Some(Port::Obu(_)))
+        let whereabouts = |client| match pins.in_effect(client, obus) {
+            Some(obu) => Some(obus.whereabouts(obu)),
+            None => match clients.owner(now, client)? {
+                Port::Obu(obu) => Some(obus.whereabouts(obu)),
+                Port::Tap => None,
+            },
         };
-        self.counters.wired_limited += self.wired.drive(now, is_here, &self.addresses, out);
+        self.counters.wired_limited += self.wired.drive(now, whereabouts, &self.addresses, out);
         self.say_goodbye(now, out);
         self.deadline = self.next_deadline(now);
     }
@@ -414,7 +417,7 @@ impl Rsu {
         Deadline::new(self.tidy_at, "tidy tables")
             .or_at(heartbeat, "send a heartbeat")
             .or(self.wired.deadline())
-            .or_at(self.leaving.values().map(|leaving| leaving.until).min(), FAREWELL)
+            .or_at(self.leaving.values().min().copied(), FAREWELL)
             .or_at(goodbye, "say goodbye")
             .after(now)
     }

@@ -34,6 +34,7 @@ use node_lib::messages::control::announcement::Client;
 use node_lib::messages::data::Data;
 use node_lib::{Boot, Mac, NodeId, Timestamp};
 
+use super::lan_announce::rarp::Whereabouts;
 pub(crate) use answer::Acknowledgement;
 pub(crate) use claim::{Accepted, Claim, Farewell};
 use duel::Duel;
@@ -137,6 +138,13 @@ impl Obus {
     /// The boot count of the OBU, as its last word had it.
     pub(crate) fn boot(&self, obu: NodeId) -> Option<Boot> {
         self.by_id.get(&obu).map(|known| known.word.boot)
+    }
+
+    /// What other RSUs are told of a client that is behind this OBU.
+    pub(crate) fn whereabouts(&self, obu: NodeId) -> Whereabouts {
+        let word = self.by_id.get(&obu).map(|known| known.word);
+        let (boot, epoch) = word.map_or((Boot(0), 0), |word| (word.boot, word.epoch));
+        Whereabouts { obu, boot, epoch }
     }
 
     /// The OBU is attached to us.

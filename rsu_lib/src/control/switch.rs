@@ -12,7 +12,9 @@ use node_lib::{NodeId, Timestamp};
 
 use super::addresses::snooping::{may_state, payload, said};
 use super::clients::{HEARD_LATELY, Port};
-use super::departed::{FAREWELL, LATE_FOR, Leaving};
+use super::departed::{FAREWELL, LATE_FOR};
+use super::lan_announce;
+use super::lan_announce::rarp::Whereabouts;
 use super::node::Rsu;
 
 impl Rsu {
@@ -72,6 +74,9 @@ impl Rsu {
         // What another RSU still had of a client that has just come here does not take it back;
         // that RSU's reverse ARP does.
         let is_overtaken = port == Port::Tap && inner.ethertype != RARP;
+        if port == Port::Tap && !is_overtaken && self.is_outdated(now, client, payload(frame)) {
+            return false;
+        }
         let settled_for = if is_overtaken { LATE_FOR } else { Duration::ZERO };
         let Lesson { learnt, evicted } = self.clients.learn_settled(now, client, port, settled_for);
         self.counters.evicted += evicted;
@@ -82,6 +87,23 @@ impl Rsu {
             self.note_said(inner, payload);
         }
         learnt != Learnt::Known && self.note_learnt(now, client, port, learnt)
+    }
+
+    /// Another RSU names a client of ours, and has not heard yet what its OBU has told us since.
+    /// Switches have learnt from it all the same, so the LAN is told again.
+    #[cold]
+    fn is_outdated(&mut self, now: Timestamp, client: Client, payload: &[u8]) -> bool {
+        let (said, owner) = (Whereabouts::read(payload), self.clients.owner(now, client));
+        let Some((said, Port::Obu(obu))) = said.zip(owner) else { return false };
+        let is_outdated =
+            self.obus.is_attached(obu) && self.obus.whereabouts(obu).is_newer_than(said);
+        if is_outdated {
+            // Nor does anything else take it that comes from there now.
+            self.clients.settle(now, client);
+            self.name_to_lan(now, client);
+            self.wake_at(Deadline::new(now, lan_announce::DUE));
+        }
+        is_outdated
     }
 
     /// Notes what the frame says about its sender's addresses.
@@ -107,7 +129,7 @@ impl Rsu {
                 self.late.add(now, client, obu);
                 if !self.clients.has_clients(Port::Obu(obu)) && self.obus.is_attached(obu) {
                     let at = now + LATE_FOR;
-                    self.leaving.insert(obu, Leaving { until: at, stays: false });
+                    self.leaving.insert(obu, at);
                     self.wake_at(Deadline::new(at, FAREWELL));
                 }
                 false

@@ -139,31 +139,64 @@ fn an_obu_all_of_whose_clients_went_to_the_lan_is_detached_after_a_moment() {
     assert_eq!(t.sent_down(), []);
 }
 
-/// An announcement to another RSU was on its way for longer than the one to us that followed it. So
-/// the other one has told the LAN last, and switches send it what is for clients that are here.
+/// Reverse ARP of another RSU that has this client behind A, with this epoch of its present start.
+fn named_elsewhere(client: Mac, boot: u32, epoch: u32) -> Vec<u8> {
+    let mut frame = rarp(client);
+    let said = [&b"V2X\x01"[..], &id(A).0, &boot.to_be_bytes(), &epoch.to_be_bytes()].concat();
+    frame[42..].copy_from_slice(&said);
+    frame
+}
+
+/// The other RSU has not heard yet of the announcement to us: its own was on its way for longer, or
+/// it names clients a second time.
 #[test]
-fn an_obu_that_goes_on_answering_stays_and_its_clients_are_taken_back_from_the_lan() {
+fn who_names_a_client_with_an_epoch_that_is_over_does_not_get_it_and_the_lan_is_told_again() {
     let mut t = Talk::new();
-    t.announce(A, A, 1, &[CAMERA, SIGN]);
-    t.pass(1000);
-    t.events();
-    t.clear();
-    for client in [CAMERA, SIGN] {
-        t.tap_frame(&rarp(client));
+    t.announce(A, A, 2, &[CAMERA, SIGN]);
+    let announced_at = t.now;
+    for ms in [0, 1000] {
+        t.pass(announced_at + ms);
+        t.clear();
+        t.tap_frame(&named_elsewhere(CAMERA, 1, 1));
+        t.pass(t.now + 1);
+        let named = t.taps.first().expect("its switches are told");
+        let expected = named_elsewhere(CAMERA, 1, 2);
+        assert_eq!((&named[..14], &named[42..]), (&expected[..14], &expected[42..]), "{ms} ms");
+        // What follows its reverse ARP takes nothing either.
+        t.tap_frame(&arp(CAMERA, [10, 0, 0, 7], [10, 0, 0, 7]));
+        t.tap(CAMERA, Mac::BROADCAST);
+        assert_eq!(t.rsu.clients_of(id(A)).len(), 2);
     }
-    t.pass(1100);
-    t.reply(A, 1, &[CAMERA, SIGN], false);
-    t.pass(1299);
-    assert_eq!((t.taps.len(), t.rsu.clients_of(id(A)).len()), (0, 0), "it may be an old word");
-    t.pass(1300);
-    assert_eq!(t.rsu.clients_of(id(A)).len(), 2);
-    let named: Vec<_> = t.taps.iter().map(|frame| frame[..14].to_vec()).collect();
-    assert_eq!(named, [CAMERA, SIGN].map(|client| rarp(client)[..14].to_vec()));
-    t.pass(3000);
+    t.events();
+    t.pass(t.now + 1000);
     assert_eq!(t.events(), []);
+}
+
+#[test]
+fn who_names_a_client_with_a_newer_epoch_or_of_another_start_gets_it() {
+    for (boot, epoch) in [(1, 3), (1, 2), (2, 1), (0, 1)] {
+        let mut t = Talk::new();
+        t.announce(A, A, 2, &[CAMERA]);
+        t.pass(1000);
+        t.tap_frame(&named_elsewhere(CAMERA, boot, epoch));
+        assert_eq!(t.rsu.clients_of(id(A)), [], "boot {boot}, epoch {epoch}");
+    }
+}
+
+#[test]
+fn what_an_epoch_says_holds_for_its_obu_alone_and_while_that_is_here() {
+    let mut t = Talk::new();
+    t.announce(B, B, 7, &[CAMERA]);
+    t.pass(1000);
+    t.tap_frame(&named_elsewhere(CAMERA, 1, 1));
+    assert_eq!(t.rsu.clients_of(id(B)), [], "another OBU has it now");
+    t.announce(A, A, 2, &[SIGN]);
+    t.reply(A, 2, &[SIGN], true);
+    t.tap_frame(&named_elsewhere(SIGN, 1, 1));
+    t.pass(t.now + 1000);
     t.clear();
-    t.tap(SERVER, CAMERA);
-    assert_eq!(t.sent_down(), [(A, to(A, 0))]);
+    t.tap(SERVER, SIGN);
+    assert_eq!(t.sent_down(), [], "who has left has left");
 }
 
 #[test]

@@ -10,7 +10,6 @@ use node_lib::{NodeId, Timestamp};
 use crate::control::about::About;
 
 use super::super::clients::Port;
-use super::super::departed::Leaving;
 use super::super::obus::tree::{NoWay, WayDown};
 use super::super::obus::{Accepted, Standing};
 use super::Rsu;
@@ -108,31 +107,14 @@ impl Rsu {
         true
     }
 
-    /// `obu` says that it is attached to us: that its clients were seen on the LAN is no farewell.
-    pub(super) fn note_stays(&mut self, obu: NodeId) {
-        if let Some(leaving) = self.leaving.get_mut(&obu) {
-            leaving.stays = true;
-        }
-    }
-
-    /// Detaches OBUs whose clients have all been on the LAN side for [`LATE_FOR`]. Those that said
-    /// meanwhile that they are here have their clients again, and the LAN is told: its switches
-    /// have learnt otherwise, and a client that is silent would be reached no more.
+    /// Detaches OBUs whose clients have all been on the LAN side for [`LATE_FOR`].
     pub(super) fn drop_left(&mut self, now: Timestamp) {
-        let is_due = |leaving: &Leaving| leaving.until <= now;
-        if !self.leaving.values().any(is_due) {
+        if !self.leaving.values().any(|until| *until <= now) {
             return;
         }
-        let due: Vec<_> = self.leaving.extract_if(.., |_, leaving| is_due(leaving)).collect();
-        for (obu, leaving) in due {
-            if self.clients.has_clients(Port::Obu(obu)) {
-                continue;
-            }
-            if leaving.stays && self.obus.is_attached(obu) {
-                for client in self.obus.announced_by(obu) {
-                    self.take_over(now, obu, client);
-                }
-            } else if self.obus.lose(now, obu) {
+        let due: Vec<_> = self.leaving.extract_if(.., |_, until| *until <= now).collect();
+        for (obu, _) in due {
+            if !self.clients.has_clients(Port::Obu(obu)) && self.obus.lose(now, obu) {
                 self.let_go(now, obu);
             }
         }

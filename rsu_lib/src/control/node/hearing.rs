@@ -168,7 +168,7 @@ impl Rsu {
         self.reroute_what_was_at_risk(now, obu, out);
         let Judged { verdict, is_duel, evicted } = judged;
         self.counters.evicted += evicted;
-        self.note_verdict(verdict, obu);
+        self.counters.edges_refused += u64::from(verdict == WordVerdict::Circular);
         if verdict == WordVerdict::Unknown && reply.standby {
             self.counters.obus_refused += 1;
             return self.make_room(now, out);
@@ -257,16 +257,6 @@ impl Rsu {
         }
     }
 
-    /// An OBU says that it is here, or that others come through it: that its clients were seen on
-    /// the LAN is no farewell.
-    fn note_verdict(&mut self, verdict: WordVerdict, obu: NodeId) {
-        match verdict {
-            WordVerdict::Newest => self.note_stays(obu),
-            WordVerdict::Circular => self.counters.edges_refused += 1,
-            _ => {}
-        }
-    }
-
     /// The boot count of an OBU was another one before its last word.
     fn note_restart(&mut self, obu: NodeId, before: Option<Boot>) {
         if let Some((before, again)) = before.zip(self.obus.boot(obu)) {
@@ -319,7 +309,7 @@ impl Rsu {
             self.counters.obus_refused += 1;
             return self.make_room(now, out);
         }
-        self.note_verdict(verdict, obu);
+        self.counters.edges_refused += u64::from(verdict == WordVerdict::Circular);
         let about = About { seq: order.seq, epoch, digest, part, parts };
         // Acknowledged first: the OBU waits, the LAN does not.
         match claim {

@@ -105,11 +105,6 @@ impl Registered {
 }
 
 impl Obus {
-    /// The clients this OBU announces, if all are known.
-    pub(crate) fn announced_by(&self, obu: NodeId) -> Vec<Client> {
-        self.by_id.get(&obu).and_then(Registered::complete_set).unwrap_or_default()
-    }
-
     /// Of the attached OBUs that announce this client, the one that has done so for longest.
     pub(crate) fn claimant(&self, client: Client) -> Option<NodeId> {
         let claims = self.claims_of(client).filter(|(obu, _)| self.is_attached(*obu));
