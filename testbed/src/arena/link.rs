@@ -112,6 +112,13 @@ impl Netns {
         self.set(name, "namespace", |link| link.setns_by_fd(to).name(new_name.to_owned()))
     }
 
+    /// Gives an interface another name. It is down meanwhile, for else older kernels refuse.
+    pub fn rename(&self, name: &str, new_name: &str) -> Result<()> {
+        self.set_down(name)?;
+        self.set(name, "another name", |link| link.name(new_name.to_owned()))?;
+        self.set_up(new_name)
+    }
+
     /// Sets an interface up.
     pub fn set_up(&self, name: &str) -> Result<()> {
         self.set(name, "up", LinkMessageBuilder::up)

@@ -1,6 +1,7 @@
 //! `v2xctl` against living daemons: every command in both forms, what it shows is what the scene
 //! is, and faults are found with it alone.
 
+mod both_forms;
 mod ethertypes;
 mod watched;
 
@@ -28,6 +29,11 @@ pub(crate) const AREA: Area = Area {
         ("a_change_of_upstream_is_explained_afterwards", a_change_is_explained),
         ("a_running_node_is_recorded_and_no_longer", a_running_node_is_recorded),
         ("what_can_be_changed_is_changed_on_the_read_write_socket", what_can_be_changed),
+        (
+            "what_changes_a_node_answers_in_both_forms",
+            both_forms::what_changes_a_node_answers_in_both_forms,
+        ),
+        ("all_daemons_are_asked_at_once", both_forms::all_daemons_are_asked_at_once),
         ("a_configuration_is_checked_and_read_again", a_configuration_is_read_again),
         ("who_is_on_a_way_answers", who_is_on_a_way_answers),
         ("a_ping_that_is_not_answered_says_why", a_ping_not_answered_says_why),

@@ -61,6 +61,7 @@ pub(crate) const AREA: Area = Area {
         ("the_last_path_dies_and_comes_back", fail_over::the_last_path_dies_and_comes_back),
         ("radio_goes_down_and_up", interfaces::radio_goes_down_and_up),
         ("radio_is_deleted_and_made_again", interfaces::radio_is_deleted_and_made_again),
+        ("interfaces_are_renamed", interfaces::interfaces_are_renamed),
         ("ping_over_1_hop", traffic::ping_over_1_hop),
         ("ping_over_1_hop_for_a_plain_user", || run_as_plain_user("e2e::ping_over_1_hop")),
         ("one_byte_more_than_the_mtu_is_refused", lengths::one_byte_more_than_the_mtu_is_refused),

@@ -3,6 +3,7 @@
 //! each is, and where the other rows are.
 
 mod panic;
+mod shaped;
 mod starved;
 mod storm;
 
@@ -20,7 +21,7 @@ use recorder::read::{Item, ReadError, Recording};
 use recorder::record::What;
 use tempfile::TempDir;
 use testbed::daemons::usage::read_of_thread;
-use testbed::probe::{PingStream, StreamReport, UdpStream, send_raw};
+use testbed::probe::{PingStream, send_raw};
 use testbed::{Host, Netns, Programs, Testbed, TestbedNode, wait_until};
 
 use crate::beds::with_logs;
@@ -36,7 +37,7 @@ pub(crate) const AREA: Area = Area {
         ("a_radio_made_again_and_again_leaks_nothing", a_radio_made_again_and_again),
         ("a_radio_made_again_is_taken_without_any_right", a_radio_made_again_without_any_right),
         ("what_a_large_bridge_tells_takes_no_memory_for_good", what_a_large_bridge_tells),
-        ("a_shaped_radio_is_not_waited_for", a_shaped_radio),
+        ("a_shaped_radio_is_not_waited_for", shaped::a_shaped_radio_is_not_waited_for),
         ("a_radio_whose_mtu_changes_carries_on", a_radio_whose_mtu_changes),
         ("a_machine_that_slept_for_an_hour_is_back", a_machine_that_slept),
         ("a_clock_that_is_set_costs_no_frame", a_clock_that_is_set),
@@ -321,13 +322,6 @@ fn what_a_large_bridge_tells() -> Result<()> {
     })
 }
 
-/// Sends 64 bytes a frame from here to there, so many of them, ten times faster than the radio is.
-fn offer(from: &Host, to: &Host, frames: u64) -> Result<StreamReport> {
-    let stream = UdpStream::start(&from.ns, &to.ns, to.v4, ms(1), 64)?;
-    std::thread::sleep(ms(frames));
-    stream.stop()
-}
-
 /// Shows each control message that came by radio, and when. Returns when the recording ends.
 fn control_in(
     recording: &Path,
@@ -347,57 +341,6 @@ fn control_in(
         Ok::<_, ReadError>(true)
     })?;
     Ok(end)
-}
-
-/// Of the heartbeats an RSU has said, the numbers of those that a recording at a neighbour has.
-fn heartbeats_in(recording: &Path) -> Result<Vec<u32>> {
-    let mut heard = Vec::new();
-    control_in(recording, |_, said| match said {
-        Control::Heartbeat(said) if said.hops == 0 => heard.push(said.hello),
-        _ => {}
-    })?;
-    Ok(heard)
-}
-
-/// F5: the queue of the radio is full all the time (`ENOBUFS`), and poll says that there is room.
-fn a_shaped_radio() -> Result<()> {
-    let recordings = TempDir::new_in(testbed::arena::scratch())?;
-    let record = ["--record".to_owned(), recordings.path().display().to_string()];
-    pair_with(
-        |pair| pair.obu.extra_args.borrow_mut().extend(record),
-        |_, pair| {
-            let frames = 1000 * seconds(5)?;
-            for (node, from, to) in [
-                (&pair.obu, &pair.obu.host, &pair.server),
-                (&pair.rsu, &pair.server, &pair.obu.host),
-            ] {
-                let shape = |line: &str| -> Result<()> {
-                    let mut tc = Command::new("tc");
-                    tc.args(["qdisc", "replace", "dev", "radio0", "root"]).args(line.split(' '));
-                    let done = node.ns().run(|| Ok(tc.output()?)).context("tc")?;
-                    ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-                    Ok(())
-                };
-                shape("tbf rate 100kbit burst 2000 limit 3000")?;
-                let before = node.daemon()?.usage()?.cpu;
-                let report = offer(from, to, frames)?;
-                let cpu = node.daemon()?.usage()?.cpu - before;
-                let (sent, got) = (report.sent, report.received);
-                println!("    {}: {cpu:?} of a processor, {got} of {sent} frames", node.name());
-                ensure!(report.lost * 2 > report.sent, "the radio was not full: {report:?}");
-                ensure!(cpu <= ms(frames) / 5, "20 %: {cpu:?}");
-                shape("pfifo")?;
-                let probes = reaches(pair)?;
-                ensure!(probes <= 100, "{probes} probes");
-            }
-            pair.obu.stop()?;
-            let heard = heartbeats_in(recordings.path())?;
-            let said = heard.iter().max().zip(heard.iter().min()).map_or(0, |(a, b)| a - b + 1);
-            println!("    {} of {said} heartbeats", heard.len());
-            ensure!(heard.len() as u64 * 100 >= u64::from(said) * 99, "{} of {said}", heard.len());
-            Ok(())
-        },
-    )
 }
 
 /// F6.

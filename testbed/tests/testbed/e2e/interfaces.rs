@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testbed::{Programs, Testbed};
+use testbed::{Programs, Testbed, wait_until};
 
 use super::look::{all_run, answers_all, ended_with_reason, reaches, rests};
 use super::scene::{PATIENCE, chain, make_tap};
-use super::warnings::LAN_DOWN;
+use super::warnings::{LAN_DOWN, RADIO_GONE};
 use crate::beds::with_logs;
 use crate::harness::ms;
 
@@ -117,6 +117,31 @@ pub(crate) fn radio_is_deleted_and_made_again() -> Result<()> {
             let took =
                 reaches(&obu.host, server, PATIENCE).with_context(|| node.name().to_owned())?;
             println!("    {}: traffic after {} ms", node.name(), took.as_millis());
+        }
+        all_run(bed)
+    })
+}
+
+/// Under another name an interface is not the one the flags name, though the daemon still has it:
+/// it is waited for.
+pub(crate) fn interfaces_are_renamed() -> Result<()> {
+    chain(1, |bed, server, obu| {
+        for node in bed.nodes() {
+            for (interface, gone) in [("radio0", RADIO_GONE), ("tap0", LAN_DOWN)] {
+                let what = || format!("{} of {}", interface, node.name());
+                let times = || {
+                    let events = node.events()?;
+                    anyhow::Ok(events.iter().filter(|event| event.message() == gone).count())
+                };
+                let before = times()?;
+                node.ns().rename(interface, "other0").with_context(what)?;
+                wait_until(gone, PATIENCE, || Ok((times()? > before).then_some(())))
+                    .with_context(what)?;
+                rests(node, ms(1000)).with_context(what)?;
+                node.ns().rename("other0", interface).with_context(what)?;
+                let took = reaches(&obu.host, server, PATIENCE).with_context(what)?;
+                println!("    {}: traffic after {} ms", what(), took.as_millis());
+            }
         }
         all_run(bed)
     })

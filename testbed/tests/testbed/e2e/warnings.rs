@@ -14,6 +14,9 @@ use super::scene::PATIENCE;
 use crate::beds::with_logs;
 use crate::harness::ms;
 
+/// What a node says that does not find its radio.
+pub(crate) const RADIO_GONE: &str = "radio interface is gone, waiting for it";
+
 /// What a node says whose TAP leads nowhere.
 pub(crate) const LAN_DOWN: &str =
     "TAP is down, gone or out of its bridge: no frame gets through to the LAN";

@@ -1,0 +1,118 @@
+//! F5: a radio whose queue is full all the time (`ENOBUFS`), while poll says that there is room.
+
+use std::ops::Range;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use node_lib::Timestamp;
+use node_lib::messages::control::Control;
+use recorder::read::Recording;
+use tempfile::TempDir;
+use testbed::probe::{StreamReport, UdpStream};
+use testbed::{Host, TestbedNode};
+
+use super::{Pair, control_in, pair_with, reaches, seconds};
+use crate::harness::ms;
+
+/// Both nodes in turn are offered more than their radio takes. What a node says of itself is
+/// counted at the other one.
+pub(super) fn a_shaped_radio_is_not_waited_for() -> Result<()> {
+    let directory = || TempDir::new_in(testbed::arena::scratch());
+    let (of_obu, of_rsu) = (directory()?, directory()?);
+    let record = |node: &TestbedNode, into: &TempDir| {
+        let flag = ["--record".to_owned(), into.path().display().to_string()];
+        node.extra_args.borrow_mut().extend(flag);
+    };
+    let prepare = |pair: &Pair| {
+        record(&pair.obu, &of_obu);
+        record(&pair.rsu, &of_rsu);
+    };
+    pair_with(prepare, |_, pair| {
+        let (vehicle, server) = (&pair.obu.host, &pair.server);
+        let frames = 1000 * seconds(5)?;
+        let fill = |node: &TestbedNode, from: &Host, to: &Host| {
+            let full = fill_radio(node, from, to, frames)?;
+            let probes = reaches(pair)?;
+            ensure!(probes <= 100, "{probes} probes");
+            Ok(full)
+        };
+        let obu_full = fill(&pair.obu, vehicle, server)?;
+        let rsu_full = fill(&pair.rsu, server, vehicle)?;
+        pair.obu.stop()?;
+        pair.rsu.stop()?;
+        come_through(&heartbeats_in(of_rsu.path(), &pair.obu)?, &pair.obu, &obu_full)?;
+        let heard = heartbeats_in(of_obu.path(), &pair.rsu)?;
+        come_through(&heard, &pair.rsu, &rsu_full)?;
+        let (got, said) = heard_of(heard.iter().map(|(_, number)| *number));
+        println!("    rsu1: {got} of {said} heartbeats");
+        ensure!(got * 100 >= said * 99, "{got} of {said}");
+        Ok(())
+    })
+}
+
+/// Offers ten times more than the radio of a node takes. When that was.
+fn fill_radio(node: &TestbedNode, from: &Host, to: &Host, frames: u64) -> Result<Range<Duration>> {
+    shape(node, "tbf rate 100kbit burst 2000 limit 3000")?;
+    let (begun, before) = (UNIX_EPOCH.elapsed()?, node.daemon()?.usage()?.cpu);
+    let report = offer(from, to, frames)?;
+    let (ended, cpu) = (UNIX_EPOCH.elapsed()?, node.daemon()?.usage()?.cpu - before);
+    let (sent, got) = (report.sent, report.received);
+    println!("    {}: {cpu:?} of a processor, {got} of {sent} frames", node.name());
+    ensure!(report.lost * 2 > report.sent, "the radio was not full: {report:?}");
+    ensure!(cpu <= ms(frames) / 5, "20 %: {cpu:?}");
+    shape(node, "pfifo")?;
+    Ok(begun..ended)
+}
+
+/// What is sent on the radio of a node waits in this queueing discipline.
+fn shape(node: &TestbedNode, line: &str) -> Result<()> {
+    let mut tc = Command::new("tc");
+    tc.args(["qdisc", "replace", "dev", "radio0", "root"]).args(line.split(' '));
+    let done = node.ns().run(|| Ok(tc.output()?)).context("tc")?;
+    ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    Ok(())
+}
+
+/// Sends 64 bytes a frame from here to there, so many of them, ten times faster than the radio is.
+fn offer(from: &Host, to: &Host, frames: u64) -> Result<StreamReport> {
+    let stream = UdpStream::start(&from.ns, &to.ns, to.v4, ms(1), 64)?;
+    std::thread::sleep(ms(frames));
+    stream.stop()
+}
+
+/// The heartbeats of a node that a recording at its neighbour has: when they came, and their
+/// numbers.
+fn heartbeats_in(recording: &Path, of: &TestbedNode) -> Result<Vec<(Duration, u32)>> {
+    let header = Recording::open(&[recording.to_owned()])?.header().clone();
+    let began = Duration::from_nanos(header.began_unix_ns);
+    let mut heard = Vec::new();
+    control_in(recording, |at, said| match said {
+        Control::Heartbeat(said) if said.sender.0 == of.radio.0 => {
+            heard.push((began + at.since(Timestamp::ZERO), said.hello));
+        }
+        _ => {}
+    })?;
+    Ok(heard)
+}
+
+/// How many of these heartbeats there are, of how many that were said.
+fn heard_of(numbers: impl Iterator<Item = u32> + Clone) -> (u64, u64) {
+    let said = numbers.clone().max().zip(numbers.clone().min());
+    (numbers.count() as u64, said.map_or(0, |(a, b)| u64::from(a - b) + 1))
+}
+
+/// What a node says of itself goes before data also where the radio that is full is its own: nine
+/// of ten heartbeats come through.
+fn come_through(heard: &[(Duration, u32)], of: &TestbedNode, full: &Range<Duration>) -> Result<()> {
+    let meanwhile = heard.iter().filter(|(at, _)| full.contains(at));
+    let (got, said) = heard_of(meanwhile.map(|(_, number)| *number));
+    let name = of.name();
+    println!("    {name}: {got} of {said} heartbeats while its radio was full");
+    // One each 100 ms; a vehicle says none while it has no way.
+    let due = (full.end - full.start).as_millis() / 100;
+    ensure!(u128::from(said) * 2 >= due, "{name}: {said} of {due} heartbeats said");
+    ensure!(got * 10 >= said * 9, "{name}: {got} of {said} heartbeats");
+    Ok(())
+}
