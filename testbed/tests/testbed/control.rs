@@ -34,6 +34,7 @@ pub(crate) const AREA: Area = Area {
             both_forms::what_changes_a_node_answers_in_both_forms,
         ),
         ("all_daemons_are_asked_at_once", both_forms::all_daemons_are_asked_at_once),
+        ("the_signal_of_a_neighbour_is_shown", both_forms::the_signal_of_a_neighbour_is_shown),
         ("a_configuration_is_checked_and_read_again", a_configuration_is_read_again),
         ("who_is_on_a_way_answers", who_is_on_a_way_answers),
         ("a_ping_that_is_not_answered_says_why", a_ping_not_answered_says_why),

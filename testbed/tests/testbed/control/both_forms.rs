@@ -5,9 +5,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::{Programs, Testbed, TestbedNode};
+use testbed::medium::SignalStrength;
+use testbed::{Programs, Quality, Testbed, TestbedNode};
 
-use super::{json, start, table};
+use super::{json, shows, start, table};
 use crate::beds::with_logs;
 use crate::row::{Row, answers, row};
 
@@ -113,6 +114,27 @@ pub(super) fn all_daemons_are_asked_at_once() -> Result<()> {
         let lines = String::from_utf8_lossy(&output.stdout).lines().count();
         ensure!(output.status.code() == Some(3) && lines == 2, "{output:?}");
         ensure!(said.contains("/run/v2x/relay.sock"), "{said}");
+        Ok(())
+    })
+}
+
+/// The medium tells a monitor interface how strong frames come in, as an 802.11 radio does.
+pub(super) fn the_signal_of_a_neighbour_is_shown() -> Result<()> {
+    let mut bed = Testbed::new(1)?;
+    let (rsu, obu) = (bed.add_rsu("rsu1")?, bed.add_obu("obu1")?);
+    let signal = Some(SignalStrength { dbm: -61.0, sd_db: 0.0 });
+    bed.connect_with(&rsu, &obu, Quality { signal, ..Quality::default() })?;
+    bed.tell_signal(&obu)?;
+    with_logs(bed, |bed| {
+        start(bed)?;
+        shows(&obu, &["neighbors"], |near| near["neighbours"][0]["signal_dbm"] == -61.0)?;
+        for line in ["neighbors", "upstreams", "radio"] {
+            let shown = table(&obu, &[line])?;
+            ensure!(shown.contains("-61"), "{line}: {shown}");
+        }
+        // The road-side unit has no monitor.
+        let near = shows(&rsu, &["neighbors"], |near| !near["neighbours"][0].is_null())?;
+        ensure!(near["neighbours"][0]["signal_dbm"].is_null(), "{near}");
         Ok(())
     })
 }
