@@ -295,11 +295,17 @@ impl Feed {
     /// things are, also where that is nothing.
     fn sort(&mut self, mut topics: Topics, missed: Option<u64>, is_answer: bool) {
         if let Some(events) = topics.events.take() {
-            let (events, gap) = self.new_events(events);
-            if gap > 0 {
-                self.waiting.push_back(News::Gap(Some(gap)));
+            let mut last = is_answer.then(Vec::new);
+            for (gap, events) in self.new_events(events) {
+                if let Some(events) = last.replace(events).filter(|before| !before.is_empty()) {
+                    let before = Topics { events: Some(events), ..Topics::default() };
+                    self.waiting.push_back(News::Topics(Box::new(before)));
+                }
+                if gap > 0 {
+                    self.waiting.push_back(News::Gap(Some(gap)));
+                }
             }
-            topics.events = (is_answer || !events.is_empty()).then_some(events);
+            topics.events = last;
         } else if missed.is_some() && self.next_event.is_none() {
             // Of changes alone nobody has the numbers.
             self.waiting.push_back(News::Gap(None));
@@ -313,24 +319,22 @@ impl Feed {
         }
     }
 
-    fn new_events(&mut self, events: Vec<Happened>) -> (Vec<Happened>, u64) {
-        let first_time = self.next_event.is_none();
-        let mut next = self.next_event.unwrap_or(0);
-        let mut gap = 0;
-        let new: Vec<_> = events
-            .into_iter()
-            .filter(|happened| {
-                let is_new = happened.number >= next;
-                if is_new {
-                    // What was before we first listened is no gap.
-                    gap += if first_time { 0 } else { happened.number - next };
-                    next = happened.number + 1;
-                }
-                is_new
-            })
-            .collect();
+    /// Those not told before, in runs without a gap, each with how many are missing before it. The
+    /// daemon itself may have missed some of what it keeps.
+    fn new_events(&mut self, events: Vec<Happened>) -> Vec<(u64, Vec<Happened>)> {
+        let mut runs: Vec<(u64, Vec<Happened>)> = Vec::new();
+        // What was before we first listened is no gap.
+        let mut next = self.next_event.or(events.first().map(|first| first.number)).unwrap_or(0);
+        for happened in events {
+            let Some(gap) = happened.number.checked_sub(next) else { continue };
+            next = happened.number + 1;
+            match runs.last_mut().filter(|_| gap == 0) {
+                Some((_, run)) => run.push(happened),
+                None => runs.push((gap, vec![happened])),
+            }
+        }
         self.next_event = Some(next);
-        (new, gap)
+        runs
     }
 
     /// It was not told yet, or not with what it cost.
@@ -439,6 +443,10 @@ mod tests {
         assert_eq!(told(Topics::default(), Some(3)), [""; 0], "the next one tells");
         assert_eq!(told(happened(13..14), None), ["gap Some(3)", "13-13"]);
         assert_eq!(told(happened(12..15), None), ["14-14"]);
+        // The daemon missed some itself: what it keeps has a gap inside, and is told in order.
+        let mut kept = happened(13..17);
+        kept.events.as_mut().unwrap().extend(happened(20..22).events.unwrap());
+        assert_eq!(told(kept, None), ["15-16", "gap Some(3)", "20-21"]);
     }
 
     #[test]
