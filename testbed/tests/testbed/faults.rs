@@ -38,6 +38,7 @@ pub(crate) const AREA: Area = Area {
         ("a_radio_made_again_is_taken_without_any_right", a_radio_made_again_without_any_right),
         ("what_a_large_bridge_tells_takes_no_memory_for_good", what_a_large_bridge_tells),
         ("a_shaped_radio_is_not_waited_for", shaped::a_shaped_radio_is_not_waited_for),
+        ("a_vehicle_with_a_full_radio_is_heard", shaped::a_vehicle_with_a_full_radio_is_heard),
         ("a_radio_whose_mtu_changes_carries_on", a_radio_whose_mtu_changes),
         ("a_machine_that_slept_for_an_hour_is_back", a_machine_that_slept),
         ("a_clock_that_is_set_costs_no_frame", a_clock_that_is_set),

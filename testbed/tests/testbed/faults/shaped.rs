@@ -16,44 +16,53 @@ use testbed::{Host, TestbedNode};
 use super::{Pair, control_in, pair_with, reaches, seconds};
 use crate::harness::ms;
 
-/// Both nodes in turn are offered more than their radio takes. What a node says of itself is
-/// counted at the other one.
+/// Both nodes in turn are offered more than their radio takes. What the road-side unit says of
+/// itself is counted at the vehicle.
 pub(super) fn a_shaped_radio_is_not_waited_for() -> Result<()> {
-    let directory = || TempDir::new_in(testbed::arena::scratch());
-    let (of_obu, of_rsu) = (directory()?, directory()?);
-    let record = |node: &TestbedNode, into: &TempDir| {
-        let flag = ["--record".to_owned(), into.path().display().to_string()];
-        node.extra_args.borrow_mut().extend(flag);
-    };
-    let prepare = |pair: &Pair| {
-        record(&pair.obu, &of_obu);
-        record(&pair.rsu, &of_rsu);
-    };
+    let recordings = TempDir::new_in(testbed::arena::scratch())?;
+    let prepare = |pair: &Pair| record(&pair.obu, &recordings);
     pair_with(prepare, |_, pair| {
-        let (vehicle, server) = (&pair.obu.host, &pair.server);
-        let frames = 1000 * seconds(5)?;
-        let fill = |node: &TestbedNode, from: &Host, to: &Host| {
-            let full = fill_radio(node, from, to, frames)?;
-            let probes = reaches(pair)?;
-            ensure!(probes <= 100, "{probes} probes");
-            Ok(full)
-        };
-        let obu_full = fill(&pair.obu, vehicle, server)?;
-        let rsu_full = fill(&pair.rsu, server, vehicle)?;
+        fill_radio(pair, &pair.obu, &pair.obu.host, &pair.server)?;
+        fill_radio(pair, &pair.rsu, &pair.server, &pair.obu.host)?;
         pair.obu.stop()?;
-        pair.rsu.stop()?;
-        come_through(&heartbeats_in(of_rsu.path(), &pair.obu)?, &pair.obu, &obu_full)?;
-        let heard = heartbeats_in(of_obu.path(), &pair.rsu)?;
-        come_through(&heard, &pair.rsu, &rsu_full)?;
+        let heard = heartbeats_in(recordings.path(), &pair.rsu)?;
         let (got, said) = heard_of(heard.iter().map(|(_, number)| *number));
-        println!("    rsu1: {got} of {said} heartbeats");
-        ensure!(got * 100 >= said * 99, "{got} of {said}");
+        println!("    {got} of {said} heartbeats");
+        // One in a hundred, and three standard deviations: of a hundred that is four.
+        let by_chance = said / 100 + 3 * (said / 100).isqrt();
+        ensure!(said - got <= by_chance, "{got} of {said}");
         Ok(())
     })
 }
 
+/// What a vehicle says of itself is counted at the road-side unit. It goes before data: of these
+/// hardly one in ten gets through.
+pub(super) fn a_vehicle_with_a_full_radio_is_heard() -> Result<()> {
+    let recordings = TempDir::new_in(testbed::arena::scratch())?;
+    let prepare = |pair: &Pair| record(&pair.rsu, &recordings);
+    pair_with(prepare, |_, pair| {
+        let full = fill_radio(pair, &pair.obu, &pair.obu.host, &pair.server)?;
+        pair.rsu.stop()?;
+        let heard = heartbeats_in(recordings.path(), &pair.obu)?;
+        let meanwhile = heard.iter().filter(|(at, _)| full.contains(at));
+        let (got, said) = heard_of(meanwhile.map(|(_, number)| *number));
+        println!("    {got} of {said} heartbeats while its radio was full");
+        // One each 100 ms; a vehicle says none while it has no way.
+        let due = (full.end - full.start).as_millis() / 100;
+        ensure!(u128::from(said) * 2 >= due, "{said} of {due} heartbeats said");
+        ensure!(got * 4 >= said * 3, "{got} of {said} heartbeats");
+        Ok(())
+    })
+}
+
+fn record(node: &TestbedNode, into: &TempDir) {
+    let flag = ["--record".to_owned(), into.path().display().to_string()];
+    node.extra_args.borrow_mut().extend(flag);
+}
+
 /// Offers ten times more than the radio of a node takes. When that was.
-fn fill_radio(node: &TestbedNode, from: &Host, to: &Host, frames: u64) -> Result<Range<Duration>> {
+fn fill_radio(pair: &Pair, node: &TestbedNode, from: &Host, to: &Host) -> Result<Range<Duration>> {
+    let frames = 1000 * seconds(5)?;
     shape(node, "tbf rate 100kbit burst 2000 limit 3000")?;
     let (begun, before) = (UNIX_EPOCH.elapsed()?, node.daemon()?.usage()?.cpu);
     let report = offer(from, to, frames)?;
@@ -63,6 +72,8 @@ fn fill_radio(node: &TestbedNode, from: &Host, to: &Host, frames: u64) -> Result
     ensure!(report.lost * 2 > report.sent, "the radio was not full: {report:?}");
     ensure!(cpu <= ms(frames) / 5, "20 %: {cpu:?}");
     shape(node, "pfifo")?;
+    let probes = reaches(pair)?;
+    ensure!(probes <= 100, "{probes} probes");
     Ok(begun..ended)
 }
 
@@ -101,18 +112,4 @@ fn heartbeats_in(recording: &Path, of: &TestbedNode) -> Result<Vec<(Duration, u3
 fn heard_of(numbers: impl Iterator<Item = u32> + Clone) -> (u64, u64) {
     let said = numbers.clone().max().zip(numbers.clone().min());
     (numbers.count() as u64, said.map_or(0, |(a, b)| u64::from(a - b) + 1))
-}
-
-/// What a node says of itself goes before data also where the radio that is full is its own: nine
-/// of ten heartbeats come through.
-fn come_through(heard: &[(Duration, u32)], of: &TestbedNode, full: &Range<Duration>) -> Result<()> {
-    let meanwhile = heard.iter().filter(|(at, _)| full.contains(at));
-    let (got, said) = heard_of(meanwhile.map(|(_, number)| *number));
-    let name = of.name();
-    println!("    {name}: {got} of {said} heartbeats while its radio was full");
-    // One each 100 ms; a vehicle says none while it has no way.
-    let due = (full.end - full.start).as_millis() / 100;
-    ensure!(u128::from(said) * 2 >= due, "{name}: {said} of {due} heartbeats said");
-    ensure!(got * 10 >= said * 9, "{name}: {got} of {said} heartbeats");
-    Ok(())
 }
