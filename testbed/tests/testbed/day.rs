@@ -36,6 +36,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: u32 = 5;
 /// What part of a life is over when a daemon has all it needs: two hours of a day (row F27).
 const SETTLED_AFTER: u32 = 12;
+/// Nor is a short life settled before each relay was lost once and found again, in minutes.
+const SETTLED_MIN: u32 = 15;
 /// More clients than a node remembers (512 an OBU, 8,192 an RSU).
 const CLIENTS_EVER: u32 = 9_000;
 /// What the rest of the life may add to a daemon's memory.
@@ -100,7 +102,7 @@ fn live(minutes: u32, then: impl FnOnce(&Told) -> Result<()>) -> Result<Vec<Stri
             }
             let next = begun + MINUTE * minute / PACE;
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
-            if minute == (minutes / SETTLED_AFTER).max(LOOK_EVERY) {
+            if minute == (minutes / SETTLED_AFTER).max(SETTLED_MIN) {
                 early = held(&nodes)?;
                 then.take().map_or(Ok(()), |then| then(&told[1]))?;
             }
