@@ -204,6 +204,11 @@ impl TestbedNode {
         self.daemon()?.events()
     }
 
+    /// How often its daemon logged this message since it was started.
+    pub fn times_logged(&self, message: &str) -> Result<usize> {
+        Ok(self.events()?.iter().filter(|event| event.message() == message).count())
+    }
+
     /// Where its daemon said last that it sends to: `RSU (1 hop)`, `RSU via NEIGHBOUR (2 hops)` or
     /// `none`.
     pub fn attachment(&self) -> Result<String> {

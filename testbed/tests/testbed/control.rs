@@ -14,12 +14,13 @@ use recorder::read::{Item, Recording};
 use recorder::record::What;
 use recorder::replay;
 use serde_json::Value;
+use tempfile::TempDir;
 use testbed::probe::{NumberedFrame, PingStream, send_frames, send_raw};
 use testbed::{Programs, Testbed, TestbedNode, wait_until};
 
 use crate::beds::with_logs;
 use crate::harness::{Area, ms};
-use crate::row::{PATIENCE, Row, answers, give_sockets, row, socket};
+use crate::row::{PATIENCE, Row, answers, configure, give_sockets, row, socket};
 
 pub(crate) const AREA: Area = Area {
     name: "control",
@@ -283,7 +284,7 @@ fn what_can_be_changed() -> Result<()> {
 fn a_running_node_is_recorded() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let Row { server, obu, relay, .. } = row(&mut bed)?;
-    let directory = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+    let directory = TempDir::new_in(testbed::arena::scratch())?;
     let place = directory.path().display().to_string();
     with_logs(bed, |bed| {
         relay.extra_args.borrow_mut().extend(["--record".to_owned(), place.clone()]);
@@ -355,11 +356,9 @@ fn a_running_node_is_recorded() -> Result<()> {
 fn a_configuration_is_read_again() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let Row { server, rsu, obu, .. } = row(&mut bed)?;
-    let directory = tempfile::TempDir::new_in(testbed::arena::scratch())?;
-    let file = directory.path().join("obu.toml");
+    let directory = TempDir::new_in(testbed::arena::scratch())?;
+    let file = configure(&obu, &directory, "log = 'info'\nhello_history = 10\n")?;
     with_logs(bed, |bed| {
-        std::fs::write(&file, "log = 'info'\nhello_history = 10\n")?;
-        obu.extra_args.borrow_mut().extend(["--config".to_owned(), file.display().to_string()]);
         start(bed)?;
         answers(&obu.host, &server)?;
         ensure!(table(&obu, &["config", "check"])? == "nothing to change\n");
@@ -378,7 +377,7 @@ fn a_configuration_is_read_again() -> Result<()> {
         std::fs::write(&file, "log = 'trace'\nhello_history = 99\nmtuu = 3\n")?;
         for command in ["check", "reload"] {
             let (code, _, said) = v2xctl(&obu, &["config", command])?;
-            let names_both = said.contains("obu.toml:2: hello_history") && said.contains(":3: ");
+            let names_both = said.contains("node.toml:2: hello_history") && said.contains(":3: ");
             ensure!(code == 1 && names_both, "{code}: {said}");
         }
         ensure!(table(&obu, &["log-level"])? == "debug\n");
@@ -405,7 +404,7 @@ fn who_is_on_a_way_answers() -> Result<()> {
     // Another vehicle, beside the road-side unit.
     let other = bed.add_obu("obu2")?;
     bed.connect(&rsu, &other)?;
-    let directory = tempfile::TempDir::new_in(testbed::arena::scratch())?;
+    let directory = TempDir::new_in(testbed::arena::scratch())?;
     let names = directory.path().join("names");
     with_logs(bed, |bed| {
         start(bed)?;

@@ -305,10 +305,7 @@ fn what_a_large_bridge_tells() -> Result<()> {
                     frame
                 })
                 .collect();
-            let times = || -> Result<usize> {
-                let told = obu.events()?;
-                Ok(told.iter().filter(|event| event.message() == TOLD).count())
-            };
+            let times = || obu.times_logged(TOLD);
             wait_until("it has asked once", PATIENCE, || Ok((times()? > 0).then_some(())))?;
             let before = times()?;
             send_raw(&host.ns, "eth0", frames.iter().map(Vec::as_slice), Duration::ZERO)?;

@@ -135,7 +135,7 @@ fn a_full_disk_costs_no_frame() -> Result<()> {
         wait_until("pings are still answered", PATIENCE, || {
             Ok((ping.received() > before + 50).then_some(()))
         })?;
-        let said = obu.events()?.iter().filter(|event| event.message() == full).count();
+        let said = obu.times_logged(full)?;
         ensure!(said == 1, "it is said {said} times");
         obu.stop()?;
         let log = std::fs::read_to_string(obu.log_path())?;

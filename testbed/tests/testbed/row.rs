@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Result;
+use tempfile::TempDir;
 use testbed::probe::PingStream;
 use testbed::{Host, Testbed, TestbedNode, wait_until};
 
@@ -23,6 +24,14 @@ pub(crate) fn give_sockets(bed: &Testbed) {
 pub(crate) fn give_socket(node: &TestbedNode) {
     let control = ["--control".to_owned(), socket(node).display().to_string()];
     node.extra_args.borrow_mut().extend(control);
+}
+
+/// Gives a node a configuration file from its next start on. Returns where it is.
+pub(crate) fn configure(node: &TestbedNode, directory: &TempDir, text: &str) -> Result<PathBuf> {
+    let file = directory.path().join("node.toml");
+    std::fs::write(&file, text)?;
+    node.extra_args.borrow_mut().extend(["--config".to_owned(), file.display().to_string()]);
+    Ok(file)
 }
 
 /// A server on the LAN, a road-side unit, a relay, and a vehicle behind it.

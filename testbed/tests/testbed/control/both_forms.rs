@@ -5,12 +5,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use testbed::medium::SignalStrength;
 use testbed::{Programs, Quality, Testbed, TestbedNode};
 
 use super::{json, shows, start, table};
 use crate::beds::with_logs;
-use crate::row::{Row, answers, row};
+use crate::row::{Row, answers, configure, row};
 
 /// Each line is asked for as a table and as JSON, in this order. Of the JSON the value at this
 /// pointer is compared; the table has these words.
@@ -25,11 +26,9 @@ fn both(node: &TestbedNode, line: &[&str], at: &str, value: &Value, words: &str)
 pub(super) fn what_changes_a_node_answers_in_both_forms() -> Result<()> {
     let mut bed = Testbed::new(1)?;
     let Row { server, rsu, obu, .. } = row(&mut bed)?;
-    let directory = tempfile::TempDir::new_in(testbed::arena::scratch())?;
-    let file = directory.path().join("obu.toml");
+    let directory = TempDir::new_in(testbed::arena::scratch())?;
+    let file = configure(&obu, &directory, "log = 'info'\nhello_history = 10\n")?;
     with_logs(bed, |bed| {
-        std::fs::write(&file, "log = 'info'\nhello_history = 10\n")?;
-        obu.extra_args.borrow_mut().extend(["--config".to_owned(), file.display().to_string()]);
         start(bed)?;
         answers(&obu.host, &server)?;
         // Settings.

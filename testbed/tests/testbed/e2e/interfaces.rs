@@ -129,10 +129,7 @@ pub(crate) fn interfaces_are_renamed() -> Result<()> {
         for node in bed.nodes() {
             for (interface, gone) in [("radio0", RADIO_GONE), ("tap0", LAN_DOWN)] {
                 let what = || format!("{} of {}", interface, node.name());
-                let times = || {
-                    let events = node.events()?;
-                    anyhow::Ok(events.iter().filter(|event| event.message() == gone).count())
-                };
+                let times = || node.times_logged(gone);
                 let before = times()?;
                 node.ns().rename(interface, "other0").with_context(what)?;
                 wait_until(gone, PATIENCE, || Ok((times()? > before).then_some(())))

@@ -89,9 +89,7 @@ pub(crate) fn a_monitor_is_deleted_and_made_again() -> Result<()> {
         };
         grows(0)?;
         for _ in 0..2 {
-            let times = |message: &str| -> Result<usize> {
-                Ok(obu.events()?.iter().filter(|event| event.message() == message).count())
-            };
+            let times = |message| obu.times_logged(message);
             let (gone, back) = (
                 "monitor interface is gone, waiting for it: no signal strength",
                 "monitor interface is back",

@@ -123,7 +123,7 @@ pub(crate) fn frames_that_are_too_long_are_named() -> Result<()> {
         let said = (event.text("from"), event.text("bytes"), event.text("cure"));
         let is_named = said.0 == from.to_string() && said.1 == bytes.to_string();
         ensure!(is_named && said.2.contains(cure), "{}: {said:?}", node.name());
-        let lines = node.events()?.iter().filter(|event| event.message() == WARNING).count();
+        let lines = node.times_logged(WARNING)?;
         ensure!(lines == 1, "{}: {lines} warnings", node.name());
         Ok(())
     };
