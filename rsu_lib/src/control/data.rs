@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use node_lib::control::at_risk;
 use node_lib::control::client_cache::client;
-use node_lib::control::deadline::Deadline;
 use node_lib::control::inner::Inner;
 use node_lib::control::next_hop::NextHop;
 use node_lib::control::node::{Node, Replies};
@@ -22,7 +21,7 @@ use super::about::About;
 use super::addresses::snooping::{payload, said};
 use super::clients::{CLIENTS_MAX, Port};
 use super::departed::LATE_FOR;
-use super::lan_announce::{self, arp, nd};
+use super::lan_announce::{arp, nd};
 use super::node::{FLOODS_BURST, GROUP_UNIT, Rsu};
 use super::obus::tree::{Edge, WayDown};
 
@@ -90,7 +89,6 @@ impl Rsu {
             && self.learn(now, inner, data.payload, Port::Obu(obu))
         {
             self.name_to_lan(now, source);
-            self.wake_at(Deadline::new(now, lan_announce::DUE));
         }
         if inner.destination.is_group() {
             self.send_to_tap(data.payload, out);

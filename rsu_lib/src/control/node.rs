@@ -313,12 +313,12 @@ impl Rsu {
         self.drop_left(now);
         self.send_heartbeat(now, out);
         let (clients, pins, obus) = (&self.clients, &self.pins, &self.obus);
-        let whereabouts = |client| match pins.in_effect(client, obus) {
-            Some(obu) => Some(obus.whereabouts(obu)),
-            None => match clients.owner(now, client)? {
+        let whereabouts = |client| {
+            let pinned = pins.in_effect(client, obus).map(Port::Obu);
+            match pinned.or_else(|| clients.owner(now, client))? {
                 Port::Obu(obu) => Some(obus.whereabouts(obu)),
                 Port::Tap => None,
-            },
+            }
         };
         self.counters.wired_limited += self.wired.drive(now, whereabouts, &self.addresses, out);
         self.say_goodbye(now, out);

@@ -49,6 +49,7 @@ impl Rsu {
     pub(in crate::control) fn name_to_lan(&mut self, now: Timestamp, client: Client) {
         let has_room = self.wired.add(now, client);
         self.counters.wired_limited += u64::from(!has_room);
+        self.wake_at(Deadline::new(now, lan_announce::DUE));
     }
 
     /// The client was heard where it is, a moment ago.
@@ -73,11 +74,11 @@ impl Rsu {
         }
         // What another RSU still had of a client that has just come here does not take it back;
         // that RSU's reverse ARP does.
-        let is_overtaken = port == Port::Tap && inner.ethertype != RARP;
-        if port == Port::Tap && !is_overtaken && self.is_outdated(now, client, payload(frame)) {
-            return false;
-        }
-        let settled_for = if is_overtaken { LATE_FOR } else { Duration::ZERO };
+        let settled_for = match port {
+            Port::Tap if inner.ethertype != RARP => LATE_FOR,
+            Port::Tap if self.keeps_against(now, client, payload(frame)) => return false,
+            _ => Duration::ZERO,
+        };
         let Lesson { learnt, evicted } = self.clients.learn_settled(now, client, port, settled_for);
         self.counters.evicted += evicted;
         let payload = payload(frame);
@@ -89,21 +90,19 @@ impl Rsu {
         learnt != Learnt::Known && self.note_learnt(now, client, port, learnt)
     }
 
-    /// Another RSU names a client of ours, and has not heard yet what its OBU has told us since.
-    /// Switches have learnt from it all the same, so the LAN is told again.
+    /// Keeps a client that another RSU names, if that has not heard yet what its OBU has told us
+    /// since. Switches have learnt from it all the same, so the LAN is told again.
     #[cold]
-    fn is_outdated(&mut self, now: Timestamp, client: Client, payload: &[u8]) -> bool {
+    fn keeps_against(&mut self, now: Timestamp, client: Client, payload: &[u8]) -> bool {
         let (said, owner) = (Whereabouts::read(payload), self.clients.owner(now, client));
         let Some((said, Port::Obu(obu))) = said.zip(owner) else { return false };
-        let is_outdated =
-            self.obus.is_attached(obu) && self.obus.whereabouts(obu).is_newer_than(said);
-        if is_outdated {
+        let keeps = self.obus.is_attached(obu) && self.obus.whereabouts(obu).is_newer_than(said);
+        if keeps {
             // Nor does anything else take it that comes from there now.
             self.clients.settle(now, client);
             self.name_to_lan(now, client);
-            self.wake_at(Deadline::new(now, lan_announce::DUE));
         }
-        is_outdated
+        keeps
     }
 
     /// Notes what the frame says about its sender's addresses.

@@ -61,7 +61,7 @@ impl Whereabouts {
 
 /// Asks, from the client's MAC, which address that MAC has, as hypervisors do after a live
 /// migration.
-pub(crate) fn write(client: Client, whereabouts: Whereabouts, frame: &mut Vec<u8>) {
+pub(super) fn write(client: Client, whereabouts: Whereabouts, frame: &mut Vec<u8>) {
     let mac = client.mac.0;
     header(Mac::BROADCAST, client, RARP, frame);
     // Ethernet, IPv4, the lengths of their addresses, operation.
