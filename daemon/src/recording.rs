@@ -1,8 +1,9 @@
 //! The flight recorder of a daemon: `--record` and what goes with it. It can be started and stopped
 //! while the daemon runs.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -19,14 +20,21 @@ use tracing::info;
 use crate::args::{Common, RecordOptions};
 use crate::exit::{Failure, FailureKind};
 
-/// Tries whether recordings can be written in the directory, and leaves nothing there.
+/// Tries whether recordings can be written in the directory, or whether it can be made where it is
+/// missing, and leaves nothing there.
 pub fn check(args: &Common) -> Result<(), Failure> {
     args.record.record.as_deref().map_or(Ok(()), usable)
 }
 
 fn usable(directory: &Path) -> Result<(), Failure> {
     // The recorder looks for what earlier starts left.
-    let tried = fs::read_dir(directory).and_then(|_| directory::takes_files(directory));
+    let tried = match fs::read_dir(directory) {
+        Ok(_) => directory::takes_files(directory),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            directory::takes_files(directory::of(directory))
+        }
+        Err(error) => Err(error),
+    };
     tried.map_err(|error| {
         let kind = match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -37,6 +45,15 @@ fn usable(directory: &Path) -> Result<(), Failure> {
         let what = format!("cannot record into {}: expected a directory", directory.display());
         Failure::new(kind, anyhow!("{what} that can be written: {error}"))
     })
+}
+
+/// Makes the directory, for its owner and group, if it is missing. What it would be in must be there:
+/// a path with a mistake in it is to be an error.
+fn make(directory: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o750).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// What is to be recorded, once there is a node, and how.
@@ -129,7 +146,8 @@ impl RecordingSwitch {
             ..Limits::default()
         };
         let header = RecordingHeader { part, ..header.clone() };
-        let recorder = Recorder::start(&directory, header, limits)
+        let recorder = make(&directory)
+            .and_then(|()| Recorder::start(&directory, header, limits))
             .with_context(|| format!("cannot record into {}", directory.display()))?;
         guard.watch(Some(&recorder));
         info!(directory = %directory.display(), "recording");

@@ -56,8 +56,8 @@ pub(super) fn what_changes_a_node_answers_in_both_forms() -> Result<()> {
         ensure!(pinned["pins"] == 1 && client["pinned"]["obu"] == id, "{pinned} {client}");
         let unpinned = json(&rsu, &["clients", "unpin", &mac])?;
         ensure!(unpinned["pins"] == 1, "{unpinned}");
-        // The recorder.
-        let place = directory.path().display().to_string();
+        // The recorder, which makes the directory.
+        let place = directory.path().join("drive").display().to_string();
         both(&obu, &["record"], "/recording/is_on", &json!(false), "off")?;
         let begun = json(&obu, &["record", "start", &place])?;
         ensure!(begun["recording"]["is_on"] == true, "{begun}");

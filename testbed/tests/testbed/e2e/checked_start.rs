@@ -63,6 +63,7 @@ pub(crate) fn check_finds_what_the_start_finds() -> Result<()> {
             ("-b radio0 --state-file /dev/null/boots".to_owned(), 2, "/dev/null/boots"),
             ("-b radio0 --state-file /".to_owned(), 2, "state file /"),
             ("-b radio0 --record /proc".to_owned(), 3, "cannot record into /proc"),
+            ("-b radio0 --record /no/such".to_owned(), 2, "cannot record into /no/such"),
             ("-b radio0 --control /no/such/x.sock".to_owned(), 2, "/no/such/x.sock"),
             (format!("-b radio0 --control {}", file.display()), 2, "is no socket"),
             (format!("-b radio0 --control {HELD}"), 2, "has this control socket"),
