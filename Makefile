@@ -4,7 +4,7 @@ CARGO ?= cargo
 PROFILE ?= release
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: deb portable help page demo corridor bench figures count structure soak restarts days fuzz test long mutants e2e check setup
+.PHONY: deb units portable help page demo corridor bench figures count structure soak restarts days fuzz test long mutants e2e check setup
 
 help:
 	@echo "make demo      see it work: real daemons, multi-hop, fail-over, in under a minute"
@@ -25,6 +25,7 @@ help:
 	@echo "make check     format, lints, documentation, benches once, oldest Rust version"
 	@echo "make portable  compile for aarch64, armv7 and i686; daemons without a C library (musl) run the demo's pings"
 	@echo "make deb       a package of the daemons with units, manual pages and completions: target/debian/"
+	@echo "make units     the package under a systemd of its own: its units start, restart, reload and stop; half a minute, needs root"
 	@echo "make setup     install what these need, or say what is missing"
 
 # What to install first, and what the testbed does with the real daemons.
@@ -71,6 +72,10 @@ deb:
 	$(CARGO) build --profile $(PROFILE) --locked -p obu -p rsu -p v2xctl -p recorder -p packaging
 	$(CARGO) run --profile $(PROFILE) --locked -p packaging --bin pages -- packaging/pages
 	$(CARGO) deb --locked --no-build --profile $(PROFILE) -p packaging
+
+# The package under a systemd of its own; needs root.
+units: deb
+	.ci/units target/debian/v2x-node_*.deb
 
 # CI takes the targets that its machine can have; this one fails if one cannot be had.
 portable:
