@@ -47,8 +47,8 @@ fn usable(directory: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Makes the directory, for its owner and group, if it is missing. What it would be in must be there:
-/// a path with a mistake in it is to be an error.
+/// Makes the directory, for its owner and group, if it is missing. What it would be in must be
+/// there: a path with a mistake in it is to be an error.
 fn make(directory: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o750).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),

@@ -176,9 +176,9 @@ fn in_a_crowd_an_rsu_that_does_not_acknowledge_takes_no_question_from_the_upstre
     t.obus = 100;
     t.settle(RSU, 0);
     let mut asked = Vec::new();
-    for n in 1..=500 {
+    for n in 1..=800 {
         t.pass(t.now + 100);
-        if n > 100 {
+        if n > 200 {
             asked.extend(t.asked());
         }
         // Both answer questions, but the near one acknowledges nothing.

@@ -563,7 +563,7 @@ fn heartbeats_and_answers_say_the_smallest_mtu_of_the_way_and_words_our_own() {
     }
 }
 
-/// 1,024 OBUs share 24 replies in ten intervals, and are half as rare again on standby: no child is
+/// 682 OBUs share 16 replies in ten intervals, and are half as rare again on standby: no child is
 /// silent for longer than 800 intervals, whatever it promises.
 #[test]
 fn a_child_that_promises_its_next_word_in_two_hours_is_forgotten_after_four_minutes() {

@@ -27,7 +27,7 @@ const WITNESS_WITHIN: Duration = Duration::from_secs(5);
 /// second.
 const BOOT_JUMP_MAX: u32 = 1 << 28;
 
-/// Heartbeat intervals from one word of an OBU to its next, at most: 1,024 OBUs share 24 replies in
+/// Heartbeat intervals from one word of an OBU to its next, at most: 682 OBUs share 16 replies in
 /// ten intervals, are half as rare again on standby, and up to a quarter late. Who says more may be
 /// made up, and would stay for hours.
 const WITHIN_MAX: u32 = 800;
