@@ -301,7 +301,7 @@ fn a_running_node_is_recorded() -> Result<()> {
         for (line, why) in [
             (&["record", "start"][..], "without --record"),
             (&["record", "start", "here"], "begins with /"),
-            (&["record", "start", "/nowhere"], "a directory"),
+            (&["record", "start", "/no/where"], "a directory"),
             (&["record", "stop"], "nothing is recorded"),
             (&["record", "mark", "a"], "record start"),
         ] {
