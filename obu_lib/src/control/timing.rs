@@ -78,7 +78,8 @@ impl Watch {
     /// and 2.4 I at the earliest, three times, one each I/10; dead P + 1.25 I after its last sign
     /// of life, and 3 I at the earliest. The first question waits a random part of what is left of
     /// that: many may have missed the same, and are spared theirs by the first answer. Who asks
-    /// only once gives it up when what it said of itself counts no more ([`fresh_for`]).
+    /// only once gives it up when what it said of itself counts no more ([`fresh_for`]), or
+    /// [`answer_within`] later.
     pub(crate) fn idle(interval: Duration, stride: u8) -> Self {
         let period = period(interval, stride);
         let late_after = (period + interval / 5).max(interval * 12 / 5);
@@ -94,12 +95,13 @@ impl Watch {
         }
     }
 
-    /// Where the air is full, and either nothing goes through it, or more than a tenth of what it
-    /// says is lost. Heartbeats in a row stay away by chance there all the time. Each upstream that
-    /// is left for that costs more words than to bear with it, words which collide with what others
-    /// say. Asked after 4 P + 0.2 I, three times, one each I/10; dead an interval later, or two, if
-    /// frames go through it and there was no question left. Who brings every fourth is forgotten as
-    /// candidate before it is asked, after [`CANDIDATE_INTERVALS`].
+    /// Where the air is full, and more than a tenth of what it says is lost, or nothing goes
+    /// through it and nobody sends through us. Heartbeats in a row stay away by chance there all
+    /// the time. Each upstream that is left for that costs more words than to bear with it, words
+    /// which collide with what others say. Asked after 4 P + 0.2 I, three times, one each I/10;
+    /// dead an interval later, or two, if frames go through it and there was no question left. Who
+    /// brings every fourth is forgotten as candidate before it is asked, after
+    /// [`CANDIDATE_INTERVALS`].
     pub(crate) fn patient(interval: Duration, stride: u8, is_idle: bool) -> Self {
         let late_after = period(interval, stride) * 4 + interval / 5;
         let dead_after = late_after + interval;
@@ -141,6 +143,13 @@ pub(crate) fn heard_lately(interval: Duration) -> Duration {
 /// Without a way, a neighbour that may have one is asked this often: I/6.
 pub(crate) fn ask_every(interval: Duration) -> Duration {
     interval / 6
+}
+
+/// An idle OBU in a crowd asks a silent upstream once. If hardly anything of that one got lost
+/// lately, others send through us, and no answer comes within I/2, it is gone: a radio itself
+/// repeats a question up to seven times.
+pub(crate) fn answer_within(interval: Duration) -> Duration {
+    interval / 2
 }
 
 /// Without a frame for this long a route is idle, and watched less closely.

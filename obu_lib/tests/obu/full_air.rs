@@ -3,7 +3,7 @@
 use node_lib::Mac;
 use node_lib::messages::flags::STRIDE_MAX;
 
-use crate::talk::{A, CAMERA, Heard, RSU, SERVER, Talk};
+use crate::talk::{A, C, CAMERA, Heard, RSU, SERVER, Talk};
 
 /// One hop from an RSU that so many relays repeat, farther away than we are.
 fn beat_among(t: &mut Talk, relays: u8) {
@@ -65,19 +65,36 @@ fn with_the_first_frame_it_brings_all_or_every_second_of_a_crowd() {
     }
 }
 
+/// A link to the upstream.
+#[derive(Clone, Copy, PartialEq)]
+enum Link {
+    /// Others send through us; many of its heartbeats got lost.
+    Lossy,
+    /// None did, and nobody sends through us.
+    Unused,
+    /// None did, and others send through us.
+    Steady,
+}
+
 /// For how many milliseconds after its last heartbeat an upstream of this stride is believed that
 /// answers nothing, where so many others are heard.
-fn believed_for(stride: u8, others: u8) -> u64 {
+fn believed_for(stride: u8, others: u8, link: Link) -> u64 {
     let mut t = Talk::new();
     // In a crowd a silent upstream is asked only once.
     t.obus = 200;
     t.stride = stride;
+    t.is_lossy = link == Link::Lossy;
     t.settle(A, 1);
-    for seq in (5..=40).filter(|seq| seq % (1 << stride) == 0) {
+    for seq in (5..=112).filter(|seq| seq % (1 << stride) == 0) {
         t.pass(u64::from(seq) * 100);
         t.seq = seq - 1;
-        t.beat(A, 1);
+        if link != Link::Lossy || stride > 0 || seq % 4 != 2 {
+            t.beat(A, 1);
+        }
         hear_others(&mut t, others);
+        if link != Link::Unused {
+            t.hear(t.now, C, Heard::Reply { origin: C, seq, hops: 0 });
+        }
         t.answer_probes_of(A);
         if t.announcements() > 0 {
             t.acknowledge(A);
@@ -96,17 +113,32 @@ fn believed_for(stride: u8, others: u8) -> u64 {
 
 #[test]
 fn of_who_brings_every_fourth_two_may_be_lost() {
-    for (stride, for_ms) in [(0, 300..=305), (STRIDE_MAX, 1050..=1055)] {
-        let believed = believed_for(stride, 0);
-        assert!(for_ms.contains(&believed), "stride {stride}: {believed}");
+    for link in [Link::Lossy, Link::Unused] {
+        for (stride, for_ms) in [(0, 300..=305), (STRIDE_MAX, 1050..=1055)] {
+            let believed = believed_for(stride, 0, link);
+            assert!(for_ms.contains(&believed), "stride {stride}: {believed}");
+        }
     }
 }
 
 #[test]
 fn in_full_air_four_may_be_lost_and_nobody_is_borne_with_for_longer_than_remembered() {
-    for (stride, for_ms) in [(0, 520..=525), (1, 920..=925), (STRIDE_MAX, 1300..=1305)] {
-        let believed = believed_for(stride, 14);
-        assert!(for_ms.contains(&believed), "stride {stride}: {believed}");
+    for link in [Link::Lossy, Link::Unused] {
+        for (stride, for_ms) in [(0, 520..=525), (1, 920..=925), (STRIDE_MAX, 1300..=1305)] {
+            let believed = believed_for(stride, 14, link);
+            assert!(for_ms.contains(&believed), "stride {stride}: {believed}");
+        }
+    }
+}
+
+/// Asked within 30, 55 and 75 ms from when it is late on, it has 50 ms to answer.
+#[test]
+fn one_heartbeat_and_one_question_are_enough_where_others_send_through_us_and_none_got_lost() {
+    for others in [0, 14] {
+        for (stride, for_ms) in [(0, 290..=325), (1, 290..=350), (STRIDE_MAX, 470..=550)] {
+            let believed = believed_for(stride, others, Link::Steady);
+            assert!(for_ms.contains(&believed), "stride {stride}, {others} others: {believed}");
+        }
     }
 }
 

@@ -246,9 +246,10 @@ impl Neighbour {
         self.signal.look(now, ahead)
     }
 
-    /// Of what it says to all more than every tenth frame is lost.
-    pub fn loses_many(&self) -> bool {
-        self.received.after(4).is_some_and(|heard| heard < WHOLE / 10 * 9)
+    /// Whether nine in ten of its heartbeats are heard, so that its silence says something; `None`
+    /// before eight were due.
+    pub fn is_steady(&self) -> Option<bool> {
+        self.received.after(8).map(|heard| heard >= WHOLE / 10 * 9)
     }
 
     /// Expected transmissions until a frame is through and answered: 1 / (share heard × share

@@ -13,7 +13,6 @@ use super::super::timing::{self, Watch};
 use super::Route;
 use super::prediction::Predicted;
 use crate::Thresholds;
-use crate::control::link::neighbour::Neighbour;
 use crate::control::route::candidates::{Candidate, Rank, fresh_for};
 
 impl Route {
@@ -55,12 +54,7 @@ impl Route {
         let is_dead = (self.asked >= watch.asked_min && silence >= watch.dead_after)
             || silence >= watch.silence_max;
         if is_dead && may_judge {
-            tracing::debug!(
-                rsu = %self.rsu, upstream = %candidate.id, ?silence, "upstream is dead"
-            );
-            context.counters.upstream_dead += 1;
-            context.fell_silent(upstream);
-            return self.drop_candidate(now, upstream, Cause::Dead);
+            return self.give_up(context, now, upstream);
         }
         if now < self.ask_at {
             return;
@@ -74,6 +68,9 @@ impl Route {
         }
         let may_defer = self.may_defer(context, now);
         if may_defer && self.asked > 0 {
+            if may_judge && self.silence_tells(context, now) {
+                return self.give_up(context, now, upstream);
+            }
             // Every further question would be asked by all that route through it, up to seven times
             // each while the radio waits for its acknowledgement, and its silence alone ends it
             // soon.
@@ -100,7 +97,21 @@ impl Route {
         context.probe(now, upstream, self.rsu, out);
         self.asked += 1;
         let jitter = if watch.ask_within.is_zero() { 0 } else { 50 };
-        self.ask_at = now + context.random.jitter(watch.ask_every, jitter);
+        self.ask_at = now
+            + if may_defer {
+                timing::answer_within(self.interval)
+            } else {
+                context.random.jitter(watch.ask_every, jitter)
+            };
+    }
+
+    /// It did not answer, and is the upstream no more.
+    fn give_up(&mut self, context: &mut Context, now: Timestamp, upstream: Mac) {
+        let silence = now.since(self.believed_since());
+        tracing::debug!(rsu = %self.rsu, %upstream, ?silence, "upstream is dead");
+        context.counters.upstream_dead += 1;
+        context.fell_silent(upstream);
+        self.drop_candidate(now, upstream, Cause::Dead);
     }
 
     /// When [`Route::check_upstream`] next has something to do, and what.
@@ -161,9 +172,7 @@ impl Route {
             self.unproven_since = None;
             self.asked = 0;
         } else if silence >= watch.silence_max && now >= context.grace_until {
-            context.counters.upstream_dead += 1;
-            context.fell_silent(upstream);
-            self.drop_candidate(now, upstream, Cause::Dead);
+            self.give_up(context, now, upstream);
         } else {
             self.ask_at = context.questions.next_at().max(now + watch.ask_every);
         }
@@ -178,7 +187,7 @@ impl Route {
     pub(super) fn watch(&self, context: &Context, now: Timestamp) -> Watch {
         let (is_idle, stride) = (self.is_idle(now), self.upstream_stride());
         let is_full = if is_idle { context.load.is_full() } else { self.is_congested(context) };
-        if is_full && (is_idle || self.upstream_loses_many(context)) {
+        if is_full && !self.silence_tells(context, now) {
             Watch::patient(self.interval, stride, is_idle)
         } else if is_idle {
             Watch::idle(self.interval, stride)
@@ -189,10 +198,18 @@ impl Route {
         }
     }
 
-    /// So much of what the upstream says to all gets lost that its silence says little.
-    pub(super) fn upstream_loses_many(&self, context: &Context) -> bool {
-        let link = self.upstream.and_then(|upstream| context.neighbours.get(upstream));
-        link.is_some_and(Neighbour::loses_many)
+    /// The upstream's silence is worth a question soon: clients depend on it, and not many of its
+    /// heartbeats get lost; or others send through us, and hardly any do.
+    fn silence_tells(&self, context: &Context, now: Timestamp) -> bool {
+        match self.upstream_is_steady(context) {
+            Some(is_steady) => is_steady && (!self.is_idle(now) || self.has_children(now)),
+            None => !self.is_idle(now),
+        }
+    }
+
+    /// Whether nearly all heartbeats of the upstream are heard; `None`: too few to say.
+    pub(super) fn upstream_is_steady(&self, context: &Context) -> Option<bool> {
+        self.upstream.and_then(|upstream| context.neighbours.get(upstream)?.is_steady())
     }
 
     /// The upstream has not said for so long what it would have said by now that nothing it said

@@ -92,7 +92,8 @@ impl Talk {
                 cost: Cost(64 * u16::from(hops)),
                 sender,
                 sender_boot,
-                hello: seq,
+                // It counts those it brings.
+                hello: if self.is_lossy { seq } else { seq >> self.stride },
                 via: via.map_or(if hops == 0 { NodeId::NONE } else { rsu }, id),
                 obus,
                 mtu: self.mtu,

@@ -49,6 +49,8 @@ pub(crate) struct Talk {
     pub(crate) obus: u16,
     /// How rarely those who send them do, as heartbeats say.
     pub(crate) stride: u8,
+    /// What neighbours leave out looks as if it had been lost.
+    pub(crate) is_lossy: bool,
     /// The low byte of the boot count of the RSU whose frames come down.
     pub(crate) down_boot: u8,
     /// Where those that send heartbeats say that they are.
@@ -88,6 +90,7 @@ impl Talk {
             rsu: RSU,
             obus: 1,
             stride: 0,
+            is_lossy: false,
             down_boot: 1,
             position: None,
             children: 0,
