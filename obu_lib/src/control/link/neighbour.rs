@@ -246,10 +246,14 @@ impl Neighbour {
         self.signal.look(now, ahead)
     }
 
-    /// Whether nine in ten of its heartbeats are heard, so that its silence says something; `None`
-    /// before eight were due.
-    pub fn is_steady(&self) -> Option<bool> {
-        self.received.after(8).map(|heard| heard >= WHOLE / 10 * 9)
+    /// Of what it says to all more than every tenth frame is lost.
+    pub fn loses_many(&self) -> bool {
+        self.received.after(4).is_some_and(|heard| heard < WHOLE / 10 * 9)
+    }
+
+    /// Of what it says to all at least nine in ten are heard, as far as eight can tell.
+    pub fn is_steady(&self) -> bool {
+        self.received.after(8).is_some_and(|heard| heard >= WHOLE / 10 * 9)
     }
 
     /// Expected transmissions until a frame is through and answered: 1 / (share heard × share

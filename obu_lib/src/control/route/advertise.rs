@@ -114,7 +114,7 @@ impl Route {
         } else if self.is_idle(now) {
             STRIDE_MAX
         } else {
-            u8::from(self.is_congested(context) && self.upstream_is_steady(context) != Some(false))
+            u8::from(self.is_congested(context) && !self.upstream_loses_many(context))
         };
         ours.max(self.upstream_stride().min(STRIDE_MAX))
     }

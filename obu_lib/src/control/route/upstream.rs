@@ -13,6 +13,7 @@ use super::super::timing::{self, Watch};
 use super::Route;
 use super::prediction::Predicted;
 use crate::Thresholds;
+use crate::control::link::neighbour::Neighbour;
 use crate::control::route::candidates::{Candidate, Rank, fresh_for};
 
 impl Route {
@@ -201,15 +202,19 @@ impl Route {
     /// The upstream's silence is worth a question soon: clients depend on it, and not many of its
     /// heartbeats get lost; or others send through us, and hardly any do.
     fn silence_tells(&self, context: &Context, now: Timestamp) -> bool {
-        match self.upstream_is_steady(context) {
-            Some(is_steady) => is_steady && (!self.is_idle(now) || self.has_children(now)),
-            None => !self.is_idle(now),
+        if !self.is_idle(now) {
+            return !self.upstream_loses_many(context);
         }
+        self.has_children(now) && self.upstream_link(context).is_some_and(Neighbour::is_steady)
     }
 
-    /// Whether nearly all heartbeats of the upstream are heard; `None`: too few to say.
-    pub(super) fn upstream_is_steady(&self, context: &Context) -> Option<bool> {
-        self.upstream.and_then(|upstream| context.neighbours.get(upstream)?.is_steady())
+    /// So much of what the upstream says to all gets lost that its silence says little.
+    pub(super) fn upstream_loses_many(&self, context: &Context) -> bool {
+        self.upstream_link(context).is_some_and(Neighbour::loses_many)
+    }
+
+    fn upstream_link<'a>(&self, context: &'a Context) -> Option<&'a Neighbour> {
+        context.neighbours.get(self.upstream?)
     }
 
     /// The upstream has not said for so long what it would have said by now that nothing it said
