@@ -109,7 +109,8 @@ impl Route {
     /// It did not answer, and is the upstream no more.
     fn give_up(&mut self, context: &mut Context, now: Timestamp, upstream: Mac) {
         let silence = now.since(self.believed_since());
-        tracing::debug!(rsu = %self.rsu, %upstream, ?silence, "upstream is dead");
+        let id = self.id_of(upstream).map(tracing::field::display);
+        tracing::debug!(rsu = %self.rsu, upstream = id, ?silence, "upstream is dead");
         context.counters.upstream_dead += 1;
         context.fell_silent(upstream);
         self.drop_candidate(now, upstream, Cause::Dead);
