@@ -314,10 +314,10 @@ impl Route {
         if learned == Learned::Doubtful {
             return learned;
         }
-        let is_full_around = advert.stride > 0 || context.load.is_full();
-        if is_full_around && !self.told_of_restart && self.is_quiet(context, now) {
-            // Before a restart we may have been its way, and where the air is full somebody may
-            // bear with us for longer than we are quiet.
+        let is_borne_with = advert.stride > 0 || self.is_in_crowd(context);
+        if is_borne_with && !self.told_of_restart && self.is_quiet(context, now) {
+            // Before a restart we may have been its way, and somebody may bear with us for longer
+            // than we are quiet.
             self.told_of_restart = true;
             self.withdrawals_left = timing::SAID_TIMES;
             self.withdraw_at = now;

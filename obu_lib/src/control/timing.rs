@@ -32,20 +32,29 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// While frames go through it. It brings a heartbeat each *P*, of this stride; as a rule that
-    /// is I. Asked after P + 0.2 I, because heartbeats come at most 1.1 I apart and relays delay
-    /// them by up to [`RELAY_DELAY_MAX`]; then every I/6, six times. Dead after P + 1.25 I: with
-    /// 2.25 I 75 ms of 300 are left for the hand-over itself.
-    pub(crate) fn close(interval: Duration, stride: u8) -> Self {
-        let period = period(interval, stride);
-        Self {
-            late_after: period + interval / 5,
-            ask_every: ask_every(interval),
-            ask_within: Duration::ZERO,
-            asked_min: 6,
-            dead_after: period + interval * 5 / 4,
-            silence_max: fresh_for(interval, stride),
-        }
+    /// It brings a heartbeat each *P*, of this stride; as a rule that is I. So many of them may
+    /// stay away before it is asked. It is late after as many P and 0.2 I, because heartbeats come
+    /// at most 1.1 I apart and relays delay them by up to [`RELAY_DELAY_MAX`].
+    ///
+    /// `is_urgent`: frames go through it, and there is room for questions. Then it is asked at
+    /// once, and every I/6, six times. It is dead 1.05 I after it was late: if only one heartbeat
+    /// may stay away, 75 ms of 300 are left for the hand-over itself.
+    ///
+    /// Else the first question waits a random time up to I/2: many may have missed the same, and
+    /// are spared theirs by the first answer. It is asked twice, I/8 apart, as the radio repeats a
+    /// question itself, and dead 0.8 I after it was late: after 3 I, if two may stay away.
+    /// Whoever has no question left bears with it for as long as what it said counts
+    /// ([`fresh_for`]). An idle OBU of a crowd asks once, and gives it up [`answer_within`] later.
+    pub(crate) fn new(interval: Duration, stride: u8, missed: u32, is_urgent: bool) -> Self {
+        let late_after = period(interval, stride) * missed + interval / 5;
+        let (asked_min, ask_every, ask_within, answered) = if is_urgent {
+            (6, ask_every(interval), Duration::ZERO, interval * 21 / 20)
+        } else {
+            (2, interval / 8, interval / 2, interval * 4 / 5)
+        };
+        let dead_after = late_after + answered;
+        let silence_max = fresh_for(interval, stride).max(dead_after);
+        Self { late_after, ask_every, ask_within, asked_min, dead_after, silence_max }
     }
 
     /// So many OBUs in earshot may have missed the same, and ask as well. So it is asked no more
@@ -55,72 +64,25 @@ impl Watch {
         let turn = turn(in_earshot).min(interval * 3 / 5);
         Self { ask_every: self.ask_every.max(turn), ..self }
     }
-
-    /// As [`Watch::close`] where it is congested, where one lost heartbeat is no reason to ask.
-    /// Those of relays that do not hear each other collide. Were everybody behind such a relay to
-    /// ask six times, the answers would collide as well, until nothing else got through any more.
-    /// Asked after 2.2 P, or up to a fifth later, every P/8, twice, as the radio repeats a question
-    /// itself; dead after 2.75 P.
-    pub(crate) fn close_when_congested(interval: Duration, stride: u8) -> Self {
-        let period = period(interval, stride);
-        Self {
-            late_after: period * 11 / 5,
-            ask_every: period / 8,
-            ask_within: period / 5,
-            asked_min: 2,
-            dead_after: period * 11 / 4,
-            silence_max: fresh_for(interval, stride).max(period * 11 / 4),
-        }
-    }
-
-    /// While nothing goes through it: one lost heartbeat is no reason to ask, or a crowd on a lossy
-    /// radio would do little else. It brings one each *P*, of this stride. Asked after P + 0.2 I
-    /// and 2.4 I at the earliest, three times, one each I/10; dead P + 1.25 I after its last sign
-    /// of life, and 3 I at the earliest. The first question waits a random part of what is left of
-    /// that: many may have missed the same, and are spared theirs by the first answer. Who asks
-    /// only once gives it up when what it said of itself counts no more ([`fresh_for`]), or
-    /// [`answer_within`] later.
-    pub(crate) fn idle(interval: Duration, stride: u8) -> Self {
-        let period = period(interval, stride);
-        let late_after = (period + interval / 5).max(interval * 12 / 5);
-        let dead_after = (period + interval * 5 / 4).max(interval * 3);
-        let (asked_min, ask_every) = (3, interval / 10);
-        Self {
-            late_after,
-            ask_every,
-            ask_within: dead_after - late_after - ask_every * asked_min,
-            asked_min,
-            dead_after,
-            silence_max: fresh_for(interval, stride),
-        }
-    }
-
-    /// Where the air is full, and more than a tenth of what it says is lost, or nothing goes
-    /// through it and nobody sends through us. Heartbeats in a row stay away by chance there all
-    /// the time. Each upstream that is left for that costs more words than to bear with it, words
-    /// which collide with what others say. Asked after 4 P + 0.2 I, three times, one each I/10;
-    /// dead an interval later, or two, if frames go through it and there was no question left. Who
-    /// brings every fourth is forgotten as candidate before it is asked, after
-    /// [`CANDIDATE_INTERVALS`].
-    pub(crate) fn patient(interval: Duration, stride: u8, is_idle: bool) -> Self {
-        let late_after = period(interval, stride) * 4 + interval / 5;
-        let dead_after = late_after + interval;
-        Self {
-            late_after,
-            ask_every: interval / 10,
-            ask_within: interval / 2,
-            asked_min: 3,
-            dead_after,
-            silence_max: if is_idle { dead_after } else { dead_after + interval },
-        }
-    }
 }
+
+/// In a congested place so many heartbeats of an upstream may stay away before it is asked. They do
+/// in a row by chance there all the time. Each upstream that is left for that costs more words than
+/// to bear with it, words which collide with what others say. If frames go through it, or others
+/// send through us, fewer may, if that is no chance ([`Neighbour::missed_by_chance`]).
+///
+/// [`Neighbour::missed_by_chance`]: crate::control::link::neighbour::Neighbour::missed_by_chance
+pub(crate) const MISSED_MAX: u32 = 4;
+
+/// So many may of one through which nothing goes, elsewhere. Of one through which frames go one
+/// may.
+pub(crate) const MISSED_IDLE: u32 = 2;
 
 /// How long a proof that a neighbour hears us is believed: 100 I. In a crowd there are few probes
 /// ([`probe_every`]). After 30 I hardly anybody would know more than one neighbour to be proven. It
 /// would take that one, good or not, as upstream, or have to ask first. Then far more relays would
 /// be needed than with a choice. That a proof of 10 s ago still holds the first frame will tell:
-/// [`Watch::close`].
+/// then the upstream is watched closely ([`Watch`]).
 pub(crate) fn proven_for(interval: Duration) -> Duration {
     interval * PROOF_INTERVALS
 }
@@ -145,9 +107,8 @@ pub(crate) fn ask_every(interval: Duration) -> Duration {
     interval / 6
 }
 
-/// An idle OBU in a crowd asks a silent upstream once. If hardly anything of that one got lost
-/// lately, others send through us, and no answer comes within I/2, it is gone: a radio itself
-/// repeats a question up to seven times.
+/// An idle OBU in a crowd asks a silent upstream once. If no answer comes within I/2, it is gone: a
+/// radio itself repeats a question up to seven times.
 pub(crate) fn answer_within(interval: Duration) -> Duration {
     interval / 2
 }
@@ -170,8 +131,7 @@ pub(crate) fn stuck_after(interval: Duration) -> Duration {
 /// After a restart: half an interval longer than anybody chooses a neighbour by what it said, if
 /// that brought every heartbeat: 3.5 I. So by its end nobody chooses us on old news, and every
 /// neighbour has either noticed our silence or heard our new boot count; but for those that bear
-/// with us longer ([`Watch::patient`]). They are where the air is full, and there we say after a
-/// restart that there is no way through us.
+/// with us longer ([`MISSED_MAX`]). So we say after a restart that there is no way through us.
 pub(crate) fn quiet_for(interval: Duration) -> Duration {
     fresh_for(interval, 0) + interval / 2
 }
@@ -182,9 +142,9 @@ pub(crate) fn quiet_for(interval: Duration) -> Duration {
 pub(crate) const CANDIDATE_INTERVALS: u32 = 13;
 
 /// Nobody counts on what one of this stride said for longer: half an interval more than who bears
-/// with it the longest ([`Watch::patient`]), and then it is no candidate any more.
+/// with it the longest ([`MISSED_MAX`]), and then it is no candidate any more.
 pub(crate) fn counted_on_for(interval: Duration, stride: u8) -> Duration {
-    let borne_with = Watch::patient(interval, stride, false).silence_max;
+    let borne_with = Watch::new(interval, stride, MISSED_MAX, false).silence_max;
     borne_with.min(interval * CANDIDATE_INTERVALS) + interval / 2
 }
 
@@ -325,7 +285,7 @@ pub(crate) const PART_FOR: Duration = Duration::from_millis(300);
 /// An RSU without newer heartbeats for this long is forgotten, with everything advertised for it:
 /// 33 I, and 10 s at least. By then nobody counts on what we advertised. An upstream that brings no
 /// news is left after 20 I ([`stuck_after`]), so that is how long we may have gone on advertising.
-/// Whoever heard us leaves us 13 I later at most ([`Watch::patient`]).
+/// Whoever heard us leaves us 13 I later at most ([`CANDIDATE_INTERVALS`]).
 pub(crate) fn forget_after(interval: Duration) -> Duration {
     (stuck_after(interval) + interval * CANDIDATE_INTERVALS).max(Duration::from_secs(10))
 }
@@ -358,19 +318,21 @@ mod tests {
         Duration::from_secs(10),
     ];
 
-    fn watches(interval: Duration) -> [(&'static str, Watch); 10] {
-        [
-            ("close", Watch::close(interval, 0)),
-            ("close, of every second", Watch::close(interval, 1)),
-            ("close when congested", Watch::close_when_congested(interval, 0)),
-            ("close when congested, of every second", Watch::close_when_congested(interval, 1)),
-            ("idle", Watch::idle(interval, 0)),
-            ("idle, of every second", Watch::idle(interval, 1)),
-            ("idle, of every fourth", Watch::idle(interval, 2)),
-            ("patient", Watch::patient(interval, 0, true)),
-            ("patient, of every second", Watch::patient(interval, 1, false)),
-            ("patient, of every fourth", Watch::patient(interval, 2, true)),
-        ]
+    /// All there are: how many heartbeats may stay away, their stride, and whether it is urgent.
+    fn watches(interval: Duration) -> Vec<(String, Watch)> {
+        let urgent = (1, 0..=STRIDE_MAX, true);
+        let others = (1..=MISSED_MAX).map(|missed| (missed, 0..=STRIDE_MAX, false));
+        let of = |(missed, strides, is_urgent): (u32, std::ops::RangeInclusive<u8>, bool)| {
+            strides.map(move |stride| {
+                let watch = Watch::new(interval, stride, missed, is_urgent);
+                (format!("{missed} of stride {stride}, urgent: {is_urgent}"), watch)
+            })
+        };
+        std::iter::once(urgent).chain(others).flat_map(of).collect()
+    }
+
+    fn close(interval: Duration) -> Watch {
+        Watch::new(interval, 0, 1, true)
     }
 
     #[test]
@@ -381,16 +343,6 @@ mod tests {
             for (name, watch) in watches(interval) {
                 assert!(watch.late_after > interval * 11 / 10 + relay, "{name} at {interval:?}");
             }
-        }
-    }
-
-    #[test]
-    fn only_who_carries_frames_and_is_not_congested_asks_after_one_lost_heartbeat() {
-        for interval in INTERVALS {
-            let asks = |watch: Watch| watch.late_after < interval * 2;
-            let asking = watches(interval).into_iter().filter(|(_, watch)| asks(*watch));
-            let asking: Vec<_> = asking.map(|(name, _)| name).collect();
-            assert_eq!(asking, ["close"], "{interval:?}");
         }
     }
 
@@ -410,8 +362,8 @@ mod tests {
     #[test]
     fn the_more_there_are_the_rarer_each_asks_and_still_three_times() {
         for interval in INTERVALS {
-            let watches = [1, 2, 10, 100, OBUS_MAX]
-                .map(|obus| Watch::close(interval, 0).in_turn(interval, obus));
+            let watches =
+                [1, 2, 10, 100, OBUS_MAX].map(|obus| close(interval).in_turn(interval, obus));
             assert!(watches.is_sorted_by_key(|watch| watch.ask_every), "{interval:?}");
             for watch in watches {
                 let third = watch.late_after + watch.ask_within + watch.ask_every * 2;
@@ -420,7 +372,7 @@ mod tests {
         }
         // A radio has time for so many questions, of all together.
         let interval = Duration::from_millis(20);
-        let each = Watch::close(interval, 0).in_turn(interval, 12);
+        let each = close(interval).in_turn(interval, 12);
         assert!(each.ask_every >= Duration::from_millis(11), "{each:?}");
     }
 
@@ -432,21 +384,23 @@ mod tests {
                 assert!(watch.ask_every > interval / 20, "{name}: an answer takes a while");
             }
             // Those who judge by questions sooner than the rest ask more of them.
-            assert!(Watch::close(interval, 0).asked_min > Watch::idle(interval, 0).asked_min);
+            let other = Watch::new(interval, 0, 1, false);
+            assert!(close(interval).asked_min > other.asked_min);
         }
     }
 
     #[test]
-    fn two_lost_heartbeats_end_nobody_and_three_do_who_answers_no_question() {
+    fn two_lost_heartbeats_alone_end_nobody_and_three_do_who_answers_no_question() {
         for interval in INTERVALS {
             assert_eq!(lapsed_after(interval), interval * 3);
             for stride in 0..=STRIDE_MAX {
                 let (period, silence) = (period(interval, stride), fresh_for(interval, stride));
                 assert!(silence > period * 2 && silence <= period * 3, "{stride}, {interval:?}");
-                assert_eq!(Watch::idle(interval, stride).silence_max, silence);
+                let idle = Watch::new(interval, stride, MISSED_IDLE, false);
+                assert_eq!(idle.silence_max, silence, "{stride}, {interval:?}");
             }
             for (name, watch) in watches(interval) {
-                assert!(watch.dead_after > interval * 2, "{name} at {interval:?}");
+                assert!(watch.silence_max > interval * 2, "{name} at {interval:?}");
                 assert!(watch.dead_after <= watch.silence_max, "{name} at {interval:?}");
             }
         }
@@ -455,7 +409,7 @@ mod tests {
     #[test]
     fn who_carries_frames_leaves_a_quarter_of_the_promised_gap_for_the_change() {
         // 300 ms at the default interval.
-        let watch = Watch::close(Duration::from_millis(100), 0);
+        let watch = close(Duration::from_millis(100));
         assert!(watch.dead_after <= Duration::from_millis(225));
     }
 
@@ -465,16 +419,13 @@ mod tests {
             let (quiet, chosen_for) = (quiet_for(interval), fresh_for(interval, 0));
             assert!(quiet > chosen_for && quiet <= chosen_for + interval, "{interval:?}");
             for stride in 0..=STRIDE_MAX {
-                for watch in [
-                    Watch::close(interval, stride),
-                    Watch::close(interval, stride).in_turn(interval, OBUS_MAX),
-                    Watch::close_when_congested(interval, stride),
-                    Watch::idle(interval, stride),
-                    Watch::patient(interval, stride, true),
-                    Watch::patient(interval, stride, false),
-                ] {
-                    let held_for = watch.silence_max.min(interval * CANDIDATE_INTERVALS);
-                    assert!(held_for < counted_on_for(interval, stride), "{stride}, {watch:?}");
+                for missed in 1..=MISSED_MAX {
+                    for is_urgent in [true, false] {
+                        let watch = Watch::new(interval, stride, missed, is_urgent);
+                        let watch = watch.in_turn(interval, OBUS_MAX);
+                        let held_for = watch.silence_max.min(interval * CANDIDATE_INTERVALS);
+                        assert!(held_for < counted_on_for(interval, stride), "{stride}, {watch:?}");
+                    }
                 }
             }
         }
@@ -545,10 +496,8 @@ mod tests {
         for interval in INTERVALS {
             for stride in 0..=STRIDE_MAX {
                 let keepalive = keepalive_after(interval, stride);
-                assert!(
-                    keepalive < Watch::idle(interval, stride).late_after,
-                    "{stride}, {interval:?}"
-                );
+                let late_after = Watch::new(interval, stride, 1, true).late_after;
+                assert!(keepalive < late_after, "{stride}, {interval:?}");
                 assert!(
                     keepalive > period(interval, stride) + interval / 10,
                     "{stride}, {interval:?}"

@@ -47,6 +47,12 @@ impl Share {
         self.packed >> VALUE_BITS
     }
 
+    /// How likely the next sample is a miss: one half before the first, and never nothing
+    /// (Laplace's rule of succession).
+    pub(super) fn miss(self) -> u32 {
+        ((WHOLE - self.value()) * self.samples() + WHOLE) / (self.samples() + 2)
+    }
+
     /// The share, once at least `samples` were seen.
     pub(super) fn after(self, samples: u32) -> Option<u32> {
         (self.samples() >= samples).then_some(self.value())

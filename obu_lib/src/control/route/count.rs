@@ -144,8 +144,9 @@ impl Route {
         let silence = now.since(self.newest_at);
         let is_believed = if order > self.newest {
             let late = self.watch(context, now).late_after;
-            let late = late.min(Watch::idle(self.interval, 0).late_after);
-            silence >= late || (is_second && silence >= Watch::close(self.interval, 0).late_after)
+            let late_after = |missed| Watch::new(self.interval, 0, missed, false).late_after;
+            let late = late.min(late_after(timing::MISSED_IDLE));
+            silence >= late || (is_second && silence >= late_after(1))
         } else {
             // Who brings every fourth heartbeat may bring old ones meanwhile.
             is_second && silence >= fresh_for(self.interval, self.candidates.stride_max())

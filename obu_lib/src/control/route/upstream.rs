@@ -69,13 +69,12 @@ impl Route {
         }
         let may_defer = self.may_defer(context, now);
         if may_defer && self.asked > 0 {
-            if may_judge && self.silence_tells(context, now) {
-                return self.give_up(context, now, upstream);
-            }
             // Every further question would be asked by all that route through it, up to seven times
-            // each while the radio waits for its acknowledgement, and its silence alone ends it
-            // soon.
-            self.ask_at = (self.believed_since() + watch.silence_max).max(context.grace_until);
+            // each while the radio waits for its acknowledgement.
+            self.ask_at = context.grace_until;
+            if may_judge {
+                self.give_up(context, now, upstream);
+            }
             return;
         }
         if !self.may_ask(context, now, watch) {
@@ -187,26 +186,19 @@ impl Route {
 
     /// How closely the upstream is watched.
     pub(super) fn watch(&self, context: &Context, now: Timestamp) -> Watch {
-        let (is_idle, stride) = (self.is_idle(now), self.upstream_stride());
-        let is_full = if is_idle { context.load.is_full() } else { self.is_congested(context) };
-        if is_full && !self.silence_tells(context, now) {
-            Watch::patient(self.interval, stride, is_idle)
-        } else if is_idle {
-            Watch::idle(self.interval, stride)
-        } else if is_full {
-            Watch::close_when_congested(self.interval, stride)
-        } else {
-            Watch::close(self.interval, stride).in_turn(self.interval, context.in_earshot())
-        }
-    }
-
-    /// The upstream's silence is worth a question soon: clients depend on it, and not many of its
-    /// heartbeats get lost; or others send through us, and hardly any do.
-    fn silence_tells(&self, context: &Context, now: Timestamp) -> bool {
-        if !self.is_idle(now) {
-            return !self.upstream_loses_many(context);
-        }
-        self.has_children(now) && self.upstream_link(context).is_some_and(Neighbour::is_steady)
+        let (is_idle, is_congested) = (self.is_idle(now), self.is_congested(context));
+        let (stride, is_urgent) = (self.upstream_stride(), !is_idle && !is_congested);
+        let most = match (is_congested, is_idle) {
+            (true, _) => timing::MISSED_MAX,
+            (false, true) => timing::MISSED_IDLE,
+            (false, false) => 1,
+        };
+        // Nobody waits for an OBU through which nothing goes: it bears with most.
+        let is_needed = !is_idle || self.has_children(now);
+        let link = self.upstream_link(context).filter(|_| is_needed);
+        let missed = link.map_or(most, |link| link.missed_by_chance(stride, most));
+        let watch = Watch::new(self.interval, stride, missed, is_urgent);
+        if is_urgent { watch.in_turn(self.interval, context.in_earshot()) } else { watch }
     }
 
     /// So much of what the upstream says to all gets lost that its silence says little.
