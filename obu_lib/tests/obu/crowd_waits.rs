@@ -164,10 +164,10 @@ fn a_relay_that_waits_for_its_rsu_says_so_before_those_behind_it_ask() {
     t.pass(630);
     assert_eq!(t.heartbeats().last().map(|heartbeat| heartbeat.order.seq.0), Some(6));
     t.clear();
-    // The RSU is heard by B and no longer by us: we are patient, those behind us ask after 240 ms.
+    // The RSU is heard by B and no longer by us: we are patient, those behind us ask after 220 ms.
     t.hear(700, B, Heard::heartbeat_via(7, 1, RSU));
     t.hear(800, B, Heard::heartbeat_via(8, 1, RSU));
-    t.pass(600 + 28 + 240);
+    t.pass(600 + 28 + 220);
     assert_eq!(t.obu.attachment(), attached(RSU, RSU, 1));
     assert_eq!(t.heartbeats().iter().map(|heartbeat| heartbeat.order.seq.0).max(), Some(6));
 }
